@@ -1,0 +1,125 @@
+// A convolutional network as Laminate sees it: a DAG of layers on tensors, in canonical form.
+//
+// Canonical means: constants folded, batch normalisation folded into the convolution before it, an activation folded
+// into the layer that feeds only it, Dropout and Identity removed, Gemm written as `weights [out][in]`. Importers
+// (onnx.h) and the zoo (zoo.h) build only canonical networks; every shape is known.
+//
+// Index orders (row major, last index fastest): feature maps NCHW; convolution weights [z][i][n][m] with z the output
+// channel, i the input channel *within its group*, n the kernel row, m the kernel column; transposed-convolution
+// weights as in ONNX, [input channel][output channel within its group][n][m]; Gemm weights [output feature][input feature].
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace laminate {
+
+using TensorId = int;
+using LayerId = int;
+
+struct Constant {
+    std::vector<int64_t> dims;
+    std::vector<float> values;
+};
+using ConstantPtr = std::shared_ptr<const Constant>;
+
+struct Tensor {
+    std::string name;           ///< as in the ONNX file
+    std::vector<int64_t> dims;  ///< N,C,H,W for feature maps; N,F after Flatten/Gemm; all known and positive
+};
+
+/// The spatial window of a convolution or pooling; index 0 is y (rows, n), index 1 is x (columns, m).
+struct Window {
+    std::array<int64_t, 2> kernel{1, 1};
+    std::array<int64_t, 2> stride{1, 1};
+    std::array<int64_t, 2> dilation{1, 1};
+    std::array<int64_t, 2> pad_begin{0, 0};
+    std::array<int64_t, 2> pad_end{0, 0};
+    std::array<int64_t, 2> output_padding{0, 0};  ///< transposed convolution only
+};
+
+enum class ActivationKind { none, relu, leaky_relu, prelu, clip, sigmoid, tanh };
+
+struct Activation {
+    ActivationKind kind = ActivationKind::none;
+    float alpha = 0;   ///< leaky_relu: slope for x < 0
+    float low = 0;     ///< clip
+    float high = 0;    ///< clip
+    ConstantPtr slope; ///< prelu: one value, or one per output channel
+};
+
+enum class LayerKind {
+    conv,                 ///< inputs {x}; weights, optional bias; groups (depthwise when groups == channels)
+    conv_transpose,       ///< inputs {x}; weights, optional bias; groups
+    gemm,                 ///< inputs {x [N,F]}; weights [out][in], optional bias
+    max_pool,             ///< inputs {x}
+    average_pool,         ///< inputs {x}; count_include_pad
+    global_average_pool,  ///< inputs {x}
+    add,                  ///< inputs {a, b}, equal shapes (a broadcast constant operand is in `weights`)
+    concat,               ///< inputs {a, b, ...} along `axis`
+    depth_to_space,       ///< inputs {x}; block, depth_to_space_crd
+    flatten,              ///< inputs {x}; axis
+    softmax,              ///< inputs {x}; axis
+    activation,           ///< inputs {x}: an activation that could not be folded into its producer
+};
+[[nodiscard]] const char* to_string(LayerKind kind);
+[[nodiscard]] const char* to_string(ActivationKind kind);
+
+struct Layer {
+    std::string name;       ///< identifier [A-Za-z_][A-Za-z0-9_]*, unique in the network; used in schedule texts
+    std::string onnx_name;  ///< the node's own name, for messages
+    LayerKind kind = LayerKind::conv;
+    std::vector<TensorId> inputs;
+    TensorId output = -1;
+    Window window;
+    int64_t groups = 1;
+    ConstantPtr weights;
+    ConstantPtr bias;       ///< one value per output channel, or null
+    Activation activation;  ///< applied to the finished output
+    int64_t axis = 1;
+    int64_t block = 1;
+    bool depth_to_space_crd = false;  ///< ONNX mode CRD instead of DCR
+    bool count_include_pad = false;
+};
+
+struct Network {
+    std::string name;
+    std::vector<Tensor> tensors;
+    std::vector<Layer> layers;  ///< topological order
+    std::vector<TensorId> inputs;
+    std::vector<TensorId> outputs;
+    std::vector<std::string> folded;  ///< what canonicalisation fused away, one line each, for `laminate info`
+
+    [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors.at(static_cast<size_t>(id)); }
+    [[nodiscard]] const Layer& layer(LayerId id) const { return layers.at(static_cast<size_t>(id)); }
+    /// Layer that writes the tensor, or -1 for a network input.
+    [[nodiscard]] LayerId producer(TensorId id) const;
+    /// Layers that read the tensor, in order.
+    [[nodiscard]] std::vector<LayerId> consumers(TensorId id) const;
+    [[nodiscard]] bool is_output(TensorId id) const;
+    /// -1 when there is none.
+    [[nodiscard]] LayerId find_layer(const std::string& layer_name) const;
+};
+
+[[nodiscard]] int64_t element_count(const std::vector<int64_t>& dims);
+/// "1x64x56x56".
+[[nodiscard]] std::string dims_text(const std::vector<int64_t>& dims);
+
+/// Multiply-accumulates of one layer for the whole batch: every tap of the kernel for every output element, taps that
+/// fall on zero padding included (design 4). Transposed convolution: the taps (k with (o + pad - k*dilation) divisible by
+/// the stride) of every output element. Layers without weights do none.
+[[nodiscard]] int64_t layer_macs(const Network& network, LayerId layer);
+
+/// Checks every rule above and recomputes every shape from the inputs'; throws InputError naming the layer.
+void check(const Network& network);
+
+/// Output dims of a layer from its inputs' dims; throws InputError naming the layer.
+[[nodiscard]] std::vector<int64_t> infer_output_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims);
+
+/// 16 hex digits over structure, shapes, attributes and weights; schedule files carry it.
+[[nodiscard]] std::string network_hash(const Network& network);
+
+}  // namespace laminate

@@ -1,0 +1,59 @@
+// What is counted of one group, by whichever witness. Definitions: docs/counting.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+
+namespace laminate {
+
+/// Counts of one layer of a group, for one image.
+struct LayerCounts {
+    std::string layer;
+    Macs macs;
+    Elements weight_reads;     ///< external reads of this layer's weights
+    Elements weight_buffer;    ///< size of its weight buffer
+    Elements output_buffer;    ///< size of the buffer of its output: intermediate tensor, or Y for the sink
+    friend bool operator==(const LayerCounts&, const LayerCounts&) = default;
+};
+
+struct GroupCounts {
+    std::vector<LayerCounts> layers;  ///< in schedule order, sink last
+    Elements input_reads;             ///< external reads of X
+    Elements output_reads;            ///< external reads of partial sums of Y
+    Elements output_writes;           ///< external writes of Y
+    Elements input_buffer;            ///< size of X's buffer
+    Elements live_total;              ///< footprint: largest live sum
+    Elements sum_total;               ///< sum of all buffers (ConvFusion)
+    friend bool operator==(const GroupCounts&, const GroupCounts&) = default;
+
+    [[nodiscard]] Macs macs() const {
+        Macs sum;
+        for (const LayerCounts& l : layers) sum += l.macs;
+        return sum;
+    }
+    [[nodiscard]] Elements weight_reads() const {
+        Elements sum;
+        for (const LayerCounts& l : layers) sum += l.weight_reads;
+        return sum;
+    }
+    /// All external traffic: reads of X, W, Y and writes of Y.
+    [[nodiscard]] Elements accesses() const { return input_reads + weight_reads() + output_reads + output_writes; }
+};
+
+/// Empty when equal, else one line naming every field that differs, "conv1 MACs: model 34992, measured 34990; ...".
+[[nodiscard]] std::string difference(const GroupCounts& a, const std::string& a_name, const GroupCounts& b, const std::string& b_name);
+
+/// A network: sums of accesses and MACs over its groups, maxima of the two footprints.
+struct NetworkCounts {
+    Elements accesses;
+    Macs macs;
+    Elements live_total;
+    Elements sum_total;
+    friend bool operator==(const NetworkCounts&, const NetworkCounts&) = default;
+};
+[[nodiscard]] NetworkCounts total(const std::vector<GroupCounts>& groups);
+
+}  // namespace laminate

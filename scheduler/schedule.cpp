@@ -1,0 +1,587 @@
+#include "scheduler/schedule.h"
+
+#include <algorithm>
+#include <cctype>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "base/error.h"
+
+namespace laminate {
+
+namespace {
+
+constexpr std::array<char, 4> dim_letters{'z', 'y', 'x', 'i'};
+constexpr std::array<char, 3> band_letters{'s', 'o', 'i'};
+
+std::optional<Loop> loop_from_text(const std::string& text) {
+    if (text.size() != 2) return std::nullopt;
+    const auto* d = std::find(dim_letters.begin(), dim_letters.end(), text[0]);
+    const auto* b = std::find(band_letters.begin(), band_letters.end(), text[1]);
+    if (d == dim_letters.end() || b == band_letters.end()) return std::nullopt;
+    return Loop{static_cast<Dim>(d - dim_letters.begin()), static_cast<Band>(b - band_letters.begin())};
+}
+
+bool is_spatial(Dim d) { return d == Dim::y || d == Dim::x; }
+
+std::string levels_text(const GroupSchedule& group, int nest, const std::vector<Level>& levels) {
+    std::string text;
+    for (const Level& level : levels) text += (text.empty() ? "" : ", ") + level_text(group, nest, level);
+    return text;
+}
+
+/// Position of a level on a path, or -1.
+int position(const std::vector<Level>& levels, Level level) {
+    const auto it = std::find(levels.begin(), levels.end(), level);
+    return it == levels.end() ? -1 : static_cast<int>(it - levels.begin());
+}
+
+void check_placement(const GroupSchedule& group, int nest, const std::string& array, const Placement& placement,
+                     const std::vector<Level>& levels, int user) {
+    const std::string where = group.nests[static_cast<size_t>(nest)].layer + ": ";
+    const int store = position(levels, placement.store);
+    const int compute = position(levels, placement.compute);
+    if (store < 0) {
+        throw InputError(where + "store level of " + array + " is " + level_text(group, nest, placement.store) +
+                         ", which is not around its user; legal: " + levels_text(group, user, levels));
+    }
+    if (compute < store) {
+        const std::vector<Level> legal(levels.begin() + store, levels.end());
+        throw InputError(where + "compute level of " + array + " is " + level_text(group, nest, placement.compute) +
+                         ", outside its store level " + level_text(group, nest, placement.store) +
+                         "; legal: " + levels_text(group, user, legal));
+    }
+}
+
+void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
+    const std::string where = nest.layer + ": ";
+    std::vector<Loop> strips;
+    std::vector<Loop> outer;
+    std::vector<Loop> inner;
+    for (const Loop& loop : nest.loops) {
+        (loop.band == Band::strip ? strips : loop.band == Band::outer ? outer : inner).push_back(loop);
+    }
+    std::vector<Loop> ordered = strips;
+    ordered.insert(ordered.end(), outer.begin(), outer.end());
+    ordered.insert(ordered.end(), inner.begin(), inner.end());
+    const std::set<Loop> distinct(nest.loops.begin(), nest.loops.end());
+    if (ordered != nest.loops || outer.size() != 4 || inner.size() != 4 || distinct.size() != nest.loops.size()) {
+        throw InputError(where + "loops are " + [&] {
+            std::string text;
+            for (const Loop& loop : nest.loops) text += (text.empty() ? "" : " ") + to_text(loop);
+            return text;
+        }() + "; expected strip loops (sink only), then zo yo xo io in some order, then zi yi xi ii in some order");
+    }
+    for (const Loop& loop : strips) {
+        if (!is_spatial(loop.dim)) throw InputError(where + "strip loop " + to_text(loop) + "; only ys and xs exist");
+    }
+    if (!strips.empty() && !is_sink) {
+        throw InputError(where + "strip loop " + to_text(strips.front()) + " in a layer that is not the last of its group");
+    }
+    for (size_t axis = 0; axis < 2; ++axis) {
+        const Loop loop{axis == 0 ? Dim::y : Dim::x, Band::strip};
+        const bool present = distinct.count(loop) > 0;
+        const int64_t extent = problem[loop.dim];
+        if (!present && nest.strip[axis] != 0) throw InputError(where + "strip size without loop " + to_text(loop));
+        if (present && (nest.strip[axis] < 1 || nest.strip[axis] > extent)) {
+            throw InputError(where + "strip of " + dim_letters[axis + 1] + " is " + std::to_string(nest.strip[axis]) +
+                             "; expected 1 to " + std::to_string(extent));
+        }
+    }
+    for (size_t d = 0; d < 4; ++d) {
+        if (nest.tile[d] < 1 || nest.tile[d] > problem.extent[d]) {
+            throw InputError(where + "tile of " + dim_letters[d] + " is " + std::to_string(nest.tile[d]) + "; expected 1 to " +
+                             std::to_string(problem.extent[d]));
+        }
+    }
+    if (nest[Dim::i] != problem[Dim::i] && (!is_sink || problem.groups != 1)) {
+        throw InputError(where + "tile of i is " + std::to_string(nest[Dim::i]) + " of " + std::to_string(problem[Dim::i]) +
+                         "; " + (is_sink ? "a grouped convolution" : "a layer that is not the last of its group") +
+                         " cannot leave partial sums");
+    }
+}
+
+}  // namespace
+
+std::string to_text(Loop loop) {
+    return {dim_letters[static_cast<size_t>(loop.dim)], band_letters[static_cast<size_t>(loop.band)]};
+}
+
+int Nest::find(Loop loop) const {
+    const auto it = std::find(loops.begin(), loops.end(), loop);
+    return it == loops.end() ? -1 : static_cast<int>(it - loops.begin());
+}
+
+std::vector<Level> path(const GroupSchedule& group, int nest) {
+    std::vector<Level> levels;
+    if (nest == group.sink()) {
+        levels.push_back(Level{});
+    } else {
+        levels = path(group, nest + 1);
+        const int hang = position(levels, group.nests[static_cast<size_t>(nest)].y.compute);
+        if (hang >= 0) levels.resize(static_cast<size_t>(hang) + 1);
+    }
+    for (int loop = 0; loop < static_cast<int>(group.nests[static_cast<size_t>(nest)].loops.size()); ++loop) {
+        levels.push_back(Level{nest, loop});
+    }
+    return levels;
+}
+
+bool encloses(const GroupSchedule& group, int nest, Level outer, Level inner) {
+    const std::vector<Level> levels = path(group, nest);
+    const int a = position(levels, outer);
+    const int b = position(levels, inner);
+    return a >= 0 && b >= a;
+}
+
+std::vector<LayerProblem> group_problems(const Network& network, const GroupSchedule& group) {
+    std::vector<LayerProblem> problems;
+    for (const Nest& nest : group.nests) problems.push_back(layer_problem(network, network.find_layer(nest.layer)));
+    return problems;
+}
+
+void check_group(const Network& network, const GroupSchedule& group) {
+    if (group.nests.empty()) throw InputError("schedule: a group without layers");
+    for (const Nest& nest : group.nests) {
+        const LayerId id = network.find_layer(nest.layer);
+        if (id < 0) throw InputError("schedule: network " + network.name + " has no layer " + nest.layer);
+        if (!is_schedulable(network.layer(id))) {
+            throw InputError(nest.layer + ": a " + to_string(network.layer(id).kind) +
+                             " cannot be scheduled; it runs on the reference operators");
+        }
+    }
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    for (size_t k = 0; k + 1 < problems.size(); ++k) {
+        const std::vector<LayerId> readers = network.consumers(problems[k].output);
+        if (readers.size() != 1 || readers.front() != problems[k + 1].layer || network.is_output(problems[k].output)) {
+            throw InputError(problems[k].name + ": its output is not read by " + problems[k + 1].name +
+                             " alone, so the two cannot follow each other in a group");
+        }
+    }
+    const int sink = group.sink();
+    for (int k = sink; k >= 0; --k) {
+        const Nest& nest = group.nests[static_cast<size_t>(k)];
+        check_loops(nest, problems[static_cast<size_t>(k)], k == sink);
+        if (k == sink) {
+            const std::vector<Level> levels = path(group, k);
+            check_placement(group, k, "Y", nest.y, levels, k);
+            if (nest.y.store != nest.y.compute) {
+                throw InputError(nest.layer + ": Y of the last layer has store level " + level_text(group, k, nest.y.store) +
+                                 " and compute level " + level_text(group, k, nest.y.compute) + "; expected one level");
+            }
+        } else {
+            check_placement(group, k, "Y", nest.y, path(group, k + 1), k + 1);
+        }
+        const std::vector<Level> levels = path(group, k);
+        check_placement(group, k, "W", nest.w, levels, k);
+        if (nest.x.has_value() != (k == 0)) {
+            throw InputError(nest.layer + (k == 0 ? ": no placement of X, the group's external input"
+                                                  : ": X is placed, but its input comes from inside the group"));
+        }
+        if (nest.x) check_placement(group, k, "X", *nest.x, levels, k);
+    }
+}
+
+Schedule::Schedule(const Network& network, std::vector<GroupSchedule> groups) : groups_(std::move(groups)) {
+    std::set<std::string> seen;
+    for (const GroupSchedule& group : groups_) {
+        check_group(network, group);
+        for (const Nest& nest : group.nests) {
+            if (!seen.insert(nest.layer).second) throw InputError("schedule: layer " + nest.layer + " is in two groups");
+        }
+    }
+    for (const Layer& layer : network.layers) {
+        if (is_schedulable(layer) && seen.count(layer.name) == 0) {
+            throw InputError("schedule: layer " + layer.name + " is in no group");
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------- text
+
+std::string level_text(const GroupSchedule& group, int nest, Level level) {
+    if (level.is_root()) return "root";
+    const Nest& owner = group.nests.at(static_cast<size_t>(level.nest));
+    const std::string loop = to_text(owner.loops.at(static_cast<size_t>(level.loop)));
+    return level.nest == nest ? loop : owner.layer + "." + loop;
+}
+
+std::string to_text(const GroupSchedule& group) {
+    std::string text = "{";
+    for (int k = 0; k <= group.sink(); ++k) {
+        const Nest& nest = group.nests[static_cast<size_t>(k)];
+        const auto placement = [&](const char* array, const Placement& p) {
+            return std::string("; ") + array + " " + level_text(group, k, p.store) + "/" + level_text(group, k, p.compute);
+        };
+        text += (k == 0 ? "" : " & ") + nest.layer + ":";
+        Band band = nest.loops.empty() ? Band::outer : nest.loops.front().band;
+        for (const Loop& loop : nest.loops) {
+            if (loop.band != band) text += band == Band::strip ? " ||" : " |";
+            band = loop.band;
+            text += " " + to_text(loop);
+        }
+        text += " n m;";
+        if (nest.strip[0] != 0 || nest.strip[1] != 0) {
+            text += " strip";
+            for (size_t axis = 0; axis < 2; ++axis) {
+                if (nest.strip[axis] != 0) text += std::string(" ") + dim_letters[axis + 1] + std::to_string(nest.strip[axis]);
+            }
+            text += ";";
+        }
+        text += " tile";
+        for (size_t d = 0; d < 4; ++d) text += std::string(" ") + dim_letters[d] + std::to_string(nest.tile[d]);
+        if (nest.x) text += placement("X", *nest.x);
+        text += placement("W", nest.w) + placement("Y", nest.y);
+    }
+    return text + "}";
+}
+
+std::string to_text(const Schedule& schedule) {
+    std::string text;
+    for (const GroupSchedule& group : schedule.groups()) text += (text.empty() ? "" : " ") + to_text(group);
+    return text;
+}
+
+namespace {
+
+/// Reads the text form. Levels are kept as text until every nest of the group is known.
+class Parser {
+public:
+    explicit Parser(const std::string& text) : text_(text) {}
+
+    bool at_end() {
+        skip_space();
+        return at_ >= text_.size();
+    }
+
+    GroupSchedule group() {
+        expect("{");
+        std::vector<std::vector<PendingLevel>> pending;
+        GroupSchedule group;
+        do {
+            pending.emplace_back();
+            group.nests.push_back(nest(pending.back()));
+        } while (accept("&"));
+        expect("}");
+        for (size_t k = 0; k < group.nests.size(); ++k) {
+            Nest& nest = group.nests[k];
+            for (const PendingLevel& level : pending[k]) {
+                Placement& placement = level.array == 'X' ? *nest.x : level.array == 'W' ? nest.w : nest.y;
+                (level.is_store ? placement.store : placement.compute) = resolve(group, static_cast<int>(k), level);
+            }
+        }
+        return group;
+    }
+
+    [[noreturn]] void fail(const std::string& expected) {
+        skip_space();
+        const std::string found = at_ < text_.size() ? "\"" + text_.substr(at_, 12) + "\"" : "the end";
+        fail_at(at_, "found " + found + ", expected " + expected);
+    }
+
+private:
+    struct PendingLevel {
+        char array;
+        bool is_store;
+        std::string text;
+        size_t column;
+    };
+
+    [[noreturn]] static void fail_at(size_t column, const std::string& what) {
+        throw InputError("schedule text, column " + std::to_string(column + 1) + ": " + what);
+    }
+
+    void skip_space() {
+        while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+    }
+
+    bool accept(const std::string& token) {
+        skip_space();
+        if (text_.compare(at_, token.size(), token) != 0) return false;
+        at_ += token.size();
+        return true;
+    }
+
+    void expect(const std::string& token) {
+        if (!accept(token)) fail("\"" + token + "\"");
+    }
+
+    std::string word(const std::string& expected) {
+        skip_space();
+        const size_t begin = at_;
+        while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) ++at_;
+        if (begin == at_) fail(expected);
+        return text_.substr(begin, at_ - begin);
+    }
+
+    /// "z4": the letter decides where the number goes.
+    int64_t number_after_letter(const std::string& token, size_t column) {
+        int64_t value = 0;
+        if (token.size() < 2 || token.size() > 16) fail_at(column, "found \"" + token + "\", expected a letter and a number, like y4");
+        for (size_t c = 1; c < token.size(); ++c) {
+            if (std::isdigit(static_cast<unsigned char>(token[c])) == 0) {
+                fail_at(column, "found \"" + token + "\", expected a letter and a number, like y4");
+            }
+            value = value * 10 + (token[c] - '0');
+        }
+        return value;
+    }
+
+    Nest nest(std::vector<PendingLevel>& pending) {
+        Nest nest;
+        nest.layer = word("a layer name");
+        expect(":");
+        while (!accept(";")) {
+            if (accept("|")) continue;  // separators are for the reader; the loop names carry their band
+            skip_space();
+            const size_t column = at_;
+            const std::string name = word("a loop (zo yo xo io zi yi xi ii ys xs n m)");
+            if (name == "n" || name == "m") continue;
+            const std::optional<Loop> loop = loop_from_text(name);
+            if (!loop) fail_at(column, "found \"" + name + "\", expected a loop (zo yo xo io zi yi xi ii ys xs n m)");
+            nest.loops.push_back(*loop);
+        }
+        std::set<std::string> seen;
+        do {
+            skip_space();
+            const size_t column = at_;
+            const std::string key = word("strip, tile, X, W or Y");
+            if (!seen.insert(key).second) fail_at(column, "\"" + key + "\" is given twice");
+            if (key == "tile" || key == "strip") {
+                std::set<char> letters;
+                while (true) {
+                    skip_space();
+                    if (at_ >= text_.size() || text_[at_] == ';' || text_[at_] == '&' || text_[at_] == '}') break;
+                    const size_t token_column = at_;
+                    const std::string token = word("a size like y4");
+                    const auto* d = std::find(dim_letters.begin(), dim_letters.end(), token[0]);
+                    const auto dim = static_cast<size_t>(d - dim_letters.begin());
+                    if (d == dim_letters.end() || (key == "strip" && dim != 1 && dim != 2) || !letters.insert(token[0]).second) {
+                        fail_at(token_column, "found \"" + token + "\", expected each of " +
+                                                  (key == "tile" ? "z y x i" : "y x") + " at most once with its size");
+                    }
+                    (key == "tile" ? nest.tile[dim] : nest.strip[dim - 1]) = number_after_letter(token, token_column);
+                }
+                if (key == "tile" && letters.size() != 4) fail_at(column, "expected tile sizes of z, y, x and i");
+            } else if (key == "X" || key == "W" || key == "Y") {
+                if (key == "X") nest.x = Placement{};
+                for (const bool is_store : {true, false}) {
+                    if (!is_store) expect("/");
+                    skip_space();
+                    const size_t level_column = at_;
+                    std::string level = word("a level (root, yi, conv2.yo)");
+                    if (accept(".")) level += "." + word("a loop");
+                    pending.push_back({key[0], is_store, level, level_column});
+                }
+            } else {
+                fail_at(column, "found \"" + key + "\", expected strip, tile, X, W or Y");
+            }
+        } while (accept(";"));
+        for (const char* key : {"tile", "W", "Y"}) {
+            if (seen.count(key) == 0) fail(std::string(key) + " of layer " + nest.layer);
+        }
+        return nest;
+    }
+
+    static Level resolve(const GroupSchedule& group, int nest, const PendingLevel& pending) {
+        const size_t dot = pending.text.find('.');
+        if (dot == std::string::npos && pending.text == "root") return Level{};
+        int owner = nest;
+        if (dot != std::string::npos) {
+            const std::string layer = pending.text.substr(0, dot);
+            const auto it = std::find_if(group.nests.begin(), group.nests.end(), [&](const Nest& n) { return n.layer == layer; });
+            if (it == group.nests.end()) fail_at(pending.column, "level " + pending.text + " names a layer outside the group");
+            owner = static_cast<int>(it - group.nests.begin());
+        }
+        const std::string name = dot == std::string::npos ? pending.text : pending.text.substr(dot + 1);
+        const std::optional<Loop> loop = loop_from_text(name);
+        const int index = loop ? group.nests[static_cast<size_t>(owner)].find(*loop) : -1;
+        if (index < 0) {
+            fail_at(pending.column, "found level \"" + pending.text + "\", expected root or a loop of " +
+                                        group.nests[static_cast<size_t>(owner)].layer);
+        }
+        return Level{owner, index};
+    }
+
+    const std::string& text_;
+    size_t at_ = 0;
+};
+
+}  // namespace
+
+GroupSchedule parse_group(const Network& network, const std::string& text) {
+    Parser parser(text);
+    GroupSchedule group = parser.group();
+    if (!parser.at_end()) parser.fail("the end");
+    check_group(network, group);
+    return group;
+}
+
+Schedule parse_schedule(const Network& network, const std::string& text) {
+    Parser parser(text);
+    std::vector<GroupSchedule> groups;
+    while (!parser.at_end()) groups.push_back(parser.group());
+    return {network, std::move(groups)};
+}
+
+std::string to_json(const Network& network, const Schedule& schedule) {
+    nlohmann::ordered_json json;
+    json["schema"] = "laminate.schedule";
+    json["version"] = 1;
+    json["network"] = network.name;
+    json["network_hash"] = network_hash(network);
+    json["schedule"] = to_text(schedule);
+    json["groups"] = nlohmann::ordered_json::array();
+    for (const GroupSchedule& group : schedule.groups()) json["groups"].push_back(to_text(group));
+    return json.dump(2) + "\n";
+}
+
+Schedule load_schedule(const Network& network, const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    if (!in) throw InputError(file + ": cannot be read; expected a schedule file");
+    std::stringstream buffer;
+    buffer << in.rdbuf();
+    const std::string content = buffer.str();
+    try {
+        const size_t first = content.find_first_not_of(" \t\r\n");
+        if (first == std::string::npos) throw InputError("empty; expected a schedule");
+        const nlohmann::json json = nlohmann::json::parse(content, nullptr, false);
+        // The text form starts with a brace too; what parses as a JSON object is JSON.
+        if (!json.is_object()) {
+            const size_t next = content.find_first_not_of(" \t\r\n", first + 1);
+            if (content[first] == '{' && next != std::string::npos && content[next] == '"') {
+                throw InputError("broken JSON; expected a laminate.schedule object");
+            }
+            return parse_schedule(network, content);
+        }
+        if (json.value("schema", nlohmann::json()) != "laminate.schedule") {
+            throw InputError("no \"schema\": \"laminate.schedule\"");
+        }
+        if (json.value("version", nlohmann::json()) != 1) throw InputError("unknown version; expected 1");
+        const nlohmann::json hash = json.value("network_hash", nlohmann::json());
+        const std::string expected = network_hash(network);
+        if (!hash.is_string() || hash.get<std::string>() != expected) {
+            throw InputError("made for another network (hash " + hash.dump() + "), expected " + network.name + " (hash \"" + expected +
+                             "\")");
+        }
+        const nlohmann::json text = json.value("schedule", nlohmann::json());
+        if (!text.is_string()) throw InputError("no \"schedule\" text");
+        return parse_schedule(network, text.get<std::string>());
+    } catch (const InputError& error) {
+        throw InputError(file + ": " + error.what());
+    }
+}
+
+// ----------------------------------------------------------------------------------------------------------- loop nest
+
+namespace {
+
+class NestPrinter {
+public:
+    NestPrinter(const Network& network, const GroupSchedule& group)
+        : group_(group), problems_(group_problems(network, group)) {}
+
+    std::string print() {
+        body(Level{}, 1);
+        return out_.str();
+    }
+
+private:
+    void line(int depth, const std::string& text) {
+        for (int d = 0; d < depth; ++d) out_ << "  ";
+        out_ << text << "\n";
+    }
+
+    const Nest& nest(int k) const { return group_.nests[static_cast<size_t>(k)]; }
+
+    /// Everything that the schedule places in the body of `level`, then the next loop inside.
+    void body(Level level, int depth) {
+        for (int k = 0; k <= group_.sink(); ++k) {
+            if (nest(k).x && nest(k).x->store == level) line(depth, "buffer X");
+            if (nest(k).w.store == level) line(depth, "buffer W of " + nest(k).layer);
+            if (nest(k).y.store == level) line(depth, "buffer " + std::string(k == group_.sink() ? "Y" : "output") + " of " + nest(k).layer);
+        }
+        for (int k = 0; k <= group_.sink(); ++k) {
+            if (nest(k).x && nest(k).x->compute == level) line(depth, "load new part of X");
+            if (nest(k).w.compute == level) line(depth, "load new part of W of " + nest(k).layer);
+            if (k != group_.sink() && nest(k).y.compute == level) {
+                line(depth, "compute new part of output of " + nest(k).layer + ":");
+                loops(k, 0, depth + 1);
+            }
+        }
+        if (level.is_root()) loops(group_.sink(), 0, depth);
+        else loops(level.nest, level.loop + 1, depth);
+        if (nest(group_.sink()).y.store == level) line(depth, "write Y");
+    }
+
+    bool is_used(Level level) const {
+        for (const Nest& n : group_.nests) {
+            for (const Placement& p : {n.w, n.y, n.x.value_or(n.w)}) {
+                if (p.store == level || p.compute == level) return true;
+            }
+        }
+        return false;
+    }
+
+    int64_t trips_at_most(int k, Loop loop) const {
+        const auto d = static_cast<size_t>(loop.dim);
+        const int64_t extent = problems_[static_cast<size_t>(k)].extent[d];
+        const int64_t tile = nest(k).tile[d];
+        int64_t strip = extent;
+        if ((d == 1 || d == 2) && nest(k).strip[d - 1] != 0) strip = nest(k).strip[d - 1];
+        if (loop.band == Band::strip) return ceil_div(extent, strip);
+        return loop.band == Band::outer ? ceil_div(strip, tile) : std::min(tile, strip);
+    }
+
+    void loops(int k, int first, int depth) {
+        const int count = static_cast<int>(nest(k).loops.size());
+        int last_used = -1;
+        for (int l = first; l < count; ++l) {
+            if (is_used(Level{k, l})) last_used = l;
+        }
+        for (int l = first; l < count; ++l) {
+            const Loop loop = nest(k).loops[static_cast<size_t>(l)];
+            const int64_t trips = trips_at_most(k, loop);
+            const Level level{k, l};
+            if (l > last_used && loop.band == Band::inner) break;
+            if (trips > 1) {
+                const auto d = static_cast<size_t>(loop.dim);
+                std::string text = "for " + nest(k).layer + "." + to_text(loop);
+                if (loop.band == Band::strip) text += " in strips of " + std::to_string(nest(k).strip[d - 1]);
+                if (loop.band == Band::outer) text += " in tiles of " + std::to_string(nest(k).tile[d]);
+                line(depth++, text + " (" + (k == group_.sink() ? "" : "at most ") + std::to_string(trips) + " trips):");
+            }
+            if (is_used(level)) return body(level, depth);
+        }
+        std::string rest = "for";
+        for (int l = std::max(first, last_used + 1); l < count; ++l) {
+            const Loop loop = nest(k).loops[static_cast<size_t>(l)];
+            if (loop.band == Band::inner && trips_at_most(k, loop) > 1) rest += " " + nest(k).layer + "." + to_text(loop);
+        }
+        const LayerProblem& p = problems_[static_cast<size_t>(k)];
+        if (p.y().kernel > 1) rest += " n";
+        if (p.x().kernel > 1) rest += " m";
+        if (rest != "for") line(depth++, rest + ":");
+        line(depth, "output of " + nest(k).layer + " += input * W");
+    }
+
+    const GroupSchedule& group_;
+    std::vector<LayerProblem> problems_;
+    std::ostringstream out_;
+};
+
+}  // namespace
+
+std::string loop_nest_text(const Network& network, const Schedule& schedule) {
+    std::string text;
+    for (size_t g = 0; g < schedule.groups().size(); ++g) {
+        text += "group " + std::to_string(g + 1) + " of " + std::to_string(schedule.groups().size()) + ":";
+        for (const Nest& nest : schedule.groups()[g].nests) text += " " + nest.layer;
+        text += "\n" + NestPrinter(network, schedule.groups()[g]).print();
+    }
+    return text;
+}
+
+}  // namespace laminate
