@@ -1,0 +1,77 @@
+# The front door: each target does its own set-up (Debian packages, build/venv), configures, builds and runs.
+# CMake does the work; see CMakePresets.json. Everything that is made lies under build/.
+#
+#   make            the program, build/bin/laminate        make bench     Google Benchmark programs
+#   make demo       a picture upscaled by a fused network  make peers     race against onnxruntime
+#   make test       the test suite (under 20 minutes)      make format    clang-format over every source
+#   make test-long  and the long tests                     make clean     removes build/ but keeps build/venv
+#
+# PRESET=dev|asan-ubsan|tsan|release|ci chooses the variant; CI=true makes `ci` (warnings are errors) the default.
+
+PRESET ?= $(if $(filter true 1,$(CI)),ci,release)
+BUILD := build/$(PRESET)
+VENV := build/venv
+STAMPS := build/stamps
+CMAKE := $(VENV)/bin/cmake
+CTEST := $(VENV)/bin/ctest
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev nlohmann-json3-dev libfmt-dev \
+            libcli11-dev libspdlog-dev libpng-dev libjpeg62-turbo-dev
+
+.DELETE_ON_ERROR:
+.PHONY: build configure demo test test-long bench peers format clean
+
+build: configure
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target laminate
+
+demo: build
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target demo
+
+test: everything
+	@$(CTEST) --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long
+
+test-long: everything
+	@$(CTEST) --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+bench: configure
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target bench
+
+peers: build $(STAMPS)/peers
+	@$(VENV)/bin/python bench/peers.py --laminate build/bin/laminate
+
+format: $(STAMPS)/format-packages
+	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
+
+clean:
+	@if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name venv ! -name stamps -exec rm -rf {} +; fi
+
+.PHONY: everything
+everything: configure $(STAMPS)/peers
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS)
+
+# Only the first configuration is ours: afterwards ninja calls CMake when a CMakeLists.txt changed.
+configure: $(BUILD)/build.ninja
+$(BUILD)/build.ninja: CMakePresets.json $(STAMPS)/packages $(STAMPS)/tools
+	@$(CMAKE) --preset $(PRESET)
+	@touch $@
+
+$(STAMPS)/packages: Makefile cmake/setup.sh | $(STAMPS)
+	@cmake/setup.sh apt $(PACKAGES)
+	@touch $@
+
+$(STAMPS)/format-packages: cmake/setup.sh | $(STAMPS)
+	@cmake/setup.sh apt clang-format
+	@touch $@
+
+$(STAMPS)/tools: requirements.txt cmake/setup.sh | $(STAMPS)
+	@cmake/setup.sh venv $(VENV) $<
+	@touch $@
+
+# After `tools`: both write into the same environment.
+$(STAMPS)/peers: requirements-peers.txt $(STAMPS)/tools
+	@cmake/setup.sh venv $(VENV) $<
+	@touch $@
+
+$(STAMPS):
+	@mkdir -p $@

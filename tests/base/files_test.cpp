@@ -1,0 +1,71 @@
+#include "base/files.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace laminate {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public ::testing::Test {
+protected:
+    void SetUp() override {
+        directory_ = fs::path(::testing::TempDir()) / ("laminate_files_" + std::to_string(::getpid()));
+        fs::create_directories(directory_);
+    }
+    void TearDown() override { fs::remove_all(directory_); }
+
+    [[nodiscard]] int files_in_directory() const {
+        int count = 0;
+        for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory_)) ++count;
+        return count;
+    }
+
+    fs::path directory_;
+};
+
+TEST_F(Files, WhatIsWrittenIsReadBackWithZeroBytesAndNewlines) {
+    const std::string bytes("a\0b\r\nc", 6);
+    write_file_atomically(directory_ / "f", bytes);
+    EXPECT_EQ(read_file(directory_ / "f"), bytes);
+    EXPECT_EQ(files_in_directory(), 1);
+}
+
+TEST_F(Files, AWriterThatThrowsLeavesTheOldContentsAndNothingBeside) {
+    write_file_atomically(directory_ / "f", "old");
+    EXPECT_THROW(write_file_atomically(directory_ / "f",
+                                       [](const fs::path& aside) {
+                                           std::ofstream(aside) << "half";
+                                           throw InputError("disk: full");
+                                       }),
+                 InputError);
+    EXPECT_EQ(read_file(directory_ / "f"), "old");
+    EXPECT_EQ(files_in_directory(), 1);
+}
+
+TEST_F(Files, AMissingDirectoryIsNamed) {
+    try {
+        write_file_atomically(directory_ / "none" / "f", "x");
+        FAIL() << "expected InputError";
+    } catch (const InputError& error) {
+        EXPECT_EQ(error.what(), (directory_ / "none" / "f").string() + ": cannot be written");
+    }
+}
+
+TEST_F(Files, ReadingWhatIsNoFileSaysSo) {
+    const auto message = [](const fs::path& path) {
+        try {
+            (void)read_file(path);
+        } catch (const InputError& error) {
+            return std::string(error.what());
+        }
+        return std::string("no error");
+    };
+    EXPECT_EQ(message(directory_ / "none"), (directory_ / "none").string() + ": no such file");
+    EXPECT_EQ(message(directory_), directory_.string() + ": is a directory, expected a file");
+}
+
+}  // namespace
+}  // namespace laminate
