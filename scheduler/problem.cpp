@@ -11,14 +11,20 @@ Elements LayerProblem::output_elements() const { return Elements(extent[0]) * ex
 Elements LayerProblem::input_elements() const { return Elements(in_channels) * y().in * x().in; }
 
 bool is_schedulable(const Layer& layer) {
-    return layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose || layer.kind == LayerKind::gemm;
+    if (layer.kind != LayerKind::conv_transpose) return layer.kind == LayerKind::conv || layer.kind == LayerKind::gemm;
+    // Where a transposed window has holes, an output need not have any tap and the needed box is no simple interval.
+    for (size_t axis = 0; axis < 2; ++axis) {
+        const Window& w = layer.window;
+        if (w.kernel[axis] < w.stride[axis] || (w.dilation[axis] > 1 && w.stride[axis] > 1)) return false;
+    }
+    return true;
 }
 
 LayerProblem layer_problem(const Network& network, LayerId id) {
     const Layer& layer = network.layer(id);
     if (!is_schedulable(layer)) {
         throw InputError("layer " + layer.name + ": a " + to_string(layer.kind) +
-                         " cannot be scheduled; expected conv, conv_transpose or gemm");
+                         " of this shape cannot be scheduled; see is_schedulable");
     }
     LayerProblem p;
     p.layer = id;

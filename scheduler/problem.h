@@ -44,7 +44,8 @@ struct LayerProblem {
     [[nodiscard]] Elements input_elements() const;
 };
 
-/// True for the kinds that a schedule covers: conv, conv_transpose, gemm. The others run on the reference operators.
+/// True for the layers that a schedule covers: conv, gemm, and conv_transpose whose kernel is at least its stride and that is
+/// not both strided and dilated. The others run on the reference operators.
 [[nodiscard]] bool is_schedulable(const Layer& layer);
 [[nodiscard]] LayerProblem layer_problem(const Network& network, LayerId layer);
 

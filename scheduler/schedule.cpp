@@ -55,6 +55,17 @@ void check_placement(const GroupSchedule& group, int nest, const std::string& ar
     }
 }
 
+/// Inside `ii` a grouped layer reads one channel of each group of its z range: no interval, so no box to bring in.
+void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& problem) {
+    if (problem.groups == 1 || problem[Dim::i] == 1) return;
+    const Nest& nest = group.nests[static_cast<size_t>(k)];
+    const Level compute = nest.x ? nest.x->compute : group.nests[static_cast<size_t>(k - 1)].y.compute;
+    if (compute.nest == k && compute.loop >= nest.find(Loop{Dim::i, Band::inner})) {
+        throw InputError(nest.layer + ": the input of a grouped convolution has compute level " + level_text(group, k, compute) +
+                         ", not outside ii; expected a loop around ii");
+    }
+}
+
 void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
     const std::string where = nest.layer + ": ";
     std::vector<Loop> strips;
@@ -181,6 +192,7 @@ void check_group(const Network& network, const GroupSchedule& group) {
                                                   : ": X is placed, but its input comes from inside the group"));
         }
         if (nest.x) check_placement(group, k, "X", *nest.x, levels, k);
+        check_grouped_input(group, k, problems[static_cast<size_t>(k)]);
     }
 }
 
