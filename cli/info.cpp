@@ -1,0 +1,135 @@
+// laminate info NET: what a network is, layer by layer, and the memory that running it layer by layer takes.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/units.h"
+#include "cli/verbs.h"
+
+namespace laminate::cli {
+
+namespace {
+
+int64_t elements_of(const ConstantPtr& constant) {
+    return constant == nullptr ? 0 : static_cast<int64_t>(constant->values.size());
+}
+
+int64_t parameters(const Layer& layer) {
+    return elements_of(layer.weights) + elements_of(layer.bias) + elements_of(layer.activation.slope);
+}
+
+/// Bytes of activations that exist while each layer runs, one layer after the other, each tensor freed after its last
+/// reader; the network's inputs and outputs included.
+std::vector<Bytes> live_bytes(const Network& network) {
+    const int layers = static_cast<int>(network.layers.size());
+    std::vector<Bytes> live(network.layers.size());
+    for (TensorId id = 0; id < static_cast<TensorId>(network.tensors.size()); ++id) {
+        const int first = std::max(0, network.producer(id));
+        int last = first;
+        for (const LayerId reader : network.consumers(id)) last = std::max(last, reader);
+        if (network.is_output(id)) last = layers - 1;
+        const Bytes bytes = to_bytes(Elements(element_count(network.tensor(id).dims)));
+        for (int at = first; at <= last; ++at) live[static_cast<size_t>(at)] += bytes;
+    }
+    return live;
+}
+
+std::string window_text(const Layer& layer) {
+    const Window& w = layer.window;
+    switch (layer.kind) {
+        case LayerKind::conv:
+        case LayerKind::conv_transpose:
+        case LayerKind::max_pool:
+        case LayerKind::average_pool: break;
+        default: return "";
+    }
+    std::string text = fmt::format("{}x{}", w.kernel[0], w.kernel[1]);
+    if (w.stride != std::array<int64_t, 2>{1, 1}) text += fmt::format(" /{}x{}", w.stride[0], w.stride[1]);
+    if (w.dilation != std::array<int64_t, 2>{1, 1}) text += fmt::format(" dil {}x{}", w.dilation[0], w.dilation[1]);
+    if (layer.groups != 1) text += fmt::format(" g{}", layer.groups);
+    return text;
+}
+
+nlohmann::ordered_json tensors_json(const Network& network, const std::vector<TensorId>& ids) {
+    auto list = nlohmann::ordered_json::array();
+    for (const TensorId id : ids) list.push_back({{"name", network.tensor(id).name}, {"dims", network.tensor(id).dims}});
+    return list;
+}
+
+Exit info(const Network& network, const Output& output) {
+    const std::vector<Bytes> live = live_bytes(network);
+    Table table({{"layer"}, {"kind"}, {"window"}, {"activation"}, {"output"}, {"MACs", Align::right},
+                 {"parameters", Align::right}, {"output bytes", Align::right}, {"live bytes", Align::right}});
+    auto layers = nlohmann::ordered_json::array();
+    Macs macs;
+    Elements parameter_sum;
+    Bytes peak;
+    for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) {
+        const Layer& layer = network.layer(id);
+        const std::vector<int64_t>& dims = network.tensor(layer.output).dims;
+        const Macs layer_work(layer_macs(network, id));
+        const Bytes bytes = to_bytes(Elements(element_count(dims)));
+        const Bytes alive = live[static_cast<size_t>(id)];
+        const bool activated = layer.activation.kind != ActivationKind::none;
+        table.add({layer.name, to_string(layer.kind), window_text(layer),
+                   activated ? to_string(layer.activation.kind) : "", dims_text(dims), grouped(layer_work.value()),
+                   grouped(parameters(layer)), grouped(bytes.value()), grouped(alive.value())});
+        layers.push_back({{"name", layer.name},
+                          {"onnx_name", layer.onnx_name},
+                          {"kind", to_string(layer.kind)},
+                          {"activation", to_string(layer.activation.kind)},
+                          {"inputs", tensors_json(network, layer.inputs)},
+                          {"output", tensors_json(network, {layer.output})[0]},
+                          {"macs", layer_work.value()},
+                          {"parameters_elements", parameters(layer)},
+                          {"output_bytes", bytes.value()},
+                          {"live_bytes", alive.value()}});
+        macs += layer_work;
+        parameter_sum += Elements(parameters(layer));
+        peak = std::max(peak, alive);
+    }
+    table.add_rule();
+    table.add({fmt::format("{} layers", network.layers.size()), "", "", "", "", grouped(macs.value()),
+               grouped(parameter_sum.value()), "", "peak " + grouped(peak.value())});
+
+    std::vector<std::string> ends;
+    for (const TensorId id : network.inputs) {
+        ends.push_back(fmt::format("input {} {}", network.tensor(id).name, dims_text(network.tensor(id).dims)));
+    }
+    for (const TensorId id : network.outputs) {
+        ends.push_back(fmt::format("output {} {}", network.tensor(id).name, dims_text(network.tensor(id).dims)));
+    }
+    output.print(fmt::format("{} ({})\n{}\n\n{}\n", network.name, network_hash(network), fmt::join(ends, "\n"), table.text()));
+    output.print(fmt::format("layer by layer the activations take {} at their peak; parameters {}", bytes_text(peak.value()),
+                             bytes_text(to_bytes(parameter_sum).value())));
+    if (!network.folded.empty()) output.print(fmt::format("fused away on import:\n  {}", fmt::join(network.folded, "\n  ")));
+
+    output.json({{"schema", "laminate.info"},
+                 {"version", 1},
+                 {"network", network.name},
+                 {"network_hash", network_hash(network)},
+                 {"inputs", tensors_json(network, network.inputs)},
+                 {"outputs", tensors_json(network, network.outputs)},
+                 {"layers", layers},
+                 {"macs", macs.value()},
+                 {"parameters_elements", parameter_sum.value()},
+                 {"layer_by_layer_peak_bytes", peak.value()},
+                 {"folded", network.folded}});
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_info(Program& program) {
+    CLI::App* verb = program.add_verb("info", "Layers, shapes, MACs, parameters and memory of a network",
+                                      "  laminate info zoo:resnet50\n"
+                                      "  laminate info net.onnx --height 540 --width 960 --json -");
+    auto argument = std::make_shared<NetworkArgument>();
+    argument->declare(verb);
+    program.on(verb, [argument](const Output& output) { return info(argument->open(), output); });
+}
+
+}  // namespace laminate::cli

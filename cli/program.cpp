@@ -1,0 +1,108 @@
+// Command line to verb, exception to exit code.
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <new>
+
+#include "base/error.h"
+#include "cli/verbs.h"
+
+namespace laminate::cli {
+
+namespace {
+
+/// Several lines would break the promise of one; what follows the first is joined to it.
+std::string one_line(std::string text) {
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    for (char& c : text) {
+        if (c == '\n') c = ' ';
+    }
+    return text;
+}
+
+int fail(Exit code, const std::string& message) {
+    std::fflush(stdout);
+    fmt::print(stderr, "laminate: error: {}\n", one_line(message));
+    return static_cast<int>(code);
+}
+
+}  // namespace
+
+Program::Program() : app_("Convolutional networks, fused under a memory budget, counted exactly", "laminate") {
+    app_.require_subcommand(1);
+    app_.set_version_flag("--version", version_text, "Version, Halide version, CPU features");
+    app_.set_help_flag("-h,--help", "This text; `laminate VERB --help` for one verb");
+    app_.get_formatter()->column_width(34);
+    app_.footer("NET is an .onnx file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\") or a compiled directory.\n"
+                "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, 5 internal.");
+    add_info(*this);
+    add_zoo(*this);
+}
+
+CLI::App* Program::add_verb(const std::string& name, const std::string& about, const std::string& examples,
+                            CLI::App* parent) {
+    CLI::App* verb = (parent != nullptr ? parent : &app_)->add_subcommand(name, about);
+    verb->add_option("--json", common_.json, "Write the answer as JSON to this file, or - for stdout")->type_name("FILE|-");
+    verb->add_option("--threads", common_.threads, "Threads (0: one per core)")->check(CLI::Range(0, 1024));
+    verb->add_option("--seed", common_.seed, "Seed of random inputs and schedules")->capture_default_str();
+    verb->add_flag("-v,--verbose", verbose_, "More remarks on stderr");
+    verb->add_flag("-q,--quiet", quiet_, "No remarks on stderr");
+    verb->get_option("--verbose")->excludes("--quiet");
+    if (!examples.empty()) verb->footer("Examples:\n" + examples);
+    return verb;
+}
+
+void Program::on(CLI::App* verb, Action action) {
+    verb->callback([this, action = std::move(action)] { chosen_ = action; });
+}
+
+int Program::run(int argc, char** argv) {
+    try {
+        app_.parse(argc, argv);
+    } catch (const CLI::Success& asked) {  // --help, --version
+        return app_.exit(asked);
+    } catch (const CLI::ParseError& error) {
+        return fail(Exit::usage, fmt::format("{} (see laminate --help)", one_line(error.what())));
+    }
+    common_.verbosity = quiet_ ? -1 : verbose_;
+    try {
+        const Output output(common_);
+        return static_cast<int>(chosen_(output));
+    } catch (const UsageError& error) {
+        return fail(Exit::usage, error.what());
+    } catch (const InputError& error) {
+        return fail(Exit::bad_input, error.what());
+    } catch (const std::bad_alloc&) {
+        return fail(Exit::internal, "out of memory");
+    } catch (const std::exception& error) {
+        return fail(Exit::internal, fmt::format("internal: {}", error.what()));
+    }
+}
+
+void NetworkArgument::declare(CLI::App* verb) {
+    verb->add_option("NET", spec, ".onnx file, zoo:NAME[?height=..&width=..], or compiled directory")->required();
+    verb->add_option("--height", sizes.height, "Rows of every 4-D input whose height is symbolic")->check(CLI::PositiveNumber);
+    verb->add_option("--width", sizes.width, "Columns of every 4-D input whose width is symbolic")->check(CLI::PositiveNumber);
+    verb->add_option("--batch", sizes.batch, "Images where the batch is symbolic")->check(CLI::PositiveNumber);
+    verb->add_option("--dim", symbols, "Value of one symbolic dimension, e.g. H=540")->type_name("SYMBOL=VALUE");
+}
+
+InputSizes NetworkArgument::input_sizes() const {
+    InputSizes all = sizes;
+    for (const std::string& text : symbols) {
+        const size_t equals = text.find('=');
+        int64_t value = 0;
+        if (equals == std::string::npos || equals == 0 || !CLI::detail::lexical_cast(text.substr(equals + 1), value) ||
+            value < 1) {
+            throw UsageError("--dim: found \"" + text + "\", expected SYMBOL=VALUE with a positive value");
+        }
+        all.symbols[text.substr(0, equals)] = value;
+    }
+    return all;
+}
+
+Network NetworkArgument::open() const { return open_network(spec, input_sizes()); }
+
+}  // namespace laminate::cli

@@ -1,0 +1,58 @@
+// The verbs of `laminate`, one file each. A verb declares its options on a subcommand and hands back what to do.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "cli/output.h"
+#include "nets/network.h"
+#include "nets/open.h"
+
+namespace laminate::cli {
+
+/// Runs one verb. Throws UsageError, InputError or any other exception: main() gives each its exit code.
+using Action = std::function<Exit(const Output&)>;
+
+class Program {
+public:
+    Program();
+    /// The exit code of the command line. Never throws.
+    [[nodiscard]] int run(int argc, char** argv);
+
+    /// A subcommand with the common options; `examples` are shown by --help, one per line.
+    CLI::App* add_verb(const std::string& name, const std::string& about, const std::string& examples,
+                       CLI::App* parent = nullptr);
+    /// What to do when this subcommand is the one on the command line.
+    void on(CLI::App* verb, Action action);
+    [[nodiscard]] const CommonOptions& common() const { return common_; }
+
+private:
+    CLI::App app_;
+    CommonOptions common_;
+    bool quiet_ = false;
+    int verbose_ = 0;
+    Action chosen_;
+};
+
+/// NET and the sizes of its symbolic dimensions, shared by every verb that takes a network.
+struct NetworkArgument {
+    std::string spec;
+    InputSizes sizes;
+    std::vector<std::string> symbols;  ///< "H=540" as typed
+
+    void declare(CLI::App* verb);
+    /// Throws InputError (bad model) or UsageError (bad --dim).
+    [[nodiscard]] Network open() const;
+    /// The sizes with --dim applied.
+    [[nodiscard]] InputSizes input_sizes() const;
+};
+
+void add_info(Program& program);
+void add_zoo(Program& program);
+
+/// "laminate 0.1.0", the Halide version, the host target and the features of this CPU; one fact per line.
+[[nodiscard]] std::string version_text();
+
+}  // namespace laminate::cli

@@ -1,0 +1,106 @@
+// Exit codes and messages of the command line (cli/README.md), on the built program.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "run_program.h"
+
+namespace laminate::cli {
+namespace {
+
+TEST(Program, NoVerbIsAUsageErrorOfOneLine) {
+    const ProgramResult result = run_program("");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err, "laminate: error: A subcommand is required (see laminate --help)\n");
+}
+
+TEST(Program, AnUnknownOptionIsAUsageError) {
+    const ProgramResult result = run_program("info zoo:l2net --no-such-option");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("--no-such-option"), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+}
+
+TEST(Program, HelpNamesTheExitCodesAndAVerbsHelpShowsExamples) {
+    const ProgramResult help = run_program("--help");
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_NE(help.out.find("4 infeasible"), std::string::npos);
+    const ProgramResult info = run_program("info --help");
+    EXPECT_EQ(info.exit_code, 0);
+    EXPECT_NE(info.out.find("laminate info zoo:resnet50"), std::string::npos);
+}
+
+TEST(Program, VersionNamesHalideAndTheHostTarget) {
+    const ProgramResult result = run_program("--version");
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_NE(result.out.find("laminate 0."), std::string::npos);
+    EXPECT_NE(result.out.find("Halide 21.0.0"), std::string::npos);
+    EXPECT_NE(result.out.find("host target "), std::string::npos);
+}
+
+TEST(Program, AMissingFileIsBadInput) {
+    const ProgramResult result = run_program("info no_such_net.onnx");
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.err.rfind("laminate: error: no_such_net.onnx: ", 0), 0U) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+}
+
+TEST(Program, AnUnknownZooNameIsBadInputAndListsTheKnownOnes) {
+    const ProgramResult result = run_program("info zoo:nothing");
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_NE(result.err.find("l2net"), std::string::npos) << result.err;
+}
+
+TEST(Program, ADimensionWithoutAValueIsAUsageError) {
+    const ProgramResult result = run_program("info zoo:l2net --dim H");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err, "laminate: error: --dim: found \"H\", expected SYMBOL=VALUE with a positive value\n");
+}
+
+TEST(Info, JsonOnStdoutIsNothingButJsonAndItsSumsAreTheLayersSums) {
+    const ProgramResult result = run_program("info zoo:l2net --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    EXPECT_EQ(answer.at("schema"), "laminate.info");
+    EXPECT_EQ(answer.at("version"), 1);
+    int64_t macs = 0;
+    int64_t peak = 0;
+    for (const auto& layer : answer.at("layers")) {
+        macs += layer.at("macs").get<int64_t>();
+        peak = std::max(peak, layer.at("live_bytes").get<int64_t>());
+    }
+    // ConvFusion Table 6: conv1 18x18x4 from 3 channels, conv2 16x16x4 from 4, kernels 3x3.
+    EXPECT_EQ(macs, 18 * 18 * 4 * 3 * 9 + 16 * 16 * 4 * 4 * 9);
+    EXPECT_EQ(answer.at("macs"), macs);
+    // Input 20x20x3 and conv1's output together are more than conv1's and conv2's outputs: 1200 + 1296 > 1296 + 1024.
+    EXPECT_EQ(peak, 4 * (20 * 20 * 3 + 18 * 18 * 4));
+    EXPECT_EQ(answer.at("layer_by_layer_peak_bytes"), peak);
+}
+
+TEST(Zoo, AnExportedNetworkReadsBackWithTheSameHash) {
+    const ScratchDirectory scratch;
+    const std::string file = scratch / "l2net.onnx";
+    ASSERT_EQ(run_program("zoo export l2net -o " + file).exit_code, 0);
+    const auto from_zoo = nlohmann::json::parse(run_program("info zoo:l2net --json -").out);
+    const auto from_file = nlohmann::json::parse(run_program("info " + file + " --json -").out);
+    EXPECT_EQ(from_file.at("network_hash"), from_zoo.at("network_hash"));
+}
+
+TEST(Zoo, ARefusedExportLeavesNoFile) {
+    const ScratchDirectory scratch;
+    EXPECT_EQ(run_program("zoo export nothing -o " + (scratch / "x.onnx")).exit_code, 3);
+    EXPECT_TRUE(scratch.is_empty());
+}
+
+TEST(Zoo, TheSeedChangesTheWeights) {
+    const auto hash = [](const std::string& spec) {
+        return nlohmann::json::parse(run_program("info '" + spec + "' --json -").out).at("network_hash").get<std::string>();
+    };
+    EXPECT_NE(hash("zoo:l2net?seed=1"), hash("zoo:l2net?seed=2"));
+    EXPECT_EQ(hash("zoo:l2net?seed=1"), hash("zoo:l2net"));
+}
+
+}  // namespace
+}  // namespace laminate::cli
