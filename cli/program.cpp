@@ -39,6 +39,8 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
                 "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, 5 internal.");
     add_info(*this);
     add_zoo(*this);
+    add_cost(*this);
+    add_show(*this);
 }
 
 CLI::App* Program::add_verb(const std::string& name, const std::string& about, const std::string& examples,
@@ -83,6 +85,15 @@ int Program::run(int argc, char** argv) {
 
 void NetworkArgument::declare(CLI::App* verb) {
     verb->add_option("NET", spec, ".onnx file, zoo:NAME[?height=..&width=..], or compiled directory")->required();
+    declare_sizes(verb);
+}
+
+void NetworkArgument::declare_option(CLI::App* verb) {
+    verb->add_option("--net", spec, ".onnx file or zoo:NAME[?height=..&width=..]")->type_name("NET");
+    declare_sizes(verb);
+}
+
+void NetworkArgument::declare_sizes(CLI::App* verb) {
     verb->add_option("--height", sizes.height, "Rows of every 4-D input whose height is symbolic")->check(CLI::PositiveNumber);
     verb->add_option("--width", sizes.width, "Columns of every 4-D input whose width is symbolic")->check(CLI::PositiveNumber);
     verb->add_option("--batch", sizes.batch, "Images where the batch is symbolic")->check(CLI::PositiveNumber);

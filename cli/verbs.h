@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "nets/network.h"
 #include "nets/open.h"
+#include "scheduler/schedule.h"
 
 namespace laminate::cli {
 
@@ -42,15 +43,26 @@ struct NetworkArgument {
     InputSizes sizes;
     std::vector<std::string> symbols;  ///< "H=540" as typed
 
+    /// NET as the first argument, and the options for sizes.
     void declare(CLI::App* verb);
+    /// The same with --net NET, not required.
+    void declare_option(CLI::App* verb);
     /// Throws InputError (bad model) or UsageError (bad --dim).
     [[nodiscard]] Network open() const;
     /// The sizes with --dim applied.
     [[nodiscard]] InputSizes input_sizes() const;
+
+private:
+    void declare_sizes(CLI::App* verb);
 };
+
+/// A schedule from a file (JSON or text) or, when the argument begins with "{", from the argument itself.
+[[nodiscard]] Schedule read_schedule(const Network& network, const std::string& argument);
 
 void add_info(Program& program);
 void add_zoo(Program& program);
+void add_cost(Program& program);
+void add_show(Program& program);
 
 /// "laminate 0.1.0", the Halide version, the host target and the features of this CPU; one fact per line.
 [[nodiscard]] std::string version_text();

@@ -1,0 +1,139 @@
+#include "cli/counts_report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace laminate::cli {
+
+namespace {
+
+/// What is printed of one group or, combined, of several.
+struct Summary {
+    Macs macs;
+    Elements x_reads, w_reads, y_reads, y_writes;
+    Elements x_buffer, w_buffer, intermediates, y_buffer;
+    Elements live, sum;
+};
+
+Summary summary(const GroupCounts& group) {
+    Summary s;
+    s.macs = group.macs();
+    s.x_reads = group.input_reads;
+    s.w_reads = group.weight_reads();
+    s.y_reads = group.output_reads;
+    s.y_writes = group.output_writes;
+    s.x_buffer = group.input_buffer;
+    for (size_t k = 0; k < group.layers.size(); ++k) {
+        const LayerCounts& layer = group.layers[k];
+        s.w_buffer += layer.weight_buffer;
+        (k + 1 < group.layers.size() ? s.intermediates : s.y_buffer) += layer.output_buffer;
+    }
+    s.live = group.live_total;
+    s.sum = group.sum_total;
+    return s;
+}
+
+/// Groups run one after the other: traffic and work add up, buffers give way to one another.
+Summary summary(const std::vector<GroupCounts>& groups) {
+    Summary all;
+    for (const GroupCounts& group : groups) {
+        const Summary s = summary(group);
+        all.macs += s.macs;
+        all.x_reads += s.x_reads;
+        all.w_reads += s.w_reads;
+        all.y_reads += s.y_reads;
+        all.y_writes += s.y_writes;
+        all.x_buffer = std::max(all.x_buffer, s.x_buffer);
+        all.w_buffer = std::max(all.w_buffer, s.w_buffer);
+        all.intermediates = std::max(all.intermediates, s.intermediates);
+        all.y_buffer = std::max(all.y_buffer, s.y_buffer);
+        all.live = std::max(all.live, s.live);
+        all.sum = std::max(all.sum, s.sum);
+    }
+    return all;
+}
+
+nlohmann::ordered_json to_json(const Summary& s) {
+    return {{"macs", s.macs.value()},
+            {"reads", {{"X", s.x_reads.value()}, {"W", s.w_reads.value()}, {"Y", s.y_reads.value()}}},
+            {"writes", {{"Y", s.y_writes.value()}}},
+            {"buffer_elements",
+             {{"X", s.x_buffer.value()},
+              {"W", s.w_buffer.value()},
+              {"intermediates", s.intermediates.value()},
+              {"Y", s.y_buffer.value()},
+              {"total", s.live.value()},
+              {"sum", s.sum.value()}}}};
+}
+
+std::string layer_names(const GroupCounts& group) {
+    if (group.layers.size() == 1) return group.layers.front().layer;
+    return fmt::format("{} .. {} ({})", group.layers.front().layer, group.layers.back().layer, group.layers.size());
+}
+
+}  // namespace
+
+nlohmann::ordered_json group_json(const GroupCounts& group) { return to_json(summary(group)); }
+
+nlohmann::ordered_json counts_json(const std::vector<GroupCounts>& groups) {
+    nlohmann::ordered_json all = to_json(summary(groups));
+    all["groups"] = nlohmann::ordered_json::array();
+    for (const GroupCounts& group : groups) all["groups"].push_back(group_json(group));
+    return all;
+}
+
+std::string counts_table(const std::vector<GroupCounts>& groups) {
+    Table table({{"group"},
+                 {"MACs", Align::right},
+                 {"X reads", Align::right},
+                 {"W reads", Align::right},
+                 {"Y reads", Align::right},
+                 {"Y writes", Align::right},
+                 {"held (live)", Align::right},
+                 {"held (sum)", Align::right}});
+    const auto add = [&](const std::string& name, const Summary& s) {
+        table.add({name, grouped(s.macs.value()), grouped(s.x_reads.value()), grouped(s.w_reads.value()),
+                   grouped(s.y_reads.value()), grouped(s.y_writes.value()), grouped(s.live.value()), grouped(s.sum.value())});
+    };
+    for (const GroupCounts& group : groups) add(layer_names(group), summary(group));
+    table.add_rule();
+    add("network", summary(groups));
+    return table.text();
+}
+
+std::string side_by_side(const std::vector<Witness>& witnesses) {
+    std::vector<Table::Column> columns{{"elements"}};
+    std::vector<Summary> sums;
+    for (const Witness& witness : witnesses) {
+        columns.push_back({witness.name, Align::right});
+        sums.push_back(summary(witness.groups));
+    }
+    columns.push_back({""});
+    Table table(columns);
+    const auto add = [&](const std::string& name, const auto& value_of) {
+        std::vector<std::string> row{name};
+        bool equal = true;
+        for (const Summary& s : sums) {
+            row.push_back(grouped(value_of(s)));
+            equal = equal && value_of(s) == value_of(sums.front());
+        }
+        row.push_back(equal ? "equal" : "DIFFERENT");
+        table.add(row);
+    };
+    add("MACs", [](const Summary& s) { return s.macs.value(); });
+    add("external reads of X", [](const Summary& s) { return s.x_reads.value(); });
+    add("external reads of W", [](const Summary& s) { return s.w_reads.value(); });
+    add("external reads of Y", [](const Summary& s) { return s.y_reads.value(); });
+    add("external writes of Y", [](const Summary& s) { return s.y_writes.value(); });
+    add("buffer of X", [](const Summary& s) { return s.x_buffer.value(); });
+    add("buffers of W", [](const Summary& s) { return s.w_buffer.value(); });
+    add("buffers of intermediates", [](const Summary& s) { return s.intermediates.value(); });
+    add("buffer of Y", [](const Summary& s) { return s.y_buffer.value(); });
+    add("held at once (live)", [](const Summary& s) { return s.live.value(); });
+    add("sum of all buffers", [](const Summary& s) { return s.sum.value(); });
+    return table.text();
+}
+
+}  // namespace laminate::cli

@@ -1,0 +1,30 @@
+// Counts of a schedule as a table and as JSON, the same for the model, the walker and the generated code.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/output.h"
+#include "scheduler/counts.h"
+
+namespace laminate::cli {
+
+/// One witness: its name ("model", "walker", "measured") and its counts, one entry per group of the schedule.
+struct Witness {
+    std::string name;
+    std::vector<GroupCounts> groups;
+};
+
+/// {"macs":, "reads":{"X":,"W":,"Y":}, "writes":{"Y":}, "buffer_elements":{"X":,"W":,"intermediates":,"Y":,"total":,"sum":}}
+/// of one image; `total` is the largest live sum, `sum` ConvFusion's sum of all buffers.
+[[nodiscard]] nlohmann::ordered_json group_json(const GroupCounts& group);
+/// The same over the groups (sums of what moves, maxima of what is held) with "groups": [one object per group].
+[[nodiscard]] nlohmann::ordered_json counts_json(const std::vector<GroupCounts>& groups);
+
+/// One row per group and a total: what moves, what is held, MACs, in elements.
+[[nodiscard]] std::string counts_table(const std::vector<GroupCounts>& groups);
+/// One row per counted quantity of the whole schedule, one column per witness, and whether they agree.
+[[nodiscard]] std::string side_by_side(const std::vector<Witness>& witnesses);
+
+}  // namespace laminate::cli

@@ -1,0 +1,58 @@
+// The verbs `cost` and `show` on one schedule worked by hand.
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "run_program.h"
+
+namespace laminate::cli {
+namespace {
+
+// L2Net fused: rows of conv1 stay on chip between tiles of four rows of conv2.
+constexpr const char* fused =
+    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo & "
+    "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}";
+
+TEST(Cost, AFusedPairMovesItsInputItsWeightsAndItsOutputOnce) {
+    const ProgramResult result = run_program("cost zoo:l2net --schedule '" + std::string(fused) + "' --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    const auto& counts = answer.at("counts");
+    EXPECT_EQ(counts.at("reads").at("X"), 20 * 20 * 3);
+    EXPECT_EQ(counts.at("reads").at("W"), 3 * 3 * 3 * 4 + 3 * 3 * 4 * 4);
+    EXPECT_EQ(counts.at("reads").at("Y"), 0);
+    EXPECT_EQ(counts.at("writes").at("Y"), 16 * 16 * 4);
+    EXPECT_EQ(answer.at("macs"), 18 * 18 * 4 * 3 * 9 + 16 * 16 * 4 * 4 * 9);  // every row of conv1 once
+    // The first tile of conv2 wants 6 rows of conv1 and these 8 rows of X; later ones 4 new rows, which need 6 of X.
+    EXPECT_EQ(counts.at("buffer_elements").at("X"), 8 * 20 * 3);
+    EXPECT_EQ(counts.at("buffer_elements").at("intermediates"), 6 * 18 * 4);
+    EXPECT_EQ(counts.at("buffer_elements").at("Y"), 1);  // zi yi xi are outside: one sum at a time
+    EXPECT_EQ(answer.at("live_total_elements"), 8 * 20 * 3 + 6 * 18 * 4 + (108 + 144) + 1);
+}
+
+TEST(Cost, AnIllegalScheduleIsBadInputAndNamesTheLayer) {
+    std::string illegal = fused;
+    illegal.replace(illegal.find("Y xi/xi"), 7, "Y xi/yi");
+    const ProgramResult result = run_program("cost zoo:l2net --schedule '" + illegal + "'");
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_NE(result.err.find("conv2"), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1);
+}
+
+TEST(Show, TheLoopNestNamesEveryLayer) {
+    const ProgramResult result = run_program("show '" + std::string(fused) + "' --net zoo:l2net");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.out.find("conv1"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("conv2"), std::string::npos) << result.out;
+}
+
+TEST(Show, AFileThatNamesNoNetworkSaysWhatToGive) {
+    const ScratchDirectory scratch;
+    std::ofstream(scratch / "s.json") << R"({"schema":"laminate.schedule"})";
+    const ProgramResult result = run_program("show " + (scratch / "s.json"));
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.err, "laminate: error: " + (scratch / "s.json") + ": names no network; give the network with --net\n");
+}
+
+}  // namespace
+}  // namespace laminate::cli
