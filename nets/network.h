@@ -48,7 +48,7 @@ struct Activation {
     float alpha = 0;   ///< leaky_relu: slope for x < 0
     float low = 0;     ///< clip
     float high = 0;    ///< clip
-    ConstantPtr slope; ///< prelu: one value, or one per output channel
+    ConstantPtr slope{};  ///< prelu: one value, or one per output channel
 };
 
 enum class LayerKind {
@@ -58,7 +58,7 @@ enum class LayerKind {
     max_pool,             ///< inputs {x}
     average_pool,         ///< inputs {x}; count_include_pad
     global_average_pool,  ///< inputs {x}
-    add,                  ///< inputs {a, b}, equal shapes (a broadcast constant operand is in `weights`)
+    add,                  ///< inputs {a, b}, equal shapes; or {a} and a constant operand in `weights`: dims {1}, {C} or those of a without N
     concat,               ///< inputs {a, b, ...} along `axis`
     depth_to_space,       ///< inputs {x}; block, depth_to_space_crd
     flatten,              ///< inputs {x}; axis
@@ -69,16 +69,16 @@ enum class LayerKind {
 [[nodiscard]] const char* to_string(ActivationKind kind);
 
 struct Layer {
-    std::string name;       ///< identifier [A-Za-z_][A-Za-z0-9_]*, unique in the network; used in schedule texts
-    std::string onnx_name;  ///< the node's own name, for messages
+    std::string name{};       ///< identifier [A-Za-z_][A-Za-z0-9_]*, unique in the network; used in schedule texts
+    std::string onnx_name{};  ///< the node's own name, for messages
     LayerKind kind = LayerKind::conv;
-    std::vector<TensorId> inputs;
+    std::vector<TensorId> inputs{};
     TensorId output = -1;
-    Window window;
+    Window window{};
     int64_t groups = 1;
-    ConstantPtr weights;
-    ConstantPtr bias;       ///< one value per output channel, or null
-    Activation activation;  ///< applied to the finished output
+    ConstantPtr weights{};
+    ConstantPtr bias{};       ///< one value per output channel, or null
+    Activation activation{};  ///< applied to the finished output; conv, conv_transpose, gemm, add and activation only
     int64_t axis = 1;
     int64_t block = 1;
     bool depth_to_space_crd = false;  ///< ONNX mode CRD instead of DCR
@@ -104,6 +104,7 @@ struct Network {
     [[nodiscard]] LayerId find_layer(const std::string& layer_name) const;
 };
 
+/// Throws InputError for a dimension below 1 or above 2^31 - 1, and for more than 2^40 elements.
 [[nodiscard]] int64_t element_count(const std::vector<int64_t>& dims);
 /// "1x64x56x56".
 [[nodiscard]] std::string dims_text(const std::vector<int64_t>& dims);
@@ -113,13 +114,15 @@ struct Network {
 /// the stride) of every output element. Layers without weights do none.
 [[nodiscard]] int64_t layer_macs(const Network& network, LayerId layer);
 
-/// Checks every rule above and recomputes every shape from the inputs'; throws InputError naming the layer.
+/// Checks every rule above and recomputes every shape from the inputs'; throws InputError naming the layer. Also: names of
+/// tensors and layers are unique, every tensor is written once, and what a layer writes is read or is an output.
 void check(const Network& network);
 
 /// Output dims of a layer from its inputs' dims; throws InputError naming the layer.
 [[nodiscard]] std::vector<int64_t> infer_output_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims);
 
-/// 16 hex digits over structure, shapes, attributes and weights; schedule files carry it.
+/// 16 hex digits over structure, layer names (schedules use them), shapes, attributes and weights; schedule files carry it.
+/// Names of tensors and of the network do not matter. The same on every machine.
 [[nodiscard]] std::string network_hash(const Network& network);
 
 }  // namespace laminate
