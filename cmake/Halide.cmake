@@ -31,6 +31,5 @@ set_target_properties(Laminate::Halide PROPERTIES
     IMPORTED_LOCATION "${laminate_halide_library}"
     IMPORTED_SONAME "libHalide.so"
     INTERFACE_INCLUDE_DIRECTORIES "${laminate_halide_root}/include")
-find_package(Threads REQUIRED)
 set_property(TARGET Laminate::Halide APPEND PROPERTY INTERFACE_LINK_LIBRARIES Threads::Threads ${CMAKE_DL_LIBS})
 message(STATUS "Halide: ${laminate_halide_root}")
