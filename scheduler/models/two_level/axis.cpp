@@ -1,0 +1,404 @@
+#include "scheduler/models/two_level/axis.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "base/units.h"
+
+namespace laminate::two_level {
+
+namespace {
+
+struct Interval {
+    int64_t begin = 0;
+    int64_t end = 0;
+    [[nodiscard]] bool empty() const { return end <= begin; }
+    [[nodiscard]] int64_t size() const { return empty() ? 0 : end - begin; }
+    /// Becomes the smallest interval around both.
+    void extend(Interval other) {
+        if (other.empty()) return;
+        if (empty()) {
+            *this = other;
+            return;
+        }
+        begin = std::min(begin, other.begin);
+        end = std::max(end, other.end);
+    }
+};
+
+constexpr Interval unit{0, 1};
+
+int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+
+/// Input coordinates that outputs [out.begin, out.end) read, clipped to the tensor.
+Interval window_of(const AxisWindow& w, Interval out) {
+    Interval in;
+    if (w.transposed) {
+        in.begin = floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1, w.stride);
+        in.end = floor_div(out.end - 1 + w.pad_begin, w.stride) + 1;
+    } else {
+        in.begin = out.begin * w.stride - w.pad_begin;
+        in.end = (out.end - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.pad_begin;
+    }
+    return {std::max<int64_t>(in.begin, 0), std::min(in.end, w.in)};
+}
+
+/// Kernel positions that outputs [out.begin, out.end) multiply, summed; positions on padding included.
+int64_t taps_of(const AxisWindow& w, Interval out) {
+    if (!w.transposed) return checked_multiply(out.size(), w.kernel);
+    // Tap n serves the outputs o with (o + pad - n * dilation) divisible by the stride.
+    int64_t taps = 0;
+    for (int64_t n = 0; n < w.kernel; ++n) {
+        const int64_t shift = w.pad_begin - n * w.dilation;
+        taps += floor_div(out.end - 1 + shift, w.stride) - floor_div(out.begin - 1 + shift, w.stride);
+    }
+    return taps;
+}
+
+/// Runs the loops of one axis in their order, once, with the lifetimes and frontiers of all buffers.
+class AxisSweep {
+public:
+    /// Gives up (complete() is false) after `step_limit` bodies unless `remember` calls that repeat, which makes recomputation
+    /// linear instead of exponential in the number of layers.
+    AxisSweep(const AxisProblem& problem, bool remember, int64_t step_limit)
+        : problem_(problem), remember_(remember), steps_left_(step_limit) {
+        lay_out();
+        const int64_t sink = count() - 1;
+        body(first_[static_cast<size_t>(sink)], whole(sink));
+    }
+
+    [[nodiscard]] bool complete() const { return steps_left_ > 0; }
+
+    [[nodiscard]] AxisCounts counts() const {
+        AxisCounts counts;
+        for (const Buffer& b : buffers_) {
+            AxisBuffer result{b.brought, b.taps, {}};
+            for (const Track& t : b.tracks) result.bodies.push_back({nodes_[t.node].level, t.most_trips, t.held, t.overlaps});
+            counts.buffers.push_back(std::move(result));
+        }
+        const AxisNest& sink = problem_.nests.back();
+        counts.sink_taps = sink.role == Role::spatial  ? taps_of(sink.window, {0, sink.extent})
+                           : sink.role == Role::outputs || sink.role == Role::grouped ? sink.extent
+                                                                                      : 1;
+        return counts;
+    }
+
+private:
+    /// A body between store and compute level of a buffer.
+    struct Track {
+        size_t node = 0;
+        Interval need;         ///< hull over the execution of the body in progress
+        int64_t frontier = 0;  ///< end of what earlier executions in this lifetime needed
+        int64_t trips = 0;     ///< of the loop execution in progress, those that needed anything
+        int64_t most_trips = 0;
+        int64_t held = 0;
+        bool overlaps = false;
+    };
+    struct Buffer {
+        int64_t nest = 0;          ///< that reads it
+        bool is_weights = false;
+        bool inside = false;       ///< compute level in the nest's own loops (depth 0 included)
+        Interval calls;            ///< otherwise: hull of the nest's calls in the compute body in progress
+        int64_t frontier = 0;      ///< everything below was brought in this lifetime
+        int64_t brought = 0;
+        int64_t taps = 0;
+        std::vector<Track> tracks;
+    };
+    struct Node {
+        AxisLevel level;
+        size_t parent = 0;
+        std::vector<size_t> stored;                        ///< buffers whose lifetime is one execution of this body
+        std::vector<size_t> computed;                      ///< inputs from the sink upwards, then weights
+        std::vector<std::pair<size_t, size_t>> tracked;    ///< (buffer, track)
+    };
+
+    [[nodiscard]] int64_t count() const { return static_cast<int64_t>(problem_.nests.size()); }
+    [[nodiscard]] const AxisNest& nest(int64_t k) const { return problem_.nests[static_cast<size_t>(k)]; }
+    [[nodiscard]] size_t node_of(AxisLevel level) const {
+        return first_[static_cast<size_t>(level.nest)] + static_cast<size_t>(level.depth);
+    }
+
+    void lay_out() {
+        const size_t nests = problem_.nests.size();
+        // Loops inside every level that matters never run.
+        loops_.assign(nests, 0);
+        for (const AxisPlacement& p : problem_.buffers) {
+            size_t& depth = loops_[static_cast<size_t>(p.compute.nest)];
+            depth = std::max(depth, static_cast<size_t>(p.compute.depth));
+        }
+        first_.resize(nests);
+        for (size_t k = 0; k < nests; ++k) {
+            first_[k] = nodes_.size();
+            for (size_t q = 0; q <= loops_[k]; ++q) {
+                Node node;
+                node.level = {static_cast<int64_t>(k), static_cast<int64_t>(q)};
+                node.parent = nodes_.size() - 1;
+                nodes_.push_back(std::move(node));
+            }
+        }
+        for (size_t k = 0; k < nests; ++k) {
+            nodes_[first_[k]].parent = k + 1 < nests ? node_of(problem_.buffers[2 * (k + 1)].compute) : first_[k];
+        }
+        buffers_.resize(2 * nests);
+        for (size_t b = 0; b < buffers_.size(); ++b) {
+            Buffer& buffer = buffers_[b];
+            const AxisPlacement& placement = problem_.buffers[b];
+            buffer.nest = static_cast<int64_t>(b / 2);
+            buffer.is_weights = b % 2 == 1;
+            buffer.inside = placement.compute.nest == buffer.nest;
+            const size_t store = node_of(placement.store);
+            std::vector<size_t> chain{node_of(placement.compute)};
+            while (chain.back() != store) chain.push_back(nodes_[chain.back()].parent);
+            for (size_t t = chain.size(); t-- > 0;) {
+                nodes_[chain[t]].tracked.emplace_back(b, buffer.tracks.size());
+                Track track;
+                track.node = chain[t];
+                buffer.tracks.push_back(track);
+            }
+            nodes_[store].stored.push_back(b);
+        }
+        for (size_t k = nests; k-- > 0;) nodes_[node_of(problem_.buffers[2 * k].compute)].computed.push_back(2 * k);
+        for (size_t k = nests; k-- > 0;) nodes_[node_of(problem_.buffers[2 * k + 1].compute)].computed.push_back(2 * k + 1);
+        if (remember_) find_open_buffers();
+    }
+
+    /// The whole range of the role's dimension where the nest's calls do not restrict it.
+    [[nodiscard]] Interval whole(int64_t k) const {
+        const AxisNest& n = nest(k);
+        return n.role == Role::none ? unit : Interval{0, n.extent};
+    }
+
+    /// What the loops of nest k run over when the nest is called for `call`.
+    [[nodiscard]] Interval range_of_call(int64_t k, Interval call) const {
+        const Role role = nest(k).role;
+        return role == Role::inputs || role == Role::within_group ? whole(k) : call;
+    }
+
+    /// What a body that covers `part` reads of the buffer.
+    [[nodiscard]] Interval reads(const Buffer& buffer, Interval part) const {
+        const AxisNest& n = nest(buffer.nest);
+        switch (n.role) {
+            case Role::spatial: return buffer.is_weights ? unit : window_of(n.window, part);
+            case Role::outputs: return buffer.is_weights ? part : unit;
+            case Role::grouped:
+                if (buffer.is_weights) return part;
+                return {part.begin / n.group_outputs * n.group_inputs, ((part.end - 1) / n.group_outputs + 1) * n.group_inputs};
+            case Role::inputs: return part;
+            case Role::within_group: return buffer.is_weights ? part : unit;
+            case Role::none: break;
+        }
+        return unit;
+    }
+
+    void body(size_t node_index, Interval part) {
+        if (--steps_left_ <= 0) return;
+        Node& node = nodes_[node_index];
+        for (const size_t b : node.stored) {
+            buffers_[b].frontier = 0;
+            for (Track& t : buffers_[b].tracks) t.frontier = 0;
+        }
+        for (const auto& [b, t] : node.tracked) buffers_[b].tracks[t].need = {};
+        for (const size_t b : node.computed) buffers_[b].calls = {};
+
+        const auto k = static_cast<size_t>(node.level.nest);
+        const auto depth = static_cast<size_t>(node.level.depth);
+        if (depth < loops_[k]) {
+            const int64_t step = problem_.nests[k].steps[depth];
+            for (const auto& [b, t] : nodes_[node_index + 1].tracked) buffers_[b].tracks[t].trips = 0;
+            for (int64_t begin = part.begin; begin < part.end; begin += step) {
+                body(node_index + 1, {begin, std::min(begin + step, part.end)});
+            }
+        }
+        // A buffer changes only at its own compute level, so consumers may be looked at before their producers: what a
+        // producer must bring is what its consumers will call for in this body.
+        for (const size_t b : node.computed) {
+            Buffer& buffer = buffers_[b];
+            Interval need;
+            if (buffer.inside) need = reads(buffer, part);
+            else if (!buffer.calls.empty()) need = reads(buffer, range_of_call(buffer.nest, buffer.calls));
+            if (need.empty()) continue;
+            bring(b, need);
+        }
+        for (const auto& [b, t] : node.tracked) {
+            Track& track = buffers_[b].tracks[t];
+            if (track.need.empty()) continue;
+            track.most_trips = std::max(track.most_trips, ++track.trips);
+            // What came in before stays until now when its coordinates are needed again: from this need's begin to the
+            // frontier everything is held at once (at the moment when the frontier last moved).
+            track.held = std::max(track.held, std::max(track.frontier, track.need.end) - track.need.begin);
+            if (track.need.begin < track.frontier) track.overlaps = true;
+            track.frontier = std::max(track.frontier, track.need.end);
+        }
+    }
+
+    void bring(size_t b, Interval need) {
+        Buffer& buffer = buffers_[b];
+        for (Track& t : buffer.tracks) t.need.extend(need);
+        const Interval fresh{std::max(need.begin, buffer.frontier), need.end};
+        if (fresh.empty()) return;
+        buffer.frontier = fresh.end;
+        buffer.brought = checked_add(buffer.brought, fresh.size());
+        if (buffer.is_weights || buffer.nest == 0) return;
+        const int64_t producer = buffer.nest - 1;
+        const AxisNest& p = nest(producer);
+        buffer.taps = checked_add(buffer.taps, p.role == Role::spatial ? taps_of(p.window, fresh) : fresh.size());
+        for (const size_t other : {static_cast<size_t>(2 * producer), static_cast<size_t>(2 * producer + 1)}) {
+            if (!buffers_[other].inside) buffers_[other].calls.extend(fresh);
+        }
+        call(producer, fresh);
+    }
+
+    void call(int64_t k, Interval box) {
+        const size_t node = first_[static_cast<size_t>(k)];
+        if (!remember_) {
+            body(node, range_of_call(k, box));
+            return;
+        }
+        Memory& memory = memories_[static_cast<size_t>(k)];
+        std::vector<int64_t> before{box.begin, box.end};
+        for (const size_t b : memory.open) push_state(before, b);
+        const auto known = memory.calls.find(before);
+        if (known != memory.calls.end()) {
+            replay(memory, known->second);
+            return;
+        }
+        // Run it, with the accumulators that reach outside set aside so that they show this call alone.
+        std::vector<int64_t> start;
+        std::vector<Interval> set_aside;
+        for (const size_t b : memory.buffers) {
+            start.push_back(buffers_[b].brought);
+            start.push_back(buffers_[b].taps);
+        }
+        for (const size_t b : memory.waiting) set_aside.push_back(std::exchange(buffers_[b].calls, Interval{}));
+        body(node, range_of_call(k, box));
+        Call result;
+        for (size_t n = 0; n < memory.buffers.size(); ++n) {
+            const Buffer& buffer = buffers_[memory.buffers[n]];
+            result.brought.push_back(buffer.brought - start[2 * n]);
+            result.taps.push_back(buffer.taps - start[2 * n + 1]);
+        }
+        for (size_t n = 0; n < memory.waiting.size(); ++n) {
+            Interval& calls = buffers_[memory.waiting[n]].calls;
+            result.calls.push_back(calls);
+            calls.extend(set_aside[n]);
+        }
+        for (const size_t b : memory.open) {
+            push_state(result.after, b);
+            result.needs.push_back(need_at(b, node));
+        }
+        memory.calls.emplace(std::move(before), std::move(result));
+    }
+
+    // ------------------------------------------------------------------------------------------ repeated calls, remembered
+    struct Call {
+        std::vector<int64_t> brought;   ///< by Memory::buffers
+        std::vector<int64_t> taps;
+        std::vector<Interval> calls;    ///< by Memory::waiting
+        std::vector<Interval> needs;    ///< by Memory::open
+        std::vector<int64_t> after;     ///< state of Memory::open
+    };
+    struct KeyHash {
+        size_t operator()(const std::vector<int64_t>& key) const {
+            size_t h = 1469598103934665603ULL;
+            for (const int64_t v : key) h = (h ^ static_cast<size_t>(v)) * 1099511628211ULL;
+            return h;
+        }
+    };
+    struct Memory {
+        std::vector<size_t> buffers;  ///< brought somewhere inside a call of this nest
+        std::vector<size_t> open;     ///< those of them that live longer than the call
+        std::vector<size_t> waiting;  ///< brought outside, for the calls of nests that run inside
+        std::unordered_map<std::vector<int64_t>, Call, KeyHash> calls;
+    };
+
+    void find_open_buffers() {
+        memories_.resize(problem_.nests.size());
+        for (size_t k = 0; k + 1 < problem_.nests.size(); ++k) {
+            const auto runs_inside = [&](size_t node) {  // is the node in a call of nest k?
+                while (nodes_[node].parent != node && node != first_[k]) node = nodes_[node].parent;
+                return node == first_[k];
+            };
+            for (size_t b = 0; b < buffers_.size(); ++b) {
+                const AxisPlacement& p = problem_.buffers[b];
+                if (runs_inside(node_of(p.compute))) {
+                    memories_[k].buffers.push_back(b);
+                    if (!runs_inside(node_of(p.store))) memories_[k].open.push_back(b);
+                } else if (b / 2 < k && runs_inside(first_[b / 2])) {
+                    memories_[k].waiting.push_back(b);
+                }
+            }
+        }
+    }
+
+    void push_state(std::vector<int64_t>& state, size_t b) const {
+        state.push_back(buffers_[b].frontier);
+        for (const Track& t : buffers_[b].tracks) state.push_back(t.frontier);
+    }
+
+    [[nodiscard]] Interval need_at(size_t b, size_t node) const {
+        for (const Track& t : buffers_[b].tracks) {
+            if (t.node == node) return t.need;
+        }
+        return {};
+    }
+
+    void replay(const Memory& memory, const Call& call) {
+        for (size_t n = 0; n < memory.buffers.size(); ++n) {
+            Buffer& buffer = buffers_[memory.buffers[n]];
+            buffer.brought = checked_add(buffer.brought, call.brought[n]);
+            buffer.taps = checked_add(buffer.taps, call.taps[n]);
+        }
+        for (size_t n = 0; n < memory.waiting.size(); ++n) buffers_[memory.waiting[n]].calls.extend(call.calls[n]);
+        size_t at = 0;
+        for (size_t n = 0; n < memory.open.size(); ++n) {
+            Buffer& buffer = buffers_[memory.open[n]];
+            buffer.frontier = call.after[at++];
+            for (Track& t : buffer.tracks) {
+                t.frontier = call.after[at++];
+                t.need.extend(call.needs[n]);
+            }
+        }
+    }
+
+    const AxisProblem& problem_;
+    bool remember_;
+    int64_t steps_left_;
+    std::vector<size_t> first_;  ///< node of depth 0, by nest
+    std::vector<size_t> loops_;  ///< loops that run, by nest
+    std::vector<Node> nodes_;
+    std::vector<Buffer> buffers_;
+    std::vector<Memory> memories_;
+};
+
+}  // namespace
+
+std::vector<int64_t> AxisProblem::key() const {
+    std::vector<int64_t> key{static_cast<int64_t>(nests.size())};
+    for (const AxisNest& n : nests) {
+        key.push_back(static_cast<int64_t>(n.role));
+        if (n.role == Role::none) continue;
+        key.push_back(n.extent);
+        key.push_back(static_cast<int64_t>(n.steps.size()));
+        key.insert(key.end(), n.steps.begin(), n.steps.end());
+        if (n.role == Role::grouped) key.insert(key.end(), {n.group_outputs, n.group_inputs});
+        if (n.role != Role::spatial) continue;
+        const AxisWindow& w = n.window;
+        key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in});
+    }
+    for (const AxisPlacement& p : buffers) {
+        key.insert(key.end(), {p.store.nest, p.store.depth, p.compute.nest, p.compute.depth});
+    }
+    return key;
+}
+
+AxisCounts axis_counts(const AxisProblem& problem) {
+    // Every coordinate of every nest a few times: enough where nothing is computed more than a few times.
+    int64_t plain_steps = 10'000;
+    for (const AxisNest& n : problem.nests) plain_steps += 16 * n.extent;
+    const AxisSweep plain(problem, false, plain_steps);
+    if (plain.complete()) return plain.counts();
+    return AxisSweep(problem, true, INT64_MAX).counts();
+}
+
+}  // namespace laminate::two_level

@@ -1,0 +1,268 @@
+#include "scheduler/random_schedule.h"
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "scheduler/models/two_level/two_level.h"
+
+namespace laminate {
+
+uint64_t Rng::next() {
+    state_ += 0x9e3779b97f4a7c15u;
+    uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int64_t Rng::below(int64_t n) {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<int64_t>((static_cast<Wide>(next()) * static_cast<Wide>(n)) >> 64);
+}
+
+namespace {
+
+/// 1 to `extent`: everything, a divisor, or any size (mostly no divisor), each often.
+int64_t random_size(int64_t extent, Rng& rng) {
+    switch (rng.below(4)) {
+        case 0: return extent;
+        case 1: {
+            std::vector<int64_t> divisors;
+            for (int64_t d = 1; d * d <= extent; ++d) {
+                if (extent % d != 0) continue;
+                divisors.push_back(d);
+                if (d * d != extent) divisors.push_back(extent / d);
+            }
+            std::sort(divisors.begin(), divisors.end());
+            return divisors[static_cast<size_t>(rng.below(static_cast<int64_t>(divisors.size())))];
+        }
+        default: return rng.between(1, extent);
+    }
+}
+
+Nest random_nest(const LayerProblem& problem, bool is_sink, Rng& rng) {
+    Nest nest;
+    nest.layer = problem.name;
+    if (is_sink) {
+        std::vector<Loop> strips;
+        for (size_t axis = 0; axis < 2; ++axis) {
+            if (!rng.chance(1, 4)) continue;
+            const Dim d = axis == 0 ? Dim::y : Dim::x;
+            strips.push_back({d, Band::strip});
+            nest.strip[axis] = random_size(problem[d], rng);
+        }
+        rng.shuffle(strips);
+        nest.loops = strips;
+    }
+    for (const Band band : {Band::outer, Band::inner}) {
+        std::vector<Loop> loops;
+        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) loops.push_back({d, band});
+        rng.shuffle(loops);
+        nest.loops.insert(nest.loops.end(), loops.begin(), loops.end());
+    }
+    for (size_t d = 0; d < 4; ++d) nest.tile[d] = random_size(problem.extent[d], rng);
+    if (!is_sink || problem.groups > 1) nest.tile[3] = problem[Dim::i];
+    return nest;
+}
+
+/// Any store level, then any compute level at or inside it; `levels` outermost first.
+Placement random_placement(const std::vector<Level>& levels, Rng& rng) {
+    const auto count = static_cast<int64_t>(levels.size());
+    const int64_t store = rng.below(count);
+    const int64_t compute = rng.between(store, count - 1);
+    return {levels[static_cast<size_t>(store)], levels[static_cast<size_t>(compute)]};
+}
+
+/// Levels at which the input of nest k may be computed: not inside `ii` of a grouped layer.
+std::vector<Level> input_levels(const GroupSchedule& group, int k, const LayerProblem& problem) {
+    std::vector<Level> levels = path(group, k);
+    if (problem.groups > 1 && problem[Dim::i] > 1) {
+        const Level ii{k, group.nests[static_cast<size_t>(k)].find({Dim::i, Band::inner})};
+        levels.erase(std::find(levels.begin(), levels.end(), ii), levels.end());
+    }
+    return levels;
+}
+
+GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool keep_everything) {
+    GroupSchedule group;
+    const int sink = static_cast<int>(problems.size()) - 1;
+    for (int k = 0; k <= sink; ++k) group.nests.push_back(random_nest(problems[static_cast<size_t>(k)], k == sink, rng));
+    for (int k = sink; k >= 0; --k) {
+        Nest& nest = group.nests[static_cast<size_t>(k)];
+        const std::vector<Level> levels = path(group, k);
+        if (k == sink) {
+            const Level level = levels[static_cast<size_t>(rng.below(static_cast<int64_t>(levels.size())))];
+            nest.y = {level, level};
+        }
+        nest.w = random_placement(levels, rng);
+        Placement input = random_placement(input_levels(group, k, problems[static_cast<size_t>(k)]), rng);
+        if (k == 0) {
+            nest.x = input;
+        } else {
+            if (keep_everything) input.store = Level{};
+            group.nests[static_cast<size_t>(k) - 1].y = input;
+        }
+    }
+    return group;
+}
+
+}  // namespace
+
+GroupSchedule random_group(const Network& network, const std::vector<LayerId>& segment, Rng& rng, const RandomOptions& options) {
+    std::vector<LayerProblem> problems;
+    int64_t least = 0;
+    for (const LayerId id : segment) {
+        problems.push_back(layer_problem(network, id));
+        const LayerProblem& p = problems.back();
+        least = checked_add(least, (p.weight_elements() * p[Dim::y] * p[Dim::x]).value());
+    }
+    const Macs limit = std::max(options.max_macs, 4 * Macs(least));
+    constexpr int free_draws = 100;
+    for (int attempt = 0;; ++attempt) {
+        // In a long chain hardly any free draw stays below the limit: then intermediates are stored at the root, where nothing is computed twice.
+        GroupSchedule group = draw(problems, rng, attempt >= free_draws);
+        if (segment.size() == 1) return group;
+        try {
+            if (two_level_counts(problems, group).macs() <= limit) return group;
+        } catch (const std::overflow_error&) {
+            continue;  // more than 2^63 of something is more than the limit
+        }
+    }
+}
+
+Schedule random_schedule(const Network& network, uint64_t seed, const RandomOptions& options) {
+    Rng rng(seed);
+    std::vector<GroupSchedule> groups;
+    for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
+        const auto count = static_cast<int64_t>(chain.size());
+        // Half of the schedules cut often, half seldom, so that long groups are as common as single layers.
+        const bool cut_often = rng.chance(1, 2);
+        for (int64_t begin = 0; begin < count;) {
+            int64_t end = begin + 1;
+            while (end < count && end - begin < options.max_depth && !rng.chance(1, cut_often ? 2 : 8)) ++end;
+            const std::vector<LayerId> segment(chain.begin() + begin, chain.begin() + end);
+            groups.push_back(random_group(network, segment, rng, options));
+            begin = end;
+        }
+    }
+    return {network, std::move(groups)};
+}
+
+// ------------------------------------------------------------------------------------------------------------- networks
+
+namespace {
+
+/// Values -2 to 2, more than half of them zero.
+ConstantPtr sparse_integers(std::vector<int64_t> dims, Rng& rng) {
+    Constant constant{std::move(dims), {}};
+    const int64_t count = element_count(constant.dims);
+    for (int64_t n = 0; n < count; ++n) {
+        constant.values.push_back(rng.chance(1, 2) ? 0.0f : static_cast<float>(rng.between(-2, 2)));
+    }
+    return std::make_shared<const Constant>(std::move(constant));
+}
+
+Activation random_activation(int64_t channels, Rng& rng) {
+    Activation activation;
+    switch (rng.below(4)) {
+        case 0: activation.kind = ActivationKind::relu; break;
+        case 1:
+            activation.kind = ActivationKind::prelu;
+            activation.slope = sparse_integers({rng.chance(1, 2) ? 1 : channels}, rng);
+            break;
+        case 2:
+            activation.kind = ActivationKind::clip;
+            activation.low = -3;
+            activation.high = 6;
+            break;
+        default: break;
+    }
+    return activation;
+}
+
+Window random_window(bool transposed, const std::vector<int64_t>& in, Rng& rng) {
+    Window w;
+    for (size_t axis = 0; axis < 2; ++axis) {
+        w.kernel[axis] = rng.between(1, 4);
+        w.stride[axis] = rng.chance(1, 2) ? 1 : rng.between(1, 3);
+        w.dilation[axis] = rng.chance(3, 4) ? 1 : rng.between(2, 3);
+        if (transposed) {  // what is_schedulable accepts
+            w.stride[axis] = std::min(w.stride[axis], w.kernel[axis]);
+            if (w.stride[axis] > 1) w.dilation[axis] = 1;
+        }
+        const int64_t span = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
+        // Sometimes so much that whole windows lie in the padding.
+        const int64_t most = rng.chance(1, 10) ? span : span - 1;
+        w.pad_begin[axis] = rng.chance(1, 3) ? 0 : rng.between(0, most);
+        w.pad_end[axis] = rng.chance(1, 3) ? 0 : rng.between(0, most);
+        const int64_t extent = in[2 + axis];
+        if (transposed) {
+            w.output_padding[axis] = rng.below(std::max(w.stride[axis], w.dilation[axis]));
+            while ((extent - 1) * w.stride[axis] + span + w.output_padding[axis] - w.pad_begin[axis] - w.pad_end[axis] < 1) {
+                w.pad_begin[axis] /= 2;
+                w.pad_end[axis] /= 2;
+            }
+        } else {
+            while (extent + w.pad_begin[axis] + w.pad_end[axis] < (w.kernel[axis] - 1) * w.dilation[axis] + 1) {
+                if (w.dilation[axis] > 1) --w.dilation[axis];
+                else --w.kernel[axis];
+            }
+        }
+    }
+    return w;
+}
+
+}  // namespace
+
+Network random_network(uint64_t seed) {
+    Rng rng(seed ^ 0x6e6574776f726bu);
+    Network network;
+    network.name = "random" + std::to_string(seed);
+    const bool dense = rng.chance(1, 12);
+    const int64_t channels = rng.between(1, 6);
+    network.tensors.push_back({"input", dense ? std::vector<int64_t>{1, channels} : std::vector<int64_t>{1, channels, rng.between(2, 9), rng.between(2, 9)}});
+    network.inputs = {0};
+    const int64_t count = rng.chance(1, 4) ? 1 : rng.between(2, 4);
+    for (int64_t n = 0; n < count; ++n) {
+        const std::vector<int64_t> in = network.tensors.back().dims;
+        Layer layer;
+        layer.name = "conv" + std::to_string(n + 1);
+        layer.inputs = {static_cast<TensorId>(network.tensors.size()) - 1};
+        layer.output = static_cast<TensorId>(network.tensors.size());
+        int64_t out_channels = rng.between(1, 6);
+        if (dense) {
+            layer.name = "dense" + std::to_string(n + 1);
+            layer.kind = LayerKind::gemm;
+            layer.weights = sparse_integers({out_channels, in[1]}, rng);
+        } else {
+            const bool large = in[2] > 14 || in[3] > 14;
+            layer.kind = !large && rng.chance(1, 4) ? LayerKind::conv_transpose : LayerKind::conv;
+            const bool transposed = layer.kind == LayerKind::conv_transpose;
+            layer.window = random_window(transposed, in, rng);
+            if (rng.chance(1, 4)) {
+                layer.groups = in[1];  // depthwise
+            } else if (rng.chance(1, 3)) {
+                for (int64_t g = 2; g < in[1]; ++g) {
+                    if (in[1] % g == 0) layer.groups = g;
+                }
+            }
+            out_channels = layer.groups * (layer.groups > 1 ? rng.between(1, 2) : out_channels);
+            const int64_t in_group = in[1] / layer.groups;
+            const auto [kernel_y, kernel_x] = layer.window.kernel;
+            layer.weights = transposed ? sparse_integers({in[1], out_channels / layer.groups, kernel_y, kernel_x}, rng)
+                                       : sparse_integers({out_channels, in_group, kernel_y, kernel_x}, rng);
+        }
+        layer.onnx_name = layer.name;
+        if (rng.chance(1, 2)) layer.bias = sparse_integers({out_channels}, rng);
+        layer.activation = random_activation(out_channels, rng);
+        network.tensors.push_back({"t" + std::to_string(n + 1), infer_output_dims(layer, {in})});
+        network.layers.push_back(std::move(layer));
+    }
+    network.outputs = {network.layers.back().output};
+    check(network);
+    return network;
+}
+
+}  // namespace laminate
