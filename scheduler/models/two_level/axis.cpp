@@ -73,8 +73,8 @@ public:
     [[nodiscard]] AxisCounts counts() const {
         AxisCounts counts;
         for (const Buffer& b : buffers_) {
-            AxisBuffer result{b.brought, b.taps, {}};
-            for (const Track& t : b.tracks) result.bodies.push_back({nodes_[t.node].level, t.most_trips, t.held, t.overlaps});
+            AxisBuffer result{b.brought, b.taps, {}, b.lifetimes};
+            for (const Track& t : b.tracks) result.levels.push_back(nodes_[t.node].level);
             counts.buffers.push_back(std::move(result));
         }
         const AxisNest& sink = problem_.nests.back();
@@ -91,9 +91,7 @@ private:
         Interval need;         ///< hull over the execution of the body in progress
         int64_t frontier = 0;  ///< end of what earlier executions in this lifetime needed
         int64_t trips = 0;     ///< of the loop execution in progress, those that needed anything
-        int64_t most_trips = 0;
-        int64_t held = 0;
-        bool overlaps = false;
+        AxisBody seen;         ///< in the lifetime in progress
     };
     struct Buffer {
         int64_t nest = 0;          ///< that reads it
@@ -104,6 +102,7 @@ private:
         int64_t brought = 0;
         int64_t taps = 0;
         std::vector<Track> tracks;
+        std::vector<AxisLifetime> lifetimes;
     };
     struct Node {
         AxisLevel level;
@@ -196,7 +195,10 @@ private:
         Node& node = nodes_[node_index];
         for (const size_t b : node.stored) {
             buffers_[b].frontier = 0;
-            for (Track& t : buffers_[b].tracks) t.frontier = 0;
+            for (Track& t : buffers_[b].tracks) {
+                t.frontier = 0;
+                t.seen = {};
+            }
         }
         for (const auto& [b, t] : node.tracked) buffers_[b].tracks[t].need = {};
         for (const size_t b : node.computed) buffers_[b].calls = {};
@@ -223,13 +225,38 @@ private:
         for (const auto& [b, t] : node.tracked) {
             Track& track = buffers_[b].tracks[t];
             if (track.need.empty()) continue;
-            track.most_trips = std::max(track.most_trips, ++track.trips);
+            track.seen.trips = std::max(track.seen.trips, ++track.trips);
             // What came in before stays until now when its coordinates are needed again: from this need's begin to the
             // frontier everything is held at once (at the moment when the frontier last moved).
-            track.held = std::max(track.held, std::max(track.frontier, track.need.end) - track.need.begin);
-            if (track.need.begin < track.frontier) track.overlaps = true;
+            track.seen.held = std::max(track.seen.held, std::max(track.frontier, track.need.end) - track.need.begin);
+            if (track.need.begin < track.frontier) track.seen.overlaps = true;
             track.frontier = std::max(track.frontier, track.need.end);
         }
+        for (const size_t b : node.stored) end_lifetime(buffers_[b]);
+    }
+
+    static void end_lifetime(Buffer& buffer) {
+        if (buffer.tracks.front().seen.held == 0) return;  // nothing was needed
+        const auto alike = [&](const AxisLifetime& other) {
+            for (size_t t = 0; t < other.size(); ++t) {
+                const AxisBody& seen = buffer.tracks[t].seen;
+                if ((other[t].trips > 1) != (seen.trips > 1) || other[t].overlaps != seen.overlaps) return false;
+            }
+            return true;
+        };
+        const auto same = std::find_if(buffer.lifetimes.begin(), buffer.lifetimes.end(), alike);
+        if (same == buffer.lifetimes.end()) {
+            buffer.lifetimes.emplace_back();
+            for (const Track& t : buffer.tracks) buffer.lifetimes.back().push_back(t.seen);
+            return;
+        }
+        for (size_t t = 0; t < same->size(); ++t) merge((*same)[t], buffer.tracks[t].seen);
+    }
+
+    static void merge(AxisBody& into, const AxisBody& other) {
+        into.trips = std::max(into.trips, other.trips);
+        into.held = std::max(into.held, other.held);
+        into.overlaps = into.overlaps || other.overlaps;
     }
 
     void bring(size_t b, Interval need) {
@@ -271,6 +298,10 @@ private:
             start.push_back(buffers_[b].taps);
         }
         for (const size_t b : memory.waiting) set_aside.push_back(std::exchange(buffers_[b].calls, Interval{}));
+        std::vector<AxisBody> seen_before;
+        for (const size_t b : memory.open) {
+            for (Track& t : buffers_[b].tracks) seen_before.push_back(std::exchange(t.seen, AxisBody{}));
+        }
         body(node, range_of_call(k, box));
         Call result;
         for (size_t n = 0; n < memory.buffers.size(); ++n) {
@@ -286,6 +317,10 @@ private:
         for (const size_t b : memory.open) {
             push_state(result.after, b);
             result.needs.push_back(need_at(b, node));
+            for (Track& t : buffers_[b].tracks) {
+                result.seen.push_back(t.seen);
+                merge(t.seen, seen_before[result.seen.size() - 1]);
+            }
         }
         memory.calls.emplace(std::move(before), std::move(result));
     }
@@ -297,6 +332,7 @@ private:
         std::vector<Interval> calls;    ///< by Memory::waiting
         std::vector<Interval> needs;    ///< by Memory::open
         std::vector<int64_t> after;     ///< state of Memory::open
+        std::vector<AxisBody> seen;     ///< tracks of Memory::open
     };
     struct KeyHash {
         size_t operator()(const std::vector<int64_t>& key) const {
@@ -351,12 +387,14 @@ private:
         }
         for (size_t n = 0; n < memory.waiting.size(); ++n) buffers_[memory.waiting[n]].calls.extend(call.calls[n]);
         size_t at = 0;
+        size_t track = 0;
         for (size_t n = 0; n < memory.open.size(); ++n) {
             Buffer& buffer = buffers_[memory.open[n]];
             buffer.frontier = call.after[at++];
             for (Track& t : buffer.tracks) {
                 t.frontier = call.after[at++];
                 t.need.extend(call.needs[n]);
+                merge(t.seen, call.seen[track++]);
             }
         }
     }

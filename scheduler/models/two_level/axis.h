@@ -58,18 +58,21 @@ struct AxisProblem {
     [[nodiscard]] std::vector<int64_t> key() const;
 };
 
-/// One body between store and compute level of a buffer, both included, outermost first.
+/// What one lifetime of a buffer shows of a body between its store and compute level.
 struct AxisBody {
-    AxisLevel level;
     int64_t trips = 0;      ///< most trips of the loop, in one execution of it, that need anything of the buffer
     int64_t held = 0;       ///< most consecutive coordinates held at once if a coordinate goes after the last body that needs it
     bool overlaps = false;  ///< some execution needs a coordinate that an earlier one of the same lifetime needed
 };
+/// By AxisBuffer::levels.
+using AxisLifetime = std::vector<AxisBody>;
 
 struct AxisBuffer {
     int64_t brought = 0;  ///< sum of the new intervals over all iterations of the compute level
     int64_t taps = 0;     ///< the same, each coordinate weighted with its kernel taps in the producer (spatial), else as `brought`
-    std::vector<AxisBody> bodies;
+    std::vector<AxisLevel> levels;  ///< bodies from the store to the compute level, both included, outermost first
+    /// All that needed anything; those alike in `overlaps` and in which loops have several trips are one, with the largest `held`.
+    std::vector<AxisLifetime> lifetimes;
 };
 
 struct AxisCounts {

@@ -27,9 +27,9 @@ TwoLevelCache::~TwoLevelCache() = default;
 namespace {
 
 using two_level::AxisBody;
-using two_level::AxisBuffer;
 using two_level::AxisCounts;
 using two_level::AxisLevel;
+using two_level::AxisLifetime;
 using two_level::AxisNest;
 using two_level::AxisProblem;
 using two_level::Role;
@@ -196,67 +196,83 @@ private:
         return product;
     }
 
-    /// `level` is a loop of the axis between the buffer's store and compute level, so the sweep has seen its body.
-    [[nodiscard]] const AxisBody& body_of(const Axis& axis, size_t buffer, Level level) const {
-        const std::vector<AxisBody>& bodies = axis.counts->buffers[buffer].bodies;
-        const AxisLevel at = axis_level(axis, level);
-        return *std::find_if(bodies.begin(), bodies.end(), [&](const AxisBody& b) { return b.level == at; });
+    /// A dimension of the buffer is an axis along which it has more than the unit interval.
+    [[nodiscard]] static bool indexes(Role role, bool is_weights) {
+        if (role == Role::grouped || role == Role::inputs) return true;
+        return is_weights ? role == Role::outputs || role == Role::within_group : role == Role::spatial;
     }
 
-    /// The fold rule (section 5), dimension by dimension; the kernel area of weights is not included.
+    /// Size of a buffer by the fold rule (section 5); the kernel area of weights is not included. The rule holds for each lifetime
+    /// by itself, and lifetimes combine freely over axes: the extents are maxima over all combinations of lifetimes that differ.
     [[nodiscard]] Elements size(size_t buffer) const {
         if (brought(buffer) == Elements{}) return Elements{};
-        const int user = static_cast<int>(buffer / 2);
-        const bool is_weights = buffer % 2 == 1;
-        // A dimension of the buffer is an axis along which it has more than the unit interval.
-        std::vector<const Axis*> dims;
-        for (const Axis& axis : axes_) {
-            const Role role = axis.roles[static_cast<size_t>(user)];
-            const bool indexes = is_weights ? role == Role::outputs || role == Role::grouped || role == Role::inputs || role == Role::within_group
-                                            : role == Role::spatial || role == Role::grouped || role == Role::inputs;
-            if (indexes) dims.push_back(&axis);
+        const std::vector<LoopBetween> loops = loops_between(buffer);
+        std::vector<int64_t> extents(axes_.size(), 1);
+        std::vector<size_t> choice(axes_.size(), 0);
+        for (;;) {
+            fold(buffer, loops, choice, extents);
+            size_t a = 0;
+            while (a < axes_.size() && ++choice[a] == axes_[a].counts->buffers[buffer].lifetimes.size()) choice[a++] = 0;
+            if (a == axes_.size()) break;
         }
-        std::vector<int64_t> extents;
-        for (const Axis* axis : dims) extents.push_back(axis->counts->buffers[buffer].bodies.front().held);
-
-        const std::vector<Level> levels = path(group_, user);
-        const auto store = std::find(levels.begin(), levels.end(), placement(buffer).store);
-        const auto compute = std::find(levels.begin(), levels.end(), placement(buffer).compute);
-        std::optional<size_t> run;  // dimension of the adjacent loops just walked
-        Level run_end;
-        const auto close_run = [&] {
-            const AxisBody& body = body_of(*dims[*run], buffer, run_end);
-            extents[*run] = body.held;
-            return !body.overlaps;
-        };
-        bool stopped = false;
-        for (auto level = store + 1; level <= compute && !stopped; ++level) {
-            if (trips(buffer, *level) <= 1) continue;
-            const Dim d = group_.nests[static_cast<size_t>(level->nest)].loops[static_cast<size_t>(level->loop)].dim;
-            std::optional<size_t> dim;
-            for (size_t n = 0; n < dims.size(); ++n) {
-                if (dims[n]->has(level->nest, d)) dim = n;
-            }
-            if (run && run != dim && !close_run()) stopped = true;
-            if (run != dim) run.reset();
-            if (!dim) stopped = true;
-            if (stopped) break;
-            run = dim;
-            run_end = *level;
-        }
-        if (run && !stopped) close_run();
         Elements product(1);
         for (const int64_t extent : extents) product = product * extent;
         return product;
     }
 
-    /// Most trips of a loop, in one execution of it, that need anything of the buffer.
-    [[nodiscard]] int64_t trips(size_t buffer, Level level) const {
-        const Dim d = group_.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim;
-        for (const Axis& axis : axes_) {
-            if (axis.has(level.nest, d)) return body_of(axis, buffer, level).trips;
+    /// A loop between store and compute level of a buffer: its axis and the body in AxisBuffer::levels.
+    struct LoopBetween {
+        size_t axis = 0;
+        size_t body = 0;
+        bool indexes = false;
+    };
+
+    [[nodiscard]] std::vector<LoopBetween> loops_between(size_t buffer) const {
+        const size_t user = buffer / 2;
+        const std::vector<Level> levels = path(group_, static_cast<int>(user));
+        const auto store = std::find(levels.begin(), levels.end(), placement(buffer).store);
+        const auto compute = std::find(levels.begin(), levels.end(), placement(buffer).compute);
+        std::vector<LoopBetween> loops;
+        for (auto level = store + 1; level <= compute; ++level) {
+            const Dim d = group_.nests[static_cast<size_t>(level->nest)].loops[static_cast<size_t>(level->loop)].dim;
+            for (size_t a = 0; a < axes_.size(); ++a) {
+                if (!axes_[a].has(level->nest, d)) continue;
+                const std::vector<AxisLevel>& bodies = axes_[a].counts->buffers[buffer].levels;
+                const auto body = std::find(bodies.begin(), bodies.end(), axis_level(axes_[a], *level));
+                loops.push_back({a, static_cast<size_t>(body - bodies.begin()), indexes(axes_[a].roles[user], buffer % 2 == 1)});
+            }
         }
-        return 1;
+        return loops;
+    }
+
+    /// Walks the loops inwards for one lifetime per axis and raises `extents` to what it finds.
+    void fold(size_t buffer, const std::vector<LoopBetween>& loops, const std::vector<size_t>& choice,
+              std::vector<int64_t>& extents) const {
+        std::vector<int64_t> found(axes_.size(), 1);
+        const auto lifetime = [&](size_t a) -> const AxisLifetime& { return axes_[a].counts->buffers[buffer].lifetimes[choice[a]]; };
+        for (size_t a = 0; a < axes_.size(); ++a) {
+            if (indexes(axes_[a].roles[buffer / 2], buffer % 2 == 1)) found[a] = lifetime(a).front().held;
+        }
+        const LoopBetween* run = nullptr;  // innermost of the adjacent loops of one dimension just walked
+        const auto close_run = [&] {       // false: nothing inside can fold
+            if (run == nullptr) return true;
+            const AxisBody& body = lifetime(run->axis)[run->body];
+            found[run->axis] = body.held;
+            return !body.overlaps;
+        };
+        bool stopped = false;
+        for (const LoopBetween& loop : loops) {
+            if (lifetime(loop.axis)[loop.body].trips <= 1) continue;
+            if (run != nullptr && run->axis != loop.axis) {
+                stopped = !close_run();
+                run = nullptr;
+            }
+            if (!loop.indexes) stopped = true;
+            if (stopped) break;
+            run = &loop;
+        }
+        if (!stopped) close_run();
+        for (size_t a = 0; a < axes_.size(); ++a) extents[a] = std::max(extents[a], found[a]);
     }
 
     [[nodiscard]] Elements live(const GroupCounts& counts, Level level) const {
