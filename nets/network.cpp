@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <stdexcept>
@@ -24,14 +23,6 @@ std::string describe(const Layer& layer) { return layer.name + " (" + to_string(
 
 [[noreturn]] void fail(const Layer& layer, const std::string& message) {
     throw InputError(describe(layer) + ": " + message);
-}
-
-bool is_identifier(const std::string& text) {
-    if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) return false;
-    for (const char c : text) {
-        if (c != '_' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z')) return false;
-    }
-    return true;
 }
 
 const char* axis_name(size_t axis) { return axis == 0 ? "y" : "x"; }
@@ -358,6 +349,14 @@ void hash_activation(Hasher& hash, const Activation& activation) {
 }
 
 }  // namespace
+
+bool is_identifier(const std::string& text) {
+    if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+    for (const char c : text) {
+        if (c != '_' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z')) return false;
+    }
+    return true;
+}
 
 const char* to_string(LayerKind kind) {
     switch (kind) {

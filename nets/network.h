@@ -106,6 +106,8 @@ struct Network {
 
 /// Throws InputError for a dimension below 1 or above 2^31 - 1, and for more than 2^40 elements.
 [[nodiscard]] int64_t element_count(const std::vector<int64_t>& dims);
+/// [A-Za-z_][A-Za-z0-9_]*
+[[nodiscard]] bool is_identifier(const std::string& text);
 /// "1x64x56x56".
 [[nodiscard]] std::string dims_text(const std::vector<int64_t>& dims);
 

@@ -1,0 +1,216 @@
+#include "nets/onnx_canonical.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "nets/onnx_model.h"
+
+namespace laminate::onnx {
+
+namespace {
+
+bool has_weights_per_channel(LayerKind kind) {
+    return kind == LayerKind::conv || kind == LayerKind::conv_transpose || kind == LayerKind::gemm;
+}
+
+bool takes_activation(LayerKind kind) { return has_weights_per_channel(kind) || kind == LayerKind::add; }
+
+int64_t output_channels(const Layer& layer) {
+    const auto& dims = layer.weights->dims;
+    return layer.kind == LayerKind::conv_transpose ? dims[1] * layer.groups : dims[0];
+}
+
+/// Multiplies the weights that make output channel c by scale[c].
+ConstantPtr scaled_weights(const Layer& layer, const std::vector<float>& scale) {
+    Constant result = *layer.weights;
+    const size_t channels = scale.size();
+    const size_t first = static_cast<size_t>(result.dims[0]);
+    if (layer.kind == LayerKind::conv_transpose) {  // [input channel][output channel within its group][n][m]
+        const size_t per_group = static_cast<size_t>(result.dims[1]);
+        const size_t inputs_per_group = first / static_cast<size_t>(layer.groups);
+        const size_t taps = result.values.size() / first / per_group;
+        for (size_t i = 0; i < result.values.size(); ++i) {
+            const size_t channel = i / (taps * per_group) / inputs_per_group * per_group + i / taps % per_group;
+            result.values[i] = static_cast<float>(double{result.values[i]} * scale[channel]);
+        }
+    } else {
+        const size_t per_channel = result.values.size() / channels;
+        for (size_t i = 0; i < result.values.size(); ++i) {
+            result.values[i] = static_cast<float>(double{result.values[i]} * scale[i / per_channel]);
+        }
+    }
+    return std::make_shared<const Constant>(std::move(result));
+}
+
+/// bias * scale + shift; `scale` may be empty (all ones), `shift` may hold one value for all channels.
+ConstantPtr moved_bias(const Layer& layer, const std::vector<float>& scale, const std::vector<float>& shift) {
+    const auto channels = static_cast<size_t>(output_channels(layer));
+    Constant result{{static_cast<int64_t>(channels)}, std::vector<float>(channels, 0.0f)};
+    for (size_t c = 0; c < channels; ++c) {
+        const double old = layer.bias == nullptr ? 0.0 : double{layer.bias->values[c]};
+        result.values[c] = static_cast<float>(old * (scale.empty() ? 1.0 : double{scale[c]}) + shift[shift.size() == 1 ? 0 : c]);
+    }
+    return std::make_shared<const Constant>(std::move(result));
+}
+
+/// Folds `next` into `layer`, whose output nobody else reads. False when that is not possible.
+bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
+    if (layer.activation.kind != ActivationKind::none) return false;
+    if (next.affine) {
+        if (!has_weights_per_channel(layer.kind)) return false;
+        const auto& scale = next.layer.weights->values;
+        if (static_cast<int64_t>(scale.size()) != output_channels(layer)) return false;
+        raw.charge(layer.weights->values.size());
+        layer.weights = scaled_weights(layer, scale);
+        layer.bias = moved_bias(layer, scale, next.layer.bias->values);
+        return true;
+    }
+    if (next.layer.kind == LayerKind::add && next.layer.weights != nullptr && next.layer.activation.kind == ActivationKind::none) {
+        const auto& shift = next.layer.weights->values;
+        const bool per_channel = next.layer.weights->dims == std::vector<int64_t>{1} ||
+                                 (has_weights_per_channel(layer.kind) && next.layer.weights->dims == std::vector{output_channels(layer)});
+        if (!has_weights_per_channel(layer.kind) || !per_channel) return false;
+        layer.bias = moved_bias(layer, {}, shift);
+        return true;
+    }
+    if (next.layer.kind == LayerKind::activation && takes_activation(layer.kind)) {
+        layer.activation = next.layer.activation;
+        return true;
+    }
+    return false;
+}
+
+void remove_dead_layers(RawNetwork& raw) {
+    std::vector<bool> needed(raw.tensors.size(), false);
+    for (const TensorId id : raw.outputs) needed[static_cast<size_t>(id)] = true;
+    std::vector<RawLayer> kept;
+    for (auto layer = raw.layers.rbegin(); layer != raw.layers.rend(); ++layer) {
+        if (!needed[static_cast<size_t>(layer->layer.output)]) {
+            raw.folded.push_back(layer->op + " " + layer->label + " removed: no output needs it");
+            continue;
+        }
+        for (const TensorId id : layer->layer.inputs) needed[static_cast<size_t>(id)] = true;
+        kept.push_back(std::move(*layer));
+    }
+    std::reverse(kept.begin(), kept.end());
+    raw.layers = std::move(kept);
+}
+
+/// One sweep suffices: when a layer is looked at, all before it have their final form.
+void fold_into_producers(RawNetwork& raw) {
+    std::vector<int> readers(raw.tensors.size(), 0);
+    for (const TensorId id : raw.outputs) ++readers[static_cast<size_t>(id)];
+    for (const RawLayer& layer : raw.layers) {
+        for (const TensorId id : layer.layer.inputs) ++readers[static_cast<size_t>(id)];
+    }
+    std::vector<RawLayer> kept;
+    std::vector<int> producer(raw.tensors.size(), -1);  // index into kept
+    for (RawLayer& next : raw.layers) {
+        const auto input = static_cast<size_t>(next.layer.inputs[0]);
+        const int before = producer[input];
+        if (next.layer.inputs.size() == 1 && before >= 0 && readers[input] == 1 && fold(kept[static_cast<size_t>(before)].layer, next, raw)) {
+            RawLayer& target = kept[static_cast<size_t>(before)];
+            raw.folded.push_back(next.op + " " + next.label + " into " + target.op + " " + target.label);
+            target.layer.output = next.layer.output;
+            producer[static_cast<size_t>(next.layer.output)] = before;
+            continue;
+        }
+        producer[static_cast<size_t>(next.layer.output)] = static_cast<int>(kept.size());
+        kept.push_back(std::move(next));
+    }
+    raw.layers = std::move(kept);
+}
+
+void write_affine_as_convolution(RawNetwork& raw) {
+    for (RawLayer& layer : raw.layers) {
+        if (!layer.affine) continue;
+        const auto& dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
+        if (dims.size() != 4) {
+            throw InputError("node " + layer.label + " (" + layer.op + "): input is " + dims_text(dims) +
+                             ", expected 4 dimensions, or to follow directly on Gemm or MatMul");
+        }
+        layer.layer.kind = LayerKind::conv;
+        layer.layer.groups = dims[1];
+        layer.layer.weights = std::make_shared<const Constant>(Constant{{dims[1], 1, 1, 1}, layer.layer.weights->values});
+        layer.affine = false;
+    }
+}
+
+/// "/features/0/Conv" becomes "features_0_Conv"; an identifier stays as it is; "" when nothing is left.
+std::string to_identifier(const std::string& name) {
+    if (is_identifier(name)) return name;
+    std::string text;
+    for (const char c : name) {
+        const bool fits = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (fits) {
+            text += c;
+        } else if (!text.empty() && text.back() != '_') {
+            text += '_';
+        }
+    }
+    while (!text.empty() && text.back() == '_') text.pop_back();
+    if (!text.empty() && text[0] >= '0' && text[0] <= '9') text.insert(0, "n");
+    return text;
+}
+
+const char* name_stem(LayerKind kind) { return kind == LayerKind::conv_transpose ? "deconv" : to_string(kind); }
+
+/// Names come from the nodes; nodes without one are numbered by kind: conv1, conv2, deconv1.
+void name_layers(std::vector<Layer>& layers) {
+    std::unordered_set<std::string> used;
+    std::unordered_map<std::string, int> next;
+    const auto unique = [&](const std::string& stem, const char* separator) {
+        std::string name;
+        do name = stem + separator + std::to_string(++next[stem]);
+        while (!used.insert(name).second);
+        return name;
+    };
+    for (Layer& layer : layers) {
+        layer.name = to_identifier(layer.onnx_name);
+        if (!layer.name.empty() && !used.insert(layer.name).second) {
+            next.try_emplace(layer.name, 1);
+            layer.name = unique(layer.name, "_");
+        }
+    }
+    for (Layer& layer : layers) {
+        if (layer.name.empty()) layer.name = unique(name_stem(layer.kind), "");
+    }
+}
+
+}  // namespace
+
+void RawNetwork::charge(size_t values) {
+    values_made += static_cast<int64_t>(values);
+    if (values_made > int64_t{1} << 30) throw InputError("folding constants makes more than 2^30 values; expected weights that are not shared so often");
+}
+
+Network canonicalise(RawNetwork raw) {
+    remove_dead_layers(raw);
+    fold_into_producers(raw);
+    write_affine_as_convolution(raw);
+
+    Network network;
+    network.name = to_identifier(raw.name);
+    network.folded = std::move(raw.folded);
+    std::vector<TensorId> number(raw.tensors.size(), -1);
+    const auto keep = [&](TensorId id) {
+        number[static_cast<size_t>(id)] = static_cast<TensorId>(network.tensors.size());
+        network.tensors.push_back(std::move(raw.tensors[static_cast<size_t>(id)]));
+        return number[static_cast<size_t>(id)];
+    };
+    for (const TensorId id : raw.inputs) network.inputs.push_back(keep(id));
+    for (RawLayer& layer : raw.layers) {
+        for (TensorId& id : layer.layer.inputs) id = number[static_cast<size_t>(id)];
+        layer.layer.output = keep(layer.layer.output);
+        network.layers.push_back(std::move(layer.layer));
+    }
+    for (const TensorId id : raw.outputs) network.outputs.push_back(number[static_cast<size_t>(id)]);
+    name_layers(network.layers);
+    check(network);
+    return network;
+}
+
+}  // namespace laminate::onnx

@@ -1,0 +1,229 @@
+// Canonical networks to ONNX: one node per layer, and one more where the layer carries an activation.
+#include <fstream>
+#include <map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "nets/onnx.h"
+#include "nets/onnx_model.h"
+
+namespace laminate::onnx {
+
+namespace {
+
+constexpr int written_opset = 17;
+constexpr int written_ir_version = 8;
+
+class Exporter {
+public:
+    explicit Exporter(const Network& network) : network_(network) {
+        // What the network names comes first; names that the exporter makes up must not meet them.
+        for (const Tensor& tensor : network.tensors) value_names_.insert(tensor.name);
+        for (const Layer& layer : network.layers) node_names_.insert(layer.name);
+    }
+
+    proto::ModelProto run() {
+        model_.set_ir_version(written_ir_version);
+        model_.set_producer_name("laminate");
+        auto* opset = model_.add_opset_import();
+        opset->set_domain("");
+        opset->set_version(written_opset);
+        graph().set_name(network_.name.empty() ? "network" : network_.name);
+        for (const TensorId id : network_.inputs) describe(*graph().add_input(), id);
+        for (const TensorId id : network_.outputs) describe(*graph().add_output(), id);
+        for (const Layer& layer : network_.layers) write(layer);
+        return std::move(model_);
+    }
+
+private:
+    [[nodiscard]] proto::GraphProto& graph() { return *model_.mutable_graph(); }
+
+    void describe(proto::ValueInfoProto& info, TensorId id) const {
+        const Tensor& tensor = network_.tensor(id);
+        info.set_name(tensor.name);
+        auto* type = info.mutable_type()->mutable_tensor_type();
+        type->set_elem_type(proto::TensorProto::FLOAT);
+        for (const int64_t d : tensor.dims) type->mutable_shape()->add_dim()->set_dim_value(d);
+    }
+
+    static std::string unused(std::unordered_set<std::string>& names, std::string name) {
+        while (!names.insert(name).second) name += "_";
+        return name;
+    }
+
+    static proto::AttributeProto& attribute(proto::NodeProto& node, const char* name, proto::AttributeProto::AttributeType type) {
+        auto& a = *node.add_attribute();
+        a.set_name(name);
+        a.set_type(type);
+        return a;
+    }
+    static void set(proto::NodeProto& node, const char* name, int64_t value) { attribute(node, name, proto::AttributeProto::INT).set_i(value); }
+    static void set(proto::NodeProto& node, const char* name, float value) { attribute(node, name, proto::AttributeProto::FLOAT).set_f(value); }
+    static void set(proto::NodeProto& node, const char* name, const std::string& value) { attribute(node, name, proto::AttributeProto::STRING).set_s(value); }
+    static void set(proto::NodeProto& node, const char* name, const std::vector<int64_t>& values) {
+        auto& a = attribute(node, name, proto::AttributeProto::INTS);
+        for (const int64_t v : values) a.add_ints(v);
+    }
+
+    /// Name of the initializer that holds the constant in the given shape; layers that share a constant share the initializer.
+    std::string initializer(const ConstantPtr& constant, const std::vector<int64_t>& dims, const std::string& wanted) {
+        auto [known, is_new] = shared_.try_emplace({constant.get(), dims});
+        if (is_new) {
+            known->second = unused(value_names_, wanted);
+            *graph().add_initializer() = encode(dims, constant->values, known->second);
+        }
+        return known->second;
+    }
+
+    std::string scalar(float value, const std::string& wanted) {
+        const std::string name = unused(value_names_, wanted);
+        *graph().add_initializer() = encode({}, {value}, name);
+        return name;
+    }
+
+    /// One value, or values along dimension 1 of a tensor with `rank` dimensions, in the shape that ONNX broadcasts.
+    static std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& dims, size_t count, size_t rank) {
+        if (dims.size() + 1 == rank && dims.size() > 1) return dims;  // whole, without N
+        std::vector<int64_t> shape(rank > 1 ? rank - 1 : 1, 1);
+        shape[0] = static_cast<int64_t>(count);
+        return shape;
+    }
+
+    void write(const Layer& layer) {
+        const std::string& output = network_.tensor(layer.output).name;
+        if (layer.kind == LayerKind::activation) {
+            write_activation(layer, layer.name, network_.tensor(layer.inputs[0]).name, output);
+            return;
+        }
+        const bool activated = layer.activation.kind != ActivationKind::none;
+        const std::string result = activated ? unused(value_names_, layer.name + "_linear") : output;
+        write_linear(layer, result);
+        if (activated) write_activation(layer, unused(node_names_, layer.name + "_" + to_string(layer.activation.kind)), result, output);
+    }
+
+    proto::NodeProto& add_node(const char* op, const std::string& name, const std::vector<std::string>& inputs, const std::string& output) {
+        auto& node = *graph().add_node();
+        node.set_op_type(op);
+        node.set_name(name);
+        for (const std::string& input : inputs) node.add_input(input);
+        node.add_output(output);
+        return node;
+    }
+
+    void write_linear(const Layer& layer, const std::string& output) {
+        std::vector<std::string> inputs;
+        for (const TensorId id : layer.inputs) inputs.push_back(network_.tensor(id).name);
+        const auto& input_dims = network_.tensor(layer.inputs[0]).dims;
+        switch (layer.kind) {
+            case LayerKind::conv:
+            case LayerKind::conv_transpose:
+            case LayerKind::gemm: {
+                inputs.push_back(initializer(layer.weights, layer.weights->dims, layer.name + "_weights"));
+                if (layer.bias != nullptr) {
+                    inputs.push_back(initializer(layer.bias, {static_cast<int64_t>(layer.bias->values.size())}, layer.name + "_bias"));
+                }
+                if (layer.kind == LayerKind::gemm) {
+                    set(add_node("Gemm", layer.name, inputs, output), "transB", int64_t{1});
+                    return;
+                }
+                auto& node = add_node(layer.kind == LayerKind::conv ? "Conv" : "ConvTranspose", layer.name, inputs, output);
+                set_window(node, layer.window);
+                set(node, "dilations", to_list(layer.window.dilation));
+                set(node, "group", layer.groups);
+                if (layer.kind == LayerKind::conv_transpose) set(node, "output_padding", to_list(layer.window.output_padding));
+                return;
+            }
+            case LayerKind::max_pool: write_max_pool(layer, inputs, output); return;
+            case LayerKind::average_pool: write_average_pool(layer, inputs, output); return;
+            case LayerKind::global_average_pool: add_node("GlobalAveragePool", layer.name, inputs, output); return;
+            case LayerKind::add:
+                if (layer.weights != nullptr) {
+                    const auto dims = broadcast_dims(layer.weights->dims, layer.weights->values.size(), input_dims.size());
+                    inputs.push_back(initializer(layer.weights, dims, layer.name + "_operand"));
+                }
+                add_node("Add", layer.name, inputs, output);
+                return;
+            case LayerKind::concat: set(add_node("Concat", layer.name, inputs, output), "axis", layer.axis); return;
+            case LayerKind::depth_to_space: {
+                auto& node = add_node("DepthToSpace", layer.name, inputs, output);
+                set(node, "blocksize", layer.block);
+                set(node, "mode", std::string(layer.depth_to_space_crd ? "CRD" : "DCR"));
+                return;
+            }
+            case LayerKind::flatten: set(add_node("Flatten", layer.name, inputs, output), "axis", layer.axis); return;
+            case LayerKind::softmax: set(add_node("Softmax", layer.name, inputs, output), "axis", layer.axis); return;
+            case LayerKind::activation: return;  // write() has dealt with it
+        }
+    }
+
+    void write_max_pool(const Layer& layer, const std::vector<std::string>& inputs, const std::string& output) {
+        auto& node = add_node("MaxPool", layer.name, inputs, output);
+        set_window(node, layer.window);
+        set(node, "dilations", to_list(layer.window.dilation));
+    }
+
+    void write_average_pool(const Layer& layer, const std::vector<std::string>& inputs, const std::string& output) {
+        if (layer.window.dilation != std::array<int64_t, 2>{1, 1}) {
+            throw InputError(layer.name + ": a dilated average pooling cannot be written; ONNX has it from opset 19 on");
+        }
+        auto& node = add_node("AveragePool", layer.name, inputs, output);
+        set_window(node, layer.window);
+        set(node, "count_include_pad", int64_t{layer.count_include_pad});
+    }
+
+    static std::vector<int64_t> to_list(const std::array<int64_t, 2>& pair) { return {pair[0], pair[1]}; }
+
+    static void set_window(proto::NodeProto& node, const Window& w) {
+        set(node, "kernel_shape", to_list(w.kernel));
+        set(node, "strides", to_list(w.stride));
+        set(node, "pads", std::vector{w.pad_begin[0], w.pad_begin[1], w.pad_end[0], w.pad_end[1]});
+    }
+
+    void write_activation(const Layer& layer, const std::string& name, const std::string& input, const std::string& output) {
+        const Activation& a = layer.activation;
+        switch (a.kind) {
+            case ActivationKind::none: return;
+            case ActivationKind::relu: add_node("Relu", name, {input}, output); return;
+            case ActivationKind::sigmoid: add_node("Sigmoid", name, {input}, output); return;
+            case ActivationKind::tanh: add_node("Tanh", name, {input}, output); return;
+            case ActivationKind::leaky_relu: set(add_node("LeakyRelu", name, {input}, output), "alpha", a.alpha); return;
+            case ActivationKind::prelu: {
+                const size_t count = a.slope->values.size();
+                const auto dims = broadcast_dims({static_cast<int64_t>(count)}, count, network_.tensor(layer.output).dims.size());
+                add_node("PRelu", name, {input, initializer(a.slope, dims, name + "_slope")}, output);
+                return;
+            }
+            case ActivationKind::clip:
+                add_node("Clip", name, {input, scalar(a.low, name + "_min"), scalar(a.high, name + "_max")}, output);
+                return;
+        }
+    }
+
+    const Network& network_;
+    proto::ModelProto model_;
+    std::unordered_set<std::string> value_names_;
+    std::unordered_set<std::string> node_names_;
+    std::map<std::pair<const Constant*, std::vector<int64_t>>, std::string> shared_;
+};
+
+}  // namespace
+
+}  // namespace laminate::onnx
+
+namespace laminate {
+
+void save_onnx(const Network& network, const std::string& path) {
+    check(network);
+    const auto model = onnx::Exporter(network).run();
+    if (model.ByteSizeLong() > INT32_MAX) throw InputError(path + ": the network has more than 2 GiB of weights, which one ONNX file cannot hold");
+    write_file_atomically(path, [&](const std::filesystem::path& aside) {
+        std::ofstream out(aside, std::ios::binary | std::ios::trunc);
+        const bool written = model.SerializeToOstream(&out);
+        out.close();
+        if (!written || !out) throw InputError(path + ": cannot be written");
+    });
+}
+
+}  // namespace laminate

@@ -1,0 +1,66 @@
+#include "nets/open.h"
+
+#include <charconv>
+#include <string_view>
+
+#include "base/error.h"
+#include "nets/onnx.h"
+#include "nets/zoo.h"
+
+namespace laminate {
+
+namespace {
+
+constexpr std::string_view zoo_prefix = "zoo:";
+
+template <class Integer>
+Integer parse_option(const std::string& spec, std::string_view key, std::string_view value) {
+    Integer number{};
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc{} || end != value.data() + value.size()) {
+        throw InputError(spec + ": option " + std::string(key) + " is \"" + std::string(value) + "\", expected a whole number");
+    }
+    return number;
+}
+
+void set_option(const std::string& spec, std::string_view option, ZooOptions& options) {
+    const size_t equals = option.find('=');
+    const std::string_view key = option.substr(0, equals);
+    const std::string_view value = equals == std::string_view::npos ? std::string_view{} : option.substr(equals + 1);
+    if (key == "height") {
+        options.height = parse_option<int64_t>(spec, key, value);
+    } else if (key == "width") {
+        options.width = parse_option<int64_t>(spec, key, value);
+    } else if (key == "batch") {
+        options.batch = parse_option<int64_t>(spec, key, value);
+    } else if (key == "seed") {
+        options.seed = parse_option<uint64_t>(spec, key, value);
+    } else {
+        throw InputError(spec + ": unknown option \"" + std::string(key) + "\"; expected height, width, batch or seed");
+    }
+}
+
+Network open_zoo(const std::string& spec, const InputSizes& sizes) {
+    if (!sizes.symbols.empty()) {
+        throw InputError(spec + ": has no dimension named \"" + sizes.symbols.begin()->first + "\"; expected height, width or batch");
+    }
+    ZooOptions options{.height = sizes.height, .width = sizes.width, .batch = sizes.batch.value_or(1)};
+    std::string_view rest = std::string_view(spec).substr(zoo_prefix.size());
+    const size_t question = rest.find('?');
+    const std::string name(rest.substr(0, question));
+    rest = question == std::string_view::npos ? std::string_view{} : rest.substr(question + 1);
+    while (!rest.empty()) {
+        const size_t ampersand = rest.find('&');
+        set_option(spec, rest.substr(0, ampersand), options);
+        rest = ampersand == std::string_view::npos ? std::string_view{} : rest.substr(ampersand + 1);
+    }
+    return zoo_network(name, options);
+}
+
+}  // namespace
+
+Network open_network(const std::string& spec, const InputSizes& sizes) {
+    return spec.starts_with(zoo_prefix) ? open_zoo(spec, sizes) : load_onnx(spec, sizes);
+}
+
+}  // namespace laminate
