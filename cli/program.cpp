@@ -41,6 +41,7 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
     add_zoo(*this);
     add_cost(*this);
     add_show(*this);
+    add_validate(*this);
 }
 
 CLI::App* Program::add_verb(const std::string& name, const std::string& about, const std::string& examples,

@@ -63,6 +63,7 @@ void add_info(Program& program);
 void add_zoo(Program& program);
 void add_cost(Program& program);
 void add_show(Program& program);
+void add_validate(Program& program);
 
 /// "laminate 0.1.0", the Halide version, the host target and the features of this CPU; one fact per line.
 [[nodiscard]] std::string version_text();

@@ -1,0 +1,170 @@
+// laminate validate NET: model, walker and generated code side by side, for one schedule, a front, or random ones.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/counts_report.h"
+#include "cli/verbs.h"
+#include "instrumentation/measure.h"
+#include "instrumentation/walker.h"
+#include "scheduler/models/two_level/two_level.h"
+#include "scheduler/random_schedule.h"
+
+namespace laminate::cli {
+
+namespace {
+
+struct Options {
+    NetworkArgument network;
+    std::string schedule;
+    std::string front;
+    int64_t random = 0;
+    int64_t walker_macs = 500'000'000;
+    int64_t execute_macs = 100'000'000;
+};
+
+/// The schedules of a front.json, or of the front.json in a directory.
+std::vector<Schedule> load_front(const Network& network, const std::string& path) {
+    const std::string file = std::filesystem::is_directory(path) ? path + "/front.json" : path;
+    const nlohmann::json front = nlohmann::json::parse(read_file(file), nullptr, false);
+    if (!front.is_object() || front.value("schema", "") != "laminate.front" || !front.contains("points")) {
+        throw InputError(file + ": is no front; expected JSON with \"schema\": \"laminate.front\" and \"points\"");
+    }
+    if (front.value("network_hash", "") != network_hash(network)) {
+        throw InputError(fmt::format("{}: is for network {} ({}), found {} ({})", file, front.value("network", "?"),
+                                     front.value("network_hash", "?"), network.name, network_hash(network)));
+    }
+    std::vector<Schedule> schedules;
+    for (const auto& point : front["points"]) {
+        schedules.push_back(parse_schedule(network, point.value("schedule", "")));
+    }
+    return schedules;
+}
+
+struct Verdict {
+    std::vector<Witness> witnesses;
+    std::string difference;  ///< empty: equal
+};
+
+Verdict compare(const Network& network, const Schedule& schedule, const Options& options, uint64_t seed) {
+    Witness model{"model", {}}, walker{"walker", {}}, measured{"measured", {}};
+    Verdict verdict;
+    const auto note = [&](const std::string& text) {
+        if (text.empty()) return;
+        verdict.difference += (verdict.difference.empty() ? "" : "; ") + text;
+    };
+    bool walked = true;
+    for (const GroupSchedule& group : schedule.groups()) {
+        model.groups.push_back(two_level_counts(network, group));
+        walked = walked && model.groups.back().macs() <= Macs(options.walker_macs);
+    }
+    for (size_t g = 0; g < schedule.groups().size(); ++g) {
+        const GroupSchedule& group = schedule.groups()[g];
+        const bool executed = model.groups[g].macs() <= Macs(options.execute_macs);
+        const CheckedMeasurement measurement =
+            executed ? measure_and_check(network, group, seed) : CheckedMeasurement{measure(network, group), ""};
+        measured.groups.push_back(measurement.counts);
+        note(difference(model.groups[g], "model", measurement.counts, "measured"));
+        note(measurement.wrong_result);
+        if (walked) {
+            walker.groups.push_back(walk(network, group));
+            note(difference(model.groups[g], "model", walker.groups[g], "walker"));
+        }
+    }
+    verdict.witnesses.push_back(std::move(model));
+    if (walked) verdict.witnesses.push_back(std::move(walker));
+    verdict.witnesses.push_back(std::move(measured));
+    return verdict;
+}
+
+Exit validate(const Network& network, const std::vector<Schedule>& schedules, const Options& options, const Output& output,
+              uint64_t seed) {
+    auto entries = nlohmann::ordered_json::array();
+    size_t equal = 0;
+    size_t walked = 0;
+    auto last_note = std::chrono::steady_clock::now();
+    for (size_t n = 0; n < schedules.size(); ++n) {
+        const Verdict verdict = compare(network, schedules[n], options, seed + n);
+        const bool same = verdict.difference.empty();
+        equal += same ? 1 : 0;
+        walked += verdict.witnesses.size() == 3 ? 1 : 0;
+        if (output.wants_json()) {
+            nlohmann::ordered_json entry{{"schedule", to_text(schedules[n])}};
+            for (const Witness& witness : verdict.witnesses) entry[witness.name] = counts_json(witness.groups);
+            entry["equal"] = same;
+            if (!same) entry["difference"] = verdict.difference;
+            entries.push_back(std::move(entry));
+        }
+        if (!same || schedules.size() == 1) {
+            output.print(fmt::format("{}\n{}", to_text(schedules[n]), side_by_side(verdict.witnesses)));
+        }
+        if (!same) output.print("difference: " + verdict.difference);
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last_note > std::chrono::seconds(5)) {
+            output.note(fmt::format("{} of {} schedules, {} equal", n + 1, schedules.size(), equal));
+            last_note = now;
+        }
+    }
+    output.print(fmt::format("{}: {} of {} schedules equal; model = {}generated code on {}", network.name, equal,
+                             schedules.size(), walked == schedules.size() ? "walker = " : "", schedules.size()));
+    if (walked < schedules.size()) {
+        output.print(fmt::format("the walker stepped through {} of them; the others have more than --walker-macs {} MACs in a group",
+                                 walked, options.walker_macs));
+    }
+    output.json({{"schema", "laminate.validate"},
+                 {"version", 1},
+                 {"network", network.name},
+                 {"network_hash", network_hash(network)},
+                 {"total", schedules.size()},
+                 {"equal", equal},
+                 {"walked", walked},
+                 {"schedules", entries}});
+    return equal == schedules.size() ? Exit::ok : Exit::comparison_failed;
+}
+
+}  // namespace
+
+void add_validate(Program& program) {
+    CLI::App* verb = program.add_verb("validate", "Model, walker and generated code must count the same",
+                                      "  laminate validate zoo:l2net --random 300 --seed 7\n"
+                                      "  laminate validate zoo:l2net --schedule '{conv1: zo yo ...}'\n"
+                                      "  laminate validate zoo:l3net --front front/");
+    auto options = std::make_shared<Options>();
+    options->network.declare(verb);
+    auto* one = verb->add_option("--schedule", options->schedule, "Schedule file (JSON or text), or the text itself");
+    auto* front = verb->add_option("--front", options->front, "Every schedule of a front that `explore` wrote");
+    auto* random = verb->add_option("--random", options->random, "This many random legal schedules of --seed")
+                       ->check(CLI::PositiveNumber);
+    one->excludes(front)->excludes(random);
+    front->excludes(random);
+    verb->add_option("--walker-macs", options->walker_macs, "Groups with more MACs are not stepped through by the walker")
+        ->capture_default_str();
+    verb->add_option("--execute-macs", options->execute_macs,
+                     "Groups with more MACs are counted with their loops but without their arithmetic, so results are not compared")
+        ->capture_default_str();
+    program.on(verb, [options, &program](const Output& output) {
+        const Network network = options->network.open();
+        std::vector<Schedule> schedules;
+        if (!options->schedule.empty()) {
+            schedules.push_back(read_schedule(network, options->schedule));
+        } else if (!options->front.empty()) {
+            schedules = load_front(network, options->front);
+        } else if (options->random > 0) {
+            // Schedule n of a seed is the same whatever --random says.
+            for (int64_t n = 0; n < options->random; ++n) {
+                schedules.push_back(random_schedule(network, program.common().seed * 1'000'003 + static_cast<uint64_t>(n)));
+            }
+        } else {
+            throw UsageError("validate: expected --schedule F, --front DIR or --random N");
+        }
+        return validate(network, schedules, *options, output, program.common().seed);
+    });
+}
+
+}  // namespace laminate::cli

@@ -1,0 +1,27 @@
+// The third witness in one call: generate the instrumented code of a group, compile it into this process, run it, and read
+// its counters.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "nets/network.h"
+#include "scheduler/counts.h"
+#include "scheduler/schedule.h"
+
+namespace laminate {
+
+/// What the generated code counted, for one image. Only the loops run (CountMode::count_only), so a 4K network takes
+/// milliseconds; nothing is computed.
+[[nodiscard]] GroupCounts measure(const Network& network, const GroupSchedule& group);
+
+struct CheckedMeasurement {
+    GroupCounts counts;
+    std::string wrong_result;  ///< empty, or where the computed output differs from the reference operators', one line
+};
+
+/// The code computes as well (CountMode::execute), on random inputs of `seed`, into an output filled with NaN; its result must
+/// equal the reference operators' within 1e-4 of the output's range. The check for groups of up to some 10^8 MACs.
+[[nodiscard]] CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule& group, uint64_t seed);
+
+}  // namespace laminate
