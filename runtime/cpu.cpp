@@ -1,0 +1,61 @@
+#include "runtime/cpu.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace laminate {
+namespace {
+
+struct Feature {
+    std::string name;
+    bool present;
+};
+
+/// The builtin takes literals only, hence a line per feature.
+const std::vector<Feature>& features() {
+    static const std::vector<Feature> table = [] {
+        std::vector<Feature> found;
+#if defined(__x86_64__) || defined(__i386__)
+#define LAMINATE_FEATURE(name) found.push_back({name, __builtin_cpu_supports(name) != 0})
+        LAMINATE_FEATURE("sse4.1");
+        LAMINATE_FEATURE("avx");
+        LAMINATE_FEATURE("avx2");
+        LAMINATE_FEATURE("fma");
+        LAMINATE_FEATURE("f16c");
+        LAMINATE_FEATURE("avx512f");
+        LAMINATE_FEATURE("avx512cd");
+        LAMINATE_FEATURE("avx512dq");
+        LAMINATE_FEATURE("avx512bw");
+        LAMINATE_FEATURE("avx512vl");
+        LAMINATE_FEATURE("avx512vnni");
+        LAMINATE_FEATURE("avx512bf16");
+#undef LAMINATE_FEATURE
+#endif
+        return found;
+    }();
+    return table;
+}
+
+}  // namespace
+
+const std::vector<std::string>& known_cpu_features() {
+    static const std::vector<std::string> names = [] {
+        std::vector<std::string> all;
+        for (const Feature& feature : features()) all.push_back(feature.name);
+        return all;
+    }();
+    return names;
+}
+
+bool cpu_has(const std::string& feature) {
+    return std::any_of(features().begin(), features().end(), [&](const Feature& f) { return f.name == feature && f.present; });
+}
+
+std::vector<std::string> host_cpu_features() {
+    std::vector<std::string> present;
+    std::copy_if(known_cpu_features().begin(), known_cpu_features().end(), std::back_inserter(present), cpu_has);
+    return present;
+}
+
+}  // namespace laminate

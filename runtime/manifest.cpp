@@ -1,0 +1,423 @@
+#include "runtime/manifest.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.h"
+
+namespace laminate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* schema_name = "laminate.manifest";
+constexpr int schema_version = 1;
+/// More than any machine has per thread; keeps sums of sizes far from overflow.
+constexpr int64_t most_scratch_bytes = int64_t{1} << 40;
+constexpr const char* positive_infinity = "infinity";
+constexpr const char* negative_infinity = "-infinity";
+
+constexpr std::array layer_kinds{LayerKind::conv,     LayerKind::conv_transpose, LayerKind::gemm,
+                                 LayerKind::max_pool, LayerKind::average_pool,   LayerKind::global_average_pool,
+                                 LayerKind::add,      LayerKind::concat,         LayerKind::depth_to_space,
+                                 LayerKind::flatten,  LayerKind::softmax,        LayerKind::activation};
+constexpr std::array activation_kinds{ActivationKind::none, ActivationKind::relu,    ActivationKind::leaky_relu, ActivationKind::prelu,
+                                      ActivationKind::clip, ActivationKind::sigmoid, ActivationKind::tanh};
+
+// ---- reading ----------------------------------------------------------------------------------------------------------
+
+/// A JSON value that knows its place in the document, for messages.
+class Node {
+public:
+    Node(const Json& json, std::string where) : json_(&json), where_(std::move(where)) {}
+
+    [[noreturn]] void fail(const std::string& message) const { throw InputError(where_ + ": " + message); }
+
+    [[nodiscard]] bool has(const char* key) const { return object().contains(key); }
+    [[nodiscard]] Node operator[](const char* key) const {
+        const auto found = object().find(key);
+        if (found == object().end()) fail(std::string("has no \"") + key + "\"");
+        return {*found, where_ + "." + key};
+    }
+    [[nodiscard]] std::vector<Node> elements() const {
+        if (!json_->is_array()) fail(std::string("is ") + json_->type_name() + ", expected an array");
+        std::vector<Node> nodes;
+        for (size_t k = 0; k < json_->size(); ++k) nodes.emplace_back((*json_)[k], where_ + "[" + std::to_string(k) + "]");
+        return nodes;
+    }
+    [[nodiscard]] std::string text() const {
+        if (!json_->is_string()) fail(std::string("is ") + json_->type_name() + ", expected a string");
+        return json_->get<std::string>();
+    }
+    [[nodiscard]] int64_t integer(int64_t low, int64_t high = std::numeric_limits<int64_t>::max()) const {
+        const bool fits = json_->is_number_integer() &&
+                          (!json_->is_number_unsigned() || json_->get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
+        const int64_t value = fits ? json_->get<int64_t>() : 0;
+        if (!fits || value < low || value > high) {
+            fail("is " + json_->dump(-1, ' ', false, Json::error_handler_t::replace) + ", expected an integer " +
+                 (high == std::numeric_limits<int64_t>::max() ? "from " + std::to_string(low)
+                                                              : std::to_string(low) + " to " + std::to_string(high)));
+        }
+        return value;
+    }
+    [[nodiscard]] int32_t integer32(int32_t low) const {
+        return static_cast<int32_t>(integer(low, std::numeric_limits<int32_t>::max()));
+    }
+    /// A number, or "infinity" or "-infinity", which JSON numbers cannot say (an open end of a clip).
+    [[nodiscard]] float real() const {
+        if (*json_ == positive_infinity) return std::numeric_limits<float>::infinity();
+        if (*json_ == negative_infinity) return -std::numeric_limits<float>::infinity();
+        if (!json_->is_number()) fail(std::string("is ") + json_->type_name() + ", expected a number");
+        return json_->get<float>();
+    }
+    [[nodiscard]] bool boolean() const {
+        if (!json_->is_boolean()) fail(std::string("is ") + json_->type_name() + ", expected true or false");
+        return json_->get<bool>();
+    }
+    [[nodiscard]] std::vector<std::string> texts() const {
+        std::vector<std::string> values;
+        for (const Node& node : elements()) values.push_back(node.text());
+        return values;
+    }
+    [[nodiscard]] std::vector<int64_t> integers(int64_t low) const {
+        std::vector<int64_t> values;
+        for (const Node& node : elements()) values.push_back(node.integer(low));
+        return values;
+    }
+    [[nodiscard]] std::vector<TensorId> ids() const {
+        std::vector<TensorId> values;
+        for (const Node& node : elements()) values.push_back(node.integer32(0));
+        return values;
+    }
+    [[nodiscard]] std::array<int64_t, 2> pair(int64_t low) const {
+        const std::vector<int64_t> values = integers(low);
+        if (values.size() != 2) fail("has " + std::to_string(values.size()) + " elements, expected 2, y and x");
+        return {values[0], values[1]};
+    }
+    [[nodiscard]] ConstantRange range() const {
+        return {(*this)["offset_elements"].integer(0), (*this)["dims"].integers(1)};
+    }
+
+private:
+    [[nodiscard]] const Json& object() const {
+        if (!json_->is_object()) fail(std::string("is ") + json_->type_name() + ", expected an object");
+        return *json_;
+    }
+
+    const Json* json_;
+    std::string where_;
+};
+
+/// The kind whose text is at `node`.
+template <class Kind, size_t count>
+Kind kind_at(const Node& node, const std::array<Kind, count>& kinds) {
+    const std::string text = node.text();
+    std::string known;
+    for (const Kind kind : kinds) {
+        if (text == to_string(kind)) return kind;
+        known += (known.empty() ? "" : ", ") + std::string(to_string(kind));
+    }
+    node.fail("is \"" + text + "\", expected one of " + known);
+}
+
+LayerStep read_layer_step(const Node& node) {
+    LayerStep step;
+    Layer& layer = step.layer;
+    const Node from = node["layer"];
+    layer.name = from["name"].text();
+    layer.kind = kind_at(from["kind"], layer_kinds);
+    layer.inputs = node["inputs"].ids();
+    layer.output = node["output"].integer32(0);
+    if (from.has("onnx_name")) layer.onnx_name = from["onnx_name"].text();
+    if (from.has("window")) {
+        const Node window = from["window"];
+        const auto read = [&](const char* key, std::array<int64_t, 2>& value, int64_t low) {
+            if (window.has(key)) value = window[key].pair(low);
+        };
+        read("kernel", layer.window.kernel, 1);
+        read("stride", layer.window.stride, 1);
+        read("dilation", layer.window.dilation, 1);
+        read("pad_begin", layer.window.pad_begin, 0);
+        read("pad_end", layer.window.pad_end, 0);
+        read("output_padding", layer.window.output_padding, 0);
+    }
+    if (from.has("groups")) layer.groups = from["groups"].integer(1);
+    if (from.has("axis")) layer.axis = from["axis"].integer(0);
+    if (from.has("block")) layer.block = from["block"].integer(1);
+    if (from.has("depth_to_space_crd")) layer.depth_to_space_crd = from["depth_to_space_crd"].boolean();
+    if (from.has("count_include_pad")) layer.count_include_pad = from["count_include_pad"].boolean();
+    if (from.has("activation")) {
+        const Node activation = from["activation"];
+        layer.activation.kind = kind_at(activation["kind"], activation_kinds);
+        if (activation.has("alpha")) layer.activation.alpha = activation["alpha"].real();
+        if (activation.has("low")) layer.activation.low = activation["low"].real();
+        if (activation.has("high")) layer.activation.high = activation["high"].real();
+        if (activation.has("slope")) step.slope = activation["slope"].range();
+    }
+    if (from.has("weights")) step.weights = from["weights"].range();
+    if (from.has("bias")) step.bias = from["bias"].range();
+    return step;
+}
+
+GroupStep read_group_step(const Node& node) {
+    GroupStep step;
+    step.group = node["group"].integer32(0);
+    step.name = node["name"].text();
+    step.layers = node["layers"].texts();
+    step.schedule = node["schedule"].text();
+    step.inputs = node["inputs"].ids();
+    step.outputs = node["outputs"].ids();
+    step.constants_offset_elements = node["constants_offset_elements"].integer(0);
+    step.constants_count_elements = node["constants_count_elements"].integer(0);
+    step.scratch_bytes = node["scratch_bytes"].integer(0);
+    step.strips = node["strips"].integer32(1);
+    return step;
+}
+
+// ---- writing ----------------------------------------------------------------------------------------------------------
+
+Json json_of(const ConstantRange& range) { return {{"offset_elements", range.offset_elements}, {"dims", range.dims}}; }
+
+Json json_of(float value) {
+    if (std::isinf(value)) return value > 0 ? positive_infinity : negative_infinity;
+    return value;
+}
+
+Json json_of(const LayerStep& step) {
+    const Layer& layer = step.layer;
+    const Layer plain;
+    Json out{{"name", layer.name}, {"kind", to_string(layer.kind)}};
+    const auto put = [](Json& json, const char* key, const auto& value, const auto& usual) {
+        if (value != usual) json[key] = value;
+    };
+    put(out, "onnx_name", layer.onnx_name, plain.onnx_name);
+    Json window = Json::object();
+    put(window, "kernel", layer.window.kernel, plain.window.kernel);
+    put(window, "stride", layer.window.stride, plain.window.stride);
+    put(window, "dilation", layer.window.dilation, plain.window.dilation);
+    put(window, "pad_begin", layer.window.pad_begin, plain.window.pad_begin);
+    put(window, "pad_end", layer.window.pad_end, plain.window.pad_end);
+    put(window, "output_padding", layer.window.output_padding, plain.window.output_padding);
+    if (!window.empty()) out["window"] = window;
+    put(out, "groups", layer.groups, plain.groups);
+    put(out, "axis", layer.axis, plain.axis);
+    put(out, "block", layer.block, plain.block);
+    put(out, "depth_to_space_crd", layer.depth_to_space_crd, plain.depth_to_space_crd);
+    put(out, "count_include_pad", layer.count_include_pad, plain.count_include_pad);
+    if (layer.activation.kind != ActivationKind::none) {
+        Json activation{{"kind", to_string(layer.activation.kind)}};
+        if (layer.activation.alpha != plain.activation.alpha) activation["alpha"] = json_of(layer.activation.alpha);
+        if (layer.activation.low != plain.activation.low) activation["low"] = json_of(layer.activation.low);
+        if (layer.activation.high != plain.activation.high) activation["high"] = json_of(layer.activation.high);
+        if (step.slope) activation["slope"] = json_of(*step.slope);
+        out["activation"] = activation;
+    }
+    if (step.weights) out["weights"] = json_of(*step.weights);
+    if (step.bias) out["bias"] = json_of(*step.bias);
+    return {{"kind", "layer"}, {"layer", out}, {"inputs", layer.inputs}, {"output", layer.output}};
+}
+
+Json json_of(const GroupStep& step) {
+    return {{"kind", "group"},
+            {"group", step.group},
+            {"name", step.name},
+            {"layers", step.layers},
+            {"schedule", step.schedule},
+            {"inputs", step.inputs},
+            {"outputs", step.outputs},
+            {"constants_offset_elements", step.constants_offset_elements},
+            {"constants_count_elements", step.constants_count_elements},
+            {"scratch_bytes", step.scratch_bytes},
+            {"strips", step.strips}};
+}
+
+// ---- constants --------------------------------------------------------------------------------------------------------
+
+ConstantRange append(const Constant& constant, std::vector<float>& constants) {
+    constexpr size_t boundary = 64 / sizeof(float);
+    constants.resize((constants.size() + boundary - 1) / boundary * boundary);
+    const ConstantRange range{std::ssize(constants), constant.dims};
+    constants.insert(constants.end(), constant.values.begin(), constant.values.end());
+    return range;
+}
+
+ConstantPtr extract(const ConstantRange& range, const std::string& where, const float* constants, int64_t constant_count) {
+    const int64_t count = element_count(range.dims);
+    if (range.offset_elements > constant_count - count) {
+        throw InputError(where + " are " + dims_text(range.dims) + " at element " + std::to_string(range.offset_elements) +
+                         " of the constants, expected an end at or before " + std::to_string(constant_count));
+    }
+    const float* first = constants + range.offset_elements;
+    return std::make_shared<const Constant>(Constant{range.dims, {first, first + count}});
+}
+
+}  // namespace
+
+LayerStep layer_step(const Layer& layer, std::vector<float>& constants) {
+    LayerStep step;
+    step.layer = layer;
+    if (layer.weights) step.weights = append(*layer.weights, constants);
+    if (layer.bias) step.bias = append(*layer.bias, constants);
+    if (layer.activation.slope) step.slope = append(*layer.activation.slope, constants);
+    step.layer.weights = step.layer.bias = step.layer.activation.slope = nullptr;
+    return step;
+}
+
+Layer restored_layer(const LayerStep& step, const float* constants, int64_t constant_count) {
+    Layer layer = step.layer;
+    const auto restore = [&](const std::optional<ConstantRange>& range, const char* what, ConstantPtr& target) {
+        if (range) target = extract(*range, layer.name + ": " + what, constants, constant_count);
+    };
+    restore(step.weights, "weights", layer.weights);
+    restore(step.bias, "bias values", layer.bias);
+    restore(step.slope, "slopes", layer.activation.slope);
+    return layer;
+}
+
+std::vector<TensorId> inputs_of(const Step& step) {
+    if (const auto* group = std::get_if<GroupStep>(&step)) return group->inputs;
+    return std::get<LayerStep>(step).layer.inputs;
+}
+
+std::vector<TensorId> outputs_of(const Step& step) {
+    if (const auto* group = std::get_if<GroupStep>(&step)) return group->outputs;
+    return {std::get<LayerStep>(step).layer.output};
+}
+
+const std::string& name_of(const Step& step) {
+    if (const auto* group = std::get_if<GroupStep>(&step)) return group->name;
+    return std::get<LayerStep>(step).layer.name;
+}
+
+void check(const Manifest& manifest, const std::string& where) {
+    const auto fail = [&](const std::string& message) { throw InputError(where + ": " + message); };
+    if (!is_identifier(manifest.library)) {
+        fail("library is \"" + manifest.library + "\", expected a name of letters, digits and _");
+    }
+    for (const Tensor& tensor : manifest.tensors) {
+        if (tensor.dims.empty()) fail("tensor " + tensor.name + " has no dimensions, expected at least the batch");
+        try {
+            (void)element_count(tensor.dims);
+        } catch (const InputError& error) {
+            fail("tensor " + tensor.name + ": " + error.what());
+        }
+    }
+    std::vector<bool> written(manifest.tensors.size(), false);
+    const auto name = [&](TensorId id) { return "tensor " + manifest.tensors[static_cast<size_t>(id)].name; };
+    const auto in_range = [&](TensorId id, const std::string& user) {
+        if (id < 0 || id >= std::ssize(manifest.tensors)) {
+            fail(user + " names tensor " + std::to_string(id) + " of " + std::to_string(manifest.tensors.size()));
+        }
+    };
+    const auto write = [&](TensorId id, const std::string& user) {
+        in_range(id, user);
+        if (written[static_cast<size_t>(id)]) fail(user + " writes " + name(id) + ", which is already written");
+        written[static_cast<size_t>(id)] = true;
+    };
+    const auto read = [&](TensorId id, const std::string& user) {
+        in_range(id, user);
+        if (!written[static_cast<size_t>(id)]) fail(user + " reads " + name(id) + ", which is not yet written");
+    };
+
+    for (TensorId id : manifest.inputs) write(id, "inputs");
+    for (const Step& step : manifest.steps) {
+        const std::string user = "step " + name_of(step);
+        const std::vector<TensorId> inputs = inputs_of(step), outputs = outputs_of(step);
+        if (inputs.empty()) fail(user + " has no inputs");
+        if (outputs.empty()) fail(user + " has no outputs");
+        for (TensorId id : inputs) read(id, user);
+        for (TensorId id : outputs) write(id, user);
+        const auto* group = std::get_if<GroupStep>(&step);
+        if (!group) continue;
+        if (group->group < 0 || group->strips < 1 || group->constants_offset_elements < 0 || group->constants_count_elements < 0) {
+            fail(user + " has a negative number, or no strips");
+        }
+        if (group->scratch_bytes < 0 || group->scratch_bytes > most_scratch_bytes) {
+            fail(user + " needs " + std::to_string(group->scratch_bytes) + " bytes of scratch, expected at most " +
+                 std::to_string(most_scratch_bytes));
+        }
+        const int64_t batch = manifest.tensors[static_cast<size_t>(inputs[0])].dims[0];
+        for (const auto& ids : {inputs, outputs}) {
+            for (TensorId id : ids) {
+                const Tensor& tensor = manifest.tensors[static_cast<size_t>(id)];
+                if (tensor.dims[0] != batch) {
+                    fail(user + ": " + name(id) + " is " + dims_text(tensor.dims) + ", expected a batch of " + std::to_string(batch));
+                }
+            }
+        }
+    }
+    if (manifest.outputs.empty()) fail("has no outputs");
+    for (TensorId id : manifest.outputs) read(id, "outputs");
+}
+
+std::string to_json(const Manifest& manifest) {
+    Json tensors = Json::array();
+    for (const Tensor& tensor : manifest.tensors) tensors.push_back({{"name", tensor.name}, {"dims", tensor.dims}});
+    Json steps = Json::array();
+    for (const Step& step : manifest.steps) {
+        steps.push_back(std::visit([](const auto& s) { return json_of(s); }, step));
+    }
+    const Json out{{"schema", schema_name},
+                   {"version", schema_version},
+                   {"network", manifest.network},
+                   {"network_hash", manifest.network_hash},
+                   {"library", manifest.library},
+                   {"target", manifest.target},
+                   {"halide_version", manifest.halide_version},
+                   {"cpu_features", manifest.cpu_features},
+                   {"tensors", tensors},
+                   {"inputs", manifest.inputs},
+                   {"outputs", manifest.outputs},
+                   {"steps", steps}};
+    return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Manifest parse_manifest(const std::string& text, const std::string& where) {
+    Json document;
+    try {
+        document = Json::parse(text);
+    } catch (const Json::exception& error) {
+        std::string message = error.what();
+        std::replace(message.begin(), message.end(), '\n', ' ');
+        throw InputError(where + ": is not JSON: " + message);
+    }
+    const Node root(document, where);
+    if (const std::string schema = root["schema"].text(); schema != schema_name) {
+        root.fail("schema is \"" + schema + "\", expected \"" + schema_name + "\"");
+    }
+    if (const int64_t version = root["version"].integer(1); version != schema_version) {
+        root.fail("version is " + std::to_string(version) + ", expected " + std::to_string(schema_version));
+    }
+    Manifest manifest;
+    manifest.network = root["network"].text();
+    manifest.network_hash = root["network_hash"].text();
+    manifest.library = root["library"].text();
+    manifest.target = root["target"].text();
+    manifest.halide_version = root["halide_version"].text();
+    manifest.cpu_features = root["cpu_features"].texts();
+    for (const Node& node : root["tensors"].elements()) {
+        manifest.tensors.push_back({node["name"].text(), node["dims"].integers(1)});
+    }
+    manifest.inputs = root["inputs"].ids();
+    manifest.outputs = root["outputs"].ids();
+    for (const Node& node : root["steps"].elements()) {
+        const std::string kind = node["kind"].text();
+        if (kind == "group") {
+            manifest.steps.emplace_back(read_group_step(node));
+        } else if (kind == "layer") {
+            manifest.steps.emplace_back(read_layer_step(node));
+        } else {
+            node.fail("kind is \"" + kind + "\", expected group or layer");
+        }
+    }
+    check(manifest, where);
+    return manifest;
+}
+
+std::string shared_library_file(const Manifest& manifest) { return "lib" + manifest.library + ".so"; }
+
+}  // namespace laminate

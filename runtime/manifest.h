@@ -1,0 +1,91 @@
+// The manifest of a compiled network: its tensors, and the steps that run it, in order. `laminate compile` writes it as
+// manifest.json and embeds the same text in the library; the runtime needs nothing else to run the network.
+//
+// JSON: {"schema": "laminate.manifest", "version": 1, "network", "network_hash", "library", "target", "halide_version",
+//  "cpu_features": [names], "tensors": [{"name", "dims"}], "inputs": [ids], "outputs": [ids], "steps": [
+//   {"kind": "group", "group", "name", "layers": [names], "schedule", "inputs": [ids], "outputs": [ids],
+//    "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips"},
+//   {"kind": "layer", "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...}, "inputs": [ids], "output": id}]}
+// A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants. Attributes of a layer that have
+// their default value are left out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "nets/network.h"
+
+namespace laminate {
+
+/// A range of the constants block.
+struct ConstantRange {
+    int64_t offset_elements = 0;
+    std::vector<int64_t> dims;
+    friend bool operator==(const ConstantRange&, const ConstantRange&) = default;
+};
+
+/// One compiled group (runtime/compiled_network.h).
+struct GroupStep {
+    int32_t group = 0;  ///< index into laminate_compiled_network.groups
+    std::string name;
+    std::vector<std::string> layers;
+    std::string schedule;  ///< text of the group's schedule
+    std::vector<TensorId> inputs;
+    std::vector<TensorId> outputs;
+    int64_t constants_offset_elements = 0;
+    int64_t constants_count_elements = 0;
+    int64_t scratch_bytes = 0;
+    int32_t strips = 1;
+    friend bool operator==(const GroupStep&, const GroupStep&) = default;
+};
+
+/// A layer that the reference operators run (runtime/reference_operators.h). `layer` holds inputs and output, and its
+/// constants are null: they are the ranges beside it.
+struct LayerStep {
+    Layer layer;
+    std::optional<ConstantRange> weights;
+    std::optional<ConstantRange> bias;
+    std::optional<ConstantRange> slope;
+};
+
+using Step = std::variant<GroupStep, LayerStep>;
+
+struct Manifest {
+    std::string network;
+    std::string network_hash;  ///< nets/network.h
+    std::string library;       ///< identifier; the files are lib<library>.so, lib<library>.a, <library>.h
+    std::string target;        ///< Halide's text of it
+    std::string halide_version;
+    std::vector<std::string> cpu_features;  ///< that the code uses, by the names of runtime/cpu.h
+    std::vector<Tensor> tensors;
+    std::vector<TensorId> inputs;
+    std::vector<TensorId> outputs;
+    std::vector<Step> steps;
+};
+
+/// The step for a layer; appends the layer's constants to `constants`, each array on a 64-byte boundary of the block.
+[[nodiscard]] LayerStep layer_step(const Layer& layer, std::vector<float>& constants);
+/// The other way: the layer with its constants copied out of the block. Throws InputError when a range lies outside it.
+[[nodiscard]] Layer restored_layer(const LayerStep& step, const float* constants, int64_t constant_count);
+
+[[nodiscard]] std::vector<TensorId> inputs_of(const Step& step);
+[[nodiscard]] std::vector<TensorId> outputs_of(const Step& step);
+/// The group's name, or the layer's.
+[[nodiscard]] const std::string& name_of(const Step& step);
+
+/// Throws InputError "WHERE: ..." unless every tensor is written once, before it is read; ids, dims and sizes are in range; and a
+/// group's tensors have the same batch.
+void check(const Manifest& manifest, const std::string& where);
+
+[[nodiscard]] std::string to_json(const Manifest& manifest);
+/// Reads and checks; throws InputError "WHERE: ...". parse_manifest(to_json(m)) describes m.
+[[nodiscard]] Manifest parse_manifest(const std::string& text, const std::string& where);
+
+/// "libNAME.so"
+[[nodiscard]] std::string shared_library_file(const Manifest& manifest);
+inline constexpr const char* manifest_file = "manifest.json";
+
+}  // namespace laminate

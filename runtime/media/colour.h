@@ -1,0 +1,47 @@
+// Between 8-bit pictures and what networks read and write: planes of 32-bit floats in [0, 1].
+//
+// Luma is ITU-R BT.601 in studio range, as scikit-image's rgb2ycbcr, divided by 255. With R, G, B in [0, 1]:
+//   Y = (16 + 65.481 R + 128.553 G + 24.966 B) / 255
+//   Cb = (128 - 37.797 R - 74.203 G + 112 B) / 255      Cr = (128 + 112 R - 93.786 G - 18.214 B) / 255
+// A grey picture's luma is its samples / 255, full range, as the example network's training data.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/media/picture.h"
+
+namespace laminate {
+
+/// One channel, row major, height x width.
+struct Plane {
+    int64_t height = 0;
+    int64_t width = 0;
+    std::vector<float> values;
+};
+
+/// A picture as planes; cb and cr are empty for a grey one.
+struct LumaChroma {
+    Plane y, cb, cr;
+};
+
+[[nodiscard]] LumaChroma to_luma_chroma(const Picture& picture);
+/// The inverse, rounded to the nearest sample and clamped. A grey picture when there is no chroma. Planes are of one size.
+[[nodiscard]] Picture to_picture(const LumaChroma& planes);
+
+/// All channels / 255, planar (C H W), and back (rounded to nearest, clamped); channels 1 or 3.
+[[nodiscard]] std::vector<float> to_planar(const Picture& picture);
+[[nodiscard]] Picture from_planar(const float* values, int64_t channels, int64_t height, int64_t width);
+
+/// Bicubic interpolation with a = -0.75, pixel centres at half integers (align_corners false), edges repeated, no low-pass filter:
+/// torch.nn.functional.interpolate(mode="bicubic").
+[[nodiscard]] Plane resize_bicubic(const Plane& plane, int64_t height, int64_t width);
+
+/// The picture of `luma`, coloured by the chroma of `small` resized to luma's size.
+[[nodiscard]] Picture with_luma(const Picture& small, const Plane& luma);
+
+/// Peak signal-to-noise ratio in dB for values in [0, 1], `border` pixels on each side left out; `a` is clamped to [0, 1] first.
+/// Infinite for equal planes. Throws InputError when sizes differ or nothing is left.
+[[nodiscard]] double psnr_db(const Plane& a, const Plane& b, int64_t border);
+
+}  // namespace laminate

@@ -1,0 +1,61 @@
+#include "runtime/media/picture.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "runtime/media/codecs.h"
+
+namespace laminate {
+namespace {
+
+std::string lower_extension(const std::filesystem::path& path) {
+    std::string extension = path.extension().string();
+    std::transform(extension.begin(), extension.end(), extension.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return extension;
+}
+
+}  // namespace
+
+Picture blank_picture(int64_t height, int64_t width, int64_t channels, const std::string& where) {
+    if (height < 1 || width < 1 || height > most_pixels / width) {
+        throw InputError(where + ": is " + std::to_string(width) + " x " + std::to_string(height) + " pixels, expected 1 to " +
+                         std::to_string(most_pixels) + " in all");
+    }
+    return {height, width, channels, std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
+}
+
+Picture load_picture(const std::filesystem::path& path) {
+    const std::string bytes = read_file(path);
+    const std::string_view head = bytes;
+    if (head.substr(0, 4) == "\x89PNG") return decode_png(bytes, path.string());
+    if (head.substr(0, 3) == "\xff\xd8\xff") return decode_jpeg(bytes, path.string());
+    throw InputError(path.string() + ": is no picture; expected PNG or JPEG");
+}
+
+bool is_picture_file(const std::filesystem::path& path) {
+    const std::string extension = lower_extension(path);
+    return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+}
+
+void save_picture(const Picture& picture, const std::filesystem::path& path, int jpeg_quality) {
+    if (!is_picture_file(path)) throw InputError(path.string() + ": expected a name that ends in .png, .jpg or .jpeg");
+    if (picture.height < 1 || picture.width < 1 || (picture.channels != 1 && picture.channels != 3) ||
+        std::ssize(picture.samples) != picture.height * picture.width * picture.channels) {
+        throw InputError(path.string() + ": picture of " + std::to_string(picture.height) + " x " + std::to_string(picture.width) +
+                         " x " + std::to_string(picture.channels) + " with " + std::to_string(picture.samples.size()) +
+                         " samples, expected 1 or 3 channels and a sample for each");
+    }
+    write_file_atomically(path, [&](const std::filesystem::path& aside) {
+        if (lower_extension(path) == ".png") {
+            write_png(picture, aside, path.string());
+        } else {
+            write_jpeg(picture, jpeg_quality, aside, path.string());
+        }
+    });
+}
+
+}  // namespace laminate

@@ -1,0 +1,367 @@
+#include "runtime/session.h"
+
+#include <dlfcn.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/units.h"
+#include "runtime/arena_plan.h"
+#include "runtime/cpu.h"
+#include "runtime/reference_operators.h"
+
+namespace laminate {
+namespace {
+
+/// Where a tensor's elements lie during a run.
+struct Place {
+    enum class In { arena, input, output } in = In::arena;
+    int64_t at = 0;  ///< offset in the arena in bytes, or position among inputs or outputs
+};
+
+/// Tensors of one storage: flatten changes the dims of its input, not an element.
+class Storages {
+public:
+    explicit Storages(const Manifest& manifest) : parent_(manifest.tensors.size()) {
+        std::iota(parent_.begin(), parent_.end(), 0);
+        for (const Step& step : manifest.steps) {
+            if (is_alias(step)) parent_[static_cast<size_t>(outputs_of(step)[0])] = of(inputs_of(step)[0]);
+        }
+    }
+    /// True for a step that has nothing to do.
+    static bool is_alias(const Step& step) {
+        const auto* layer_step = std::get_if<LayerStep>(&step);
+        return layer_step && layer_step->layer.kind == LayerKind::flatten &&
+               layer_step->layer.activation.kind == ActivationKind::none;
+    }
+    /// The tensor that stands for its storage. Steps are in topological order, so an input's storage is final when it is used.
+    [[nodiscard]] TensorId of(TensorId id) const { return parent_[static_cast<size_t>(id)]; }
+
+private:
+    std::vector<TensorId> parent_;
+};
+
+struct Placement {
+    std::vector<Place> places;  ///< by tensor
+    int64_t arena_bytes = 0;
+};
+
+Placement place_tensors(const Manifest& manifest) {
+    const Storages storages(manifest);
+    const auto position = [](const std::vector<TensorId>& ids, const Storages& storage, TensorId root) {
+        for (size_t k = 0; k < ids.size(); ++k) {
+            if (storage.of(ids[k]) == root) return static_cast<int64_t>(k);
+        }
+        return int64_t{-1};
+    };
+    struct Use {
+        int first = -1, last = -1;
+    };
+    std::vector<Use> uses(manifest.tensors.size());
+    for (size_t k = 0; k < manifest.steps.size(); ++k) {
+        if (Storages::is_alias(manifest.steps[k])) continue;
+        for (const auto& ids : {inputs_of(manifest.steps[k]), outputs_of(manifest.steps[k])}) {
+            for (TensorId id : ids) {
+                Use& use = uses[static_cast<size_t>(storages.of(id))];
+                if (use.first < 0) use.first = static_cast<int>(k);
+                use.last = static_cast<int>(k);
+            }
+        }
+    }
+
+    Placement placement;
+    std::vector<Place> by_root(manifest.tensors.size());
+    std::vector<Lifetime> lifetimes;
+    std::vector<TensorId> in_arena;
+    for (TensorId id = 0; id < std::ssize(manifest.tensors); ++id) {
+        if (storages.of(id) != id) continue;
+        Place& place = by_root[static_cast<size_t>(id)];
+        if (const int64_t input = position(manifest.inputs, storages, id); input >= 0) {
+            place = {Place::In::input, input};
+        } else if (const int64_t output = position(manifest.outputs, storages, id); output >= 0) {
+            place = {Place::In::output, output};
+        } else if (const Use use = uses[static_cast<size_t>(id)]; use.first >= 0) {
+            lifetimes.push_back({element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element, use.first, use.last});
+            in_arena.push_back(id);
+        }
+    }
+    const ArenaPlan plan = plan_arena(lifetimes);
+    for (size_t k = 0; k < in_arena.size(); ++k) by_root[static_cast<size_t>(in_arena[k])].at = plan.offsets[k];
+    for (TensorId id = 0; id < std::ssize(manifest.tensors); ++id) {
+        placement.places.push_back(by_root[static_cast<size_t>(storages.of(id))]);
+    }
+    placement.arena_bytes = plan.bytes;
+    return placement;
+}
+
+struct FreeArray {
+    void operator()(void* array) const { std::free(array); }
+};
+
+struct CloseLibrary {
+    void operator()(void* handle) const { dlclose(handle); }
+};
+using Library = std::unique_ptr<void, CloseLibrary>;
+
+/// A step with everything resolved that does not change from run to run.
+struct ReadyStep {
+    // Group: pointers of one image are made of `places` and `image_elements`.
+    laminate_group_function function = nullptr;
+    const GroupStep* group = nullptr;
+    const float* constants = nullptr;
+    int64_t images = 1;
+    std::vector<int64_t> input_image_elements, output_image_elements;
+    // Layer.
+    Layer layer;
+    std::vector<std::vector<int64_t>> input_dims;
+    std::vector<int64_t> output_dims;
+    std::vector<const float*> input_arrays;  ///< filled by each run
+};
+
+}  // namespace
+
+struct Session::Implementation {
+    Library library;  // first, so that it is closed last
+    Manifest manifest;
+    std::vector<Place> places;
+    std::vector<ReadyStep> steps;
+    /// Outputs that share their storage with an input or with another output: copied when all is done.
+    std::vector<size_t> copied_outputs;
+    ArenaUse use;
+    std::unique_ptr<std::byte, FreeArray> arena;
+    /// One row of group pointers per thread, padded to whole cache lines so that threads do not share one.
+    size_t pointers_per_thread = 0;
+    std::vector<const float*> input_pointers;
+    std::vector<float*> output_pointers;
+
+    void prepare(const laminate_compiled_network& network, const SessionOptions& options, const std::string& where);
+    void add_step(const Step& step, const laminate_compiled_network& network, const std::string& where);
+    [[nodiscard]] float* locate(TensorId id, const float* const* inputs, float* const* outputs) const;
+    void run(const float* const* inputs, float* const* outputs);
+    void run_group(const ReadyStep& step, const float* const* inputs, float* const* outputs);
+};
+
+void Session::Implementation::add_step(const Step& step, const laminate_compiled_network& network, const std::string& where) {
+    const auto fail = [&](const std::string& message) { throw InputError(where + ": step " + name_of(step) + ": " + message); };
+    const auto dims_of = [&](TensorId id) { return manifest.tensors[static_cast<size_t>(id)].dims; };
+    const auto constant_count = static_cast<int64_t>(network.constant_count);
+    ReadyStep ready;
+    if (const auto* group = std::get_if<GroupStep>(&step)) {
+        if (std::cmp_greater_equal(group->group, network.group_count)) {
+            fail("group " + std::to_string(group->group) + " of " + std::to_string(network.group_count));
+        }
+        ready.function = network.groups[group->group];
+        if (!ready.function) fail("group " + std::to_string(group->group) + " has no function");
+        if (group->constants_offset_elements > constant_count - group->constants_count_elements) {
+            fail("constants end at element " + std::to_string(group->constants_offset_elements) + " + " +
+                 std::to_string(group->constants_count_elements) + " of " + std::to_string(constant_count));
+        }
+        ready.group = group;
+        ready.constants = network.constants + group->constants_offset_elements;
+        ready.images = dims_of(group->inputs[0])[0];
+        for (TensorId id : group->inputs) ready.input_image_elements.push_back(element_count(dims_of(id)) / ready.images);
+        for (TensorId id : group->outputs) ready.output_image_elements.push_back(element_count(dims_of(id)) / ready.images);
+    } else {
+        std::vector<int64_t> expected;
+        try {
+            ready.layer = restored_layer(std::get<LayerStep>(step), network.constants, constant_count);
+            for (TensorId id : ready.layer.inputs) ready.input_dims.push_back(dims_of(id));
+            expected = infer_output_dims(ready.layer, ready.input_dims);
+        } catch (const InputError& error) {
+            fail(error.what());
+        } catch (const std::overflow_error& error) {
+            fail(error.what());
+        }
+        ready.output_dims = dims_of(ready.layer.output);
+        if (expected != ready.output_dims) {
+            fail("output is " + dims_text(ready.output_dims) + ", expected " + dims_text(expected));
+        }
+        ready.input_arrays.resize(ready.layer.inputs.size());
+    }
+    steps.push_back(std::move(ready));
+}
+
+void Session::Implementation::prepare(const laminate_compiled_network& network, const SessionOptions& options,
+                                      const std::string& where) {
+    if (network.abi_version != LAMINATE_ABI_VERSION) {
+        throw InputError(where + ": is of version " + std::to_string(network.abi_version) + ", this runtime is of version " +
+                         std::to_string(LAMINATE_ABI_VERSION));
+    }
+    if (options.threads < 0) throw InputError("threads: found " + std::to_string(options.threads) + ", expected 0 or more");
+    if (!network.manifest) throw InputError(where + ": has no manifest");
+    manifest = parse_manifest(network.manifest, where + ": manifest");
+    for (const std::string& feature : manifest.cpu_features) {
+        if (!cpu_has(feature)) {
+            throw InputError(where + ": was compiled for " + manifest.target + ", this machine has no " + feature);
+        }
+    }
+    for (const Step& step : manifest.steps) add_step(step, network, where);
+
+    Placement placement = place_tensors(manifest);
+    places = std::move(placement.places);
+    for (size_t k = 0; k < manifest.outputs.size(); ++k) {
+        const Place place = places[static_cast<size_t>(manifest.outputs[k])];
+        if (place.in != Place::In::output || place.at != static_cast<int64_t>(k)) copied_outputs.push_back(k);
+    }
+
+    use.threads = options.threads > 0 ? options.threads : omp_get_max_threads();
+    use.tensors_bytes = placement.arena_bytes;
+    size_t most = 0;
+    for (const ReadyStep& step : steps) {
+        if (!step.group) continue;
+        use.scratch_per_thread_bytes = std::max(use.scratch_per_thread_bytes, aligned(step.group->scratch_bytes));
+        most = std::max({most, step.group->inputs.size(), step.group->outputs.size()});
+    }
+    use.total_bytes = checked_add(use.tensors_bytes, checked_multiply(use.scratch_per_thread_bytes, use.threads));
+    if (use.total_bytes > 0) {
+        arena.reset(static_cast<std::byte*>(std::aligned_alloc(arena_alignment_bytes, static_cast<size_t>(use.total_bytes))));
+        if (!arena) throw std::bad_alloc();
+    }
+    constexpr size_t line = arena_alignment_bytes / sizeof(float*);
+    pointers_per_thread = (most + 2 * line - 1) / line * line;
+    input_pointers.resize(pointers_per_thread * static_cast<size_t>(use.threads));
+    output_pointers.resize(input_pointers.size());
+}
+
+float* Session::Implementation::locate(TensorId id, const float* const* inputs, float* const* outputs) const {
+    const Place place = places[static_cast<size_t>(id)];
+    switch (place.in) {
+        case Place::In::arena: return reinterpret_cast<float*>(arena.get() + place.at);
+        // Nothing writes there: check() refuses a step that writes an input.
+        case Place::In::input: return const_cast<float*>(inputs[place.at]);
+        case Place::In::output: return outputs[place.at];
+    }
+    return nullptr;
+}
+
+void Session::Implementation::run_group(const ReadyStep& step, const float* const* inputs, float* const* outputs) {
+    const GroupStep& group = *step.group;
+    // One thread takes an image whole: a range of strips costs no more than their sum, and may cost less.
+    const int threads = omp_in_parallel() ? 1 : use.threads;
+    const int32_t strips_per_call = threads == 1 ? group.strips : 1;
+    const int64_t calls_per_image = group.strips / strips_per_call;
+    int failure = 0;
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+    for (int64_t call = 0; call < step.images * calls_per_image; ++call) {
+        const int64_t image = call / calls_per_image;
+        const auto begin = static_cast<int32_t>(call % calls_per_image * strips_per_call);
+        const auto thread = static_cast<size_t>(omp_get_thread_num());
+        const float** in = input_pointers.data() + thread * pointers_per_thread;
+        float** out = output_pointers.data() + thread * pointers_per_thread;
+        for (size_t k = 0; k < group.inputs.size(); ++k) {
+            in[k] = locate(group.inputs[k], inputs, outputs) + image * step.input_image_elements[k];
+        }
+        for (size_t k = 0; k < group.outputs.size(); ++k) {
+            out[k] = locate(group.outputs[k], inputs, outputs) + image * step.output_image_elements[k];
+        }
+        void* scratch = arena.get() + use.tensors_bytes + static_cast<int64_t>(thread) * use.scratch_per_thread_bytes;
+        const int code = step.function(in, out, step.constants, scratch, begin, begin + strips_per_call);
+        if (code != 0) {
+#pragma omp atomic write
+            failure = code;
+        }
+    }
+    if (failure != 0) throw RunError("group " + group.name + ": the compiled code returned " + std::to_string(failure));
+}
+
+void Session::Implementation::run(const float* const* inputs, float* const* outputs) {
+    for (size_t k = 0; k < manifest.inputs.size(); ++k) {
+        if (!inputs[k]) throw InputError("input " + manifest.tensors[static_cast<size_t>(manifest.inputs[k])].name + ": no array");
+    }
+    for (size_t k = 0; k < manifest.outputs.size(); ++k) {
+        if (!outputs[k]) throw InputError("output " + manifest.tensors[static_cast<size_t>(manifest.outputs[k])].name + ": no array");
+    }
+    for (ReadyStep& step : steps) {
+        if (step.group) {
+            run_group(step, inputs, outputs);
+            continue;
+        }
+        for (size_t k = 0; k < step.input_arrays.size(); ++k) step.input_arrays[k] = locate(step.layer.inputs[k], inputs, outputs);
+        run_reference_layer(step.layer, step.input_dims, step.input_arrays, step.output_dims,
+                            locate(step.layer.output, inputs, outputs), use.threads);
+    }
+    for (const size_t k : copied_outputs) {
+        const TensorId id = manifest.outputs[k];
+        const auto bytes = static_cast<size_t>(element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element);
+        std::memcpy(outputs[k], locate(id, inputs, outputs), bytes);
+    }
+}
+
+Session::Session(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Session Session::open(const laminate_compiled_network* network, const SessionOptions& options) {
+    if (!network) throw InputError("compiled network: found none");
+    auto implementation = std::make_unique<Implementation>();
+    implementation->prepare(*network, options, "compiled network");
+    return Session(std::move(implementation));
+}
+
+Session Session::open(const std::filesystem::path& directory, const SessionOptions& options) {
+    const std::string text = read_file(directory / manifest_file);
+    const Manifest manifest = parse_manifest(text, (directory / manifest_file).string());
+    const std::filesystem::path file = directory / shared_library_file(manifest);
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error)) throw InputError(file.string() + ": no such file");
+    // Before its code runs: loading may already execute instructions of the target.
+    for (const std::string& feature : manifest.cpu_features) {
+        if (!cpu_has(feature)) {
+            throw InputError(file.string() + ": was compiled for " + manifest.target + ", this machine has no " + feature);
+        }
+    }
+    auto implementation = std::make_unique<Implementation>();
+    // An absolute path: dlopen() would look for a bare name in the system's directories.
+    implementation->library.reset(dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL));
+    if (!implementation->library) {
+        const char* reason = dlerror();
+        throw InputError(file.string() + ": cannot be loaded: " + (reason ? reason : "no reason given"));
+    }
+    const auto* network =
+        static_cast<const laminate_compiled_network*>(dlsym(implementation->library.get(), "laminate_network"));
+    if (!network) throw InputError(file.string() + ": has no symbol laminate_network, expected a library of `laminate compile`");
+    if (network->abi_version == LAMINATE_ABI_VERSION && network->manifest && text != network->manifest) {
+        throw InputError(file.string() + ": was not made together with " + (directory / manifest_file).string());
+    }
+    implementation->prepare(*network, options, file.string());
+    return Session(std::move(implementation));
+}
+
+const Manifest& Session::manifest() const { return implementation_->manifest; }
+
+std::vector<Tensor> Session::inputs() const {
+    std::vector<Tensor> tensors;
+    for (TensorId id : manifest().inputs) tensors.push_back(manifest().tensors[static_cast<size_t>(id)]);
+    return tensors;
+}
+
+std::vector<Tensor> Session::outputs() const {
+    std::vector<Tensor> tensors;
+    for (TensorId id : manifest().outputs) tensors.push_back(manifest().tensors[static_cast<size_t>(id)]);
+    return tensors;
+}
+
+ArenaUse Session::arena() const { return implementation_->use; }
+
+void Session::run(const std::vector<const float*>& inputs, const std::vector<float*>& outputs) {
+    const auto expect = [](size_t found, size_t expected, const char* what) {
+        if (found != expected) {
+            throw InputError("run: found " + std::to_string(found) + " " + what + ", expected " + std::to_string(expected));
+        }
+    };
+    expect(inputs.size(), manifest().inputs.size(), "inputs");
+    expect(outputs.size(), manifest().outputs.size(), "outputs");
+    implementation_->run(inputs.data(), outputs.data());
+}
+
+void Session::run(const float* const* inputs, float* const* outputs) { implementation_->run(inputs, outputs); }
+
+}  // namespace laminate
