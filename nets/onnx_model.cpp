@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.h"
@@ -107,10 +108,10 @@ std::string read_external(const TensorProto& tensor, const std::string& where, c
     return data;
 }
 
-/// Bytes of the values when they are stored raw, inside the file or beside it; nothing when they are in a typed field.
-std::optional<std::string> raw_bytes(const TensorProto& tensor, const std::string& where,
-                                     const std::optional<std::filesystem::path>& directory, int64_t bytes) {
-    if (tensor.data_location() == TensorProto::EXTERNAL) return read_external(tensor, where, directory, bytes);
+/// Bytes of the values when they are stored raw: in the file, or beside it (then `external` keeps them). Nothing when they are in a typed field.
+std::optional<std::string_view> raw_bytes(const TensorProto& tensor, const std::string& where,
+                                          const std::optional<std::filesystem::path>& directory, int64_t bytes, std::string& external) {
+    if (tensor.data_location() == TensorProto::EXTERNAL) return external = read_external(tensor, where, directory, bytes);
     if (!tensor.has_raw_data()) return std::nullopt;
     if (static_cast<int64_t>(tensor.raw_data().size()) != bytes) {
         throw InputError(where + ": has " + std::to_string(tensor.raw_data().size()) + " bytes, expected " + std::to_string(bytes));
@@ -122,7 +123,8 @@ std::optional<std::string> raw_bytes(const TensorProto& tensor, const std::strin
 template <class Stored, class Value, class Field>
 std::vector<Value> values_of(const TensorProto& tensor, const std::string& where, const std::optional<std::filesystem::path>& directory,
                              int64_t count, const Field& typed) {
-    if (const auto raw = raw_bytes(tensor, where, directory, count * static_cast<int64_t>(sizeof(Stored)))) {
+    std::string external;
+    if (const auto raw = raw_bytes(tensor, where, directory, count * static_cast<int64_t>(sizeof(Stored)), external)) {
         std::vector<Value> values(static_cast<size_t>(count));
         if constexpr (std::is_same_v<Stored, Value>) {
             if (count > 0) std::memcpy(values.data(), raw->data(), raw->size());
