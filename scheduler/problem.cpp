@@ -10,22 +10,30 @@ Elements LayerProblem::weight_elements() const {
 Elements LayerProblem::output_elements() const { return Elements(extent[0]) * extent[1] * extent[2]; }
 Elements LayerProblem::input_elements() const { return Elements(in_channels) * y().in * x().in; }
 
-bool is_schedulable(const Layer& layer) {
-    if (layer.kind != LayerKind::conv_transpose) return layer.kind == LayerKind::conv || layer.kind == LayerKind::gemm;
-    // Where a transposed window has holes, an output need not have any tap and the needed box is no simple interval.
-    for (size_t axis = 0; axis < 2; ++axis) {
-        const Window& w = layer.window;
-        if (w.kernel[axis] < w.stride[axis] || (w.dilation[axis] > 1 && w.stride[axis] > 1)) return false;
+namespace {
+
+/// Whether every output coordinate's window reaches at least one real input: true of every sensible layer. Where it
+/// does not hold, parts of the output depend on padding alone, and a needed region can be empty in the middle of a loop.
+bool windows_reach_input(const AxisWindow& w) {
+    for (int64_t out = 0; out < w.out; ++out) {
+        bool reaches = false;
+        for (int64_t tap = 0; tap < w.kernel && !reaches; ++tap) {
+            if (!w.transposed) {
+                const int64_t in = out * w.stride + tap * w.dilation - w.pad_begin;
+                reaches = in >= 0 && in < w.in;
+            } else {
+                const int64_t scaled = out + w.pad_begin - tap * w.dilation;
+                reaches = scaled >= 0 && scaled % w.stride == 0 && scaled / w.stride < w.in;
+            }
+        }
+        if (!reaches) return false;
     }
-    return true;
+    // Tap sets of a strided and dilated transposed window are no intervals.
+    return !w.transposed || w.dilation == 1 || w.stride == 1;
 }
 
-LayerProblem layer_problem(const Network& network, LayerId id) {
+LayerProblem problem_of(const Network& network, LayerId id) {
     const Layer& layer = network.layer(id);
-    if (!is_schedulable(layer)) {
-        throw InputError("layer " + layer.name + ": a " + to_string(layer.kind) +
-                         " of this shape cannot be scheduled; see is_schedulable");
-    }
     LayerProblem p;
     p.layer = id;
     p.name = layer.name;
@@ -34,12 +42,11 @@ LayerProblem layer_problem(const Network& network, LayerId id) {
     p.groups = layer.groups;
     const std::vector<int64_t>& in = network.tensor(p.input).dims;
     const std::vector<int64_t>& out = network.tensor(p.output).dims;
+    p.in_channels = in.at(1);
     if (layer.kind == LayerKind::gemm) {
-        p.in_channels = in.at(1);
         p.extent = {out.at(1), 1, 1, in.at(1)};
         return p;
     }
-    p.in_channels = in.at(1);
     p.extent = {out.at(1), out.at(2), out.at(3), in.at(1) / layer.groups};
     for (size_t axis = 0; axis < 2; ++axis) {
         const Window& w = layer.window;
@@ -49,12 +56,30 @@ LayerProblem layer_problem(const Network& network, LayerId id) {
     return p;
 }
 
+}  // namespace
+
+bool is_schedulable(const Network& network, LayerId id) {
+    const LayerKind kind = network.layer(id).kind;
+    if (kind == LayerKind::gemm) return true;
+    if (kind != LayerKind::conv && kind != LayerKind::conv_transpose) return false;
+    const LayerProblem p = problem_of(network, id);
+    return windows_reach_input(p.y()) && windows_reach_input(p.x());
+}
+
+LayerProblem layer_problem(const Network& network, LayerId id) {
+    if (!is_schedulable(network, id)) {
+        const Layer& layer = network.layer(id);
+        throw InputError("layer " + layer.name + ": a " + to_string(layer.kind) + " of this shape cannot be scheduled; see is_schedulable");
+    }
+    return problem_of(network, id);
+}
+
 std::vector<std::vector<LayerId>> schedulable_chains(const Network& network) {
     const auto count = static_cast<LayerId>(network.layers.size());
     std::vector<bool> taken(network.layers.size(), false);
     std::vector<std::vector<LayerId>> chains;
     for (LayerId first = 0; first < count; ++first) {
-        if (taken[static_cast<size_t>(first)] || !is_schedulable(network.layer(first))) continue;
+        if (taken[static_cast<size_t>(first)] || !is_schedulable(network, first)) continue;
         std::vector<LayerId> chain;
         for (LayerId id = first;;) {
             taken[static_cast<size_t>(id)] = true;
@@ -63,7 +88,7 @@ std::vector<std::vector<LayerId>> schedulable_chains(const Network& network) {
             const std::vector<LayerId> readers = network.consumers(out);
             if (network.is_output(out) || readers.size() != 1) break;
             const LayerId next = readers.front();
-            if (taken[static_cast<size_t>(next)] || !is_schedulable(network.layer(next))) break;
+            if (taken[static_cast<size_t>(next)] || !is_schedulable(network, next)) break;
             id = next;
         }
         chains.push_back(std::move(chain));

@@ -45,8 +45,9 @@ struct LayerProblem {
 };
 
 /// True for the layers that a schedule covers: conv, gemm, and conv_transpose whose kernel is at least its stride and that is
-/// not both strided and dilated. The others run on the reference operators.
-[[nodiscard]] bool is_schedulable(const Layer& layer);
+/// not both strided and dilated; and of these only where every output's window reaches a real input (no output depends on
+/// padding alone). The others run on the reference operators.
+[[nodiscard]] bool is_schedulable(const Network& network, LayerId layer);
 [[nodiscard]] LayerProblem layer_problem(const Network& network, LayerId layer);
 
 /// Maximal chains of schedulable layers: each layer but the last feeds exactly the next one and is no network output.

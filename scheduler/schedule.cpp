@@ -158,7 +158,7 @@ void check_group(const Network& network, const GroupSchedule& group) {
     for (const Nest& nest : group.nests) {
         const LayerId id = network.find_layer(nest.layer);
         if (id < 0) throw InputError("schedule: network " + network.name + " has no layer " + nest.layer);
-        if (!is_schedulable(network.layer(id))) {
+        if (!is_schedulable(network, id)) {
             throw InputError(nest.layer + ": a " + to_string(network.layer(id).kind) +
                              " cannot be scheduled; it runs on the reference operators");
         }
@@ -204,9 +204,9 @@ Schedule::Schedule(const Network& network, std::vector<GroupSchedule> groups) : 
             if (!seen.insert(nest.layer).second) throw InputError("schedule: layer " + nest.layer + " is in two groups");
         }
     }
-    for (const Layer& layer : network.layers) {
-        if (is_schedulable(layer) && seen.count(layer.name) == 0) {
-            throw InputError("schedule: layer " + layer.name + " is in no group");
+    for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) {
+        if (is_schedulable(network, id) && seen.count(network.layer(id).name) == 0) {
+            throw InputError("schedule: layer " + network.layer(id).name + " is in no group");
         }
     }
 }

@@ -8,11 +8,11 @@
 //   const GroupCounts counts = two_level_counts(network, group);   // elements and MACs of one image
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "scheduler/counts.h"
+#include "scheduler/models/two_level/axis.h"
 #include "scheduler/schedule.h"
 
 namespace laminate {
@@ -24,10 +24,11 @@ public:
     TwoLevelCache(TwoLevelCache&&) noexcept;
     TwoLevelCache& operator=(TwoLevelCache&&) noexcept;
     ~TwoLevelCache();
-    struct Entries;
-    [[nodiscard]] Entries& entries() { return *entries_; }
+    /// The reference stays valid as long as the cache.
+    [[nodiscard]] const two_level::AxisCounts& counts(const two_level::AxisProblem& problem);
 
 private:
+    struct Entries;
     std::unique_ptr<Entries> entries_;
 };
 

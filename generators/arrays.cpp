@@ -1,0 +1,75 @@
+#include "generators/arrays.h"
+
+namespace laminate::ir {
+
+using namespace Halide::Internal;
+using Halide::Parameter;
+
+namespace {
+
+/// A parameter marks an array as somebody else's, which makes the code generator assume element alignment only.
+const Parameter& foreign() {
+    static const Parameter parameter(Halide::Float(32), true, 1, "foreign");
+    return parameter;
+}
+
+}  // namespace
+
+Expr load(const std::string& array, const Expr& index, Alignment alignment) {
+    const int lanes = index.type().lanes();
+    return Load::make(Halide::Float(32, lanes), array, index, Halide::Buffer<>(),
+                      alignment == Alignment::element ? foreign() : Parameter(), const_true(lanes), ModulusRemainder());
+}
+
+Stmt store(const std::string& array, const Expr& value, const Expr& index, Alignment alignment, const Expr& predicate) {
+    return Store::make(array, value, index, alignment == Alignment::element ? foreign() : Parameter(),
+                       predicate.defined() ? predicate : const_true(index.type().lanes()), ModulusRemainder());
+}
+
+Expr choose(const Expr& condition, const Expr& then, const Expr& otherwise) {
+    if (is_const_one(condition)) return then;
+    return Call::make(then.type(), Call::if_then_else, {condition, then, otherwise}, Call::PureIntrinsic);
+}
+
+Stmt sequence(const std::vector<Stmt>& parts) {
+    Stmt all;
+    for (const Stmt& part : parts) {
+        if (part.defined()) all = all.defined() ? Block::make(all, part) : part;
+    }
+    return all.defined() ? all : Evaluate::make(0);
+}
+
+namespace {
+
+Stmt with_address(const std::string& name, const std::string& block, const Expr& offset_bytes, const Stmt& body) {
+    const Expr base = Halide::reinterpret<uint64_t>(Variable::make(Halide::type_of<float*>(), block));
+    return LetStmt::make(name, Halide::reinterpret(Halide::type_of<float*>(), base + offset_bytes), body);
+}
+
+}  // namespace
+
+Stmt with_array(const std::string& name, const std::string& array, int64_t offset, const Stmt& body) {
+    return with_address(name, array, make_const(Halide::UInt(64), offset * 4), body);
+}
+
+Stmt with_pointer(const std::string& name, const std::string& pointers, int index, const Stmt& body) {
+    const Expr pointer = Load::make(Halide::type_of<float*>(), pointers, index, Halide::Buffer<>(), Parameter(), const_true(), ModulusRemainder());
+    return LetStmt::make(name, pointer, body);
+}
+
+Expr activate(const Activation& activation, const Expr& value, const Expr& slope) {
+    const Halide::Type type = value.type();
+    const auto constant = [&](float c) { return make_const(type, c); };
+    switch (activation.kind) {
+        case ActivationKind::none: return value;
+        case ActivationKind::relu: return Halide::max(value, constant(0));
+        case ActivationKind::leaky_relu: return Halide::select(value < constant(0), value * constant(activation.alpha), value);
+        case ActivationKind::prelu: return Halide::select(value < constant(0), value * slope, value);
+        case ActivationKind::clip: return Halide::min(Halide::max(value, constant(activation.low)), constant(activation.high));
+        case ActivationKind::sigmoid: return constant(1) / (constant(1) + Halide::exp(-value));
+        case ActivationKind::tanh: return Halide::tanh(value);
+    }
+    return value;
+}
+
+}  // namespace laminate::ir

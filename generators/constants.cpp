@@ -1,0 +1,45 @@
+#include "generators/constants.h"
+
+#include <cassert>
+
+namespace laminate {
+
+int64_t ConstantBlock::append(const std::vector<float>& values) {
+    constexpr size_t alignment = 16;  // elements: 64 bytes, a cache line and an AVX-512 vector
+    const auto offset = static_cast<int64_t>(values_.size());
+    values_.insert(values_.end(), values.begin(), values.end());
+    values_.resize((values_.size() + alignment - 1) / alignment * alignment, 0.0F);
+    return offset;
+}
+
+std::vector<float> canonical_weights(const Layer& layer, const LayerProblem& p) {
+    const std::vector<float>& from = layer.weights->values;
+    if (layer.kind != LayerKind::conv_transpose) return from;  // [z][i][n][m] already
+    const int64_t area = p.y().kernel * p.x().kernel;
+    const int64_t outputs = p[Dim::z] / p.groups;  // per group
+    std::vector<float> to(from.size());
+    for (int64_t z = 0; z < p[Dim::z]; ++z) {
+        for (int64_t i = 0; i < p[Dim::i]; ++i) {
+            const int64_t channel = z / outputs * p[Dim::i] + i;
+            for (int64_t t = 0; t < area; ++t) {
+                to[static_cast<size_t>((z * p[Dim::i] + i) * area + t)] =
+                    from[static_cast<size_t>((channel * outputs + z % outputs) * area + t)];
+            }
+        }
+    }
+    return to;
+}
+
+std::vector<float> canonical_bias(const Layer& layer, const LayerProblem& p) {
+    if (layer.bias) return layer.bias->values;
+    return std::vector<float>(static_cast<size_t>(p[Dim::z]), 0.0F);
+}
+
+std::vector<float> canonical_slope(const Layer& layer, const LayerProblem& p) {
+    if (layer.activation.kind != ActivationKind::prelu) return {};
+    const std::vector<float>& slope = layer.activation.slope->values;
+    if (slope.size() == 1) return std::vector<float>(static_cast<size_t>(p[Dim::z]), slope.front());
+    return slope;
+}
+
+}  // namespace laminate

@@ -1,0 +1,59 @@
+#include "generators/executable.h"
+
+#include "base/error.h"
+#include "scheduler/halide/group_lowering.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+
+namespace {
+
+LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool counted) {
+    std::vector<LoweredArgument> arguments;
+    const auto add = [&](const char* argument_name, Halide::Type type) {
+        arguments.emplace_back(argument_name, Halide::Argument::InputScalar, type, 0, Halide::ArgumentEstimates{});
+    };
+    add(argument::inputs, Halide::Handle());
+    add(argument::outputs, Halide::Handle());
+    add(argument::constants, Halide::type_of<float*>());
+    add(argument::scratch, Halide::type_of<float*>());
+    add(argument::strip_begin, Halide::Int(32));
+    add(argument::strip_end, Halide::Int(32));
+    if (counted) add(counters_argument, Halide::type_of<int64_t*>());
+    return {name, arguments, body, Halide::LinkageType::ExternalPlusArgv, Halide::NameMangling::C};
+}
+
+}  // namespace
+
+Halide::Target code_target(const std::string& text) {
+    if (text == "host") return Halide::get_host_target();
+    if (!Halide::Target::validate_target_string(text)) {
+        throw InputError("target \"" + text + "\" is not known; expected host or a Halide target such as x86-64-linux-avx2-fma");
+    }
+    return Halide::Target(text);
+}
+
+JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name) : counted_(counted) {
+    const Halide::Target target = Halide::get_host_target().with_feature(Halide::Target::JIT);
+    Halide::Module module(name, target);
+    module.append(lowered_function(name, body, counted));
+    module_ = JITModule(module, module.functions().back());
+}
+
+laminate_group_function JitGroup::function() const {
+    return counted_ ? nullptr : reinterpret_cast<laminate_group_function>(module_.main_function());
+}
+
+CountedGroupFunction JitGroup::counted_function() const {
+    return counted_ ? reinterpret_cast<CountedGroupFunction>(module_.main_function()) : nullptr;
+}
+
+void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name, const Halide::Target& target,
+                  const std::string& path) {
+    Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
+    for (const NamedBody& body : bodies) module.append(lowered_function(body.symbol, body.body, false));
+    module.compile({{Halide::OutputFileType::object, path}});
+}
+
+}  // namespace laminate

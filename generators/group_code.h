@@ -1,0 +1,39 @@
+// What a generator makes of a group: a statement in Halide IR plus what is needed to run and to count it.
+#pragma once
+
+#include <Halide.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nets/network.h"
+#include "scheduler/schedule.h"
+
+namespace laminate {
+
+/// What an array name in generated code stands for.
+enum class ArrayRole {
+    external_input,    ///< X in external memory
+    external_weights,  ///< W of a layer in external memory
+    external_output,   ///< Y in external memory
+    input_buffer,      ///< X's internal buffer
+    weights_buffer,    ///< W's internal buffer
+    output_buffer,     ///< buffer of a layer's output: an intermediate tensor, or Y of the sink; multiply-accumulates end here
+};
+
+struct CodeArray {
+    std::string name;
+    ArrayRole role = ArrayRole::external_input;
+    int nest = 0;  ///< index of the layer in the group
+};
+
+struct GroupCode {
+    Halide::Internal::Stmt body;   ///< over the arguments of laminate_group_function (scheduler/halide/group_lowering.h)
+    std::vector<CodeArray> arrays;
+    std::vector<float> constants;  ///< this group's block of constants
+    int64_t scratch_bytes = 0;
+    int64_t strips = 1;
+};
+
+}  // namespace laminate

@@ -1,0 +1,255 @@
+#include "instrumentation/count_pass.h"
+
+#include <map>
+#include <optional>
+#include <stdexcept>
+
+#include "generators/arrays.h"
+#include "generators/executable.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+using Halide::Expr;
+
+namespace {
+
+Expr i64(const Expr& e) { return Halide::cast<int64_t>(e); }
+Expr i64(int64_t value) { return make_const(Halide::Int(64), value); }
+
+/// Increments by counter.
+using Increments = std::map<size_t, Expr>;
+
+void add(Increments& to, size_t counter, const Expr& n) {
+    Expr& sum = to[counter];
+    sum = simplify(sum.defined() ? sum + n : n);
+}
+
+class Counter {
+public:
+    Counter(const GroupCode& code, CountMode mode) : mode_(mode), layout_{code.arrays.size()} {
+        for (size_t a = 0; a < code.arrays.size(); ++a) arrays_[code.arrays[a].name] = a;
+    }
+
+    /// The statement with counters.
+    Stmt counted(const Stmt& s) {
+        if (const std::optional<Increments> increments = constant_counts(s)) {
+            const Stmt update = updates(*increments);
+            if (mode_ == CountMode::count_only) return update;
+            return ir::sequence({update, s});
+        }
+        if (s.as<Store>()) return s;  // control data, kept in either mode
+        if (const auto* let = s.as<LetStmt>()) return LetStmt::make(let->name, let->value, counted(let->body));
+        if (const auto* block = s.as<Block>()) return ir::sequence({counted(block->first), counted(block->rest)});
+        if (const auto* loop = s.as<For>()) {
+            return For::make(loop->name, loop->min, loop->extent, loop->for_type, loop->partition_policy, loop->device_api,
+                             counted(loop->body));
+        }
+        if (const auto* branch = s.as<IfThenElse>()) {
+            return IfThenElse::make(branch->condition, counted(branch->then_case),
+                                    branch->else_case.defined() ? counted(branch->else_case) : Stmt());
+        }
+        const auto* allocation = s.as<Allocate>();
+        if (allocation == nullptr) throw std::logic_error("statement that the counting pass does not know");
+        return counted_allocation(*allocation);
+    }
+
+private:
+    /// Counts of one execution of s as expressions over what is bound outside it; nothing when they depend on a loop inside or s allocates.
+    std::optional<Increments> constant_counts(const Stmt& s) {
+        if (const auto* store = s.as<Store>()) {
+            if (is_control(store->value.type())) return std::nullopt;
+            return store_counts(*store);
+        }
+        if (const auto* let = s.as<LetStmt>()) {
+            std::optional<Increments> counts = constant_counts(let->body);
+            if (!counts) return std::nullopt;
+            for (auto& [counter, n] : *counts) {
+                if (!expr_uses_var(n, let->name)) continue;
+                if (has_load(let->value)) return std::nullopt;
+                n = simplify(substitute(let->name, let->value, n));
+            }
+            return counts;
+        }
+        if (const auto* block = s.as<Block>()) {
+            std::optional<Increments> first = constant_counts(block->first);
+            const std::optional<Increments> rest = first ? constant_counts(block->rest) : std::nullopt;
+            if (!rest) return std::nullopt;
+            for (const auto& [counter, n] : *rest) add(*first, counter, n);
+            return first;
+        }
+        if (const auto* loop = s.as<For>()) {
+            std::optional<Increments> counts = constant_counts(loop->body);
+            if (!counts) return std::nullopt;
+            for (auto& [counter, n] : *counts) {
+                if (expr_uses_var(n, loop->name)) return std::nullopt;
+                n = simplify(n * i64(Halide::max(loop->extent, 0)));
+            }
+            return counts;
+        }
+        if (const auto* branch = s.as<IfThenElse>()) {
+            std::optional<Increments> counts = constant_counts(branch->then_case);
+            if (!counts || has_load(branch->condition)) return std::nullopt;
+            for (auto& [counter, n] : *counts) n = simplify(Halide::select(branch->condition, n, i64(0)));
+            if (branch->else_case.defined()) {
+                const std::optional<Increments> other = constant_counts(branch->else_case);
+                if (!other) return std::nullopt;
+                for (const auto& [counter, n] : *other) add(*counts, counter, Halide::select(branch->condition, i64(0), n));
+            }
+            return counts;
+        }
+        if (s.as<Evaluate>()) return Increments{};
+        return std::nullopt;
+    }
+
+    Increments store_counts(const Store& store) {
+        Increments counts;
+        const Expr lanes = i64(store.value.type().lanes());
+        const Expr executed = is_const_one(store.predicate) ? lanes : lanes_set(store.predicate);
+        count_loads(store.value, const_true(), counts);
+        const auto it = arrays_.find(store.name);
+        if (it == arrays_.end()) return counts;
+        add(counts, layout_.stores(it->second), executed);
+        // A multiply-accumulate: array[i] = array[i] + a * b.
+        const auto* sum = store.value.as<Add>();
+        if (sum && ((is_load_of(sum->a, store) && sum->b.as<Mul>()) || (is_load_of(sum->b, store) && sum->a.as<Mul>()))) {
+            add(counts, layout_.macs(it->second), executed);
+        }
+        return counts;
+    }
+
+    static bool is_load_of(const Expr& e, const Store& store) {
+        const auto* load = e.as<Load>();
+        return load && load->name == store.name && equal(load->index, store.index);
+    }
+
+    /// Lanes of a predicate `ramp < broadcast` and the like, lane by lane.
+    static Expr lanes_set(const Expr& predicate) {
+        Expr sum = i64(0);
+        for (int lane = 0; lane < predicate.type().lanes(); ++lane) {
+            sum = sum + i64(Halide::select(extract_lane(predicate, lane), 1, 0));
+        }
+        return simplify(sum);
+    }
+
+    /// Loads of tracked arrays in an expression; lazily chosen sides count under their condition.
+    void count_loads(const Expr& e, const Expr& condition, Increments& counts) {
+        class Visitor : public IRVisitor {
+        public:
+            Visitor(Counter& counter, Expr condition, Increments& counts)
+                : counter_(counter), condition_(std::move(condition)), counts_(counts) {}
+            using IRVisitor::visit;
+            void visit(const Load* load) override {
+                IRVisitor::visit(load);
+                const auto it = counter_.arrays_.find(load->name);
+                if (it == counter_.arrays_.end()) return;
+                add(counts_, counter_.layout_.loads(it->second), simplify(Halide::select(condition_, i64(load->type.lanes()), i64(0))));
+            }
+            void visit(const Call* call) override {
+                if (!call->is_intrinsic(Call::if_then_else)) return IRVisitor::visit(call);
+                call->args[0].accept(this);
+                counter_.count_loads(call->args[1], condition_ && call->args[0], counts_);
+                if (call->args.size() > 2) counter_.count_loads(call->args[2], condition_ && !call->args[0], counts_);
+            }
+
+        private:
+            Counter& counter_;
+            Expr condition_;
+            Increments& counts_;
+        } visitor(*this, condition, counts);
+        e.accept(&visitor);
+    }
+
+    /// What a condition reads from memory may change while the statement runs.
+    static bool has_load(const Expr& e) {
+        class Visitor : public IRVisitor {
+        public:
+            using IRVisitor::visit;
+            void visit(const Load*) override { found = true; }
+            bool found = false;
+        } visitor;
+        e.accept(&visitor);
+        return visitor.found;
+    }
+
+    /// Data is floating point; integers in memory steer the code.
+    static bool is_control(const Halide::Type& type) { return !type.is_float(); }
+
+    Stmt counted_allocation(const Allocate& allocation) {
+        Stmt body = counted(allocation.body);
+        const auto it = arrays_.find(allocation.name);
+        if (it != arrays_.end()) {
+            Expr elements = i64(1);
+            for (const Expr& extent : allocation.extents) elements = elements * i64(extent);
+            elements = simplify(elements);
+            const Expr peak = counter(layout_.peak(it->second));
+            body = ir::sequence({update(layout_.live(), counter(layout_.live()) + elements),
+                                 update(layout_.live_peak(), Halide::max(counter(layout_.live_peak()), counter(layout_.live()))),
+                                 update(layout_.peak(it->second), Halide::max(peak, elements)), body,
+                                 update(layout_.live(), counter(layout_.live()) - elements)});
+        }
+        if (mode_ == CountMode::count_only && !is_control(allocation.type)) return body;
+        return Allocate::make(allocation.name, allocation.type, allocation.memory_type, allocation.extents, allocation.condition, body,
+                              allocation.new_expr, allocation.free_function);
+    }
+
+    static Expr counter(size_t id) {
+        return Load::make(Halide::Int(64), counters_argument, static_cast<int32_t>(id), Halide::Buffer<>(), Halide::Parameter(), const_true(),
+                          ModulusRemainder());
+    }
+    static Stmt update(size_t id, const Expr& value) {
+        return Store::make(counters_argument, value, static_cast<int32_t>(id), Halide::Parameter(), const_true(), ModulusRemainder());
+    }
+    static Stmt updates(const Increments& increments) {
+        std::vector<Stmt> all;
+        for (const auto& [id, n] : increments) {
+            if (!is_const_zero(n)) all.push_back(update(id, counter(id) + n));
+        }
+        return ir::sequence(all);
+    }
+
+    CountMode mode_;
+    CounterLayout layout_;
+    std::map<std::string, size_t> arrays_;
+};
+
+}  // namespace
+
+Stmt with_counters(const GroupCode& code, CountMode mode) { return Counter(code, mode).counted(code.body); }
+
+GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group, const std::vector<int64_t>& counters) {
+    const CounterLayout layout{code.arrays.size()};
+    GroupCounts counts;
+    for (const Nest& nest : group.nests) counts.layers.push_back({nest.layer, {}, {}, {}, {}});
+    for (size_t a = 0; a < code.arrays.size(); ++a) {
+        LayerCounts& layer = counts.layers.at(static_cast<size_t>(code.arrays[a].nest));
+        const Elements loads(counters.at(layout.loads(a)));
+        const Elements stores(counters.at(layout.stores(a)));
+        const Elements peak(counters.at(layout.peak(a)));
+        switch (code.arrays[a].role) {
+            case ArrayRole::external_input: counts.input_reads += loads; break;
+            case ArrayRole::external_weights: layer.weight_reads += loads; break;
+            case ArrayRole::external_output:
+                counts.output_reads += loads;
+                counts.output_writes += stores;
+                break;
+            case ArrayRole::input_buffer:
+                counts.input_buffer = peak;
+                counts.sum_total += peak;
+                break;
+            case ArrayRole::weights_buffer:
+                layer.weight_buffer = peak;
+                counts.sum_total += peak;
+                break;
+            case ArrayRole::output_buffer:
+                layer.macs += Macs(counters.at(layout.macs(a)));
+                layer.output_buffer = peak;
+                counts.sum_total += peak;
+                break;
+        }
+    }
+    counts.live_total = Elements(counters.at(layout.live_peak()));
+    return counts;
+}
+
+}  // namespace laminate

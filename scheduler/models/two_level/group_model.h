@@ -1,0 +1,85 @@
+// The closed form with its two halves apart: what the loop orders and levels of a group decide once (which axes there are, which loops lie
+// between a buffer's levels, who lives inside whom), and the sums along axes, which depend on tile sizes and are combined here by
+// products. two_level_counts() joins them; the search keeps one GroupModel for thousands of tile sizes.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "scheduler/counts.h"
+#include "scheduler/models/two_level/axis.h"
+#include "scheduler/schedule.h"
+
+namespace laminate::two_level {
+
+/// The sums of every buffer along every axis; borrowed from AxisCounts that outlive it.
+struct AxisTable {
+    std::vector<std::vector<const AxisBuffer*>> buffers;  ///< [axis][buffer]
+    std::vector<int64_t> sink_taps;                       ///< [axis]
+    void set(size_t axis, const AxisCounts& counts);
+};
+
+class GroupModel {
+public:
+    struct Totals {
+        Elements accesses;
+        Elements live_total;
+        Macs macs;
+    };
+
+    /// `problems` outlives the model; tile and strip sizes of `group` are not looked at.
+    GroupModel(const std::vector<LayerProblem>& problems, const GroupSchedule& group);
+
+    [[nodiscard]] size_t axis_count() const { return axes_.size(); }
+    /// The axis that a loop of this dimension belongs to.
+    [[nodiscard]] size_t axis_of(size_t nest, Dim d) const;
+    /// The problem of one axis for the sizes of `group`, which has the orders and levels given to the constructor.
+    [[nodiscard]] AxisProblem axis_problem(size_t axis, const GroupSchedule& group) const;
+    [[nodiscard]] AxisTable empty_table() const;
+
+    [[nodiscard]] GroupCounts counts(const AxisTable& table, const GroupSchedule& group) const;
+    [[nodiscard]] Totals totals(const AxisTable& table, const GroupSchedule& group) const;
+
+    /// Writes of an element of Y: one per iteration of the i loops around Y's level.
+    [[nodiscard]] int64_t output_visits(const GroupSchedule& group) const;
+    /// Largest extent of Y's buffer along z, y or x.
+    [[nodiscard]] int64_t output_extent(const GroupSchedule& group, Dim d) const;
+
+private:
+    struct Axis {
+        std::vector<std::optional<Dim>> dims;  ///< by nest: the dimension whose loops belong to the axis
+        std::vector<Role> roles;
+        [[nodiscard]] bool has(int nest, Dim d) const { return dims[static_cast<size_t>(nest)] == d; }
+    };
+    /// A loop between store and compute level of a buffer: its axis and the body in AxisBuffer::levels.
+    struct LoopBetween {
+        size_t axis = 0;
+        size_t body = 0;
+        bool indexes = false;
+    };
+    /// A body where something lives or hangs; children come after their parent.
+    struct Body {
+        std::vector<size_t> stored;
+        std::vector<size_t> children;
+    };
+
+    void find_axes();
+    void find_loops_between(const GroupSchedule& group);
+    size_t find_bodies(const GroupSchedule& group, Level level);
+    [[nodiscard]] AxisLevel axis_level(const Axis& axis, const GroupSchedule& group, Level level) const;
+    [[nodiscard]] Elements brought(const AxisTable& table, size_t buffer) const;
+    [[nodiscard]] Macs macs(const AxisTable& table, size_t nest) const;
+    [[nodiscard]] Elements size(const AxisTable& table, const GroupSchedule& group, size_t buffer) const;
+    void fold(const AxisTable& table, size_t buffer, const std::vector<size_t>& lifetimes, std::vector<int64_t>& extents) const;
+    [[nodiscard]] Elements live(const std::vector<Elements>& sizes) const;
+    [[nodiscard]] size_t output() const { return 2 * problems_->size(); }  ///< number of Y among the buffers
+
+    const std::vector<LayerProblem>* problems_;
+    std::vector<Axis> axes_;
+    std::vector<std::vector<AxisPlacement>> placements_;     ///< [axis][buffer]
+    std::vector<std::vector<LoopBetween>> loops_between_;    ///< [buffer], outermost first
+    std::vector<std::vector<size_t>> indexing_axes_;         ///< [buffer]
+    std::vector<Body> bodies_;
+};
+
+}  // namespace laminate::two_level
