@@ -36,9 +36,9 @@ TEST(SideBySide, ADifferenceIsMarkedInItsRowOnly) {
     GroupCounts wrong = group("a", 1);
     wrong.output_writes += Elements(1);
     const std::string text = side_by_side({{"model", {group("a", 1)}}, {"measured", {wrong}}});
-    EXPECT_NE(text.find("external writes of Y              4         5  DIFFERENT\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("external writes of Y          4         5  DIFFERENT\n"), std::string::npos) << text;
     EXPECT_EQ(text.find("DIFFERENT"), text.rfind("DIFFERENT")) << text;
-    EXPECT_NE(text.find("MACs                             10        10  equal\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("MACs                         10        10  equal\n"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -1,0 +1,53 @@
+// The verb `validate`: agreement, its JSON, and what it says when asked for nothing.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "run_program.h"
+
+namespace laminate::cli {
+namespace {
+
+TEST(Validate, TenRandomSchedulesOfL2NetAgreeAndAreReported) {
+    const ProgramResult result = run_program("validate zoo:l2net --random 10 --seed 3 --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
+    const auto answer = nlohmann::json::parse(result.out);
+    EXPECT_EQ(answer.at("total"), 10);
+    EXPECT_EQ(answer.at("equal"), 10);
+    ASSERT_EQ(answer.at("schedules").size(), 10U);
+    for (const auto& entry : answer.at("schedules")) {
+        EXPECT_EQ(entry.at("model"), entry.at("walker")) << entry.at("schedule");
+        EXPECT_EQ(entry.at("model"), entry.at("measured")) << entry.at("schedule");
+        EXPECT_GE(entry.at("model").at("macs").get<int64_t>(), 71856) << "less work than the network has";
+    }
+}
+
+TEST(Validate, ASeedGivesTheSameSchedulesHoweverManyAreAskedFor) {
+    const auto schedules = [](int count) {
+        const auto answer =
+            nlohmann::json::parse(run_program("validate zoo:l2net --seed 5 --json - --random " + std::to_string(count)).out);
+        return answer.at("schedules");
+    };
+    const auto two = schedules(2);
+    const auto three = schedules(3);
+    EXPECT_EQ(two[0], three[0]);
+    EXPECT_EQ(two[1], three[1]);
+    EXPECT_NE(three[1].at("schedule"), three[2].at("schedule"));
+}
+
+TEST(Validate, NothingToValidateIsAUsageError) {
+    const ProgramResult result = run_program("validate zoo:l2net");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err, "laminate: error: validate: expected --schedule F, --front DIR or --random N\n");
+}
+
+TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
+    const ScratchDirectory scratch;
+    std::ofstream(scratch / "front.json")
+        << R"({"schema":"laminate.front","version":1,"network":"other","network_hash":"0","points":[]})";
+    const ProgramResult result = run_program("validate zoo:l2net --front " + (scratch / "front.json"));
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_NE(result.err.find("is for network other (0), found l2net"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace laminate::cli
