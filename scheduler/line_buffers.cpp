@@ -1,0 +1,198 @@
+#include "scheduler/line_buffers.h"
+
+#include <algorithm>
+#include <set>
+
+#include "scheduler/models/two_level/two_level.h"
+
+namespace laminate {
+
+namespace {
+
+GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
+    GroupSchedule group;
+    const int sink = static_cast<int>(problems.size()) - 1;
+    for (int k = 0; k <= sink; ++k) {
+        const LayerProblem& p = problems[static_cast<size_t>(k)];
+        Nest nest;
+        nest.layer = p.name;
+        nest.tile = p.extent;
+        if (k == sink) {
+            const auto strip = [&](Dim d, int64_t size) {
+                if (size <= 0 || size >= p[d]) return;
+                nest.loops.push_back({d, Band::strip});
+                nest.strip[static_cast<size_t>(d) - 1] = size;
+            };
+            strip(Dim::y, sizes.strip_rows);
+            strip(Dim::x, sizes.strip_columns);
+            nest.tile[static_cast<size_t>(Dim::y)] = std::clamp<int64_t>(sizes.rows, 1, p[Dim::y]);
+        }
+        for (const Band band : {Band::outer, Band::inner}) {
+            for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, band});
+        }
+        group.nests.push_back(std::move(nest));
+    }
+    const Nest& last = group.nests.back();
+    const int strips = static_cast<int>(last.loops.size()) - 8;
+    const Level store = strips == 0 ? Level{} : Level{sink, strips - 1};
+    const Placement lines{store, {sink, last.find({Dim::y, Band::outer})}};
+    for (int k = 0; k <= sink; ++k) {
+        Nest& nest = group.nests[static_cast<size_t>(k)];
+        if (k == 0) nest.x = lines;
+        nest.w = {{}, {}};
+        nest.y = lines;
+    }
+    const Level y{sink, last.find({Dim::x, Band::inner})};
+    group.nests.back().y = {y, y};
+    return group;
+}
+
+std::vector<LayerProblem> segment_problems(const Network& network, const std::vector<LayerId>& segment) {
+    std::vector<LayerProblem> problems;
+    for (const LayerId id : segment) problems.push_back(layer_problem(network, id));
+    return problems;
+}
+
+/// Rows of the sink's tile, the preferred first: enough for a register tile of rows in the layers before it too.
+std::vector<int64_t> row_choices(const LayerProblem& sink) {
+    const int64_t up = sink.y().transposed ? sink.y().stride : 1;
+    std::vector<int64_t> rows;
+    for (const int64_t r : {4 * up, 2 * up, up, int64_t{1}}) {
+        const int64_t clamped = std::min(r, sink[Dim::y]);
+        if (std::find(rows.begin(), rows.end(), clamped) == rows.end()) rows.push_back(clamped);
+    }
+    return rows;
+}
+
+/// Full width first, then narrower and narrower strips; whole vectors wide.
+std::vector<int64_t> column_choices(int64_t extent) {
+    constexpr int64_t vector_width = 16;
+    std::vector<int64_t> columns{0};
+    for (const int64_t parts : {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64}) {
+        const int64_t width = ceil_div(ceil_div(extent, parts), vector_width) * vector_width;
+        if (width < extent && width >= 2 * vector_width && width != columns.back()) columns.push_back(width);
+    }
+    return columns;
+}
+
+class Planner {
+public:
+    Planner(const Network& network, const LineBufferOptions& options) : network_(network), options_(options) {}
+
+    struct Choice {
+        GroupSchedule group;
+        Elements accesses;
+        Elements live;
+    };
+
+    /// The first sizes that fit, widest lines first; otherwise the smallest memory seen.
+    [[nodiscard]] std::variant<Choice, Elements> choose(const std::vector<LayerId>& segment) {
+        const std::vector<LayerProblem> problems = segment_problems(network_, segment);
+        constexpr Bytes second_level_cache{2 << 20};
+        const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
+        const Bytes budget = options_.memory.value_or(second_level_cache);
+        const std::optional<int64_t> base = macs(problems, {1, 0, 0});
+        std::optional<Elements> least;
+        for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
+            for (const int64_t rows : row_choices(problems.back())) {
+                LineBufferSizes sizes{rows, 0, columns};
+                const GroupCounts counts = two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
+                if (!base || counts.macs().value() > *base + *base / 4) continue;
+                if (!takes_what_it_needs && to_bytes(counts.live_total) > budget) {
+                    least = std::min(least.value_or(counts.live_total), counts.live_total);
+                    continue;
+                }
+                sizes.strip_rows = strip_rows(problems, sizes, counts.macs().value());
+                const GroupSchedule group = line_buffer_group(problems, sizes);
+                const GroupCounts stripped = two_level_counts(problems, group, &cache_);
+                return Choice{group, stripped.accesses(), stripped.live_total};
+            }
+        }
+        return *least;
+    }
+
+private:
+    [[nodiscard]] std::optional<int64_t> macs(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
+        return two_level_counts(problems, line_buffer_group(problems, sizes), &cache_).macs().value();
+    }
+
+    /// Strips give threads something to share out; each repeats the halo rows of its neighbours.
+    [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes, int64_t without_strips) {
+        if (options_.threads <= 1) return 0;
+        const int64_t extent = problems.back()[Dim::y];
+        const auto attempt = [&](int64_t strips, int64_t percent) -> std::optional<int64_t> {
+            LineBufferSizes with = sizes;
+            with.strip_rows = ceil_div(ceil_div(extent, strips), sizes.rows) * sizes.rows;
+            const std::optional<int64_t> found = macs(problems, with);
+            if (!found || *found - without_strips > without_strips / 100 * percent) return std::nullopt;
+            return with.strip_rows;
+        };
+        if (const std::optional<int64_t> rows = attempt(2 * options_.threads, 3)) return *rows;
+        return attempt(options_.threads, 25).value_or(0);
+    }
+
+    const Network& network_;
+    const LineBufferOptions& options_;
+    TwoLevelCache cache_;
+};
+
+Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
+    std::sort(groups.begin(), groups.end(), [&](const GroupSchedule& a, const GroupSchedule& b) {
+        return network.find_layer(a.nests.back().layer) < network.find_layer(b.nests.back().layer);
+    });
+    return {network, std::move(groups)};
+}
+
+}  // namespace
+
+GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment, const LineBufferSizes& sizes) {
+    return line_buffer_group(segment_problems(network, segment), sizes);
+}
+
+std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options) {
+    Planner planner(network, options);
+    std::vector<GroupSchedule> groups;
+    Elements demand;
+    for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
+        struct Best {
+            Elements accesses;
+            int64_t groups = 0;
+            size_t begin = 0;
+            GroupSchedule last;
+        };
+        std::vector<std::optional<Best>> best(chain.size() + 1);
+        best[0] = Best{};
+        for (size_t begin = 0; begin < chain.size(); ++begin) {
+            for (size_t end = begin + 1; end <= chain.size(); ++end) {
+                const std::vector<LayerId> segment(chain.begin() + static_cast<std::ptrdiff_t>(begin), chain.begin() + static_cast<std::ptrdiff_t>(end));
+                const auto choice = planner.choose(segment);
+                if (const Elements* least = std::get_if<Elements>(&choice)) {
+                    if (segment.size() == 1) demand = std::max(demand, *least);
+                    break;  // one more layer needs more
+                }
+                if (!best[begin]) continue;
+                const auto& found = std::get<Planner::Choice>(choice);
+                Best candidate{best[begin]->accesses + found.accesses, best[begin]->groups + 1, begin, found.group};
+                std::optional<Best>& known = best[end];
+                if (!known || std::tie(candidate.accesses, candidate.groups) < std::tie(known->accesses, known->groups)) known = std::move(candidate);
+            }
+        }
+        if (!best.back()) continue;
+        for (size_t end = chain.size(); end > 0; end = best[end]->begin) groups.push_back(best[end]->last);
+    }
+    if (demand != Elements{}) return Infeasible{demand, Elements(options.memory->value() / bytes_per_element)};
+    return in_order(network, std::move(groups));
+}
+
+Schedule layer_by_layer_schedule(const Network& network, int threads) {
+    LineBufferOptions options;
+    options.threads = threads;
+    Planner planner(network, options);
+    std::vector<GroupSchedule> groups;
+    for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
+        for (const LayerId id : chain) groups.push_back(std::get<Planner::Choice>(planner.choose({id})).group);
+    }
+    return in_order(network, std::move(groups));
+}
+
+}  // namespace laminate

@@ -1,0 +1,42 @@
+// The family of schedules that the fast generators execute: strips of output rows that threads may take independently, inside
+// them a few output rows at a time; every intermediate rotates in a line buffer, computed at the sink's row loop, stored for
+// the strip; weights resident. In a group of one layer the same form without intermediates.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "base/units.h"
+#include "nets/network.h"
+#include "scheduler/explore.h"
+#include "scheduler/schedule.h"
+
+namespace laminate {
+
+struct LineBufferSizes {
+    int64_t rows = 4;           ///< T_y of the sink: output rows per iteration; clamped to 1 .. D_y
+    int64_t strip_rows = 0;     ///< output rows per strip, 0: no row strips; halos between strips are computed twice
+    int64_t strip_columns = 0;  ///< output columns per strip, 0: full width; narrower lines, halos computed twice
+};
+
+/// {conv1: ...; X conv2.ys/conv2.yo; W root/root; Y conv2.ys/conv2.yo & conv2: ys || zo yo xo io | zi yi xi ii n m; ...; Y xi/xi}
+/// Buffers are stored at the innermost strip loop, without strips at the root. `segment`: consecutive layers of one chain.
+[[nodiscard]] GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment, const LineBufferSizes& sizes = {});
+
+struct LineBufferOptions {
+    /// Internal memory of one thread: to_bytes(live_total) of each group stays within it. Without a budget a group
+    /// may grow while its live memory stays below 2 MiB (a core's second-level cache) and single layers take what they need.
+    std::optional<Bytes> memory;
+    int threads = 1;  ///< each group gets at least two strips per thread where that recomputes less than 3 % of the MACs
+};
+
+/// The partition of every chain with the fewest accesses, then the fewest groups, within the budget; MACs at most a quarter above those
+/// without recomputation.
+[[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options = {});
+
+/// Every layer a group of its own, in the same form: what fusion is compared with.
+[[nodiscard]] Schedule layer_by_layer_schedule(const Network& network, int threads = 1);
+
+}  // namespace laminate
