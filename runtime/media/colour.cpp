@@ -30,6 +30,8 @@ Matrix inverse(const Matrix& m) {
     return result;
 }
 
+std::string size_text(const Plane& plane) { return std::to_string(plane.width) + " x " + std::to_string(plane.height); }
+
 /// Not a number gives 0.
 uint8_t to_sample(double value) {
     if (!(value > 0)) return 0;
@@ -140,6 +142,19 @@ Plane resize_bicubic(const Plane& plane, int64_t height, int64_t width) {
     return result;
 }
 
+Plane cropped(const Plane& plane, int64_t height, int64_t width) {
+    if (height < 1 || width < 1 || height > plane.height || width > plane.width) {
+        throw InputError("crop: found " + size_text(plane) + " pixels, expected at least " + size_text({height, width, {}}));
+    }
+    Plane part{height, width, {}};
+    part.values.reserve(static_cast<size_t>(height * width));
+    for (int64_t y = 0; y < height; ++y) {
+        const auto row = plane.values.begin() + y * plane.width;
+        part.values.insert(part.values.end(), row, row + width);
+    }
+    return part;
+}
+
 Picture with_luma(const Picture& small, const Plane& luma) {
     LumaChroma planes = to_luma_chroma(small);
     planes.y = luma;
@@ -151,12 +166,11 @@ Picture with_luma(const Picture& small, const Plane& luma) {
 }
 
 double psnr_db(const Plane& a, const Plane& b, int64_t border) {
-    const auto size = [](const Plane& p) { return std::to_string(p.width) + " x " + std::to_string(p.height); };
     if (a.height != b.height || a.width != b.width) {
-        throw InputError("psnr: found " + size(a) + " and " + size(b) + " pixels, expected equal sizes");
+        throw InputError("psnr: found " + size_text(a) + " and " + size_text(b) + " pixels, expected equal sizes");
     }
     if (border < 0 || a.height <= 2 * border || a.width <= 2 * border) {
-        throw InputError("psnr: nothing is left of " + size(a) + " pixels without a border of " + std::to_string(border));
+        throw InputError("psnr: nothing is left of " + size_text(a) + " pixels without a border of " + std::to_string(border));
     }
     double sum = 0;
     for (int64_t y = border; y < a.height - border; ++y) {

@@ -37,6 +37,9 @@ struct LumaChroma {
 /// torch.nn.functional.interpolate(mode="bicubic").
 [[nodiscard]] Plane resize_bicubic(const Plane& plane, int64_t height, int64_t width);
 
+/// The top left part; throws InputError when the plane is smaller.
+[[nodiscard]] Plane cropped(const Plane& plane, int64_t height, int64_t width);
+
 /// The picture of `luma`, coloured by the chroma of `small` resized to luma's size.
 [[nodiscard]] Picture with_luma(const Picture& small, const Plane& luma);
 

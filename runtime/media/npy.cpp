@@ -102,7 +102,7 @@ private:
         int64_t value = 0;
         const size_t begin = at_;
         for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-            if (value > (std::numeric_limits<int64_t>::max() - 9) / 10) fail("shape has a number of more than 18 digits");
+            if (value > (std::numeric_limits<int64_t>::max() - 9) / 10) fail("shape has a number beyond 64 bits");
             value = value * 10 + (text_[at_] - '0');
         }
         if (at_ == begin) fail("header is malformed at byte " + std::to_string(at_) + ", expected a number");

@@ -1,0 +1,24 @@
+// A file of its own, so that no call is inlined and each new keeps the delete that belongs to it.
+#include "tests/runtime/allocations.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}  // namespace
+
+void* operator new(std::size_t size) {
+    ++allocations;
+    if (void* memory = std::malloc(size ? size : 1)) return memory;
+    throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace laminate {
+
+int64_t allocation_count() { return allocations; }
+
+}  // namespace laminate

@@ -1,0 +1,99 @@
+// The C API; runtime/c_api.cpp.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "runtime/laminate.h"
+#include "tests/runtime/hand_network.h"
+
+namespace laminate {
+namespace {
+
+int negate(const float* const* inputs, float* const* outputs, const float*, void*, int32_t, int32_t) {
+    if (inputs[0][0] == 13) return 5;
+    for (int k = 0; k < 6; ++k) outputs[0][k] = -inputs[0][k];
+    return 0;
+}
+
+HandNetwork negation() {
+    HandNetwork network;
+    network.manifest.inputs = {network.tensor("x", {1, 1, 2, 3})};
+    network.manifest.outputs = {network.tensor("y", {1, 1, 2, 3})};
+    network.group(negate, {0}, {1}, 1, 100);
+    return network;
+}
+
+TEST(CApi, OpensListsRunsAndCloses) {
+    HandNetwork network = negation();
+    laminate_session* session = laminate_open_linked(network.compiled(), 1);
+    ASSERT_NE(session, nullptr) << laminate_last_error();
+    EXPECT_EQ(laminate_input_count(session), 1);
+    EXPECT_EQ(laminate_output_count(session), 1);
+    EXPECT_STREQ(laminate_input_name(session, 0), "x");
+    EXPECT_STREQ(laminate_output_name(session, 0), "y");
+    ASSERT_EQ(laminate_input_rank(session, 0), 4);
+    ASSERT_EQ(laminate_output_rank(session, 0), 4);
+    EXPECT_EQ(std::vector<int64_t>(laminate_input_dims(session, 0), laminate_input_dims(session, 0) + 4), (std::vector<int64_t>{1, 1, 2, 3}));
+    EXPECT_EQ(laminate_output_dims(session, 0)[3], 3);
+    EXPECT_EQ(laminate_arena_bytes(session), 128);  // 100 bytes of scratch in whole cache lines
+    const std::vector<float> x{1, 2, 3, 4, 5, 6};
+    std::vector<float> y(6);
+    const float* inputs[] = {x.data()};
+    float* outputs[] = {y.data()};
+    EXPECT_EQ(laminate_run(session, inputs, outputs), 0);
+    EXPECT_EQ(y, (std::vector<float>{-1, -2, -3, -4, -5, -6}));
+    laminate_close(session);
+}
+
+TEST(CApi, FailuresAreNoted) {
+    EXPECT_EQ(laminate_open("no/such/directory", 0), nullptr);
+    EXPECT_STREQ(laminate_last_error(), "no/such/directory/manifest.json: no such file");
+    EXPECT_EQ(laminate_open(nullptr, 0), nullptr);
+    EXPECT_STREQ(laminate_last_error(), "directory: found null");
+    EXPECT_EQ(laminate_open_linked(nullptr, 0), nullptr);
+    EXPECT_STREQ(laminate_last_error(), "compiled network: found none");
+
+    HandNetwork network = negation();
+    EXPECT_EQ(laminate_open_linked(network.compiled(), -2), nullptr);
+    EXPECT_STREQ(laminate_last_error(), "threads: found -2, expected 0 or more");
+    laminate_session* session = laminate_open_linked(network.compiled(), 1);
+    ASSERT_NE(session, nullptr);
+    std::vector<float> x(6, 13), y(6);
+    const float* inputs[] = {x.data()};
+    float* outputs[] = {y.data()};
+    EXPECT_EQ(laminate_run(session, inputs, outputs), -1);
+    EXPECT_STREQ(laminate_last_error(), "group group0: the compiled code returned 5");
+    EXPECT_EQ(laminate_run(session, nullptr, outputs), -1);
+    EXPECT_STREQ(laminate_last_error(), "inputs: found null");
+    inputs[0] = nullptr;
+    EXPECT_EQ(laminate_run(session, inputs, outputs), -1);
+    EXPECT_STREQ(laminate_last_error(), "input x: no array");
+    EXPECT_EQ(laminate_input_name(session, 1), nullptr);
+    EXPECT_STREQ(laminate_last_error(), "input 1: expected 0 to 0");
+    EXPECT_EQ(laminate_output_dims(session, -1), nullptr);
+    EXPECT_EQ(laminate_output_rank(session, 9), -1);
+    laminate_close(session);
+}
+
+TEST(CApi, NullSessionsAreHarmless) {
+    laminate_close(nullptr);
+    EXPECT_EQ(laminate_input_count(nullptr), -1);
+    EXPECT_EQ(laminate_output_count(nullptr), -1);
+    EXPECT_EQ(laminate_input_name(nullptr, 0), nullptr);
+    EXPECT_EQ(laminate_arena_bytes(nullptr), -1);
+    EXPECT_EQ(laminate_run(nullptr, nullptr, nullptr), -1);
+    EXPECT_STREQ(laminate_last_error(), "session: found null");
+}
+
+TEST(CApi, EachThreadHasItsOwnLastError) {
+    EXPECT_EQ(laminate_open("here", 0), nullptr);
+    std::string there;
+    std::thread([&] { there = laminate_last_error(); }).join();
+    EXPECT_EQ(there, "");
+    EXPECT_STREQ(laminate_last_error(), "here/manifest.json: no such file");
+}
+
+}  // namespace
+}  // namespace laminate

@@ -1,0 +1,194 @@
+#include "runtime/media/picture.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "tests/runtime/temporary_directory.h"
+
+namespace laminate {
+namespace {
+
+// One row of pixels each, made with Pillow.
+constexpr unsigned char palette_png[] = {
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 2,
+    0, 0, 0, 1, 1, 3, 0, 0, 0, 206, 236, 237, 201, 0, 0, 0, 6, 80, 76, 84,
+    69, 255, 0, 0, 0, 0, 255, 108, 161, 253, 142, 0, 0, 0, 10, 73, 68, 65, 84, 120,
+    156, 99, 112, 0, 0, 0, 66, 0, 65, 41, 55, 244, 239, 0, 0, 0, 0, 73, 69, 78,
+    68, 174, 66, 96, 130,
+};
+constexpr unsigned char one_bit_png[] = {
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 3,
+    0, 0, 0, 1, 1, 0, 0, 0, 0, 51, 155, 41, 25, 0, 0, 0, 10, 73, 68, 65,
+    84, 120, 156, 99, 72, 0, 0, 0, 98, 0, 97, 177, 152, 121, 242, 0, 0, 0, 0, 73,
+    69, 78, 68, 174, 66, 96, 130,
+};
+constexpr unsigned char rgba_png[] = {
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 2,
+    0, 0, 0, 1, 8, 6, 0, 0, 0, 244, 34, 127, 138, 0, 0, 0, 17, 73, 68, 65,
+    84, 120, 156, 99, 228, 18, 145, 99, 144, 147, 147, 107, 0, 0, 3, 48, 1, 24, 103, 26,
+    12, 123, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+};
+constexpr unsigned char sixteen_bit_png[] = {
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 3,
+    0, 0, 0, 1, 16, 0, 0, 0, 0, 110, 27, 151, 43, 0, 0, 0, 15, 73, 68, 65,
+    84, 120, 156, 99, 96, 96, 72, 73, 249, 255, 31, 0, 5, 192, 2, 199, 29, 57, 121, 116,
+    0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+};
+constexpr unsigned char grey_alpha_png[] = {
+    137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 2,
+    0, 0, 0, 1, 8, 4, 0, 0, 0, 94, 43, 183, 1, 0, 0, 0, 13, 73, 68, 65,
+    84, 120, 156, 99, 100, 103, 96, 250, 15, 0, 1, 41, 1, 10, 117, 176, 35, 124, 0, 0,
+    0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+};
+
+template <size_t count>
+std::string text(const unsigned char (&bytes)[count]) {
+    return {reinterpret_cast<const char*>(bytes), count};
+}
+
+class Pictures : public TemporaryDirectory {
+protected:
+    [[nodiscard]] Picture load(const std::string& bytes) {
+        write_file_atomically(directory_ / "p", bytes);
+        return load_picture(directory_ / "p");
+    }
+    [[nodiscard]] std::string error(const std::string& bytes) {
+        try {
+            (void)load(bytes);
+        } catch (const InputError& e) {
+            return e.what();
+        }
+        return "no error";
+    }
+    [[nodiscard]] std::string path() const { return (directory_ / "p").string(); }
+};
+
+/// Smooth, so that JPEG changes little, and different in every channel, row and column.
+Picture gradient(int64_t height, int64_t width, int64_t channels) {
+    Picture picture{height, width, channels, {}};
+    for (int64_t y = 0; y < height; ++y) {
+        for (int64_t x = 0; x < width; ++x) {
+            for (int64_t c = 0; c < channels; ++c) picture.samples.push_back(static_cast<uint8_t>(40 + 3 * y + 2 * x + 30 * c));
+        }
+    }
+    return picture;
+}
+
+TEST_F(Pictures, PngKeepsEverySample) {
+    for (const int64_t channels : {1, 3}) {
+        const Picture picture = gradient(9, 13, channels);
+        save_picture(picture, directory_ / "a.png");
+        EXPECT_EQ(load_picture(directory_ / "a.png"), picture) << channels << " channels";
+    }
+    EXPECT_EQ(files(), 1);
+}
+
+TEST_F(Pictures, JpegKeepsSizeAndNearlyEverySample) {
+    for (const int64_t channels : {1, 3}) {
+        const Picture picture = gradient(17, 23, channels);
+        for (const char* name : {"a.jpg", "b.JPEG"}) {
+            save_picture(picture, directory_ / name, 98);
+            const Picture read = load_picture(directory_ / name);
+            EXPECT_EQ(read.height, 17);
+            EXPECT_EQ(read.width, 23);
+            ASSERT_EQ(read.channels, channels);
+            int worst = 0;
+            for (size_t k = 0; k < picture.samples.size(); ++k) worst = std::max(worst, std::abs(read.samples[k] - picture.samples[k]));
+            EXPECT_LE(worst, 8) << name << ", " << channels << " channels";
+        }
+    }
+}
+
+TEST_F(Pictures, PalettesAreExpanded) {
+    EXPECT_EQ(load(text(palette_png)), (Picture{1, 2, 3, {255, 0, 0, 0, 0, 255}}));
+}
+
+TEST_F(Pictures, BlackAndWhiteBecomesGrey) { EXPECT_EQ(load(text(one_bit_png)), (Picture{1, 3, 1, {0, 255, 255}})); }
+
+TEST_F(Pictures, AlphaIsDroppedNotBlended) {
+    EXPECT_EQ(load(text(rgba_png)), (Picture{1, 2, 3, {10, 20, 30, 40, 50, 60}}));
+    EXPECT_EQ(load(text(grey_alpha_png)), (Picture{1, 2, 1, {7, 9}}));
+}
+
+TEST_F(Pictures, SixteenBitsAreScaledToEight) {
+    // 257 * 100 of 65535 is 100 of 255.
+    EXPECT_EQ(load(text(sixteen_bit_png)), (Picture{1, 3, 1, {0, 100, 255}}));
+}
+
+TEST_F(Pictures, WhatIsNoPictureSaysSo) {
+    EXPECT_EQ(error("not a picture"), path() + ": is no picture; expected PNG or JPEG");
+    EXPECT_EQ(error(""), path() + ": is no picture; expected PNG or JPEG");
+    EXPECT_EQ(error("\x89PNG\r\n\x1a\n").find(path() + ": damaged PNG: "), 0u);
+    EXPECT_EQ(error("\xff\xd8\xff").find(path() + ": damaged JPEG: "), 0u);
+    EXPECT_THROW((void)load_picture(directory_ / "none.png"), InputError);
+}
+
+TEST_F(Pictures, EveryTruncationOfAFileIsAnError) {
+    for (const char* name : {"a.png", "a.jpg"}) {
+        save_picture(gradient(20, 20, 3), directory_ / name);
+        const std::string good = read_file(directory_ / name);
+        for (size_t length = 0; length + 2 < good.size(); length += length < 40 ? 1 : 17) {
+            EXPECT_NE(error(good.substr(0, length)), "no error") << name << " cut after " << length << " bytes";
+        }
+    }
+}
+
+TEST_F(Pictures, ChangedBytesAreReadOrRefusedWithoutHarm) {
+    std::mt19937 random(11);
+    int refused = 0;
+    for (const char* name : {"a.png", "a.jpg"}) {
+        save_picture(gradient(20, 20, 3), directory_ / name);
+        const std::string good = read_file(directory_ / name);
+        for (int trial = 0; trial < 400; ++trial) {
+            std::string bad = good;
+            for (int k = 0; k < 3; ++k) bad[random() % bad.size()] = static_cast<char>(random() % 256);
+            refused += error(bad) != "no error";
+        }
+    }
+    EXPECT_GT(refused, 300);
+}
+
+TEST_F(Pictures, APngThatPromisesMoreThanItCanHoldIsRefusedAtOnce) {
+    // Width and height of the header set to 40000; the checksum made right, so that only the size is wrong.
+    std::string bytes = text(rgba_png);
+    const unsigned char size[] = {0, 0, 0x9c, 0x40};
+    for (size_t k = 0; k < 8; ++k) bytes[16 + k] = static_cast<char>(size[k % 4]);
+    uint32_t crc = 0xffffffff;
+    for (size_t k = 12; k < 29; ++k) {
+        crc ^= static_cast<unsigned char>(bytes[k]);
+        for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    for (size_t k = 0; k < 4; ++k) bytes[29 + k] = static_cast<char>(~crc >> (24 - 8 * k));
+    EXPECT_EQ(error(bytes), path() + ": damaged PNG: 74 bytes cannot hold 40000 x 40000 pixels");
+}
+
+TEST_F(Pictures, OnlyWhatAFileCanHoldIsWritten) {
+    const auto save_error = [](const Picture& picture, const std::filesystem::path& path) {
+        try {
+            save_picture(picture, path);
+        } catch (const InputError& e) {
+            return std::string(e.what());
+        }
+        return std::string("no error");
+    };
+    const std::string gif = (directory_ / "a.gif").string(), png = (directory_ / "a.png").string();
+    EXPECT_EQ(save_error(gradient(1, 1, 1), gif), gif + ": expected a name that ends in .png, .jpg or .jpeg");
+    EXPECT_EQ(save_error({2, 2, 3, {1, 2, 3}}, png),
+              png + ": picture of 2 x 2 x 3 with 3 samples, expected 1 or 3 channels and a sample for each");
+    EXPECT_EQ(save_error({1, 1, 2, {1, 2}}, png),
+              png + ": picture of 1 x 1 x 2 with 2 samples, expected 1 or 3 channels and a sample for each");
+    for (const char* name : {"a.png", "a.jpg"}) {
+        const std::string nowhere = (directory_ / "none" / name).string();
+        EXPECT_EQ(save_error(gradient(1, 1, 1), nowhere), nowhere + ": cannot be written: No such file or directory");
+    }
+    EXPECT_EQ(files(), 0);
+}
+
+}  // namespace
+}  // namespace laminate

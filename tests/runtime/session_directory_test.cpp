@@ -1,0 +1,94 @@
+// Sessions from a directory; runtime/session.cpp.
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "runtime/laminate.h"
+#include "runtime/session.h"
+#include "tests/runtime/compiled_double.h"
+#include "tests/runtime/temporary_directory.h"
+
+namespace laminate {
+namespace {
+
+class CompiledDirectory : public TemporaryDirectory {
+protected:
+    void put(const std::string& manifest, const char* library) {
+        write_file_atomically(directory_ / manifest_file, manifest);
+        std::filesystem::copy_file(library, directory_ / "libdouble.so");
+    }
+    [[nodiscard]] std::string error() const {
+        try {
+            (void)Session::open(directory_);
+        } catch (const InputError& e) {
+            return e.what();
+        }
+        return "no error";
+    }
+    [[nodiscard]] std::string path(const char* file) const { return (directory_ / file).string(); }
+};
+
+TEST_F(CompiledDirectory, RunsItsSharedLibrary) {
+    put(double_manifest, LAMINATE_TEST_LIBRARY_good);
+    Session session = Session::open(directory_, {2});
+    const std::vector<float> x{1, 2, 3, 4};
+    std::vector<float> y(4);
+    session.run({x.data()}, {y.data()});
+    EXPECT_EQ(y, (std::vector<float>{2, 4, 6, 8}));
+}
+
+TEST_F(CompiledDirectory, RunsByTheCApi) {
+    put(double_manifest, LAMINATE_TEST_LIBRARY_good);
+    laminate_session* session = laminate_open(directory_.c_str(), 1);
+    ASSERT_NE(session, nullptr) << laminate_last_error();
+    const std::vector<float> x{1, 2, 3, 4};
+    std::vector<float> y(4);
+    const float* inputs[] = {x.data()};
+    float* outputs[] = {y.data()};
+    EXPECT_EQ(laminate_run(session, inputs, outputs), 0);
+    laminate_close(session);
+    EXPECT_EQ(y, (std::vector<float>{2, 4, 6, 8}));
+}
+
+TEST_F(CompiledDirectory, AnEmptyDirectoryHasNoManifest) { EXPECT_EQ(error(), path("manifest.json") + ": no such file"); }
+
+TEST_F(CompiledDirectory, AMissingLibraryIsNamed) {
+    write_file_atomically(directory_ / manifest_file, double_manifest);
+    EXPECT_EQ(error(), path("libdouble.so") + ": no such file");
+}
+
+TEST_F(CompiledDirectory, AFileThatIsNoLibraryIsRefused) {
+    write_file_atomically(directory_ / manifest_file, double_manifest);
+    write_file_atomically(directory_ / "libdouble.so", "no library");
+    EXPECT_EQ(error().find(path("libdouble.so") + ": cannot be loaded: "), 0u) << error();
+}
+
+TEST_F(CompiledDirectory, ALibraryOfAnotherMakeIsRefused) {
+    put(double_manifest, LAMINATE_TEST_LIBRARY_without_symbol);
+    EXPECT_EQ(error(), path("libdouble.so") + ": has no symbol laminate_network, expected a library of `laminate compile`");
+}
+
+TEST_F(CompiledDirectory, ALibraryOfAnotherVersionIsRefused) {
+    put(double_manifest, LAMINATE_TEST_LIBRARY_old_version);
+    EXPECT_EQ(error(), path("libdouble.so") + ": is of version 0, this runtime is of version 1");
+}
+
+TEST_F(CompiledDirectory, AManifestOfAnotherCompilationIsRefused) {
+    std::string other = double_manifest;
+    other.replace(other.find("0000000000000000"), 16, "1111111111111111");
+    put(other, LAMINATE_TEST_LIBRARY_good);
+    EXPECT_EQ(error(), path("libdouble.so") + ": was not made together with " + path("manifest.json"));
+}
+
+TEST_F(CompiledDirectory, AMachineWithoutTheInstructionsRefusesBeforeLoading) {
+    std::string other = double_manifest;
+    other.replace(other.find("\"cpu_features\": []"), 18, "\"cpu_features\": [\"avx4096\"]");
+    write_file_atomically(directory_ / manifest_file, other);
+    write_file_atomically(directory_ / "libdouble.so", "never loaded");
+    EXPECT_EQ(error(), path("libdouble.so") + ": was compiled for host, this machine has no avx4096");
+}
+
+}  // namespace
+}  // namespace laminate

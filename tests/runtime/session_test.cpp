@@ -1,0 +1,350 @@
+#include "runtime/session.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "runtime/arena_plan.h"
+#include "runtime/reference_operators.h"
+#include "tests/runtime/allocations.h"
+#include "tests/runtime/hand_network.h"
+
+namespace laminate {
+namespace {
+
+using Values = std::vector<float>;
+
+constexpr int rows = 6, columns = 4;
+
+/// One row per strip: out(y) = in(y) + constants[0] * in(y + 1). The row is built in scratch with a pause in between, so that
+/// threads which shared a scratch would spoil each other's row.
+int blur(const float* const* inputs, float* const* outputs, const float* constants, void* scratch, int32_t begin, int32_t end) {
+    auto* row = static_cast<float*>(scratch);
+    for (int y = begin; y < end; ++y) {
+        for (int x = 0; x < columns; ++x) row[x] = inputs[0][y * columns + x];
+        std::this_thread::yield();
+        for (int x = 0; x < columns; ++x) row[x] += y + 1 < rows ? constants[0] * inputs[0][(y + 1) * columns + x] : 0.0f;
+        std::this_thread::yield();
+        for (int x = 0; x < columns; ++x) outputs[0][y * columns + x] = row[x];
+    }
+    return 0;
+}
+
+/// Two inputs, two outputs: sum and difference of a row per strip.
+int sum_and_difference(const float* const* inputs, float* const* outputs, const float*, void*, int32_t begin, int32_t end) {
+    for (int k = begin * columns; k < end * columns; ++k) {
+        outputs[0][k] = inputs[0][k] + inputs[1][k];
+        outputs[1][k] = inputs[0][k] - inputs[1][k];
+    }
+    return 0;
+}
+
+int failing(const float* const*, float* const*, const float*, void*, int32_t begin, int32_t) { return begin == 2 ? 7 : 0; }
+
+Layer layer_of(LayerKind kind, const std::string& name, std::vector<TensorId> inputs, TensorId output) {
+    Layer layer;
+    layer.kind = kind;
+    layer.name = name;
+    layer.inputs = std::move(inputs);
+    layer.output = output;
+    return layer;
+}
+
+Values ramp(size_t count, float first = 0) {
+    Values values(count);
+    for (size_t k = 0; k < count; ++k) values[k] = first + static_cast<float>(k);
+    return values;
+}
+
+Values blurred(const Values& in, float factor, int images) {
+    Values out(in.size());
+    for (int n = 0; n < images; ++n) {
+        for (int k = 0; k < rows * columns; ++k) {
+            const auto at = static_cast<size_t>(n * rows * columns + k);
+            out[at] = in[at] + (k + columns < rows * columns ? factor * in[at + columns] : 0.0f);
+        }
+    }
+    return out;
+}
+
+/// x -> blur(10) -> a -> blur(100) -> b; (a, b) -> sum, difference.
+HandNetwork branches(int64_t images) {
+    HandNetwork network;
+    const std::vector<int64_t> dims{images, 1, rows, columns};
+    const TensorId x = network.tensor("x", dims), a = network.tensor("a", dims), b = network.tensor("b", dims);
+    const TensorId sum = network.tensor("sum", dims), difference = network.tensor("difference", dims);
+    network.manifest.inputs = {x};
+    network.manifest.outputs = {difference, sum};
+    network.group(blur, {x}, {a}, rows, columns * 4, {10});
+    network.group(blur, {a}, {b}, rows, columns * 4, {100});
+    network.group(sum_and_difference, {a, b}, {sum, difference}, rows);
+    return network;
+}
+
+TEST(Session, GroupsRunInOrderWithTheirConstantsForEveryImageAndThreadCount) {
+    for (const int64_t images : {1, 3}) {
+        HandNetwork network = branches(images);
+        const Values x = ramp(static_cast<size_t>(images) * rows * columns, 1);
+        const Values a = blurred(x, 10, static_cast<int>(images)), b = blurred(a, 100, static_cast<int>(images));
+        for (const int threads : {1, 2, 5, 16}) {
+            Session session = Session::open(network.compiled(), {threads});
+            Values difference(x.size(), -1), sum(x.size(), -1);
+            session.run({x.data()}, {difference.data(), sum.data()});
+            for (size_t k = 0; k < x.size(); ++k) {
+                ASSERT_EQ(sum[k], a[k] + b[k]) << images << " images, " << threads << " threads, element " << k;
+                ASSERT_EQ(difference[k], a[k] - b[k]) << images << " images, " << threads << " threads, element " << k;
+            }
+        }
+    }
+}
+
+TEST(Session, TheArenaIsTensorsPlusOneScratchPerThread) {
+    // a and b live together; each is 6 * 4 floats = 96 bytes, in whole cache lines 128. Scratch: 16 bytes take 64.
+    HandNetwork network = branches(1);
+    const Session session = Session::open(network.compiled(), {3});
+    EXPECT_EQ(session.arena().tensors_bytes, 2 * 128);
+    EXPECT_EQ(session.arena().scratch_per_thread_bytes, 64);
+    EXPECT_EQ(session.arena().threads, 3);
+    EXPECT_EQ(session.arena_bytes(), 2 * 128 + 3 * 64);
+}
+
+TEST(Session, InputsAndOutputsAreListedInOrder) {
+    HandNetwork network = branches(2);
+    const Session session = Session::open(network.compiled());
+    ASSERT_EQ(session.inputs().size(), 1u);
+    EXPECT_EQ(session.inputs()[0].name, "x");
+    EXPECT_EQ(session.inputs()[0].dims, (std::vector<int64_t>{2, 1, 6, 4}));
+    ASSERT_EQ(session.outputs().size(), 2u);
+    EXPECT_EQ(session.outputs()[0].name, "difference");
+    EXPECT_EQ(session.outputs()[1].name, "sum");
+}
+
+TEST(Session, ARunAllocatesNothing) {
+    HandNetwork network = branches(2);
+    const TensorId flat = network.tensor("flat", {2, rows * columns}), soft = network.tensor("soft", {2, rows * columns});
+    network.layer(layer_of(LayerKind::flatten, "flatten", {4}, flat));
+    network.layer(layer_of(LayerKind::softmax, "softmax", {flat}, soft));
+    network.manifest.outputs = {soft};
+    Session session = Session::open(network.compiled(), {2});
+    const Values x(2 * rows * columns, 1);
+    Values out(x.size());
+    const float* inputs[] = {x.data()};
+    float* outputs[] = {out.data()};
+    const int64_t before = allocation_count();
+    session.run(inputs, outputs);
+    EXPECT_EQ(allocation_count() - before, 0);
+    EXPECT_GT(before, 0);
+}
+
+TEST(Session, SeveralSessionsRunInsideACallersParallelRegion) {
+    HandNetwork network = branches(1);
+    const laminate_compiled_network* compiled = network.compiled();
+    std::vector<Values> results(4, Values(rows * columns));
+#pragma omp parallel for num_threads(4)
+    for (int k = 0; k < 4; ++k) {
+        Session session = Session::open(compiled, {2});
+        const Values x = ramp(rows * columns, static_cast<float>(k));
+        Values difference(x.size());
+        for (int repeat = 0; repeat < 20; ++repeat) session.run({x.data()}, {difference.data(), results[static_cast<size_t>(k)].data()});
+    }
+    for (int k = 0; k < 4; ++k) {
+        const Values a = blurred(ramp(rows * columns, static_cast<float>(k)), 10, 1), b = blurred(a, 100, 1);
+        for (size_t at = 0; at < a.size(); ++at) ASSERT_EQ(results[static_cast<size_t>(k)][at], a[at] + b[at]) << "session " << k;
+    }
+}
+
+TEST(Session, AGroupThatFailsIsNamedWithItsCode) {
+    HandNetwork network;
+    network.manifest.inputs = {network.tensor("x", {1, 1, rows, columns})};
+    network.manifest.outputs = {network.tensor("y", {1, 1, rows, columns})};
+    network.group(failing, {0}, {1}, rows);
+    Session session = Session::open(network.compiled(), {2});
+    Values x(rows * columns), y(rows * columns);
+    try {
+        session.run({x.data()}, {y.data()});
+        FAIL() << "expected RunError";
+    } catch (const RunError& error) {
+        EXPECT_STREQ(error.what(), "group group0: the compiled code returned 7");
+    }
+}
+
+TEST(Session, FlattenAliasesAndSharedStoragesReachEveryOutput) {
+    // x is an output itself and, flattened, another; a is an output twice, and flattened.
+    HandNetwork network;
+    const TensorId x = network.tensor("x", {2, 1, 1, 2}), flat_x = network.tensor("flat_x", {2, 2});
+    const TensorId a = network.tensor("a", {2, 1, 1, 2}), flat_a = network.tensor("flat_a", {2, 2});
+    Layer relu = layer_of(LayerKind::activation, "relu", {x}, a);
+    relu.activation.kind = ActivationKind::relu;
+    network.layer(layer_of(LayerKind::flatten, "flatten_x", {x}, flat_x));
+    network.layer(relu);
+    network.layer(layer_of(LayerKind::flatten, "flatten_a", {a}, flat_a));
+    network.manifest.inputs = {x};
+    network.manifest.outputs = {x, flat_x, flat_a, a, a};
+    Session session = Session::open(network.compiled());
+    EXPECT_EQ(session.arena_bytes(), 0);
+    const Values in{-1, 2, -3, 4};
+    std::vector<Values> out(5, Values(4, -99));
+    session.run({in.data()}, {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data()});
+    EXPECT_EQ(out[0], in);
+    EXPECT_EQ(out[1], in);
+    for (size_t k = 2; k < 5; ++k) EXPECT_EQ(out[k], (Values{0, 2, 0, 4})) << "output " << k;
+}
+
+/// A random DAG of layers on 2 x C x 2 x 2 tensors, flattened ones among them; some tensors are outputs, wherever they are.
+Network random_network(uint32_t seed) {
+    std::mt19937 random(seed);
+    const auto pick = [&](size_t count) { return static_cast<TensorId>(random() % count); };
+    Network network;
+    network.name = "random" + std::to_string(seed);
+    const int inputs = 1 + pick(2);
+    for (int k = 0; k < inputs; ++k) {
+        network.tensors.push_back({"input" + std::to_string(k), {2, 1 + pick(3), 2, 2}});
+        network.inputs.push_back(k);
+    }
+    const int layers = 3 + pick(12);
+    for (int k = 0; k < layers; ++k) {
+        const TensorId a = pick(network.tensors.size()), b = pick(network.tensors.size());
+        const TensorId output = static_cast<TensorId>(network.tensors.size());
+        const bool both_maps = network.tensor(a).dims.size() == 4 && network.tensor(b).dims.size() == 4;
+        Layer layer = layer_of(LayerKind::activation, "layer" + std::to_string(k), {a}, output);
+        const unsigned choice = random() % 4;
+        if (choice == 0 && network.tensor(a).dims == network.tensor(b).dims) {
+            layer.kind = LayerKind::add;
+            layer.inputs = {a, b};
+        } else if (choice == 1 && both_maps && network.tensor(a).dims[1] + network.tensor(b).dims[1] < 20) {
+            layer.kind = LayerKind::concat;
+            layer.inputs = {a, b};
+        } else if (choice == 2) {
+            layer.kind = LayerKind::flatten;
+        } else {
+            layer.activation.kind = ActivationKind::leaky_relu;
+            layer.activation.alpha = -0.5f;
+        }
+        std::vector<std::vector<int64_t>> dims;
+        for (TensorId id : layer.inputs) dims.push_back(network.tensor(id).dims);
+        network.tensors.push_back({"t" + std::to_string(k), infer_output_dims(layer, dims)});
+        network.layers.push_back(layer);
+    }
+    const int outputs = 1 + pick(3);
+    for (int k = 0; k < outputs; ++k) network.outputs.push_back(pick(network.tensors.size()));
+    return network;
+}
+
+TEST(Session, RandomNetworksInOneArenaEqualSeparateArrays) {
+    int shared = 0;
+    for (uint32_t seed = 0; seed < 400; ++seed) {
+        const Network network = random_network(seed);
+        HandNetwork compiled;
+        compiled.manifest.tensors = network.tensors;
+        compiled.manifest.inputs = network.inputs;
+        compiled.manifest.outputs = network.outputs;
+        for (const Layer& layer : network.layers) compiled.layer(layer);
+        Session session = Session::open(compiled.compiled(), {1});
+
+        std::vector<Values> inputs;
+        std::vector<const float*> input_arrays;
+        for (const Tensor& tensor : session.inputs()) {
+            inputs.push_back(ramp(static_cast<size_t>(element_count(tensor.dims)), -5.0f + static_cast<float>(seed % 7)));
+        }
+        for (const Values& values : inputs) input_arrays.push_back(values.data());
+        std::vector<Values> outputs;
+        std::vector<float*> output_arrays;
+        for (const Tensor& tensor : session.outputs()) outputs.emplace_back(static_cast<size_t>(element_count(tensor.dims)), -99.0f);
+        for (Values& values : outputs) output_arrays.push_back(values.data());
+        const std::vector<Values> inputs_before = inputs;
+
+        session.run(input_arrays, output_arrays);
+        ASSERT_EQ(outputs, run_reference_network(network, inputs_before)) << "seed " << seed;
+        ASSERT_EQ(inputs, inputs_before) << "seed " << seed;
+        // A second run must not see traces of the first.
+        session.run(input_arrays, output_arrays);
+        ASSERT_EQ(outputs, run_reference_network(network, inputs_before)) << "seed " << seed;
+
+        int64_t separate = 0;
+        for (const Layer& layer : network.layers) separate += aligned(4 * element_count(network.tensor(layer.output).dims));
+        shared += session.arena().tensors_bytes * 2 < separate;
+    }
+    EXPECT_GT(shared, 100);  // the arena really is shared, so the equality above means something
+}
+
+std::string open_error(HandNetwork& network, const laminate_compiled_network* compiled, int threads = 1) {
+    (void)network;
+    try {
+        (void)Session::open(compiled, {threads});
+    } catch (const InputError& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+TEST(Session, WhatCannotRunIsRefusedWhenOpened) {
+    HandNetwork good = branches(1);
+    EXPECT_EQ(open_error(good, nullptr), "compiled network: found none");
+    EXPECT_EQ(open_error(good, good.compiled(), -1), "threads: found -1, expected 0 or more");
+
+    laminate_compiled_network changed = *good.compiled();
+    changed.abi_version = 99;
+    EXPECT_EQ(open_error(good, &changed), "compiled network: is of version 99, this runtime is of version 1");
+    changed = *good.compiled();
+    changed.manifest = nullptr;
+    EXPECT_EQ(open_error(good, &changed), "compiled network: has no manifest");
+    changed = *good.compiled();
+    changed.group_count = 2;
+    EXPECT_EQ(open_error(good, &changed), "compiled network: step group2: group 2 of 2");
+    changed = *good.compiled();
+    changed.constant_count = 1;
+    EXPECT_EQ(open_error(good, &changed), "compiled network: step group1: constants end at element 1 + 1 of 1");
+
+    HandNetwork no_function = branches(1);
+    no_function.groups[1] = nullptr;
+    EXPECT_EQ(open_error(no_function, no_function.compiled()), "compiled network: step group1: group 1 has no function");
+
+    HandNetwork other_machine = branches(1);
+    other_machine.manifest.cpu_features = {"avx4096"};
+    EXPECT_EQ(open_error(other_machine, other_machine.compiled()),
+              "compiled network: was compiled for x86-64-linux, this machine has no avx4096");
+
+    HandNetwork wrong_shape = branches(1);
+    const TensorId flat = wrong_shape.tensor("flat", {1, 23});
+    wrong_shape.layer(layer_of(LayerKind::flatten, "flatten", {4}, flat));
+    EXPECT_EQ(open_error(wrong_shape, wrong_shape.compiled()), "compiled network: step flatten: output is 1x23, expected 1x24");
+
+    HandNetwork no_weights = branches(1);
+    const TensorId y = no_weights.tensor("y", {1, 1, 6, 4});
+    no_weights.layer(layer_of(LayerKind::conv, "conv", {4}, y));
+    EXPECT_EQ(open_error(no_weights, no_weights.compiled()), "compiled network: step conv: conv (conv): has no weights");
+}
+
+TEST(Session, WrongArraysAreRefused) {
+    HandNetwork network = branches(1);
+    Session session = Session::open(network.compiled());
+    Values x(24), y(24);
+    const auto error = [&](const std::vector<const float*>& inputs, const std::vector<float*>& outputs) {
+        try {
+            session.run(inputs, outputs);
+        } catch (const InputError& e) {
+            return std::string(e.what());
+        }
+        return std::string("no error");
+    };
+    EXPECT_EQ(error({}, {y.data(), y.data()}), "run: found 0 inputs, expected 1");
+    EXPECT_EQ(error({x.data()}, {y.data()}), "run: found 1 outputs, expected 2");
+    EXPECT_EQ(error({nullptr}, {y.data(), y.data()}), "input x: no array");
+    EXPECT_EQ(error({x.data()}, {y.data(), nullptr}), "output sum: no array");
+}
+
+TEST(Session, MovesWithItsNetwork) {
+    HandNetwork network = branches(1);
+    Session first = Session::open(network.compiled());
+    Session second = std::move(first);
+    const Values x = ramp(24);
+    Values difference(24), sum(24);
+    second.run({x.data()}, {difference.data(), sum.data()});
+    EXPECT_EQ(sum[23], 46);  // last row: a = x = 23, b = a
+}
+
+}  // namespace
+}  // namespace laminate
