@@ -21,6 +21,11 @@ struct Interval {
     [[nodiscard]] bool empty() const { return end <= begin; }
     [[nodiscard]] int64_t size() const { return empty() ? 0 : end - begin; }
     [[nodiscard]] Interval clipped_to(int64_t extent) const { return {std::max<int64_t>(begin, 0), std::min(end, extent)}; }
+    void cover(int64_t coordinate) {
+        begin = std::min(begin, coordinate);
+        end = std::max(end, coordinate + 1);
+    }
+    friend bool operator==(const Interval&, const Interval&) = default;
 };
 
 /// A part of a tensor, by channel, row, column; of weights, by z, i and a single third coordinate.
@@ -48,6 +53,16 @@ public:
 private:
     Box box_;
     bool any_ = false;
+};
+
+/// What one iteration of a compute level needs of a buffer.
+struct Need {
+    Box box;
+    /// The box, and below it the gap that a stride beyond the window leaves behind the window before. No window reads that gap, so once
+    /// passed it is not brought in any more, even when a later box spans it.
+    Box passed;
+    Box call;  ///< of an intermediate tensor: the part of the box that is not present, for which the producer is called
+    [[nodiscard]] bool leaves_a_gap() const { return passed != box; }
 };
 
 /// The coordinates that hold a live element along one dimension, and the interval they span.
@@ -100,29 +115,32 @@ public:
     };
     [[nodiscard]] Missing missing(const Box& needed) const {
         Missing result;
-        BoundingBox box;
         for_each(needed, [&](size_t element, int64_t c, int64_t y, int64_t x) {
             if (elements_[element].lifetime == lifetime_) return;
-            ++result.count;
-            box.add({Interval{c, c + 1}, Interval{y, y + 1}, Interval{x, x + 1}});
+            if (result.count++ == 0) result.box = {Interval{c, c + 1}, Interval{y, y + 1}, Interval{x, x + 1}};
+            result.box[0].cover(c);
+            result.box[1].cover(y);
+            result.box[2].cover(x);
         });
-        result.box = box.clipped_to(extents_);
         return result;
     }
 
-    /// One iteration of the compute level: brings in what is missing of `needed` and says how many elements that was.
-    int64_t bring_in(const Box& needed) {
-        int64_t count = 0;
-        for_each(needed, [&](size_t index, int64_t, int64_t, int64_t) {
+    /// One iteration of the compute level: brings in what is missing of `need.box` and says how many elements that was.
+    int64_t bring_in(const Need& need) {
+        const size_t before = arrivals_.size();
+        for_each(need.box, [&](size_t index, int64_t, int64_t, int64_t) {
             Element& element = elements_[index];
             if (element.lifetime != lifetime_) {
                 element.lifetime = lifetime_;
                 element.came_in = time_;
                 arrivals_.push_back(index);
-                ++count;
             }
             element.last_needed = time_;
         });
+        const auto count = static_cast<int64_t>(arrivals_.size() - before);
+        if (need.leaves_a_gap()) {
+            for_each(need.passed, [&](size_t index, int64_t, int64_t, int64_t) { elements_[index].lifetime = lifetime_; });
+        }
         ++time_;
         return count;
     }
@@ -139,8 +157,8 @@ public:
         undo_.push_back({no_element, lifetime_});
         lifetime_ = ++lifetimes_;
     }
-    void rehearse_bring_in(const Box& needed) {
-        for_each(needed, [&](size_t element, int64_t, int64_t, int64_t) {
+    void rehearse_bring_in(const Need& need) {
+        for_each(need.passed, [&](size_t element, int64_t, int64_t, int64_t) {
             if (elements_[element].lifetime == lifetime_) return;
             undo_.push_back({element, elements_[element].lifetime});
             elements_[element].lifetime = lifetime_;
@@ -223,10 +241,11 @@ private:
     std::vector<Undo> undo_;
 };
 
-/// The taps of one output coordinate along one axis: how many, and the input coordinates they span, padding included.
+/// The taps of some output coordinates along one axis: how many, and the input coordinates they span, padding included.
 struct Taps {
     int64_t count = 0;
     Interval span;
+    int64_t gap_begin = 0;  ///< end of the span of the output before the first, where that lies below; else begin of the span
 };
 
 std::vector<Taps> taps_of(const AxisWindow& window) {
@@ -246,6 +265,8 @@ std::vector<Taps> taps_of(const AxisWindow& window) {
             taps.span.end = taps.count == 0 ? at + 1 : std::max(taps.span.end, at + 1);
             ++taps.count;
         }
+        taps.gap_begin = taps.span.begin;
+        if (o > 0) taps.gap_begin = std::min(taps.gap_begin, result[static_cast<size_t>(o) - 1].span.end);
     }
     return result;
 }
@@ -289,6 +310,7 @@ Taps taps_of_range(const std::vector<Taps>& taps, const Interval& range) {
         if (one.count == 0) continue;
         sum.span.begin = sum.count == 0 ? one.span.begin : std::min(sum.span.begin, one.span.begin);
         sum.span.end = sum.count == 0 ? one.span.end : std::max(sum.span.end, one.span.end);
+        sum.gap_begin = sum.count == 0 ? one.gap_begin : std::min(sum.gap_begin, one.gap_begin);
         sum.count += one.count;
     }
     return sum;
@@ -297,6 +319,7 @@ Taps taps_of_range(const std::vector<Taps>& taps, const Interval& range) {
 /// What a body reads of its layer's input and weights: bounding boxes, padding not yet clipped away.
 struct Reads {
     BoundingBox input;
+    BoundingBox passed;  ///< the input with the gaps below its rows and columns
     BoundingBox weights;
     /// Adds what the layer reads for these iterations.
     void add(const LayerState& layer, const Ranges& ranges) {
@@ -306,7 +329,9 @@ struct Reads {
         const int64_t z_per_group = layer.problem[Dim::z] / layer.problem.groups;
         for (int64_t z = ranges[0].begin; z < ranges[0].end; ++z) {
             const int64_t first = z / z_per_group * layer.problem[Dim::i];
-            input.add({Interval{first + ranges[3].begin, first + ranges[3].end}, rows.span, columns.span});
+            const Interval channels{first + ranges[3].begin, first + ranges[3].end};
+            input.add({channels, rows.span, columns.span});
+            passed.add({channels, Interval{rows.gap_begin, rows.span.end}, Interval{columns.gap_begin, columns.span.end}});
         }
         weights.add({ranges[0], ranges[3], Interval{0, 1}});
     }
@@ -368,6 +393,19 @@ private:
             put({Array::weights, k}, nest.w);
             put({Array::output, k}, nest.y);
         }
+        for (int who = 0; who <= group_.sink() + 1; ++who) {
+            const Rehearsal rehearsal{who - 1, {}};
+            const auto takes = [&](const BufferId& id) { return takes_part(id, who == 0 ? nullptr : &rehearsal); };
+            last_site_.emplace_back(sites_.size(), -1);
+            for (size_t k = 0; k < sites_.size(); ++k) {
+                for (size_t l = 0; l < sites_[k].size(); ++l) {
+                    const Site& s = sites_[k][l];
+                    if (std::any_of(s.stored.begin(), s.stored.end(), takes) || std::any_of(s.computed.begin(), s.computed.end(), takes)) {
+                        last_site_.back()[k] = static_cast<int>(l);
+                    }
+                }
+            }
+        }
     }
 
     [[nodiscard]] bool takes_part(const BufferId& id, const Rehearsal* rehearsal) const {
@@ -391,10 +429,13 @@ private:
         }
         if (live_.size() > live_outside) live_together_.insert(live_);
 
-        const std::vector<Need> needs = needs_of(level, rehearsal);
+        const size_t first_need = needs_.size();
+        find_needs(level, rehearsal);
         for (size_t n = 0; n < here.computed.size(); ++n) {
-            if (takes_part(here.computed[n], rehearsal)) bring_in(here.computed[n], needs[n], rehearsal);
+            // By value: the calls below put their own needs on the stack.
+            if (takes_part(here.computed[n], rehearsal)) bring_in(here.computed[n], Need(needs_[first_need + n]), rehearsal);
         }
+        needs_.resize(first_need);
         const bool writes = here.writes_output && rehearsal == nullptr;
         if (writes) read_partial_sums();
         if (level.is_root()) loop(group_.sink(), 0, rehearsal);
@@ -425,12 +466,9 @@ private:
     }
 
     /// Whether anything but multiply-accumulates happens in loop `index` of nest k or inside it.
-    [[nodiscard]] bool happens_within(int k, int index, const Rehearsal* rehearsal) {
-        const std::vector<Site>& sites = sites_[static_cast<size_t>(k)];
-        return std::any_of(sites.begin() + index, sites.end(), [&](const Site& s) {
-            const auto takes = [&](const BufferId& id) { return takes_part(id, rehearsal); };
-            return std::any_of(s.stored.begin(), s.stored.end(), takes) || std::any_of(s.computed.begin(), s.computed.end(), takes);
-        });
+    [[nodiscard]] bool happens_within(int k, int index, const Rehearsal* rehearsal) const {
+        const size_t who = rehearsal == nullptr ? 0 : static_cast<size_t>(rehearsal->layer) + 1;
+        return index <= last_site_[who][static_cast<size_t>(k)];
     }
 
     void call(int k, const Box& box, Rehearsal* rehearsal) {
@@ -450,15 +488,12 @@ private:
 
     // ------------------------------------------------------------------------------------------------------ what is needed
 
-    struct Need {
-        Box box;
-        Box call;  ///< of an intermediate tensor: the part that is not present
-    };
-
-    /// Of each of site(level).computed. Found consumers first and before anything in the body has happened.
-    [[nodiscard]] std::vector<Need> needs_of(Level level, const Rehearsal* rehearsal) {
+    /// Puts a need for each of site(level).computed on the stack. They are found consumers first and before anything in the body has
+    /// happened.
+    void find_needs(Level level, const Rehearsal* rehearsal) {
         const std::vector<BufferId>& computed = site(level).computed;
-        std::vector<Need> needs(computed.size());
+        const size_t first = needs_.size();
+        needs_.resize(first + computed.size());
         std::optional<std::pair<int, Reads>> known;  // of the layer that was looked at last
         Box next_call;                               // of the output that was looked at last
         int next_called = -1;
@@ -478,16 +513,19 @@ private:
                 known.emplace(reader, reads);
             }
             if (id.array == Array::weights) {
-                needs[n].box = known->second.weights.clipped_to(layer(reader).weights.extents());
+                needs_[first + n].box = known->second.weights.clipped_to(layer(reader).weights.extents());
+                needs_[first + n].passed = needs_[first + n].box;
                 continue;
             }
-            needs[n].box = known->second.input.clipped_to(layer(reader).input_extents);
+            Need need;
+            need.box = known->second.input.clipped_to(layer(reader).input_extents);
+            if (!is_empty(need.box)) need.passed = known->second.passed.clipped_to(layer(reader).input_extents);
             if (id.array == Array::output) {
-                needs[n].call = next_call = missing_box(id.layer, needs[n].box);
+                need.call = next_call = missing_box(id.layer, need.box);
                 next_called = id.layer;
             }
+            needs_[first + n] = need;
         }
-        return needs;
     }
 
     /// What the calls of layer k inside the body of this level will read. The presence of every buffer is as before.
@@ -520,13 +558,13 @@ private:
 
     void bring_in(const BufferId& id, const Need& need, Rehearsal* rehearsal) {
         if (id.array == Array::input) {
-            input_reads_ += Elements(input_->bring_in(need.box));
+            input_reads_ += Elements(input_->bring_in(need));
         } else if (id.array == Array::weights) {
-            layer(id.layer).weight_reads += Elements(layer(id.layer).weights.bring_in(need.box)) * layer(id.layer).kernel_elements();
+            layer(id.layer).weight_reads += Elements(layer(id.layer).weights.bring_in(need)) * layer(id.layer).kernel_elements();
         } else {
             Buffer& buffer = *layer(id.layer).output;
-            if (rehearsal != nullptr) buffer.rehearse_bring_in(need.box);
-            else buffer.bring_in(need.box);
+            if (rehearsal != nullptr) buffer.rehearse_bring_in(need);
+            else buffer.bring_in(need);
             if (!is_empty(need.call)) call(id.layer, need.call, rehearsal);
         }
     }
@@ -592,12 +630,16 @@ private:
     std::vector<LayerState> layers_;
     Site root_;
     std::vector<std::vector<Site>> sites_;  ///< by nest, by loop
+    /// The innermost loop of each nest in whose body anything is stored or computed: in the execution, then in the rehearsal for
+    /// each layer.
+    std::vector<std::vector<int>> last_site_;
     std::optional<Buffer> input_;
     std::vector<bool> output_visited_;
     Elements input_reads_;
     Elements output_reads_;
     Elements output_writes_;
     Elements output_buffer_;
+    std::vector<Need> needs_;                         ///< of the bodies that are being executed
     std::vector<BufferId> live_;                      ///< buffers of the bodies around this point, outermost first
     std::set<std::vector<BufferId>> live_together_;  ///< every combination that was met
 };

@@ -19,8 +19,7 @@ namespace laminate {
 /// within one lifetime. Along each dimension the buffer must span the live elements (largest minus smallest coordinate plus one, at
 /// the worst moment of any lifetime); its size is the product of the three spans.
 ///
-/// Throws std::logic_error when the new part of an intermediate tensor is not a box, so that its producer cannot be called for it;
-/// possible only when a layer inside the group has a stride beyond its window and its input is kept across calls that overlap.
+/// Throws std::logic_error when the new part of an intermediate tensor is not a box (section 4.4 says it always is).
 [[nodiscard]] GroupCounts walk(const Network& network, const GroupSchedule& group);
 
 }  // namespace laminate

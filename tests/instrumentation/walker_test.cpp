@@ -208,11 +208,11 @@ TEST(WalkerSingleLayer, PaddingIsCountedAsMacsButNeverMoved) {
                {96, 9, 0, 64, 576, 40, 9, 1});
 }
 
-TEST(WalkerSingleLayer, ABodyThatSeesOnlyPaddingMovesNothing) {
-    // 1x1 on 2 x 2 with a border of 2: 6 x 6 outputs, of which 4 read an element; one load per input element, a buffer of one.
-    expect_row(walked(chain(1, 2, 2, {{1, square(1, 1, 2)}}),
-                      "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x1 i1; X xi/xi; W root/root; Y xi/xi}"),
-               {4, 1, 0, 36, 36, 1, 1, 1});
+TEST(WalkerSingleLayer, PaddingWiderThanTheInput) {
+    // 3x3, pad 2 on 2 x 2: 4 x 4 outputs. Output rows 0-3 see rows 0, 0-1, 0-1, 1: 1 + 2 + 2 + 1 = 6 rows of 2. MACs 16 * 9.
+    expect_row(walked(chain(1, 2, 2, {{1, square(3, 1, 2)}}),
+                      "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x4 i1; X yo/yo; W root/root; Y xi/xi}"),
+               {12, 9, 0, 16, 144, 4, 9, 1});
 }
 
 TEST(WalkerSingleLayer, AsymmetricPaddingAndRectangularWindow) {
@@ -464,6 +464,22 @@ TEST(WalkerFused, PaddedChainKeepsItsLines) {
     EXPECT_EQ(counts.layers[0].weight_reads, Elements(7 * 9));
     EXPECT_EQ(counts.input_buffer, Elements(24));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(24));
+}
+
+TEST(WalkerFused, AGapThatWasPassedIsNotBroughtInLater) {
+    // conv1 1x1 with row stride 4, 21 x 1 -> 6 x 1; conv2 3 x 1 -> 4 x 1 in tiles of 2 rows, recomputing conv1 for rows 0-3, then 2-5. conv1
+    // in tiles of 3 rows, X kept from the root on. Rows 0-2 read the box 0-8 (9 elements), row 3 reads 12 (1; 9-11 are passed by).
+    // Rows 2-4 span 8-16, of which 13-16 are new (4; 8 and 12 are there, nothing ever reads 9-11), row 5 reads 20 (1).
+    Window strided = square(1);
+    strided.stride = {4, 1};
+    Window tall = square(1);
+    tall.kernel = {3, 1};
+    const GroupCounts counts =
+        walked(chain(1, 21, 1, {{1, strided}, {1, tall}}),
+               "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y3 x1 i1; X root/yo; W root/root; Y conv2.yo/conv2.yo & "
+               "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y2 x1 i1; W root/root; Y xi/xi}");
+    EXPECT_EQ(counts.input_reads, Elements(9 + 1 + 4 + 1));
+    EXPECT_EQ(counts.layers[0].macs, Macs(8));
 }
 
 TEST(WalkerFused, UpsamplingTailReusesItsInputRow) {
