@@ -170,7 +170,6 @@ Stmt GroupLowering::body(Level level) {
     parts.push_back(rest);
 
     Stmt all = sequence(parts);
-    for (auto let = lets.rbegin(); let != lets.rend(); ++let) all = LetStmt::make(let->first, let->second, all);
     for (int k = sink(); k >= 0; --k) {
         const auto n = static_cast<size_t>(k);
         if (k != sink() && nest(k).y.store == level) all = with_first_trip(input_idle_[n + 1], all);
@@ -178,6 +177,8 @@ Stmt GroupLowering::body(Level level) {
         if (nest(k).w.store == level) all = allocate_weights(k, with_first_trip(weights_idle_[n], all));
         if (nest(k).x && nest(k).x->store == level) all = allocate_input(with_first_trip(input_idle_[n], all));
     }
+    // Outermost, because a buffer's place may depend on the region that its lifetime covers.
+    for (auto let = lets.rbegin(); let != lets.rend(); ++let) all = LetStmt::make(let->first, let->second, all);
     return all;
 }
 

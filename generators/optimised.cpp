@@ -1,0 +1,647 @@
+#include "generators/optimised.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "generators/arrays.h"
+#include "generators/constants.h"
+#include "generators/register_tile.h"
+#include "scheduler/halide/group_lowering.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+
+namespace {
+
+Expr size(int64_t extent) { return static_cast<int32_t>(extent); }
+int64_t round_up(int64_t n, int64_t step) { return ceil_div(n, step) * step; }
+
+Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride = 1) {
+    return lanes == 1 ? first : Ramp::make(first, size(stride), static_cast<int>(lanes));
+}
+Expr broadcast(const Expr& e, int64_t lanes) { return lanes == 1 ? e : Broadcast::make(e, static_cast<int>(lanes)); }
+
+/// A ring of rows in the scratch block; see optimised.h.
+struct RowRing {
+    std::string name;
+    int64_t rows = 1;
+    int64_t channels = 1;
+    int64_t pitch = 16;        ///< elements from one channel's row to the next channel's
+    int64_t coordinates = 1;   ///< rows of the whole tensor
+    int64_t offset_elements = 0;
+    Expr first_column;         ///< coordinate of the column stored first
+
+    [[nodiscard]] int64_t elements() const { return rows * channels * pitch; }
+    [[nodiscard]] Expr slot(const Expr& row) const { return rows >= coordinates ? row : row % size(rows); }
+    /// Of channel 0's element of that row and column.
+    [[nodiscard]] Expr row_index(const Expr& row) const { return slot(row) * size(channels * pitch); }
+    [[nodiscard]] Expr index(const Expr& channel, const Expr& row, const Expr& column) const {
+        return row_index(row) + channel * size(pitch) + (column - first_column);
+    }
+};
+
+using Ranges = std::array<Interval<Expr>, 4>;  ///< by Dim
+
+class Optimised final : public GroupLowering {
+public:
+    Optimised(const Network& network, const GroupSchedule& group, const VectorUnit& unit) : GroupLowering(network, group), unit_(unit) {
+        std::vector<BufferShape> shapes;
+        for (int c = 0; c <= sink(); ++c) shapes.push_back(input_buffer_shape(group, problems_, c));
+        for (int k = 0; k <= sink(); ++k) {
+            const Nest& last = nest(sink());
+            const int64_t sink_rows = std::min(last[Dim::y], last.strip[0] == 0 ? last[Dim::y] : last.strip[0]);
+            const int64_t sink_columns = std::min(last.strip[1] == 0 ? problem(k)[Dim::x] : last.strip[1], last[Dim::x]);
+            // A call of a producer with retention computes about as many rows as its consumer's rows need anew.
+            const int64_t rows = k == sink() ? sink_rows : std::max<int64_t>(1, std::min(shapes[static_cast<size_t>(k) + 1].extent[1], sink_rows));
+            const int64_t columns = k == sink() ? sink_columns : std::max<int64_t>(1, shapes[static_cast<size_t>(k) + 1].extent[2]);
+            tiles_.push_back(register_tile(problem(k), rows, columns, unit));
+        }
+        int64_t offset = 0;
+        for (int c = 0; c <= sink(); ++c) {
+            const LayerProblem& reader = problem(c);
+            const RegisterTile& read = tiles_[static_cast<size_t>(c)];
+            const BufferShape& shape = shapes[static_cast<size_t>(c)];
+            // A kernel's last vectors of a row run over its end: reading past what is needed, writing past what is new.
+            int64_t overrun = (read.axis == VectorAxis::x ? read.x * unit.lanes : read.x) * (reader.x().transposed ? 1 : reader.x().stride);
+            if (c > 0) {
+                const RegisterTile& write = tiles_[static_cast<size_t>(c) - 1];
+                const int64_t step = problem(c - 1).x().transposed ? problem(c - 1).x().stride : 1;
+                overrun = std::max(overrun, write.axis == VectorAxis::x ? write.x * unit.lanes * step : write.x);
+            }
+            RowRing ring;
+            ring.name = (c == 0 ? std::string("X") : problem(c - 1).name) + ".rows";
+            ring.rows = std::max<int64_t>(1, shape.extent[1]);
+            ring.channels = reader.in_channels;
+            ring.coordinates = reader.y().in;
+            ring.pitch = round_up(std::max<int64_t>(1, shape.unclipped_columns) + overrun + unit.lanes, unit.lanes);
+            // Rows a multiple of 4 KiB apart fall into the same cache set.
+            if (ring.pitch % 1024 < unit.lanes) ring.pitch += unit.lanes;
+            ring.offset_elements = offset;
+            // Bound where the buffer's lifetime begins (with_first_column).
+            ring.first_column = Variable::make(Halide::Int(32), ring.name + ".first");
+            offset += round_up(ring.elements(), 16);
+            rings_.push_back(ring);
+        }
+        scratch_bytes_ = offset * 4;
+    }
+
+    GroupCode code() {
+        GroupCode code;
+        Stmt body = lower();
+        for (const auto& [name, offset] : constant_offsets_) body = ir::with_array(name, argument::constants, offset, body);
+        for (const RowRing& ring : rings_) body = ir::with_array(ring.name, argument::scratch, ring.offset_elements, body);
+        body = ir::with_pointer("X", argument::inputs, 0, body);
+        body = ir::with_pointer("Y", argument::outputs, 0, body);
+        code.body = simplify(body);
+        code.constants = std::move(constants_).take();
+        code.scratch_bytes = scratch_bytes_;
+        code.strips = strip_count();
+        code.arrays.push_back({"X", ArrayRole::external_input, 0});
+        code.arrays.push_back({"Y", ArrayRole::external_output, sink()});
+        return code;
+    }
+
+protected:
+    // Weights are read in place and sums are in registers: neither needs a loop level of its own.
+    bool is_placed(Level level) const override {
+        for (int k = 0; k <= sink(); ++k) {
+            const Nest& n = nest(k);
+            if (n.x && (n.x->store == level || n.x->compute == level)) return true;
+            if (k != sink() && (n.y.store == level || n.y.compute == level)) return true;
+        }
+        // Strips are what threads divide, so their loop always exists.
+        return level.nest == sink() && level.loop == 0 && nest(sink()).loops.front().band == Band::strip;
+    }
+
+    Stmt allocate_input(Stmt body) override { return with_first_column(0, nest(0).x->store, body); }
+    Stmt allocate_output(int k, Stmt body) override {
+        return k == sink() ? body : with_first_column(k + 1, nest(k).y.store, body);
+    }
+    Stmt allocate_weights(int, Stmt body) override { return body; }
+    Stmt copy_weights(int, const Interval<Expr>&, const Interval<Expr>&) override { return {}; }
+    Stmt begin_output(const Box&) override { return {}; }
+    Stmt end_output(const Box&) override { return {}; }
+    Stmt begin_call(int k, const Box& box) override { return zero_columns(k + 1, box); }
+    Stmt end_call(int k, const Box& box) override { return zero_columns_after(k + 1, box); }
+
+    Stmt copy_input(const Box& box) override {
+        const LayerProblem& p = problem(0);
+        const int64_t lanes = unit_.lanes;
+        const Stmt rows = for_each("X.copy.y", box[1], [&](const Expr& y) {
+            return for_each("X.copy.c", box[0], [&](const Expr& c) {
+                const Expr from = (c * size(p.y().in) + y) * size(p.x().in) + box[2].begin;
+                const Expr to = rings_[0].index(c, y, box[2].begin);
+                const Expr count = box[2].end - box[2].begin;
+                const auto copy = [&](const Expr& at, int64_t n) {
+                    return ir::store(rings_[0].name, ir::load("X", lanes_from(from + at, n), ir::Alignment::element), lanes_from(to + at, n),
+                                     ir::Alignment::element);
+                };
+                const Stmt vectors = for_each("X.copy.v", {0, count / size(lanes)}, [&](const Expr& v) { return copy(v * size(lanes), lanes); });
+                const Stmt rest = for_each("X.copy.x", {count / size(lanes) * size(lanes), count}, [&](const Expr& x) { return copy(x, 1); });
+                return ir::sequence({vectors, rest});
+            });
+        });
+        return ir::sequence({zero_columns(0, box), rows, zero_columns_after(0, box)});
+    }
+
+    Stmt innermost(int k, int first_loop) override {
+        Ranges range;
+        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) range[static_cast<size_t>(d)] = covered(k, d, first_loop - 1);
+        if (first_loop == 0 && nest(k).loops.front().band == Band::strip) {
+            throw std::logic_error("a strip loop inside a kernel");
+        }
+        return kernel(k, range);
+    }
+
+private:
+    // --------------------------------------------------------------------------------------------------- rows and padding
+
+    Stmt with_first_column(int c, Level store, const Stmt& body) {
+        const Expr first = simplify(needed_input(c, Dim::x, store, false).begin);
+        return LetStmt::make(ring(c).first_column.as<Variable>()->name, first, body);
+    }
+    [[nodiscard]] const RowRing& ring(int c) const { return rings_[static_cast<size_t>(c)]; }
+
+    /// Zero columns left of the picture, in the new rows of tensor c.
+    Stmt zero_columns(int c, const Box& box) {
+        const RowRing& to = ring(c);
+        if (problem(c).x().pad_begin == 0 && !problem(c).x().transposed) return {};
+        return for_each(to.name + ".left.y", box[1], [&](const Expr& y) {
+            return for_each(to.name + ".left.c", box[0], [&](const Expr& channel) {
+                return for_each(to.name + ".left.x", {Halide::min(to.first_column, 0), 0}, [&](const Expr& x) {
+                    return ir::store(to.name, make_zero(Halide::Float(32)), to.index(channel, y, x), ir::Alignment::element);
+                });
+            });
+        });
+    }
+
+    /// Zero columns right of the picture: after the kernel, whose last vectors ran over them.
+    Stmt zero_columns_after(int c, const Box& box) {
+        const RowRing& to = ring(c);
+        const AxisWindow& w = problem(c).x();
+        const int64_t last_read = w.transposed ? (w.out - 1 + w.pad_begin) / w.stride : (w.out - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation;
+        const int64_t beyond = last_read - w.in + 1;
+        if (beyond <= 0) return {};
+        const int64_t lanes = unit_.lanes;
+        // Only the box that reaches the picture's edge; an inner one leaves the columns to its right alone.
+        const Stmt fill = for_each(to.name + ".right.y", box[1], [&](const Expr& y) {
+            return for_each(to.name + ".right.c", box[0], [&](const Expr& channel) {
+                return for_each(to.name + ".right.v", {0, size(ceil_div(beyond, lanes))}, [&](const Expr& v) {
+                    const Expr at = to.index(channel, y, size(w.in) + v * size(lanes));
+                    return ir::store(to.name, make_zero(Halide::Float(32, static_cast<int>(lanes))), lanes_from(at, lanes), ir::Alignment::element);
+                });
+            });
+        });
+        const Expr at_edge = simplify(box[2].end >= size(w.in));
+        return is_const_one(at_edge) ? fill : IfThenElse::make(at_edge, fill);
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ constants
+
+    std::string constant(const std::string& name, const std::vector<float>& values) {
+        constant_offsets_.emplace_back(name, constants_.append(values));
+        return name;
+    }
+
+    /// Channel values of `per_channel`, `block` at a time, the last block filled up with zeros.
+    static std::vector<float> padded(std::vector<float> per_channel, int64_t block) {
+        per_channel.resize(static_cast<size_t>(round_up(static_cast<int64_t>(per_channel.size()), block)), 0.0F);
+        return per_channel;
+    }
+
+    /// [block of z][n][i][m][z in block], blocks of `block` output channels, the last one filled up with zeros.
+    static std::vector<float> packed_weights(const std::vector<float>& w, const LayerProblem& p, int64_t block) {
+        const int64_t kn = p.y().kernel;
+        const int64_t km = p.x().kernel;
+        const int64_t di = p[Dim::i];
+        std::vector<float> packed(static_cast<size_t>(round_up(p[Dim::z], block) * kn * di * km), 0.0F);
+        for (int64_t z = 0; z < p[Dim::z]; ++z) {
+            for (int64_t i = 0; i < di; ++i) {
+                for (int64_t n = 0; n < kn; ++n) {
+                    for (int64_t m = 0; m < km; ++m) {
+                        packed[static_cast<size_t>((((z / block * kn + n) * di + i) * km + m) * block + z % block)] =
+                            w[static_cast<size_t>(((z * di + i) * kn + n) * km + m)];
+                    }
+                }
+            }
+        }
+        return packed;
+    }
+
+    struct Parameters {
+        std::string weights;
+        std::string bias;
+        std::string slope;
+        int64_t block = 1;
+    };
+
+    Parameters parameters(int k, int64_t block) {
+        const LayerProblem& p = problem(k);
+        const std::string prefix = unique(p.name);
+        Parameters names;
+        names.block = block;
+        names.weights = constant(prefix + ".packed", packed_weights(canonical_weights(layer(k), p), p, block));
+        names.bias = constant(prefix + ".bias", padded(canonical_bias(layer(k), p), block));
+        const std::vector<float> slope = canonical_slope(layer(k), p);
+        if (!slope.empty()) names.slope = constant(prefix + ".slope", padded(slope, block));
+        return names;
+    }
+
+    [[nodiscard]] Expr weight_index(const LayerProblem& p, const Parameters& names, const Expr& z_block, int64_t n, const Expr& i, int64_t m) const {
+        const Expr row = (z_block * size(p.y().kernel) + size(n)) * size(p[Dim::i]) + i;
+        return (row * size(p.x().kernel) + size(m)) * size(names.block);
+    }
+
+    // --------------------------------------------------------------------------------------------------------------- kernels
+
+    /// Where a kernel's results go.
+    [[nodiscard]] Expr output_index(int k, const Expr& z, const Expr& y, const Expr& x) {
+        if (k != sink()) return ring(k + 1).index(z, y, x);
+        const LayerProblem& p = problem(k);
+        return (z * size(p[Dim::y]) + y) * size(p[Dim::x]) + x;
+    }
+    [[nodiscard]] std::string output_array(int k) const { return k == sink() ? "Y" : rings_[static_cast<size_t>(k) + 1].name; }
+    [[nodiscard]] int64_t output_plane(int k) const {
+        return k == sink() ? problem(k)[Dim::y] * problem(k)[Dim::x] : rings_[static_cast<size_t>(k) + 1].pitch;
+    }
+
+    /// Sums kept in registers: a constant-sized array that the compiler dissolves.
+    struct Accumulators {
+        std::string name;
+        int64_t lanes;
+        [[nodiscard]] Expr index(int64_t n) const { return lanes_from(size(n * lanes), lanes); }
+        [[nodiscard]] Expr get(int64_t n) const { return ir::load(name, index(n)); }
+        [[nodiscard]] Stmt set(int64_t n, const Expr& value) const { return ir::store(name, value, index(n)); }
+        [[nodiscard]] Stmt around(int64_t count, const Stmt& body) const {
+            return Allocate::make(name, Halide::Float(32), Halide::MemoryType::Register, {size(count * lanes)}, const_true(), body);
+        }
+    };
+
+    [[nodiscard]] static bool is_whole(const Interval<Expr>& range, int64_t extent) {
+        return is_const(range.begin, 0) && is_const(range.end, extent);
+    }
+    static Stmt guarded(const Expr& condition, const Stmt& body) {
+        const Expr simple = simplify(condition);
+        return is_const_one(simple) ? body : IfThenElse::make(simple, body);
+    }
+
+    /// Binds an index expression so that it is computed once, outside the loops below.
+    static Stmt let(const std::string& name, const Expr& value, const std::function<Stmt(Expr)>& make) {
+        const Expr simple = simplify(value);
+        if (is_const(simple) || simple.as<Variable>()) return make(simple);
+        const std::string id = unique(name);
+        return LetStmt::make(id, simple, make(Variable::make(simple.type(), id)));
+    }
+
+    Stmt kernel(int k, const Ranges& range) {
+        const LayerProblem& p = problem(k);
+        RegisterTile tile = tiles_[static_cast<size_t>(k)];
+        // Channel tiles of a schedule need not fit the packed blocks.
+        const bool whole_z = is_whole(range[0], p[Dim::z]);
+        if (tile.axis == VectorAxis::z && whole_z) return channel_kernel(k, tile, range);
+        if (tile.axis == VectorAxis::z) tile = {VectorAxis::x, 1, 1, 1};
+        if (!whole_z) tile.z = 1;
+        const Parameters names = parameters(k, tile.z);
+        const Interval<Expr> blocks{simplify(range[0].begin / size(tile.z)), simplify((range[0].end + size(tile.z - 1)) / size(tile.z))};
+
+        const auto rows = [&](const std::function<Stmt(Expr, int64_t)>& make) {
+            if (p.y().transposed) {
+                // Rows of the input's grid, each with its phases.
+                const Interval<Expr> q{(range[1].begin + size(p.y().pad_begin)) / size(p.y().stride),
+                                       (range[1].end - 1 + size(p.y().pad_begin)) / size(p.y().stride) + 1};
+                return for_each(p.name + ".q", q, [&](const Expr& row) { return make(row, 1); });
+            }
+            const Expr count = range[1].end - range[1].begin;
+            const Expr full = simplify(count / size(tile.y));
+            std::vector<Stmt> parts;
+            parts.push_back(for_each(p.name + ".y", {0, full}, [&](const Expr& y) { return make(simplify(range[1].begin + y * size(tile.y)), tile.y); }));
+            const Expr done = simplify(full * size(tile.y));
+            if (tile.y > 1 && !is_const_zero(simplify(count - done))) {
+                parts.push_back(for_each(p.name + ".y", {done, count}, [&](const Expr& y) { return make(simplify(range[1].begin + y), 1); }));
+            }
+            return ir::sequence(parts);
+        };
+        const auto columns = [&](const std::function<Stmt(Expr)>& make) {
+            const int64_t step = tile.x * unit_.lanes;
+            Interval<Expr> part = range[2];
+            if (p.x().transposed) {
+                part = {(range[2].begin + size(p.x().pad_begin)) / size(p.x().stride),
+                        (range[2].end - 1 + size(p.x().pad_begin)) / size(p.x().stride) + 1};
+            }
+            const Expr trips = simplify((part.end - part.begin + size(step - 1)) / size(step));
+            return for_each(p.name + ".x", {0, trips}, [&](const Expr& x) { return make(simplify(part.begin + x * size(step))); });
+        };
+        const auto channels = [&](const std::function<Stmt(Expr)>& make) { return for_each(p.name + ".z", blocks, make); };
+        const auto tile_at = [&](const Expr& z_block, const Expr& y, int64_t tile_rows, const Expr& x) {
+            RegisterTile here = tile;
+            here.y = tile_rows;
+            return p.y().transposed ? phase_tile(k, here, names, range, z_block, y, x) : column_tile(k, here, names, range, z_block, y, x);
+        };
+        // Weights that do not fit the nearer caches are read once per call, rows of the input again per block of channels.
+        const bool weights_outside = p.weight_elements().value() * 4 > 256 * 1024;
+        if (weights_outside) {
+            return channels([&](const Expr& z) {
+                return rows([&](const Expr& y, int64_t n) { return columns([&](const Expr& x) { return tile_at(z, y, n, x); }); });
+            });
+        }
+        return rows([&](const Expr& y, int64_t n) {
+            return columns([&](const Expr& x) { return channels([&](const Expr& z) { return tile_at(z, y, n, x); }); });
+        });
+    }
+
+    /// First input channel that output channel z reads.
+    [[nodiscard]] static Expr first_channel(const LayerProblem& p, const Expr& z) {
+        if (p.groups == 1) return 0;
+        return z / size(p[Dim::z] / p.groups) * size(p[Dim::i]);
+    }
+
+    [[nodiscard]] Expr starting_sum(int k, const Ranges& range, const Parameters& names, const Expr& z, const Expr& at, const Expr& predicate) const {
+        const int64_t lanes = at.type().lanes();
+        const Expr bias = broadcast(ir::load(names.bias, z), lanes);
+        if (is_whole(range[3], problem(k)[Dim::i])) return bias;
+        Expr before = Load::make(Halide::Float(32, static_cast<int>(lanes)), output_array(k), at, Halide::Buffer<>(),
+                                 Halide::Parameter(Halide::Float(32), true, 1, "partial"), predicate.defined() ? predicate : const_true(static_cast<int>(lanes)),
+                                 ModulusRemainder());
+        return Halide::select(range[3].begin > 0, before, bias);
+    }
+
+    [[nodiscard]] Expr finished(int k, const Ranges& range, const Parameters& names, const Expr& z, const Expr& sum) const {
+        const int64_t lanes = sum.type().lanes();
+        const Expr slope = names.slope.empty() ? broadcast(Expr(0.0F), lanes) : broadcast(ir::load(names.slope, z), lanes);
+        const Expr value = ir::activate(layer(k).activation, sum, slope);
+        if (is_whole(range[3], problem(k)[Dim::i])) return value;
+        return Halide::select(range[3].end >= size(problem(k)[Dim::i]), value, sum);
+    }
+
+    /// tile.z channels x tile.y rows x tile.x vectors of columns of a convolution.
+    Stmt column_tile(int k, const RegisterTile& tile, const Parameters& names, const Ranges& range, const Expr& z_block, const Expr& y, const Expr& x) {
+        const LayerProblem& p = problem(k);
+        const int64_t lanes = unit_.lanes;
+        const int64_t last_block = p[Dim::z] / tile.z;
+        const Accumulators sums{unique(p.name + ".sum"), lanes};
+        const auto sum = [&](int64_t z, int64_t r, int64_t v) { return (z * tile.y + r) * tile.x + v; };
+        const Expr z0 = simplify(z_block * size(tile.z));
+
+        // Whole vectors where every tile of the row is full; lanes behind the end of a row of Y must not be written.
+        const Expr row_length = simplify(range[2].end - range[2].begin);
+        const bool ragged = k == sink() && !(is_const(row_length) && *as_const_int(row_length) % (tile.x * lanes) == 0);
+        const auto predicate = [&](int64_t v) -> Expr {
+            if (!ragged) return {};
+            return lanes_from(simplify(x + size(v * lanes)), lanes) < broadcast(range[2].end, lanes);
+        };
+        const auto at = [&](int64_t z, int64_t r, int64_t v) {
+            return lanes_from(simplify(output_index(k, z0 + size(z), y + size(r), x + size(v * lanes))), lanes);
+        };
+
+        std::vector<Stmt> parts;
+        for (int64_t z = 0; z < tile.z; ++z) {
+            for (int64_t r = 0; r < tile.y; ++r) {
+                for (int64_t v = 0; v < tile.x; ++v) {
+                    parts.push_back(sums.set(sum(z, r, v), starting_sum(k, range, names, z0 + size(z), at(z, r, v), predicate(v))));
+                }
+            }
+        }
+        // Input rows that any of the tile's rows reads, each with the (row, n) pairs it serves.
+        const RowRing& from = ring(k);
+        for (int64_t input = 0; input <= (tile.y - 1) * p.y().stride + (p.y().kernel - 1) * p.y().dilation; ++input) {
+            std::vector<std::pair<int64_t, int64_t>> served;
+            for (int64_t r = 0; r < tile.y; ++r) {
+                const int64_t reach = input - r * p.y().stride;
+                if (reach >= 0 && reach % p.y().dilation == 0 && reach / p.y().dilation < p.y().kernel) served.emplace_back(r, reach / p.y().dilation);
+            }
+            if (served.empty()) continue;
+            const Expr row = simplify(y * size(p.y().stride) + size(input - p.y().pad_begin));
+            const Expr column = x * size(p.x().stride) - size(p.x().pad_begin) - from.first_column;
+            const Stmt block = let(p.name + ".row", from.row_index(row) + first_channel(p, z0) * size(from.pitch) + column, [&](const Expr& base) {
+                return for_each(p.name + ".i", range[3], [&](const Expr& i) {
+                    std::vector<Stmt> steps;
+                    for (int64_t m = 0; m < p.x().kernel; ++m) {
+                        for (int64_t v = 0; v < tile.x; ++v) {
+                            const Expr first = base + i * size(from.pitch) + size(m * p.x().dilation + v * lanes * p.x().stride);
+                            const Expr value = ir::load(from.name, lanes_from(first, lanes, p.x().stride), ir::Alignment::element);
+                            const std::string loaded = unique(p.name + ".in");
+                            std::vector<Stmt> uses;
+                            for (const auto& [r, n] : served) {
+                                for (int64_t z = 0; z < tile.z; ++z) {
+                                    const Expr weight = ir::load(names.weights, weight_index(p, names, z_block, n, i, m) + size(z));
+                                    const int64_t s = sum(z, r, v);
+                                    uses.push_back(sums.set(s, sums.get(s) + Variable::make(value.type(), loaded) * broadcast(weight, lanes)));
+                                }
+                            }
+                            steps.push_back(LetStmt::make(loaded, value, ir::sequence(uses)));
+                        }
+                    }
+                    return ir::sequence(steps);
+                });
+            });
+            const bool reaches_padding = p.y().pad_begin > 0 || (p.y().out - 1) * p.y().stride + (p.y().kernel - 1) * p.y().dilation - p.y().pad_begin >= p.y().in;
+            parts.push_back(reaches_padding ? guarded(row >= 0 && row < size(p.y().in), block) : block);
+        }
+        for (int64_t z = 0; z < tile.z; ++z) {
+            std::vector<Stmt> stores;
+            for (int64_t r = 0; r < tile.y; ++r) {
+                for (int64_t v = 0; v < tile.x; ++v) {
+                    stores.push_back(ir::store(output_array(k), finished(k, range, names, z0 + size(z), sums.get(sum(z, r, v))), at(z, r, v),
+                                               ir::Alignment::element, predicate(v)));
+                }
+            }
+            // The last block of channels may be filled up with zero weights.
+            const bool may_be_missing = p[Dim::z] % tile.z != 0 && z >= p[Dim::z] - last_block * tile.z;
+            const Stmt all = ir::sequence(stores);
+            parts.push_back(may_be_missing ? guarded(z0 + size(z) < size(p[Dim::z]), all) : all);
+        }
+        return sums.around(tile.z * tile.y * tile.x, ir::sequence(parts));
+    }
+
+    /// All phases of tile.z channels at tile.x vectors of input positions (qy, qx...) of a transposed convolution: output
+    /// o = q * S + phase - pad reads inputs q - t with taps phase + t * S.
+    Stmt phase_tile(int k, const RegisterTile& tile, const Parameters& names, const Ranges& range, const Expr& z_block, const Expr& qy, const Expr& qx) {
+        const LayerProblem& p = problem(k);
+        const int64_t lanes = unit_.lanes;
+        const AxisWindow& wy = p.y();
+        const AxisWindow& wx = p.x();
+        const Accumulators sums{unique(p.name + ".sum"), lanes};
+        const auto sum = [&](int64_t z, int64_t py, int64_t px, int64_t v) { return ((z * wy.stride + py) * wx.stride + px) * tile.x + v; };
+        const Expr z0 = simplify(z_block * size(tile.z));
+        const int64_t count = tile.z * wy.stride * wx.stride * tile.x;
+        const RowRing& from = ring(k);
+
+        const auto output_row = [&](int64_t py) { return simplify(qy * size(wy.stride) + size(py - wy.pad_begin)); };
+        const auto output_column = [&](int64_t v) { return simplify((qx + size(v * lanes)) * size(wx.stride) - size(wx.pad_begin)); };
+        const auto column_predicate = [&](int64_t v) {
+            const int64_t n = lanes * wx.stride;
+            const Expr column = lanes_from(output_column(v), n);
+            return column >= broadcast(range[2].begin, n) && column < broadcast(range[2].end, n);
+        };
+
+        std::vector<Stmt> parts;
+        for (int64_t n = 0; n < count; ++n) {
+            const int64_t z = n / (wy.stride * wx.stride * tile.x);
+            parts.push_back(sums.set(n, broadcast(ir::load(names.bias, z0 + size(z)), lanes)));
+        }
+        for (int64_t ty = 0; ty * wy.stride < wy.kernel; ++ty) {
+            const Expr row = simplify(qy - size(ty * wy.dilation));
+            const Expr column = qx - from.first_column;
+            const Stmt block = let(p.name + ".row", from.row_index(row) + first_channel(p, z0) * size(from.pitch) + column, [&](const Expr& base) {
+                return for_each(p.name + ".i", range[3], [&](const Expr& i) {
+                    std::vector<Stmt> steps;
+                    for (int64_t tx = 0; tx * wx.stride < wx.kernel; ++tx) {
+                        for (int64_t v = 0; v < tile.x; ++v) {
+                            const Expr first = base + i * size(from.pitch) + size(v * lanes - tx * wx.dilation);
+                            const Expr value = ir::load(from.name, lanes_from(first, lanes), ir::Alignment::element);
+                            const std::string loaded = unique(p.name + ".in");
+                            std::vector<Stmt> uses;
+                            for (int64_t py = 0; py < wy.stride && py + ty * wy.stride < wy.kernel; ++py) {
+                                for (int64_t px = 0; px < wx.stride && px + tx * wx.stride < wx.kernel; ++px) {
+                                    for (int64_t z = 0; z < tile.z; ++z) {
+                                        const Expr weight = ir::load(names.weights, weight_index(p, names, z_block, py + ty * wy.stride, i, px + tx * wx.stride) + size(z));
+                                        const int64_t s = sum(z, py, px, v);
+                                        uses.push_back(sums.set(s, sums.get(s) + Variable::make(value.type(), loaded) * broadcast(weight, lanes)));
+                                    }
+                                }
+                            }
+                            steps.push_back(LetStmt::make(loaded, value, ir::sequence(uses)));
+                        }
+                    }
+                    return ir::sequence(steps);
+                });
+            });
+            parts.push_back(guarded(row >= 0 && row < size(wy.in), block));
+        }
+        for (int64_t z = 0; z < tile.z; ++z) {
+            for (int64_t py = 0; py < wy.stride; ++py) {
+                std::vector<Stmt> stores;
+                for (int64_t v = 0; v < tile.x; ++v) {
+                    std::vector<Expr> phases;
+                    for (int64_t px = 0; px < wx.stride; ++px) phases.push_back(sums.get(sum(z, py, px, v)));
+                    const Expr all = wx.stride == 1 ? phases.front() : Shuffle::make_interleave(phases);
+                    const Expr at = lanes_from(simplify(output_index(k, z0 + size(z), output_row(py), output_column(v))), lanes * wx.stride);
+                    Expr value = finished(k, range, names, z0 + size(z), all);
+                    if (!is_whole(range[3], p[Dim::i])) {
+                        // Partial sums join what is there already; the bias came in with the first.
+                        const Expr before = Load::make(value.type(), output_array(k), at, Halide::Buffer<>(), Halide::Parameter(Halide::Float(32), true, 1, "partial"),
+                                                       column_predicate(v), ModulusRemainder());
+                        const Expr bias = broadcast(ir::load(names.bias, z0 + size(z)), value.type().lanes());
+                        value = finished(k, range, names, z0 + size(z), all + Halide::select(range[3].begin > 0, before - bias, make_zero(value.type())));
+                    }
+                    stores.push_back(ir::store(output_array(k), value, at, ir::Alignment::element, column_predicate(v)));
+                }
+                const Expr row = output_row(py);
+                Expr wanted = row >= range[1].begin && row < range[1].end;
+                if (p[Dim::z] % tile.z != 0) wanted = wanted && z0 + size(z) < size(p[Dim::z]);
+                parts.push_back(guarded(wanted, ir::sequence(stores)));
+            }
+        }
+        return sums.around(count, ir::sequence(parts));
+    }
+
+    /// Vectors along output channels: tile.z vectors x tile.x columns of one row. For small maps and dense layers.
+    Stmt channel_kernel(int k, const RegisterTile& tile, const Ranges& range) {
+        const LayerProblem& p = problem(k);
+        const int64_t lanes = unit_.lanes;
+        const int64_t block = tile.z * lanes;
+        const Parameters names = parameters(k, block);
+        const Interval<Expr> blocks{0, size(ceil_div(p[Dim::z], block))};
+        return for_each(p.name + ".z", blocks, [&](const Expr& z_block) {
+            return for_each(p.name + ".y", range[1], [&](const Expr& y) {
+                const Expr count = simplify(range[2].end - range[2].begin);
+                const Expr full = simplify(count / size(tile.x));
+                std::vector<Stmt> parts;
+                parts.push_back(for_each(p.name + ".x", {0, full}, [&](const Expr& x) {
+                    return channel_tile(k, tile.z, tile.x, names, range, z_block, y, simplify(range[2].begin + x * size(tile.x)));
+                }));
+                const Expr done = simplify(full * size(tile.x));
+                if (tile.x > 1 && !is_const_zero(simplify(count - done))) {
+                    parts.push_back(for_each(p.name + ".x", {done, count}, [&](const Expr& x) {
+                        return channel_tile(k, tile.z, 1, names, range, z_block, y, simplify(range[2].begin + x));
+                    }));
+                }
+                return ir::sequence(parts);
+            });
+        });
+    }
+
+    Stmt channel_tile(int k, int64_t vectors, int64_t columns, const Parameters& names, const Ranges& range, const Expr& z_block, const Expr& y, const Expr& x) {
+        const LayerProblem& p = problem(k);
+        const int64_t lanes = unit_.lanes;
+        const Accumulators sums{unique(p.name + ".sum"), lanes};
+        const auto sum = [&](int64_t v, int64_t c) { return v * columns + c; };
+        const Expr z0 = simplify(z_block * size(names.block));
+        const RowRing& from = ring(k);
+        const auto channel = [&](int64_t v) { return lanes_from(simplify(z0 + size(v * lanes)), lanes); };
+        const auto at = [&](int64_t v, int64_t c) {
+            return lanes_from(simplify(output_index(k, z0 + size(v * lanes), y, x + size(c))), lanes, output_plane(k));
+        };
+        const auto predicate = [&](int64_t v) -> Expr {
+            if (p[Dim::z] % names.block == 0) return {};
+            return channel(v) < broadcast(size(p[Dim::z]), lanes);
+        };
+        std::vector<Stmt> parts;
+        for (int64_t v = 0; v < vectors; ++v) {
+            for (int64_t c = 0; c < columns; ++c) {
+                Expr start = ir::load(names.bias, channel(v));
+                if (!is_whole(range[3], p[Dim::i])) {
+                    const Expr before = Load::make(start.type(), output_array(k), at(v, c), Halide::Buffer<>(), Halide::Parameter(Halide::Float(32), true, 1, "partial"),
+                                                   predicate(v).defined() ? predicate(v) : const_true(static_cast<int>(lanes)), ModulusRemainder());
+                    start = Halide::select(range[3].begin > 0, before, start);
+                }
+                parts.push_back(sums.set(sum(v, c), start));
+            }
+        }
+        for (int64_t n = 0; n < p.y().kernel; ++n) {
+            const Expr row = simplify(y * size(p.y().stride) + size(n * p.y().dilation - p.y().pad_begin));
+            const Expr column = x * size(p.x().stride) - size(p.x().pad_begin) - from.first_column;
+            const Stmt block = let(p.name + ".row", from.row_index(row) + column, [&](const Expr& base) {
+                return for_each(p.name + ".i", range[3], [&](const Expr& i) {
+                    std::vector<Stmt> steps;
+                    for (int64_t m = 0; m < p.x().kernel; ++m) {
+                        for (int64_t v = 0; v < vectors; ++v) {
+                            const Expr weights = ir::load(names.weights, lanes_from(weight_index(p, names, z_block, n, i, m) + size(v * lanes), lanes));
+                            const std::string loaded = unique(p.name + ".w");
+                            std::vector<Stmt> uses;
+                            for (int64_t c = 0; c < columns; ++c) {
+                                const Expr value = ir::load(from.name, base + i * size(from.pitch) + size(m * p.x().dilation + c * p.x().stride));
+                                uses.push_back(sums.set(sum(v, c), sums.get(sum(v, c)) + broadcast(value, lanes) * Variable::make(weights.type(), loaded)));
+                            }
+                            steps.push_back(LetStmt::make(loaded, weights, ir::sequence(uses)));
+                        }
+                    }
+                    return ir::sequence(steps);
+                });
+            });
+            parts.push_back(guarded(row >= 0 && row < size(p.y().in), block));
+        }
+        for (int64_t v = 0; v < vectors; ++v) {
+            const Expr slope = names.slope.empty() ? broadcast(Expr(0.0F), lanes) : ir::load(names.slope, channel(v));
+            for (int64_t c = 0; c < columns; ++c) {
+                Expr value = ir::activate(layer(k).activation, sums.get(sum(v, c)), slope);
+                if (!is_whole(range[3], p[Dim::i])) value = Halide::select(range[3].end >= size(p[Dim::i]), value, sums.get(sum(v, c)));
+                parts.push_back(ir::store(output_array(k), value, at(v, c), ir::Alignment::element, predicate(v)));
+            }
+        }
+        return sums.around(vectors * columns, ir::sequence(parts));
+    }
+
+    VectorUnit unit_;
+    std::vector<RegisterTile> tiles_;
+    std::vector<RowRing> rings_;  ///< by tensor
+    ConstantBlock constants_;
+    std::vector<std::pair<std::string, int64_t>> constant_offsets_;
+    int64_t scratch_bytes_ = 0;
+};
+
+}  // namespace
+
+VectorUnit vector_unit(const Halide::Target& target) {
+    const auto lanes = static_cast<int64_t>(target.natural_vector_size<float>());
+    // 32 registers with AVX-512 and NEON, 16 otherwise; a quarter stays free for loaded values.
+    const bool many = lanes >= 16 || target.arch == Halide::Target::ARM;
+    return {lanes, many ? 24 : 12};
+}
+
+GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit) {
+    return Optimised(network, group, unit).code();
+}
+
+}  // namespace laminate

@@ -1,0 +1,24 @@
+// The optimised kind of code: the same loops, lifetimes and regions as the instrumented kind (scheduler/halide/), with vector
+// kernels inside. The kernel half of a schedule: it never changes what the group moves to and from external memory.
+//
+// Layout of an intermediate tensor or of X: [row slot][channel][column], a ring of rows; columns carry the zero padding that the
+// consumer's window reads, so kernels have no border cases along a row, and rows outside the picture are skipped.
+// Weights are packed at compile time into the order in which a kernel reads them and used in place; nothing is allocated.
+#pragma once
+
+#include <cstdint>
+
+#include "generators/group_code.h"
+
+namespace laminate {
+
+/// What the code generator has to know of the processor.
+struct VectorUnit {
+    int64_t lanes = 16;         ///< 32-bit floats in a vector register
+    int64_t accumulators = 24;  ///< vector registers a kernel may use for sums; the rest hold loaded values
+};
+[[nodiscard]] VectorUnit vector_unit(const Halide::Target& target);
+
+[[nodiscard]] GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit);
+
+}  // namespace laminate

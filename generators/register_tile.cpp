@@ -1,0 +1,53 @@
+#include "generators/register_tile.h"
+
+#include <algorithm>
+
+namespace laminate {
+
+namespace {
+
+double used_part(int64_t extent, int64_t step) {
+    return static_cast<double>(extent) / static_cast<double>(ceil_div(extent, step) * step);
+}
+
+}  // namespace
+
+RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns, const VectorUnit& unit) {
+    const int64_t group_outputs = p[Dim::z] / p.groups;
+    if (columns * 2 <= unit.lanes && p.groups == 1 && !p.x().transposed) {
+        RegisterTile tile{VectorAxis::z, 1, 1, std::min<int64_t>(columns, 8)};
+        tile.z = std::clamp<int64_t>(unit.accumulators / tile.x, 1, ceil_div(p[Dim::z], unit.lanes));
+        return tile;
+    }
+    // A transposed convolution computes all phases of one input position together.
+    const int64_t phases = p.y().transposed ? p.y().stride * p.x().stride : 1;
+    const int64_t positions = p.x().transposed ? ceil_div(columns, p.x().stride) : columns;
+    RegisterTile best;
+    double best_score = -1;
+    for (int64_t z = 1; z <= std::min<int64_t>(group_outputs, unit.accumulators); ++z) {
+        if (p.groups > 1 && group_outputs % z != 0) continue;
+        for (int64_t y = 1; y <= (phases > 1 ? 1 : std::min<int64_t>(rows, 8)); ++y) {
+            for (int64_t x = 1; x <= 8; ++x) {
+                const int64_t sums = z * y * x * phases;
+                if (sums > unit.accumulators) continue;
+                // Per input row and column tap: x vectors are loaded and serve every row whose window holds the input row.
+                const auto kernel = static_cast<double>(p.y().kernel);
+                const double rows_served = phases > 1 ? 1 : static_cast<double>(y) * kernel / (kernel + static_cast<double>((y - 1) * p.y().stride));
+                const double multiplications = static_cast<double>(z * x * phases) * rows_served;
+                const double loads = static_cast<double>(x) * (p.x().stride > 1 && !p.x().transposed ? 2.0 : 1.0) +
+                                     static_cast<double>(z * phases) * rows_served;
+                // Two loads and one multiplication can start per cycle; a chain of sums shorter than the latency stalls.
+                const double cycles = std::max({multiplications, loads / 1.6, multiplications * 8.0 / static_cast<double>(sums)});
+                const double score = multiplications / cycles * used_part(group_outputs, z) * used_part(rows, y) *
+                                     used_part(positions, x * unit.lanes) * (1.0 - 0.01 * static_cast<double>(y - 1));
+                if (score > best_score + 1e-9) {
+                    best_score = score;
+                    best = {VectorAxis::x, z, y, x};
+                }
+            }
+        }
+    }
+    return best;
+}
+
+}  // namespace laminate

@@ -1,0 +1,27 @@
+// The register tile of a kernel: which outputs a core accumulates in registers at once.
+#pragma once
+
+#include <cstdint>
+
+#include "generators/optimised.h"
+#include "scheduler/problem.h"
+
+namespace laminate {
+
+enum class VectorAxis {
+    x,  ///< a vector is a run of columns of one row; needs rows at least half a vector long
+    z,  ///< a vector is a run of output channels of one pixel; for small maps and dense layers
+};
+
+struct RegisterTile {
+    VectorAxis axis = VectorAxis::x;
+    int64_t z = 1;  ///< axis x: output channels; axis z: vectors of output channels
+    int64_t y = 1;  ///< rows
+    int64_t x = 1;  ///< axis x: vectors of columns; axis z: columns
+};
+
+/// Chosen from the layer's extents and `rows`, the rows that one call computes at most: the tile that keeps the multipliers
+/// busiest, counting loads beside multiplications and the lanes that ragged edges waste.
+[[nodiscard]] RegisterTile register_tile(const LayerProblem& problem, int64_t rows, int64_t columns, const VectorUnit& unit);
+
+}  // namespace laminate
