@@ -429,9 +429,9 @@ int64_t element_count(const std::vector<int64_t>& dims) {
             throw InputError("tensor of " + dims_text(dims) + ": dimension " + std::to_string(d) + ", expected 1 to " +
                              std::to_string(largest_extent));
         }
-        count = count > most_elements ? count : count * d;
+        if (count > most_elements / d) throw InputError("tensor of " + dims_text(dims) + ": more than 2^40 elements");
+        count *= d;
     }
-    if (count > most_elements) throw InputError("tensor of " + dims_text(dims) + ": more than 2^40 elements");
     return count;
 }
 

@@ -183,8 +183,8 @@ void name_layers(std::vector<Layer>& layers) {
 }  // namespace
 
 void RawNetwork::charge(size_t values) {
-    values_made += static_cast<int64_t>(values);
-    if (values_made > int64_t{1} << 30) throw InputError("folding constants makes more than 2^30 values; expected weights that are not shared so often");
+    values_allowed -= static_cast<int64_t>(values);
+    if (values_allowed < 0) throw InputError("folding constants makes many times more values than the file holds; expected weights shared by fewer nodes");
 }
 
 Network canonicalise(RawNetwork raw) {

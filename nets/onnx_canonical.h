@@ -24,10 +24,12 @@ struct RawNetwork {
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
     std::vector<std::string> folded;
-    int64_t values_made = 0;
+    /// Values that folding may still make. Nodes may share weights, so a small file could ask for a copy of large weights for
+    /// each of very many nodes: four times what the file holds, and some for small files, is allowed.
+    int64_t values_allowed = int64_t{1} << 26;
 
-    /// Counts values that folding makes new. Nodes may share weights, so a small file could ask for a copy of large weights
-    /// for each of very many nodes; throws InputError when that exceeds 4 GiB.
+    void weights_read(size_t values) { values_allowed += 4 * static_cast<int64_t>(values); }
+    /// Throws InputError when too many have been made.
     void charge(size_t values);
 };
 

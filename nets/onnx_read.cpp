@@ -340,6 +340,7 @@ private:
             if (const auto* list = std::get_if<IntegerConstant>(&value); list != nullptr && list->values.size() > most_shape_values) {
                 throw InputError(label + " has " + std::to_string(list->values.size()) + " integers, expected at most " + std::to_string(most_shape_values));
             }
+            if (const auto* constant = std::get_if<ConstantPtr>(&value)) raw_.weights_read((*constant)->values.size());
             tensor.clear_raw_data();  // large models: do not hold the weights twice
             tensor.clear_float_data();
             values_.emplace(name, value);

@@ -13,10 +13,10 @@ namespace laminate {
 /// Values for symbolic dimensions of the network's inputs. `height`, `width`, `batch` set the H, W, N dimension of every
 /// 4-D input whatever its symbol; `symbols` set one named symbol ("H") and win over them.
 struct InputSizes {
-    std::optional<int64_t> height;
-    std::optional<int64_t> width;
-    std::optional<int64_t> batch;
-    std::map<std::string, int64_t> symbols;
+    std::optional<int64_t> height{};
+    std::optional<int64_t> width{};
+    std::optional<int64_t> batch{};
+    std::map<std::string, int64_t> symbols{};
 };
 
 /// `spec`: "path/to/net.onnx" or "zoo:NAME?height=540&width=960&batch=1&seed=7". An option in the spec wins over `sizes`.

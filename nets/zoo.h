@@ -19,8 +19,8 @@ struct ZooEntry {
 };
 
 struct ZooOptions {
-    std::optional<int64_t> height;
-    std::optional<int64_t> width;
+    std::optional<int64_t> height{};
+    std::optional<int64_t> width{};
     int64_t batch = 1;
     uint64_t seed = 1;
 };

@@ -1,0 +1,209 @@
+// Files as they are on disk: truncated, garbage, external data, tensors.
+#include "nets/onnx_model.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/files.h"
+#include "tests/nets/onnx_builder.h"
+
+namespace laminate {
+namespace {
+
+using test::expect_contains;
+using test::message_of;
+using test::ModelBuilder;
+using test::Scratch;
+
+TEST(ParseModel, EveryTruncationIsRefused) {
+    const std::string whole = read_file(LAMINATE_EXAMPLE_DATA "/fsrcnn_x2.onnx");
+    const InputSizes sizes{.height = 16, .width = 16};
+    EXPECT_NO_THROW((void)parse_onnx(whole, "net.onnx", sizes));
+    int refused = 0;
+    for (size_t length = 0; length < whole.size(); length += length < 400 ? 1 : 997) {
+        const std::string message = message_of([&] { (void)parse_onnx(whole.substr(0, length), "net.onnx", sizes); });
+        ASSERT_EQ(message.rfind("net.onnx: ", 0), 0u) << "length " << length << ": " << message;
+        ++refused;
+    }
+    EXPECT_GT(refused, 400);
+}
+
+TEST(ParseModel, GarbageIsRefused) {
+    expect_contains(message_of([] { (void)parse_onnx("", "net.onnx"); }), "net.onnx: is not an ONNX model, or is truncated (0 bytes)");
+    expect_contains(message_of([] { (void)parse_onnx("hello, world", "net.onnx"); }), "net.onnx: is not an ONNX model");
+    // A picture is well-formed nonsense more often than text.
+    const std::string picture = read_file(LAMINATE_EXAMPLE_DATA "/astronaut_half.png");
+    expect_contains(message_of([&] { (void)parse_onnx(picture, "p.png"); }), "p.png: is not an ONNX model");
+}
+
+TEST(ParseModel, RandomDamageNeverDoesMoreThanThrow) {
+    const std::string whole = read_file(LAMINATE_EXAMPLE_DATA "/fsrcnn_x2.onnx");
+    // The first bytes hold the structure of nodes; the last ones inputs and outputs.
+    std::mt19937_64 random(20240607);
+    int refused = 0;
+    for (int round = 0; round < 3000; ++round) {
+        std::string damaged = whole;
+        for (int i = 0; i < 1 + round % 4; ++i) {
+            const size_t at = random() % 2 == 0 ? random() % 2500 : damaged.size() - 1 - random() % 400;
+            damaged[at] = static_cast<char>(random());
+        }
+        const std::string message = message_of([&] { (void)parse_onnx(damaged, "net.onnx", {.height = 16, .width = 16}); });
+        if (message == "no error") continue;  // a changed name or weight does no harm
+        ++refused;
+        ASSERT_EQ(message.rfind("net.onnx: ", 0), 0u) << "round " << round << ": " << message;
+        ASSERT_EQ(message.find('\n'), std::string::npos) << "round " << round;
+    }
+    EXPECT_GT(refused, 1000);
+}
+
+TEST(ParseModel, NoOpsetIsTruncation) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.node("Relu", {"x"}, "y");
+    m.model.clear_opset_import();
+    EXPECT_EQ(m.error(), "net.onnx: does not say which version of the ONNX operators it uses, or is truncated");
+    m.model.clear_ir_version();
+    EXPECT_EQ(m.error(), "net.onnx: is not an ONNX model: has no graph or no IR version");
+}
+
+TEST(InQuotes, StaysOnOneLine) {
+    EXPECT_EQ(onnx::in_quotes("conv1"), "\"conv1\"");
+    EXPECT_EQ(onnx::in_quotes("a\nb\tc"), "\"a?b?c\"");
+    EXPECT_EQ(onnx::in_quotes(std::string(200, 'a')), "\"" + std::string(120, 'a') + "...\"");
+}
+
+TEST(Decode, ValuesRawOrTyped) {
+    onnx::proto::TensorProto raw = onnx::encode({2, 1}, {1.5f, -2.0f}, "t");
+    const auto decoded = std::get<ConstantPtr>(onnx::decode(raw, "t", std::nullopt));
+    EXPECT_EQ(decoded->dims, (std::vector<int64_t>{2, 1}));
+    EXPECT_EQ(decoded->values, (std::vector<float>{1.5f, -2.0f}));
+
+    onnx::proto::TensorProto integers;
+    integers.set_data_type(onnx::proto::TensorProto::INT64);
+    integers.add_dims(2);
+    integers.set_raw_data(std::string("\x05\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 16));
+    EXPECT_EQ(std::get<onnx::IntegerConstant>(onnx::decode(integers, "t", std::nullopt)).values, (std::vector<int64_t>{5, -1}));
+    integers.set_data_type(onnx::proto::TensorProto::INT32);
+    integers.set_raw_data(std::string("\x05\0\0\0\xff\xff\xff\xff", 8));
+    EXPECT_EQ(std::get<onnx::IntegerConstant>(onnx::decode(integers, "t", std::nullopt)).values, (std::vector<int64_t>{5, -1}));
+}
+
+TEST(Decode, RefusesWhatDoesNotFit) {
+    const auto error = [](const onnx::proto::TensorProto& tensor) {
+        return message_of([&] { (void)onnx::decode(tensor, "net.onnx: initializer \"w\"", std::nullopt); });
+    };
+    onnx::proto::TensorProto tensor = onnx::encode({2}, {1, 2}, "w");
+    tensor.set_dims(0, 3);
+    EXPECT_EQ(error(tensor), "net.onnx: initializer \"w\": has 8 bytes, expected 12");
+    tensor.set_dims(0, -3);
+    EXPECT_EQ(error(tensor), "net.onnx: initializer \"w\": dimension -3, expected 0 or more");
+    tensor.set_dims(0, 1 << 30);  // 4 GiB: refused without allocating it
+    EXPECT_EQ(error(tensor), "net.onnx: initializer \"w\": has 8 bytes, expected 4294967296");
+    tensor.clear_raw_data();
+    EXPECT_EQ(error(tensor), "net.onnx: initializer \"w\": has 0 values, expected 1073741824");
+    tensor.set_data_type(onnx::proto::TensorProto::FLOAT16);
+    expect_contains(error(tensor), "values are FLOAT16 (type 10), expected FLOAT");
+}
+
+/// A model whose weights 1 ... 9 are in weights.bin from byte 4 on.
+class ExternalData : public ::testing::Test {
+protected:
+    ExternalData() : model_({1, 1, 4, 4}) {
+        std::vector<float> values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+        write_file_atomically(directory_ / "weights.bin", std::string(reinterpret_cast<const char*>(values.data()), 40));
+        model_.weights("w", {1, 1, 3, 3});
+        model_.node("Conv", {"x", "w"}, "y", "c");
+        auto* w = model_.model.mutable_graph()->mutable_initializer(0);
+        w->clear_float_data();
+        w->set_data_location(test::proto::TensorProto::EXTERNAL);
+        set("location", "weights.bin");
+        set("offset", "4");
+    }
+
+    void set(const std::string& key, const std::string& value) {
+        auto* w = model_.model.mutable_graph()->mutable_initializer(0);
+        for (auto& entry : *w->mutable_external_data()) {
+            if (entry.key() == key) return entry.set_value(value);
+        }
+        auto* entry = w->add_external_data();
+        entry->set_key(key);
+        entry->set_value(value);
+    }
+
+    Network load() {
+        write_file_atomically(directory_ / "net.onnx", model_.bytes());
+        return load_onnx(directory_ / "net.onnx");
+    }
+    std::string error() {
+        return message_of([&] { (void)load(); });
+    }
+
+    Scratch directory_;
+    ModelBuilder model_;
+};
+
+TEST_F(ExternalData, IsReadFromBesideTheModel) {
+    EXPECT_EQ(load().layers[0].weights->values, (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
+    set("length", "36");
+    EXPECT_NO_THROW((void)load());
+}
+
+TEST_F(ExternalData, IsRefusedOutsideTheModelsDirectory) {
+    Scratch elsewhere;
+    write_file_atomically(elsewhere / "secret.bin", std::string(64, 'a'));
+    const std::string expected = "expected a file in the model's directory";
+    set("location", "../" + std::filesystem::path(elsewhere / "").parent_path().filename().string() + "/secret.bin");
+    expect_contains(error(), expected);
+    set("location", elsewhere / "secret.bin");
+    expect_contains(error(), expected);
+    set("location", "inside/../weights.bin");
+    expect_contains(error(), expected);
+    std::filesystem::create_symlink(elsewhere / "secret.bin", directory_ / "link.bin");
+    set("location", "link.bin");
+    expect_contains(error(), expected);
+    set("location", "");
+    expect_contains(error(), expected);
+}
+
+TEST_F(ExternalData, MustBeThereWhole) {
+    set("offset", "8");
+    expect_contains(error(), "initializer \"w\": external data file \"weights.bin\" has 40 bytes, expected 36 from byte 8");
+    set("offset", "-4");
+    expect_contains(error(), "external data: offset is \"-4\", expected a number of bytes");
+    set("offset", "9223372036854775807");
+    expect_contains(error(), "expected 36 from byte 9223372036854775807");
+    set("offset", "4");
+    set("length", "32");
+    expect_contains(error(), "external data has 32 bytes, expected 36");
+    set("location", "missing.bin");
+    set("length", "36");
+    expect_contains(error(), "external data file \"missing.bin\" does not exist beside the model");
+    EXPECT_EQ(model_.error(), "net.onnx: initializer \"w\": has external data, which a model in memory cannot have");
+}
+
+TEST(TensorProtoFiles, RoundTrip) {
+    Scratch directory;
+    const Constant tensor{{1, 2, 1, 3}, {1, -2, 3.5f, 4, 5, 1e-30f}};
+    save_tensor_proto(tensor, "input", directory / "t.pb");
+    const Constant back = load_tensor_proto(directory / "t.pb");
+    EXPECT_EQ(back.dims, tensor.dims);
+    EXPECT_EQ(back.values, tensor.values);
+    int files = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory / "")) ++files;
+    EXPECT_EQ(files, 1);  // nothing is left aside
+}
+
+TEST(TensorProtoFiles, Refusals) {
+    Scratch directory;
+    expect_contains(message_of([&] { (void)load_tensor_proto(directory / "none.pb"); }), "none.pb: no such file");
+    write_file_atomically(directory / "garbage.pb", "garbage");
+    expect_contains(message_of([&] { (void)load_tensor_proto(directory / "garbage.pb"); }), "garbage.pb: is not an ONNX tensor, or is truncated (7 bytes)");
+    onnx::proto::TensorProto integers;
+    integers.set_data_type(onnx::proto::TensorProto::INT64);
+    write_file_atomically(directory / "int.pb", integers.SerializeAsString());
+    expect_contains(message_of([&] { (void)load_tensor_proto(directory / "int.pb"); }), "values are INT64, expected FLOAT");
+    expect_contains(message_of([&] { save_tensor_proto({{2}, {1}}, "t", directory / "t.pb"); }), "tensor of shape 2 has 1 values");
+}
+
+}  // namespace
+}  // namespace laminate
