@@ -63,12 +63,9 @@ public:
             const RegisterTile& read = tiles_[static_cast<size_t>(c)];
             const BufferShape& shape = shapes[static_cast<size_t>(c)];
             // A kernel's last vectors of a row run over its end: reading past what is needed, writing past what is new.
-            int64_t overrun = (read.axis == VectorAxis::x ? read.x * unit.lanes : read.x) * (reader.x().transposed ? 1 : reader.x().stride);
-            if (c > 0) {
-                const RegisterTile& write = tiles_[static_cast<size_t>(c) - 1];
-                const int64_t step = problem(c - 1).x().transposed ? problem(c - 1).x().stride : 1;
-                overrun = std::max(overrun, write.axis == VectorAxis::x ? write.x * unit.lanes * step : write.x);
-            }
+            const auto run = [&](const RegisterTile& tile) { return std::max(tile.axis == VectorAxis::x ? tile.x : 1, int64_t{1}) * unit.lanes; };
+            int64_t overrun = run(read) * (reader.x().transposed ? 1 : reader.x().stride);
+            if (c > 0) overrun = std::max(overrun, run(tiles_[static_cast<size_t>(c) - 1]));
             RowRing ring;
             ring.name = (c == 0 ? std::string("X") : problem(c - 1).name) + ".rows";
             ring.rows = std::max<int64_t>(1, shape.extent[1]);
@@ -383,9 +380,9 @@ private:
         const auto sum = [&](int64_t z, int64_t r, int64_t v) { return (z * tile.y + r) * tile.x + v; };
         const Expr z0 = simplify(z_block * size(tile.z));
 
-        // Whole vectors where every tile of the row is full; lanes behind the end of a row of Y must not be written.
+        // Lanes behind the end of a row of Y must not be written, nor ones that hold partial sums of the next tile.
         const Expr row_length = simplify(range[2].end - range[2].begin);
-        const bool ragged = k == sink() && !(is_const(row_length) && *as_const_int(row_length) % (tile.x * lanes) == 0);
+        const bool ragged = (k == sink() || !is_whole(range[3], p[Dim::i])) && !(is_const(row_length) && *as_const_int(row_length) % (tile.x * lanes) == 0);
         const auto predicate = [&](int64_t v) -> Expr {
             if (!ragged) return {};
             return lanes_from(simplify(x + size(v * lanes)), lanes) < broadcast(range[2].end, lanes);
