@@ -147,6 +147,10 @@ Schedule random_schedule(const Network& network, uint64_t seed, const RandomOpti
             begin = end;
         }
     }
+    // By the last layer: an order in which every group finds its input computed.
+    std::sort(groups.begin(), groups.end(), [&](const GroupSchedule& a, const GroupSchedule& b) {
+        return network.find_layer(a.nests.back().layer) < network.find_layer(b.nests.back().layer);
+    });
     return {network, std::move(groups)};
 }
 
