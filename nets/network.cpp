@@ -127,7 +127,8 @@ void check_convolution_weights(const Layer& layer, int64_t channels) {
                         "x" + std::to_string(layer.window.kernel[1]));
     }
     if (layer.groups < 1 || channels % layer.groups != 0) {
-        fail(layer, std::to_string(layer.groups) + " groups do not divide " + std::to_string(channels) + " input channels");
+        fail(layer,
+             std::to_string(layer.groups) + " groups do not divide " + std::to_string(channels) + " input channels");
     }
     const bool transposed = layer.kind == LayerKind::conv_transpose;
     const int64_t read = transposed ? dims[0] : checked_multiply(dims[1], layer.groups);
@@ -136,7 +137,8 @@ void check_convolution_weights(const Layer& layer, int64_t channels) {
                         std::to_string(read) + " channels, the input has " + std::to_string(channels));
     }
     if (!transposed && dims[0] % layer.groups != 0) {
-        fail(layer, std::to_string(layer.groups) + " groups do not divide " + std::to_string(dims[0]) + " output channels");
+        fail(layer,
+             std::to_string(layer.groups) + " groups do not divide " + std::to_string(dims[0]) + " output channels");
     }
 }
 
@@ -186,7 +188,8 @@ std::vector<int64_t> add_dims(const Layer& layer, const std::vector<std::vector<
     const auto& dims = layer.weights->dims;
     const bool per_channel = in[0].size() > 1 && dims == std::vector<int64_t>{in[0][1]};
     if (dims != std::vector<int64_t>{1} && !per_channel && dims != image) {
-        fail(layer, "constant operand is " + dims_text(dims) + ", expected one value, one per channel or " + dims_text(image));
+        fail(layer,
+             "constant operand is " + dims_text(dims) + ", expected one value, one per channel or " + dims_text(image));
     }
     return in[0];
 }
@@ -206,8 +209,8 @@ std::vector<int64_t> concat_dims(const Layer& layer, const std::vector<std::vect
         std::vector<int64_t> other = in[i];
         if (other.size() == out.size()) other[axis] = in[0][axis];
         if (other != in[0]) {
-            fail(layer, "inputs are " + dims_text(in[0]) + " and " + dims_text(in[i]) + ", expected to differ only in axis " +
-                            std::to_string(layer.axis));
+            fail(layer, "inputs are " + dims_text(in[0]) + " and " + dims_text(in[i]) +
+                            ", expected to differ only in axis " + std::to_string(layer.axis));
         }
         out[axis] = checked_add(out[axis], in[i][axis]);
     }
@@ -217,9 +220,11 @@ std::vector<int64_t> concat_dims(const Layer& layer, const std::vector<std::vect
 std::vector<int64_t> depth_to_space_dims(const Layer& layer, const std::vector<int64_t>& in) {
     expect_rank(layer, in, 4);
     if (layer.block < 1 || layer.block > 4096 || in[1] % (layer.block * layer.block) != 0) {
-        fail(layer, "block " + std::to_string(layer.block) + ": its square does not divide " + std::to_string(in[1]) + " channels");
+        fail(layer, "block " + std::to_string(layer.block) + ": its square does not divide " + std::to_string(in[1]) +
+                        " channels");
     }
-    return {in[0], in[1] / (layer.block * layer.block), checked_multiply(in[2], layer.block), checked_multiply(in[3], layer.block)};
+    return {in[0], in[1] / (layer.block * layer.block), checked_multiply(in[2], layer.block),
+            checked_multiply(in[3], layer.block)};
 }
 
 std::vector<int64_t> flatten_dims(const Layer& layer, const std::vector<int64_t>& in) {
@@ -227,7 +232,8 @@ std::vector<int64_t> flatten_dims(const Layer& layer, const std::vector<int64_t>
     return {element_count({in.begin(), in.begin() + axis}), element_count({in.begin() + axis, in.end()})};
 }
 
-/// An activation belongs to the layers that finish a sum (their generators apply it when the sum is complete); elsewhere it is a layer.
+/// An activation belongs to the layers that finish a sum (their generators apply it when the sum is complete);
+/// elsewhere it is a layer.
 bool may_carry_activation(LayerKind kind) {
     return kind == LayerKind::conv || kind == LayerKind::conv_transpose || kind == LayerKind::gemm ||
            kind == LayerKind::add || kind == LayerKind::activation;
@@ -235,7 +241,8 @@ bool may_carry_activation(LayerKind kind) {
 
 void check_activation(const Layer& layer, const std::vector<int64_t>& out) {
     const Activation& a = layer.activation;
-    if (layer.kind == LayerKind::activation && a.kind == ActivationKind::none) fail(layer, "does not say which activation");
+    if (layer.kind == LayerKind::activation && a.kind == ActivationKind::none)
+        fail(layer, "does not say which activation");
     if (a.kind != ActivationKind::none && !may_carry_activation(layer.kind)) {
         fail(layer, std::string("carries ") + to_string(a.kind) + "; expected a separate activation layer");
     }
@@ -254,8 +261,10 @@ void check_activation(const Layer& layer, const std::vector<int64_t>& out) {
 }
 
 void check_extras(const Layer& layer) {
-    const bool weighted = layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose || layer.kind == LayerKind::gemm;
-    if (layer.weights != nullptr && !weighted && layer.kind != LayerKind::add) fail(layer, "has weights, expected none");
+    const bool weighted =
+        layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose || layer.kind == LayerKind::gemm;
+    if (layer.weights != nullptr && !weighted && layer.kind != LayerKind::add)
+        fail(layer, "has weights, expected none");
     if (layer.bias != nullptr && !weighted) fail(layer, "has a bias, expected none");
     if (uses_window(layer.kind)) check_window(layer);
 }
@@ -272,7 +281,8 @@ int64_t transposed_taps(const Window& w, size_t axis, int64_t out) {
     return taps;
 }
 
-/// A mixing step is a bijection of the state for any given word, so two streams that differ in one word never collide there.
+/// A mixing step is a bijection of the state for any given word, so two streams that differ in one word never collide
+/// there.
 class Hasher {
 public:
     void word(uint64_t value) {
@@ -318,33 +328,46 @@ private:
 void hash_attributes(Hasher& hash, const Layer& layer) {
     if (uses_window(layer.kind)) {
         const Window& w = layer.window;
-        for (const auto& pair : {w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end, w.output_padding}) hash.numbers(pair);
+        for (const auto& pair : {w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end, w.output_padding})
+            hash.numbers(pair);
     }
     switch (layer.kind) {
         case LayerKind::conv:
-        case LayerKind::conv_transpose: hash.number(layer.groups); break;
-        case LayerKind::average_pool: hash.number(layer.count_include_pad); break;
+        case LayerKind::conv_transpose:
+            hash.number(layer.groups);
+            break;
+        case LayerKind::average_pool:
+            hash.number(layer.count_include_pad);
+            break;
         case LayerKind::concat:
         case LayerKind::flatten:
-        case LayerKind::softmax: hash.number(layer.axis); break;
+        case LayerKind::softmax:
+            hash.number(layer.axis);
+            break;
         case LayerKind::depth_to_space:
             hash.number(layer.block);
             hash.number(layer.depth_to_space_crd);
             break;
-        default: break;
+        default:
+            break;
     }
 }
 
 void hash_activation(Hasher& hash, const Activation& activation) {
     hash.number(static_cast<int64_t>(activation.kind));
     switch (activation.kind) {
-        case ActivationKind::leaky_relu: hash.real(activation.alpha); break;
-        case ActivationKind::prelu: hash.values(activation.slope); break;
+        case ActivationKind::leaky_relu:
+            hash.real(activation.alpha);
+            break;
+        case ActivationKind::prelu:
+            hash.values(activation.slope);
+            break;
         case ActivationKind::clip:
             hash.real(activation.low);
             hash.real(activation.high);
             break;
-        default: break;
+        default:
+            break;
     }
 }
 
@@ -360,31 +383,50 @@ bool is_identifier(const std::string& text) {
 
 const char* to_string(LayerKind kind) {
     switch (kind) {
-        case LayerKind::conv: return "conv";
-        case LayerKind::conv_transpose: return "conv_transpose";
-        case LayerKind::gemm: return "gemm";
-        case LayerKind::max_pool: return "max_pool";
-        case LayerKind::average_pool: return "average_pool";
-        case LayerKind::global_average_pool: return "global_average_pool";
-        case LayerKind::add: return "add";
-        case LayerKind::concat: return "concat";
-        case LayerKind::depth_to_space: return "depth_to_space";
-        case LayerKind::flatten: return "flatten";
-        case LayerKind::softmax: return "softmax";
-        case LayerKind::activation: return "activation";
+        case LayerKind::conv:
+            return "conv";
+        case LayerKind::conv_transpose:
+            return "conv_transpose";
+        case LayerKind::gemm:
+            return "gemm";
+        case LayerKind::max_pool:
+            return "max_pool";
+        case LayerKind::average_pool:
+            return "average_pool";
+        case LayerKind::global_average_pool:
+            return "global_average_pool";
+        case LayerKind::add:
+            return "add";
+        case LayerKind::concat:
+            return "concat";
+        case LayerKind::depth_to_space:
+            return "depth_to_space";
+        case LayerKind::flatten:
+            return "flatten";
+        case LayerKind::softmax:
+            return "softmax";
+        case LayerKind::activation:
+            return "activation";
     }
     throw std::logic_error("layer kind out of range");
 }
 
 const char* to_string(ActivationKind kind) {
     switch (kind) {
-        case ActivationKind::none: return "none";
-        case ActivationKind::relu: return "relu";
-        case ActivationKind::leaky_relu: return "leaky_relu";
-        case ActivationKind::prelu: return "prelu";
-        case ActivationKind::clip: return "clip";
-        case ActivationKind::sigmoid: return "sigmoid";
-        case ActivationKind::tanh: return "tanh";
+        case ActivationKind::none:
+            return "none";
+        case ActivationKind::relu:
+            return "relu";
+        case ActivationKind::leaky_relu:
+            return "leaky_relu";
+        case ActivationKind::prelu:
+            return "prelu";
+        case ActivationKind::clip:
+            return "clip";
+        case ActivationKind::sigmoid:
+            return "sigmoid";
+        case ActivationKind::tanh:
+            return "tanh";
     }
     throw std::logic_error("activation kind out of range");
 }
@@ -447,17 +489,20 @@ int64_t layer_macs(const Network& network, LayerId id) {
     const auto& out = network.tensor(layer.output).dims;
     const auto& weights = layer.weights;
     switch (layer.kind) {
-        case LayerKind::gemm: return checked_multiply(out[0], element_count(weights->dims));
+        case LayerKind::gemm:
+            return checked_multiply(out[0], element_count(weights->dims));
         case LayerKind::conv: {
             const auto& w = weights->dims;
             return checked_multiply(element_count(out), element_count({w[1], w[2], w[3]}));
         }
         case LayerKind::conv_transpose: {
             const int64_t channels_read = weights->dims[0] / layer.groups;
-            const int64_t taps = checked_multiply(transposed_taps(layer.window, 0, out[2]), transposed_taps(layer.window, 1, out[3]));
+            const int64_t taps =
+                checked_multiply(transposed_taps(layer.window, 0, out[2]), transposed_taps(layer.window, 1, out[3]));
             return checked_multiply(checked_multiply(out[0], out[1]), checked_multiply(channels_read, taps));
         }
-        default: return 0;
+        default:
+            return 0;
     }
 }
 
@@ -470,23 +515,39 @@ std::vector<int64_t> infer_output_dims(const Layer& layer, const std::vector<std
     std::vector<int64_t> out;
     switch (layer.kind) {
         case LayerKind::conv:
-        case LayerKind::conv_transpose: out = convolution_dims(layer, input_dims[0]); break;
-        case LayerKind::gemm: out = gemm_dims(layer, input_dims[0]); break;
+        case LayerKind::conv_transpose:
+            out = convolution_dims(layer, input_dims[0]);
+            break;
+        case LayerKind::gemm:
+            out = gemm_dims(layer, input_dims[0]);
+            break;
         case LayerKind::max_pool:
-        case LayerKind::average_pool: out = pooling_dims(layer, input_dims[0]); break;
+        case LayerKind::average_pool:
+            out = pooling_dims(layer, input_dims[0]);
+            break;
         case LayerKind::global_average_pool:
             expect_rank(layer, input_dims[0], 4);
             out = {input_dims[0][0], input_dims[0][1], 1, 1};
             break;
-        case LayerKind::add: out = add_dims(layer, input_dims); break;
-        case LayerKind::concat: out = concat_dims(layer, input_dims); break;
-        case LayerKind::depth_to_space: out = depth_to_space_dims(layer, input_dims[0]); break;
-        case LayerKind::flatten: out = flatten_dims(layer, input_dims[0]); break;
+        case LayerKind::add:
+            out = add_dims(layer, input_dims);
+            break;
+        case LayerKind::concat:
+            out = concat_dims(layer, input_dims);
+            break;
+        case LayerKind::depth_to_space:
+            out = depth_to_space_dims(layer, input_dims[0]);
+            break;
+        case LayerKind::flatten:
+            out = flatten_dims(layer, input_dims[0]);
+            break;
         case LayerKind::softmax:
             checked_axis(layer, input_dims[0].size(), static_cast<int64_t>(input_dims[0].size()));
             out = input_dims[0];
             break;
-        case LayerKind::activation: out = input_dims[0]; break;
+        case LayerKind::activation:
+            out = input_dims[0];
+            break;
     }
     try {
         (void)element_count(out);
@@ -503,7 +564,8 @@ void check(const Network& network) {
     std::unordered_set<std::string> names;
     for (const Tensor& tensor : network.tensors) {
         if (tensor.name.empty()) throw InputError(where + ": a tensor has no name");
-        if (!names.insert(tensor.name).second) throw InputError(where + ": two tensors are named \"" + tensor.name + "\"");
+        if (!names.insert(tensor.name).second)
+            throw InputError(where + ": two tensors are named \"" + tensor.name + "\"");
         if (tensor.dims.empty()) throw InputError(where + ": tensor \"" + tensor.name + "\" is a scalar");
         (void)element_count(tensor.dims);
     }
@@ -512,13 +574,16 @@ void check(const Network& network) {
     std::vector<bool> written(network.tensors.size(), false);  // by a layer
     if (network.inputs.empty()) throw InputError(where + ": has no inputs");
     for (const TensorId id : network.inputs) {
-        if (!tensor_exists(id)) throw InputError(where + ": an input is tensor " + std::to_string(id) + ", which does not exist");
-        if (defined[static_cast<size_t>(id)]) throw InputError(where + ": input \"" + network.tensor(id).name + "\" is listed twice");
+        if (!tensor_exists(id))
+            throw InputError(where + ": an input is tensor " + std::to_string(id) + ", which does not exist");
+        if (defined[static_cast<size_t>(id)])
+            throw InputError(where + ": input \"" + network.tensor(id).name + "\" is listed twice");
         defined[static_cast<size_t>(id)] = true;
     }
     std::unordered_set<std::string> layer_names;
     for (const Layer& layer : network.layers) {
-        if (!is_identifier(layer.name)) throw InputError(where + ": layer name \"" + layer.name + "\" is not an identifier");
+        if (!is_identifier(layer.name))
+            throw InputError(where + ": layer name \"" + layer.name + "\" is not an identifier");
         if (!layer_names.insert(layer.name).second) throw InputError(where + ": two layers are named " + layer.name);
         std::vector<std::vector<int64_t>> dims;
         for (const TensorId id : layer.inputs) {
@@ -528,7 +593,8 @@ void check(const Network& network) {
             used[static_cast<size_t>(id)] = true;
             dims.push_back(network.tensor(id).dims);
         }
-        if (!tensor_exists(layer.output)) fail(layer, "writes tensor " + std::to_string(layer.output) + ", which does not exist");
+        if (!tensor_exists(layer.output))
+            fail(layer, "writes tensor " + std::to_string(layer.output) + ", which does not exist");
         if (defined[static_cast<size_t>(layer.output)]) {
             fail(layer, "writes \"" + network.tensor(layer.output).name + "\", which is written already");
         }
@@ -536,20 +602,24 @@ void check(const Network& network) {
         written[static_cast<size_t>(layer.output)] = true;
         const auto inferred = infer_output_dims(layer, dims);
         if (inferred != network.tensor(layer.output).dims) {
-            fail(layer, "output is " + dims_text(network.tensor(layer.output).dims) + ", expected " + dims_text(inferred));
+            fail(layer,
+                 "output is " + dims_text(network.tensor(layer.output).dims) + ", expected " + dims_text(inferred));
         }
     }
     if (network.outputs.empty()) throw InputError(where + ": has no outputs");
     std::unordered_set<TensorId> outputs;
     for (const TensorId id : network.outputs) {
-        if (!tensor_exists(id) || !written[static_cast<size_t>(id)]) throw InputError(where + ": an output is not written by any layer");
-        if (!outputs.insert(id).second) throw InputError(where + ": output \"" + network.tensor(id).name + "\" is listed twice");
+        if (!tensor_exists(id) || !written[static_cast<size_t>(id)])
+            throw InputError(where + ": an output is not written by any layer");
+        if (!outputs.insert(id).second)
+            throw InputError(where + ": output \"" + network.tensor(id).name + "\" is listed twice");
         used[static_cast<size_t>(id)] = true;
     }
     for (size_t id = 0; id < network.tensors.size(); ++id) {
         if (!defined[id]) throw InputError(where + ": nothing writes tensor \"" + network.tensors[id].name + "\"");
         if (!used[id] && written[id]) {
-            throw InputError(where + ": nothing reads tensor \"" + network.tensors[id].name + "\", and it is no output");
+            throw InputError(where + ": nothing reads tensor \"" + network.tensors[id].name +
+                             "\", and it is no output");
         }
     }
 }

@@ -6,7 +6,8 @@
 //
 // Index orders (row major, last index fastest): feature maps NCHW; convolution weights [z][i][n][m] with z the output
 // channel, i the input channel *within its group*, n the kernel row, m the kernel column; transposed-convolution
-// weights as in ONNX, [input channel][output channel within its group][n][m]; Gemm weights [output feature][input feature].
+// weights as in ONNX, [input channel][output channel within its group][n][m]; Gemm weights [output feature][input
+// feature].
 #pragma once
 
 #include <array>
@@ -45,9 +46,9 @@ enum class ActivationKind { none, relu, leaky_relu, prelu, clip, sigmoid, tanh }
 
 struct Activation {
     ActivationKind kind = ActivationKind::none;
-    float alpha = 0;   ///< leaky_relu: slope for x < 0
-    float low = 0;     ///< clip
-    float high = 0;    ///< clip
+    float alpha = 0;      ///< leaky_relu: slope for x < 0
+    float low = 0;        ///< clip
+    float high = 0;       ///< clip
     ConstantPtr slope{};  ///< prelu: one value, or one per output channel
 };
 
@@ -58,7 +59,7 @@ enum class LayerKind {
     max_pool,             ///< inputs {x}
     average_pool,         ///< inputs {x}; count_include_pad
     global_average_pool,  ///< inputs {x}
-    add,                  ///< inputs {a, b}, equal shapes; or {a} and a constant operand in `weights`: dims {1}, {C} or those of a without N
+    add,                  ///< inputs {a, b}, equal shapes; or {a}: constant operand in `weights`, {1}, {C} or {C,H,W}
     concat,               ///< inputs {a, b, ...} along `axis`
     depth_to_space,       ///< inputs {x}; block, depth_to_space_crd
     flatten,              ///< inputs {x}; axis
@@ -112,19 +113,20 @@ struct Network {
 [[nodiscard]] std::string dims_text(const std::vector<int64_t>& dims);
 
 /// Multiply-accumulates of one layer for the whole batch: every tap of the kernel for every output element, taps that
-/// fall on zero padding included (design 4). Transposed convolution: the taps (k with (o + pad - k*dilation) divisible by
-/// the stride) of every output element. Layers without weights do none.
+/// fall on zero padding included (design 4). Transposed convolution: the taps (k with (o + pad - k*dilation) divisible
+/// by the stride) of every output element. Layers without weights do none.
 [[nodiscard]] int64_t layer_macs(const Network& network, LayerId layer);
 
-/// Checks every rule above and recomputes every shape from the inputs'; throws InputError naming the layer. Also: names of
-/// tensors and layers are unique, every tensor is written once, and what a layer writes is read or is an output.
+/// Checks every rule above and recomputes every shape from the inputs'; throws InputError naming the layer. Also: names
+/// of tensors and layers are unique, every tensor is written once, and what a layer writes is read or is an output.
 void check(const Network& network);
 
 /// Output dims of a layer from its inputs' dims; throws InputError naming the layer.
-[[nodiscard]] std::vector<int64_t> infer_output_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims);
+[[nodiscard]] std::vector<int64_t> infer_output_dims(const Layer& layer,
+                                                     const std::vector<std::vector<int64_t>>& input_dims);
 
-/// 16 hex digits over structure, layer names (schedules use them), shapes, attributes and weights; schedule files carry it.
-/// Names of tensors and of the network do not matter. The same on every machine.
+/// 16 hex digits over structure, layer names (schedules use them), shapes, attributes and weights; schedule files carry
+/// it. Names of tensors and of the network do not matter. The same on every machine.
 [[nodiscard]] std::string network_hash(const Network& network);
 
 }  // namespace laminate

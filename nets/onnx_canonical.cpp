@@ -51,7 +51,8 @@ ConstantPtr moved_bias(const Layer& layer, const std::vector<float>& scale, cons
     Constant result{{static_cast<int64_t>(channels)}, std::vector<float>(channels, 0.0f)};
     for (size_t c = 0; c < channels; ++c) {
         const double old = layer.bias == nullptr ? 0.0 : double{layer.bias->values[c]};
-        result.values[c] = static_cast<float>(old * (scale.empty() ? 1.0 : double{scale[c]}) + shift[shift.size() == 1 ? 0 : c]);
+        result.values[c] =
+            static_cast<float>(old * (scale.empty() ? 1.0 : double{scale[c]}) + shift[shift.size() == 1 ? 0 : c]);
     }
     return std::make_shared<const Constant>(std::move(result));
 }
@@ -68,10 +69,12 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
         layer.bias = moved_bias(layer, scale, next.layer.bias->values);
         return true;
     }
-    if (next.layer.kind == LayerKind::add && next.layer.weights != nullptr && next.layer.activation.kind == ActivationKind::none) {
+    if (next.layer.kind == LayerKind::add && next.layer.weights != nullptr &&
+        next.layer.activation.kind == ActivationKind::none) {
         const auto& shift = next.layer.weights->values;
-        const bool per_channel = next.layer.weights->dims == std::vector<int64_t>{1} ||
-                                 (has_weights_per_channel(layer.kind) && next.layer.weights->dims == std::vector{output_channels(layer)});
+        const bool per_channel =
+            next.layer.weights->dims == std::vector<int64_t>{1} ||
+            (has_weights_per_channel(layer.kind) && next.layer.weights->dims == std::vector{output_channels(layer)});
         if (!has_weights_per_channel(layer.kind) || !per_channel) return false;
         layer.bias = moved_bias(layer, {}, shift);
         return true;
@@ -111,7 +114,8 @@ void fold_into_producers(RawNetwork& raw) {
     for (RawLayer& next : raw.layers) {
         const auto input = static_cast<size_t>(next.layer.inputs[0]);
         const int before = producer[input];
-        if (next.layer.inputs.size() == 1 && before >= 0 && readers[input] == 1 && fold(kept[static_cast<size_t>(before)].layer, next, raw)) {
+        if (next.layer.inputs.size() == 1 && before >= 0 && readers[input] == 1 &&
+            fold(kept[static_cast<size_t>(before)].layer, next, raw)) {
             RawLayer& target = kept[static_cast<size_t>(before)];
             raw.folded.push_back(next.op + " " + next.label + " into " + target.op + " " + target.label);
             target.layer.output = next.layer.output;
@@ -134,7 +138,8 @@ void write_affine_as_convolution(RawNetwork& raw) {
         }
         layer.layer.kind = LayerKind::conv;
         layer.layer.groups = dims[1];
-        layer.layer.weights = std::make_shared<const Constant>(Constant{{dims[1], 1, 1, 1}, layer.layer.weights->values});
+        layer.layer.weights =
+            std::make_shared<const Constant>(Constant{{dims[1], 1, 1, 1}, layer.layer.weights->values});
         layer.affine = false;
     }
 }
@@ -184,7 +189,10 @@ void name_layers(std::vector<Layer>& layers) {
 
 void RawNetwork::charge(size_t values) {
     values_allowed -= static_cast<int64_t>(values);
-    if (values_allowed < 0) throw InputError("folding constants makes many times more values than the file holds; expected weights shared by fewer nodes");
+    if (values_allowed < 0)
+        throw InputError(
+            "folding constants makes many times more values than the file holds; expected weights shared by fewer "
+            "nodes");
 }
 
 Network canonicalise(RawNetwork raw) {

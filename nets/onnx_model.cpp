@@ -25,17 +25,28 @@ using proto::TensorProto;
 
 const char* type_name(int type) {
     switch (type) {
-        case TensorProto::FLOAT: return "FLOAT";
-        case TensorProto::UINT8: return "UINT8";
-        case TensorProto::INT8: return "INT8";
-        case TensorProto::INT32: return "INT32";
-        case TensorProto::INT64: return "INT64";
-        case TensorProto::STRING: return "STRING";
-        case TensorProto::BOOL: return "BOOL";
-        case TensorProto::FLOAT16: return "FLOAT16";
-        case TensorProto::DOUBLE: return "DOUBLE";
-        case TensorProto::BFLOAT16: return "BFLOAT16";
-        default: return "of another kind";
+        case TensorProto::FLOAT:
+            return "FLOAT";
+        case TensorProto::UINT8:
+            return "UINT8";
+        case TensorProto::INT8:
+            return "INT8";
+        case TensorProto::INT32:
+            return "INT32";
+        case TensorProto::INT64:
+            return "INT64";
+        case TensorProto::STRING:
+            return "STRING";
+        case TensorProto::BOOL:
+            return "BOOL";
+        case TensorProto::FLOAT16:
+            return "FLOAT16";
+        case TensorProto::DOUBLE:
+            return "DOUBLE";
+        case TensorProto::BFLOAT16:
+            return "BFLOAT16";
+        default:
+            return "of another kind";
     }
 }
 
@@ -62,7 +73,8 @@ int64_t parse_number(const std::string& text, const std::string& where, const ch
 }
 
 /// The file inside `directory` that `location` names; refuses every way out of it, symbolic links included.
-std::filesystem::path external_file(const std::string& location, const std::string& where, const std::filesystem::path& directory) {
+std::filesystem::path external_file(const std::string& location, const std::string& where,
+                                    const std::filesystem::path& directory) {
     const std::filesystem::path relative(location);
     bool leaves = location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos;
     for (const auto& part : relative) leaves = leaves || part == "..";
@@ -72,19 +84,23 @@ std::filesystem::path external_file(const std::string& location, const std::stri
     std::filesystem::path file;
     if (!leaves) {
         file = std::filesystem::canonical(base / relative, error);
-        if (error) throw InputError(where + ": external data file " + in_quotes(location) + " does not exist beside the model");
+        if (error)
+            throw InputError(where + ": external data file " + in_quotes(location) +
+                             " does not exist beside the model");
         const auto inside = file.lexically_relative(base);
         leaves = inside.empty() || *inside.begin() == "..";
     }
-    if (leaves) throw InputError(where + ": external data file " + in_quotes(location) + ", expected a file in the model's directory");
+    if (leaves)
+        throw InputError(where + ": external data file " + in_quotes(location) +
+                         ", expected a file in the model's directory");
     if (!std::filesystem::is_regular_file(file, error)) {
         throw InputError(where + ": external data " + in_quotes(location) + " is not a regular file");
     }
     return file;
 }
 
-std::string read_external(const TensorProto& tensor, const std::string& where, const std::optional<std::filesystem::path>& directory,
-                          int64_t bytes) {
+std::string read_external(const TensorProto& tensor, const std::string& where,
+                          const std::optional<std::filesystem::path>& directory, int64_t bytes) {
     if (!directory) throw InputError(where + ": has external data, which a model in memory cannot have");
     std::map<std::string, std::string> entries;
     for (const auto& entry : tensor.external_data()) entries[entry.key()] = entry.value();
@@ -92,13 +108,15 @@ std::string read_external(const TensorProto& tensor, const std::string& where, c
     const int64_t offset = entries.contains("offset") ? parse_number(entries["offset"], where, "offset") : 0;
     const int64_t length = entries.contains("length") ? parse_number(entries["length"], where, "length") : bytes;
     if (length != bytes) {
-        throw InputError(where + ": external data has " + std::to_string(length) + " bytes, expected " + std::to_string(bytes));
+        throw InputError(where + ": external data has " + std::to_string(length) + " bytes, expected " +
+                         std::to_string(bytes));
     }
     std::error_code error;
     const auto size = static_cast<int64_t>(std::filesystem::file_size(file, error));
     if (error || offset > size || bytes > size - offset) {
-        throw InputError(where + ": external data file " + in_quotes(entries["location"]) + " has " + std::to_string(size) + " bytes, expected " +
-                         std::to_string(bytes) + " from byte " + std::to_string(offset));
+        throw InputError(where + ": external data file " + in_quotes(entries["location"]) + " has " +
+                         std::to_string(size) + " bytes, expected " + std::to_string(bytes) + " from byte " +
+                         std::to_string(offset));
     }
     std::string data(static_cast<size_t>(bytes), '\0');
     std::ifstream in(file, std::ios::binary);
@@ -108,21 +126,25 @@ std::string read_external(const TensorProto& tensor, const std::string& where, c
     return data;
 }
 
-/// Bytes of the values when they are stored raw: in the file, or beside it (then `external` keeps them). Nothing when they are in a typed field.
+/// Bytes of the values when they are stored raw: in the file, or beside it (then `external` keeps them). Nothing when
+/// they are in a typed field.
 std::optional<std::string_view> raw_bytes(const TensorProto& tensor, const std::string& where,
-                                          const std::optional<std::filesystem::path>& directory, int64_t bytes, std::string& external) {
-    if (tensor.data_location() == TensorProto::EXTERNAL) return external = read_external(tensor, where, directory, bytes);
+                                          const std::optional<std::filesystem::path>& directory, int64_t bytes,
+                                          std::string& external) {
+    if (tensor.data_location() == TensorProto::EXTERNAL)
+        return external = read_external(tensor, where, directory, bytes);
     if (!tensor.has_raw_data()) return std::nullopt;
     if (static_cast<int64_t>(tensor.raw_data().size()) != bytes) {
-        throw InputError(where + ": has " + std::to_string(tensor.raw_data().size()) + " bytes, expected " + std::to_string(bytes));
+        throw InputError(where + ": has " + std::to_string(tensor.raw_data().size()) + " bytes, expected " +
+                         std::to_string(bytes));
     }
     return tensor.raw_data();
 }
 
 /// `typed`: the repeated field that holds the values when they are not raw. Stored is the type of a value in raw data.
 template <class Stored, class Value, class Field>
-std::vector<Value> values_of(const TensorProto& tensor, const std::string& where, const std::optional<std::filesystem::path>& directory,
-                             int64_t count, const Field& typed) {
+std::vector<Value> values_of(const TensorProto& tensor, const std::string& where,
+                             const std::optional<std::filesystem::path>& directory, int64_t count, const Field& typed) {
     std::string external;
     if (const auto raw = raw_bytes(tensor, where, directory, count * static_cast<int64_t>(sizeof(Stored)), external)) {
         std::vector<Value> values(static_cast<size_t>(count));
@@ -138,7 +160,8 @@ std::vector<Value> values_of(const TensorProto& tensor, const std::string& where
         return values;
     }
     if (typed.size() != count) {
-        throw InputError(where + ": has " + std::to_string(typed.size()) + " values, expected " + std::to_string(count));
+        throw InputError(where + ": has " + std::to_string(typed.size()) + " values, expected " +
+                         std::to_string(count));
     }
     return {typed.begin(), typed.end()};
 }
@@ -154,30 +177,39 @@ std::string in_quotes(const std::string& name) {
 
 proto::ModelProto parse_model(const std::string& bytes, const std::string& where) {
     proto::ModelProto model;
-    if (bytes.size() > INT32_MAX) throw InputError(where + ": larger than 2 GiB; expected weights in external data files");
+    if (bytes.size() > INT32_MAX)
+        throw InputError(where + ": larger than 2 GiB; expected weights in external data files");
     google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
     google::protobuf::io::CodedInputStream coded(&stream);
     if (bytes.empty() || !model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-        throw InputError(where + ": is not an ONNX model, or is truncated (" + std::to_string(bytes.size()) + " bytes)");
+        throw InputError(where + ": is not an ONNX model, or is truncated (" + std::to_string(bytes.size()) +
+                         " bytes)");
     }
-    if (!model.has_graph() || !model.has_ir_version()) throw InputError(where + ": is not an ONNX model: has no graph or no IR version");
+    if (!model.has_graph() || !model.has_ir_version())
+        throw InputError(where + ": is not an ONNX model: has no graph or no IR version");
     return model;
 }
 
-FileConstant decode(const TensorProto& tensor, const std::string& where, const std::optional<std::filesystem::path>& directory) {
+FileConstant decode(const TensorProto& tensor, const std::string& where,
+                    const std::optional<std::filesystem::path>& directory) {
     const std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
     const int64_t count = value_count(dims, where);
     switch (tensor.data_type()) {
         case TensorProto::FLOAT:
-            return std::make_shared<const Constant>(Constant{dims, values_of<float, float>(tensor, where, directory, count, tensor.float_data())});
+            return std::make_shared<const Constant>(
+                Constant{dims, values_of<float, float>(tensor, where, directory, count, tensor.float_data())});
         case TensorProto::INT64:
-            return IntegerConstant{dims, values_of<int64_t, int64_t>(tensor, where, directory, count, tensor.int64_data())};
+            return IntegerConstant{dims,
+                                   values_of<int64_t, int64_t>(tensor, where, directory, count, tensor.int64_data())};
         case TensorProto::INT32:
-            return IntegerConstant{dims, values_of<int32_t, int64_t>(tensor, where, directory, count, tensor.int32_data())};
+            return IntegerConstant{dims,
+                                   values_of<int32_t, int64_t>(tensor, where, directory, count, tensor.int32_data())};
         case TensorProto::BOOL:
-            return IntegerConstant{dims, values_of<uint8_t, int64_t>(tensor, where, directory, count, tensor.int32_data())};
+            return IntegerConstant{dims,
+                                   values_of<uint8_t, int64_t>(tensor, where, directory, count, tensor.int32_data())};
         default:
-            throw InputError(where + ": values are " + type_name(tensor.data_type()) + " (type " + std::to_string(tensor.data_type()) +
+            throw InputError(where + ": values are " + type_name(tensor.data_type()) + " (type " +
+                             std::to_string(tensor.data_type()) +
                              "), expected FLOAT, or INT64, INT32, BOOL for shapes");
     }
 }
@@ -199,7 +231,8 @@ Constant load_tensor_proto(const std::string& path) {
     const std::string bytes = read_file(path);
     onnx::proto::TensorProto tensor;
     if (bytes.empty() || !tensor.ParseFromString(bytes) || !tensor.has_data_type()) {
-        throw InputError(path + ": is not an ONNX tensor, or is truncated (" + std::to_string(bytes.size()) + " bytes)");
+        throw InputError(path + ": is not an ONNX tensor, or is truncated (" + std::to_string(bytes.size()) +
+                         " bytes)");
     }
     if (tensor.data_type() != onnx::proto::TensorProto::FLOAT) {
         throw InputError(path + ": values are " + onnx::type_name(tensor.data_type()) + ", expected FLOAT");
@@ -209,10 +242,12 @@ Constant load_tensor_proto(const std::string& path) {
 
 void save_tensor_proto(const Constant& tensor, const std::string& name, const std::string& path) {
     if (element_count(tensor.dims) != static_cast<int64_t>(tensor.values.size())) {
-        throw InputError(path + ": tensor of shape " + dims_text(tensor.dims) + " has " + std::to_string(tensor.values.size()) + " values");
+        throw InputError(path + ": tensor of shape " + dims_text(tensor.dims) + " has " +
+                         std::to_string(tensor.values.size()) + " values");
     }
     std::string bytes;
-    if (!onnx::encode(tensor.dims, tensor.values, name).SerializeToString(&bytes)) throw InputError(path + ": tensor is larger than 2 GiB");
+    if (!onnx::encode(tensor.dims, tensor.values, name).SerializeToString(&bytes))
+        throw InputError(path + ": tensor is larger than 2 GiB");
     write_file_atomically(path, bytes);
 }
 

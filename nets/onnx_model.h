@@ -22,7 +22,8 @@ struct IntegerConstant {
 };
 using FileConstant = std::variant<ConstantPtr, IntegerConstant>;
 
-/// A name for a message: in double quotes, control characters replaced, cut when very long, so that a message stays one line.
+/// A name for a message: in double quotes, control characters replaced, cut when very long, so that a message stays one
+/// line.
 [[nodiscard]] std::string in_quotes(const std::string& name);
 
 /// Throws InputError when the bytes are no ONNX model with a graph.
@@ -34,6 +35,7 @@ using FileConstant = std::variant<ConstantPtr, IntegerConstant>;
                                   const std::optional<std::filesystem::path>& directory);
 
 /// FLOAT with raw data.
-[[nodiscard]] proto::TensorProto encode(const std::vector<int64_t>& dims, const std::vector<float>& values, const std::string& name);
+[[nodiscard]] proto::TensorProto encode(const std::vector<int64_t>& dims, const std::vector<float>& values,
+                                        const std::string& name);
 
 }  // namespace laminate::onnx

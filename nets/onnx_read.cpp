@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t oldest_opset = 7;
 constexpr int64_t largest_parameter = (int64_t{1} << 31) - 1;  // of a window; keeps sums and products within 64 bits
-constexpr size_t most_shape_values = 4096;                     // integers that a constant on the way to a shape may have
+constexpr size_t most_shape_values = 4096;  // integers that a constant on the way to a shape may have
 constexpr size_t most_dimensions = 8;
 
 /// What an ONNX value name stands for.
@@ -32,11 +32,12 @@ using Value = std::variant<TensorId, ConstantPtr, IntegerConstant>;
 class Node {
 public:
     Node(const proto::NodeProto& node, size_t position) : node_(node) {
-        label_ = !node.name().empty()         ? in_quotes(node.name())
-                 : node.output_size() > 0     ? "writing " + in_quotes(node.output(0))
-                                              : "number " + std::to_string(position + 1);
+        label_ = !node.name().empty()     ? in_quotes(node.name())
+                 : node.output_size() > 0 ? "writing " + in_quotes(node.output(0))
+                                          : "number " + std::to_string(position + 1);
         for (const auto& attribute : node.attribute()) {
-            if (!attributes_.emplace(attribute.name(), &attribute).second) fail("attribute " + in_quotes(attribute.name()) + " is given twice");
+            if (!attributes_.emplace(attribute.name(), &attribute).second)
+                fail("attribute " + in_quotes(attribute.name()) + " is given twice");
         }
     }
 
@@ -46,7 +47,9 @@ public:
     [[nodiscard]] const std::string& label() const { return label_; }
     [[nodiscard]] const proto::NodeProto& file() const { return node_; }
 
-    [[noreturn]] void fail(const std::string& message) const { throw InputError("node " + label_ + " (" + quoted_op() + "): " + message); }
+    [[noreturn]] void fail(const std::string& message) const {
+        throw InputError("node " + label_ + " (" + quoted_op() + "): " + message);
+    }
 
     [[nodiscard]] bool has_input(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
     [[nodiscard]] const std::string& input(int i) const {
@@ -111,25 +114,29 @@ private:
 
 std::vector<int64_t> spatial(const std::vector<int64_t>& dims) { return {dims.begin() + 2, dims.end()}; }
 
-/// `constant` spread over an operand of shape `dims`, if it is one value ({1}), one per channel ({C}) or whole (dims without N).
-/// Shapes are aligned at their ends, as ONNX broadcasts.
+/// `constant` spread over an operand of shape `dims`, if it is one value ({1}), one per channel ({C}) or whole (dims
+/// without N). Shapes are aligned at their ends, as ONNX broadcasts.
 std::optional<ConstantPtr> per_channel_or_whole(const ConstantPtr& constant, const std::vector<int64_t>& dims) {
     if (constant->dims.size() > dims.size()) return std::nullopt;
     std::vector<int64_t> aligned(dims.size() - constant->dims.size(), 1);
     aligned.insert(aligned.end(), constant->dims.begin(), constant->dims.end());
-    const auto reshaped = [&](std::vector<int64_t> to) { return std::make_shared<const Constant>(Constant{std::move(to), constant->values}); };
+    const auto reshaped = [&](std::vector<int64_t> to) {
+        return std::make_shared<const Constant>(Constant{std::move(to), constant->values});
+    };
     if (constant->values.size() == 1) return reshaped({1});
     if (aligned[0] != 1) return std::nullopt;
     std::vector<int64_t> channels(dims.size(), 1);
     if (dims.size() > 1) channels[1] = dims[1];
     if (aligned == channels) return reshaped({dims[1]});
-    if (std::equal(aligned.begin() + 1, aligned.end(), dims.begin() + 1)) return reshaped({dims.begin() + 1, dims.end()});
+    if (std::equal(aligned.begin() + 1, aligned.end(), dims.begin() + 1))
+        return reshaped({dims.begin() + 1, dims.end()});
     return std::nullopt;
 }
 
 class Importer {
 public:
-    Importer(proto::ModelProto model, std::string where, std::optional<std::filesystem::path> directory, const InputSizes& sizes)
+    Importer(proto::ModelProto model, std::string where, std::optional<std::filesystem::path> directory,
+             const InputSizes& sizes)
         : model_(std::move(model)), where_(std::move(where)), directory_(std::move(directory)), sizes_(sizes) {}
 
     Network run() {
@@ -151,7 +158,9 @@ private:
     static const std::map<std::string, Handler>& handlers();
 
     [[nodiscard]] const proto::GraphProto& graph() const { return model_.graph(); }
-    [[nodiscard]] const std::vector<int64_t>& dims(TensorId id) const { return raw_.tensors[static_cast<size_t>(id)].dims; }
+    [[nodiscard]] const std::vector<int64_t>& dims(TensorId id) const {
+        return raw_.tensors[static_cast<size_t>(id)].dims;
+    }
 
     // --- the graph around the nodes -------------------------------------------------------------------------------
 
@@ -161,7 +170,8 @@ private:
         }
         if (opset_ == 0) throw InputError("does not say which version of the ONNX operators it uses, or is truncated");
         if (opset_ < oldest_opset) {
-            throw InputError("uses ONNX operators of version " + std::to_string(opset_) + ", expected " + std::to_string(oldest_opset) + " or later");
+            throw InputError("uses ONNX operators of version " + std::to_string(opset_) + ", expected " +
+                             std::to_string(oldest_opset) + " or later");
         }
     }
 
@@ -170,7 +180,8 @@ private:
         for (int i = 0; i < graph().initializer_size(); ++i) {
             const std::string& name = graph().initializer(i).name();
             if (name.empty()) throw InputError("initializer " + std::to_string(i + 1) + " has no name");
-            if (!initializers_.emplace(name, i).second) throw InputError("initializer " + in_quotes(name) + " is given twice");
+            if (!initializers_.emplace(name, i).second)
+                throw InputError("initializer " + in_quotes(name) + " is given twice");
         }
     }
 
@@ -181,12 +192,13 @@ private:
             const std::string label = "input " + in_quotes(input.name());
             if (input.name().empty()) throw InputError("an input has no name");
             if (values_.contains(input.name())) throw InputError(label + " is given twice");
-            if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape()) throw InputError(label + " is no tensor with a shape");
+            if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
+                throw InputError(label + " is no tensor with a shape");
             const auto& type = input.type().tensor_type();
             if (type.elem_type() != proto::TensorProto::FLOAT) throw InputError(label + " is not FLOAT");
             if (type.shape().dim_size() < 1 || type.shape().dim_size() > static_cast<int>(most_dimensions)) {
-                throw InputError(label + " has " + std::to_string(type.shape().dim_size()) + " dimensions, expected 1 to " +
-                                 std::to_string(most_dimensions));
+                throw InputError(label + " has " + std::to_string(type.shape().dim_size()) +
+                                 " dimensions, expected 1 to " + std::to_string(most_dimensions));
             }
             std::vector<int64_t> extents;
             for (int i = 0; i < type.shape().dim_size(); ++i) {
@@ -205,7 +217,8 @@ private:
             if (symbols.contains(symbol)) continue;
             std::string known;
             for (const std::string& s : symbols) known += (known.empty() ? "" : ", ") + in_quotes(s);
-            throw InputError("no input has a dimension named " + in_quotes(symbol) + "; " + (known.empty() ? "every dimension is fixed" : "there are " + known));
+            throw InputError("no input has a dimension named " + in_quotes(symbol) + "; " +
+                             (known.empty() ? "every dimension is fixed" : "there are " + known));
         }
     }
 
@@ -221,19 +234,22 @@ private:
         } else if (option != nullptr) {
             chosen = i == 0 ? sizes_.batch : i == 2 ? sizes_.height : sizes_.width;
         }
-        const std::string where = label + ": dimension " + std::to_string(i + 1) + " of " + std::to_string(shape.dim_size());
-        if (chosen && *chosen < 1) throw InputError(where + " is to be " + std::to_string(*chosen) + ", expected at least 1");
+        const std::string where =
+            label + ": dimension " + std::to_string(i + 1) + " of " + std::to_string(shape.dim_size());
+        if (chosen && *chosen < 1)
+            throw InputError(where + " is to be " + std::to_string(*chosen) + ", expected at least 1");
         // Some exporters write -1 for "any".
         if (dim.has_dim_value() && dim.dim_value() != -1) {
             if (chosen && *chosen != dim.dim_value()) {
-                throw InputError(where + " is fixed to " + std::to_string(dim.dim_value()) + ", it cannot be " + std::to_string(*chosen));
+                throw InputError(where + " is fixed to " + std::to_string(dim.dim_value()) + ", it cannot be " +
+                                 std::to_string(*chosen));
             }
             return dim.dim_value();
         }
         if (chosen) return *chosen;
         if (i == 0) return 1;
-        throw InputError(where + " is symbolic" + (symbol.empty() ? "" : " (" + in_quotes(symbol) + ")") + "; expected " +
-                         (option != nullptr ? std::string("--") + option : "a value for it"));
+        throw InputError(where + " is symbolic" + (symbol.empty() ? "" : " (" + in_quotes(symbol) + ")") +
+                         "; expected " + (option != nullptr ? std::string("--") + option : "a value for it"));
     }
 
     /// Nodes in an order in which every value is written before it is read; the file's own order where that is one.
@@ -243,7 +259,8 @@ private:
             for (const std::string& name : graph().node(i).output()) {
                 if (name.empty()) continue;
                 if (initializers_.contains(name) || values_.contains(name) || !writer_.emplace(name, i).second) {
-                    Node(graph().node(i), static_cast<size_t>(i)).fail("writes " + in_quotes(name) + ", which exists already");
+                    Node(graph().node(i), static_cast<size_t>(i))
+                        .fail("writes " + in_quotes(name) + ", which exists already");
                 }
             }
         }
@@ -254,7 +271,8 @@ private:
                 if (name.empty() || initializers_.contains(name) || values_.contains(name)) continue;
                 const auto found = writer_.find(name);
                 if (found == writer_.end()) {
-                    Node(graph().node(i), static_cast<size_t>(i)).fail("reads " + in_quotes(name) + ", which no node, initializer or input provides");
+                    Node(graph().node(i), static_cast<size_t>(i))
+                        .fail("reads " + in_quotes(name) + ", which no node, initializer or input provides");
                 }
                 readers[static_cast<size_t>(found->second)].push_back(i);
                 ++waiting[static_cast<size_t>(i)];
@@ -278,7 +296,8 @@ private:
 
     /// Every waiting node waits for another one; going back from any of them ends on the cycle.
     [[noreturn]] void report_cycle(const std::vector<int>& waiting) const {
-        auto at = static_cast<int>(std::find_if(waiting.begin(), waiting.end(), [](int n) { return n > 0; }) - waiting.begin());
+        auto at = static_cast<int>(std::find_if(waiting.begin(), waiting.end(), [](int n) { return n > 0; }) -
+                                   waiting.begin());
         std::unordered_set<int> seen;
         while (seen.insert(at).second) {
             for (const std::string& name : graph().node(at).input()) {
@@ -294,13 +313,17 @@ private:
     void read_outputs() {
         for (const auto& output : graph().output()) {
             const std::string label = "output " + in_quotes(output.name());
-            if (!values_.contains(output.name()) && !initializers_.contains(output.name())) throw InputError(label + " is written by no node");
+            if (!values_.contains(output.name()) && !initializers_.contains(output.name()))
+                throw InputError(label + " is written by no node");
             const Value value = resolve(output.name());
-            if (!std::holds_alternative<TensorId>(value)) throw InputError(label + " is a constant, which is not supported");
+            if (!std::holds_alternative<TensorId>(value))
+                throw InputError(label + " is a constant, which is not supported");
             const TensorId id = std::get<TensorId>(value);
-            if (std::find(raw_.inputs.begin(), raw_.inputs.end(), id) != raw_.inputs.end()) throw InputError(label + " is an input as it came");
+            if (std::find(raw_.inputs.begin(), raw_.inputs.end(), id) != raw_.inputs.end())
+                throw InputError(label + " is an input as it came");
             if (std::find(raw_.outputs.begin(), raw_.outputs.end(), id) != raw_.outputs.end()) {
-                throw InputError(label + " is the same tensor as output " + in_quotes(raw_.tensors[static_cast<size_t>(id)].name));
+                throw InputError(label + " is the same tensor as output " +
+                                 in_quotes(raw_.tensors[static_cast<size_t>(id)].name));
             }
             raw_.tensors[static_cast<size_t>(id)].name = output.name();  // an Identity may have renamed it
             raw_.outputs.push_back(id);
@@ -318,7 +341,8 @@ private:
             std::string supported;
             for (const auto& [name, ignored] : handlers()) supported += (supported.empty() ? "" : ", ") + name;
             const std::string op = in_quotes((standard ? "" : domain + ".") + node.op());
-            throw InputError("node " + node.label() + ": operator " + op.substr(1, op.size() - 2) + " is not supported; supported: " + supported);
+            throw InputError("node " + node.label() + ": operator " + op.substr(1, op.size() - 2) +
+                             " is not supported; supported: " + supported);
         }
         if (node.file().output_size() < 1 || node.file().output(0).empty()) node.fail("has no output");
         (this->*handler->second)(node);
@@ -337,8 +361,10 @@ private:
             auto& tensor = *model_.mutable_graph()->mutable_initializer(found->second);
             const std::string label = "initializer " + in_quotes(name);
             const Value value = std::visit([](auto v) -> Value { return v; }, decode(tensor, label, directory_));
-            if (const auto* list = std::get_if<IntegerConstant>(&value); list != nullptr && list->values.size() > most_shape_values) {
-                throw InputError(label + " has " + std::to_string(list->values.size()) + " integers, expected at most " + std::to_string(most_shape_values));
+            if (const auto* list = std::get_if<IntegerConstant>(&value);
+                list != nullptr && list->values.size() > most_shape_values) {
+                throw InputError(label + " has " + std::to_string(list->values.size()) +
+                                 " integers, expected at most " + std::to_string(most_shape_values));
             }
             if (const auto* constant = std::get_if<ConstantPtr>(&value)) raw_.weights_read((*constant)->values.size());
             tensor.clear_raw_data();  // large models: do not hold the weights twice
@@ -353,13 +379,15 @@ private:
 
     TensorId tensor_input(const Node& node, int i) {
         const Value value = input_value(node, i);
-        if (!std::holds_alternative<TensorId>(value)) node.fail("input " + in_quotes(node.input(i)) + " is a constant, expected a computed tensor");
+        if (!std::holds_alternative<TensorId>(value))
+            node.fail("input " + in_quotes(node.input(i)) + " is a constant, expected a computed tensor");
         return std::get<TensorId>(value);
     }
 
     ConstantPtr constant_input(const Node& node, int i) {
         const Value value = input_value(node, i);
-        if (!std::holds_alternative<ConstantPtr>(value)) node.fail("input " + in_quotes(node.input(i)) + " is not a constant FLOAT tensor");
+        if (!std::holds_alternative<ConstantPtr>(value))
+            node.fail("input " + in_quotes(node.input(i)) + " is not a constant FLOAT tensor");
         const auto constant = std::get<ConstantPtr>(value);
         if (constant->values.empty()) node.fail("input " + in_quotes(node.input(i)) + " is empty");
         return constant;
@@ -368,13 +396,16 @@ private:
     float scalar_input(const Node& node, int i, float otherwise) {
         if (!node.has_input(i)) return otherwise;
         const auto constant = constant_input(node, i);
-        if (constant->values.size() != 1) node.fail("input " + in_quotes(node.input(i)) + " has " + std::to_string(constant->values.size()) + " values, expected 1");
+        if (constant->values.size() != 1)
+            node.fail("input " + in_quotes(node.input(i)) + " has " + std::to_string(constant->values.size()) +
+                      " values, expected 1");
         return constant->values[0];
     }
 
     IntegerConstant integer_input(const Node& node, int i) {
         const Value value = input_value(node, i);
-        if (!std::holds_alternative<IntegerConstant>(value)) node.fail("input " + in_quotes(node.input(i)) + " is not known before the run, expected constant integers");
+        if (!std::holds_alternative<IntegerConstant>(value))
+            node.fail("input " + in_quotes(node.input(i)) + " is not known before the run, expected constant integers");
         return std::get<IntegerConstant>(value);
     }
 
@@ -386,8 +417,10 @@ private:
     }
 
     void define(const Node& node, Value value) {
-        if (const auto* list = std::get_if<IntegerConstant>(&value); list != nullptr && list->values.size() > most_shape_values) {
-            node.fail("makes " + std::to_string(list->values.size()) + " integers, expected at most " + std::to_string(most_shape_values));
+        if (const auto* list = std::get_if<IntegerConstant>(&value);
+            list != nullptr && list->values.size() > most_shape_values) {
+            node.fail("makes " + std::to_string(list->values.size()) + " integers, expected at most " +
+                      std::to_string(most_shape_values));
         }
         node.refuse_other_attributes();
         values_[node.file().output(0)] = std::move(value);
@@ -417,7 +450,9 @@ private:
 
     static int64_t checked_axis(const Node& node, int64_t axis, size_t rank, const char* what) {
         const auto r = static_cast<int64_t>(rank);
-        if (axis < -r || axis >= r) node.fail(std::string(what) + " " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) + " dimensions");
+        if (axis < -r || axis >= r)
+            node.fail(std::string(what) + " " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) +
+                      " dimensions");
         return axis < 0 ? axis + r : axis;
     }
 
@@ -426,14 +461,17 @@ private:
     static std::optional<std::array<int64_t, 2>> pair_of(Node& node, const char* name, int64_t low) {
         const auto values = node.integers(name);
         if (!values) return std::nullopt;
-        if (values->size() != 2) node.fail(std::string(name) + " has " + std::to_string(values->size()) + " values, expected 2 (two spatial dimensions)");
+        if (values->size() != 2)
+            node.fail(std::string(name) + " has " + std::to_string(values->size()) +
+                      " values, expected 2 (two spatial dimensions)");
         for (const int64_t v : *values) check_parameter(node, name, v, low);
         return std::array<int64_t, 2>{(*values)[0], (*values)[1]};
     }
 
     static void check_parameter(const Node& node, const char* name, int64_t value, int64_t low) {
         if (value < low || value > largest_parameter) {
-            node.fail(std::string(name) + " contains " + std::to_string(value) + ", expected " + std::to_string(low) + " to " + std::to_string(largest_parameter));
+            node.fail(std::string(name) + " contains " + std::to_string(value) + ", expected " + std::to_string(low) +
+                      " to " + std::to_string(largest_parameter));
         }
     }
 
@@ -441,7 +479,8 @@ private:
     const std::vector<int64_t>& picture_dims(const Node& node, TensorId x) const {
         const auto& extents = dims(x);
         if (extents.size() != 4) {
-            node.fail("input is " + dims_text(extents) + " (" + std::to_string(static_cast<int64_t>(extents.size()) - 2) +
+            node.fail("input is " + dims_text(extents) + " (" +
+                      std::to_string(static_cast<int64_t>(extents.size()) - 2) +
                       " spatial dimensions), expected NxCxHxW");
         }
         return extents;
@@ -452,8 +491,9 @@ private:
         const auto kernel = pair_of(node, "kernel_shape", 1);
         if (!kernel && !weights_kernel) node.fail("has no kernel_shape");
         if (kernel && weights_kernel && *kernel != *weights_kernel) {
-            node.fail("kernel_shape is " + std::to_string((*kernel)[0]) + "x" + std::to_string((*kernel)[1]) + ", the weights have " +
-                      std::to_string((*weights_kernel)[0]) + "x" + std::to_string((*weights_kernel)[1]));
+            node.fail("kernel_shape is " + std::to_string((*kernel)[0]) + "x" + std::to_string((*kernel)[1]) +
+                      ", the weights have " + std::to_string((*weights_kernel)[0]) + "x" +
+                      std::to_string((*weights_kernel)[1]));
         }
         window.kernel = kernel ? *kernel : *weights_kernel;
         for (const int64_t k : window.kernel) check_parameter(node, "kernel_shape", k, 1);
@@ -461,7 +501,8 @@ private:
         window.dilation = pair_of(node, "dilations", 1).value_or(std::array<int64_t, 2>{1, 1});
         const auto pads = node.integers("pads");
         const std::string mode = node.text("auto_pad", "NOTSET");
-        if (mode != "NOTSET" && mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER") node.fail("auto_pad is " + in_quotes(mode));
+        if (mode != "NOTSET" && mode != "VALID" && mode != "SAME_UPPER" && mode != "SAME_LOWER")
+            node.fail("auto_pad is " + in_quotes(mode));
         if (pads) {
             if (pads->size() != 4) node.fail("pads has " + std::to_string(pads->size()) + " values, expected 4");
             for (const int64_t p : *pads) check_parameter(node, "pads", p, 0);
@@ -487,7 +528,8 @@ private:
     ConstantPtr convolution_weights(const Node& node) {
         const auto weights = constant_input(node, 1);
         if (weights->dims.size() != 4) {
-            node.fail("weights are " + dims_text(weights->dims) + " (" + std::to_string(static_cast<int64_t>(weights->dims.size()) - 2) +
+            node.fail("weights are " + dims_text(weights->dims) + " (" +
+                      std::to_string(static_cast<int64_t>(weights->dims.size()) - 2) +
                       " spatial dimensions), expected 2 spatial dimensions");
         }
         return weights;
@@ -504,7 +546,8 @@ private:
         Layer layer{.kind = LayerKind::conv, .inputs = {tensor_input(node, 0)}};
         layer.weights = convolution_weights(node);
         const auto extents = spatial(picture_dims(node, layer.inputs[0]));
-        const std::string mode = read_window(node, layer.window, std::array{layer.weights->dims[2], layer.weights->dims[3]});
+        const std::string mode =
+            read_window(node, layer.window, std::array{layer.weights->dims[2], layer.weights->dims[3]});
         if (mode.starts_with("SAME")) pad_same(layer.window, extents, mode == "SAME_UPPER");
         layer.groups = node.integer("group", 1);
         read_bias(node, layer);
@@ -521,13 +564,15 @@ private:
         w.output_padding = pair_of(node, "output_padding", 0).value_or(std::array<int64_t, 2>{0, 0});
         const auto wanted = pair_of(node, "output_shape", 1);
         if (wanted || mode.starts_with("SAME")) {
-            // The padding follows from the output; ConvTranspose gives the odd element to the end unless SAME_UPPER (ONNX, ConvTranspose).
+            // The padding follows from the output; ConvTranspose gives the odd element to the end unless SAME_UPPER
+            // (ONNX, ConvTranspose).
             for (size_t axis = 0; axis < 2; ++axis) {
                 const int64_t span = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
                 const int64_t out = wanted ? (*wanted)[axis] : extents[axis] * w.stride[axis];
                 const int64_t total = (extents[axis] - 1) * w.stride[axis] + w.output_padding[axis] + span - out;
                 if (total < 0) {
-                    node.fail("output of " + std::to_string(out) + " is larger than an input of " + std::to_string(extents[axis]) + " gives without padding");
+                    node.fail("output of " + std::to_string(out) + " is larger than an input of " +
+                              std::to_string(extents[axis]) + " gives without padding");
                 }
                 w.pad_begin[axis] = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
                 w.pad_end[axis] = total - w.pad_begin[axis];
@@ -543,26 +588,31 @@ private:
         const TensorId x = tensor_input(node, 0);
         const double epsilon = node.real("epsilon", 1e-5f);
         node.ignore("momentum");
-        if (node.integer("training_mode", 0) != 0 || node.integer("spatial", 1) != 1) node.fail("training mode or spatial = 0 is not supported");
+        if (node.integer("training_mode", 0) != 0 || node.integer("spatial", 1) != 1)
+            node.fail("training mode or spatial = 0 is not supported");
         if (dims(x).size() < 2) node.fail("input is " + dims_text(dims(x)) + ", expected at least 2 dimensions");
         const auto channels = static_cast<size_t>(dims(x)[1]);
         std::array<ConstantPtr, 4> statistics;  // scale, shift, mean, variance
         for (size_t i = 0; i < 4; ++i) {
             statistics[i] = constant_input(node, static_cast<int>(i) + 1);
             if (statistics[i]->values.size() != channels) {
-                node.fail("input " + in_quotes(node.input(static_cast<int>(i) + 1)) + " has " + std::to_string(statistics[i]->values.size()) +
-                          " values for " + std::to_string(channels) + " channels");
+                node.fail("input " + in_quotes(node.input(static_cast<int>(i) + 1)) + " has " +
+                          std::to_string(statistics[i]->values.size()) + " values for " + std::to_string(channels) +
+                          " channels");
             }
         }
         Constant scale{{static_cast<int64_t>(channels)}, std::vector<float>(channels)};
         Constant shift = scale;
         for (size_t c = 0; c < channels; ++c) {
             const double factor = statistics[0]->values[c] / std::sqrt(statistics[3]->values[c] + epsilon);
-            if (!std::isfinite(factor)) node.fail("variance of channel " + std::to_string(c) + " is " + std::to_string(statistics[3]->values[c]));
+            if (!std::isfinite(factor))
+                node.fail("variance of channel " + std::to_string(c) + " is " +
+                          std::to_string(statistics[3]->values[c]));
             scale.values[c] = static_cast<float>(factor);
             shift.values[c] = static_cast<float>(statistics[1]->values[c] - statistics[2]->values[c] * factor);
         }
-        RawLayer raw{.layer = {.kind = LayerKind::conv, .inputs = {x}}, .op = node.op(), .label = node.label(), .affine = true};
+        RawLayer raw{
+            .layer = {.kind = LayerKind::conv, .inputs = {x}}, .op = node.op(), .label = node.label(), .affine = true};
         raw.layer.onnx_name = node.name();
         raw.layer.weights = std::make_shared<const Constant>(std::move(scale));
         raw.layer.bias = std::make_shared<const Constant>(std::move(shift));
@@ -570,13 +620,16 @@ private:
     }
 
     void activation(Node& node, Activation activation) {
-        append(node, {.kind = LayerKind::activation, .inputs = {tensor_input(node, 0)}, .activation = std::move(activation)});
+        append(node,
+               {.kind = LayerKind::activation, .inputs = {tensor_input(node, 0)}, .activation = std::move(activation)});
     }
 
     void relu(Node& node) { activation(node, {.kind = ActivationKind::relu}); }
     void sigmoid(Node& node) { activation(node, {.kind = ActivationKind::sigmoid}); }
     void tanh(Node& node) { activation(node, {.kind = ActivationKind::tanh}); }
-    void leaky_relu(Node& node) { activation(node, {.kind = ActivationKind::leaky_relu, .alpha = node.real("alpha", 0.01f)}); }
+    void leaky_relu(Node& node) {
+        activation(node, {.kind = ActivationKind::leaky_relu, .alpha = node.real("alpha", 0.01f)});
+    }
 
     void prelu(Node& node) {
         node.expect_inputs(2, 2);
@@ -585,7 +638,8 @@ private:
         const auto spread = per_channel_or_whole(slope, extents);
         const auto count = spread ? (*spread)->values.size() : 0;
         if (!spread || (count != 1 && (extents.size() < 2 || (*spread)->dims != std::vector{extents[1]}))) {
-            node.fail("slopes are " + dims_text(slope->dims) + " for an input of " + dims_text(extents) + ", expected one value or one per channel (Cx1x1)");
+            node.fail("slopes are " + dims_text(slope->dims) + " for an input of " + dims_text(extents) +
+                      ", expected one value or one per channel (Cx1x1)");
         }
         activation(node, {.kind = ActivationKind::prelu, .slope = *spread});
     }
@@ -610,10 +664,12 @@ private:
         node.expect_inputs(2, 2);
         std::array<Value, 2> operands{input_value(node, 0), input_value(node, 1)};
         if (!std::holds_alternative<TensorId>(operands[0])) std::swap(operands[0], operands[1]);  // a sum does not mind
-        if (std::holds_alternative<IntegerConstant>(operands[0]) && std::holds_alternative<IntegerConstant>(operands[1])) {
+        if (std::holds_alternative<IntegerConstant>(operands[0]) &&
+            std::holds_alternative<IntegerConstant>(operands[1])) {
             return integer_arithmetic(node);
         }
-        if (!std::holds_alternative<TensorId>(operands[0])) node.fail("adds constants only, which is supported for shapes only");
+        if (!std::holds_alternative<TensorId>(operands[0]))
+            node.fail("adds constants only, which is supported for shapes only");
         Layer layer{.kind = LayerKind::add, .inputs = {std::get<TensorId>(operands[0])}};
         if (std::holds_alternative<TensorId>(operands[1])) {
             layer.inputs.push_back(std::get<TensorId>(operands[1]));
@@ -623,7 +679,8 @@ private:
         if (constant == nullptr) node.fail("adds integers to a FLOAT tensor");
         const auto spread = per_channel_or_whole(*constant, dims(layer.inputs[0]));
         if (!spread) {
-            node.fail("adds a constant of shape " + dims_text((*constant)->dims) + " to " + dims_text(dims(layer.inputs[0])) +
+            node.fail("adds a constant of shape " + dims_text((*constant)->dims) + " to " +
+                      dims_text(dims(layer.inputs[0])) +
                       ", expected one value, one per channel (Cx1x1) or the whole shape");
         }
         raw_.charge((*spread)->values.size());
@@ -651,7 +708,8 @@ private:
         append(node, std::move(layer));
     }
 
-    /// ceil_mode as trailing padding: room for a last, partial window, unless it would start in the padding. True when it adds any.
+    /// ceil_mode as trailing padding: room for a last, partial window, unless it would start in the padding. True when
+    /// it adds any.
     static bool extend_for_ceil(Window& w, const std::vector<int64_t>& in) {
         bool extended = false;
         for (size_t axis = 0; axis < 2; ++axis) {
@@ -686,7 +744,8 @@ private:
         auto axes = integers_of(node, "axes", 1).value_or(std::vector<int64_t>{});
         for (int64_t& axis : axes) axis = checked_axis(node, axis, dims(x).size(), "axis");
         std::sort(axes.begin(), axes.end());
-        if (dims(x).size() != 4 || axes != std::vector<int64_t>{2, 3}) node.fail("is supported over the rows and columns of NxCxHxW only (axes 2, 3)");
+        if (dims(x).size() != 4 || axes != std::vector<int64_t>{2, 3})
+            node.fail("is supported over the rows and columns of NxCxHxW only (axes 2, 3)");
         const bool keep = node.integer("keepdims", 1) != 0;
         node.ignore("noop_with_empty_axes");
         append(node, {.kind = LayerKind::global_average_pool, .inputs = {x}});
@@ -715,7 +774,8 @@ private:
             const auto out = static_cast<size_t>(layer.weights->dims[0]);
             const size_t count = c->values.size();
             if (count != 1 && (count != out || c->dims.back() != layer.weights->dims[0])) {
-                node.fail("C is " + dims_text(c->dims) + ", expected one value or one per output feature (" + std::to_string(out) + ")");
+                node.fail("C is " + dims_text(c->dims) + ", expected one value or one per output feature (" +
+                          std::to_string(out) + ")");
             }
             Constant bias{{layer.weights->dims[0]}, std::vector<float>(out)};
             for (size_t i = 0; i < out; ++i) bias.values[i] = beta * c->values[count == 1 ? 0 : i];
@@ -738,7 +798,8 @@ private:
         raw_.charge(b->values.size());
         const auto rows = static_cast<size_t>(b->dims[0]);
         const auto columns = static_cast<size_t>(b->dims[1]);
-        Constant result{transposed ? b->dims : std::vector{b->dims[1], b->dims[0]}, std::vector<float>(b->values.size())};
+        Constant result{transposed ? b->dims : std::vector{b->dims[1], b->dims[0]},
+                        std::vector<float>(b->values.size())};
         for (size_t r = 0; r < rows; ++r) {
             for (size_t c = 0; c < columns; ++c) {
                 result.values[transposed ? r * columns + c : c * rows + r] = alpha * b->values[r * columns + c];
@@ -752,7 +813,8 @@ private:
         const auto& extents = dims(x);
         int64_t axis = checked_axis(node, node.integer("axis", opset_ < 13 ? 1 : -1), extents.size(), "axis");
         if (opset_ < 13) {
-            // Before opset 13 it normalised over all dimensions from the axis on; the same when all but one of them are 1.
+            // Before opset 13 it normalised over all dimensions from the axis on; the same when all but one of them are
+            // 1.
             int64_t wide = axis;
             int count = 0;
             for (auto i = static_cast<size_t>(axis); i < extents.size(); ++i) {
@@ -760,7 +822,9 @@ private:
                 wide = static_cast<int64_t>(i);
                 ++count;
             }
-            if (count > 1) node.fail("over several dimensions of " + dims_text(extents) + " at once (opset below 13) is not supported");
+            if (count > 1)
+                node.fail("over several dimensions of " + dims_text(extents) +
+                          " at once (opset below 13) is not supported");
             axis = wide;
         }
         append(node, {.kind = LayerKind::softmax, .inputs = {x}, .axis = axis});
@@ -807,7 +871,8 @@ private:
         const int64_t to = node.integer("to", 0);
         const Value value = input_value(node, 0);
         const bool integers = std::holds_alternative<IntegerConstant>(value);
-        if (integers ? to != proto::TensorProto::INT64 && to != proto::TensorProto::INT32 : to != proto::TensorProto::FLOAT) {
+        if (integers ? to != proto::TensorProto::INT64 && to != proto::TensorProto::INT32
+                     : to != proto::TensorProto::FLOAT) {
             node.fail("is supported only where it changes nothing: shapes to INT64 or INT32, tensors to FLOAT");
         }
         identity(node);
@@ -826,18 +891,22 @@ private:
             for (const size_t axis : axes) {
                 if (axis > from.size()) continue;
                 const auto middle = from.begin() + static_cast<std::ptrdiff_t>(axis);
-                if (element_count({from.begin(), middle}) != target[0] || element_count({middle, from.end()}) != target[1]) continue;
+                if (element_count({from.begin(), middle}) != target[0] ||
+                    element_count({middle, from.end()}) != target[1])
+                    continue;
                 return append(node, {.kind = LayerKind::flatten, .inputs = {x}, .axis = static_cast<int64_t>(axis)});
             }
         }
-        node.fail("changes " + dims_text(from) + " to " + dims_text(target) + ", which is supported only where it flattens to two dimensions");
+        node.fail("changes " + dims_text(from) + " to " + dims_text(target) +
+                  ", which is supported only where it flattens to two dimensions");
     }
 
     /// Gives `value`, whatever it is, the shape `target`, which has as many elements.
     void reshape_value(Node& node, const Value& value, const std::vector<int64_t>& target) {
         if (target.size() > most_dimensions) node.fail("makes " + std::to_string(target.size()) + " dimensions");
         if (const auto* id = std::get_if<TensorId>(&value)) return reshape_to(node, *id, target);
-        if (const auto* list = std::get_if<IntegerConstant>(&value)) return define(node, IntegerConstant{target, list->values});
+        if (const auto* list = std::get_if<IntegerConstant>(&value))
+            return define(node, IntegerConstant{target, list->values});
         const auto& constant = std::get<ConstantPtr>(value);
         raw_.charge(constant->values.size());
         define(node, std::make_shared<const Constant>(Constant{target, constant->values}));
@@ -871,7 +940,8 @@ private:
                 open = i;
                 continue;
             }
-            if (extent < 1 || extent > product(from) / known) node.fail("shape " + given + " does not fit " + dims_text(from));
+            if (extent < 1 || extent > product(from) / known)
+                node.fail("shape " + given + " does not fit " + dims_text(from));
             known *= extent;
         }
         if (open) {
@@ -888,7 +958,8 @@ private:
         const TensorId x = tensor_input(node, 0);
         const auto rank = static_cast<int64_t>(dims(x).size());
         int64_t axis = node.integer("axis", 1);
-        if (axis < -rank || axis > rank) node.fail("axis " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) + " dimensions");
+        if (axis < -rank || axis > rank)
+            node.fail("axis " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) + " dimensions");
         if (axis < 0) axis += rank;
         if (rank == 2 && axis == 1) return alias(node, x);
         append(node, {.kind = LayerKind::flatten, .inputs = {x}, .axis = axis});
@@ -935,20 +1006,25 @@ private:
     void transpose(Node& node) {
         const auto matrix_in = constant_input(node, 0);
         const auto order = node.integers("perm");
-        if (matrix_in->dims.size() != 2 || (order && *order != std::vector<int64_t>{1, 0})) node.fail("is supported for constant matrices only");
+        if (matrix_in->dims.size() != 2 || (order && *order != std::vector<int64_t>{1, 0}))
+            node.fail("is supported for constant matrices only");
         define(node, matrix(node, matrix_in, false, 1.0f));
     }
 
     void constant(Node& node) {
         if (const auto* value = node.any("value"); value != nullptr && value->has_t()) {
-            return define(node, std::visit([](auto v) -> Value { return v; }, decode(value->t(), "node " + node.label() + " (Constant)", directory_)));
+            return define(node, std::visit([](auto v) -> Value { return v; },
+                                           decode(value->t(), "node " + node.label() + " (Constant)", directory_)));
         }
-        if (const auto* value = node.any("value_float")) return define(node, std::make_shared<const Constant>(Constant{{}, {value->f()}}));
+        if (const auto* value = node.any("value_float"))
+            return define(node, std::make_shared<const Constant>(Constant{{}, {value->f()}}));
         if (const auto* value = node.any("value_floats")) {
-            return define(node, std::make_shared<const Constant>(Constant{{value->floats_size()}, {value->floats().begin(), value->floats().end()}}));
+            return define(node, std::make_shared<const Constant>(Constant{
+                                    {value->floats_size()}, {value->floats().begin(), value->floats().end()}}));
         }
         if (const auto* value = node.any("value_int")) return define(node, IntegerConstant{{}, {value->i()}});
-        if (const auto list = node.integers("value_ints")) return define(node, IntegerConstant{{static_cast<int64_t>(list->size())}, *list});
+        if (const auto list = node.integers("value_ints"))
+            return define(node, IntegerConstant{{static_cast<int64_t>(list->size())}, *list});
         node.fail("has no tensor, float or integer value");
     }
 
@@ -965,10 +1041,12 @@ private:
         node.expect_inputs(2, 2);
         const auto data = integer_input(node, 0);
         const auto indices = integer_input(node, 1);
-        if (data.dims.size() != 1 || indices.dims.size() > 1 || node.integer("axis", 0) != 0) node.fail("is supported on shapes only");
+        if (data.dims.size() != 1 || indices.dims.size() > 1 || node.integer("axis", 0) != 0)
+            node.fail("is supported on shapes only");
         IntegerConstant result{indices.dims, {}};
         for (const int64_t index : indices.values) {
-            result.values.push_back(data.values[static_cast<size_t>(checked_axis(node, index, data.values.size(), "index"))]);
+            result.values.push_back(
+                data.values[static_cast<size_t>(checked_axis(node, index, data.values.size(), "index"))]);
         }
         define(node, result);
     }
@@ -993,11 +1071,14 @@ private:
         const auto axes = integers_of(node, "axes", 3).value_or(std::vector<int64_t>{0});
         const auto steps = node.has_input(4) ? integer_input(node, 4).values : std::vector<int64_t>{1};
         const std::vector<int64_t> one{1};
-        if (data.dims.size() != 1 || !starts || !ends || starts->size() != 1 || ends->size() != 1 || axes != std::vector<int64_t>{0} || steps != one) {
+        if (data.dims.size() != 1 || !starts || !ends || starts->size() != 1 || ends->size() != 1 ||
+            axes != std::vector<int64_t>{0} || steps != one) {
             node.fail("is supported on shapes only, one piece with step 1");
         }
         const auto count = static_cast<int64_t>(data.values.size());
-        const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? std::max(at, -count) + count : at, 0, count); };
+        const auto clamp = [&](int64_t at) {
+            return std::clamp<int64_t>(at < 0 ? std::max(at, -count) + count : at, 0, count);
+        };
         const int64_t start = clamp((*starts)[0]);
         const int64_t end = std::max(start, clamp((*ends)[0]));
         define(node, IntegerConstant{{end - start}, {data.values.begin() + start, data.values.begin() + end}});
@@ -1015,7 +1096,8 @@ private:
         for (size_t i = 0; i < count; ++i) {
             const int64_t x = a.values[a.values.size() == 1 ? 0 : i];
             const int64_t y = b.values[b.values.size() == 1 ? 0 : i];
-            const bool wraps = node.op() == "Mul" ? __builtin_mul_overflow(x, y, &result.values[i]) : __builtin_add_overflow(x, y, &result.values[i]);
+            const bool wraps = node.op() == "Mul" ? __builtin_mul_overflow(x, y, &result.values[i])
+                                                  : __builtin_add_overflow(x, y, &result.values[i]);
             if (wraps) node.fail("overflows 64 bits");
         }
         define(node, result);
@@ -1024,7 +1106,8 @@ private:
     void mul(Node& node) {
         node.expect_inputs(2, 2);
         for (const int i : {0, 1}) {
-            if (!std::holds_alternative<IntegerConstant>(input_value(node, i))) node.fail("is supported on shapes only");
+            if (!std::holds_alternative<IntegerConstant>(input_value(node, i)))
+                node.fail("is supported on shapes only");
         }
         integer_arithmetic(node);
     }
@@ -1078,7 +1161,8 @@ const std::map<std::string, Importer::Handler>& Importer::handlers() {
     return all;
 }
 
-Network import_model(proto::ModelProto model, const std::string& where, const std::optional<std::filesystem::path>& directory, const InputSizes& sizes) {
+Network import_model(proto::ModelProto model, const std::string& where,
+                     const std::optional<std::filesystem::path>& directory, const InputSizes& sizes) {
     return Importer(std::move(model), where, directory, sizes).run();
 }
 
@@ -1089,7 +1173,8 @@ Network import_model(proto::ModelProto model, const std::string& where, const st
 namespace laminate {
 
 Network load_onnx(const std::string& path, const InputSizes& sizes) {
-    return onnx::import_model(onnx::parse_model(read_file(path), path), path, std::filesystem::path(path).parent_path(), sizes);
+    return onnx::import_model(onnx::parse_model(read_file(path), path), path, std::filesystem::path(path).parent_path(),
+                              sizes);
 }
 
 Network parse_onnx(const std::string& bytes, const std::string& where, const InputSizes& sizes) {

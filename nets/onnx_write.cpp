@@ -53,21 +53,29 @@ private:
         return name;
     }
 
-    static proto::AttributeProto& attribute(proto::NodeProto& node, const char* name, proto::AttributeProto::AttributeType type) {
+    static proto::AttributeProto& attribute(proto::NodeProto& node, const char* name,
+                                            proto::AttributeProto::AttributeType type) {
         auto& a = *node.add_attribute();
         a.set_name(name);
         a.set_type(type);
         return a;
     }
-    static void set(proto::NodeProto& node, const char* name, int64_t value) { attribute(node, name, proto::AttributeProto::INT).set_i(value); }
-    static void set(proto::NodeProto& node, const char* name, float value) { attribute(node, name, proto::AttributeProto::FLOAT).set_f(value); }
-    static void set(proto::NodeProto& node, const char* name, const std::string& value) { attribute(node, name, proto::AttributeProto::STRING).set_s(value); }
+    static void set(proto::NodeProto& node, const char* name, int64_t value) {
+        attribute(node, name, proto::AttributeProto::INT).set_i(value);
+    }
+    static void set(proto::NodeProto& node, const char* name, float value) {
+        attribute(node, name, proto::AttributeProto::FLOAT).set_f(value);
+    }
+    static void set(proto::NodeProto& node, const char* name, const std::string& value) {
+        attribute(node, name, proto::AttributeProto::STRING).set_s(value);
+    }
     static void set(proto::NodeProto& node, const char* name, const std::vector<int64_t>& values) {
         auto& a = attribute(node, name, proto::AttributeProto::INTS);
         for (const int64_t v : values) a.add_ints(v);
     }
 
-    /// Name of the initializer that holds the constant in the given shape; layers that share a constant share the initializer.
+    /// Name of the initializer that holds the constant in the given shape; layers that share a constant share the
+    /// initializer.
     std::string initializer(const ConstantPtr& constant, const std::vector<int64_t>& dims, const std::string& wanted) {
         auto [known, is_new] = shared_.try_emplace({constant.get(), dims});
         if (is_new) {
@@ -100,10 +108,13 @@ private:
         const bool activated = layer.activation.kind != ActivationKind::none;
         const std::string result = activated ? unused(value_names_, layer.name + "_linear") : output;
         write_linear(layer, result);
-        if (activated) write_activation(layer, unused(node_names_, layer.name + "_" + to_string(layer.activation.kind)), result, output);
+        if (activated)
+            write_activation(layer, unused(node_names_, layer.name + "_" + to_string(layer.activation.kind)), result,
+                             output);
     }
 
-    proto::NodeProto& add_node(const char* op, const std::string& name, const std::vector<std::string>& inputs, const std::string& output) {
+    proto::NodeProto& add_node(const char* op, const std::string& name, const std::vector<std::string>& inputs,
+                               const std::string& output) {
         auto& node = *graph().add_node();
         node.set_op_type(op);
         node.set_name(name);
@@ -122,39 +133,56 @@ private:
             case LayerKind::gemm: {
                 inputs.push_back(initializer(layer.weights, layer.weights->dims, layer.name + "_weights"));
                 if (layer.bias != nullptr) {
-                    inputs.push_back(initializer(layer.bias, {static_cast<int64_t>(layer.bias->values.size())}, layer.name + "_bias"));
+                    inputs.push_back(initializer(layer.bias, {static_cast<int64_t>(layer.bias->values.size())},
+                                                 layer.name + "_bias"));
                 }
                 if (layer.kind == LayerKind::gemm) {
                     set(add_node("Gemm", layer.name, inputs, output), "transB", int64_t{1});
                     return;
                 }
-                auto& node = add_node(layer.kind == LayerKind::conv ? "Conv" : "ConvTranspose", layer.name, inputs, output);
+                auto& node =
+                    add_node(layer.kind == LayerKind::conv ? "Conv" : "ConvTranspose", layer.name, inputs, output);
                 set_window(node, layer.window);
                 set(node, "dilations", to_list(layer.window.dilation));
                 set(node, "group", layer.groups);
-                if (layer.kind == LayerKind::conv_transpose) set(node, "output_padding", to_list(layer.window.output_padding));
+                if (layer.kind == LayerKind::conv_transpose)
+                    set(node, "output_padding", to_list(layer.window.output_padding));
                 return;
             }
-            case LayerKind::max_pool: write_max_pool(layer, inputs, output); return;
-            case LayerKind::average_pool: write_average_pool(layer, inputs, output); return;
-            case LayerKind::global_average_pool: add_node("GlobalAveragePool", layer.name, inputs, output); return;
+            case LayerKind::max_pool:
+                write_max_pool(layer, inputs, output);
+                return;
+            case LayerKind::average_pool:
+                write_average_pool(layer, inputs, output);
+                return;
+            case LayerKind::global_average_pool:
+                add_node("GlobalAveragePool", layer.name, inputs, output);
+                return;
             case LayerKind::add:
                 if (layer.weights != nullptr) {
-                    const auto dims = broadcast_dims(layer.weights->dims, layer.weights->values.size(), input_dims.size());
+                    const auto dims =
+                        broadcast_dims(layer.weights->dims, layer.weights->values.size(), input_dims.size());
                     inputs.push_back(initializer(layer.weights, dims, layer.name + "_operand"));
                 }
                 add_node("Add", layer.name, inputs, output);
                 return;
-            case LayerKind::concat: set(add_node("Concat", layer.name, inputs, output), "axis", layer.axis); return;
+            case LayerKind::concat:
+                set(add_node("Concat", layer.name, inputs, output), "axis", layer.axis);
+                return;
             case LayerKind::depth_to_space: {
                 auto& node = add_node("DepthToSpace", layer.name, inputs, output);
                 set(node, "blocksize", layer.block);
                 set(node, "mode", std::string(layer.depth_to_space_crd ? "CRD" : "DCR"));
                 return;
             }
-            case LayerKind::flatten: set(add_node("Flatten", layer.name, inputs, output), "axis", layer.axis); return;
-            case LayerKind::softmax: set(add_node("Softmax", layer.name, inputs, output), "axis", layer.axis); return;
-            case LayerKind::activation: return;  // write() has dealt with it
+            case LayerKind::flatten:
+                set(add_node("Flatten", layer.name, inputs, output), "axis", layer.axis);
+                return;
+            case LayerKind::softmax:
+                set(add_node("Softmax", layer.name, inputs, output), "axis", layer.axis);
+                return;
+            case LayerKind::activation:
+                return;  // write() has dealt with it
         }
     }
 
@@ -166,7 +194,8 @@ private:
 
     void write_average_pool(const Layer& layer, const std::vector<std::string>& inputs, const std::string& output) {
         if (layer.window.dilation != std::array<int64_t, 2>{1, 1}) {
-            throw InputError(layer.name + ": a dilated average pooling cannot be written; ONNX has it from opset 19 on");
+            throw InputError(layer.name +
+                             ": a dilated average pooling cannot be written; ONNX has it from opset 19 on");
         }
         auto& node = add_node("AveragePool", layer.name, inputs, output);
         set_window(node, layer.window);
@@ -181,17 +210,28 @@ private:
         set(node, "pads", std::vector{w.pad_begin[0], w.pad_begin[1], w.pad_end[0], w.pad_end[1]});
     }
 
-    void write_activation(const Layer& layer, const std::string& name, const std::string& input, const std::string& output) {
+    void write_activation(const Layer& layer, const std::string& name, const std::string& input,
+                          const std::string& output) {
         const Activation& a = layer.activation;
         switch (a.kind) {
-            case ActivationKind::none: return;
-            case ActivationKind::relu: add_node("Relu", name, {input}, output); return;
-            case ActivationKind::sigmoid: add_node("Sigmoid", name, {input}, output); return;
-            case ActivationKind::tanh: add_node("Tanh", name, {input}, output); return;
-            case ActivationKind::leaky_relu: set(add_node("LeakyRelu", name, {input}, output), "alpha", a.alpha); return;
+            case ActivationKind::none:
+                return;
+            case ActivationKind::relu:
+                add_node("Relu", name, {input}, output);
+                return;
+            case ActivationKind::sigmoid:
+                add_node("Sigmoid", name, {input}, output);
+                return;
+            case ActivationKind::tanh:
+                add_node("Tanh", name, {input}, output);
+                return;
+            case ActivationKind::leaky_relu:
+                set(add_node("LeakyRelu", name, {input}, output), "alpha", a.alpha);
+                return;
             case ActivationKind::prelu: {
                 const size_t count = a.slope->values.size();
-                const auto dims = broadcast_dims({static_cast<int64_t>(count)}, count, network_.tensor(layer.output).dims.size());
+                const auto dims =
+                    broadcast_dims({static_cast<int64_t>(count)}, count, network_.tensor(layer.output).dims.size());
                 add_node("PRelu", name, {input, initializer(a.slope, dims, name + "_slope")}, output);
                 return;
             }
@@ -217,7 +257,8 @@ namespace laminate {
 void save_onnx(const Network& network, const std::string& path) {
     check(network);
     const auto model = onnx::Exporter(network).run();
-    if (model.ByteSizeLong() > INT32_MAX) throw InputError(path + ": the network has more than 2 GiB of weights, which one ONNX file cannot hold");
+    if (model.ByteSizeLong() > INT32_MAX)
+        throw InputError(path + ": the network has more than 2 GiB of weights, which one ONNX file cannot hold");
     write_file_atomically(path, [&](const std::filesystem::path& aside) {
         std::ofstream out(aside, std::ios::binary | std::ios::trunc);
         const bool written = model.SerializeToOstream(&out);

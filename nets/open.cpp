@@ -18,7 +18,8 @@ Integer parse_option(const std::string& spec, std::string_view key, std::string_
     Integer number{};
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc{} || end != value.data() + value.size()) {
-        throw InputError(spec + ": option " + std::string(key) + " is \"" + std::string(value) + "\", expected a whole number");
+        throw InputError(spec + ": option " + std::string(key) + " is \"" + std::string(value) +
+                         "\", expected a whole number");
     }
     return number;
 }
@@ -42,7 +43,8 @@ void set_option(const std::string& spec, std::string_view option, ZooOptions& op
 
 Network open_zoo(const std::string& spec, const InputSizes& sizes) {
     if (!sizes.symbols.empty()) {
-        throw InputError(spec + ": has no dimension named \"" + sizes.symbols.begin()->first + "\"; expected height, width or batch");
+        throw InputError(spec + ": has no dimension named \"" + sizes.symbols.begin()->first +
+                         "\"; expected height, width or batch");
     }
     ZooOptions options{.height = sizes.height, .width = sizes.width, .batch = sizes.batch.value_or(1)};
     std::string_view rest = std::string_view(spec).substr(zoo_prefix.size());

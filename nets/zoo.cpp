@@ -60,18 +60,21 @@ struct ConvShape {
     int64_t groups = 1;
     int64_t output_padding = 0;  ///< transposed only
     bool bias = true;
-    /// Further factor on the variance of the weights: the last convolution of each of n residual branches takes 1/n, so that
-    /// their sum stays as large as the network's input.
+    /// Further factor on the variance of the weights: the last convolution of each of n residual branches takes 1/n, so
+    /// that their sum stays as large as the network's input.
     double variance = 1;
 };
 
 /// Writes networks layer by layer; every method returns the tensor that its layer writes.
 class Builder {
 public:
-    Builder(std::string name, const ZooOptions& options) : options_(options), random_(options.seed) { network_.name = std::move(name); }
+    Builder(std::string name, const ZooOptions& options) : options_(options), random_(options.seed) {
+        network_.name = std::move(name);
+    }
 
     TensorId input(int64_t channels, int64_t height, int64_t width) {
-        network_.inputs.push_back(tensor("input", {options_.batch, channels, options_.height.value_or(height), options_.width.value_or(width)}));
+        network_.inputs.push_back(tensor(
+            "input", {options_.batch, channels, options_.height.value_or(height), options_.width.value_or(width)}));
         return network_.inputs.back();
     }
 
@@ -92,7 +95,8 @@ public:
 
     TensorId max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad = 0) {
         Layer layer{.name = name, .kind = LayerKind::max_pool, .inputs = {x}};
-        layer.window = {.kernel = {kernel, kernel}, .stride = {stride, stride}, .pad_begin = {pad, pad}, .pad_end = {pad, pad}};
+        layer.window = {
+            .kernel = {kernel, kernel}, .stride = {stride, stride}, .pad_begin = {pad, pad}, .pad_end = {pad, pad}};
         return append(std::move(layer));
     }
 
@@ -139,14 +143,16 @@ private:
         try {
             layer.output = tensor(layer.name + "_out", infer_output_dims(layer, input_dims));
         } catch (const InputError& error) {
-            throw InputError("zoo:" + network_.name + ": input " + dims_text(dims(network_.inputs[0])) + ": " + error.what());
+            throw InputError("zoo:" + network_.name + ": input " + dims_text(dims(network_.inputs[0])) + ": " +
+                             error.what());
         }
         layer.onnx_name = layer.name;
         network_.layers.push_back(std::move(layer));
         return network_.layers.back().output;
     }
 
-    /// He, Zhang, Ren, Sun: Delving deep into rectifiers (2015): variance 2 / fan-in before a rectifier, 1 / fan-in otherwise.
+    /// He, Zhang, Ren, Sun: Delving deep into rectifiers (2015): variance 2 / fan-in before a rectifier, 1 / fan-in
+    /// otherwise.
     ConstantPtr weights(std::vector<int64_t> weight_dims, double fan_in, ActivationKind after, double variance) {
         const double deviation = std::sqrt((after == ActivationKind::none ? 1.0 : 2.0) * variance / fan_in);
         std::vector<float> values(static_cast<size_t>(element_count(weight_dims)));
@@ -160,7 +166,8 @@ private:
         return constant({channels}, std::move(values));
     }
 
-    TensorId convolution(LayerKind kind, const std::string& name, TensorId x, const ConvShape& shape, Activation activation) {
+    TensorId convolution(LayerKind kind, const std::string& name, TensorId x, const ConvShape& shape,
+                         Activation activation) {
         const bool transposed = kind == LayerKind::conv_transpose;
         const int64_t in = dims(x)[1];
         const int64_t k = shape.kernel;
@@ -172,8 +179,10 @@ private:
                         .output_padding = {shape.output_padding, shape.output_padding}};
         layer.groups = shape.groups;
         // A transposed convolution of stride S sums only 1 / S^2 of its taps into each output.
-        const double fan_in = static_cast<double>(in / shape.groups * k * k) / static_cast<double>(transposed ? shape.stride * shape.stride : 1);
-        layer.weights = weights(transposed ? std::vector{in, shape.out / shape.groups, k, k} : std::vector{shape.out, in / shape.groups, k, k},
+        const double fan_in = static_cast<double>(in / shape.groups * k * k) /
+                              static_cast<double>(transposed ? shape.stride * shape.stride : 1);
+        layer.weights = weights(transposed ? std::vector{in, shape.out / shape.groups, k, k}
+                                           : std::vector{shape.out, in / shape.groups, k, k},
                                 fan_in, activation.kind, shape.variance);
         if (shape.bias) layer.bias = bias(shape.out);
         layer.activation = std::move(activation);
@@ -186,10 +195,12 @@ private:
 };
 
 /// Nets of ConvFusion Table 6: 3x3 convolutions, no padding, no bias, no activation; `maps` output channels each.
-Network convfusion(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, const std::vector<int64_t>& maps) {
+Network convfusion(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                   const std::vector<int64_t>& maps) {
     Builder b(name, options);
     TensorId x = b.input(3, height, width);
-    for (size_t i = 0; i < maps.size(); ++i) x = b.conv("conv" + std::to_string(i + 1), x, {.out = maps[i], .bias = false});
+    for (size_t i = 0; i < maps.size(); ++i)
+        x = b.conv("conv" + std::to_string(i + 1), x, {.out = maps[i], .bias = false});
     return b.finish(x);
 }
 
@@ -202,12 +213,15 @@ Network fsrcnn(const std::string& name, const ZooOptions& options, int64_t heigh
     x = block("shrink", x, 12, 1);
     for (int i = 1; i <= 4; ++i) x = block("map" + std::to_string(i), x, 12, 3);
     x = block("expand", x, 56, 1);
-    if (upscale) return b.finish(b.conv_transpose("deconv", x, {.out = 1, .kernel = 9, .stride = 2, .pad = 4, .output_padding = 1}));
+    if (upscale)
+        return b.finish(
+            b.conv_transpose("deconv", x, {.out = 1, .kernel = 9, .stride = 2, .pad = 4, .output_padding = 1}));
     return b.finish(b.conv("reconstruct", x, {.out = 1, .kernel = 9, .pad = 4}));
 }
 
 /// `depth` 3x3 "same" convolutions with ReLU between, the last one linear.
-Network plain_trunk(const std::string& name, const ZooOptions& options, int64_t in, int64_t height, int64_t width, int depth, int64_t maps, int64_t out) {
+Network plain_trunk(const std::string& name, const ZooOptions& options, int64_t in, int64_t height, int64_t width,
+                    int depth, int64_t maps, int64_t out) {
     Builder b(name, options);
     TensorId x = b.input(in, height, width);
     for (int i = 1; i < depth; ++i) x = b.conv("conv" + std::to_string(i), x, {.out = maps, .pad = 1}, relu());
@@ -231,8 +245,10 @@ Network vgg16(const std::string& name, const ZooOptions& options, int64_t height
     return b.finish(b.simple(LayerKind::softmax, "softmax", b.gemm("fc8", x, 1000)));
 }
 
-/// `blocks[s]` residual blocks of stage s; basic (two 3x3) or bottleneck (1x1, 3x3 with the stride, 1x1 to four times the width).
-Network resnet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, const std::array<int, 4>& blocks, bool bottleneck) {
+/// `blocks[s]` residual blocks of stage s; basic (two 3x3) or bottleneck (1x1, 3x3 with the stride, 1x1 to four times
+/// the width).
+Network resnet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+               const std::array<int, 4>& blocks, bool bottleneck) {
     Builder b(name, options);
     TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 64, .kernel = 7, .stride = 2, .pad = 3}, relu());
     x = b.max_pool("pool1", x, 3, 2, 1);
@@ -264,12 +280,24 @@ Network resnet(const std::string& name, const ZooOptions& options, int64_t heigh
 Network mobilenet_v1(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
     Builder b(name, options);
     TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 32, .stride = 2, .pad = 1}, relu6());
-    const std::array<std::pair<int64_t, int64_t>, 13> blocks{{{64, 1}, {128, 2}, {128, 1}, {256, 2}, {256, 1}, {512, 2}, {512, 1},
-                                                              {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}}};
+    const std::array<std::pair<int64_t, int64_t>, 13> blocks{{{64, 1},
+                                                              {128, 2},
+                                                              {128, 1},
+                                                              {256, 2},
+                                                              {256, 1},
+                                                              {512, 2},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {1024, 2},
+                                                              {1024, 1}}};
     for (size_t i = 0; i < blocks.size(); ++i) {
         const std::string number = std::to_string(i + 1);
         const int64_t channels = b.dims(x)[1];
-        x = b.conv("depthwise" + number, x, {.out = channels, .stride = blocks[i].second, .pad = 1, .groups = channels}, relu6());
+        x = b.conv("depthwise" + number, x, {.out = channels, .stride = blocks[i].second, .pad = 1, .groups = channels},
+                   relu6());
         x = b.conv("pointwise" + number, x, {.out = blocks[i].first, .kernel = 1}, relu6());
     }
     return b.finish(b.classifier(x));
@@ -284,8 +312,8 @@ Network mobilenet_v2(const std::string& name, const ZooOptions& options, int64_t
     Builder b(name, options);
     TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 32, .stride = 2, .pad = 1}, relu6());
     int number = 0;
-    for (const Stage& stage : {Stage{1, 16, 1, 1}, Stage{6, 24, 2, 2}, Stage{6, 32, 3, 2}, Stage{6, 64, 4, 2}, Stage{6, 96, 3, 1},
-                               Stage{6, 160, 3, 2}, Stage{6, 320, 1, 1}}) {
+    for (const Stage& stage : {Stage{1, 16, 1, 1}, Stage{6, 24, 2, 2}, Stage{6, 32, 3, 2}, Stage{6, 64, 4, 2},
+                               Stage{6, 96, 3, 1}, Stage{6, 160, 3, 2}, Stage{6, 320, 1, 1}}) {
         for (int i = 0; i < stage.repeats; ++i) {
             const std::string block = "block" + std::to_string(++number) + "_";
             const int64_t in = b.dims(x)[1];
@@ -293,8 +321,10 @@ Network mobilenet_v2(const std::string& name, const ZooOptions& options, int64_t
             const bool residual = i > 0;
             TensorId y = x;
             if (stage.expansion != 1) y = b.conv(block + "expand", y, {.out = inner, .kernel = 1}, relu6());
-            y = b.conv(block + "depthwise", y, {.out = inner, .stride = i == 0 ? stage.stride : 1, .pad = 1, .groups = inner}, relu6());
-            y = b.conv(block + "project", y, {.out = stage.out, .kernel = 1, .variance = residual ? 0.1 : 1.0});  // 10 residual blocks
+            y = b.conv(block + "depthwise", y,
+                       {.out = inner, .stride = i == 0 ? stage.stride : 1, .pad = 1, .groups = inner}, relu6());
+            y = b.conv(block + "project", y,
+                       {.out = stage.out, .kernel = 1, .variance = residual ? 0.1 : 1.0});  // 10 residual blocks
             x = residual ? b.add(block + "add", x, y) : y;
         }
     }
@@ -323,23 +353,41 @@ const std::vector<Recipe>& recipes() {
         {{"l3net", {}, "three 3x3 convolutions, 3-4-4-4 maps (ConvFusion, Table 6)", 22, 22}, convfusion_of({4, 4, 4})},
         {{"l2net-4k", {"4k"}, "l2net on a 4K picture (ConvFusion, Table 6)", 2160, 3840}, convfusion_of({4, 4})},
         {{"l3net-4k", {}, "l3net on a 4K picture (ConvFusion, Table 6)", 2160, 3840}, convfusion_of({4, 4, 4})},
-        {{"l2net-wide", {"wide"}, "l2net with 1024 maps between (ConvFusion, Table 6)", 20, 20}, convfusion_of({1024, 4})},
-        {{"l3net-wide", {}, "l3net with 1024 maps between (ConvFusion, Table 6)", 22, 22}, convfusion_of({1024, 1024, 4})},
+        {{"l2net-wide", {"wide"}, "l2net with 1024 maps between (ConvFusion, Table 6)", 20, 20},
+         convfusion_of({1024, 4})},
+        {{"l3net-wide", {}, "l3net with 1024 maps between (ConvFusion, Table 6)", 22, 22},
+         convfusion_of({1024, 1024, 4})},
         {{"fsrcnn", {}, "FSRCNN(56,12,4), all convolutions, last one 9x9 (Dong et al., ECCV 2016)", 540, 960},
          [](S n, O o, int64_t h, int64_t w) { return fsrcnn(n, o, h, w, false); }},
         {{"fsrcnn-x2", {}, "FSRCNN(56,12,4), x2 by a 9x9 transposed convolution (Dong et al., ECCV 2016)", 540, 960},
          [](S n, O o, int64_t h, int64_t w) { return fsrcnn(n, o, h, w, true); }},
         {{"dmcnn-vd", {}, "DMCNN-VD demosaicing, 20 3x3 convolutions, 64 maps (Syu et al., 2018)", 540, 960},
          [](S n, O o, int64_t h, int64_t w) { return plain_trunk(n, o, 3, h, w, 20, 64, 3); }},
-        {{"mc-cnn", {}, "MC-CNN fast trunk with 32 maps, four 3x3 convolutions (after Zbontar and LeCun, JMLR 2016)", 540, 960},
+        {{"mc-cnn",
+          {},
+          "MC-CNN fast trunk with 32 maps, four 3x3 convolutions (after Zbontar and LeCun, JMLR 2016)",
+          540,
+          960},
          [](S n, O o, int64_t h, int64_t w) { return plain_trunk(n, o, 1, h, w, 4, 32, 32); }},
-        {{"mc-cnn-64", {}, "MC-CNN fast trunk with 64 maps, KITTI size (Zbontar and LeCun, JMLR 2016; as in DeFiNES)", 376, 1242},
+        {{"mc-cnn-64",
+          {},
+          "MC-CNN fast trunk with 64 maps, KITTI size (Zbontar and LeCun, JMLR 2016; as in DeFiNES)",
+          376,
+          1242},
          [](S n, O o, int64_t h, int64_t w) { return plain_trunk(n, o, 1, h, w, 4, 64, 64); }},
         {{"vgg16", {}, "VGG16 with head (Simonyan and Zisserman, 2014)", 224, 224}, vgg16},
         {{"resnet18", {}, "ResNet18, batch norm folded (He et al., CVPR 2016)", 224, 224},
-         [](S n, O o, int64_t h, int64_t w) { return resnet(n, o, h, w, {2, 2, 2, 2}, false); }},
-        {{"resnet50", {}, "ResNet50, stride in the 3x3 convolution, batch norm folded (He et al., CVPR 2016)", 224, 224},
-         [](S n, O o, int64_t h, int64_t w) { return resnet(n, o, h, w, {3, 4, 6, 3}, true); }},
+         [](S n, O o, int64_t h, int64_t w) {
+             return resnet(n, o, h, w, {2, 2, 2, 2}, false);
+         }},
+        {{"resnet50",
+          {},
+          "ResNet50, stride in the 3x3 convolution, batch norm folded (He et al., CVPR 2016)",
+          224,
+          224},
+         [](S n, O o, int64_t h, int64_t w) {
+             return resnet(n, o, h, w, {3, 4, 6, 3}, true);
+         }},
         {{"mobilenetv1", {}, "MobileNetV1 1.0, batch norm folded (Howard et al., 2017)", 224, 224}, mobilenet_v1},
         {{"mobilenetv2", {}, "MobileNetV2 1.0, batch norm folded (Sandler et al., CVPR 2018)", 224, 224}, mobilenet_v2},
     };
@@ -365,7 +413,8 @@ Network zoo_network(const std::string& name, const ZooOptions& options) {
             std::string identifier = recipe.entry.name;
             std::replace(identifier.begin(), identifier.end(), '-', '_');
             try {
-                (void)element_count({options.batch, options.height.value_or(recipe.entry.height), options.width.value_or(recipe.entry.width)});
+                (void)element_count({options.batch, options.height.value_or(recipe.entry.height),
+                                     options.width.value_or(recipe.entry.width)});
             } catch (const InputError& error) {
                 throw InputError("zoo:" + recipe.entry.name + ": batch, height, width: " + error.what());
             }

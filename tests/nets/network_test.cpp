@@ -45,8 +45,10 @@ Network of(Layer layer, std::vector<std::vector<int64_t>> input_dims) {
 }
 
 TEST(InferOutputDims, ConvolutionWithStrideDilationAndUnevenPadding) {
-    // Rows: padded 9 + 1 + 2 = 12, window (3 - 1) * 2 + 1 = 5, (12 - 5) / 2 + 1 = 4. Columns: (7 + 0 + 1 - 2) / 3 + 1 = 3.
-    const Layer layer = conv({8, 3, 3, 2}, {.stride = {2, 3}, .dilation = {2, 1}, .pad_begin = {1, 0}, .pad_end = {2, 1}});
+    // Rows: padded 9 + 1 + 2 = 12, window (3 - 1) * 2 + 1 = 5, (12 - 5) / 2 + 1 = 4. Columns: (7 + 0 + 1 - 2) / 3 + 1 =
+    // 3.
+    const Layer layer =
+        conv({8, 3, 3, 2}, {.stride = {2, 3}, .dilation = {2, 1}, .pad_begin = {1, 0}, .pad_end = {2, 1}});
     EXPECT_EQ(infer_output_dims(layer, {{2, 3, 9, 7}}), (std::vector<int64_t>{2, 8, 4, 3}));
 }
 
@@ -55,19 +57,27 @@ TEST(InferOutputDims, TransposedConvolutionWithOutputPadding) {
     Layer layer{.name = "d", .kind = LayerKind::conv_transpose};
     layer.weights = constant({6, 2, 9, 5});
     layer.groups = 3;
-    layer.window = {.kernel = {9, 5}, .stride = {2, 3}, .pad_begin = {4, 1}, .pad_end = {4, 0}, .output_padding = {1, 0}};
-    EXPECT_EQ(infer_output_dims(layer, {{1, 6, 5, 4}}), (std::vector<int64_t>{1, 6, 10, 13}));  // 2 channels for each of 3 groups
+    layer.window = {
+        .kernel = {9, 5}, .stride = {2, 3}, .pad_begin = {4, 1}, .pad_end = {4, 0}, .output_padding = {1, 0}};
+    EXPECT_EQ(infer_output_dims(layer, {{1, 6, 5, 4}}),
+              (std::vector<int64_t>{1, 6, 10, 13}));  // 2 channels for each of 3 groups
 }
 
 TEST(InferOutputDims, OtherKinds) {
     Layer pool{.name = "p", .kind = LayerKind::max_pool};
     pool.window = {.kernel = {3, 3}, .stride = {2, 2}, .pad_begin = {1, 1}, .pad_end = {1, 1}};
-    EXPECT_EQ(infer_output_dims(pool, {{1, 64, 112, 112}}), (std::vector<int64_t>{1, 64, 56, 56}));  // (112 + 2 - 3) / 2 + 1
-    EXPECT_EQ(infer_output_dims({.name = "g", .kind = LayerKind::global_average_pool}, {{2, 5, 7, 9}}), (std::vector<int64_t>{2, 5, 1, 1}));
-    EXPECT_EQ(infer_output_dims({.name = "c", .kind = LayerKind::concat, .axis = 1}, {{1, 2, 4, 4}, {1, 3, 4, 4}}), (std::vector<int64_t>{1, 5, 4, 4}));
-    EXPECT_EQ(infer_output_dims({.name = "s", .kind = LayerKind::depth_to_space, .block = 2}, {{1, 12, 3, 5}}), (std::vector<int64_t>{1, 3, 6, 10}));
-    EXPECT_EQ(infer_output_dims({.name = "f", .kind = LayerKind::flatten}, {{2, 3, 4, 5}}), (std::vector<int64_t>{2, 60}));
-    EXPECT_EQ(infer_output_dims({.name = "f", .kind = LayerKind::flatten, .axis = 0}, {{2, 3, 4, 5}}), (std::vector<int64_t>{1, 120}));
+    EXPECT_EQ(infer_output_dims(pool, {{1, 64, 112, 112}}),
+              (std::vector<int64_t>{1, 64, 56, 56}));  // (112 + 2 - 3) / 2 + 1
+    EXPECT_EQ(infer_output_dims({.name = "g", .kind = LayerKind::global_average_pool}, {{2, 5, 7, 9}}),
+              (std::vector<int64_t>{2, 5, 1, 1}));
+    EXPECT_EQ(infer_output_dims({.name = "c", .kind = LayerKind::concat, .axis = 1}, {{1, 2, 4, 4}, {1, 3, 4, 4}}),
+              (std::vector<int64_t>{1, 5, 4, 4}));
+    EXPECT_EQ(infer_output_dims({.name = "s", .kind = LayerKind::depth_to_space, .block = 2}, {{1, 12, 3, 5}}),
+              (std::vector<int64_t>{1, 3, 6, 10}));
+    EXPECT_EQ(infer_output_dims({.name = "f", .kind = LayerKind::flatten}, {{2, 3, 4, 5}}),
+              (std::vector<int64_t>{2, 60}));
+    EXPECT_EQ(infer_output_dims({.name = "f", .kind = LayerKind::flatten, .axis = 0}, {{2, 3, 4, 5}}),
+              (std::vector<int64_t>{1, 120}));
     Layer gemm{.name = "fc", .kind = LayerKind::gemm};
     gemm.weights = constant({10, 60});
     EXPECT_EQ(infer_output_dims(gemm, {{2, 60}}), (std::vector<int64_t>{2, 10}));
@@ -109,10 +119,18 @@ TEST(InferOutputDims, RefusesWithTheLayerAndBothNumbers) {
         {huge, {{1, 3, 9, 9}}, "more than 2^40 elements"},
         {overflowing, {{1, 3, 9, 9}}, "c (conv): dilation along y is 4611686018427387904, expected 1 to 2147483647"},
         {deconv, {{1, 3, 9, 9}}, "d (conv_transpose): output padding 2 along x, expected less than stride or dilation"},
-        {{.name = "a", .kind = LayerKind::add}, {{1, 3, 9, 9}, {1, 3, 9, 8}}, "a (add): operands are 1x3x9x9 and 1x3x9x8, expected equal shapes"},
-        {{.name = "c", .kind = LayerKind::concat}, {{1, 3, 9, 9}, {1, 3, 9, 8}}, "inputs are 1x3x9x9 and 1x3x9x8, expected to differ only in axis 1"},
-        {{.name = "s", .kind = LayerKind::softmax, .axis = 4}, {{1, 3, 9, 9}}, "s (softmax): axis 4 of an input with 4 dimensions"},
-        {{.name = "d", .kind = LayerKind::depth_to_space, .block = 2}, {{1, 3, 9, 9}}, "block 2: its square does not divide 3 channels"},
+        {{.name = "a", .kind = LayerKind::add},
+         {{1, 3, 9, 9}, {1, 3, 9, 8}},
+         "a (add): operands are 1x3x9x9 and 1x3x9x8, expected equal shapes"},
+        {{.name = "c", .kind = LayerKind::concat},
+         {{1, 3, 9, 9}, {1, 3, 9, 8}},
+         "inputs are 1x3x9x9 and 1x3x9x8, expected to differ only in axis 1"},
+        {{.name = "s", .kind = LayerKind::softmax, .axis = 4},
+         {{1, 3, 9, 9}},
+         "s (softmax): axis 4 of an input with 4 dimensions"},
+        {{.name = "d", .kind = LayerKind::depth_to_space, .block = 2},
+         {{1, 3, 9, 9}},
+         "block 2: its square does not divide 3 channels"},
     };
     for (const Case& c : cases) {
         expect_contains(message_of([&] { (void)infer_output_dims(c.layer, c.inputs); }), c.message);
@@ -132,7 +150,8 @@ int64_t transposed_macs_by_walking(const Network& network) {
                 for (int64_t m = 0; m < w.kernel[1]; ++m) {
                     const int64_t row = y + w.pad_begin[0] - n * w.dilation[0];
                     const int64_t column = x + w.pad_begin[1] - m * w.dilation[1];
-                    if (row % w.stride[0] == 0 && column % w.stride[1] == 0) macs += out[0] * out[1] * (in[1] / layer.groups);
+                    if (row % w.stride[0] == 0 && column % w.stride[1] == 0)
+                        macs += out[0] * out[1] * (in[1] / layer.groups);
                 }
             }
         }
@@ -149,7 +168,11 @@ TEST(LayerMacs, TransposedConvolutionCountsTheTapsOfTheWalk) {
                     Layer layer{.name = "d", .kind = LayerKind::conv_transpose};
                     layer.weights = constant({4, 3, kernel, 2});
                     layer.groups = 2;
-                    layer.window = {.kernel = {kernel, 2}, .stride = {stride, 2}, .dilation = {dilation, 1}, .pad_begin = {pad, 0}, .output_padding = {0, 1}};
+                    layer.window = {.kernel = {kernel, 2},
+                                    .stride = {stride, 2},
+                                    .dilation = {dilation, 1},
+                                    .pad_begin = {pad, 0},
+                                    .output_padding = {0, 1}};
                     if ((6 - 1) * stride + (kernel - 1) * dilation + 1 - pad < 1) continue;
                     const Network network = of(layer, {{2, 4, 6, 3}});
                     EXPECT_EQ(layer_macs(network, 0), transposed_macs_by_walking(network))
@@ -165,7 +188,8 @@ TEST(LayerMacs, TransposedConvolutionCountsTheTapsOfTheWalk) {
 TEST(LayerMacs, GroupsBatchAndGemm) {
     Layer depthwise = conv({6, 1, 3, 3});
     depthwise.groups = 6;
-    EXPECT_EQ(layer_macs(of(depthwise, {{2, 6, 10, 8}}), 0), 2 * 6 * 8 * 6 * 9);  // outputs 2 x 6 x 8 x 6, nine taps each
+    EXPECT_EQ(layer_macs(of(depthwise, {{2, 6, 10, 8}}), 0),
+              2 * 6 * 8 * 6 * 9);  // outputs 2 x 6 x 8 x 6, nine taps each
     Layer gemm{.name = "fc", .kind = LayerKind::gemm};
     gemm.weights = constant({10, 60});
     EXPECT_EQ(layer_macs(of(gemm, {{3, 60}}), 0), 3 * 10 * 60);
@@ -180,7 +204,10 @@ TEST(ElementCount, BoundsEveryTensor) {
     // 2^31 - 1 to the fourth would wrap around 64 bits.
     const int64_t most = 2147483647;
     expect_contains(message_of([&] { (void)element_count({most, most, most, most}); }), "more than 2^40 elements");
-    expect_contains(message_of([] { (void)element_count({1, 0, 4}); }), "tensor of 1x0x4: dimension 0, expected 1 to 2147483647");
+    expect_contains(message_of([] {
+                        (void)element_count({1, 0, 4});
+                    }),
+                    "tensor of 1x0x4: dimension 0, expected 1 to 2147483647");
 }
 
 TEST(Check, FindsWhatIsWrong) {
@@ -193,12 +220,16 @@ TEST(Check, FindsWhatIsWrong) {
     expect_contains(broken([](Network& n) { n.layers[1].name = "conv1"; }), "l3net: two layers are named conv1");
     expect_contains(broken([](Network& n) { n.layers[1].name = "1st"; }), "layer name \"1st\" is not an identifier");
     expect_contains(broken([](Network& n) { n.tensors[1].name = "input"; }), "two tensors are named \"input\"");
-    expect_contains(broken([](Network& n) { n.tensors[2].dims[3] = 17; }), "conv2 (conv): output is 1x4x18x17, expected 1x4x18x18");
-    expect_contains(broken([](Network& n) { std::swap(n.layers[0], n.layers[1]); }), "conv2 (conv): reads tensor 1 before any layer writes it");
-    expect_contains(broken([](Network& n) { n.layers[1].output = 1; }), "conv2 (conv): writes \"conv1_out\", which is written already");
+    expect_contains(broken([](Network& n) { n.tensors[2].dims[3] = 17; }),
+                    "conv2 (conv): output is 1x4x18x17, expected 1x4x18x18");
+    expect_contains(broken([](Network& n) { std::swap(n.layers[0], n.layers[1]); }),
+                    "conv2 (conv): reads tensor 1 before any layer writes it");
+    expect_contains(broken([](Network& n) { n.layers[1].output = 1; }),
+                    "conv2 (conv): writes \"conv1_out\", which is written already");
     expect_contains(broken([](Network& n) { n.layers[1].inputs[0] = 7; }), "conv2 (conv): reads tensor 7");
     expect_contains(broken([](Network& n) { n.outputs = {0}; }), "an output is not written by any layer");
-    expect_contains(broken([](Network& n) { n.outputs = {1}; }), "nothing reads tensor \"conv3_out\", and it is no output");
+    expect_contains(broken([](Network& n) { n.outputs = {1}; }),
+                    "nothing reads tensor \"conv3_out\", and it is no output");
     expect_contains(broken([](Network& n) { n.outputs.clear(); }), "has no outputs");
     expect_contains(broken([](Network& n) { n.tensors.push_back({"stray", {1}}); }), "nothing writes tensor \"stray\"");
 }
@@ -257,7 +288,8 @@ TEST(Network, ProducersAndConsumers) {
     EXPECT_EQ(network.producer(pooled), pool);
     EXPECT_EQ(network.producer(network.inputs[0]), -1);
     // The first block's first convolution, and the addition that ends the block.
-    EXPECT_EQ(network.consumers(pooled), (std::vector<LayerId>{network.find_layer("layer1_0_conv1"), network.find_layer("layer1_0_add")}));
+    EXPECT_EQ(network.consumers(pooled),
+              (std::vector<LayerId>{network.find_layer("layer1_0_conv1"), network.find_layer("layer1_0_add")}));
     EXPECT_EQ(network.find_layer("nothing"), -1);
     EXPECT_FALSE(network.is_output(pooled));
     EXPECT_TRUE(network.is_output(network.layers.back().output));

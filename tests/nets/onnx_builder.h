@@ -36,7 +36,9 @@ inline void expect_contains(const std::string& text, const std::string& part) {
 /// A directory of this test process, removed at the end.
 class Scratch {
 public:
-    Scratch() : path_(std::filesystem::temp_directory_path() / ("laminate_nets_test_" + std::to_string(::getpid()) + "_" + std::to_string(count_++))) {
+    Scratch()
+        : path_(std::filesystem::temp_directory_path() /
+                ("laminate_nets_test_" + std::to_string(::getpid()) + "_" + std::to_string(count_++))) {
         std::filesystem::create_directories(path_);
     }
     ~Scratch() { std::filesystem::remove_all(path_); }
@@ -119,7 +121,8 @@ public:
     ModelBuilder& weights(const std::string& name, const std::vector<int64_t>& dims, std::vector<float> values = {}) {
         int64_t count = 1;
         for (const int64_t d : dims) count *= d;
-        for (int64_t i = static_cast<int64_t>(values.size()); i < count; ++i) values.push_back(static_cast<float>(i + 1));
+        for (int64_t i = static_cast<int64_t>(values.size()); i < count; ++i)
+            values.push_back(static_cast<float>(i + 1));
         auto* t = model.mutable_graph()->add_initializer();
         t->set_name(name);
         t->set_data_type(proto::TensorProto::FLOAT);
@@ -137,7 +140,8 @@ public:
         return *this;
     }
 
-    NodeBuilder node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output, const std::string& name = "") {
+    NodeBuilder node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
+                     const std::string& name = "") {
         auto* n = model.mutable_graph()->add_node();
         n->set_op_type(op);
         for (const std::string& i : inputs) n->add_input(i);

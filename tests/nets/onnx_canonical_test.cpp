@@ -11,10 +11,13 @@ namespace {
 using test::expect_contains;
 using test::ModelBuilder;
 
-/// scale 2 and 3, shift 10 and 20, mean 1 and 2, variance 3 and 8 with epsilon 1: y = 2 / 2 * (x - 1) + 10 = x + 9, y = 3 / 3 * (x - 2) + 20 = x + 18.
-/// With scale 4 and 6 instead: y = 2 x + 8, y = 2 x + 16.
+/// Shift 10 and 20, mean 1 and 2, variance 3 and 8. With epsilon 1 and scale 4 and 9: y = 4 / sqrt(3 + 1) * (x - 1) +
+/// 10 = 2 x + 8 in channel 0, y = 9 / sqrt(8 + 1) * (x - 2) + 20 = 3 x + 14 in channel 1.
 void add_statistics(ModelBuilder& m, std::vector<float> scale) {
-    m.weights("scale", {2}, std::move(scale)).weights("shift", {2}, {10, 20}).weights("mean", {2}, {1, 2}).weights("variance", {2}, {3, 8});
+    m.weights("scale", {2}, std::move(scale))
+        .weights("shift", {2}, {10, 20})
+        .weights("mean", {2}, {1, 2})
+        .weights("variance", {2}, {3, 8});
 }
 
 void add_normalisation(ModelBuilder& m, const std::string& in, const std::string& out) {
@@ -23,7 +26,7 @@ void add_normalisation(ModelBuilder& m, const std::string& in, const std::string
 
 TEST(FoldBatchNormalization, IntoAConvolutionWithBias) {
     ModelBuilder m({1, 1, 4, 4});
-    add_statistics(m, {4, 9});  // y = 2 x + 8 and y = 3 x + 14
+    add_statistics(m, {4, 9});
     m.weights("w", {2, 1, 1, 2}, {1, 2, 3, 4}).weights("b", {2}, {5, 6});
     m.node("Conv", {"x", "w", "b"}, "a", "conv");
     add_normalisation(m, "a", "y");
@@ -36,7 +39,8 @@ TEST(FoldBatchNormalization, IntoAConvolutionWithBias) {
 }
 
 TEST(FoldBatchNormalization, IntoATransposedConvolutionWithGroups) {
-    // Weights [input channel][output channel within its group]: input 0 and 1 make output 0, input 2 and 3 make output 1.
+    // Weights [input channel][output channel within its group]: input 0 and 1 make output 0, input 2 and 3 make output
+    // 1.
     ModelBuilder m({1, 4, 2, 2});
     add_statistics(m, {4, 9});
     m.weights("w", {4, 1, 1, 1}, {1, 2, 3, 4});
@@ -107,7 +111,9 @@ TEST(FoldBatchNormalization, OnVectorsOnlyAfterGemm) {
     ModelBuilder m({1, 2});
     add_statistics(m, {4, 9});
     add_normalisation(m, "x", "y");
-    expect_contains(m.error(), "net.onnx: node \"bn\" (BatchNormalization): input is 1x2, expected 4 dimensions, or to follow directly on Gemm or MatMul");
+    expect_contains(m.error(),
+                    "net.onnx: node \"bn\" (BatchNormalization): input is 1x2, expected 4 dimensions, or to follow "
+                    "directly on Gemm or MatMul");
 }
 
 TEST(FoldBatchNormalization, BadStatistics) {
@@ -157,7 +163,9 @@ TEST(FoldAdd, OtherShapesAreRefused) {
     ModelBuilder m({1, 2, 2, 3});
     m.weights("c", {3});  // per column
     m.node("Add", {"x", "c"}, "y", "s");
-    EXPECT_EQ(m.error(), "net.onnx: node \"s\" (Add): adds a constant of shape 3 to 1x2x2x3, expected one value, one per channel (Cx1x1) or the whole shape");
+    EXPECT_EQ(m.error(),
+              "net.onnx: node \"s\" (Add): adds a constant of shape 3 to 1x2x2x3, expected one value, one per channel "
+              "(Cx1x1) or the whole shape");
 }
 
 TEST(FoldActivation, IntoTheLayerThatFeedsOnlyIt) {
@@ -165,7 +173,7 @@ TEST(FoldActivation, IntoTheLayerThatFeedsOnlyIt) {
     m.weights("w", {2, 1, 1, 1});
     m.node("Conv", {"x", "w"}, "a");
     m.node("LeakyRelu", {"a"}, "b").real("alpha", 0.25f);
-    m.node("Relu", {"b"}, "c");   // a second one stays
+    m.node("Relu", {"b"}, "c");  // a second one stays
     m.node("MaxPool", {"c"}, "d").integers("kernel_shape", {2, 2});
     m.node("Sigmoid", {"d"}, "y");  // pooling carries none
     const Network network = m.parse();
@@ -215,7 +223,8 @@ TEST(NameLayers, IdentifiersFromNodesOrByKind) {
     m.node("ConvTranspose", {"f", "w"}, "y");
     std::vector<std::string> names;
     for (const Layer& layer : m.parse().layers) names.push_back(layer.name);
-    EXPECT_EQ(names, (std::vector<std::string>{"features_features_0_Conv", "conv2", "n0", "conv1", "conv1_2", "conv3", "deconv1"}));
+    EXPECT_EQ(names, (std::vector<std::string>{"features_features_0_Conv", "conv2", "n0", "conv1", "conv1_2", "conv3",
+                                               "deconv1"}));
 }
 
 TEST(Charge, SharedWeightsCannotBeCopiedWithoutEnd) {

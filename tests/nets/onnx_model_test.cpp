@@ -30,7 +30,8 @@ TEST(ParseModel, EveryTruncationIsRefused) {
 }
 
 TEST(ParseModel, GarbageIsRefused) {
-    expect_contains(message_of([] { (void)parse_onnx("", "net.onnx"); }), "net.onnx: is not an ONNX model, or is truncated (0 bytes)");
+    expect_contains(message_of([] { (void)parse_onnx("", "net.onnx"); }),
+                    "net.onnx: is not an ONNX model, or is truncated (0 bytes)");
     expect_contains(message_of([] { (void)parse_onnx("hello, world", "net.onnx"); }), "net.onnx: is not an ONNX model");
     // A picture is well-formed nonsense more often than text.
     const std::string picture = read_file(LAMINATE_EXAMPLE_DATA "/astronaut_half.png");
@@ -48,7 +49,8 @@ TEST(ParseModel, RandomDamageNeverDoesMoreThanThrow) {
             const size_t at = random() % 2 == 0 ? random() % 2500 : damaged.size() - 1 - random() % 400;
             damaged[at] = static_cast<char>(random());
         }
-        const std::string message = message_of([&] { (void)parse_onnx(damaged, "net.onnx", {.height = 16, .width = 16}); });
+        const std::string message =
+            message_of([&] { (void)parse_onnx(damaged, "net.onnx", {.height = 16, .width = 16}); });
         if (message == "no error") continue;  // a changed name or weight does no harm
         ++refused;
         ASSERT_EQ(message.rfind("net.onnx: ", 0), 0u) << "round " << round << ": " << message;
@@ -82,10 +84,12 @@ TEST(Decode, ValuesRawOrTyped) {
     integers.set_data_type(onnx::proto::TensorProto::INT64);
     integers.add_dims(2);
     integers.set_raw_data(std::string("\x05\0\0\0\0\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff", 16));
-    EXPECT_EQ(std::get<onnx::IntegerConstant>(onnx::decode(integers, "t", std::nullopt)).values, (std::vector<int64_t>{5, -1}));
+    EXPECT_EQ(std::get<onnx::IntegerConstant>(onnx::decode(integers, "t", std::nullopt)).values,
+              (std::vector<int64_t>{5, -1}));
     integers.set_data_type(onnx::proto::TensorProto::INT32);
     integers.set_raw_data(std::string("\x05\0\0\0\xff\xff\xff\xff", 8));
-    EXPECT_EQ(std::get<onnx::IntegerConstant>(onnx::decode(integers, "t", std::nullopt)).values, (std::vector<int64_t>{5, -1}));
+    EXPECT_EQ(std::get<onnx::IntegerConstant>(onnx::decode(integers, "t", std::nullopt)).values,
+              (std::vector<int64_t>{5, -1}));
 }
 
 TEST(Decode, RefusesWhatDoesNotFit) {
@@ -110,7 +114,8 @@ class ExternalData : public ::testing::Test {
 protected:
     ExternalData() : model_({1, 1, 4, 4}) {
         std::vector<float> values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
-        write_file_atomically(directory_ / "weights.bin", std::string(reinterpret_cast<const char*>(values.data()), 40));
+        write_file_atomically(directory_ / "weights.bin",
+                              std::string(reinterpret_cast<const char*>(values.data()), 40));
         model_.weights("w", {1, 1, 3, 3});
         model_.node("Conv", {"x", "w"}, "y", "c");
         auto* w = model_.model.mutable_graph()->mutable_initializer(0);
@@ -167,7 +172,8 @@ TEST_F(ExternalData, IsRefusedOutsideTheModelsDirectory) {
 
 TEST_F(ExternalData, MustBeThereWhole) {
     set("offset", "8");
-    expect_contains(error(), "initializer \"w\": external data file \"weights.bin\" has 40 bytes, expected 36 from byte 8");
+    expect_contains(error(),
+                    "initializer \"w\": external data file \"weights.bin\" has 40 bytes, expected 36 from byte 8");
     set("offset", "-4");
     expect_contains(error(), "external data: offset is \"-4\", expected a number of bytes");
     set("offset", "9223372036854775807");
@@ -197,12 +203,17 @@ TEST(TensorProtoFiles, Refusals) {
     Scratch directory;
     expect_contains(message_of([&] { (void)load_tensor_proto(directory / "none.pb"); }), "none.pb: no such file");
     write_file_atomically(directory / "garbage.pb", "garbage");
-    expect_contains(message_of([&] { (void)load_tensor_proto(directory / "garbage.pb"); }), "garbage.pb: is not an ONNX tensor, or is truncated (7 bytes)");
+    expect_contains(message_of([&] { (void)load_tensor_proto(directory / "garbage.pb"); }),
+                    "garbage.pb: is not an ONNX tensor, or is truncated (7 bytes)");
     onnx::proto::TensorProto integers;
     integers.set_data_type(onnx::proto::TensorProto::INT64);
     write_file_atomically(directory / "int.pb", integers.SerializeAsString());
-    expect_contains(message_of([&] { (void)load_tensor_proto(directory / "int.pb"); }), "values are INT64, expected FLOAT");
-    expect_contains(message_of([&] { save_tensor_proto({{2}, {1}}, "t", directory / "t.pb"); }), "tensor of shape 2 has 1 values");
+    expect_contains(message_of([&] { (void)load_tensor_proto(directory / "int.pb"); }),
+                    "values are INT64, expected FLOAT");
+    expect_contains(message_of([&] {
+                        save_tensor_proto({{2}, {1}}, "t", directory / "t.pb");
+                    }),
+                    "tensor of shape 2 has 1 values");
 }
 
 }  // namespace

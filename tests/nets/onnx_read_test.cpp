@@ -23,8 +23,12 @@ using Pair = std::array<int64_t, 2>;
 TEST(ReadConv, AttributesBiasAndGroups) {
     ModelBuilder m({1, 4, 9, 8});
     m.weights("w", {6, 2, 3, 2}).weights("b", {6});
-    m.node("Conv", {"x", "w", "b"}, "y", "the_conv").integers("kernel_shape", {3, 2}).integers("strides", {2, 1}).integers("dilations", {1, 2})
-        .integers("pads", {1, 2, 0, 1}).integer("group", 2);
+    m.node("Conv", {"x", "w", "b"}, "y", "the_conv")
+        .integers("kernel_shape", {3, 2})
+        .integers("strides", {2, 1})
+        .integers("dilations", {1, 2})
+        .integers("pads", {1, 2, 0, 1})
+        .integer("group", 2);
     const Network network = m.parse();
     const Layer& layer = only_layer(network);
     EXPECT_EQ(layer.kind, LayerKind::conv);
@@ -45,7 +49,9 @@ TEST(ReadConv, AutoPadSameGivesTheOddElementToTheNamedEnd) {
     for (const bool upper : {true, false}) {
         ModelBuilder m({1, 1, 10, 10});
         m.weights("w", {1, 1, 4, 3});
-        m.node("Conv", {"x", "w"}, "y").text("auto_pad", upper ? "SAME_UPPER" : "SAME_LOWER").integers("strides", {1, 2});
+        m.node("Conv", {"x", "w"}, "y")
+            .text("auto_pad", upper ? "SAME_UPPER" : "SAME_LOWER")
+            .integers("strides", {1, 2});
         const Network network = m.parse();
         // Rows: 9 + 4 - 10 = 3 in all. Columns: (5 - 1) * 2 + 3 - 10 = 1 in all.
         const Window& w = only_layer(network).window;
@@ -59,7 +65,8 @@ TEST(ReadConv, OneAndThreeDimensionsAreRefused) {
     ModelBuilder one({1, 3, 8});
     one.weights("w", {5, 3, 3});
     one.node("Conv", {"x", "w"}, "y", "c");
-    EXPECT_EQ(one.error(), "net.onnx: node \"c\" (Conv): weights are 5x3x3 (1 spatial dimensions), expected 2 spatial dimensions");
+    EXPECT_EQ(one.error(),
+              "net.onnx: node \"c\" (Conv): weights are 5x3x3 (1 spatial dimensions), expected 2 spatial dimensions");
     ModelBuilder three({1, 3, 8, 8, 8});
     three.weights("w", {5, 3, 3, 3, 3});
     three.node("Conv", {"x", "w"}, "y", "c");
@@ -85,35 +92,49 @@ TEST(ReadConvTranspose, OutputShapeAndAutoPadBecomePadding) {
     ModelBuilder large({1, 2, 5, 5});
     large.weights("w", {2, 3, 5, 4});
     large.node("ConvTranspose", {"x", "w"}, "y", "d").integers("strides", {2, 2}).integers("output_shape", {14, 10});
-    expect_contains(large.error(), "node \"d\" (ConvTranspose): output of 14 is larger than an input of 5 gives without padding");
+    expect_contains(large.error(),
+                    "node \"d\" (ConvTranspose): output of 14 is larger than an input of 5 gives without padding");
 }
 
 TEST(ReadPool, CeilModeBecomesTrailingPadding) {
     ModelBuilder m({1, 1, 6, 7});
     m.node("MaxPool", {"x"}, "y").integers("kernel_shape", {3, 3}).integers("strides", {2, 2}).integer("ceil_mode", 1);
-    // Rows: ceil((6 - 3) / 2) + 1 = 3 windows reach row 6, one past the end. Columns: (7 - 3) / 2 + 1 = 3 windows fit exactly.
+    // Rows: ceil((6 - 3) / 2) + 1 = 3 windows reach row 6, one past the end. Columns: (7 - 3) / 2 + 1 = 3 windows fit
+    // exactly.
     EXPECT_EQ(only_layer(m.parse()).window.pad_end, (Pair{1, 0}));
     EXPECT_EQ(output_dims(m.parse()), (std::vector<int64_t>{1, 1, 3, 3}));
 }
 
 TEST(ReadPool, CeilModeDropsAWindowThatWouldStartInThePadding) {
     ModelBuilder m({1, 1, 4, 5});
-    m.node("MaxPool", {"x"}, "y").integers("kernel_shape", {2, 2}).integers("strides", {3, 3}).integers("pads", {1, 1, 1, 1}).integer("ceil_mode", 1);
-    // Rows: ceil((4 + 2 - 2) / 3) + 1 = 3, but the third would start at 6 - 1 = 5 >= 4. Columns: the third starts at 5 >= 5 too.
+    m.node("MaxPool", {"x"}, "y")
+        .integers("kernel_shape", {2, 2})
+        .integers("strides", {3, 3})
+        .integers("pads", {1, 1, 1, 1})
+        .integer("ceil_mode", 1);
+    // Rows: ceil((4 + 2 - 2) / 3) + 1 = 3, but the third would start at 6 - 1 = 5 >= 4. Columns: the third starts at 5
+    // >= 5 too.
     EXPECT_EQ(output_dims(m.parse()), (std::vector<int64_t>{1, 1, 2, 2}));
 }
 
 TEST(ReadPool, CountIncludePad) {
     const auto pool = [](std::vector<int64_t> pads, int64_t size, bool ceil) {
         ModelBuilder m({1, 1, size, size});
-        m.node("AveragePool", {"x"}, "y", "p").integers("kernel_shape", {3, 3}).integers("strides", {2, 2}).integers("pads", std::move(pads))
-            .integer("count_include_pad", 1).integer("ceil_mode", ceil);
+        m.node("AveragePool", {"x"}, "y", "p")
+            .integers("kernel_shape", {3, 3})
+            .integers("strides", {2, 2})
+            .integers("pads", std::move(pads))
+            .integer("count_include_pad", 1)
+            .integer("ceil_mode", ceil);
         return m;
     };
     EXPECT_TRUE(only_layer(pool({1, 1, 1, 1}, 8, false).parse()).count_include_pad);
     EXPECT_FALSE(only_layer(pool({0, 0, 0, 0}, 8, false).parse()).count_include_pad);  // no padding to count
-    EXPECT_FALSE(only_layer(pool({0, 0, 0, 0}, 8, true).parse()).count_include_pad);   // the extension of ceil_mode never counts
-    expect_contains(pool({1, 1, 1, 1}, 8, true).error(), "node \"p\" (AveragePool): ceil_mode that adds a window, together with padding and count_include_pad");
+    EXPECT_FALSE(
+        only_layer(pool({0, 0, 0, 0}, 8, true).parse()).count_include_pad);  // the extension of ceil_mode never counts
+    expect_contains(
+        pool({1, 1, 1, 1}, 8, true).error(),
+        "node \"p\" (AveragePool): ceil_mode that adds a window, together with padding and count_include_pad");
 }
 
 TEST(ReadActivation, ClipInBothForms) {
@@ -156,7 +177,9 @@ TEST(ReadActivation, PReluSlopesFollowBroadcasting) {
     EXPECT_EQ(only_layer(with({3, 1, 1}).parse()).activation.slope->values, (std::vector<float>{1, 2, 3}));
     EXPECT_EQ(only_layer(with({1, 3, 1, 1}).parse()).activation.slope->dims, (std::vector<int64_t>{3}));
     EXPECT_EQ(only_layer(with({1}).parse()).activation.slope->values.size(), 1u);
-    expect_contains(with({4}).error(), "slopes are 4 for an input of 1x3x4x4, expected one value or one per channel (Cx1x1)");  // that is per column
+    expect_contains(
+        with({4}).error(),
+        "slopes are 4 for an input of 1x3x4x4, expected one value or one per channel (Cx1x1)");  // that is per column
 }
 
 TEST(ReadGemm, TransposesAndFactorsAreFolded) {
@@ -194,7 +217,9 @@ TEST(ReadShapes, ReshapeAsFlatten) {
     EXPECT_EQ(reshaped({-1, 20}).parse().layers[1].axis, 2);
     EXPECT_EQ(reshaped({1, 120}).parse().layers[1].axis, 0);
     EXPECT_EQ(only_layer(reshaped({2, 3, -1, 5}).parse()).kind, LayerKind::activation);  // changes nothing
-    expect_contains(reshaped({6, 4, 5}).error(), "node \"r\" (Reshape): changes 2x3x4x5 to 6x4x5, which is supported only where it flattens to two dimensions");
+    expect_contains(
+        reshaped({6, 4, 5}).error(),
+        "node \"r\" (Reshape): changes 2x3x4x5 to 6x4x5, which is supported only where it flattens to two dimensions");
     expect_contains(reshaped({7, -1}).error(), "shape 7x-1 does not fit 2x3x4x5");
     expect_contains(reshaped({2, 61}).error(), "shape 2x61 does not fit 2x3x4x5");
     expect_contains(reshaped({-1, -1}).error(), "shape -1x-1 does not fit 2x3x4x5");
@@ -249,7 +274,9 @@ TEST(ReadOperators, SoftmaxBeforeOpset13) {
     EXPECT_EQ(only_layer(one.parse()).axis, 1);
     ModelBuilder several({2, 5, 3, 1}, 11);
     several.node("Softmax", {"x"}, "y", "s");
-    expect_contains(several.error(), "node \"s\" (Softmax): over several dimensions of 2x5x3x1 at once (opset below 13) is not supported");
+    expect_contains(
+        several.error(),
+        "node \"s\" (Softmax): over several dimensions of 2x5x3x1 at once (opset below 13) is not supported");
 }
 
 TEST(ReadGraph, NodesInAnyOrder) {
@@ -328,7 +355,9 @@ TEST(ReadGraph, BrokenGraphs) {
 TEST(ReadGraph, UnsupportedThingsAreNamed) {
     ModelBuilder unknown({1, 1, 4, 4});
     unknown.node("NonMaxSuppression", {"x"}, "y", "x1");
-    expect_contains(unknown.error(), "net.onnx: node \"x1\": operator NonMaxSuppression is not supported; supported: Add, AveragePool, BatchNormalization,");
+    expect_contains(unknown.error(),
+                    "net.onnx: node \"x1\": operator NonMaxSuppression is not supported; supported: Add, AveragePool, "
+                    "BatchNormalization,");
 
     ModelBuilder custom({1, 1, 4, 4});
     custom.node("Relu", {"x"}, "y", "x1");
@@ -366,7 +395,8 @@ TEST(ReadGraph, UnsupportedThingsAreNamed) {
 TEST(ReadGraph, AbsurdDimensionsAreRefusedBeforeAnythingIsAllocated) {
     ModelBuilder input({1, int64_t{1} << 30, int64_t{1} << 30, 4});
     input.node("Relu", {"x"}, "y");
-    expect_contains(input.error(), "net.onnx: input \"x\": tensor of 1x1073741824x1073741824x4: more than 2^40 elements");
+    expect_contains(input.error(),
+                    "net.onnx: input \"x\": tensor of 1x1073741824x1073741824x4: more than 2^40 elements");
 
     ModelBuilder zero({1, 0, 4, 4});
     zero.node("Relu", {"x"}, "y");
@@ -380,7 +410,8 @@ TEST(ReadGraph, AbsurdDimensionsAreRefusedBeforeAnythingIsAllocated) {
     ModelBuilder wide({1, 1, 4, 4});
     wide.weights("w", {1, 1, 1, 1});
     wide.node("Conv", {"x", "w"}, "y", "c").integers("pads", {2000000000, 2000000000, 0, 0});
-    expect_contains(wide.error(), "node \"c\" (conv): output: tensor of 1x1x2000000004x2000000004: more than 2^40 elements");
+    expect_contains(wide.error(),
+                    "node \"c\" (conv): output: tensor of 1x1x2000000004x2000000004: more than 2^40 elements");
 
     ModelBuilder weights({1, 1, 4, 4});
     weights.weights("w", {1, 1, 1, 1});
@@ -394,12 +425,15 @@ TEST(ReadSizes, DynamicDimensions) {
     ModelBuilder m({1, 1, 4, 4});
     m.symbols({"N", "3", "H", "W"});
     m.node("Relu", {"x"}, "y");
-    EXPECT_EQ(output_dims(m.parse({.height = 5, .width = 6})), (std::vector<int64_t>{1, 3, 5, 6}));  // a batch not given is 1
+    EXPECT_EQ(output_dims(m.parse({.height = 5, .width = 6})),
+              (std::vector<int64_t>{1, 3, 5, 6}));  // a batch not given is 1
     EXPECT_EQ(output_dims(m.parse({.height = 5, .width = 6, .batch = 2})), (std::vector<int64_t>{2, 3, 5, 6}));
-    EXPECT_EQ(output_dims(m.parse({.height = 5, .width = 6, .symbols = {{"H", 9}}})), (std::vector<int64_t>{1, 3, 9, 6}));  // a symbol wins
+    EXPECT_EQ(output_dims(m.parse({.height = 5, .width = 6, .symbols = {{"H", 9}}})),
+              (std::vector<int64_t>{1, 3, 9, 6}));  // a symbol wins
     EXPECT_EQ(m.error({.width = 6}), "net.onnx: input \"x\": dimension 3 of 4 is symbolic (\"H\"); expected --height");
     EXPECT_EQ(m.error({.height = 5}), "net.onnx: input \"x\": dimension 4 of 4 is symbolic (\"W\"); expected --width");
-    EXPECT_EQ(m.error({.height = 0, .width = 6}), "net.onnx: input \"x\": dimension 3 of 4 is to be 0, expected at least 1");
+    EXPECT_EQ(m.error({.height = 0, .width = 6}),
+              "net.onnx: input \"x\": dimension 3 of 4 is to be 0, expected at least 1");
     EXPECT_EQ(m.error({.height = 5, .width = 6, .symbols = {{"Q", 9}}}),
               "net.onnx: no input has a dimension named \"Q\"; there are \"H\", \"N\", \"W\"");
 }

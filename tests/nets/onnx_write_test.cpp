@@ -35,15 +35,33 @@ TEST(SaveOnnx, EveryZooNetComesBackTheSame) {
 
 TEST(SaveOnnx, EveryOperatorComesBackTheSame) {
     ModelBuilder m({2, 4, 9, 8});
-    m.weights("w", {6, 2, 3, 2}).weights("b", {6}).weights("dw", {6, 2, 3, 3}).weights("slope", {6, 1, 1}).weights("one", {1});
+    m.weights("w", {6, 2, 3, 2})
+        .weights("b", {6})
+        .weights("dw", {6, 2, 3, 3})
+        .weights("slope", {6, 1, 1})
+        .weights("one", {1});
     m.weights("low", {}, {-1}).weights("high", {}, {2.5}).weights("whole", {10, 1, 1}).weights("fc", {3, 30});
-    m.node("Conv", {"x", "w", "b"}, "a", "c").integers("strides", {2, 1}).integers("dilations", {1, 2}).integers("pads", {1, 2, 0, 1}).integer("group", 2);
-    m.node("PRelu", {"a", "slope"}, "a2");                                                   // folds
-    m.node("Sigmoid", {"a2"}, "a3", "twice");                                                // stays
-    m.node("ConvTranspose", {"a3", "dw"}, "d").integers("strides", {2, 2}).integers("output_padding", {1, 0}).integer("group", 3);
+    m.node("Conv", {"x", "w", "b"}, "a", "c")
+        .integers("strides", {2, 1})
+        .integers("dilations", {1, 2})
+        .integers("pads", {1, 2, 0, 1})
+        .integer("group", 2);
+    m.node("PRelu", {"a", "slope"}, "a2");     // folds
+    m.node("Sigmoid", {"a2"}, "a3", "twice");  // stays
+    m.node("ConvTranspose", {"a3", "dw"}, "d")
+        .integers("strides", {2, 2})
+        .integers("output_padding", {1, 0})
+        .integer("group", 3);
     m.node("Clip", {"d", "low", "high"}, "d2");
-    m.node("MaxPool", {"d2"}, "e").integers("kernel_shape", {3, 2}).integers("strides", {2, 2}).integers("dilations", {1, 2}).integers("pads", {1, 0, 1, 1});
-    m.node("AveragePool", {"e"}, "f").integers("kernel_shape", {2, 2}).integers("pads", {1, 0, 0, 1}).integer("count_include_pad", 1);
+    m.node("MaxPool", {"d2"}, "e")
+        .integers("kernel_shape", {3, 2})
+        .integers("strides", {2, 2})
+        .integers("dilations", {1, 2})
+        .integers("pads", {1, 0, 1, 1});
+    m.node("AveragePool", {"e"}, "f")
+        .integers("kernel_shape", {2, 2})
+        .integers("pads", {1, 0, 0, 1})
+        .integer("count_include_pad", 1);
     m.node("LeakyRelu", {"f"}, "g").real("alpha", 0.125f);
     m.node("Add", {"g", "f"}, "h");
     m.node("Tanh", {"h"}, "h2");
@@ -87,7 +105,8 @@ TEST(SaveOnnx, SharedWeightsAreWrittenOnce) {
 TEST(SaveOnnx, AFileThatCannotBeWrittenLeavesNothing) {
     Scratch directory;
     const Network network = zoo_network("l2net");
-    expect_contains(message_of([&] { save_onnx(network, directory / "none/net.onnx"); }), "none/net.onnx: cannot be written");
+    expect_contains(message_of([&] { save_onnx(network, directory / "none/net.onnx"); }),
+                    "none/net.onnx: cannot be written");
     EXPECT_TRUE(std::filesystem::is_empty(directory / ""));
 }
 

@@ -25,10 +25,9 @@ TEST(OpenNetwork, AnOptionInTheSpecWins) {
 }
 
 TEST(OpenNetwork, RefusesOptionsItCannotRead) {
-    const auto error = [](const std::string& spec) {
-        return message_of([&] { (void)open_network(spec); });
-    };
-    expect_contains(error("zoo:l2net?heigth=3"), "zoo:l2net?heigth=3: unknown option \"heigth\"; expected height, width, batch or seed");
+    const auto error = [](const std::string& spec) { return message_of([&] { (void)open_network(spec); }); };
+    expect_contains(error("zoo:l2net?heigth=3"),
+                    "zoo:l2net?heigth=3: unknown option \"heigth\"; expected height, width, batch or seed");
     expect_contains(error("zoo:l2net?height=3x"), "option height is \"3x\", expected a whole number");
     expect_contains(error("zoo:l2net?height"), "option height is \"\", expected a whole number");
     expect_contains(error("zoo:l2net?height=99999999999999999999"), "expected a whole number");
@@ -50,8 +49,10 @@ TEST(OpenNetwork, TheExampleNetworkTakesAnyPictureSize) {
     EXPECT_EQ(net.layers[0].activation.kind, ActivationKind::prelu);
     EXPECT_EQ(net.layers[0].activation.slope->values.size(), 56u);
     EXPECT_EQ(net.layers[7].window.output_padding, (std::array<int64_t, 2>{1, 1}));
-    expect_contains(message_of([&] { (void)open_network(path); }), "input \"luma\": dimension 3 of 4 is symbolic (\"H\"); expected --height");
-    expect_contains(message_of([&] { (void)open_network(path, {.height = 37}); }), "dimension 4 of 4 is symbolic (\"W\"); expected --width");
+    expect_contains(message_of([&] { (void)open_network(path); }),
+                    "input \"luma\": dimension 3 of 4 is symbolic (\"H\"); expected --height");
+    expect_contains(message_of([&] { (void)open_network(path, {.height = 37}); }),
+                    "dimension 4 of 4 is symbolic (\"W\"); expected --width");
 }
 
 }  // namespace

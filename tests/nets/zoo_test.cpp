@@ -20,7 +20,8 @@ int64_t total_macs(const Network& network) {
 int64_t parameters(const Network& network) {
     int64_t count = 0;
     for (const Layer& layer : network.layers) {
-        for (const ConstantPtr& c : {layer.weights, layer.bias}) count += c == nullptr ? 0 : static_cast<int64_t>(c->values.size());
+        for (const ConstantPtr& c : {layer.weights, layer.bias})
+            count += c == nullptr ? 0 : static_cast<int64_t>(c->values.size());
     }
     return count;
 }
@@ -62,11 +63,13 @@ TEST(Zoo, SuperResolutionAndStereo) {
     const Network fsrcnn = zoo_network("fsrcnn");
     EXPECT_EQ(total_macs(fsrcnn), int64_t{540 * 960} * 12464);  // 12.9 GFLOP
     EXPECT_EQ(fsrcnn.tensor(fsrcnn.outputs[0]).dims, (std::vector<int64_t>{1, 1, 540, 960}));
-    // Stride 2: each output is reached by every second tap per axis, so 4 outputs per input pixel cost 81 taps together: as many.
+    // Stride 2: each output is reached by every second tap per axis, so 4 outputs per input pixel cost 81 taps
+    // together: as many.
     const Network x2 = zoo_network("fsrcnn-x2");
     EXPECT_EQ(total_macs(x2), int64_t{540 * 960} * 12464);
     EXPECT_EQ(x2.tensor(x2.outputs[0]).dims, (std::vector<int64_t>{1, 1, 1080, 1920}));
-    EXPECT_EQ(total_macs(zoo_network("dmcnn-vd")), int64_t{540 * 960} * (3 * 64 * 9 + 18 * 64 * 64 * 9 + 64 * 3 * 9));  // 692 GFLOP
+    EXPECT_EQ(total_macs(zoo_network("dmcnn-vd")),
+              int64_t{540 * 960} * (3 * 64 * 9 + 18 * 64 * 64 * 9 + 64 * 3 * 9));  // 692 GFLOP
     EXPECT_EQ(zoo_network("dmcnn-vd").layers.size(), 20u);
     EXPECT_EQ(total_macs(zoo_network("mc-cnn")), int64_t{540 * 960} * (32 * 9 + 3 * 32 * 32 * 9));  // 29 GFLOP
 }
@@ -125,17 +128,20 @@ TEST(Zoo, WeightsHaveHeVariance) {
         sum += w;
         squares += double{w} * w;
     }
-    const auto n = static_cast<double>(weights.values.size());  // 36,864: deviation of the mean 1/192, of the variance 1 %
+    const auto n =
+        static_cast<double>(weights.values.size());  // 36,864: deviation of the mean 1/192, of the variance 1 %
     const double variance = 2.0 / (64 * 9);
     EXPECT_NEAR(sum / n, 0.0, 4 * std::sqrt(variance / n));
     EXPECT_NEAR(squares / n / variance, 1.0, 0.04);
 }
 
 TEST(Zoo, Refusals) {
-    test::expect_contains(test::message_of([] { (void)zoo_network("alexnet"); }), "zoo:alexnet: no such network; known: l2net, l3net, l2net-4k");
+    test::expect_contains(test::message_of([] { (void)zoo_network("alexnet"); }),
+                          "zoo:alexnet: no such network; known: l2net, l3net, l2net-4k");
     test::expect_contains(test::message_of([] { (void)zoo_network("l2net", {.height = 4, .width = 20}); }),
                           "zoo:l2net: input 1x3x4x20: conv2 (conv): window spans 3 along y, the padded input only 2");
-    test::expect_contains(test::message_of([] { (void)zoo_network("l2net", {.batch = 0}); }), "zoo:l2net: batch, height, width: tensor of 0x20x20: dimension 0");
+    test::expect_contains(test::message_of([] { (void)zoo_network("l2net", {.batch = 0}); }),
+                          "zoo:l2net: batch, height, width: tensor of 0x20x20: dimension 0");
 }
 
 }  // namespace
