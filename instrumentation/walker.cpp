@@ -128,12 +128,11 @@ public:
     /// One iteration of the compute level: brings in what is missing of `need.box` and says how many elements that was.
     int64_t bring_in(const Need& need) {
         const size_t before = arrivals_.size();
-        for_each(need.box, [&](size_t index, int64_t, int64_t, int64_t) {
+        for_each(need.box, [&](size_t index, int64_t c, int64_t y, int64_t x) {
             Element& element = elements_[index];
             if (element.lifetime != lifetime_) {
                 element.lifetime = lifetime_;
-                element.came_in = time_;
-                arrivals_.push_back(index);
+                arrivals_.push_back({index, {c, y, x}, time_});
             }
             element.last_needed = time_;
         });
@@ -175,8 +174,16 @@ public:
 private:
     struct Element {
         int64_t lifetime = 0;  ///< the lifetime in which it last came in; lifetimes are numbered from 1
-        int64_t came_in = 0;
         int64_t last_needed = 0;
+    };
+    struct Arrival {
+        size_t element;
+        std::array<int64_t, 3> at;
+        int64_t time;
+    };
+    struct Departure {
+        int64_t last_needed;
+        std::array<int64_t, 3> at;
     };
     struct Undo {
         size_t element;
@@ -195,37 +202,30 @@ private:
         }
     }
 
-    [[nodiscard]] std::array<int64_t, 3> coordinates(size_t element) const {
-        const auto e = static_cast<int64_t>(element);
-        return {e / (extents_[1] * extents_[2]), e / extents_[2] % extents_[1], e % extents_[2]};
-    }
-
     /// Replays the arrivals and last needs of the lifetime that ends, and notes the largest spans of what was live.
     void finish_lifetime() {
-        std::vector<size_t>& departures = departures_;
-        departures = arrivals_;
-        std::sort(departures.begin(), departures.end(), [&](size_t a, size_t b) {
-            return std::pair(elements_[a].last_needed, a) < std::pair(elements_[b].last_needed, b);
-        });
+        departures_.clear();
+        for (const Arrival& arrival : arrivals_) departures_.push_back({elements_[arrival.element].last_needed, arrival.at});
+        const auto sooner = [](const Departure& a, const Departure& b) { return a.last_needed < b.last_needed; };
+        if (!std::is_sorted(departures_.begin(), departures_.end(), sooner)) {
+            std::sort(departures_.begin(), departures_.end(), sooner);
+        }
         size_t gone = 0;
         for (size_t i = 0; i < arrivals_.size();) {
-            const int64_t now = elements_[arrivals_[i]].came_in;
-            for (; gone < departures.size() && elements_[departures[gone]].last_needed < now; ++gone) remove(departures[gone]);
+            const int64_t now = arrivals_[i].time;
+            for (; gone < departures_.size() && departures_[gone].last_needed < now; ++gone) remove(departures_[gone].at);
             for (LiveSpan& span : spans_) (void)span.extent();  // forget the coordinates that just became empty
-            for (; i < arrivals_.size() && elements_[arrivals_[i]].came_in == now; ++i) add(arrivals_[i]);
+            for (; i < arrivals_.size() && arrivals_[i].time == now; ++i) {
+                for (size_t d = 0; d < 3; ++d) spans_[d].add(arrivals_[i].at[d]);
+            }
             for (size_t d = 0; d < 3; ++d) largest_[d] = std::max(largest_[d], spans_[d].extent());
         }
-        for (; gone < departures.size(); ++gone) remove(departures[gone]);
+        for (; gone < departures_.size(); ++gone) remove(departures_[gone].at);
         for (LiveSpan& span : spans_) (void)span.extent();
         arrivals_.clear();
         time_ = 0;
     }
-    void add(size_t element) {
-        const std::array<int64_t, 3> at = coordinates(element);
-        for (size_t d = 0; d < 3; ++d) spans_[d].add(at[d]);
-    }
-    void remove(size_t element) {
-        const std::array<int64_t, 3> at = coordinates(element);
+    void remove(const std::array<int64_t, 3>& at) {
         for (size_t d = 0; d < 3; ++d) spans_[d].remove(at[d]);
     }
 
@@ -234,8 +234,8 @@ private:
     int64_t lifetime_ = 0;   ///< the current one
     int64_t lifetimes_ = 0;  ///< numbers handed out
     int64_t time_ = 0;
-    std::vector<size_t> arrivals_;    ///< of this lifetime, in order
-    std::vector<size_t> departures_;  ///< scratch
+    std::vector<Arrival> arrivals_;      ///< of this lifetime, in order
+    std::vector<Departure> departures_;  ///< scratch of finish_lifetime()
     std::array<LiveSpan, 3> spans_;
     std::array<int64_t, 3> largest_{0, 0, 0};
     std::vector<Undo> undo_;
@@ -430,7 +430,7 @@ private:
         if (live_.size() > live_outside) live_together_.insert(live_);
 
         const size_t first_need = needs_.size();
-        find_needs(level, rehearsal);
+        if (!here.computed.empty()) find_needs(level, rehearsal);
         for (size_t n = 0; n < here.computed.size(); ++n) {
             // By value: the calls below put their own needs on the stack.
             if (takes_part(here.computed[n], rehearsal)) bring_in(here.computed[n], Need(needs_[first_need + n]), rehearsal);
@@ -494,15 +494,17 @@ private:
         const std::vector<BufferId>& computed = site(level).computed;
         const size_t first = needs_.size();
         needs_.resize(first + computed.size());
-        std::optional<std::pair<int, Reads>> known;  // of the layer that was looked at last
-        Box next_call;                               // of the output that was looked at last
+        Reads reads;  // of the layer that was looked at last
+        int known = -1;
+        Box next_call;  // of the output that was looked at last
         int next_called = -1;
         for (size_t n = computed.size(); n-- > 0;) {
             const BufferId& id = computed[n];
             if (!takes_part(id, rehearsal)) continue;
             const int reader = id.array == Array::output ? id.layer + 1 : id.layer;
-            if (!known || known->first != reader) {
-                Reads reads;
+            if (known != reader) {
+                if (known >= 0) reads = {};
+                known = reader;
                 if (level.nest == reader || (level.is_root() && reader == group_.sink())) {
                     reads.add(layer(reader), layer(reader).ranges);
                 } else if (next_called == reader) {
@@ -510,16 +512,15 @@ private:
                 } else {
                     reads = rehearse(reader, level);
                 }
-                known.emplace(reader, reads);
             }
             if (id.array == Array::weights) {
-                needs_[first + n].box = known->second.weights.clipped_to(layer(reader).weights.extents());
+                needs_[first + n].box = reads.weights.clipped_to(layer(reader).weights.extents());
                 needs_[first + n].passed = needs_[first + n].box;
                 continue;
             }
             Need need;
-            need.box = known->second.input.clipped_to(layer(reader).input_extents);
-            if (!is_empty(need.box)) need.passed = known->second.passed.clipped_to(layer(reader).input_extents);
+            need.box = reads.input.clipped_to(layer(reader).input_extents);
+            if (!is_empty(need.box)) need.passed = reads.passed.clipped_to(layer(reader).input_extents);
             if (id.array == Array::output) {
                 need.call = next_call = missing_box(id.layer, need.box);
                 next_called = id.layer;
