@@ -371,6 +371,18 @@ void hash_activation(Hasher& hash, const Activation& activation) {
     }
 }
 
+/// Legal shapes can still ask for more work than 64 bits count (2^40 outputs of 2^24 taps).
+void check_macs(const Network& network, const std::string& where) {
+    try {
+        int64_t total = 0;
+        for (size_t i = 0; i < network.layers.size(); ++i) {
+            total = checked_add(total, layer_macs(network, static_cast<LayerId>(i)));
+        }
+    } catch (const std::overflow_error&) {
+        throw InputError(where + ": more than 2^63 multiply-accumulates");
+    }
+}
+
 }  // namespace
 
 bool is_identifier(const std::string& text) {
@@ -606,6 +618,7 @@ void check(const Network& network) {
                  "output is " + dims_text(network.tensor(layer.output).dims) + ", expected " + dims_text(inferred));
         }
     }
+    check_macs(network, where);
     if (network.outputs.empty()) throw InputError(where + ": has no outputs");
     std::unordered_set<TensorId> outputs;
     for (const TensorId id : network.outputs) {

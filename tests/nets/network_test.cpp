@@ -234,6 +234,15 @@ TEST(Check, FindsWhatIsWrong) {
     expect_contains(broken([](Network& n) { n.tensors.push_back({"stray", {1}}); }), "nothing writes tensor \"stray\"");
 }
 
+TEST(Check, CountsThatDoNotFitIn64Bits) {
+    // More than 2^20 x 2^19 outputs of 2^12 x 2^12 taps each: 2^39 * 2^24 = 2^63.
+    Layer layer{.name = "d", .kind = LayerKind::conv};
+    layer.weights = constant({1, 1, 1 << 12, 1 << 12});
+    layer.window = {.kernel = {1 << 12, 1 << 12}, .pad_begin = {(1 << 20) + (1 << 12), (1 << 19) + (1 << 12)}};
+    const Network network = of(layer, {{1, 1, 8, 8}});
+    expect_contains(message_of([&] { check(network); }), "test: more than 2^63 multiply-accumulates");
+}
+
 TEST(NetworkHash, ChangesWithEverythingThatCounts) {
     const Network original = zoo_network("resnet18", {.height = 32, .width = 32});
     const std::string hash = network_hash(original);
