@@ -20,7 +20,9 @@ struct Interval {
     int64_t end = 0;
     [[nodiscard]] bool empty() const { return end <= begin; }
     [[nodiscard]] int64_t size() const { return empty() ? 0 : end - begin; }
-    [[nodiscard]] Interval clipped_to(int64_t extent) const { return {std::max<int64_t>(begin, 0), std::min(end, extent)}; }
+    [[nodiscard]] Interval clipped_to(int64_t extent) const {
+        return {std::max<int64_t>(begin, 0), std::min(end, extent)};
+    }
     void cover(int64_t coordinate) {
         begin = std::min(begin, coordinate);
         end = std::max(end, coordinate + 1);
@@ -58,8 +60,8 @@ private:
 /// What one iteration of a compute level needs of a buffer.
 struct Need {
     Box box;
-    /// The box, and below it the gap that a stride beyond the window leaves behind the window before. No window reads that gap, so once
-    /// passed it is not brought in any more, even when a later box spans it.
+    /// The box, and below it the gap that a stride beyond the window leaves behind the window before. No window reads
+    /// that gap, so once passed it is not brought in any more, even when a later box spans it.
     Box passed;
     Box call;  ///< of an intermediate tensor: the part of the box that is not present, for which the producer is called
     [[nodiscard]] bool leaves_a_gap() const { return passed != box; }
@@ -92,8 +94,8 @@ private:
     int64_t high_ = -1;
 };
 
-/// One buffer: which elements are present in the current lifetime, when each came in and when it was last needed. Time is the
-/// number of the compute-level iteration in the lifetime.
+/// One buffer: which elements are present in the current lifetime, when each came in and when it was last needed. Time
+/// is the number of the compute-level iteration in the lifetime.
 class Buffer {
 public:
     explicit Buffer(const std::array<int64_t, 3>& extents)
@@ -138,7 +140,8 @@ public:
         });
         const auto count = static_cast<int64_t>(arrivals_.size() - before);
         if (need.leaves_a_gap()) {
-            for_each(need.passed, [&](size_t index, int64_t, int64_t, int64_t) { elements_[index].lifetime = lifetime_; });
+            for_each(need.passed,
+                     [&](size_t index, int64_t, int64_t, int64_t) { elements_[index].lifetime = lifetime_; });
         }
         ++time_;
         return count;
@@ -205,7 +208,9 @@ private:
     /// Replays the arrivals and last needs of the lifetime that ends, and notes the largest spans of what was live.
     void finish_lifetime() {
         departures_.clear();
-        for (const Arrival& arrival : arrivals_) departures_.push_back({elements_[arrival.element].last_needed, arrival.at});
+        for (const Arrival& arrival : arrivals_) {
+            departures_.push_back({elements_[arrival.element].last_needed, arrival.at});
+        }
         const auto sooner = [](const Departure& a, const Departure& b) { return a.last_needed < b.last_needed; };
         if (!std::is_sorted(departures_.begin(), departures_.end(), sooner)) {
             std::sort(departures_.begin(), departures_.end(), sooner);
@@ -213,7 +218,9 @@ private:
         size_t gone = 0;
         for (size_t i = 0; i < arrivals_.size();) {
             const int64_t now = arrivals_[i].time;
-            for (; gone < departures_.size() && departures_[gone].last_needed < now; ++gone) remove(departures_[gone].at);
+            for (; gone < departures_.size() && departures_[gone].last_needed < now; ++gone) {
+                remove(departures_[gone].at);
+            }
             for (LiveSpan& span : spans_) (void)span.extent();  // forget the coordinates that just became empty
             for (; i < arrivals_.size() && arrivals_[i].time == now; ++i) {
                 for (size_t d = 0; d < 3; ++d) spans_[d].add(arrivals_[i].at[d]);
@@ -245,7 +252,9 @@ private:
 struct Taps {
     int64_t count = 0;
     Interval span;
-    int64_t gap_begin = 0;  ///< end of the span of the output before the first, where that lies below; else begin of the span
+    /// Where the gap below the span begins: at the end of the span of the output before the first one, when it lies
+    /// below; else at the span itself.
+    int64_t gap_begin = 0;
 };
 
 std::vector<Taps> taps_of(const AxisWindow& window) {
@@ -266,7 +275,9 @@ std::vector<Taps> taps_of(const AxisWindow& window) {
             ++taps.count;
         }
         taps.gap_begin = taps.span.begin;
-        if (o > 0) taps.gap_begin = std::min(taps.gap_begin, result[static_cast<size_t>(o) - 1].span.end);
+        if (o == 0) continue;
+        const Taps& before = result[static_cast<size_t>(o) - 1];
+        if (before.count > 0) taps.gap_begin = std::min(taps.gap_begin, before.span.end);
     }
     return result;
 }
@@ -280,9 +291,9 @@ struct LayerState {
     const Nest* nest = nullptr;
     std::array<std::vector<Taps>, 2> taps;  ///< rows, columns
     std::array<int64_t, 3> input_extents{1, 1, 1};
-    Ranges ranges;                          ///< of the body that is being executed
+    Ranges ranges;  ///< of the body that is being executed
     Buffer weights;
-    std::optional<Buffer> output;           ///< of an intermediate tensor
+    std::optional<Buffer> output;  ///< of an intermediate tensor
     Macs macs;
     Elements weight_reads;
 
@@ -296,9 +307,12 @@ struct LayerState {
     }
 
     [[nodiscard]] Ranges whole_output() const {
-        return {Interval{0, problem[Dim::z]}, Interval{0, problem[Dim::y]}, Interval{0, problem[Dim::x]}, Interval{0, problem[Dim::i]}};
+        return {Interval{0, problem[Dim::z]}, Interval{0, problem[Dim::y]}, Interval{0, problem[Dim::x]},
+                Interval{0, problem[Dim::i]}};
     }
-    [[nodiscard]] Ranges ranges_of_call(const Box& box) const { return {box[0], box[1], box[2], Interval{0, problem[Dim::i]}}; }
+    [[nodiscard]] Ranges ranges_of_call(const Box& box) const {
+        return {box[0], box[1], box[2], Interval{0, problem[Dim::i]}};
+    }
     [[nodiscard]] int64_t kernel_elements() const { return problem.y().kernel * problem.x().kernel; }
 };
 
@@ -331,7 +345,8 @@ struct Reads {
             const int64_t first = z / z_per_group * layer.problem[Dim::i];
             const Interval channels{first + ranges[3].begin, first + ranges[3].end};
             input.add({channels, rows.span, columns.span});
-            passed.add({channels, Interval{rows.gap_begin, rows.span.end}, Interval{columns.gap_begin, columns.span.end}});
+            passed.add(
+                {channels, Interval{rows.gap_begin, rows.span.end}, Interval{columns.gap_begin, columns.span.end}});
         }
         weights.add({ranges[0], ranges[3], Interval{0, 1}});
     }
@@ -384,8 +399,10 @@ private:
         for (const Nest& nest : group_.nests) sites_.emplace_back(nest.loops.size());
         const auto put = [&](BufferId id, const Placement& placement) {
             site(placement.store).stored.push_back(id);
-            if (id.array == Array::output && id.layer == group_.sink()) site(placement.compute).writes_output = true;
-            else site(placement.compute).computed.push_back(id);
+            if (id.array == Array::output && id.layer == group_.sink())
+                site(placement.compute).writes_output = true;
+            else
+                site(placement.compute).computed.push_back(id);
         };
         for (int k = 0; k <= group_.sink(); ++k) {
             const Nest& nest = group_.nests[static_cast<size_t>(k)];
@@ -400,7 +417,8 @@ private:
             for (size_t k = 0; k < sites_.size(); ++k) {
                 for (size_t l = 0; l < sites_[k].size(); ++l) {
                     const Site& s = sites_[k][l];
-                    if (std::any_of(s.stored.begin(), s.stored.end(), takes) || std::any_of(s.computed.begin(), s.computed.end(), takes)) {
+                    if (std::any_of(s.stored.begin(), s.stored.end(), takes) ||
+                        std::any_of(s.computed.begin(), s.computed.end(), takes)) {
                         last_site_.back()[k] = static_cast<int>(l);
                     }
                 }
@@ -409,10 +427,11 @@ private:
     }
 
     [[nodiscard]] bool takes_part(const BufferId& id, const Rehearsal* rehearsal) const {
-        return rehearsal == nullptr || (id.array == Array::output && id.layer >= rehearsal->layer && id.layer != group_.sink());
+        return rehearsal == nullptr ||
+               (id.array == Array::output && id.layer >= rehearsal->layer && id.layer != group_.sink());
     }
 
-    // ---------------------------------------------------------------------------------------------------- the loop nests
+    // -------------------------------------------------------------------------------------------------- the loop nests
 
     /// One iteration of the level's loop; the ranges of its nest and of those around it are set.
     void body(Level level, Rehearsal* rehearsal) {
@@ -433,13 +452,16 @@ private:
         if (!here.computed.empty()) find_needs(level, rehearsal);
         for (size_t n = 0; n < here.computed.size(); ++n) {
             // By value: the calls below put their own needs on the stack.
-            if (takes_part(here.computed[n], rehearsal)) bring_in(here.computed[n], Need(needs_[first_need + n]), rehearsal);
+            if (!takes_part(here.computed[n], rehearsal)) continue;
+            bring_in(here.computed[n], Need(needs_[first_need + n]), rehearsal);
         }
         needs_.resize(first_need);
         const bool writes = here.writes_output && rehearsal == nullptr;
         if (writes) read_partial_sums();
-        if (level.is_root()) loop(group_.sink(), 0, rehearsal);
-        else loop(level.nest, level.loop + 1, rehearsal);
+        if (level.is_root())
+            loop(group_.sink(), 0, rehearsal);
+        else
+            loop(level.nest, level.loop + 1, rehearsal);
         if (writes) write_output();
         live_.resize(live_outside);
     }
@@ -486,10 +508,10 @@ private:
         layer.macs += Macs(layer.ranges[0].size()) * layer.ranges[3].size() * rows * columns;
     }
 
-    // ------------------------------------------------------------------------------------------------------ what is needed
+    // -------------------------------------------------------------------------------------------------- what is needed
 
-    /// Puts a need for each of site(level).computed on the stack. They are found consumers first and before anything in the body has
-    /// happened.
+    /// Puts a need for each of site(level).computed on the stack. They are found consumers first and before anything in
+    /// the body has happened.
     void find_needs(Level level, const Rehearsal* rehearsal) {
         const std::vector<BufferId>& computed = site(level).computed;
         const size_t first = needs_.size();
@@ -549,7 +571,7 @@ private:
         return missing.box;
     }
 
-    // ------------------------------------------------------------------------------------------------------- what is moved
+    // --------------------------------------------------------------------------------------------------- what is moved
 
     [[nodiscard]] Buffer* find_buffer(const BufferId& id) {
         if (id.array == Array::input) return &*input_;
@@ -561,11 +583,14 @@ private:
         if (id.array == Array::input) {
             input_reads_ += Elements(input_->bring_in(need));
         } else if (id.array == Array::weights) {
-            layer(id.layer).weight_reads += Elements(layer(id.layer).weights.bring_in(need)) * layer(id.layer).kernel_elements();
+            layer(id.layer).weight_reads +=
+                Elements(layer(id.layer).weights.bring_in(need)) * layer(id.layer).kernel_elements();
         } else {
             Buffer& buffer = *layer(id.layer).output;
-            if (rehearsal != nullptr) buffer.rehearse_bring_in(need);
-            else buffer.bring_in(need);
+            if (rehearsal != nullptr)
+                buffer.rehearse_bring_in(need);
+            else
+                buffer.bring_in(need);
             if (!is_empty(need.call)) call(id.layer, need.call, rehearsal);
         }
     }
@@ -598,7 +623,7 @@ private:
         });
     }
 
-    // ----------------------------------------------------------------------------------------------------------- the result
+    // ------------------------------------------------------------------------------------------------------ the result
 
     [[nodiscard]] Elements size_of(const BufferId& id) {
         if (id.array == Array::output && id.layer == group_.sink()) return output_buffer_;
@@ -631,8 +656,8 @@ private:
     std::vector<LayerState> layers_;
     Site root_;
     std::vector<std::vector<Site>> sites_;  ///< by nest, by loop
-    /// The innermost loop of each nest in whose body anything is stored or computed: in the execution, then in the rehearsal for
-    /// each layer.
+    /// The innermost loop of each nest in whose body anything is stored or computed: in the execution, then in the
+    /// rehearsal for each layer.
     std::vector<std::vector<int>> last_site_;
     std::optional<Buffer> input_;
     std::vector<bool> output_visited_;
@@ -640,8 +665,8 @@ private:
     Elements output_reads_;
     Elements output_writes_;
     Elements output_buffer_;
-    std::vector<Need> needs_;                         ///< of the bodies that are being executed
-    std::vector<BufferId> live_;                      ///< buffers of the bodies around this point, outermost first
+    std::vector<Need> needs_;                        ///< of the bodies that are being executed
+    std::vector<BufferId> live_;                     ///< buffers of the bodies around this point, outermost first
     std::set<std::vector<BufferId>> live_together_;  ///< every combination that was met
 };
 

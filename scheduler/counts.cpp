@@ -29,7 +29,8 @@ private:
 
 }  // namespace
 
-std::string difference(const GroupCounts& a, const std::string& a_name, const GroupCounts& b, const std::string& b_name) {
+std::string difference(const GroupCounts& a, const std::string& a_name, const GroupCounts& b,
+                       const std::string& b_name) {
     Differences differences(a_name, b_name);
     if (a.layers.size() != b.layers.size()) {
         differences.add("layers", std::to_string(a.layers.size()), std::to_string(b.layers.size()));
