@@ -197,10 +197,8 @@ Window random_window(bool transposed, const std::vector<int64_t>& in, Rng& rng) 
             if (w.stride[axis] > 1) w.dilation[axis] = 1;
         }
         const int64_t span = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
-        // Sometimes so much that whole windows lie in the padding.
-        const int64_t most = rng.chance(1, 10) ? span : span - 1;
-        w.pad_begin[axis] = rng.chance(1, 3) ? 0 : rng.between(0, most);
-        w.pad_end[axis] = rng.chance(1, 3) ? 0 : rng.between(0, most);
+        w.pad_begin[axis] = rng.chance(1, 3) ? 0 : rng.between(0, span - 1);
+        w.pad_end[axis] = rng.chance(1, 3) ? 0 : rng.between(0, span - 1);
         const int64_t extent = in[2 + axis];
         if (transposed) {
             w.output_padding[axis] = rng.below(std::max(w.stride[axis], w.dilation[axis]));
@@ -216,6 +214,27 @@ Window random_window(bool transposed, const std::vector<int64_t>& in, Rng& rng) 
         }
     }
     return w;
+}
+
+/// The schedulable windows (is_schedulable): no output that depends on padding alone.
+bool every_output_reads_input(const Window& w, bool transposed, const std::vector<int64_t>& in) {
+    for (size_t axis = 0; axis < 2; ++axis) {
+        const int64_t span = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
+        const int64_t pads = w.pad_begin[axis] + w.pad_end[axis];
+        const int64_t extent = in[2 + axis];
+        const int64_t out = transposed ? (extent - 1) * w.stride[axis] + span + w.output_padding[axis] - pads
+                                       : (extent + pads - span) / w.stride[axis] + 1;
+        for (int64_t o = 0; o < out; ++o) {
+            bool reads = false;
+            for (int64_t k = 0; k < w.kernel[axis]; ++k) {
+                const int64_t scaled = transposed ? o + w.pad_begin[axis] - k * w.dilation[axis]
+                                                  : (o * w.stride[axis] + k * w.dilation[axis] - w.pad_begin[axis]) * w.stride[axis];
+                reads = reads || (scaled >= 0 && scaled % w.stride[axis] == 0 && scaled / w.stride[axis] < extent);
+            }
+            if (!reads) return false;
+        }
+    }
+    return true;
 }
 
 }  // namespace
@@ -244,7 +263,8 @@ Network random_network(uint64_t seed) {
             const bool large = in[2] > 14 || in[3] > 14;
             layer.kind = !large && rng.chance(1, 4) ? LayerKind::conv_transpose : LayerKind::conv;
             const bool transposed = layer.kind == LayerKind::conv_transpose;
-            layer.window = random_window(transposed, in, rng);
+            do layer.window = random_window(transposed, in, rng);
+            while (!every_output_reads_input(layer.window, transposed, in));
             if (rng.chance(1, 4)) {
                 layer.groups = in[1];  // depthwise
             } else if (rng.chance(1, 3)) {

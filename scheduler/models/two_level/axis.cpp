@@ -199,6 +199,7 @@ private:
                 t.frontier = 0;
                 t.seen = {};
             }
+            buffers_[b].tracks.front().trips = 0;  // the loop around the lifetime is outside it
         }
         for (const auto& [b, t] : node.tracked) buffers_[b].tracks[t].need = {};
         for (const size_t b : node.computed) buffers_[b].calls = {};

@@ -1,0 +1,69 @@
+// Chains of convolutions for the tests of this room. The model reads shapes only; weights are zeros.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nets/network.h"
+
+namespace laminate {
+
+struct LayerSpec {
+    int64_t channels = 1;  ///< of the output
+    Window window;
+    int64_t groups = 1;
+    LayerKind kind = LayerKind::conv;
+};
+
+/// The same along rows and columns.
+inline Window square_window(int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t dilation = 1) {
+    Window w;
+    w.kernel = {kernel, kernel};
+    w.stride = {stride, stride};
+    w.dilation = {dilation, dilation};
+    w.pad_begin = {pad, pad};
+    w.pad_end = {pad, pad};
+    return w;
+}
+
+/// conv1, conv2, ... one after the other, on an input of channels x rows x columns.
+inline Network chain(int64_t channels, int64_t rows, int64_t columns, const std::vector<LayerSpec>& specs) {
+    Network network;
+    network.name = "chain";
+    network.tensors.push_back({"input", {1, channels, rows, columns}});
+    network.inputs = {0};
+    for (const LayerSpec& spec : specs) {
+        const std::vector<int64_t> in = network.tensors.back().dims;
+        Layer layer;
+        layer.name = "conv" + std::to_string(network.layers.size() + 1);
+        layer.onnx_name = layer.name;
+        layer.kind = spec.kind;
+        layer.inputs = {static_cast<TensorId>(network.tensors.size()) - 1};
+        layer.output = static_cast<TensorId>(network.tensors.size());
+        layer.window = spec.window;
+        layer.groups = spec.groups;
+        const auto [kernel_y, kernel_x] = spec.window.kernel;
+        std::vector<int64_t> dims{spec.channels, in[1] / spec.groups, kernel_y, kernel_x};
+        if (spec.kind == LayerKind::conv_transpose) dims = {in[1], spec.channels / spec.groups, kernel_y, kernel_x};
+        Constant weights{dims, std::vector<float>(static_cast<size_t>(element_count(dims)), 0.0f)};
+        layer.weights = std::make_shared<const Constant>(std::move(weights));
+        network.tensors.push_back({layer.name + "_out", infer_output_dims(layer, {in})});
+        network.layers.push_back(std::move(layer));
+    }
+    network.outputs = {network.layers.back().output};
+    check(network);
+    return network;
+}
+
+/// ConvFusion Table 6: 3x3 convolutions without padding; conv1 3 -> 4 maps of 18 x 18, conv2 4 -> 4 maps of 16 x 16.
+inline Network l2net() { return chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}}); }
+inline Network l3net() { return chain(3, 22, 22, {{4, square_window(3)}, {4, square_window(3)}, {4, square_window(3)}}); }
+
+inline std::vector<LayerId> all_layers(const Network& network) {
+    std::vector<LayerId> ids;
+    for (size_t n = 0; n < network.layers.size(); ++n) ids.push_back(static_cast<LayerId>(n));
+    return ids;
+}
+
+}  // namespace laminate

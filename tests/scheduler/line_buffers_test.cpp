@@ -1,0 +1,93 @@
+#include "scheduler/line_buffers.h"
+
+#include <gtest/gtest.h>
+
+#include "scheduler/models/two_level/two_level.h"
+#include "tests/scheduler/chain.h"
+
+namespace laminate {
+namespace {
+
+TEST(LineBufferGroup, HasTheFormThatTheGeneratorsExecute) {
+    const Network network = l2net();
+    EXPECT_EQ(to_text(line_buffer_group(network, {0, 1}, {4, 0, 0})),
+              "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y4 x18 i3; X root/yo; W root/root; Y root/conv2.yo & "
+              "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}");
+    EXPECT_EQ(to_text(line_buffer_group(network, {0, 1}, {2, 8, 0})),
+              "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y2 x18 i3; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo & "
+              "conv2: ys || zo yo xo io | zi yi xi ii n m; strip y8; tile z4 y2 x16 i4; W root/root; Y xi/xi}");
+    EXPECT_EQ(to_text(line_buffer_group(network, {1}, {99, 8, 4})),
+              "{conv2: ys xs || zo yo xo io | zi yi xi ii n m; strip y8 x4; tile z4 y16 x16 i4; X xs/yo; W root/root; Y xi/xi}");
+}
+
+TEST(LineBufferGroup, RowsFollowTheStrides) {
+    // Four rows of a x2 transposed sink need two new rows of its input, which are four of the strided layer before.
+    const Network network = chain(1, 32, 32, {{1, square_window(3)}, {1, square_window(3, 2)}, {1, square_window(4, 2), 1, LayerKind::conv_transpose}});
+    const GroupSchedule group = line_buffer_group(network, {0, 1, 2}, {4, 0, 0});
+    EXPECT_EQ(group.nests[2][Dim::y], 4);
+    EXPECT_EQ(group.nests[1][Dim::y], 2);
+    EXPECT_EQ(group.nests[0][Dim::y], 4);
+}
+
+TEST(LineBufferGroup, CountsByHand) {
+    // Rows of 4: conv1 keeps 4 + 2 rows of 18 x 4; X, which comes in for 4 rows of conv1 at a time, 4 + 2 rows of 20 x 3.
+    const Network network = l2net();
+    const GroupCounts c = two_level_counts(network, line_buffer_group(network, {0, 1}, {4, 0, 0}));
+    EXPECT_EQ(c.accesses(), Elements(1200 + 108 + 144 + 1024));
+    EXPECT_EQ(c.layers[0].output_buffer, Elements(6 * 18 * 4));
+    EXPECT_EQ(c.input_buffer, Elements(6 * 20 * 3));
+    EXPECT_EQ(c.live_total, Elements(360 + 108 + 432 + 144 + 1));
+    // Two strips compute conv1's two halo rows twice: 2 * 10 rows.
+    EXPECT_EQ(two_level_counts(network, line_buffer_group(network, {0, 1}, {4, 8, 0})).layers[0].macs, Macs(20 * 18 * 4 * 27));
+}
+
+Schedule planned(const Network& network, const LineBufferOptions& options) {
+    return std::get<Schedule>(line_buffer_schedule(network, options));
+}
+
+TEST(LineBufferSchedule, FusesAllThatFits) {
+    EXPECT_EQ(planned(l3net(), {}).groups().size(), 1u);
+    EXPECT_EQ(layer_by_layer_schedule(l3net()).groups().size(), 3u);
+}
+
+TEST(LineBufferSchedule, EveryGroupStaysWithinTheBudget) {
+    const Network network = l3net();
+    // Three lines of rows of one: 3 x 22 x 3 + 3 x 20 x 4 + 3 x 18 x 4 + 396 weights + 1 = 1051 elements.
+    const Schedule fused = planned(network, {Bytes(4 * 1051), 1});
+    EXPECT_EQ(fused.groups().size(), 1u);
+    EXPECT_EQ(two_level_counts(network, fused).live_total, Elements(1051));
+    const Schedule cut = planned(network, {Bytes(4 * 1050), 1});
+    EXPECT_EQ(cut.groups().size(), 2u);
+    EXPECT_LE(two_level_counts(network, cut).live_total, Elements(1050));
+}
+
+TEST(LineBufferSchedule, SaysWhatWouldFit) {
+    // The largest layer needs 3 rows of 20 x 4 or 18 x 4, its 144 weights and one output: 3 * 20 * 4 + 144 + 1 = 385.
+    const auto answer = line_buffer_schedule(l3net(), {Bytes(4 * 300), 1});
+    const auto* infeasible = std::get_if<Infeasible>(&answer);
+    ASSERT_NE(infeasible, nullptr);
+    EXPECT_EQ(infeasible->capacity, Elements(300));
+    EXPECT_EQ(infeasible->demand, Elements(385));
+    EXPECT_TRUE(std::holds_alternative<Schedule>(line_buffer_schedule(l3net(), {to_bytes(infeasible->demand), 1})));
+}
+
+TEST(LineBufferSchedule, ThreadsGetStrips) {
+    const Network network = chain(3, 404, 64, {{4, square_window(3)}, {4, square_window(3)}});
+    // 400 rows for two threads: four strips of 100; halo 2 * 3 rows of conv1 more, about 1 %.
+    const Schedule schedule = planned(network, {std::nullopt, 2});
+    ASSERT_EQ(schedule.groups().size(), 1u);
+    EXPECT_EQ(schedule.groups()[0].nests.back().strip, (std::array<int64_t, 2>{100, 0}));
+    EXPECT_EQ(planned(network, {}).groups()[0].nests.back().strip, (std::array<int64_t, 2>{0, 0}));
+}
+
+TEST(LineBufferSchedule, WideLinesAreCutIntoColumnsWhereTheBudgetAsks) {
+    const Network network = chain(8, 64, 1028, {{8, square_window(3)}, {8, square_window(3)}});
+    // Full width: X 3 x 1028 x 8 and conv1 3 x 1026 x 8 alone are 49296 elements.
+    const Schedule schedule = planned(network, {Bytes(4 * 30'000), 1});
+    ASSERT_EQ(schedule.groups().size(), 1u);
+    EXPECT_GT(schedule.groups()[0].nests.back().strip[1], 0);
+    EXPECT_LE(two_level_counts(network, schedule).live_total, Elements(30'000));
+}
+
+}  // namespace
+}  // namespace laminate

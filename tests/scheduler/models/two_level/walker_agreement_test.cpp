@@ -1,0 +1,96 @@
+// Two witnesses on random networks and random schedules: the closed form and the walker, which share the schedule and nothing else.
+#include <gtest/gtest.h>
+
+#include "instrumentation/walker.h"
+#include "scheduler/models/two_level/two_level.h"
+#include "scheduler/random_schedule.h"
+#include "tests/scheduler/chain.h"
+
+namespace laminate {
+namespace {
+
+constexpr RandomOptions small{Macs(300'000), INT64_MAX};
+
+TEST(ModelAgainstWalker, RandomNetworksAndSchedules) {
+    int64_t groups = 0;
+    for (uint64_t seed = 1; seed <= 1500; ++seed) {
+        const Network network = random_network(seed);
+        for (uint64_t n = 0; n < 3; ++n) {
+            const Schedule schedule = random_schedule(network, 10 * seed + n, small);
+            for (const GroupSchedule& group : schedule.groups()) {
+                EXPECT_EQ(difference(two_level_counts(network, group), "model", walk(network, group), "walker"), "")
+                    << "network seed " << seed << ", schedule seed " << 10 * seed + n << ": " << to_text(group);
+                ++groups;
+            }
+        }
+    }
+    EXPECT_GT(groups, 5000);
+}
+
+TEST(ModelAgainstWalker, L2NetAndL3Net) {
+    for (const Network& network : {l2net(), l3net()}) {
+        for (uint64_t seed = 1; seed <= 150; ++seed) {
+            const Schedule schedule = random_schedule(network, seed, {Macs(2'000'000), INT64_MAX});
+            for (const GroupSchedule& group : schedule.groups()) {
+                EXPECT_EQ(difference(two_level_counts(network, group), "model", walk(network, group), "walker"), "")
+                    << "schedule seed " << seed << ": " << to_text(group);
+            }
+        }
+    }
+}
+
+/// Every order of the inner loops with every pair of levels of X and every level of Y on a layer so small that it takes a moment.
+TEST(ModelAgainstWalker, EveryInnerOrderAndLevelOfASmallLayer) {
+    const Network network = chain(2, 5, 4, {{3, square_window(3, 1, 1)}});
+    std::vector<Loop> inner{{Dim::z, Band::inner}, {Dim::y, Band::inner}, {Dim::x, Band::inner}, {Dim::i, Band::inner}};
+    std::sort(inner.begin(), inner.end());
+    do {
+        GroupSchedule group;
+        Nest nest;
+        nest.layer = "conv1";
+        for (const Dim d : {Dim::y, Dim::i, Dim::z, Dim::x}) nest.loops.push_back({d, Band::outer});
+        nest.loops.insert(nest.loops.end(), inner.begin(), inner.end());
+        nest.tile = {2, 3, 3, 1};
+        group.nests = {nest};
+        const std::vector<Level> levels = path(group, 0);
+        for (size_t store = 0; store < levels.size(); ++store) {
+            for (size_t compute = store; compute < levels.size(); ++compute) {
+                Nest& n = group.nests[0];
+                n.x = Placement{levels[store], levels[compute]};
+                n.w = {levels[levels.size() - 1 - compute], levels[levels.size() - 1 - store]};
+                n.y = {levels[compute], levels[compute]};
+                ASSERT_EQ(difference(two_level_counts(network, group), "model", walk(network, group), "walker"), "") << to_text(group);
+            }
+        }
+    } while (std::next_permutation(inner.begin(), inner.end()));
+}
+
+// A model that is wrong in one term must not pass. Each corruption changes one number of the layer's problem behind the model's back.
+class CorruptedModel : public testing::TestWithParam<int> {};
+
+TEST_P(CorruptedModel, IsCaught) {
+    const Network network = chain(2, 9, 9, {{3, square_window(3, 1, 1)}, {4, square_window(3, 2, 1)}});
+    std::vector<LayerProblem> problems{layer_problem(network, 0), layer_problem(network, 1)};
+    LayerProblem& p = problems[0];
+    switch (GetParam()) {
+        case 0: p.window[0].kernel -= 1; break;
+        case 1: p.window[0].pad_begin -= 1; break;
+        case 2: p.window[0].stride += 1; break;
+        case 3: p.window[1].dilation += 1; break;
+        case 4: p.window[0].in -= 1; break;
+        case 5: p.extent[static_cast<size_t>(Dim::i)] += 1; break;
+        case 6: problems[1].extent[static_cast<size_t>(Dim::z)] -= 1; break;
+        default: break;
+    }
+    const GroupSchedule group = parse_group(
+        network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y9 x9 i2; X conv2.yo/conv2.xo; W root/root; Y conv2.yo/conv2.xo & "
+                 "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y2 x2 i3; W io/io; Y xi/xi}");
+    const std::string text = difference(two_level_counts(problems, group), "model", walk(network, group), "walker");
+    if (GetParam() == 7) EXPECT_EQ(text, "");
+    else EXPECT_NE(text, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Terms, CorruptedModel, testing::Range(0, 8));
+
+}  // namespace
+}  // namespace laminate

@@ -1,0 +1,129 @@
+#include "scheduler/random_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "scheduler/models/two_level/two_level.h"
+#include "tests/scheduler/chain.h"
+
+namespace laminate {
+namespace {
+
+TEST(Rng, IsSplitMix64) {
+    // The published sequence for seed 1234567.
+    Rng rng(1234567);
+    EXPECT_EQ(rng.next(), 6457827717110365317u);
+    EXPECT_EQ(rng.next(), 3203168211198807973u);
+    EXPECT_EQ(rng.next(), 9817491932198370423u);
+}
+
+TEST(Rng, BelowCoversItsRangeEvenly) {
+    Rng rng(5);
+    std::map<int64_t, int> hits;
+    for (int n = 0; n < 7000; ++n) ++hits[rng.below(7)];
+    ASSERT_EQ(hits.size(), 7u);
+    for (const auto& [value, count] : hits) EXPECT_NEAR(count, 1000, 150) << value;
+}
+
+TEST(RandomSchedule, SameSeedSameScheduleOnEveryMachine) {
+    EXPECT_EQ(random_schedule(l2net(), 17), random_schedule(l2net(), 17));
+    EXPECT_NE(random_schedule(l2net(), 17), random_schedule(l2net(), 18));
+    EXPECT_EQ(to_text(random_schedule(l2net(), 3)),
+              "{conv1: yo io zo xo | ii yi zi xi n m; tile z4 y13 x3 i3; X conv2.xo/yo; W xo/ii; Y conv2.zo/conv2.xo & "
+              "conv2: xs || zo yo io xo | ii yi zi xi n m; strip x16; tile z1 y16 x14 i3; W zi/zi; Y xs/xs}");
+}
+
+TEST(RandomSchedule, EveryKindOfChoiceOccurs) {
+    const Network network = l3net();
+    std::map<std::string, int> seen;
+    for (uint64_t seed = 0; seed < 600; ++seed) {
+        const Schedule schedule = random_schedule(network, seed);
+        ++seen["groups " + std::to_string(schedule.groups().size())];
+        for (const GroupSchedule& group : schedule.groups()) {
+            const std::vector<LayerProblem> problems = group_problems(network, group);
+            for (size_t k = 0; k < group.nests.size(); ++k) {
+                const Nest& nest = group.nests[k];
+                for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) {
+                    const int64_t extent = problems[k][d];
+                    if (nest[d] == extent) ++seen["whole extent"];
+                    else if (extent % nest[d] == 0) ++seen["divisor"];
+                    else ++seen["ragged tile"];
+                }
+                if (nest[Dim::i] < problems[k][Dim::i]) ++seen["partial sums"];
+                for (const Loop& loop : nest.loops) ++seen["loop " + to_text(loop)];
+                ++seen["innermost " + to_text(nest.loops.back())];
+                const auto levels = [&](const std::string& array, const Placement& p, int user) {
+                    const auto kind = [&](Level level) -> std::string {
+                        return level.is_root() ? "root" : level.nest == user ? "own" : "around";
+                    };
+                    ++seen[array + " stored " + kind(p.store)];
+                    ++seen[array + " computed " + kind(p.compute)];
+                    ++seen[array + (p.store == p.compute ? " at one level" : " rotates")];
+                };
+                const int user = static_cast<int>(k);
+                if (nest.x) levels("X", *nest.x, user);
+                levels("W", nest.w, user);
+                if (user == group.sink()) levels("Y", nest.y, user);
+                else levels("A", nest.y, user + 1);
+            }
+        }
+    }
+    for (const char* kind :
+         {"groups 1", "groups 2", "groups 3", "whole extent", "divisor", "ragged tile", "partial sums", "loop ys", "loop xs", "innermost zi",
+          "innermost yi", "innermost xi", "innermost ii", "X stored root", "X stored own", "X stored around", "X computed root", "X computed own",
+          "X computed around", "X at one level", "X rotates", "W stored root", "W stored own", "W stored around", "W computed own",
+          "W computed around", "W rotates", "A stored root", "A stored own", "A stored around", "A computed own", "A computed around", "A rotates",
+          "A at one level", "Y stored root", "Y stored own"}) {
+        EXPECT_GE(seen[kind], 5) << kind;
+    }
+}
+
+TEST(RandomSchedule, StaysBelowTheBoundOnWork) {
+    const Network network = chain(4, 30, 30, {{8, square_window(3)}, {8, square_window(3)}, {8, square_window(3)}, {8, square_window(3)}});
+    const RandomOptions options{Macs(3'000'000), INT64_MAX};
+    bool recomputes = false;
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+        const Schedule schedule = random_schedule(network, seed, options);
+        for (const GroupSchedule& group : schedule.groups()) {
+            int64_t least = 0;
+            for (const LayerProblem& p : group_problems(network, group)) least += 9 * p[Dim::z] * p[Dim::y] * p[Dim::x] * p[Dim::i];
+            const int64_t macs = two_level_counts(network, group).macs().value();
+            EXPECT_LE(macs, std::max<int64_t>(3'000'000, 4 * least)) << to_text(group);
+            recomputes = recomputes || macs > least;
+        }
+    }
+    EXPECT_TRUE(recomputes);
+}
+
+TEST(RandomSchedule, ALongChainIsFinishedToo) {
+    const Network network = chain(2, 40, 40, std::vector<LayerSpec>(16, {2, square_window(3)}));
+    Rng rng(7);
+    const GroupSchedule group = random_group(network, all_layers(network), rng, {Macs(1'000'000), INT64_MAX});
+    EXPECT_EQ(group.nests.size(), 16u);
+}
+
+TEST(RandomNetwork, CoversTheSchedulableKindsAndAttributes) {
+    std::map<std::string, int> seen;
+    for (uint64_t seed = 0; seed < 400; ++seed) {
+        const Network network = random_network(seed);
+        EXPECT_EQ(schedulable_chains(network).size(), 1u) << seed;
+        for (const Layer& layer : network.layers) {
+            ++seen[to_string(layer.kind)];
+            if (layer.window.stride[0] > 1) ++seen["stride"];
+            if (layer.window.stride[0] > (layer.window.kernel[0] - 1) * layer.window.dilation[0] + 1) ++seen["gaps"];
+            if (layer.window.dilation[1] > 1) ++seen["dilation"];
+            if (layer.window.pad_begin[0] != layer.window.pad_end[0]) ++seen["asymmetric padding"];
+            if (layer.groups > 1 && layer.weights->dims[1] == 1 && layer.kind == LayerKind::conv) ++seen["depthwise"];
+            if (layer.groups > 1 && layer.weights->dims[1] > 1 && layer.kind == LayerKind::conv) ++seen["groups"];
+            for (const float w : layer.weights->values) EXPECT_EQ(w, static_cast<float>(static_cast<int>(w)));
+        }
+    }
+    for (const char* kind : {"conv", "conv_transpose", "gemm", "stride", "gaps", "dilation", "asymmetric padding", "depthwise", "groups"}) {
+        EXPECT_GE(seen[kind], 10) << kind;
+    }
+}
+
+}  // namespace
+}  // namespace laminate
