@@ -42,6 +42,8 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
     add_cost(*this);
     add_show(*this);
     add_validate(*this);
+    add_compile(*this);
+    add_run(*this);
 }
 
 CLI::App* Program::add_verb(const std::string& name, const std::string& about, const std::string& examples,
@@ -77,6 +79,8 @@ int Program::run(int argc, char** argv) {
         return fail(Exit::usage, error.what());
     } catch (const InputError& error) {
         return fail(Exit::bad_input, error.what());
+    } catch (const InfeasibleError& error) {
+        return fail(Exit::infeasible, error.what());
     } catch (const std::bad_alloc&) {
         return fail(Exit::internal, "out of memory");
     } catch (const std::exception& error) {

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "cli/output.h"
@@ -59,11 +60,19 @@ private:
 /// A schedule from a file (JSON or text) or, when the argument begins with "{", from the argument itself.
 [[nodiscard]] Schedule read_schedule(const Network& network, const std::string& argument);
 
+/// Nothing fits in the memory that was given: exit code 4. The message names the smallest budget that works.
+class InfeasibleError : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
 void add_info(Program& program);
 void add_zoo(Program& program);
 void add_cost(Program& program);
 void add_show(Program& program);
 void add_validate(Program& program);
+void add_compile(Program& program);
+void add_run(Program& program);
 
 /// "laminate 0.1.0", the Halide version, the host target and the features of this CPU; one fact per line.
 [[nodiscard]] std::string version_text();

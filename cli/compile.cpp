@@ -1,0 +1,78 @@
+// laminate compile NET -o DIR: a directory that runs without Halide.
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/execution.h"
+#include "cli/verbs.h"
+#include "generators/compile.h"
+
+namespace laminate::cli {
+
+namespace {
+
+struct Options {
+    NetworkArgument network;
+    ScheduleArgument schedule;
+    std::string directory;
+    CompileOptions compile;
+};
+
+Exit compile(const Options& options, const CommonOptions& common, const Output& output) {
+    if (is_compiled_directory(options.network.spec)) throw InputError(options.network.spec + ": is a directory, expected an .onnx file or a zoo name");
+    const Network network = options.network.open();
+    const Schedule schedule = options.schedule.choose(network, common.thread_count());
+    CompileOptions compile_options = options.compile;
+    compile_options.check.seed = common.seed;
+    compile_options.note = [&](const std::string& line) { output.note("laminate: " + line); };
+    const Manifest manifest = compile_network(network, schedule, compile_options, options.directory);
+
+    Table table({{"step"}, {"layers", Align::right}, {"strips", Align::right}, {"scratch", Align::right}, {"constants", Align::right}});
+    int64_t groups = 0;
+    for (const Step& step : manifest.steps) {
+        if (const auto* group = std::get_if<GroupStep>(&step)) {
+            ++groups;
+            table.add({group->name, std::to_string(group->layers.size()), std::to_string(group->strips), bytes_text(group->scratch_bytes),
+                       bytes_text(group->constants_count_elements * bytes_per_element)});
+        } else {
+            table.add({name_of(step) + " (reference operator)", "1", "", "", ""});
+        }
+    }
+    output.print(table.text());
+    output.print(fmt::format("{}: lib{}.a, lib{}.so, {}.h, manifest.json, schedule.json; {}", options.directory, manifest.library, manifest.library,
+                             manifest.library, manifest.target));
+    output.json({{"schema", "laminate.compile"},
+                 {"version", 1},
+                 {"network", manifest.network},
+                 {"network_hash", manifest.network_hash},
+                 {"directory", options.directory},
+                 {"library", manifest.library},
+                 {"target", manifest.target},
+                 {"groups", groups},
+                 {"steps", manifest.steps.size()},
+                 {"schedule", to_text(schedule)}});
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_compile(Program& program) {
+    CLI::App* verb = program.add_verb("compile", "Make libraries, a C header and a manifest that run without Halide",
+                                      "  laminate compile zoo:fsrcnn -o fsrcnn/\n"
+                                      "  laminate compile net.onnx --height 540 --width 960 --memory 256KiB -o net/\n"
+                                      "  laminate compile zoo:resnet18 --target x86-64-linux-avx2-fma -o resnet18/");
+    auto options = std::make_shared<Options>();
+    options->network.declare(verb);
+    options->schedule.declare(verb);
+    verb->add_option("-o,--output", options->directory, "Directory to make; one that was made before is replaced")->required()->type_name("DIR");
+    verb->add_option("--name", options->compile.name, "Name in files and symbols; default: the network's")->type_name("NAME");
+    verb->add_option("--target", options->compile.target, "host, or a Halide target")->capture_default_str();
+    verb->add_option("--cc", options->compile.compiler, "C compiler for the target")->capture_default_str();
+    verb->add_option("--ar", options->compile.archiver, "Archiver for the target")->capture_default_str();
+    program.on(verb, [options, &program](const Output& output) { return compile(*options, program.common(), output); });
+}
+
+}  // namespace laminate::cli

@@ -1,0 +1,57 @@
+#include "cli/execution.h"
+
+#include <fmt/core.h>
+
+#include <filesystem>
+
+#include "scheduler/line_buffers.h"
+
+namespace laminate::cli {
+
+void ScheduleArgument::declare(CLI::App* verb) {
+    auto* file = verb->add_option("--schedule", schedule, "Schedule file (JSON or text), or the text itself");
+    auto* size = verb->add_option("--memory", memory, "Budget of internal memory of one thread, e.g. 256KiB; the schedule with the fewest accesses within it")
+                     ->type_name("SIZE");
+    auto* layers = verb->add_flag("--layer-by-layer", layer_by_layer, "Every layer on its own, in the same kind of code");
+    file->excludes(size)->excludes(layers);
+    size->excludes(layers);
+}
+
+Schedule ScheduleArgument::choose(const Network& network, int threads) const {
+    if (!schedule.empty()) return read_schedule(network, schedule);
+    if (layer_by_layer) return layer_by_layer_schedule(network, threads);
+    LineBufferOptions options;
+    options.threads = threads;
+    if (!memory.empty()) options.memory = Bytes(parse_bytes("--memory", memory));
+    const auto found = line_buffer_schedule(network, options);
+    if (const auto* none = std::get_if<Infeasible>(&found)) {
+        const int64_t demand = to_bytes(none->demand).value();
+        throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})", network.name,
+                                          bytes_text(options.memory->value()), demand, bytes_text(demand)));
+    }
+    return std::get<Schedule>(found);
+}
+
+Execution::Execution(Network network, Schedule schedule, const CommonOptions& common, const Output& output)
+    : network_(std::move(network)), schedule_(std::move(schedule)) {
+    CompileOptions options;
+    options.check.seed = common.seed;
+    options.note = [&](const std::string& line) { output.note("laminate: " + line); };
+    compiled_ = std::make_unique<JitNetwork>(*network_, *schedule_, options);
+    session_ = std::make_unique<Session>(Session::open(&compiled_->descriptor(), {common.thread_count()}));
+}
+
+Execution::Execution(const std::string& directory, const CommonOptions& common)
+    : session_(std::make_unique<Session>(Session::open(std::filesystem::path(directory), {common.thread_count()}))) {}
+
+bool is_compiled_directory(const std::string& spec) {
+    std::error_code error;
+    return std::filesystem::is_directory(spec, error);
+}
+
+std::string arena_text(const ArenaUse& use) {
+    return fmt::format("arena {}: {} between steps, {} thread{} × {} of scratch", bytes_text(use.total_bytes), bytes_text(use.tensors_bytes),
+                       use.threads, use.threads == 1 ? "" : "s", bytes_text(use.scratch_per_thread_bytes));
+}
+
+}  // namespace laminate::cli

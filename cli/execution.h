@@ -1,0 +1,55 @@
+// What `run`, `bench` and `compile` share: which schedule, and from NET to something that can be executed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "generators/compile.h"
+#include "nets/network.h"
+#include "runtime/session.h"
+#include "scheduler/schedule.h"
+
+namespace laminate::cli {
+
+/// --schedule F, --memory SIZE, --layer-by-layer; none of them: the fewest accesses with each group within a core's second-level cache.
+struct ScheduleArgument {
+    std::string schedule;
+    std::string memory;
+    bool layer_by_layer = false;
+
+    void declare(CLI::App* verb);
+    [[nodiscard]] bool is_given() const { return !schedule.empty() || !memory.empty() || layer_by_layer; }
+    /// Throws InfeasibleError when nothing fits in --memory, InputError for a bad schedule.
+    [[nodiscard]] Schedule choose(const Network& network, int threads) const;
+};
+
+/// A network ready to run, whatever NET was.
+class Execution {
+public:
+    /// Compiles for this process. Remarks go to `output`.
+    Execution(Network network, Schedule schedule, const CommonOptions& common, const Output& output);
+    /// A directory of `laminate compile`.
+    Execution(const std::string& directory, const CommonOptions& common);
+
+    [[nodiscard]] Session& session() { return *session_; }
+    /// Null for a compiled directory, which holds neither.
+    [[nodiscard]] const Network* network() const { return network_ ? &*network_ : nullptr; }
+    [[nodiscard]] const Schedule* schedule() const { return schedule_ ? &*schedule_ : nullptr; }
+
+private:
+    std::optional<Network> network_;
+    std::optional<Schedule> schedule_;
+    std::unique_ptr<JitNetwork> compiled_;
+    std::unique_ptr<Session> session_;  // ends before what it runs
+};
+
+[[nodiscard]] bool is_compiled_directory(const std::string& spec);
+
+/// "arena 1.2 MiB: 0 B between steps, 2 threads x 612.0 KiB of scratch; constants 48.1 KiB"
+[[nodiscard]] std::string arena_text(const ArenaUse& use);
+
+}  // namespace laminate::cli

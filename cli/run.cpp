@@ -1,0 +1,234 @@
+// laminate run NET: files in, files out.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/counts_report.h"
+#include "cli/execution.h"
+#include "cli/tensor_files.h"
+#include "cli/verbs.h"
+#include "instrumentation/measure.h"
+#include "runtime/media/colour.h"
+#include "scheduler/models/two_level/two_level.h"
+#include "scheduler/random_schedule.h"
+
+namespace laminate::cli {
+
+namespace {
+
+struct Options {
+    NetworkArgument network;
+    ScheduleArgument schedule;
+    std::vector<std::string> inputs;
+    std::vector<std::string> outputs;
+    std::vector<std::string> expected;
+    double rtol = 1e-3;
+    double atol = 1e-5;
+    std::string compare;
+    int64_t border = 6;
+    bool counts = false;
+};
+
+std::vector<NamedFile> named_files(const std::vector<std::string>& texts) {
+    std::vector<NamedFile> files;
+    for (const std::string& text : texts) files.push_back(parse_named_file(text));
+    return files;
+}
+
+/// Where the result differs from what was expected, one line, or empty. Written so that a NaN is a difference.
+std::string difference(const std::vector<float>& found, const Tensor& tensor, const Constant& expected, const std::string& file, const Options& options) {
+    if (expected.dims != tensor.dims) {
+        throw InputError(file + ": is " + dims_text(expected.dims) + ", expected " + dims_text(tensor.dims) + " for output " + tensor.name);
+    }
+    size_t wrong = 0, worst = 0;
+    double worst_excess = 0;
+    for (size_t n = 0; n < found.size(); ++n) {
+        const double error = std::abs(static_cast<double>(found[n]) - expected.values[n]);
+        const double excess = error - (options.atol + options.rtol * std::abs(static_cast<double>(expected.values[n])));
+        if (excess <= 0) continue;
+        if (wrong == 0 || excess > worst_excess) {
+            worst = n;
+            worst_excess = excess;
+        }
+        ++wrong;
+    }
+    if (wrong == 0) return "";
+    return fmt::format("{} of {} elements differ from {}; the worst is element {}: found {}, expected {} (rtol {}, atol {})", wrong,
+                       found.size(), file, worst, found[worst], expected.values[worst], options.rtol, options.atol);
+}
+
+/// Luma of the first output and of a bicubic resize of the input against a picture.
+struct Quality {
+    double network_db = 0;
+    double bicubic_db = 0;
+};
+
+Quality quality(const Options& options, const TensorFile& input, const Tensor& output, const std::vector<float>& values) {
+    if (!input.picture) throw UsageError("--compare: expected a picture as --input");
+    if (output.dims.size() != 4 || output.dims[0] != 1 || output.dims[1] != 1) {
+        throw InputError(options.compare + ": output " + output.name + " is " + dims_text(output.dims) + ", expected one plane of luma");
+    }
+    const int64_t height = output.dims[2], width = output.dims[3];
+    const Plane original = cropped(to_luma_chroma(load_picture(options.compare)).y, height, width);
+    const Plane bicubic = resize_bicubic(to_luma_chroma(*input.picture).y, height, width);
+    return {psnr_db({height, width, values}, original, options.border), psnr_db(bicubic, original, options.border)};
+}
+
+/// Predicted and measured counts of the schedule; adds them to the answer. False when they differ.
+bool report_counts(const Network& network, const Schedule& schedule, const Output& output, nlohmann::ordered_json& answer) {
+    Witness model{"model", {}}, measured{"measured", {}};
+    std::string differences;
+    for (const GroupSchedule& group : schedule.groups()) {
+        model.groups.push_back(two_level_counts(network, group));
+        measured.groups.push_back(measure(network, group));
+        const std::string text = laminate::difference(model.groups.back(), "model", measured.groups.back(), "measured");
+        if (!text.empty()) differences += (differences.empty() ? "" : "; ") + text;
+    }
+    output.print(side_by_side({model, measured}));
+    if (!differences.empty()) output.print("difference: " + differences);
+    answer["counts"] = {{"model", counts_json(model.groups)}, {"measured", counts_json(measured.groups)}, {"equal", differences.empty()}};
+    return differences.empty();
+}
+
+Exit run(const Options& options, const CommonOptions& common, const Output& output) {
+    const bool is_directory = is_compiled_directory(options.network.spec);
+    if (is_directory && (options.schedule.is_given() || options.counts)) {
+        throw UsageError("a compiled directory carries its own schedule; --schedule, --memory, --layer-by-layer and --counts want the network");
+    }
+    const std::vector<NamedFile> input_names = named_files(options.inputs);
+    std::vector<TensorFile> input_files;
+    for (const NamedFile& file : input_names) input_files.push_back(load_tensor_file(file.file));
+
+    std::unique_ptr<Execution> execution;
+    if (is_directory) {
+        execution = std::make_unique<Execution>(options.network.spec, common);
+    } else {
+        InputSizes sizes = options.network.input_sizes();
+        if (!input_files.empty()) add_sizes(input_files.front(), sizes);
+        Network network = open_network(options.network.spec, sizes);
+        // Refused before the compiler has worked for nothing.
+        for (const NamedFile& file : named_files(options.outputs)) {
+            if (network.outputs.size() == 1) check_output_file(file.file, network.tensor(network.outputs[0]));
+        }
+        Schedule schedule = options.schedule.choose(network, common.thread_count());
+        output.detail("schedule: " + to_text(schedule));
+        execution = std::make_unique<Execution>(std::move(network), std::move(schedule), common, output);
+    }
+    Session& session = execution->session();
+    const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();
+    const auto output_files = assigned("--output", named_files(options.outputs), outputs);
+    const auto expected_files = assigned("--expected", named_files(options.expected), outputs);
+    for (size_t k = 0; k < outputs.size(); ++k) {
+        if (output_files[k]) check_output_file(*output_files[k], outputs[k]);
+    }
+
+    std::vector<std::vector<float>> in(inputs.size()), out(outputs.size());
+    const auto assigned_inputs = assigned("--input", input_names, inputs);
+    const TensorFile* picture = nullptr;
+    Rng rng(common.seed);
+    for (size_t k = 0; k < inputs.size(); ++k) {
+        if (assigned_inputs[k]) {
+            const auto file = std::find_if(input_files.begin(), input_files.end(), [&](const TensorFile& f) { return f.file == *assigned_inputs[k]; });
+            in[k] = elements_for(*file, inputs[k]);
+            if (file->picture && picture == nullptr) picture = &*file;
+        } else if (input_files.empty()) {
+            in[k].resize(static_cast<size_t>(element_count(inputs[k].dims)));
+            for (float& value : in[k]) value = static_cast<float>(rng.below(1 << 24)) / static_cast<float>(1 << 24);
+        } else {
+            throw UsageError("--input: no file for " + inputs[k].name);
+        }
+    }
+    if (input_files.empty()) output.note(fmt::format("no --input: random values in [0, 1) of seed {}", common.seed));
+
+    const ArenaUse use = session.arena();
+    output.print(arena_text(use));
+    std::vector<const float*> in_arrays;
+    std::vector<float*> out_arrays;
+    for (const auto& array : in) in_arrays.push_back(array.data());
+    for (size_t k = 0; k < outputs.size(); ++k) {
+        out[k].resize(static_cast<size_t>(element_count(outputs[k].dims)));
+        out_arrays.push_back(out[k].data());
+    }
+    const auto start = std::chrono::steady_clock::now();
+    session.run(in_arrays, out_arrays);
+    const double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    output.print(fmt::format("{}: {:.2f} ms, first run", session.manifest().network, milliseconds));
+
+    nlohmann::ordered_json answer{{"schema", "laminate.run"},
+                                  {"version", 1},
+                                  {"network", session.manifest().network},
+                                  {"network_hash", session.manifest().network_hash},
+                                  {"threads", use.threads},
+                                  {"arena_bytes", use.total_bytes},
+                                  {"first_run_ms", milliseconds}};
+    if (execution->schedule() != nullptr) answer["schedule"] = to_text(*execution->schedule());
+    Exit exit = Exit::ok;
+
+    // Everything that may refuse its input comes before the first file is written.
+    std::vector<std::string> differences;
+    for (size_t k = 0; k < outputs.size(); ++k) {
+        if (!expected_files[k]) continue;
+        const TensorFile expected = load_tensor_file(*expected_files[k]);
+        if (expected.picture) throw InputError(expected.file + ": is a picture, expected .npy or .pb");
+        differences.push_back(difference(out[k], outputs[k], expected.values, expected.file, options));
+    }
+    std::optional<Quality> psnr;
+    if (!options.compare.empty()) {
+        if (picture == nullptr) throw UsageError("--compare: expected a picture as --input");
+        psnr = quality(options, *picture, outputs[0], out[0]);
+    }
+    for (size_t k = 0; k < outputs.size(); ++k) {
+        const float* first = out[k].data();
+        const auto [low, high] = std::minmax_element(first, first + out[k].size());
+        const std::string name = outputs[k].name + " " + dims_text(outputs[k].dims);
+        if (!output_files[k]) {
+            output.print(fmt::format("output {}: {:.6g} to {:.6g}", name, *low, *high));
+            continue;
+        }
+        save_tensor_file(*output_files[k], outputs[k], out[k], picture != nullptr ? &*picture->picture : nullptr);
+        output.print(fmt::format("output {}: {}", name, *output_files[k]));
+    }
+    if (psnr) {
+        output.print(fmt::format("PSNR of luma against {}: network {:.2f} dB, bicubic {:.2f} dB ({} pixels of border left out)", options.compare,
+                                 psnr->network_db, psnr->bicubic_db, options.border));
+        answer["psnr_db"] = psnr->network_db;
+        answer["bicubic_psnr_db"] = psnr->bicubic_db;
+    }
+    for (const std::string& text : differences) {
+        output.print(text.empty() ? "as expected" : text);
+        if (!text.empty()) exit = Exit::comparison_failed;
+    }
+    if (!differences.empty()) answer["as_expected"] = exit == Exit::ok;
+    if (options.counts && !report_counts(*execution->network(), *execution->schedule(), output, answer)) exit = Exit::comparison_failed;
+    output.json(answer);
+    return exit;
+}
+
+}  // namespace
+
+void add_run(Program& program) {
+    CLI::App* verb = program.add_verb("run", "Run a network on files",
+                                      "  laminate run examples/data/fsrcnn_x2.onnx --input small.png --output large.png\n"
+                                      "  laminate run zoo:resnet18 --input x.npy --output y.npy --threads 2\n"
+                                      "  laminate run fsrcnn_x2.onnx --input half.png --compare original.png --memory 256KiB --counts\n"
+                                      "  laminate run compiled/ --input input=x.npy --expected output=y.npy");
+    auto options = std::make_shared<Options>();
+    options->network.declare(verb);
+    options->schedule.declare(verb);
+    verb->add_option("--input", options->inputs, "Input: .npy, ONNX .pb tensor, or a PNG or JPEG picture; random without one")->type_name("[NAME=]FILE");
+    verb->add_option("--output", options->outputs, "Output, by extension: .npy, .pb, .png, .jpg")->type_name("[NAME=]FILE");
+    verb->add_option("--expected", options->expected, "What the output must be: .npy or .pb; exit 1 when it is not")->type_name("[NAME=]FILE");
+    verb->add_option("--rtol", options->rtol, "Allowed difference, relative to the expected element")->capture_default_str();
+    verb->add_option("--atol", options->atol, "Allowed difference, absolute")->capture_default_str();
+    verb->add_option("--compare", options->compare, "Print the PSNR of luma against this picture, and that of a bicubic resize")->type_name("PICTURE");
+    verb->add_option("--border", options->border, "Pixels on each side that --compare leaves out")->check(CLI::NonNegativeNumber)->capture_default_str();
+    verb->add_flag("--counts", options->counts, "Accesses, MACs and buffers of the schedule: model and generated code side by side");
+    program.on(verb, [options, &program](const Output& output) { return run(*options, program.common(), output); });
+}
+
+}  // namespace laminate::cli

@@ -1,0 +1,111 @@
+#include "cli/tensor_files.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "nets/onnx.h"
+#include "runtime/media/colour.h"
+#include "runtime/media/npy.h"
+
+namespace laminate::cli {
+
+namespace {
+
+bool is_picture_of(const std::vector<int64_t>& dims) { return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3); }
+
+}  // namespace
+
+NamedFile parse_named_file(const std::string& text) {
+    const size_t equals = text.find('=');
+    std::error_code error;
+    const bool is_path = equals == std::string::npos || text.find('/') < equals || std::filesystem::exists(text, error);
+    if (is_path) return {"", text};
+    return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::vector<std::optional<std::string>> assigned(const std::string& option, const std::vector<NamedFile>& files, const std::vector<Tensor>& tensors) {
+    std::vector<std::optional<std::string>> result(tensors.size());
+    for (const NamedFile& file : files) {
+        if (file.name.empty()) continue;
+        const auto at = std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == file.name; });
+        if (at == tensors.end()) {
+            std::string names;
+            for (const Tensor& t : tensors) names += (names.empty() ? "" : ", ") + t.name;
+            throw UsageError(option + ": no tensor is called \"" + file.name + "\"; expected " + names);
+        }
+        auto& place = result[static_cast<size_t>(at - tensors.begin())];
+        if (place) throw UsageError(option + ": " + file.name + " is given twice");
+        place = file.file;
+    }
+    for (const NamedFile& file : files) {
+        if (!file.name.empty()) continue;
+        const auto free = std::find(result.begin(), result.end(), std::nullopt);
+        if (free == result.end()) {
+            throw UsageError(option + ": found " + std::to_string(files.size()) + " files, expected at most " + std::to_string(tensors.size()));
+        }
+        *free = file.file;
+    }
+    return result;
+}
+
+TensorFile load_tensor_file(const std::string& file) {
+    const std::string extension = std::filesystem::path(file).extension().string();
+    if (extension == ".npy") return {file, load_npy(file), std::nullopt};
+    if (extension == ".pb") return {file, load_tensor_proto(file), std::nullopt};
+    return {file, {}, load_picture(file)};
+}
+
+void add_sizes(const TensorFile& file, InputSizes& sizes) {
+    const auto add = [](std::optional<int64_t>& size, int64_t value) {
+        if (!size && value > 0) size = value;
+    };
+    if (file.picture) {
+        add(sizes.height, file.picture->height);
+        add(sizes.width, file.picture->width);
+    } else if (const auto& dims = file.values.dims; dims.size() == 4) {
+        add(sizes.batch, dims[0]);
+        add(sizes.height, dims[2]);
+        add(sizes.width, dims[3]);
+    }
+}
+
+std::vector<float> elements_for(const TensorFile& file, const Tensor& tensor) {
+    const auto refuse = [&](const std::string& found) {
+        return InputError(file.file + ": " + found + ", expected " + dims_text(tensor.dims) + " for input " + tensor.name);
+    };
+    if (!file.picture) {
+        if (file.values.dims != tensor.dims) throw refuse("is " + dims_text(file.values.dims));
+        return file.values.values;
+    }
+    const Picture& picture = *file.picture;
+    const bool fits = is_picture_of(tensor.dims) && picture.height == tensor.dims[2] && picture.width == tensor.dims[3] &&
+                      (tensor.dims[1] == 1 || picture.channels == 3);
+    if (!fits) {
+        throw refuse("is a picture of " + std::to_string(picture.channels) + " channels, " + std::to_string(picture.height) + "x" +
+                     std::to_string(picture.width));
+    }
+    return tensor.dims[1] == 1 ? to_luma_chroma(picture).y.values : to_planar(picture);
+}
+
+void check_output_file(const std::string& file, const Tensor& tensor) {
+    const std::string extension = std::filesystem::path(file).extension().string();
+    if (extension == ".npy" || extension == ".pb") return;
+    if (!is_picture_file(file)) throw UsageError("--output: found \"" + file + "\", expected .npy, .pb, .png or .jpg");
+    if (!is_picture_of(tensor.dims)) {
+        throw InputError(file + ": output " + tensor.name + " is " + dims_text(tensor.dims) + ", expected 1x1 or 1x3 planes for a picture");
+    }
+}
+
+void save_tensor_file(const std::string& file, const Tensor& tensor, const std::vector<float>& values, const Picture* colour) {
+    const std::string extension = std::filesystem::path(file).extension().string();
+    if (extension == ".npy") return save_npy({tensor.dims, values}, file);
+    if (extension == ".pb") return save_tensor_proto({tensor.dims, values}, tensor.name, file);
+    const int64_t channels = tensor.dims[1], height = tensor.dims[2], width = tensor.dims[3];
+    if (channels == 1 && colour != nullptr && colour->channels == 3) {
+        save_picture(with_luma(*colour, {height, width, values}), file);
+    } else {
+        save_picture(from_planar(values.data(), channels, height, width), file);
+    }
+}
+
+}  // namespace laminate::cli
