@@ -9,14 +9,28 @@ namespace laminate {
 
 namespace {
 
+/// Rows of each layer per iteration of its own row loop: what `rows` rows of the sink need anew, so that in the steady state
+/// one tile of every layer is computed per tile of the sink.
+std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problems, int64_t rows) {
+    std::vector<int64_t> all(problems.size());
+    for (size_t k = problems.size(); k-- > 0;) {
+        all[k] = std::clamp<int64_t>(rows, 1, problems[k][Dim::y]);
+        const AxisWindow& w = problems[k].y();
+        rows = w.transposed ? ceil_div(all[k], w.stride) : all[k] * w.stride;
+    }
+    return all;
+}
+
 GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
     GroupSchedule group;
     const int sink = static_cast<int>(problems.size()) - 1;
+    const std::vector<int64_t> rows = rows_per_iteration(problems, sizes.rows);
     for (int k = 0; k <= sink; ++k) {
         const LayerProblem& p = problems[static_cast<size_t>(k)];
         Nest nest;
         nest.layer = p.name;
         nest.tile = p.extent;
+        nest.tile[static_cast<size_t>(Dim::y)] = rows[static_cast<size_t>(k)];
         if (k == sink) {
             const auto strip = [&](Dim d, int64_t size) {
                 if (size <= 0 || size >= p[d]) return;
@@ -25,7 +39,6 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
             };
             strip(Dim::y, sizes.strip_rows);
             strip(Dim::x, sizes.strip_columns);
-            nest.tile[static_cast<size_t>(Dim::y)] = std::clamp<int64_t>(sizes.rows, 1, p[Dim::y]);
         }
         for (const Band band : {Band::outer, Band::inner}) {
             for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, band});
@@ -35,12 +48,14 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
     const Nest& last = group.nests.back();
     const int strips = static_cast<int>(last.loops.size()) - 8;
     const Level store = strips == 0 ? Level{} : Level{sink, strips - 1};
-    const Placement lines{store, {sink, last.find({Dim::y, Band::outer})}};
     for (int k = 0; k <= sink; ++k) {
         Nest& nest = group.nests[static_cast<size_t>(k)];
+        // New lines of a layer's input come in at the layer's own row loop: the first tile of a strip, which needs the whole
+        // window of every layer, then fills the line buffers a few rows at a time too.
+        const Placement lines{store, {k, nest.find({Dim::y, Band::outer})}};
         if (k == 0) nest.x = lines;
+        else group.nests[static_cast<size_t>(k) - 1].y = lines;
         nest.w = {{}, {}};
-        nest.y = lines;
     }
     const Level y{sink, last.find({Dim::x, Band::inner})};
     group.nests.back().y = {y, y};
@@ -53,9 +68,11 @@ std::vector<LayerProblem> segment_problems(const Network& network, const std::ve
     return problems;
 }
 
+int64_t rows_per_input_row(const LayerProblem& sink) { return sink.y().transposed ? sink.y().stride : 1; }
+
 /// Rows of the sink's tile, the preferred first: enough for a register tile of rows in the layers before it too.
 std::vector<int64_t> row_choices(const LayerProblem& sink) {
-    const int64_t up = sink.y().transposed ? sink.y().stride : 1;
+    const int64_t up = rows_per_input_row(sink);
     std::vector<int64_t> rows;
     for (const int64_t r : {4 * up, 2 * up, up, int64_t{1}}) {
         const int64_t clamped = std::min(r, sink[Dim::y]);
@@ -90,14 +107,18 @@ public:
         const std::vector<LayerProblem> problems = segment_problems(network_, segment);
         constexpr Bytes second_level_cache{2 << 20};
         const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
+        // A budget is met even at some cost; without one, a group that must repeat much or go row by row is no gain.
+        const int64_t repeated_percent = options_.memory ? 25 : 5;
+        const int64_t fewest_rows = options_.memory ? 1 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
         const Bytes budget = options_.memory.value_or(second_level_cache);
-        const std::optional<int64_t> base = macs(problems, {1, 0, 0});
+        const int64_t base = macs(problems, {1, 0, 0});
         std::optional<Elements> least;
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
             for (const int64_t rows : row_choices(problems.back())) {
+                if (rows < fewest_rows) continue;
                 LineBufferSizes sizes{rows, 0, columns};
                 const GroupCounts counts = two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
-                if (!base || counts.macs().value() > *base + *base / 4) continue;
+                if (counts.macs().value() > base + base / 100 * repeated_percent) continue;
                 if (!takes_what_it_needs && to_bytes(counts.live_total) > budget) {
                     least = std::min(least.value_or(counts.live_total), counts.live_total);
                     continue;
@@ -108,11 +129,11 @@ public:
                 return Choice{group, stripped.accesses(), stripped.live_total};
             }
         }
-        return *least;
+        return least.value_or(Elements{});  // zero: only by repeating more than allowed; then a longer group will not do either
     }
 
 private:
-    [[nodiscard]] std::optional<int64_t> macs(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
+    [[nodiscard]] int64_t macs(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
         return two_level_counts(problems, line_buffer_group(problems, sizes), &cache_).macs().value();
     }
 
@@ -123,8 +144,7 @@ private:
         const auto attempt = [&](int64_t strips, int64_t percent) -> std::optional<int64_t> {
             LineBufferSizes with = sizes;
             with.strip_rows = ceil_div(ceil_div(extent, strips), sizes.rows) * sizes.rows;
-            const std::optional<int64_t> found = macs(problems, with);
-            if (!found || *found - without_strips > without_strips / 100 * percent) return std::nullopt;
+            if (macs(problems, with) - without_strips > without_strips / 100 * percent) return std::nullopt;
             return with.strip_rows;
         };
         if (const std::optional<int64_t> rows = attempt(2 * options_.threads, 3)) return *rows;

@@ -1,6 +1,6 @@
 // The family of schedules that the fast generators execute: strips of output rows that threads may take independently, inside
-// them a few output rows at a time; every intermediate rotates in a line buffer, computed at the sink's row loop, stored for
-// the strip; weights resident. In a group of one layer the same form without intermediates.
+// them a few output rows at a time; every intermediate rotates in a line buffer, stored for the strip and computed at its
+// consumer's row loop; weights resident. In a group of one layer the same form without intermediates.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct LineBufferSizes {
     int64_t strip_columns = 0;  ///< output columns per strip, 0: full width; narrower lines, halos computed twice
 };
 
-/// {conv1: ...; X conv2.ys/conv2.yo; W root/root; Y conv2.ys/conv2.yo & conv2: ys || zo yo xo io | zi yi xi ii n m; ...; Y xi/xi}
+/// {conv1: ...; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo & conv2: ys || zo yo xo io | zi yi xi ii n m; ...; Y xi/xi}
 /// Buffers are stored at the innermost strip loop, without strips at the root. `segment`: consecutive layers of one chain.
 [[nodiscard]] GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment, const LineBufferSizes& sizes = {});
 
@@ -32,8 +32,8 @@ struct LineBufferOptions {
     int threads = 1;  ///< each group gets at least two strips per thread where that recomputes less than 3 % of the MACs
 };
 
-/// The partition of every chain with the fewest accesses, then the fewest groups, within the budget; MACs at most a quarter above those
-/// without recomputation.
+/// The partition of every chain with the fewest accesses, then the fewest groups, within the budget; MACs of a group at most a quarter (without
+/// a budget 5 %) above those without recomputation.
 [[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options = {});
 
 /// Every layer a group of its own, in the same form: what fusion is compared with.

@@ -57,6 +57,15 @@ bool GroupLowering::is_placed(Level level) const {
     return false;
 }
 
+bool GroupLowering::is_single_trip(Level level) const {
+    const Nest& n = nest(level.nest);
+    const Loop loop = n.loops[static_cast<size_t>(level.loop)];
+    const auto d = static_cast<size_t>(loop.dim);
+    const int64_t extent = problem(level.nest)[loop.dim];
+    if (loop.band == Band::strip) return n.strip[d - 1] >= extent;
+    return loop.band == Band::outer ? n.tile[d] >= extent : std::min(n.tile[d], extent) == 1;
+}
+
 Expr GroupLowering::bind(Lets& lets, const std::string& name, const Expr& value) {
     const Expr simple = simplify(value);
     if (is_const(simple) || simple.as<Variable>() != nullptr) return simple;
@@ -73,7 +82,7 @@ GroupLowering::IdleLoops GroupLowering::idle_loops(const std::string& name, int 
                                                    const std::function<bool(Level)>& indexed_by) const {
     IdleLoops idle{unique(name), user, placement.store, {}, {}};
     for (const Level& v : regions_.lifetime_loops(user, placement.store, placement.compute)) {
-        if (!indexed_by(v)) (v.nest == user ? idle.own : idle.around).push_back(v);
+        if (!indexed_by(v) && !is_single_trip(v)) (v.nest == user ? idle.own : idle.around).push_back(v);
     }
     return idle;
 }
@@ -207,6 +216,10 @@ Stmt GroupLowering::loops(int k, int first_loop) {
     const Expr trips = is_strip_range ? variable(argument::strip_end) - first : (whole.end - whole.begin + (step - 1)) / step;
 
     Lets lets;
+    if (is_single_trip(level) && !is_strip_range) {
+        regions_.set_loop(level, Expr(0), whole);
+        return body(level);
+    }
     const Expr begin = bind(lets, name + ".begin", whole.begin + index * step);
     const Expr end = step == 1 ? begin + 1 : bind(lets, name + ".end", Halide::min(begin + step, whole.end));
     regions_.set_loop(level, index - first, {begin, end});

@@ -104,6 +104,8 @@ private:
     Stmt call(int k, const Box& box);
     Expr bind(Lets& lets, const std::string& name, const Expr& value);
     Interval<Expr> bind(Lets& lets, const std::string& name, const Interval<Expr>& value);
+    /// Whether a loop runs once in every execution, by its tile size alone.
+    [[nodiscard]] bool is_single_trip(Level level) const;
     /// Whether the body of `level` calls nest k at all, for a level outside the nest.
     Expr is_called(int k, Level level) const;
 
