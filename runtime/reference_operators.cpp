@@ -34,9 +34,19 @@ int64_t plane_elements(const Dims& dims) {
 
 int64_t channels_of(const Dims& dims) { return dims.size() > 1 ? dims[1] : 1; }
 
+/// The loops are by kind, so that each is a simple one.
 void activate_row(const Activation& activation, int64_t channel, float* values, int64_t count) {
-    if (activation.kind == ActivationKind::none) return;
-    for (int64_t k = 0; k < count; ++k) values[k] = apply_activation(activation, values[k], channel);
+    switch (activation.kind) {
+        case ActivationKind::none: return;
+        case ActivationKind::relu:
+            for (int64_t k = 0; k < count; ++k) values[k] = std::max(values[k], 0.0f);
+            return;
+        case ActivationKind::clip:
+            for (int64_t k = 0; k < count; ++k) values[k] = std::min(std::max(values[k], activation.low), activation.high);
+            return;
+        default:
+            for (int64_t k = 0; k < count; ++k) values[k] = apply_activation(activation, values[k], channel);
+    }
 }
 
 // ---- convolutions -----------------------------------------------------------------------------------------------------
@@ -174,10 +184,11 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
                 for (int c = 0; c < channels; ++c) {
                     const int64_t z = group * group_out + first + c;
                     const float bias = layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f;
-                    float* line = output + ((image * out[1] + z) * rows + row) * columns;
-                    for (int j = 0; j < count; ++j) {
-                        line[p.column + j * phases] = apply_activation(layer.activation, sums[c * tile + j] + bias, z);
-                    }
+                    float* finished = sums + c * tile;
+                    for (int j = 0; j < count; ++j) finished[j] += bias;
+                    activate_row(layer.activation, z, finished, count);
+                    float* line = output + ((image * out[1] + z) * rows + row) * columns + p.column;
+                    for (int j = 0; j < count; ++j) line[j * phases] = finished[j];
                 }
             }
         }
@@ -270,15 +281,19 @@ void run_add(const Layer& layer, const std::vector<const float*>& inputs, const 
     const bool per_channel = constant && !one_value && constant->dims.size() == 1;
     const int64_t image_elements = channels_of(out) * plane_elements(out);
     for_each_plane(out, threads, [&](int64_t first, int64_t channel, int64_t count) {
-        for (int64_t k = first; k < first + count; ++k) {
-            float sum = inputs[0][k];
-            for (size_t input = 1; input < inputs.size(); ++input) sum += inputs[input][k];
-            if (constant) {
-                const int64_t at = one_value ? 0 : per_channel ? channel : k % image_elements;
-                sum += constant->values[static_cast<size_t>(at)];
-            }
-            output[k] = apply_activation(layer.activation, sum, channel);
+        const float* a = inputs[0] + first;
+        float* sum = output + first;
+        if (!constant) {
+            const float* b = inputs[1] + first;
+            for (int64_t k = 0; k < count; ++k) sum[k] = a[k] + b[k];
+        } else if (one_value || per_channel) {
+            const float b = constant->values[one_value ? 0 : static_cast<size_t>(channel)];
+            for (int64_t k = 0; k < count; ++k) sum[k] = a[k] + b;
+        } else {
+            const float* b = constant->values.data() + first % image_elements;
+            for (int64_t k = 0; k < count; ++k) sum[k] = a[k] + b[k];
         }
+        activate_row(layer.activation, channel, sum, count);
     });
 }
 
@@ -355,7 +370,8 @@ void run_softmax(const Layer& layer, const Dims& in, const float* input, float* 
 
 void run_activation(const Layer& layer, const float* input, const Dims& out, float* output, int threads) {
     for_each_plane(out, threads, [&](int64_t first, int64_t channel, int64_t count) {
-        for (int64_t k = first; k < first + count; ++k) output[k] = apply_activation(layer.activation, input[k], channel);
+        if (input != output) std::copy_n(input + first, count, output + first);
+        activate_row(layer.activation, channel, output + first, count);
     });
 }
 

@@ -247,9 +247,11 @@ void Session::Implementation::run_group(const ReadyStep& step, const float* cons
     const int threads = omp_in_parallel() ? 1 : use.threads;
     const int32_t strips_per_call = threads == 1 ? group.strips : 1;
     const int64_t calls_per_image = group.strips / strips_per_call;
+    const int64_t calls = step.images * calls_per_image;
     int failure = 0;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int64_t call = 0; call < step.images * calls_per_image; ++call) {
+    // Always the same number of threads: OpenMP would end those that a smaller team leaves over, and start them again.
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (calls > 1)
+    for (int64_t call = 0; call < calls; ++call) {
         const int64_t image = call / calls_per_image;
         const auto begin = static_cast<int32_t>(call % calls_per_image * strips_per_call);
         const auto thread = static_cast<size_t>(omp_get_thread_num());

@@ -6,6 +6,7 @@
 //
 // All memory is allocated when a session opens, in one arena whose size is known: tensors between steps (placed by liveness) and
 // one scratch area per thread. run() allocates nothing. The caller's arrays are the network's inputs and outputs; nothing is copied.
+// Constants stay where they are; only those of layers that the reference operators run are copied when the session opens.
 //
 // Threads: OpenMP. Strips of a group, of all images of the batch, go to threads as they come free; the result does not depend
 // on their number. A session runs one call at a time; several sessions may run at once, also from inside a parallel region of the

@@ -8,6 +8,8 @@
 #include "runtime/laminate.h"
 #include "tests/runtime/hand_network.h"
 
+extern "C" int32_t run_from_c(const laminate_compiled_network* network, const float* input, float* output);  // c_caller.c
+
 namespace laminate {
 namespace {
 
@@ -45,6 +47,14 @@ TEST(CApi, OpensListsRunsAndCloses) {
     EXPECT_EQ(laminate_run(session, inputs, outputs), 0);
     EXPECT_EQ(y, (std::vector<float>{-1, -2, -3, -4, -5, -6}));
     laminate_close(session);
+}
+
+TEST(CApi, IsC) {
+    HandNetwork network = negation();
+    const std::vector<float> x{1, 2, 3, 4, 5, 6};
+    std::vector<float> y(6);
+    EXPECT_EQ(run_from_c(network.compiled(), x.data(), y.data()), 0);
+    EXPECT_EQ(y, (std::vector<float>{-1, -2, -3, -4, -5, -6}));
 }
 
 TEST(CApi, FailuresAreNoted) {
