@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <memory>
 #include <stdexcept>
 
+#include "base/aligned.h"
 #include "generators/executable.h"
 #include "generators/instrumented.h"
 #include "instrumentation/count_pass.h"
@@ -17,25 +16,12 @@ namespace laminate {
 
 namespace {
 
-/// 64-byte aligned, as laminate_group_function wants its scratch and constants.
-struct Freed {
-    void operator()(float* memory) const { std::free(memory); }
-};
-std::unique_ptr<float, Freed> aligned_copy(const float* values, size_t count) {
-    constexpr size_t alignment = 64;
-    const size_t bytes = (std::max<size_t>(count, 1) * sizeof(float) + alignment - 1) / alignment * alignment;
-    std::unique_ptr<float, Freed> memory(static_cast<float*>(std::aligned_alloc(alignment, bytes)));
-    if (memory == nullptr) throw std::bad_alloc();
-    if (values != nullptr) std::copy_n(values, count, memory.get());
-    return memory;
-}
-
 GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group, CountMode mode, const float* input, float* output) {
     const JitGroup jit(with_counters(code, mode), true);
-    const auto constants = aligned_copy(code.constants.data(), code.constants.size());
-    const auto scratch = aligned_copy(nullptr, static_cast<size_t>(code.scratch_bytes) / sizeof(float) + 1);
+    const AlignedFloats constants(code.constants);
+    AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float));
     std::vector<int64_t> counters(CounterLayout{code.arrays.size()}.size());
-    const int result = jit.counted_function()(&input, &output, constants.get(), scratch.get(), 0,
+    const int result = jit.counted_function()(&input, &output, constants.data(), scratch.data(), 0,
                                               static_cast<int32_t>(code.strips), counters.data());
     if (result != 0) throw std::runtime_error("generated code returned " + std::to_string(result));
     return counts_of(code, group, counters);

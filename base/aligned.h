@@ -1,0 +1,40 @@
+// Arrays of floats on the alignment that generated code expects of its constants and scratch: 64 bytes, a cache line and
+// an AVX-512 vector.
+#pragma once
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace laminate {
+
+class AlignedFloats {
+public:
+    static constexpr size_t alignment_bytes = 64;
+
+    /// Every element starts as `fill`.
+    explicit AlignedFloats(size_t size, float fill = 0.0F) : size_(size) {
+        const size_t bytes = (std::max<size_t>(size, 1) * sizeof(float) + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+        memory_.reset(static_cast<float*>(std::aligned_alloc(alignment_bytes, bytes)));
+        if (!memory_) throw std::bad_alloc();
+        std::fill_n(memory_.get(), size, fill);
+    }
+    explicit AlignedFloats(const std::vector<float>& values) : AlignedFloats(values.size()) {
+        std::copy(values.begin(), values.end(), memory_.get());
+    }
+    [[nodiscard]] float* data() { return memory_.get(); }
+    [[nodiscard]] const float* data() const { return memory_.get(); }
+    [[nodiscard]] size_t size() const { return size_; }
+
+private:
+    struct Free {
+        void operator()(float* memory) const { std::free(memory); }
+    };
+    std::unique_ptr<float, Free> memory_;
+    size_t size_ = 0;
+};
+
+}  // namespace laminate

@@ -1,0 +1,19 @@
+// The second way to count generated code: Halide's trace hooks. Every load, store and allocation of a named array raises
+// a halide_trace event from the running code; a handler adds them up. Slow (some 30 ns per event) and simple: it checks the
+// counting pass (count_pass.h) on small networks.
+#pragma once
+
+#include <vector>
+
+#include "generators/group_code.h"
+#include "scheduler/counts.h"
+
+namespace laminate {
+
+/// Runs the instrumented code of a group (generators/instrumented.h) with events and returns what they add up to. `input` and
+/// `output` are the group's external tensors, planar CHW. One multiply-accumulate reads one weight from its internal buffer: that
+/// is how MACs are counted here.
+[[nodiscard]] GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, const std::vector<float>& input,
+                                        std::vector<float>& output);
+
+}  // namespace laminate
