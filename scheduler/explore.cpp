@@ -64,8 +64,10 @@ struct FreeSize {
 
     void set(GroupSchedule& group, int64_t value) const {
         Nest& n = group.nests[nest];
-        if (is_strip) n.strip[static_cast<size_t>(dim) - 1] = value;
-        else n.tile[static_cast<size_t>(dim)] = value;
+        if (is_strip)
+            n.strip[static_cast<size_t>(dim) - 1] = value;
+        else
+            n.tile[static_cast<size_t>(dim)] = value;
     }
 };
 
@@ -83,7 +85,8 @@ struct SizeOption {
 
 class GroupSearch {
 public:
-    GroupSearch(const std::vector<LayerProblem>& problems, const ExploreOptions& options) : problems_(problems), options_(options) {
+    GroupSearch(const std::vector<LayerProblem>& problems, const ExploreOptions& options)
+        : problems_(problems), options_(options) {
         for (const LayerProblem& p : problems) {
             int64_t macs = checked_multiply(p[Dim::z], p[Dim::i]);
             for (size_t axis = 0; axis < 2; ++axis) macs = checked_multiply(macs, taps(p.window[axis]));
@@ -127,7 +130,8 @@ public:
     [[nodiscard]] std::vector<GroupPoint> front() {
         keep_front(found_, true);
         std::vector<GroupPoint> points;
-        for (const Found& f : found_) points.push_back({f.group, Elements(f.cost.accesses), Elements(f.cost.memory), Macs(f.cost.macs)});
+        for (const Found& f : found_)
+            points.push_back({f.group, Elements(f.cost.accesses), Elements(f.cost.memory), Macs(f.cost.macs)});
         return points;
     }
 
@@ -174,7 +178,8 @@ private:
 
     /// The sizes worth trying on one axis: those that no other one beats in everything that the counts are made of. Fold rules see
     /// which loops have several trips and which bodies overlap, so only options alike in that are compared.
-    std::vector<SizeOption> useful_sizes(const GroupModel& model, GroupSchedule group, const FreeSize& size, size_t axis) {
+    std::vector<SizeOption> useful_sizes(const GroupModel& model, GroupSchedule group, const FreeSize& size,
+                                         size_t axis) {
         const int64_t extent = problems_[size.nest][size.dim];
         struct Rated {
             SizeOption option;
@@ -199,8 +204,10 @@ private:
                 }
                 r.kind.push_back(false);
             }
-            if (size.dim == Dim::i) r.numbers.push_back(model.output_visits(group));
-            else r.numbers.push_back(model.output_extent(group, size.dim));
+            if (size.dim == Dim::i)
+                r.numbers.push_back(model.output_visits(group));
+            else
+                r.numbers.push_back(model.output_extent(group, size.dim));
             const auto beaten_by = [](const Rated& a, const Rated& b) {
                 if (a.kind != b.kind) return false;
                 for (size_t n = 0; n < a.numbers.size(); ++n) {
@@ -208,7 +215,8 @@ private:
                 }
                 return true;
             };
-            if (std::any_of(rated.begin(), rated.end(), [&](const Rated& other) { return beaten_by(r, other); })) continue;
+            if (std::any_of(rated.begin(), rated.end(), [&](const Rated& other) { return beaten_by(r, other); }))
+                continue;
             std::erase_if(rated, [&](const Rated& other) { return beaten_by(other, r); });
             rated.push_back(std::move(r));
         }
@@ -229,7 +237,8 @@ private:
 
 constexpr std::array<Dim, 4> all_dims{Dim::z, Dim::y, Dim::x, Dim::i};
 
-std::vector<Loop> loop_order(const std::vector<Loop>& strips, const std::array<Dim, 4>& outer, const std::array<Dim, 4>& inner) {
+std::vector<Loop> loop_order(const std::vector<Loop>& strips, const std::array<Dim, 4>& outer,
+                             const std::array<Dim, 4>& inner) {
     std::vector<Loop> loops = strips;
     for (const Dim d : outer) loops.push_back({d, Band::outer});
     for (const Dim d : inner) loops.push_back({d, Band::inner});
@@ -245,7 +254,7 @@ Level deepest_input_level(const Nest& nest, int k, const LayerProblem& p) {
 /// The cost formula of an order with store levels when every loop has several trips: for X and W, the dimensions whose loops save
 /// traffic, and those whose tile makes the buffer larger. ConvFusion's count and buffer terms.
 struct Formula {
-    std::array<std::array<bool, 4>, 2> saves{};    ///< [X, W][Dim]
+    std::array<std::array<bool, 4>, 2> saves{};     ///< [X, W][Dim]
     std::array<std::array<bool, 4>, 3> enlarges{};  ///< [X, W, Y][Dim]
 
     /// At least as cheap for all sizes.
@@ -278,7 +287,8 @@ Formula formula_of(const LayerProblem& p, const std::array<Dim, 4>& inner, size_
     Formula f;
     for (size_t a = 0; a < 2; ++a) {
         const size_t store = a == 0 ? x_store : w_store;
-        const size_t compute = a == 0 && grouped && p[Dim::i] > 1 ? ii : 4;  // first inner loop inside the compute level
+        const size_t compute =
+            a == 0 && grouped && p[Dim::i] > 1 ? ii : 4;  // first inner loop inside the compute level
         bool folds = true;
         for (size_t n = store; n < 4; ++n) {
             const auto d = static_cast<size_t>(inner[n]);
@@ -315,7 +325,9 @@ void search_single(const LayerProblem& p, GroupSearch& search) {
         for (size_t x_store = 0; x_store <= x_limit; ++x_store) {
             for (size_t w_store = 0; w_store <= 4; ++w_store) {
                 Candidate c{formula_of(p, inner, x_store, w_store), inner, x_store, w_store};
-                if (std::any_of(candidates.begin(), candidates.end(), [&](const Candidate& o) { return o.formula.beats(c.formula); })) continue;
+                if (std::any_of(candidates.begin(), candidates.end(),
+                                [&](const Candidate& o) { return o.formula.beats(c.formula); }))
+                    continue;
                 std::erase_if(candidates, [&](const Candidate& o) { return c.formula.beats(o.formula); });
                 candidates.push_back(c);
             }
@@ -343,20 +355,22 @@ void search_single(const LayerProblem& p, GroupSearch& search) {
 
 /// Where the producers of a fused group hang, and how long what they computed is kept.
 enum class Hang {
-    rows_recomputed,       ///< at the sink's yo, stored there: halo rows are computed again
-    rows_kept,             ///< at yo, stored at the root
-    tiles_recomputed,      ///< at xo, stored there
-    tiles_kept_along_x,    ///< at xo, stored at yo
-    tiles_kept,            ///< at xo, stored at the root
-    column_strips,         ///< at yo inside column strips xs, stored at xs
-    own_rows,              ///< each at its own consumer's yi, stored at the root
-    own_pixels,            ///< each at its own consumer's xi, stored at the root
+    rows_recomputed,     ///< at the sink's yo, stored there: halo rows are computed again
+    rows_kept,           ///< at yo, stored at the root
+    tiles_recomputed,    ///< at xo, stored there
+    tiles_kept_along_x,  ///< at xo, stored at yo
+    tiles_kept,          ///< at xo, stored at the root
+    column_strips,       ///< at yo inside column strips xs, stored at xs
+    own_rows,            ///< each at its own consumer's yi, stored at the root
+    own_pixels,          ///< each at its own consumer's xi, stored at the root
 };
-constexpr std::array<Hang, 8> all_hangs{Hang::rows_recomputed, Hang::rows_kept,     Hang::tiles_recomputed, Hang::tiles_kept_along_x,
-                                        Hang::tiles_kept,      Hang::column_strips, Hang::own_rows,         Hang::own_pixels};
+constexpr std::array<Hang, 8> all_hangs{Hang::rows_recomputed,    Hang::rows_kept,  Hang::tiles_recomputed,
+                                        Hang::tiles_kept_along_x, Hang::tiles_kept, Hang::column_strips,
+                                        Hang::own_rows,           Hang::own_pixels};
 
 /// `refetched`: nests whose weights are fetched again in every call (slice by slice of z); the others' stay for the whole group.
-Structure fused_structure(const std::vector<LayerProblem>& problems, Hang hang, bool keep_input, const std::vector<bool>& refetched) {
+Structure fused_structure(const std::vector<LayerProblem>& problems, Hang hang, bool keep_input,
+                          const std::vector<bool>& refetched) {
     constexpr std::array<Dim, 4> channels_first{Dim::z, Dim::y, Dim::x, Dim::i};
     constexpr std::array<Dim, 4> rows_first{Dim::y, Dim::x, Dim::z, Dim::i};
     Structure s;
@@ -368,7 +382,8 @@ Structure fused_structure(const std::vector<LayerProblem>& problems, Hang hang, 
         std::vector<Loop> strips;
         if (k == sink && hang == Hang::column_strips) strips.push_back({Dim::x, Band::strip});
         // A slice of refetched weights serves a whole call; resident weights let the input pass row by row.
-        nest.loops = loop_order(strips, channels_first, refetched[static_cast<size_t>(k)] ? channels_first : rows_first);
+        nest.loops =
+            loop_order(strips, channels_first, refetched[static_cast<size_t>(k)] ? channels_first : rows_first);
         nest.tile = p.extent;
         if (!strips.empty()) nest.strip[1] = p[Dim::x];
         s.group.nests.push_back(std::move(nest));
@@ -380,21 +395,31 @@ Structure fused_structure(const std::vector<LayerProblem>& problems, Hang hang, 
     const auto placement = [&](int consumer) -> Placement {
         const Nest& nest = s.group.nests[static_cast<size_t>(consumer)];
         switch (hang) {
-            case Hang::rows_recomputed: return {rows, rows};
-            case Hang::rows_kept: return {{}, rows};
-            case Hang::tiles_recomputed: return {columns, columns};
-            case Hang::tiles_kept_along_x: return {rows, columns};
-            case Hang::tiles_kept: return {{}, columns};
-            case Hang::column_strips: return {strip, rows};
-            case Hang::own_rows: return {{}, {consumer, nest.find({Dim::y, Band::inner})}};
-            case Hang::own_pixels: break;
+            case Hang::rows_recomputed:
+                return {rows, rows};
+            case Hang::rows_kept:
+                return {{}, rows};
+            case Hang::tiles_recomputed:
+                return {columns, columns};
+            case Hang::tiles_kept_along_x:
+                return {rows, columns};
+            case Hang::tiles_kept:
+                return {{}, columns};
+            case Hang::column_strips:
+                return {strip, rows};
+            case Hang::own_rows:
+                return {{}, {consumer, nest.find({Dim::y, Band::inner})}};
+            case Hang::own_pixels:
+                break;
         }
         return {{}, {consumer, nest.find({Dim::x, Band::inner})}};
     };
     for (int k = 0; k <= sink; ++k) {
         Nest& nest = s.group.nests[static_cast<size_t>(k)];
-        if (k > 0) s.group.nests[static_cast<size_t>(k) - 1].y = placement(k);
-        else nest.x = Placement{keep_input ? Level{} : placement(0).store, deepest_input_level(nest, 0, problems[0])};
+        if (k > 0)
+            s.group.nests[static_cast<size_t>(k) - 1].y = placement(k);
+        else
+            nest.x = Placement{keep_input ? Level{} : placement(0).store, deepest_input_level(nest, 0, problems[0])};
         if (refetched[static_cast<size_t>(k)]) {
             nest.w = {{k, nest.find({Dim::i, Band::outer})}, {k, nest.find({Dim::z, Band::inner})}};
         } else {
@@ -421,8 +446,8 @@ void search_fused(const std::vector<LayerProblem>& problems, const ExploreOption
                      [&](size_t a, size_t b) { return problems[a].weight_elements() > problems[b].weight_elements(); });
     for (const Hang hang : all_hangs) {
         const bool own = hang == Hang::own_rows || hang == Hang::own_pixels;
-        const bool recomputes = hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x ||
-                                hang == Hang::column_strips;
+        const bool recomputes = hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed ||
+                                hang == Hang::tiles_kept_along_x || hang == Hang::column_strips;
         if (recomputes && !options.recompute) continue;
         for (const bool keep_input : {false, true}) {
             if (keep_input && !recomputes) continue;  // kept anyway
@@ -447,7 +472,8 @@ std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
     for (const LayerProblem& p : problems) {
         key.insert(key.end(), p.extent.begin(), p.extent.end());
         key.push_back(p.groups);
-        for (const AxisWindow& w : p.window) key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out});
+        for (const AxisWindow& w : p.window)
+            key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out});
     }
     return key;
 }
@@ -484,7 +510,8 @@ public:
             points = thinned(points);
         }
         for (const auto& before : front) {
-            for (const GroupPoint* point : points) found_.push_back({together(before->cost, cost_of(*point)), before, point});
+            for (const GroupPoint* point : points)
+                found_.push_back({together(before->cost, cost_of(*point)), before, point});
         }
         if (found_.size() > most_pairs) keep_front(found_, macs_is_axis_);
     }
@@ -560,19 +587,23 @@ std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind) {
     return sizes;
 }
 
-std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment, const ExploreOptions& options) {
+std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,
+                                    const ExploreOptions& options) {
     const std::vector<LayerProblem> problems = segment_problems(network, segment);
     GroupSearch search(problems, options);
     // First of all, so that an interrupted search has an answer: what the fast generators execute.
     for (const int64_t rows : {8, 4, 2, 1}) search.add({line_buffer_group(network, segment, {rows, 0, 0}), {}});
-    if (problems.size() == 1) search_single(problems[0], search);
-    else search_fused(problems, options, search);
+    if (problems.size() == 1)
+        search_single(problems[0], search);
+    else
+        search_fused(problems, options, search);
     return search.front();
 }
 
 Front explore(const Network& network, const ExploreOptions& options) {
     const std::vector<std::vector<LayerId>> chains = schedulable_chains(network);
-    if (chains.empty()) throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
+    if (chains.empty())
+        throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
     std::vector<Segment> segments;
     std::map<std::vector<int64_t>, size_t> shapes;
     const size_t longest = std::max<size_t>(1, static_cast<size_t>(std::min<int64_t>(options.max_depth, 1 << 20)));
@@ -615,7 +646,8 @@ Front explore(const Network& network, const ExploreOptions& options) {
         if (&segment == &segments[segment.like]) continue;
         segment.front = segments[segment.like].front;
         for (GroupPoint& point : segment.front) {
-            for (size_t k = 0; k < segment.layers.size(); ++k) point.group.nests[k].layer = network.layer(segment.layers[k]).name;
+            for (size_t k = 0; k < segment.layers.size(); ++k)
+                point.group.nests[k].layer = network.layer(segment.layers[k]).name;
         }
     }
 
@@ -641,7 +673,8 @@ Front explore(const Network& network, const ExploreOptions& options) {
     result.macs_is_axis = combination.macs_is_axis();
     for (const auto& partial : front) {
         std::vector<GroupSchedule> groups;
-        for (const Partial* p = partial.get(); p->group != nullptr; p = p->before.get()) groups.push_back(p->group->group);
+        for (const Partial* p = partial.get(); p->group != nullptr; p = p->before.get())
+            groups.push_back(p->group->group);
         std::sort(groups.begin(), groups.end(), [&](const GroupSchedule& a, const GroupSchedule& b) {
             return network.find_layer(a.nests.back().layer) < network.find_layer(b.nests.back().layer);
         });
@@ -658,7 +691,9 @@ std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget)
     for (const FrontPoint& point : front.points) {
         least = std::min(least, point.counts.live_total);
         if (point.counts.live_total > budget) continue;
-        const auto key = [](const FrontPoint& p) { return std::make_tuple(p.counts.accesses, p.counts.macs, to_text(p.schedule)); };
+        const auto key = [](const FrontPoint& p) {
+            return std::make_tuple(p.counts.accesses, p.counts.macs, to_text(p.schedule));
+        };
         if (best == nullptr || key(point) < key(*best)) best = &point;
     }
     if (best == nullptr) return Infeasible{least, budget};

@@ -25,9 +25,9 @@
 namespace laminate {
 
 enum class TileSizes {
-    divisors,      ///< of the extent: no ragged tiles; the default, seconds for most networks
-    powers_of_two, ///< and the extent itself; fewest candidates
-    all,           ///< 1 .. extent; the finest fronts, minutes on large pictures
+    divisors,       ///< of the extent: no ragged tiles; the default, seconds for most networks
+    powers_of_two,  ///< and the extent itself; fewest candidates
+    all,            ///< 1 .. extent; the finest fronts, minutes on large pictures
 };
 
 struct ExploreProgress {
@@ -38,9 +38,9 @@ struct ExploreProgress {
 
 struct ExploreOptions {
     TileSizes tiles = TileSizes::divisors;
-    int64_t max_depth = 8;            ///< layers in a group; the work grows with the square of it
-    bool recompute = true;            ///< false: no element of an intermediate is computed twice
-    std::optional<Elements> memory;   ///< only schedules with live_total within it
+    int64_t max_depth = 8;           ///< layers in a group; the work grows with the square of it
+    bool recompute = true;           ///< false: no element of an intermediate is computed twice
+    std::optional<Elements> memory;  ///< only schedules with live_total within it
     int threads = 1;
     std::function<void(const ExploreProgress&)> progress = {};  ///< called from one thread at a time
     const std::atomic<bool>* stop = nullptr;  ///< set it to get the front of what was looked at so far
@@ -78,7 +78,8 @@ struct GroupPoint {
     Macs macs;
 };
 /// The front of one group: consecutive layers of one chain. By accesses, fewest first.
-[[nodiscard]] std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment, const ExploreOptions& options);
+[[nodiscard]] std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,
+                                                  const ExploreOptions& options);
 
 /// Sizes that a tile of an extent may take: ascending, the extent itself last.
 [[nodiscard]] std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind);

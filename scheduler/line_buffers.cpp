@@ -53,8 +53,10 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
         // New lines of a layer's input come in at the layer's own row loop: the first tile of a strip, which needs the whole
         // window of every layer, then fills the line buffers a few rows at a time too.
         const Placement lines{store, {k, nest.find({Dim::y, Band::outer})}};
-        if (k == 0) nest.x = lines;
-        else group.nests[static_cast<size_t>(k) - 1].y = lines;
+        if (k == 0)
+            nest.x = lines;
+        else
+            group.nests[static_cast<size_t>(k) - 1].y = lines;
         nest.w = {{}, {}};
     }
     const Level y{sink, last.find({Dim::x, Band::inner})};
@@ -109,7 +111,8 @@ public:
         const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
         // A budget is met even at some cost; without one, a group that must repeat much or go row by row is no gain.
         const int64_t repeated_percent = options_.memory ? 25 : 5;
-        const int64_t fewest_rows = options_.memory ? 1 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
+        const int64_t fewest_rows =
+            options_.memory ? 1 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
         const Bytes budget = options_.memory.value_or(second_level_cache);
         const int64_t base = macs(problems, {1, 0, 0});
         std::optional<Elements> least;
@@ -129,7 +132,8 @@ public:
                 return Choice{group, stripped.accesses(), stripped.live_total};
             }
         }
-        return least.value_or(Elements{});  // zero: only by repeating more than allowed; then a longer group will not do either
+        return least.value_or(
+            Elements{});  // zero: only by repeating more than allowed; then a longer group will not do either
     }
 
 private:
@@ -138,7 +142,8 @@ private:
     }
 
     /// Strips give threads something to share out; each repeats the halo rows of its neighbours.
-    [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes, int64_t without_strips) {
+    [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes,
+                                     int64_t without_strips) {
         if (options_.threads <= 1) return 0;
         const int64_t extent = problems.back()[Dim::y];
         const auto attempt = [&](int64_t strips, int64_t percent) -> std::optional<int64_t> {
@@ -165,7 +170,8 @@ Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
 
 }  // namespace
 
-GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment, const LineBufferSizes& sizes) {
+GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
+                                const LineBufferSizes& sizes) {
     return line_buffer_group(segment_problems(network, segment), sizes);
 }
 
@@ -184,7 +190,8 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, 
         best[0] = Best{};
         for (size_t begin = 0; begin < chain.size(); ++begin) {
             for (size_t end = begin + 1; end <= chain.size(); ++end) {
-                const std::vector<LayerId> segment(chain.begin() + static_cast<std::ptrdiff_t>(begin), chain.begin() + static_cast<std::ptrdiff_t>(end));
+                const std::vector<LayerId> segment(chain.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                   chain.begin() + static_cast<std::ptrdiff_t>(end));
                 const auto choice = planner.choose(segment);
                 if (const Elements* least = std::get_if<Elements>(&choice)) {
                     if (segment.size() == 1) demand = std::max(demand, *least);
@@ -194,7 +201,8 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, 
                 const auto& found = std::get<Planner::Choice>(choice);
                 Best candidate{best[begin]->accesses + found.accesses, best[begin]->groups + 1, begin, found.group};
                 std::optional<Best>& known = best[end];
-                if (!known || std::tie(candidate.accesses, candidate.groups) < std::tie(known->accesses, known->groups)) known = std::move(candidate);
+                if (!known || std::tie(candidate.accesses, candidate.groups) < std::tie(known->accesses, known->groups))
+                    known = std::move(candidate);
             }
         }
         if (!best.back()) continue;

@@ -23,18 +23,21 @@ struct LineBufferSizes {
 
 /// {conv1: ...; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo & conv2: ys || zo yo xo io | zi yi xi ii n m; ...; Y xi/xi}
 /// Buffers are stored at the innermost strip loop, without strips at the root. `segment`: consecutive layers of one chain.
-[[nodiscard]] GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment, const LineBufferSizes& sizes = {});
+[[nodiscard]] GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
+                                              const LineBufferSizes& sizes = {});
 
 struct LineBufferOptions {
     /// Internal memory of one thread: to_bytes(live_total) of each group stays within it. Without a budget a group
     /// may grow while its live memory stays below 2 MiB (a core's second-level cache) and single layers take what they need.
     std::optional<Bytes> memory;
-    int threads = 1;  ///< each group gets at least two strips per thread where that recomputes less than 3 % of the MACs
+    int threads =
+        1;  ///< each group gets at least two strips per thread where that recomputes less than 3 % of the MACs
 };
 
 /// The partition of every chain with the fewest accesses, then the fewest groups, within the budget; MACs of a group at most a quarter (without
 /// a budget 5 %) above those without recomputation.
-[[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options = {});
+[[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
+                                                                      const LineBufferOptions& options = {});
 
 /// Every layer a group of its own, in the same form: what fusion is compared with.
 [[nodiscard]] Schedule layer_by_layer_schedule(const Network& network, int threads = 1);

@@ -27,7 +27,8 @@ namespace {
 /// 1 to `extent`: everything, a divisor, or any size (mostly no divisor), each often.
 int64_t random_size(int64_t extent, Rng& rng) {
     switch (rng.below(4)) {
-        case 0: return extent;
+        case 0:
+            return extent;
         case 1: {
             std::vector<int64_t> divisors;
             for (int64_t d = 1; d * d <= extent; ++d) {
@@ -38,7 +39,8 @@ int64_t random_size(int64_t extent, Rng& rng) {
             std::sort(divisors.begin(), divisors.end());
             return divisors[static_cast<size_t>(rng.below(static_cast<int64_t>(divisors.size())))];
         }
-        default: return rng.between(1, extent);
+        default:
+            return rng.between(1, extent);
     }
 }
 
@@ -88,7 +90,8 @@ std::vector<Level> input_levels(const GroupSchedule& group, int k, const LayerPr
 GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool keep_everything) {
     GroupSchedule group;
     const int sink = static_cast<int>(problems.size()) - 1;
-    for (int k = 0; k <= sink; ++k) group.nests.push_back(random_nest(problems[static_cast<size_t>(k)], k == sink, rng));
+    for (int k = 0; k <= sink; ++k)
+        group.nests.push_back(random_nest(problems[static_cast<size_t>(k)], k == sink, rng));
     for (int k = sink; k >= 0; --k) {
         Nest& nest = group.nests[static_cast<size_t>(k)];
         const std::vector<Level> levels = path(group, k);
@@ -110,7 +113,8 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
 
 }  // namespace
 
-GroupSchedule random_group(const Network& network, const std::vector<LayerId>& segment, Rng& rng, const RandomOptions& options) {
+GroupSchedule random_group(const Network& network, const std::vector<LayerId>& segment, Rng& rng,
+                           const RandomOptions& options) {
     std::vector<LayerProblem> problems;
     int64_t least = 0;
     for (const LayerId id : segment) {
@@ -171,7 +175,9 @@ ConstantPtr sparse_integers(std::vector<int64_t> dims, Rng& rng) {
 Activation random_activation(int64_t channels, Rng& rng) {
     Activation activation;
     switch (rng.below(4)) {
-        case 0: activation.kind = ActivationKind::relu; break;
+        case 0:
+            activation.kind = ActivationKind::relu;
+            break;
         case 1:
             activation.kind = ActivationKind::prelu;
             activation.slope = sparse_integers({rng.chance(1, 2) ? 1 : channels}, rng);
@@ -181,7 +187,8 @@ Activation random_activation(int64_t channels, Rng& rng) {
             activation.low = -3;
             activation.high = 6;
             break;
-        default: break;
+        default:
+            break;
     }
     return activation;
 }
@@ -202,14 +209,17 @@ Window random_window(bool transposed, const std::vector<int64_t>& in, Rng& rng) 
         const int64_t extent = in[2 + axis];
         if (transposed) {
             w.output_padding[axis] = rng.below(std::max(w.stride[axis], w.dilation[axis]));
-            while ((extent - 1) * w.stride[axis] + span + w.output_padding[axis] - w.pad_begin[axis] - w.pad_end[axis] < 1) {
+            while ((extent - 1) * w.stride[axis] + span + w.output_padding[axis] - w.pad_begin[axis] - w.pad_end[axis] <
+                   1) {
                 w.pad_begin[axis] /= 2;
                 w.pad_end[axis] /= 2;
             }
         } else {
             while (extent + w.pad_begin[axis] + w.pad_end[axis] < (w.kernel[axis] - 1) * w.dilation[axis] + 1) {
-                if (w.dilation[axis] > 1) --w.dilation[axis];
-                else --w.kernel[axis];
+                if (w.dilation[axis] > 1)
+                    --w.dilation[axis];
+                else
+                    --w.kernel[axis];
             }
         }
     }
@@ -227,8 +237,9 @@ bool every_output_reads_input(const Window& w, bool transposed, const std::vecto
         for (int64_t o = 0; o < out; ++o) {
             bool reads = false;
             for (int64_t k = 0; k < w.kernel[axis]; ++k) {
-                const int64_t scaled = transposed ? o + w.pad_begin[axis] - k * w.dilation[axis]
-                                                  : (o * w.stride[axis] + k * w.dilation[axis] - w.pad_begin[axis]) * w.stride[axis];
+                const int64_t scaled =
+                    transposed ? o + w.pad_begin[axis] - k * w.dilation[axis]
+                               : (o * w.stride[axis] + k * w.dilation[axis] - w.pad_begin[axis]) * w.stride[axis];
                 reads = reads || (scaled >= 0 && scaled % w.stride[axis] == 0 && scaled / w.stride[axis] < extent);
             }
             if (!reads) return false;
@@ -245,7 +256,9 @@ Network random_network(uint64_t seed) {
     network.name = "random" + std::to_string(seed);
     const bool dense = rng.chance(1, 12);
     const int64_t channels = rng.between(1, 6);
-    network.tensors.push_back({"input", dense ? std::vector<int64_t>{1, channels} : std::vector<int64_t>{1, channels, rng.between(2, 9), rng.between(2, 9)}});
+    network.tensors.push_back({"input", dense
+                                            ? std::vector<int64_t>{1, channels}
+                                            : std::vector<int64_t>{1, channels, rng.between(2, 9), rng.between(2, 9)}});
     network.inputs = {0};
     const int64_t count = rng.chance(1, 4) ? 1 : rng.between(2, 4);
     for (int64_t n = 0; n < count; ++n) {

@@ -25,7 +25,8 @@ public:
     [[nodiscard]] bool chance(int64_t numerator, int64_t denominator) { return below(denominator) < numerator; }
     template <class T>
     void shuffle(std::vector<T>& values) {
-        for (size_t n = values.size(); n > 1; --n) std::swap(values[n - 1], values[static_cast<size_t>(below(static_cast<int64_t>(n)))]);
+        for (size_t n = values.size(); n > 1; --n)
+            std::swap(values[n - 1], values[static_cast<size_t>(below(static_cast<int64_t>(n)))]);
     }
 
 private:

@@ -58,7 +58,9 @@ inline Network chain(int64_t channels, int64_t rows, int64_t columns, const std:
 
 /// ConvFusion Table 6: 3x3 convolutions without padding; conv1 3 -> 4 maps of 18 x 18, conv2 4 -> 4 maps of 16 x 16.
 inline Network l2net() { return chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}}); }
-inline Network l3net() { return chain(3, 22, 22, {{4, square_window(3)}, {4, square_window(3)}, {4, square_window(3)}}); }
+inline Network l3net() {
+    return chain(3, 22, 22, {{4, square_window(3)}, {4, square_window(3)}, {4, square_window(3)}});
+}
 
 inline std::vector<LayerId> all_layers(const Network& network) {
     std::vector<LayerId> ids;

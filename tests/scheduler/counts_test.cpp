@@ -22,7 +22,9 @@ TEST(GroupCounts, AccessesAreReadsOfXWAndYAndWritesOfY) {
     EXPECT_EQ(example().macs(), Macs(150));
 }
 
-TEST(GroupCounts, DifferenceIsEmptyForEqualCounts) { EXPECT_EQ(difference(example(), "model", example(), "walker"), ""); }
+TEST(GroupCounts, DifferenceIsEmptyForEqualCounts) {
+    EXPECT_EQ(difference(example(), "model", example(), "walker"), "");
+}
 
 TEST(GroupCounts, DifferenceNamesEveryFieldThatDiffers) {
     GroupCounts other = example();

@@ -24,7 +24,9 @@ std::set<Cost> front_of(const std::set<Cost>& all) {
 }
 
 Cost cost(const GroupCounts& c) { return {c.accesses().value(), c.live_total.value(), c.macs().value()}; }
-Cost cost(const FrontPoint& p) { return {p.counts.accesses.value(), p.counts.live_total.value(), p.counts.macs.value()}; }
+Cost cost(const FrontPoint& p) {
+    return {p.counts.accesses.value(), p.counts.live_total.value(), p.counts.macs.value()};
+}
 Cost cost(const GroupPoint& p) { return {p.accesses.value(), p.live_total.value(), p.macs.value()}; }
 
 template <class Point>
@@ -68,7 +70,8 @@ std::set<Cost> brute_force(const Network& network) {
                                 for (n.tile[1] = 1; n.tile[1] <= p[Dim::y]; ++n.tile[1]) {
                                     for (n.tile[2] = 1; n.tile[2] <= p[Dim::x]; ++n.tile[2]) {
                                         n.tile[3] = p.groups > 1 ? p[Dim::i] : 1;
-                                        for (; n.tile[3] <= p[Dim::i]; ++n.tile[3]) all.insert(cost(two_level_counts({p}, group, &cache)));
+                                        for (; n.tile[3] <= p[Dim::i]; ++n.tile[3])
+                                            all.insert(cost(two_level_counts({p}, group, &cache)));
                                     }
                                 }
                             }
@@ -101,10 +104,18 @@ void expect_brute_force_front(const Network& network) {
 }
 
 TEST(ExploreSingle, FrontEqualsBruteForce) { expect_brute_force_front(chain(2, 5, 4, {{2, square_window(3)}})); }
-TEST(ExploreSingle, FrontEqualsBruteForceWithPadding) { expect_brute_force_front(chain(2, 3, 3, {{2, square_window(3, 1, 1)}})); }
-TEST(ExploreSingle, FrontEqualsBruteForceWithStrideBeyondTheKernel) { expect_brute_force_front(chain(2, 5, 5, {{2, square_window(1, 2)}})); }
-TEST(ExploreSingle, FrontEqualsBruteForceDepthwise) { expect_brute_force_front(chain(3, 5, 4, {{3, square_window(3), 3}})); }
-TEST(ExploreSingle, FrontEqualsBruteForceGrouped) { expect_brute_force_front(chain(4, 4, 3, {{2, square_window(2), 2}})); }
+TEST(ExploreSingle, FrontEqualsBruteForceWithPadding) {
+    expect_brute_force_front(chain(2, 3, 3, {{2, square_window(3, 1, 1)}}));
+}
+TEST(ExploreSingle, FrontEqualsBruteForceWithStrideBeyondTheKernel) {
+    expect_brute_force_front(chain(2, 5, 5, {{2, square_window(1, 2)}}));
+}
+TEST(ExploreSingle, FrontEqualsBruteForceDepthwise) {
+    expect_brute_force_front(chain(3, 5, 4, {{3, square_window(3), 3}}));
+}
+TEST(ExploreSingle, FrontEqualsBruteForceGrouped) {
+    expect_brute_force_front(chain(4, 4, 3, {{2, square_window(2), 2}}));
+}
 TEST(ExploreSingle, FrontEqualsBruteForceTransposed) {
     expect_brute_force_front(chain(2, 2, 2, {{2, square_window(2, 1), 1, LayerKind::conv_transpose}}));
 }
@@ -131,7 +142,8 @@ TEST(Explore, EndPointsOfL3Net) {
 
 TEST(Explore, CountsComeFromTheModel) {
     const Network network = l3net();
-    for (const FrontPoint& point : explore(network).points) EXPECT_EQ(point.counts, two_level_counts(network, point.schedule));
+    for (const FrontPoint& point : explore(network).points)
+        EXPECT_EQ(point.counts, two_level_counts(network, point.schedule));
 }
 
 TEST(Explore, PartitionsEqualTheirCombinationByHand) {
@@ -141,7 +153,8 @@ TEST(Explore, PartitionsEqualTheirCombinationByHand) {
     const auto sums = [](const std::set<Cost>& a, const std::vector<GroupPoint>& b) {
         std::set<Cost> all;
         for (const Cost& c : a) {
-            for (const GroupPoint& p : b) all.insert({c[0] + p.accesses.value(), std::max(c[1], p.live_total.value()), c[2] + p.macs.value()});
+            for (const GroupPoint& p : b)
+                all.insert({c[0] + p.accesses.value(), std::max(c[1], p.live_total.value()), c[2] + p.macs.value()});
         }
         return front_of(all);
     };
@@ -162,7 +175,8 @@ TEST(Explore, DoesNotDependOnThreads) {
     const Front a = explore(l3net(), one);
     const Front b = explore(l3net(), three);
     ASSERT_EQ(a.points.size(), b.points.size());
-    for (size_t n = 0; n < a.points.size(); ++n) EXPECT_EQ(to_text(a.points[n].schedule), to_text(b.points[n].schedule));
+    for (size_t n = 0; n < a.points.size(); ++n)
+        EXPECT_EQ(to_text(a.points[n].schedule), to_text(b.points[n].schedule));
 }
 
 TEST(Explore, WithoutRecomputationMacsAreLeast) {

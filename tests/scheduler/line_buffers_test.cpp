@@ -13,16 +13,20 @@ TEST(LineBufferGroup, HasTheFormThatTheGeneratorsExecute) {
     EXPECT_EQ(to_text(line_buffer_group(network, {0, 1}, {4, 0, 0})),
               "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y4 x18 i3; X root/yo; W root/root; Y root/conv2.yo & "
               "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}");
-    EXPECT_EQ(to_text(line_buffer_group(network, {0, 1}, {2, 8, 0})),
-              "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y2 x18 i3; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo & "
-              "conv2: ys || zo yo xo io | zi yi xi ii n m; strip y8; tile z4 y2 x16 i4; W root/root; Y xi/xi}");
+    EXPECT_EQ(
+        to_text(line_buffer_group(network, {0, 1}, {2, 8, 0})),
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y2 x18 i3; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo & "
+        "conv2: ys || zo yo xo io | zi yi xi ii n m; strip y8; tile z4 y2 x16 i4; W root/root; Y xi/xi}");
     EXPECT_EQ(to_text(line_buffer_group(network, {1}, {99, 8, 4})),
-              "{conv2: ys xs || zo yo xo io | zi yi xi ii n m; strip y8 x4; tile z4 y16 x16 i4; X xs/yo; W root/root; Y xi/xi}");
+              "{conv2: ys xs || zo yo xo io | zi yi xi ii n m; strip y8 x4; tile z4 y16 x16 i4; X xs/yo; W root/root; "
+              "Y xi/xi}");
 }
 
 TEST(LineBufferGroup, RowsFollowTheStrides) {
     // Four rows of a x2 transposed sink need two new rows of its input, which are four of the strided layer before.
-    const Network network = chain(1, 32, 32, {{1, square_window(3)}, {1, square_window(3, 2)}, {1, square_window(4, 2), 1, LayerKind::conv_transpose}});
+    const Network network = chain(
+        1, 32, 32,
+        {{1, square_window(3)}, {1, square_window(3, 2)}, {1, square_window(4, 2), 1, LayerKind::conv_transpose}});
     const GroupSchedule group = line_buffer_group(network, {0, 1, 2}, {4, 0, 0});
     EXPECT_EQ(group.nests[2][Dim::y], 4);
     EXPECT_EQ(group.nests[1][Dim::y], 2);
@@ -38,7 +42,8 @@ TEST(LineBufferGroup, CountsByHand) {
     EXPECT_EQ(c.input_buffer, Elements(6 * 20 * 3));
     EXPECT_EQ(c.live_total, Elements(360 + 108 + 432 + 144 + 1));
     // Two strips compute conv1's two halo rows twice: 2 * 10 rows.
-    EXPECT_EQ(two_level_counts(network, line_buffer_group(network, {0, 1}, {4, 8, 0})).layers[0].macs, Macs(20 * 18 * 4 * 27));
+    EXPECT_EQ(two_level_counts(network, line_buffer_group(network, {0, 1}, {4, 8, 0})).layers[0].macs,
+              Macs(20 * 18 * 4 * 27));
 }
 
 Schedule planned(const Network& network, const LineBufferOptions& options) {

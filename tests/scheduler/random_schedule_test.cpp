@@ -47,9 +47,12 @@ TEST(RandomSchedule, EveryKindOfChoiceOccurs) {
                 const Nest& nest = group.nests[k];
                 for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) {
                     const int64_t extent = problems[k][d];
-                    if (nest[d] == extent) ++seen["whole extent"];
-                    else if (extent % nest[d] == 0) ++seen["divisor"];
-                    else ++seen["ragged tile"];
+                    if (nest[d] == extent)
+                        ++seen["whole extent"];
+                    else if (extent % nest[d] == 0)
+                        ++seen["divisor"];
+                    else
+                        ++seen["ragged tile"];
                 }
                 if (nest[Dim::i] < problems[k][Dim::i]) ++seen["partial sums"];
                 for (const Loop& loop : nest.loops) ++seen["loop " + to_text(loop)];
@@ -65,30 +68,37 @@ TEST(RandomSchedule, EveryKindOfChoiceOccurs) {
                 const int user = static_cast<int>(k);
                 if (nest.x) levels("X", *nest.x, user);
                 levels("W", nest.w, user);
-                if (user == group.sink()) levels("Y", nest.y, user);
-                else levels("A", nest.y, user + 1);
+                if (user == group.sink())
+                    levels("Y", nest.y, user);
+                else
+                    levels("A", nest.y, user + 1);
             }
         }
     }
     for (const char* kind :
-         {"groups 1", "groups 2", "groups 3", "whole extent", "divisor", "ragged tile", "partial sums", "loop ys", "loop xs", "innermost zi",
-          "innermost yi", "innermost xi", "innermost ii", "X stored root", "X stored own", "X stored around", "X computed root", "X computed own",
-          "X computed around", "X at one level", "X rotates", "W stored root", "W stored own", "W stored around", "W computed own",
-          "W computed around", "W rotates", "A stored root", "A stored own", "A stored around", "A computed own", "A computed around", "A rotates",
-          "A at one level", "Y stored root", "Y stored own"}) {
+         {"groups 1",          "groups 2",          "groups 3",       "whole extent",      "divisor",
+          "ragged tile",       "partial sums",      "loop ys",        "loop xs",           "innermost zi",
+          "innermost yi",      "innermost xi",      "innermost ii",   "X stored root",     "X stored own",
+          "X stored around",   "X computed root",   "X computed own", "X computed around", "X at one level",
+          "X rotates",         "W stored root",     "W stored own",   "W stored around",   "W computed own",
+          "W computed around", "W rotates",         "A stored root",  "A stored own",      "A stored around",
+          "A computed own",    "A computed around", "A rotates",      "A at one level",    "Y stored root",
+          "Y stored own"}) {
         EXPECT_GE(seen[kind], 5) << kind;
     }
 }
 
 TEST(RandomSchedule, StaysBelowTheBoundOnWork) {
-    const Network network = chain(4, 30, 30, {{8, square_window(3)}, {8, square_window(3)}, {8, square_window(3)}, {8, square_window(3)}});
+    const Network network =
+        chain(4, 30, 30, {{8, square_window(3)}, {8, square_window(3)}, {8, square_window(3)}, {8, square_window(3)}});
     const RandomOptions options{Macs(3'000'000), INT64_MAX};
     bool recomputes = false;
     for (uint64_t seed = 0; seed < 60; ++seed) {
         const Schedule schedule = random_schedule(network, seed, options);
         for (const GroupSchedule& group : schedule.groups()) {
             int64_t least = 0;
-            for (const LayerProblem& p : group_problems(network, group)) least += 9 * p[Dim::z] * p[Dim::y] * p[Dim::x] * p[Dim::i];
+            for (const LayerProblem& p : group_problems(network, group))
+                least += 9 * p[Dim::z] * p[Dim::y] * p[Dim::x] * p[Dim::i];
             const int64_t macs = two_level_counts(network, group).macs().value();
             EXPECT_LE(macs, std::max<int64_t>(3'000'000, 4 * least)) << to_text(group);
             recomputes = recomputes || macs > least;
@@ -120,7 +130,8 @@ TEST(RandomNetwork, CoversTheSchedulableKindsAndAttributes) {
             for (const float w : layer.weights->values) EXPECT_EQ(w, static_cast<float>(static_cast<int>(w)));
         }
     }
-    for (const char* kind : {"conv", "conv_transpose", "gemm", "stride", "gaps", "dilation", "asymmetric padding", "depthwise", "groups"}) {
+    for (const char* kind : {"conv", "conv_transpose", "gemm", "stride", "gaps", "dilation", "asymmetric padding",
+                             "depthwise", "groups"}) {
         EXPECT_GE(seen[kind], 10) << kind;
     }
 }

@@ -61,14 +61,18 @@ TEST(ScheduleRefuses, PartialSumsInsideAGroup) {
 }
 
 TEST(ScheduleRefuses, AStripInAProducer) {
-    EXPECT_EQ(message_of(replaced(line_buffers, "conv1: zo yo xo io | zi yi xi ii n m;", "conv1: ys || zo yo xo io | zi yi xi ii n m; strip y4;")),
+    EXPECT_EQ(message_of(replaced(line_buffers, "conv1: zo yo xo io | zi yi xi ii n m;",
+                                  "conv1: ys || zo yo xo io | zi yi xi ii n m; strip y4;")),
               "conv1: strip loop ys in a layer that is not the last of its group");
 }
 
 TEST(ScheduleRefuses, TheInputOfAGroupedLayerInsideIi) {
     const Network network = chain(4, 5, 5, {{4, square_window(3), 2}});
-    EXPECT_THROW((void)parse_group(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x3 i2; X io/ii; W io/io; Y xi/xi}"), InputError);
-    EXPECT_NO_THROW((void)parse_group(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x3 i2; X io/xi; W io/io; Y xi/xi}"));
+    EXPECT_THROW((void)parse_group(
+                     network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x3 i2; X io/ii; W io/io; Y xi/xi}"),
+                 InputError);
+    EXPECT_NO_THROW((void)parse_group(
+        network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x3 i2; X io/xi; W io/io; Y xi/xi}"));
 }
 
 TEST(ScheduleRefuses, LayersInNoGroupAndInTwo) {

@@ -78,7 +78,7 @@ public:
             counts.buffers.push_back(std::move(result));
         }
         const AxisNest& sink = problem_.nests.back();
-        counts.sink_taps = sink.role == Role::spatial  ? taps_of(sink.window, {0, sink.extent})
+        counts.sink_taps = sink.role == Role::spatial ? taps_of(sink.window, {0, sink.extent})
                            : sink.role == Role::outputs || sink.role == Role::grouped ? sink.extent
                                                                                       : 1;
         return counts;
@@ -94,11 +94,11 @@ private:
         AxisBody seen;         ///< in the lifetime in progress
     };
     struct Buffer {
-        int64_t nest = 0;          ///< that reads it
+        int64_t nest = 0;  ///< that reads it
         bool is_weights = false;
-        bool inside = false;       ///< compute level in the nest's own loops (depth 0 included)
-        Interval calls;            ///< otherwise: hull of the nest's calls in the compute body in progress
-        int64_t frontier = 0;      ///< everything below was brought in this lifetime
+        bool inside = false;   ///< compute level in the nest's own loops (depth 0 included)
+        Interval calls;        ///< otherwise: hull of the nest's calls in the compute body in progress
+        int64_t frontier = 0;  ///< everything below was brought in this lifetime
         int64_t brought = 0;
         int64_t taps = 0;
         std::vector<Track> tracks;
@@ -107,9 +107,9 @@ private:
     struct Node {
         AxisLevel level;
         size_t parent = 0;
-        std::vector<size_t> stored;                        ///< buffers whose lifetime is one execution of this body
-        std::vector<size_t> computed;                      ///< inputs from the sink upwards, then weights
-        std::vector<std::pair<size_t, size_t>> tracked;    ///< (buffer, track)
+        std::vector<size_t> stored;                      ///< buffers whose lifetime is one execution of this body
+        std::vector<size_t> computed;                    ///< inputs from the sink upwards, then weights
+        std::vector<std::pair<size_t, size_t>> tracked;  ///< (buffer, track)
     };
 
     [[nodiscard]] int64_t count() const { return static_cast<int64_t>(problem_.nests.size()); }
@@ -158,7 +158,8 @@ private:
             nodes_[store].stored.push_back(b);
         }
         for (size_t k = nests; k-- > 0;) nodes_[node_of(problem_.buffers[2 * k].compute)].computed.push_back(2 * k);
-        for (size_t k = nests; k-- > 0;) nodes_[node_of(problem_.buffers[2 * k + 1].compute)].computed.push_back(2 * k + 1);
+        for (size_t k = nests; k-- > 0;)
+            nodes_[node_of(problem_.buffers[2 * k + 1].compute)].computed.push_back(2 * k + 1);
         if (remember_) find_open_buffers();
     }
 
@@ -178,14 +179,20 @@ private:
     [[nodiscard]] Interval reads(const Buffer& buffer, Interval part) const {
         const AxisNest& n = nest(buffer.nest);
         switch (n.role) {
-            case Role::spatial: return buffer.is_weights ? unit : window_of(n.window, part);
-            case Role::outputs: return buffer.is_weights ? part : unit;
+            case Role::spatial:
+                return buffer.is_weights ? unit : window_of(n.window, part);
+            case Role::outputs:
+                return buffer.is_weights ? part : unit;
             case Role::grouped:
                 if (buffer.is_weights) return part;
-                return {part.begin / n.group_outputs * n.group_inputs, ((part.end - 1) / n.group_outputs + 1) * n.group_inputs};
-            case Role::inputs: return part;
-            case Role::within_group: return buffer.is_weights ? part : unit;
-            case Role::none: break;
+                return {part.begin / n.group_outputs * n.group_inputs,
+                        ((part.end - 1) / n.group_outputs + 1) * n.group_inputs};
+            case Role::inputs:
+                return part;
+            case Role::within_group:
+                return buffer.is_weights ? part : unit;
+            case Role::none:
+                break;
         }
         return unit;
     }
@@ -218,8 +225,10 @@ private:
         for (const size_t b : node.computed) {
             Buffer& buffer = buffers_[b];
             Interval need;
-            if (buffer.inside) need = reads(buffer, part);
-            else if (!buffer.calls.empty()) need = reads(buffer, range_of_call(buffer.nest, buffer.calls));
+            if (buffer.inside)
+                need = reads(buffer, part);
+            else if (!buffer.calls.empty())
+                need = reads(buffer, range_of_call(buffer.nest, buffer.calls));
             if (need.empty()) continue;
             bring(b, need);
         }
@@ -328,12 +337,12 @@ private:
 
     // ------------------------------------------------------------------------------------------ repeated calls, remembered
     struct Call {
-        std::vector<int64_t> brought;   ///< by Memory::buffers
+        std::vector<int64_t> brought;  ///< by Memory::buffers
         std::vector<int64_t> taps;
-        std::vector<Interval> calls;    ///< by Memory::waiting
-        std::vector<Interval> needs;    ///< by Memory::open
-        std::vector<int64_t> after;     ///< state of Memory::open
-        std::vector<AxisBody> seen;     ///< tracks of Memory::open
+        std::vector<Interval> calls;  ///< by Memory::waiting
+        std::vector<Interval> needs;  ///< by Memory::open
+        std::vector<int64_t> after;   ///< state of Memory::open
+        std::vector<AxisBody> seen;   ///< tracks of Memory::open
     };
     struct KeyHash {
         size_t operator()(const std::vector<int64_t>& key) const {

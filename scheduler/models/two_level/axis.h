@@ -20,11 +20,11 @@ namespace laminate::two_level {
 
 /// What a nest's loops on this axis iterate over, and so what a body of them reads of the nest's input.
 enum class Role : int64_t {
-    none = 0,       ///< no loop of the nest belongs to the axis
-    spatial = 1,    ///< rows or columns of the output; reads a window
-    outputs = 2,    ///< output channels z, the input does not depend on them
-    grouped = 3,    ///< output channels z of a grouped layer; reads the channels of the groups that z touches
-    inputs = 4,     ///< input channels i: reads them, they are the producer's z
+    none = 0,          ///< no loop of the nest belongs to the axis
+    spatial = 1,       ///< rows or columns of the output; reads a window
+    outputs = 2,       ///< output channels z, the input does not depend on them
+    grouped = 3,       ///< output channels z of a grouped layer; reads the channels of the groups that z touches
+    inputs = 4,        ///< input channels i: reads them, they are the producer's z
     within_group = 5,  ///< input channels i of a grouped layer: index its weights only
 };
 
@@ -60,8 +60,9 @@ struct AxisProblem {
 
 /// What one lifetime of a buffer shows of a body between its store and compute level.
 struct AxisBody {
-    int64_t trips = 0;      ///< most trips of the loop, in one execution of it, that need anything of the buffer
-    int64_t held = 0;       ///< most consecutive coordinates held at once if a coordinate goes after the last body that needs it
+    int64_t trips = 0;  ///< most trips of the loop, in one execution of it, that need anything of the buffer
+    int64_t held =
+        0;  ///< most consecutive coordinates held at once if a coordinate goes after the last body that needs it
     bool overlaps = false;  ///< some execution needs a coordinate that an earlier one of the same lifetime needed
 };
 /// By AxisBuffer::levels.
@@ -69,7 +70,8 @@ using AxisLifetime = std::vector<AxisBody>;
 
 struct AxisBuffer {
     int64_t brought = 0;  ///< sum of the new intervals over all iterations of the compute level
-    int64_t taps = 0;     ///< the same, each coordinate weighted with its kernel taps in the producer (spatial), else as `brought`
+    int64_t taps =
+        0;  ///< the same, each coordinate weighted with its kernel taps in the producer (spatial), else as `brought`
     std::vector<AxisLevel> levels;  ///< bodies from the store to the compute level, both included, outermost first
     /// All that needed anything; those alike in `overlaps` and in which loops have several trips are one, with the largest `held`.
     std::vector<AxisLifetime> lifetimes;
@@ -77,7 +79,7 @@ struct AxisBuffer {
 
 struct AxisCounts {
     std::vector<AxisBuffer> buffers;
-    int64_t sink_taps = 0;                    ///< as AxisBuffer::taps for the sink's whole output
+    int64_t sink_taps = 0;  ///< as AxisBuffer::taps for the sink's whole output
 };
 
 /// Throws std::overflow_error beyond 64 bits.

@@ -35,7 +35,8 @@ GroupModel::GroupModel(const std::vector<LayerProblem>& problems, const GroupSch
     for (const Axis& axis : axes_) {
         std::vector<AxisPlacement> placements;
         for (size_t b = 0; b < 2 * problems.size(); ++b) {
-            placements.push_back({axis_level(axis, group, placement(group, b).store), axis_level(axis, group, placement(group, b).compute)});
+            placements.push_back({axis_level(axis, group, placement(group, b).store),
+                                  axis_level(axis, group, placement(group, b).compute)});
         }
         placements_.push_back(std::move(placements));
     }
@@ -54,8 +55,10 @@ void GroupModel::find_axes() {
         Axis axis{std::vector<std::optional<Dim>>(nests), std::vector<Role>(nests, Role::none)};
         const bool is_grouped = (*problems_)[nest].groups > 1;
         axis.dims[nest] = d;
-        if (d == Dim::i) axis.roles[nest] = is_grouped ? Role::within_group : Role::inputs;
-        else axis.roles[nest] = is_grouped ? Role::grouped : Role::outputs;
+        if (d == Dim::i)
+            axis.roles[nest] = is_grouped ? Role::within_group : Role::inputs;
+        else
+            axis.roles[nest] = is_grouped ? Role::grouped : Role::outputs;
         bool goes_on = axis.roles[nest] == Role::inputs || axis.roles[nest] == Role::grouped;
         for (size_t k = nest; goes_on && k-- > 0;) {
             goes_on = (*problems_)[k].groups > 1;
@@ -106,7 +109,8 @@ AxisProblem GroupModel::axis_problem(size_t axis, const GroupSchedule& group) co
 }
 
 AxisTable GroupModel::empty_table() const {
-    return {std::vector<std::vector<const AxisBuffer*>>(axes_.size(), std::vector<const AxisBuffer*>(2 * problems_->size(), nullptr)),
+    return {std::vector<std::vector<const AxisBuffer*>>(axes_.size(),
+                                                        std::vector<const AxisBuffer*>(2 * problems_->size(), nullptr)),
             std::vector<int64_t>(axes_.size(), 0)};
 }
 
@@ -128,7 +132,8 @@ Macs GroupModel::macs(const AxisTable& table, size_t nest) const {
     const bool is_sink = nest + 1 == problems_->size();
     if (!is_sink && brought(table, 2 * nest + 2) == Elements{}) return Macs{};
     Macs product((*problems_)[nest][Dim::i]);
-    for (size_t a = 0; a < axes_.size(); ++a) product = product * (is_sink ? table.sink_taps[a] : table.buffers[a][2 * nest + 2]->taps);
+    for (size_t a = 0; a < axes_.size(); ++a)
+        product = product * (is_sink ? table.sink_taps[a] : table.buffers[a][2 * nest + 2]->taps);
     return product;
 }
 
@@ -160,7 +165,8 @@ void GroupModel::find_loops_between(const GroupSchedule& group) {
             if (indexes(axes_[a].roles[user], b % 2 == 1)) indexing.push_back(a);
         }
         std::vector<LoopBetween> loops;
-        std::vector<size_t> bodies(axes_.size(), 0);  // inside the store level, by axis: each loop and each call opens one
+        std::vector<size_t> bodies(axes_.size(),
+                                   0);  // inside the store level, by axis: each loop and each call opens one
         const std::vector<Level> levels = path(group, static_cast<int>(user));
         const auto store = std::find(levels.begin(), levels.end(), placement(group, b).store);
         const auto compute = std::find(levels.begin(), levels.end(), placement(group, b).compute);
@@ -203,8 +209,11 @@ Elements GroupModel::size(const AxisTable& table, const GroupSchedule& group, si
 }
 
 /// Walks the loops inwards for one lifetime per axis and raises `extents` to what it finds.
-void GroupModel::fold(const AxisTable& table, size_t buffer, const std::vector<size_t>& lifetimes, std::vector<int64_t>& extents) const {
-    const auto lifetime = [&](size_t a) -> const AxisLifetime& { return table.buffers[a][buffer]->lifetimes[lifetimes[a]]; };
+void GroupModel::fold(const AxisTable& table, size_t buffer, const std::vector<size_t>& lifetimes,
+                      std::vector<int64_t>& extents) const {
+    const auto lifetime = [&](size_t a) -> const AxisLifetime& {
+        return table.buffers[a][buffer]->lifetimes[lifetimes[a]];
+    };
     std::vector<int64_t> found(axes_.size(), 1);
     for (const size_t a : indexing_axes_[buffer]) found[a] = lifetime(a).front().held;
     const LoopBetween* run = nullptr;  // innermost of the adjacent loops of one dimension just walked
@@ -241,8 +250,10 @@ size_t GroupModel::find_bodies(const GroupSchedule& group, Level level) {
         const size_t child = find_bodies(group, Level{nest, loop});
         bodies_[index].children.push_back(child);
     };
-    if (level.is_root()) loop_inside(group.sink(), 0);
-    else loop_inside(level.nest, level.loop + 1);
+    if (level.is_root())
+        loop_inside(group.sink(), 0);
+    else
+        loop_inside(level.nest, level.loop + 1);
     for (int k = 0; k < group.sink(); ++k) {
         if (group.nests[static_cast<size_t>(k)].y.compute == level) loop_inside(k, 0);
     }
@@ -265,7 +276,8 @@ GroupCounts GroupModel::counts(const AxisTable& table, const GroupSchedule& grou
     for (size_t b = 0; b <= output(); ++b) sizes.push_back(size(table, group, b));
     GroupCounts counts;
     for (size_t k = 0; k < problems_->size(); ++k) {
-        counts.layers.push_back({group.nests[k].layer, macs(table, k), brought(table, 2 * k + 1), sizes[2 * k + 1], sizes[2 * k + 2]});
+        counts.layers.push_back(
+            {group.nests[k].layer, macs(table, k), brought(table, 2 * k + 1), sizes[2 * k + 1], sizes[2 * k + 2]});
     }
     counts.input_reads = brought(table, 0);
     counts.input_buffer = sizes[0];

@@ -70,15 +70,16 @@ private:
     [[nodiscard]] Elements brought(const AxisTable& table, size_t buffer) const;
     [[nodiscard]] Macs macs(const AxisTable& table, size_t nest) const;
     [[nodiscard]] Elements size(const AxisTable& table, const GroupSchedule& group, size_t buffer) const;
-    void fold(const AxisTable& table, size_t buffer, const std::vector<size_t>& lifetimes, std::vector<int64_t>& extents) const;
+    void fold(const AxisTable& table, size_t buffer, const std::vector<size_t>& lifetimes,
+              std::vector<int64_t>& extents) const;
     [[nodiscard]] Elements live(const std::vector<Elements>& sizes) const;
     [[nodiscard]] size_t output() const { return 2 * problems_->size(); }  ///< number of Y among the buffers
 
     const std::vector<LayerProblem>* problems_;
     std::vector<Axis> axes_;
-    std::vector<std::vector<AxisPlacement>> placements_;     ///< [axis][buffer]
-    std::vector<std::vector<LoopBetween>> loops_between_;    ///< [buffer], outermost first
-    std::vector<std::vector<size_t>> indexing_axes_;         ///< [buffer]
+    std::vector<std::vector<AxisPlacement>> placements_;   ///< [axis][buffer]
+    std::vector<std::vector<LoopBetween>> loops_between_;  ///< [buffer], outermost first
+    std::vector<std::vector<size_t>> indexing_axes_;       ///< [buffer]
     std::vector<Body> bodies_;
 };
 

@@ -29,7 +29,8 @@ const two_level::AxisCounts& TwoLevelCache::counts(const two_level::AxisProblem&
     return entries_->axes.emplace(std::move(key), axis_counts(problem)).first->second;
 }
 
-GroupCounts two_level_counts(const std::vector<LayerProblem>& problems, const GroupSchedule& group, TwoLevelCache* cache) {
+GroupCounts two_level_counts(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
+                             TwoLevelCache* cache) {
     TwoLevelCache own;
     TwoLevelCache& axes = cache != nullptr ? *cache : own;
     const two_level::GroupModel model(problems, group);

@@ -34,12 +34,14 @@ private:
 
 /// `group` is legal in `network` (check_group). Throws std::overflow_error when a count exceeds 64 bits, which needs
 /// recomputation through very many layers.
-[[nodiscard]] GroupCounts two_level_counts(const Network& network, const GroupSchedule& group, TwoLevelCache* cache = nullptr);
+[[nodiscard]] GroupCounts two_level_counts(const Network& network, const GroupSchedule& group,
+                                           TwoLevelCache* cache = nullptr);
 
 /// The same with the group's loop problems at hand (group_problems).
 [[nodiscard]] GroupCounts two_level_counts(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
                                            TwoLevelCache* cache = nullptr);
 
-[[nodiscard]] NetworkCounts two_level_counts(const Network& network, const Schedule& schedule, TwoLevelCache* cache = nullptr);
+[[nodiscard]] NetworkCounts two_level_counts(const Network& network, const Schedule& schedule,
+                                             TwoLevelCache* cache = nullptr);
 
 }  // namespace laminate

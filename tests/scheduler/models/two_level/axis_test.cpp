@@ -70,9 +70,9 @@ AxisProblem rows_of_two(AxisLevel store) {
 
 TEST(Axis, RecomputedHaloCallsForWholeWindows) {
     const AxisCounts counts = axis_counts(rows_of_two({1, 1}));
-    EXPECT_EQ(counts.buffers[2].brought, 4 + 4 + 4 + 3);            // tiles of 2, 2, 2, 1 rows
+    EXPECT_EQ(counts.buffers[2].brought, 4 + 4 + 4 + 3);  // tiles of 2, 2, 2, 1 rows
     EXPECT_EQ(counts.buffers[2].taps, 3 * (4 + 4 + 4 + 3));
-    EXPECT_EQ(counts.buffers[0].brought, 6 + 6 + 6 + 5);            // two more rows per call
+    EXPECT_EQ(counts.buffers[0].brought, 6 + 6 + 6 + 5);  // two more rows per call
 }
 
 TEST(Axis, KeptHaloCallsForNewRowsOnly) {

@@ -37,43 +37,58 @@ void expect_rows(const Network& network, const std::vector<Row>& rows) {
 TEST(TwoLevelSingle, FirstLayerOfL2Net) {
     // 18 x 18 x 4 from 20 x 20 x 3, 3 x 3. MACs 18 * 18 * 4 * 3 * 9 = 34992, weights 9 * 3 * 4 = 108.
     const Network network = chain(3, 20, 20, {{4, square_window(3)}});
-    expect_rows(network, {
-        // 2 tiles of z x 9 tiles of 8 x 8 x 3; the weights of a z tile (54) in each of 18 tiles.
-        {"everything per tile", CONV1("z2 y6 x6 i3", "X io/io; W io/io; Y xi/xi"), 2 * 9 * 192, 9 * 108, 0, 1296, 34992, 192, 54, 1},
-        {"X per pixel", CONV1("z2 y6 x6 i3", "X xi/xi; W io/io; Y xi/xi"), 1296 * 27, 972, 0, 1296, 34992, 27, 54, 1},
-        // One row of a tile: 3 x 8 x 3, for 4 z, 18 rows, 3 tiles across; three columns rotate.
-        {"X slides along x", CONV1("z2 y6 x6 i3", "X yi/xi; W io/io; Y xi/xi"), 4 * 18 * 3 * 72, 972, 0, 1296, 34992, 27, 54, 1},
-        // Rows must survive across yi, so columns cannot rotate: 3 x 8 x 3, not ConvFusion's 27.
-        {"X slides along y and x", CONV1("z2 y6 x6 i3", "X zi/xi; W io/io; Y xi/xi"), 4 * 9 * 192, 972, 0, 1296, 34992, 72, 54, 1},
-        {"X slides along y", CONV1("z2 y6 x6 i3", "X zi/yi; W io/io; Y xi/xi"), 4 * 9 * 192, 972, 0, 1296, 34992, 72, 54, 1},
-        // A loop that does not index X (zi) between its levels: all of the tile stays.
-        {"X above zi", CONV1("z2 y6 x6 i3", "X io/xi; W io/io; Y xi/xi"), 2 * 9 * 192, 972, 0, 1296, 34992, 192, 54, 1},
-        // Every element of Y is visited three times: 3 writes, 2 reads.
-        {"T_i = 1", CONV1("z2 y6 x6 i1", "X io/io; W io/io; Y xi/xi"), 2 * 9 * 192, 972, 2 * 1296, 3 * 1296, 34992, 64, 18, 1},
-        {"W of one z", CONV1("z2 y6 x6 i3", "X io/io; W io/zi; Y xi/xi"), 3456, 972, 0, 1296, 34992, 192, 27, 1},
-        // Ragged: z 3 + 1, y 5 + 5 + 5 + 3, x 7 + 7 + 4. X: 2 z tiles x (18 + 4 * 2) x (18 + 3 * 2) x 3.
-        {"ragged", CONV1("z3 y5 x7 i3", "X io/io; W io/io; Y xi/xi"), 2 * 26 * 24 * 3, 12 * 108, 0, 1296, 34992, 7 * 9 * 3, 81, 1},
-        {"ragged partial sums", CONV1("z3 y5 x7 i2", "X yi/xi; W zi/zi; Y xi/xi"), 4 * 18 * 3 * 24 * 3, 1296, 1296, 2592, 34992, 18, 18, 1},
-        {"ragged, rows rotate", CONV1("z3 y5 x7 i2", "X zi/yi; W io/io; Y xi/xi"), 4 * 26 * 24 * 3, 1296, 1296, 2592, 34992, 54, 54, 1},
-    });
+    expect_rows(
+        network,
+        {
+            // 2 tiles of z x 9 tiles of 8 x 8 x 3; the weights of a z tile (54) in each of 18 tiles.
+            {"everything per tile", CONV1("z2 y6 x6 i3", "X io/io; W io/io; Y xi/xi"), 2 * 9 * 192, 9 * 108, 0, 1296,
+             34992, 192, 54, 1},
+            {"X per pixel", CONV1("z2 y6 x6 i3", "X xi/xi; W io/io; Y xi/xi"), 1296 * 27, 972, 0, 1296, 34992, 27, 54,
+             1},
+            // One row of a tile: 3 x 8 x 3, for 4 z, 18 rows, 3 tiles across; three columns rotate.
+            {"X slides along x", CONV1("z2 y6 x6 i3", "X yi/xi; W io/io; Y xi/xi"), 4 * 18 * 3 * 72, 972, 0, 1296,
+             34992, 27, 54, 1},
+            // Rows must survive across yi, so columns cannot rotate: 3 x 8 x 3, not ConvFusion's 27.
+            {"X slides along y and x", CONV1("z2 y6 x6 i3", "X zi/xi; W io/io; Y xi/xi"), 4 * 9 * 192, 972, 0, 1296,
+             34992, 72, 54, 1},
+            {"X slides along y", CONV1("z2 y6 x6 i3", "X zi/yi; W io/io; Y xi/xi"), 4 * 9 * 192, 972, 0, 1296, 34992,
+             72, 54, 1},
+            // A loop that does not index X (zi) between its levels: all of the tile stays.
+            {"X above zi", CONV1("z2 y6 x6 i3", "X io/xi; W io/io; Y xi/xi"), 2 * 9 * 192, 972, 0, 1296, 34992, 192, 54,
+             1},
+            // Every element of Y is visited three times: 3 writes, 2 reads.
+            {"T_i = 1", CONV1("z2 y6 x6 i1", "X io/io; W io/io; Y xi/xi"), 2 * 9 * 192, 972, 2 * 1296, 3 * 1296, 34992,
+             64, 18, 1},
+            {"W of one z", CONV1("z2 y6 x6 i3", "X io/io; W io/zi; Y xi/xi"), 3456, 972, 0, 1296, 34992, 192, 27, 1},
+            // Ragged: z 3 + 1, y 5 + 5 + 5 + 3, x 7 + 7 + 4. X: 2 z tiles x (18 + 4 * 2) x (18 + 3 * 2) x 3.
+            {"ragged", CONV1("z3 y5 x7 i3", "X io/io; W io/io; Y xi/xi"), 2 * 26 * 24 * 3, 12 * 108, 0, 1296, 34992,
+             7 * 9 * 3, 81, 1},
+            {"ragged partial sums", CONV1("z3 y5 x7 i2", "X yi/xi; W zi/zi; Y xi/xi"), 4 * 18 * 3 * 24 * 3, 1296, 1296,
+             2592, 34992, 18, 18, 1},
+            {"ragged, rows rotate", CONV1("z3 y5 x7 i2", "X zi/yi; W io/io; Y xi/xi"), 4 * 26 * 24 * 3, 1296, 1296,
+             2592, 34992, 54, 54, 1},
+        });
 }
 
 TEST(TwoLevelSingle, StrideTwo) {
     // 9 x 9 x 4 from 19 x 19 x 3. Rows: 4 + 4 + 1, spans 9 + 9 + 3 = 21; columns 5 + 4: 11 + 9 = 20. X: 4 z x 21 x 20 x 3.
     const Network network = chain(3, 19, 19, {{4, square_window(3, 2)}});
-    expect_rows(network, {{"stride 2", CONV1("z3 y4 x5 i2", "X zi/yi; W io/io; Y xi/xi"), 4 * 21 * 20 * 3, 6 * 108, 324, 648, 8748, 3 * 11 * 2, 54, 1}});
+    expect_rows(network, {{"stride 2", CONV1("z3 y4 x5 i2", "X zi/yi; W io/io; Y xi/xi"), 4 * 21 * 20 * 3, 6 * 108, 324,
+                           648, 8748, 3 * 11 * 2, 54, 1}});
 }
 
 TEST(TwoLevelSingle, PaddingIsMultipliedButNotMoved) {
     // 4 x 4 from 4 x 4 with a border of one; tiles of 2 x 4: rows [-1, 3) and [1, 5) are 3 + 3 inside, columns 4.
     const Network network = chain(1, 4, 4, {{1, square_window(3, 1, 1)}});
-    expect_rows(network, {{"padding", CONV1("z1 y2 x4 i1", "X io/io; W root/root; Y xi/xi"), 24, 9, 0, 16, 16 * 9, 12, 9, 1}});
+    expect_rows(network,
+                {{"padding", CONV1("z1 y2 x4 i1", "X io/io; W root/root; Y xi/xi"), 24, 9, 0, 16, 16 * 9, 12, 9, 1}});
 }
 
 TEST(TwoLevelSingle, DepthwiseReadsOneChannelPerMap) {
     // 6 x 6 x 5, each map from its own channel of 8 x 8; tiles of z 2 + 2 + 1.
     const Network network = chain(5, 8, 8, {{5, square_window(3), 5}});
-    expect_rows(network, {{"depthwise", CONV1("z2 y6 x6 i1", "X io/io; W io/io; Y xi/xi"), 5 * 64, 5 * 9, 0, 180, 180 * 9, 2 * 64, 2 * 9, 1}});
+    expect_rows(network, {{"depthwise", CONV1("z2 y6 x6 i1", "X io/io; W io/io; Y xi/xi"), 5 * 64, 5 * 9, 0, 180,
+                           180 * 9, 2 * 64, 2 * 9, 1}});
 }
 
 TEST(TwoLevelSingle, TransposedConvolutionCountsItsTaps) {
@@ -81,13 +96,15 @@ TEST(TwoLevelSingle, TransposedConvolutionCountsItsTaps) {
     // them outside the input, where a tap is a MAC with zero).
     const Network network = chain(1, 3, 3, {{1, square_window(4, 2), 1, LayerKind::conv_transpose}});
     // Tiles of 4 rows: outputs [0, 4) read rows [-1, 2), [4, 8) rows [1, 4): inside the tensor 2 + 2.
-    expect_rows(network, {{"transposed", CONV1("z1 y4 x8 i1", "X io/io; W root/root; Y xi/xi"), 4 * 3, 16, 0, 64, 256, 2 * 3, 16, 1}});
+    expect_rows(network, {{"transposed", CONV1("z1 y4 x8 i1", "X io/io; W root/root; Y xi/xi"), 4 * 3, 16, 0, 64, 256,
+                           2 * 3, 16, 1}});
 }
 
 TEST(TwoLevelSingle, L2NetAt4KInPartialSums) {
     // 2158 x 3838 outputs in tiles of 64 x 64 (34 x 60 tiles, both ragged), T_i = 2 of 3.
     const Network network = chain(3, 2160, 3840, {{4, square_window(3)}});
-    const GroupCounts c = two_level_counts(network, parse_group(network, CONV1("z4 y64 x64 i2", "X io/io; W io/io; Y xi/xi")));
+    const GroupCounts c =
+        two_level_counts(network, parse_group(network, CONV1("z4 y64 x64 i2", "X io/io; W io/io; Y xi/xi")));
     EXPECT_EQ(c.layers[0].weight_reads, Elements(108 * 34 * 60));
     EXPECT_EQ(c.input_reads, Elements((2158 + 34 * 2) * (3838 + 60 * 2) * 3));
     EXPECT_EQ(c.output_reads, Elements(2158 * 3838 * 4));
@@ -97,15 +114,16 @@ TEST(TwoLevelSingle, L2NetAt4KInPartialSums) {
 
 // ---------------------------------------------------------------------------------------------------------------- fused pairs
 
-#define FUSED(first, second) \
-    "{conv1: zo yo xo io | " first " & conv2: zo yo xo io | " second "}"
+#define FUSED(first, second) "{conv1: zo yo xo io | " first " & conv2: zo yo xo io | " second "}"
 
 TEST(TwoLevelFused, TilesOf8RecomputeTheirHalo) {
     // Four tiles of 8 x 8: 10 x 10 of conv1's output each, from 12 x 12 x 3. conv2's weights come again for each tile.
     const Network network = l2net();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network, FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W root/root; Y conv2.xo/conv2.xo",
-                                            "zi yi xi ii n m; tile z4 y8 x8 i4; W io/io; Y xi/xi")));
+        network,
+        parse_group(network,
+                    FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W root/root; Y conv2.xo/conv2.xo",
+                          "zi yi xi ii n m; tile z4 y8 x8 i4; W io/io; Y xi/xi")));
     EXPECT_EQ(c.input_reads, Elements(4 * 144 * 3));
     EXPECT_EQ(c.layers[0].weight_reads, Elements(108));
     EXPECT_EQ(c.layers[1].weight_reads, Elements(4 * 144));
@@ -120,8 +138,10 @@ TEST(TwoLevelFused, RaggedTilesOf5x7Recompute) {
     // Rows 5 + 5 + 5 + 1, columns 7 + 7 + 2. conv1: (16 + 4 * 2) x (16 + 3 * 2); X: two more each.
     const Network network = l2net();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network, FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W root/root; Y conv2.xo/conv2.xo",
-                                            "zi yi xi ii n m; tile z4 y5 x7 i4; W io/io; Y xi/xi")));
+        network,
+        parse_group(network,
+                    FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W root/root; Y conv2.xo/conv2.xo",
+                          "zi yi xi ii n m; tile z4 y5 x7 i4; W io/io; Y xi/xi")));
     EXPECT_EQ(c.input_reads, Elements((16 + 4 * 4) * (16 + 3 * 4) * 3));
     EXPECT_EQ(c.layers[0].macs, Macs(24 * 22 * 4 * 27));
     EXPECT_EQ(c.layers[1].weight_reads, Elements(12 * 144));
@@ -131,8 +151,10 @@ TEST(TwoLevelFused, RetentionAlongX) {
     // conv1 is stored at the row tile: halo columns stay, halo rows are computed again: (16 + 2 * 2) x 18.
     const Network network = l2net();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network, FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.yo/conv2.xo; W root/root; Y conv2.yo/conv2.xo",
-                                            "zi yi xi ii n m; tile z4 y8 x8 i4; W root/root; Y xi/xi")));
+        network,
+        parse_group(network,
+                    FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.yo/conv2.xo; W root/root; Y conv2.yo/conv2.xo",
+                          "zi yi xi ii n m; tile z4 y8 x8 i4; W root/root; Y xi/xi")));
     EXPECT_EQ(c.layers[0].macs, Macs(20 * 18 * 4 * 27));
     EXPECT_EQ(c.input_reads, Elements(24 * 20 * 3));
     EXPECT_EQ(c.layers[0].output_buffer, Elements(10 * 10 * 4));  // columns rotate over xo
@@ -142,8 +164,9 @@ TEST(TwoLevelFused, LineBuffersReachTheFewestAccesses) {
     // ConvFusion's fused end point of L2Net: 2476 accesses in 649 elements: 3 rows of X, 3 rows of conv1, all weights, one Y.
     const Network network = l2net();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network, FUSED("yi xi zi ii n m; tile z4 y18 x18 i3; X root/yi; W root/root; Y root/conv2.yi",
-                                            "yi xi zi ii n m; tile z4 y16 x16 i4; W root/root; Y zi/zi")));
+        network,
+        parse_group(network, FUSED("yi xi zi ii n m; tile z4 y18 x18 i3; X root/yi; W root/root; Y root/conv2.yi",
+                                   "yi xi zi ii n m; tile z4 y16 x16 i4; W root/root; Y zi/zi")));
     EXPECT_EQ(c.accesses(), Elements(1200 + 108 + 144 + 1024));
     EXPECT_EQ(c.macs(), Macs(34992 + 36864));
     EXPECT_EQ(c.input_buffer, Elements(3 * 20 * 3));
@@ -155,9 +178,12 @@ TEST(TwoLevelFused, ThreeLinesOfLayersReachTheFewestAccesses) {
     // L3Net: X 22 x 22 x 3 = 1452, weights 108 + 144 + 144, Y 1024; lines of 3 x 22 x 3, 3 x 20 x 4, 3 x 18 x 4.
     const Network network = l3net();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network, "{conv1: zo yo xo io | yi xi zi ii n m; tile z4 y20 x20 i3; X root/yi; W root/root; Y root/conv2.yi & "
-                                      "conv2: zo yo xo io | yi xi zi ii n m; tile z4 y18 x18 i4; W root/root; Y root/conv3.yi & "
-                                      "conv3: zo yo xo io | yi xi zi ii n m; tile z4 y16 x16 i4; W root/root; Y zi/zi}"));
+        network,
+        parse_group(
+            network,
+            "{conv1: zo yo xo io | yi xi zi ii n m; tile z4 y20 x20 i3; X root/yi; W root/root; Y root/conv2.yi & "
+            "conv2: zo yo xo io | yi xi zi ii n m; tile z4 y18 x18 i4; W root/root; Y root/conv3.yi & "
+            "conv3: zo yo xo io | yi xi zi ii n m; tile z4 y16 x16 i4; W root/root; Y zi/zi}"));
     EXPECT_EQ(c.accesses(), Elements(2872));
     EXPECT_EQ(c.live_total, Elements(198 + 108 + 240 + 144 + 216 + 144 + 1));
     EXPECT_EQ(c.live_total, Elements(1051));
@@ -167,8 +193,10 @@ TEST(TwoLevelFused, BuffersOfSiblingsAreNotLiveTogether) {
     // conv1's weights live in its own call, conv2's after it: the larger counts, their sum only in the paper's rule.
     const Network network = l2net();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network, FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W io/io; Y conv2.xo/conv2.xo",
-                                            "zi yi xi ii n m; tile z4 y8 x8 i4; W io/io; Y xi/xi")));
+        network,
+        parse_group(network,
+                    FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W io/io; Y conv2.xo/conv2.xo",
+                          "zi yi xi ii n m; tile z4 y8 x8 i4; W io/io; Y xi/xi")));
     EXPECT_EQ(c.live_total, Elements(432 + 400 + 144 + 1));
     EXPECT_EQ(c.sum_total, Elements(432 + 108 + 400 + 144 + 1));
 }
@@ -177,8 +205,10 @@ TEST(TwoLevelFused, TiledOutputChannelsRecomputeTheProducer) {
     // conv2 in two z tiles outside the tile where conv1 hangs: everything of conv1 twice.
     const Network network = l2net();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network, FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W root/root; Y conv2.xo/conv2.xo",
-                                            "zi yi xi ii n m; tile z2 y8 x8 i4; W io/io; Y xi/xi")));
+        network,
+        parse_group(network,
+                    FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W root/root; Y conv2.xo/conv2.xo",
+                          "zi yi xi ii n m; tile z2 y8 x8 i4; W io/io; Y xi/xi")));
     EXPECT_EQ(c.layers[0].macs, Macs(2 * 43200));
     EXPECT_EQ(c.layers[1].weight_reads, Elements(4 * 144));
 }
@@ -188,8 +218,9 @@ TEST(TwoLevelFused, AMovedInputWaitsForCallsOnly) {
     // strip of 8 rows needs 8 more of conv1's rows: 10 rows of X, of which 2 are there already.
     const Network network = l2net();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network, FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.xo",
-                                            "zi yi xi ii n m; tile z4 y8 x8 i4; W root/root; Y xi/xi")));
+        network,
+        parse_group(network, FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.xo",
+                                   "zi yi xi ii n m; tile z4 y8 x8 i4; W root/root; Y xi/xi")));
     EXPECT_EQ(c.input_reads, Elements(20 * 20 * 3));
     EXPECT_EQ(c.input_buffer, Elements(12 * 20 * 3));  // first strip: 12 rows, then [10, 20)
     EXPECT_EQ(c.layers[0].macs, Macs(34992));
@@ -199,7 +230,8 @@ TEST(TwoLevelFused, AnotherNameChangesNothing) {
     // A cache shared between groups gives the same counts as none.
     const Network network = l3net();
     TwoLevelCache cache;
-    const GroupSchedule group = parse_group(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y20 x20 i3; X io/io; W io/io; Y xi/xi}");
+    const GroupSchedule group =
+        parse_group(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y20 x20 i3; X io/io; W io/io; Y xi/xi}");
     EXPECT_EQ(two_level_counts(network, group, &cache), two_level_counts(network, group));
     EXPECT_EQ(two_level_counts(network, group, &cache), two_level_counts(network, group));
 }

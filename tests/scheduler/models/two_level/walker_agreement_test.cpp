@@ -59,7 +59,8 @@ TEST(ModelAgainstWalker, EveryInnerOrderAndLevelOfASmallLayer) {
                 n.x = Placement{levels[store], levels[compute]};
                 n.w = {levels[levels.size() - 1 - compute], levels[levels.size() - 1 - store]};
                 n.y = {levels[compute], levels[compute]};
-                ASSERT_EQ(difference(two_level_counts(network, group), "model", walk(network, group), "walker"), "") << to_text(group);
+                ASSERT_EQ(difference(two_level_counts(network, group), "model", walk(network, group), "walker"), "")
+                    << to_text(group);
             }
         }
     } while (std::next_permutation(inner.begin(), inner.end()));
@@ -73,21 +74,40 @@ TEST_P(CorruptedModel, IsCaught) {
     std::vector<LayerProblem> problems{layer_problem(network, 0), layer_problem(network, 1)};
     LayerProblem& p = problems[0];
     switch (GetParam()) {
-        case 0: p.window[0].kernel -= 1; break;
-        case 1: p.window[0].pad_begin -= 1; break;
-        case 2: p.window[0].stride += 1; break;
-        case 3: p.window[1].dilation += 1; break;
-        case 4: p.window[0].in -= 1; break;
-        case 5: p.extent[static_cast<size_t>(Dim::i)] += 1; break;
-        case 6: problems[1].extent[static_cast<size_t>(Dim::z)] -= 1; break;
-        default: break;
+        case 0:
+            p.window[0].kernel -= 1;
+            break;
+        case 1:
+            p.window[0].pad_begin -= 1;
+            break;
+        case 2:
+            p.window[0].stride += 1;
+            break;
+        case 3:
+            p.window[1].dilation += 1;
+            break;
+        case 4:
+            p.window[0].in -= 1;
+            break;
+        case 5:
+            p.extent[static_cast<size_t>(Dim::i)] += 1;
+            break;
+        case 6:
+            problems[1].extent[static_cast<size_t>(Dim::z)] -= 1;
+            break;
+        default:
+            break;
     }
-    const GroupSchedule group = parse_group(
-        network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y9 x9 i2; X conv2.yo/conv2.xo; W root/root; Y conv2.yo/conv2.xo & "
-                 "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y2 x2 i3; W io/io; Y xi/xi}");
+    const GroupSchedule group =
+        parse_group(network,
+                    "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y9 x9 i2; X conv2.yo/conv2.xo; W root/root; Y "
+                    "conv2.yo/conv2.xo & "
+                    "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y2 x2 i3; W io/io; Y xi/xi}");
     const std::string text = difference(two_level_counts(problems, group), "model", walk(network, group), "walker");
-    if (GetParam() == 7) EXPECT_EQ(text, "");
-    else EXPECT_NE(text, "");
+    if (GetParam() == 7)
+        EXPECT_EQ(text, "");
+    else
+        EXPECT_NE(text, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Terms, CorruptedModel, testing::Range(0, 8));
