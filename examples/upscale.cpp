@@ -1,8 +1,8 @@
-// Doubles a picture with a compiled network, without Halide: the C API runs the network on luma, runtime/media reads and
-// writes the picture, chroma is resized by bicubic interpolation.
+// Doubles a picture with a compiled network, without Halide: the C API runs the network on luma, runtime/media reads
+// and writes the picture, chroma is resized by bicubic interpolation.
 //
 //   upscale fsrcnn_compiled/ small.png large.png      opens a directory of `laminate compile`
-//   upscale small.png large.png                       built with -DLINKED_NETWORK=SYMBOL: the network is part of the program
+//   upscale small.png large.png                       the network is linked in: built with -DLINKED_NETWORK=SYMBOL
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -26,8 +26,9 @@ int fail(const char* message) {
 }
 
 int upscale(laminate_session* session, const char* input, const char* output) {
-    if (laminate_input_count(session) != 1 || laminate_output_count(session) != 1 || laminate_input_rank(session, 0) != 4 ||
-        laminate_output_rank(session, 0) != 4 || laminate_input_dims(session, 0)[1] != 1 || laminate_output_dims(session, 0)[1] != 1) {
+    if (laminate_input_count(session) != 1 || laminate_output_count(session) != 1 ||
+        laminate_input_rank(session, 0) != 4 || laminate_output_rank(session, 0) != 4 ||
+        laminate_input_dims(session, 0)[1] != 1 || laminate_output_dims(session, 0)[1] != 1) {
         return fail("expected a network with one channel in and one out");
     }
     const int64_t* in = laminate_input_dims(session, 0);  // N C H W
@@ -35,8 +36,8 @@ int upscale(laminate_session* session, const char* input, const char* output) {
     const laminate::Picture small = laminate::load_picture(input);
     if (in[0] != 1 || small.height != in[2] || small.width != in[3]) {
         std::fprintf(stderr, "upscale: %s is %lld x %lld pixels, the network was compiled for %lld x %lld\n", input,
-                     static_cast<long long>(small.width), static_cast<long long>(small.height), static_cast<long long>(in[3]),
-                     static_cast<long long>(in[2]));
+                     static_cast<long long>(small.width), static_cast<long long>(small.height),
+                     static_cast<long long>(in[3]), static_cast<long long>(in[2]));
         return 1;
     }
 

@@ -10,7 +10,8 @@ namespace laminate {
 ArenaPlan plan_arena(const std::vector<Lifetime>& lifetimes) {
     std::vector<size_t> order(lifetimes.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
 
     ArenaPlan plan{std::vector<int64_t>(lifetimes.size(), 0), 0};
     std::vector<size_t> placed;  // by offset

@@ -40,7 +40,8 @@ Result guarded(Result failed, const Action& action) noexcept {
 
 const laminate::Tensor* at(const std::vector<laminate::Tensor>& tensors, int32_t index, const char* what) {
     if (index >= 0 && index < std::ssize(tensors)) return &tensors[static_cast<size_t>(index)];
-    std::snprintf(last_error, sizeof last_error, "%s %d: expected 0 to %d", what, index, static_cast<int>(tensors.size()) - 1);
+    std::snprintf(last_error, sizeof last_error, "%s %d: expected 0 to %d", what, index,
+                  static_cast<int>(tensors.size()) - 1);
     return nullptr;
 }
 
@@ -81,15 +82,25 @@ void laminate_close(laminate_session* session) { delete session; }
 int32_t laminate_input_count(const laminate_session* session) {
     return session ? static_cast<int32_t>(session->inputs.size()) : -1;
 }
-const char* laminate_input_name(const laminate_session* session, int32_t index) { return name_of(input_at(session, index)); }
-int32_t laminate_input_rank(const laminate_session* session, int32_t index) { return rank_of(input_at(session, index)); }
-const int64_t* laminate_input_dims(const laminate_session* session, int32_t index) { return dims_of(input_at(session, index)); }
+const char* laminate_input_name(const laminate_session* session, int32_t index) {
+    return name_of(input_at(session, index));
+}
+int32_t laminate_input_rank(const laminate_session* session, int32_t index) {
+    return rank_of(input_at(session, index));
+}
+const int64_t* laminate_input_dims(const laminate_session* session, int32_t index) {
+    return dims_of(input_at(session, index));
+}
 
 int32_t laminate_output_count(const laminate_session* session) {
     return session ? static_cast<int32_t>(session->outputs.size()) : -1;
 }
-const char* laminate_output_name(const laminate_session* session, int32_t index) { return name_of(output_at(session, index)); }
-int32_t laminate_output_rank(const laminate_session* session, int32_t index) { return rank_of(output_at(session, index)); }
+const char* laminate_output_name(const laminate_session* session, int32_t index) {
+    return name_of(output_at(session, index));
+}
+int32_t laminate_output_rank(const laminate_session* session, int32_t index) {
+    return rank_of(output_at(session, index));
+}
 const int64_t* laminate_output_dims(const laminate_session* session, int32_t index) {
     return dims_of(output_at(session, index));
 }

@@ -28,6 +28,11 @@ const std::vector<Feature>& features() {
         LAMINATE_FEATURE("avx512dq");
         LAMINATE_FEATURE("avx512bw");
         LAMINATE_FEATURE("avx512vl");
+        LAMINATE_FEATURE("avx512ifma");
+        LAMINATE_FEATURE("avx512vbmi");
+        LAMINATE_FEATURE("avx512vbmi2");
+        LAMINATE_FEATURE("avx512bitalg");
+        LAMINATE_FEATURE("avx512vpopcntdq");
         LAMINATE_FEATURE("avx512vnni");
         LAMINATE_FEATURE("avx512bf16");
 #undef LAMINATE_FEATURE
@@ -49,7 +54,8 @@ const std::vector<std::string>& known_cpu_features() {
 }
 
 bool cpu_has(const std::string& feature) {
-    return std::any_of(features().begin(), features().end(), [&](const Feature& f) { return f.name == feature && f.present; });
+    return std::any_of(features().begin(), features().end(),
+                       [&](const Feature& f) { return f.name == feature && f.present; });
 }
 
 std::vector<std::string> host_cpu_features() {

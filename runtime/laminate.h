@@ -23,16 +23,16 @@ extern "C" {
 
 typedef struct laminate_session laminate_session;
 
-/* Opens a directory made by `laminate compile` (loads its shared library), or a network that is linked into the program (the
- * struct must outlive the session). `threads`: at most so many, 0 for
+/* Opens a directory made by `laminate compile` (loads its shared library), or a network that is linked into the program
+ * (the struct must outlive the session). `threads`: at most so many, 0 for
  * OpenMP's choice. Returns null on failure; laminate_last_error() says why. */
 laminate_session* laminate_open(const char* directory, int32_t threads);
 laminate_session* laminate_open_linked(const laminate_compiled_network* network, int32_t threads);
 /* Null is allowed. */
 void laminate_close(laminate_session* session);
 
-/* Inputs and outputs in the network's order. An index out of range, or a null session, gives null, or -1 for a count or rank.
- * Names and dims live as long as the session. */
+/* Inputs and outputs in the network's order. An index out of range, or a null session, gives null, or -1 for a count or
+ * rank. Names and dims live as long as the session. */
 int32_t laminate_input_count(const laminate_session* session);
 const char* laminate_input_name(const laminate_session* session, int32_t index);
 int32_t laminate_input_rank(const laminate_session* session, int32_t index);

@@ -25,10 +25,11 @@ constexpr std::array layer_kinds{LayerKind::conv,     LayerKind::conv_transpose,
                                  LayerKind::max_pool, LayerKind::average_pool,   LayerKind::global_average_pool,
                                  LayerKind::add,      LayerKind::concat,         LayerKind::depth_to_space,
                                  LayerKind::flatten,  LayerKind::softmax,        LayerKind::activation};
-constexpr std::array activation_kinds{ActivationKind::none, ActivationKind::relu,    ActivationKind::leaky_relu, ActivationKind::prelu,
-                                      ActivationKind::clip, ActivationKind::sigmoid, ActivationKind::tanh};
+constexpr std::array activation_kinds{ActivationKind::none,  ActivationKind::relu, ActivationKind::leaky_relu,
+                                      ActivationKind::prelu, ActivationKind::clip, ActivationKind::sigmoid,
+                                      ActivationKind::tanh};
 
-// ---- reading ----------------------------------------------------------------------------------------------------------
+// ---- reading --------------------------------------------------------------------------------------------------------
 
 /// A JSON value that knows its place in the document, for messages.
 class Node {
@@ -46,7 +47,8 @@ public:
     [[nodiscard]] std::vector<Node> elements() const {
         if (!json_->is_array()) fail(std::string("is ") + json_->type_name() + ", expected an array");
         std::vector<Node> nodes;
-        for (size_t k = 0; k < json_->size(); ++k) nodes.emplace_back((*json_)[k], where_ + "[" + std::to_string(k) + "]");
+        for (size_t k = 0; k < json_->size(); ++k)
+            nodes.emplace_back((*json_)[k], where_ + "[" + std::to_string(k) + "]");
         return nodes;
     }
     [[nodiscard]] std::string text() const {
@@ -54,8 +56,9 @@ public:
         return json_->get<std::string>();
     }
     [[nodiscard]] int64_t integer(int64_t low, int64_t high = std::numeric_limits<int64_t>::max()) const {
-        const bool fits = json_->is_number_integer() &&
-                          (!json_->is_number_unsigned() || json_->get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
+        const bool fits =
+            json_->is_number_integer() &&
+            (!json_->is_number_unsigned() || json_->get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
         const int64_t value = fits ? json_->get<int64_t>() : 0;
         if (!fits || value < low || value > high) {
             fail("is " + json_->dump(-1, ' ', false, Json::error_handler_t::replace) + ", expected an integer " +
@@ -178,7 +181,7 @@ GroupStep read_group_step(const Node& node) {
     return step;
 }
 
-// ---- writing ----------------------------------------------------------------------------------------------------------
+// ---- writing --------------------------------------------------------------------------------------------------------
 
 Json json_of(const ConstantRange& range) { return {{"offset_elements", range.offset_elements}, {"dims", range.dims}}; }
 
@@ -235,7 +238,7 @@ Json json_of(const GroupStep& step) {
             {"strips", step.strips}};
 }
 
-// ---- constants --------------------------------------------------------------------------------------------------------
+// ---- constants ------------------------------------------------------------------------------------------------------
 
 ConstantRange append(const Constant& constant, std::vector<float>& constants) {
     constexpr size_t boundary = 64 / sizeof(float);
@@ -245,11 +248,13 @@ ConstantRange append(const Constant& constant, std::vector<float>& constants) {
     return range;
 }
 
-ConstantPtr extract(const ConstantRange& range, const std::string& where, const float* constants, int64_t constant_count) {
+ConstantPtr extract(const ConstantRange& range, const std::string& where, const float* constants,
+                    int64_t constant_count) {
     const int64_t count = element_count(range.dims);
     if (range.offset_elements > constant_count - count) {
-        throw InputError(where + " are " + dims_text(range.dims) + " at element " + std::to_string(range.offset_elements) +
-                         " of the constants, expected an end at or before " + std::to_string(constant_count));
+        throw InputError(where + " are " + dims_text(range.dims) + " at element " +
+                         std::to_string(range.offset_elements) + " of the constants, expected an end at or before " +
+                         std::to_string(constant_count));
     }
     const float* first = constants + range.offset_elements;
     return std::make_shared<const Constant>(Constant{range.dims, {first, first + count}});
@@ -333,7 +338,8 @@ void check(const Manifest& manifest, const std::string& where) {
         for (TensorId id : outputs) write(id, user);
         const auto* group = std::get_if<GroupStep>(&step);
         if (!group) continue;
-        if (group->group < 0 || group->strips < 1 || group->constants_offset_elements < 0 || group->constants_count_elements < 0) {
+        if (group->group < 0 || group->strips < 1 || group->constants_offset_elements < 0 ||
+            group->constants_count_elements < 0) {
             fail(user + " has a negative number, or no strips");
         }
         if (group->scratch_bytes < 0 || group->scratch_bytes > most_scratch_bytes) {
@@ -345,7 +351,8 @@ void check(const Manifest& manifest, const std::string& where) {
             for (TensorId id : ids) {
                 const Tensor& tensor = manifest.tensors[static_cast<size_t>(id)];
                 if (tensor.dims[0] != batch) {
-                    fail(user + ": " + name(id) + " is " + dims_text(tensor.dims) + ", expected a batch of " + std::to_string(batch));
+                    fail(user + ": " + name(id) + " is " + dims_text(tensor.dims) + ", expected a batch of " +
+                         std::to_string(batch));
                 }
             }
         }

@@ -5,9 +5,10 @@
 //  "cpu_features": [names], "tensors": [{"name", "dims"}], "inputs": [ids], "outputs": [ids], "steps": [
 //   {"kind": "group", "group", "name", "layers": [names], "schedule", "inputs": [ids], "outputs": [ids],
 //    "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips"},
-//   {"kind": "layer", "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...}, "inputs": [ids], "output": id}]}
-// A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants. Attributes of a layer that have
-// their default value are left out.
+//   {"kind": "layer", "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},
+//    "inputs": [ids], "output": id}]}
+// A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants. Attributes of a layer
+// that have their default value are left out.
 #pragma once
 
 #include <cstdint>
@@ -76,8 +77,8 @@ struct Manifest {
 /// The group's name, or the layer's.
 [[nodiscard]] const std::string& name_of(const Step& step);
 
-/// Throws InputError "WHERE: ..." unless every tensor is written once, before it is read; ids, dims and sizes are in range; and a
-/// group's tensors have the same batch.
+/// Throws InputError "WHERE: ..." unless every tensor is written once, before it is read; ids, dims and sizes are in
+/// range; and a group's tensors have the same batch.
 void check(const Manifest& manifest, const std::string& where);
 
 [[nodiscard]] std::string to_json(const Manifest& manifest);

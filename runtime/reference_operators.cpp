@@ -37,22 +37,24 @@ int64_t channels_of(const Dims& dims) { return dims.size() > 1 ? dims[1] : 1; }
 /// The loops are by kind, so that each is a simple one.
 void activate_row(const Activation& activation, int64_t channel, float* values, int64_t count) {
     switch (activation.kind) {
-        case ActivationKind::none: return;
+        case ActivationKind::none:
+            return;
         case ActivationKind::relu:
             for (int64_t k = 0; k < count; ++k) values[k] = std::max(values[k], 0.0f);
             return;
         case ActivationKind::clip:
-            for (int64_t k = 0; k < count; ++k) values[k] = std::min(std::max(values[k], activation.low), activation.high);
+            for (int64_t k = 0; k < count; ++k)
+                values[k] = std::min(std::max(values[k], activation.low), activation.high);
             return;
         default:
             for (int64_t k = 0; k < count; ++k) values[k] = apply_activation(activation, values[k], channel);
     }
 }
 
-// ---- convolutions -----------------------------------------------------------------------------------------------------
+// ---- convolutions ---------------------------------------------------------------------------------------------------
 
-/// Output channels and columns that one call of the inner kernel sums up: 4 x 32 floats stay in the first-level cache and
-/// serve each input element four times. Narrow maps use 16 columns, so that a map of 14 or 7 columns wastes less.
+/// Output channels and columns that one call of the inner kernel sums up: 4 x 32 floats stay in the first-level cache
+/// and serve each input element four times. Narrow maps use 16 columns, so that a map of 14 or 7 columns wastes less.
 constexpr int tile_channels = 4;
 constexpr int wide_columns = 32;
 constexpr int narrow_columns = 16;
@@ -61,20 +63,21 @@ constexpr int narrow_columns = 16;
 /// first_column(m) + j * column_step. A convolution's neighbouring outputs read `stride` apart; for a transposed
 /// convolution a tile holds every stride-th output (one phase), and those read neighbouring inputs.
 struct TileProblem {
-    const float* input;        ///< channel 0 of the group, of this image
-    int64_t rows, columns;     ///< of the input
-    int64_t in_channels;       ///< within the group
-    const float* weights;      ///< of the tile's first output channel
+    const float* input;                               ///< channel 0 of the group, of this image
+    int64_t rows, columns;                            ///< of the input
+    int64_t in_channels;                              ///< within the group
+    const float* weights;                             ///< of the tile's first output channel
     int64_t output_channel_step, input_channel_step;  ///< in `weights`
     int64_t kernel_rows, kernel_columns;
     bool transposed;
     int64_t stride_y, dilation_y, pad_y, stride_x, dilation_x, pad_x;
-    int64_t row;               ///< output row
-    int64_t column;            ///< output column of the tile's first output
-    int64_t column_step;       ///< between the inputs of neighbouring outputs of the tile
+    int64_t row;          ///< output row
+    int64_t column;       ///< output column of the tile's first output
+    int64_t column_step;  ///< between the inputs of neighbouring outputs of the tile
 
     /// Input coordinate that output coordinate `o` reads through kernel element `k`; false when it reads none there.
-    static bool source(bool transposed, int64_t o, int64_t k, int64_t stride, int64_t dilation, int64_t pad, int64_t* at) {
+    static bool source(bool transposed, int64_t o, int64_t k, int64_t stride, int64_t dilation, int64_t pad,
+                       int64_t* at) {
         const int64_t reach = transposed ? o + pad - k * dilation : o * stride + k * dilation - pad;
         if (transposed && reach % stride != 0) return false;
         *at = transposed ? reach / stride : reach;
@@ -122,21 +125,30 @@ LAMINATE_FOR_EACH_VECTOR_WIDTH
 void accumulate(const TileProblem& p, int channels, int columns, int count, float* result) {
     if (columns == wide_columns) {
         switch (channels) {
-            case 1: return accumulate_tile<1, wide_columns>(p, count, result);
-            case 2: return accumulate_tile<2, wide_columns>(p, count, result);
-            case 3: return accumulate_tile<3, wide_columns>(p, count, result);
-            default: return accumulate_tile<4, wide_columns>(p, count, result);
+            case 1:
+                return accumulate_tile<1, wide_columns>(p, count, result);
+            case 2:
+                return accumulate_tile<2, wide_columns>(p, count, result);
+            case 3:
+                return accumulate_tile<3, wide_columns>(p, count, result);
+            default:
+                return accumulate_tile<4, wide_columns>(p, count, result);
         }
     }
     switch (channels) {
-        case 1: return accumulate_tile<1, narrow_columns>(p, count, result);
-        case 2: return accumulate_tile<2, narrow_columns>(p, count, result);
-        case 3: return accumulate_tile<3, narrow_columns>(p, count, result);
-        default: return accumulate_tile<4, narrow_columns>(p, count, result);
+        case 1:
+            return accumulate_tile<1, narrow_columns>(p, count, result);
+        case 2:
+            return accumulate_tile<2, narrow_columns>(p, count, result);
+        case 3:
+            return accumulate_tile<3, narrow_columns>(p, count, result);
+        default:
+            return accumulate_tile<4, narrow_columns>(p, count, result);
     }
 }
 
-void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
+void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output,
+                     int threads) {
     const bool transposed = layer.kind == LayerKind::conv_transpose;
     const Window& window = layer.window;
     const int64_t group_in = in[1] / layer.groups, group_out = out[1] / layer.groups;
@@ -171,9 +183,8 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
         TileProblem p = shared;
         p.row = row;
         p.input = input + (image * in[1] + group * group_in) * in[2] * in[3];
-        p.weights = layer.weights->values.data() +
-                    (transposed ? group * group_in * group_out * taps + first * taps
-                                : (group * group_out + first) * group_in * taps);
+        p.weights = layer.weights->values.data() + (transposed ? group * group_in * group_out * taps + first * taps
+                                                               : (group * group_out + first) * group_in * taps);
         alignas(64) float sums[tile_channels * wide_columns];
         for (int64_t phase = 0; phase < std::min(phases, columns); ++phase) {
             const int64_t phase_columns = (columns - phase + phases - 1) / phases;
@@ -216,11 +227,12 @@ void run_gemm(const Layer& layer, const Dims& in, const float* input, const Dims
     for (int64_t k = 0; k < out[0] * results; ++k) {
         const int64_t image = k / results, z = k % results;
         const float bias = layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f;
-        output[k] = apply_activation(layer.activation, dot(input + image * features, weights + z * features, features) + bias, z);
+        output[k] = apply_activation(layer.activation,
+                                     dot(input + image * features, weights + z * features, features) + bias, z);
     }
 }
 
-// ---- pooling ----------------------------------------------------------------------------------------------------------
+// ---- pooling --------------------------------------------------------------------------------------------------------
 
 void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
     const Window& window = layer.window;
@@ -261,11 +273,12 @@ void run_global_average_pool(const Layer& layer, const Dims& in, const float* in
     for (int64_t plane = 0; plane < in[0] * in[1]; ++plane) {
         double sum = 0;
         for (int64_t k = 0; k < count; ++k) sum += static_cast<double>(input[plane * count + k]);
-        output[plane] = apply_activation(layer.activation, static_cast<float>(sum / static_cast<double>(count)), plane % in[1]);
+        output[plane] =
+            apply_activation(layer.activation, static_cast<float>(sum / static_cast<double>(count)), plane % in[1]);
     }
 }
 
-// ---- element-wise and moving ------------------------------------------------------------------------------------------
+// ---- element-wise and moving ----------------------------------------------------------------------------------------
 
 /// Calls body(first element, channel, elements) for every image and channel of a map, in parallel.
 template <class Body>
@@ -316,8 +329,8 @@ void activate(const Layer& layer, const Dims& out, float* output, int threads) {
     });
 }
 
-void run_concat(const Layer& layer, const std::vector<Dims>& in, const std::vector<const float*>& inputs, const Dims& out,
-                float* output, int threads) {
+void run_concat(const Layer& layer, const std::vector<Dims>& in, const std::vector<const float*>& inputs,
+                const Dims& out, float* output, int threads) {
     const AxisSplit split(out, layer.axis);
     int64_t begin = 0;
     for (size_t k = 0; k < inputs.size(); ++k) {
@@ -331,16 +344,19 @@ void run_concat(const Layer& layer, const std::vector<Dims>& in, const std::vect
     activate(layer, out, output, threads);
 }
 
-void run_depth_to_space(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
+void run_depth_to_space(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output,
+                        int threads) {
     const int64_t block = layer.block;
     for_each_plane(out, threads, [&](int64_t first, int64_t channel, int64_t count) {
         const int64_t image = first / (out[1] * count);
         for (int64_t y = 0; y < out[2]; ++y) {
             for (int64_t x = 0; x < out[3]; ++x) {
                 const int64_t corner = y % block * block + x % block;
-                const int64_t source = layer.depth_to_space_crd ? channel * block * block + corner : corner * out[1] + channel;
+                const int64_t source =
+                    layer.depth_to_space_crd ? channel * block * block + corner : corner * out[1] + channel;
                 output[first + y * out[3] + x] = apply_activation(
-                    layer.activation, input[((image * in[1] + source) * in[2] + y / block) * in[3] + x / block], channel);
+                    layer.activation, input[((image * in[1] + source) * in[2] + y / block) * in[3] + x / block],
+                    channel);
             }
         }
     });
@@ -379,45 +395,58 @@ void run_activation(const Layer& layer, const float* input, const Dims& out, flo
 
 float apply_activation(const Activation& activation, float value, int64_t channel) {
     switch (activation.kind) {
-        case ActivationKind::none: return value;
-        case ActivationKind::relu: return std::max(value, 0.0f);
-        case ActivationKind::leaky_relu: return value < 0 ? activation.alpha * value : value;
+        case ActivationKind::none:
+            return value;
+        case ActivationKind::relu:
+            return std::max(value, 0.0f);
+        case ActivationKind::leaky_relu:
+            return value < 0 ? activation.alpha * value : value;
         case ActivationKind::prelu: {
             const std::vector<float>& slope = activation.slope->values;
             return value < 0 ? slope[slope.size() == 1 ? 0 : static_cast<size_t>(channel)] * value : value;
         }
-        case ActivationKind::clip: return std::min(std::max(value, activation.low), activation.high);
-        case ActivationKind::sigmoid: return 1.0f / (1.0f + std::exp(-value));
-        case ActivationKind::tanh: return std::tanh(value);
+        case ActivationKind::clip:
+            return std::min(std::max(value, activation.low), activation.high);
+        case ActivationKind::sigmoid:
+            return 1.0f / (1.0f + std::exp(-value));
+        case ActivationKind::tanh:
+            return std::tanh(value);
     }
     return value;
 }
 
 void run_reference_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims,
-                         const std::vector<const float*>& inputs, const std::vector<int64_t>& output_dims, float* output,
-                         int threads) {
+                         const std::vector<const float*>& inputs, const std::vector<int64_t>& output_dims,
+                         float* output, int threads) {
     switch (layer.kind) {
         case LayerKind::conv:
         case LayerKind::conv_transpose:
             return run_convolution(layer, input_dims[0], inputs[0], output_dims, output, threads);
-        case LayerKind::gemm: return run_gemm(layer, input_dims[0], inputs[0], output_dims, output, threads);
+        case LayerKind::gemm:
+            return run_gemm(layer, input_dims[0], inputs[0], output_dims, output, threads);
         case LayerKind::max_pool:
-        case LayerKind::average_pool: return run_pool(layer, input_dims[0], inputs[0], output_dims, output, threads);
+        case LayerKind::average_pool:
+            return run_pool(layer, input_dims[0], inputs[0], output_dims, output, threads);
         case LayerKind::global_average_pool:
             return run_global_average_pool(layer, input_dims[0], inputs[0], output, threads);
-        case LayerKind::add: return run_add(layer, inputs, output_dims, output, threads);
-        case LayerKind::concat: return run_concat(layer, input_dims, inputs, output_dims, output, threads);
+        case LayerKind::add:
+            return run_add(layer, inputs, output_dims, output, threads);
+        case LayerKind::concat:
+            return run_concat(layer, input_dims, inputs, output_dims, output, threads);
         case LayerKind::depth_to_space:
             return run_depth_to_space(layer, input_dims[0], inputs[0], output_dims, output, threads);
         case LayerKind::flatten:
             if (inputs[0] != output) std::copy_n(inputs[0], element_count(output_dims), output);
             return activate(layer, output_dims, output, threads);
-        case LayerKind::softmax: return run_softmax(layer, input_dims[0], inputs[0], output, threads);
-        case LayerKind::activation: return run_activation(layer, inputs[0], output_dims, output, threads);
+        case LayerKind::softmax:
+            return run_softmax(layer, input_dims[0], inputs[0], output, threads);
+        case LayerKind::activation:
+            return run_activation(layer, inputs[0], output_dims, output, threads);
     }
 }
 
-std::vector<std::vector<float>> run_reference_network(const Network& network, const std::vector<std::vector<float>>& inputs,
+std::vector<std::vector<float>> run_reference_network(const Network& network,
+                                                      const std::vector<std::vector<float>>& inputs,
                                                       const std::vector<TensorId>& requested, int threads) {
     const std::string where = "network " + network.name + ": ";
     if (inputs.size() != network.inputs.size()) {

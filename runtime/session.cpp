@@ -41,7 +41,8 @@ public:
         return layer_step && layer_step->layer.kind == LayerKind::flatten &&
                layer_step->layer.activation.kind == ActivationKind::none;
     }
-    /// The tensor that stands for its storage. Steps are in topological order, so an input's storage is final when it is used.
+    /// The tensor that stands for its storage. Steps are in topological order, so an input's storage is final when it
+    /// is used.
     [[nodiscard]] TensorId of(TensorId id) const { return parent_[static_cast<size_t>(id)]; }
 
 private:
@@ -88,7 +89,8 @@ Placement place_tensors(const Manifest& manifest) {
         } else if (const int64_t output = position(manifest.outputs, storages, id); output >= 0) {
             place = {Place::In::output, output};
         } else if (const Use use = uses[static_cast<size_t>(id)]; use.first >= 0) {
-            lifetimes.push_back({element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element, use.first, use.last});
+            lifetimes.push_back({element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element,
+                                 use.first, use.last});
             in_arena.push_back(id);
         }
     }
@@ -148,8 +150,11 @@ struct Session::Implementation {
     void run_group(const ReadyStep& step, const float* const* inputs, float* const* outputs);
 };
 
-void Session::Implementation::add_step(const Step& step, const laminate_compiled_network& network, const std::string& where) {
-    const auto fail = [&](const std::string& message) { throw InputError(where + ": step " + name_of(step) + ": " + message); };
+void Session::Implementation::add_step(const Step& step, const laminate_compiled_network& network,
+                                       const std::string& where) {
+    const auto fail = [&](const std::string& message) {
+        throw InputError(where + ": step " + name_of(step) + ": " + message);
+    };
     const auto dims_of = [&](TensorId id) { return manifest.tensors[static_cast<size_t>(id)].dims; };
     const auto constant_count = static_cast<int64_t>(network.constant_count);
     ReadyStep ready;
@@ -166,8 +171,10 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
         ready.group = group;
         ready.constants = network.constants + group->constants_offset_elements;
         ready.images = dims_of(group->inputs[0])[0];
-        for (TensorId id : group->inputs) ready.input_image_elements.push_back(element_count(dims_of(id)) / ready.images);
-        for (TensorId id : group->outputs) ready.output_image_elements.push_back(element_count(dims_of(id)) / ready.images);
+        for (TensorId id : group->inputs)
+            ready.input_image_elements.push_back(element_count(dims_of(id)) / ready.images);
+        for (TensorId id : group->outputs)
+            ready.output_image_elements.push_back(element_count(dims_of(id)) / ready.images);
     } else {
         std::vector<int64_t> expected;
         try {
@@ -191,10 +198,11 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
 void Session::Implementation::prepare(const laminate_compiled_network& network, const SessionOptions& options,
                                       const std::string& where) {
     if (network.abi_version != LAMINATE_ABI_VERSION) {
-        throw InputError(where + ": is of version " + std::to_string(network.abi_version) + ", this runtime is of version " +
-                         std::to_string(LAMINATE_ABI_VERSION));
+        throw InputError(where + ": is of version " + std::to_string(network.abi_version) +
+                         ", this runtime is of version " + std::to_string(LAMINATE_ABI_VERSION));
     }
-    if (options.threads < 0) throw InputError("threads: found " + std::to_string(options.threads) + ", expected 0 or more");
+    if (options.threads < 0)
+        throw InputError("threads: found " + std::to_string(options.threads) + ", expected 0 or more");
     if (!network.manifest) throw InputError(where + ": has no manifest");
     manifest = parse_manifest(network.manifest, where + ": manifest");
     for (const std::string& feature : manifest.cpu_features) {
@@ -221,7 +229,8 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     }
     use.total_bytes = checked_add(use.tensors_bytes, checked_multiply(use.scratch_per_thread_bytes, use.threads));
     if (use.total_bytes > 0) {
-        arena.reset(static_cast<std::byte*>(std::aligned_alloc(arena_alignment_bytes, static_cast<size_t>(use.total_bytes))));
+        arena.reset(
+            static_cast<std::byte*>(std::aligned_alloc(arena_alignment_bytes, static_cast<size_t>(use.total_bytes))));
         if (!arena) throw std::bad_alloc();
     }
     constexpr size_t line = arena_alignment_bytes / sizeof(float*);
@@ -233,10 +242,13 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
 float* Session::Implementation::locate(TensorId id, const float* const* inputs, float* const* outputs) const {
     const Place place = places[static_cast<size_t>(id)];
     switch (place.in) {
-        case Place::In::arena: return reinterpret_cast<float*>(arena.get() + place.at);
+        case Place::In::arena:
+            return reinterpret_cast<float*>(arena.get() + place.at);
         // Nothing writes there: check() refuses a step that writes an input.
-        case Place::In::input: return const_cast<float*>(inputs[place.at]);
-        case Place::In::output: return outputs[place.at];
+        case Place::In::input:
+            return const_cast<float*>(inputs[place.at]);
+        case Place::In::output:
+            return outputs[place.at];
     }
     return nullptr;
 }
@@ -275,23 +287,28 @@ void Session::Implementation::run_group(const ReadyStep& step, const float* cons
 
 void Session::Implementation::run(const float* const* inputs, float* const* outputs) {
     for (size_t k = 0; k < manifest.inputs.size(); ++k) {
-        if (!inputs[k]) throw InputError("input " + manifest.tensors[static_cast<size_t>(manifest.inputs[k])].name + ": no array");
+        if (!inputs[k])
+            throw InputError("input " + manifest.tensors[static_cast<size_t>(manifest.inputs[k])].name + ": no array");
     }
     for (size_t k = 0; k < manifest.outputs.size(); ++k) {
-        if (!outputs[k]) throw InputError("output " + manifest.tensors[static_cast<size_t>(manifest.outputs[k])].name + ": no array");
+        if (!outputs[k])
+            throw InputError("output " + manifest.tensors[static_cast<size_t>(manifest.outputs[k])].name +
+                             ": no array");
     }
     for (ReadyStep& step : steps) {
         if (step.group) {
             run_group(step, inputs, outputs);
             continue;
         }
-        for (size_t k = 0; k < step.input_arrays.size(); ++k) step.input_arrays[k] = locate(step.layer.inputs[k], inputs, outputs);
+        for (size_t k = 0; k < step.input_arrays.size(); ++k)
+            step.input_arrays[k] = locate(step.layer.inputs[k], inputs, outputs);
         run_reference_layer(step.layer, step.input_dims, step.input_arrays, step.output_dims,
                             locate(step.layer.output, inputs, outputs), use.threads);
     }
     for (const size_t k : copied_outputs) {
         const TensorId id = manifest.outputs[k];
-        const auto bytes = static_cast<size_t>(element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element);
+        const auto bytes =
+            static_cast<size_t>(element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element);
         std::memcpy(outputs[k], locate(id, inputs, outputs), bytes);
     }
 }
@@ -317,7 +334,8 @@ Session Session::open(const std::filesystem::path& directory, const SessionOptio
     // Before its code runs: loading may already execute instructions of the target.
     for (const std::string& feature : manifest.cpu_features) {
         if (!cpu_has(feature)) {
-            throw InputError(file.string() + ": was compiled for " + manifest.target + ", this machine has no " + feature);
+            throw InputError(file.string() + ": was compiled for " + manifest.target + ", this machine has no " +
+                             feature);
         }
     }
     auto implementation = std::make_unique<Implementation>();
@@ -329,7 +347,8 @@ Session Session::open(const std::filesystem::path& directory, const SessionOptio
     }
     const auto* network =
         static_cast<const laminate_compiled_network*>(dlsym(implementation->library.get(), "laminate_network"));
-    if (!network) throw InputError(file.string() + ": has no symbol laminate_network, expected a library of `laminate compile`");
+    if (!network)
+        throw InputError(file.string() + ": has no symbol laminate_network, expected a library of `laminate compile`");
     if (network->abi_version == LAMINATE_ABI_VERSION && network->manifest && text != network->manifest) {
         throw InputError(file.string() + ": was not made together with " + (directory / manifest_file).string());
     }
@@ -356,7 +375,8 @@ ArenaUse Session::arena() const { return implementation_->use; }
 void Session::run(const std::vector<const float*>& inputs, const std::vector<float*>& outputs) {
     const auto expect = [](size_t found, size_t expected, const char* what) {
         if (found != expected) {
-            throw InputError("run: found " + std::to_string(found) + " " + what + ", expected " + std::to_string(expected));
+            throw InputError("run: found " + std::to_string(found) + " " + what + ", expected " +
+                             std::to_string(expected));
         }
     };
     expect(inputs.size(), manifest().inputs.size(), "inputs");

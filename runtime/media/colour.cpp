@@ -46,13 +46,14 @@ struct Taps {
 
 Taps taps(int64_t output, int64_t in, int64_t out) {
     constexpr double a = -0.75;
-    const double position = (static_cast<double>(output) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5;
+    const double position =
+        (static_cast<double>(output) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5;
     const double floor = std::floor(position);
     Taps result;
     for (int64_t k = 0; k < 4; ++k) {
         const double d = std::abs(position - (floor + static_cast<double>(k - 1)));
-        const double near = ((a + 2) * d - (a + 3)) * d * d + 1;         // |d| <= 1
-        const double far = a * (((d - 5) * d + 8) * d - 4);              // 1 < |d| <= 2
+        const double near = ((a + 2) * d - (a + 3)) * d * d + 1;  // |d| <= 1
+        const double far = a * (((d - 5) * d + 8) * d - 4);       // 1 < |d| <= 2
         result.at[static_cast<size_t>(k)] = std::clamp<int64_t>(static_cast<int64_t>(floor) + k - 1, 0, in - 1);
         result.weight[static_cast<size_t>(k)] = static_cast<float>(d <= 1 ? near : far);
     }
@@ -66,7 +67,8 @@ LumaChroma to_luma_chroma(const Picture& picture) {
     const Plane empty{picture.height, picture.width, std::vector<float>(static_cast<size_t>(pixels))};
     if (picture.channels == 1) {
         LumaChroma planes{empty, {}, {}};
-        for (size_t k = 0; k < picture.samples.size(); ++k) planes.y.values[k] = static_cast<float>(picture.samples[k] / 255.0);
+        for (size_t k = 0; k < picture.samples.size(); ++k)
+            planes.y.values[k] = static_cast<float>(picture.samples[k] / 255.0);
         return planes;
     }
     LumaChroma planes{empty, empty, empty};
@@ -86,12 +88,14 @@ Picture to_picture(const LumaChroma& planes) {
     const bool grey = planes.cb.values.empty();
     Picture picture = blank_picture(planes.y.height, planes.y.width, grey ? 1 : 3, "picture");
     if (grey) {
-        for (size_t k = 0; k < picture.samples.size(); ++k) picture.samples[k] = to_sample(static_cast<double>(planes.y.values[k]));
+        for (size_t k = 0; k < picture.samples.size(); ++k)
+            picture.samples[k] = to_sample(static_cast<double>(planes.y.values[k]));
         return picture;
     }
     static const Matrix rgb_of_ycbcr = inverse(ycbcr_of_rgb);
     for (size_t k = 0; k < planes.y.values.size(); ++k) {
-        const std::array<double, 3> ycbcr{planes.y.values[k] * 255.0 - ycbcr_offset[0], planes.cb.values[k] * 255.0 - ycbcr_offset[1],
+        const std::array<double, 3> ycbcr{planes.y.values[k] * 255.0 - ycbcr_offset[0],
+                                          planes.cb.values[k] * 255.0 - ycbcr_offset[1],
                                           planes.cr.values[k] * 255.0 - ycbcr_offset[2]};
         for (size_t c = 0; c < 3; ++c) {
             double value = 0;
@@ -126,7 +130,8 @@ Plane resize_bicubic(const Plane& plane, int64_t height, int64_t width) {
         const Taps t = taps(x, plane.width, width);
         for (int64_t y = 0; y < plane.height; ++y) {
             float sum = 0;
-            for (size_t k = 0; k < 4; ++k) sum += t.weight[k] * plane.values[static_cast<size_t>(y * plane.width + t.at[k])];
+            for (size_t k = 0; k < 4; ++k)
+                sum += t.weight[k] * plane.values[static_cast<size_t>(y * plane.width + t.at[k])];
             wide.values[static_cast<size_t>(y * width + x)] = sum;
         }
     }
@@ -144,7 +149,8 @@ Plane resize_bicubic(const Plane& plane, int64_t height, int64_t width) {
 
 Plane cropped(const Plane& plane, int64_t height, int64_t width) {
     if (height < 1 || width < 1 || height > plane.height || width > plane.width) {
-        throw InputError("crop: found " + size_text(plane) + " pixels, expected at least " + size_text({height, width, {}}));
+        throw InputError("crop: found " + size_text(plane) + " pixels, expected at least " +
+                         size_text({height, width, {}}));
     }
     Plane part{height, width, {}};
     part.values.reserve(static_cast<size_t>(height * width));
@@ -170,13 +176,15 @@ double psnr_db(const Plane& a, const Plane& b, int64_t border) {
         throw InputError("psnr: found " + size_text(a) + " and " + size_text(b) + " pixels, expected equal sizes");
     }
     if (border < 0 || a.height <= 2 * border || a.width <= 2 * border) {
-        throw InputError("psnr: nothing is left of " + size_text(a) + " pixels without a border of " + std::to_string(border));
+        throw InputError("psnr: nothing is left of " + size_text(a) + " pixels without a border of " +
+                         std::to_string(border));
     }
     double sum = 0;
     for (int64_t y = border; y < a.height - border; ++y) {
         for (int64_t x = border; x < a.width - border; ++x) {
             const auto k = static_cast<size_t>(y * a.width + x);
-            const double difference = static_cast<double>(std::clamp(a.values[k], 0.0f, 1.0f)) - static_cast<double>(b.values[k]);
+            const double difference =
+                static_cast<double>(std::clamp(a.values[k], 0.0f, 1.0f)) - static_cast<double>(b.values[k]);
             sum += difference * difference;
         }
     }

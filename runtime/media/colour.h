@@ -26,15 +26,16 @@ struct LumaChroma {
 };
 
 [[nodiscard]] LumaChroma to_luma_chroma(const Picture& picture);
-/// The inverse, rounded to the nearest sample and clamped. A grey picture when there is no chroma. Planes are of one size.
+/// The inverse, rounded to the nearest sample and clamped. A grey picture when there is no chroma. Planes are of one
+/// size.
 [[nodiscard]] Picture to_picture(const LumaChroma& planes);
 
 /// All channels / 255, planar (C H W), and back (rounded to nearest, clamped); channels 1 or 3.
 [[nodiscard]] std::vector<float> to_planar(const Picture& picture);
 [[nodiscard]] Picture from_planar(const float* values, int64_t channels, int64_t height, int64_t width);
 
-/// Bicubic interpolation with a = -0.75, pixel centres at half integers (align_corners false), edges repeated, no low-pass filter:
-/// torch.nn.functional.interpolate(mode="bicubic").
+/// Bicubic interpolation with a = -0.75, pixel centres at half integers (align_corners false), edges repeated, no
+/// low-pass filter: torch.nn.functional.interpolate(mode="bicubic").
 [[nodiscard]] Plane resize_bicubic(const Plane& plane, int64_t height, int64_t width);
 
 /// The top left part; throws InputError when the plane is smaller.
@@ -43,8 +44,8 @@ struct LumaChroma {
 /// The picture of `luma`, coloured by the chroma of `small` resized to luma's size.
 [[nodiscard]] Picture with_luma(const Picture& small, const Plane& luma);
 
-/// Peak signal-to-noise ratio in dB for values in [0, 1], `border` pixels on each side left out; `a` is clamped to [0, 1] first.
-/// Infinite for equal planes. Throws InputError when sizes differ or nothing is left.
+/// Peak signal-to-noise ratio in dB for values in [0, 1], `border` pixels on each side left out; `a` is clamped to [0,
+/// 1] first. Infinite for equal planes. Throws InputError when sizes differ or nothing is left.
 [[nodiscard]] double psnr_db(const Plane& a, const Plane& b, int64_t border);
 
 }  // namespace laminate

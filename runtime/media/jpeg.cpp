@@ -1,12 +1,12 @@
-// libjpeg reports failure by a callback that must not return; ours jumps. The functions that call the library hold no object with a
-// destructor, so that a jump skips none; whoever calls them throws.
+// libjpeg reports failure by a callback that must not return; ours jumps. The functions that call the library hold no
+// object with a destructor, so that a jump skips none; whoever calls them throws.
 #include <cerrno>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
 
-#include <jpeglib.h>
 #include <jerror.h>
+#include <jpeglib.h>
 
 #include "base/error.h"
 #include "runtime/media/codecs.h"
@@ -26,7 +26,8 @@ struct Failure {
     std::longjmp(failure->jump, 1);
 }
 
-/// Negative levels are warnings. A file that is cut off is one to libjpeg, which paints the rest grey; to us it is an error.
+/// Negative levels are warnings. A file that is cut off is one to libjpeg, which paints the rest grey; to us it is an
+/// error.
 void on_message(j_common_ptr info, int level) {
     if (level >= 0) return;
     const int code = info->err->msg_code;
@@ -56,7 +57,8 @@ struct Reader {
 bool read_header(Reader& reader, std::string_view bytes) {
     if (setjmp(reader.failure.jump)) return false;
     jpeg_create_decompress(&reader.info);
-    jpeg_mem_src(&reader.info, reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<unsigned long>(bytes.size()));
+    jpeg_mem_src(&reader.info, reinterpret_cast<const unsigned char*>(bytes.data()),
+                 static_cast<unsigned long>(bytes.size()));
     jpeg_read_header(&reader.info, TRUE);
     reader.info.out_color_space = reader.info.jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
     return true;
@@ -100,8 +102,9 @@ bool write_all(Writer& writer, const Picture& picture, int quality) {
     jpeg_start_compress(&writer.info, TRUE);
     while (writer.info.next_scanline < writer.info.image_height) {
         // The library takes a pointer to mutable samples and does not write there.
-        JSAMPROW row = const_cast<JSAMPROW>(picture.samples.data()) +
-                       static_cast<size_t>(writer.info.next_scanline) * static_cast<size_t>(picture.width * picture.channels);
+        JSAMPROW row =
+            const_cast<JSAMPROW>(picture.samples.data()) +
+            static_cast<size_t>(writer.info.next_scanline) * static_cast<size_t>(picture.width * picture.channels);
         jpeg_write_scanlines(&writer.info, &row, 1);
     }
     jpeg_finish_compress(&writer.info);
@@ -124,7 +127,8 @@ void write_jpeg(const Picture& picture, int quality, const std::filesystem::path
     Writer writer;
     writer.file = std::fopen(file.c_str(), "wb");
     if (!writer.file) throw InputError(where + ": cannot be written: " + std::strerror(errno));
-    if (!write_all(writer, picture, quality)) throw InputError(where + ": cannot be written: " + writer.failure.message);
+    if (!write_all(writer, picture, quality))
+        throw InputError(where + ": cannot be written: " + writer.failure.message);
     std::FILE* done = writer.file;
     writer.file = nullptr;
     if (std::fclose(done) != 0) throw InputError(where + ": cannot be written: " + std::strerror(errno));

@@ -24,7 +24,8 @@ struct Header {
     std::vector<int64_t> dims;
 };
 
-/// Reads the header, a Python dictionary literal with three known keys: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+/// Reads the header, a Python dictionary literal with three known keys:
+///   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 class HeaderParser {
 public:
     HeaderParser(std::string_view text, const std::string& where) : text_(text), where_(where) {}
@@ -74,15 +75,18 @@ private:
         return true;
     }
     void expect(char c) {
-        if (!take(c)) fail("header is malformed at byte " + std::to_string(at_) + ", expected '" + std::string(1, c) + "'");
+        if (!take(c))
+            fail("header is malformed at byte " + std::to_string(at_) + ", expected '" + std::string(1, c) + "'");
     }
     std::string quoted() {
         const char quote = peek();
-        if (quote != '\'' && quote != '"') fail("header is malformed at byte " + std::to_string(at_) + ", expected a quoted name");
+        if (quote != '\'' && quote != '"')
+            fail("header is malformed at byte " + std::to_string(at_) + ", expected a quoted name");
         const size_t end = text_.find(quote, at_ + 1);
         if (end == std::string_view::npos) fail("header has a name without end");
         std::string name;
-        for (const char c : text_.substr(at_ + 1, end - at_ - 1)) name += std::isprint(static_cast<unsigned char>(c)) ? c : '?';
+        for (const char c : text_.substr(at_ + 1, end - at_ - 1))
+            name += std::isprint(static_cast<unsigned char>(c)) ? c : '?';
         at_ = end + 1;
         return name;
     }
@@ -112,7 +116,8 @@ private:
         std::vector<int64_t> dims;
         expect('(');
         while (!take(')')) {
-            if (dims.size() == most_dimensions) fail("shape has more than " + std::to_string(most_dimensions) + " dimensions");
+            if (dims.size() == most_dimensions)
+                fail("shape has more than " + std::to_string(most_dimensions) + " dimensions");
             dims.push_back(integer());
             if (!take(',')) {
                 expect(')');
@@ -163,11 +168,12 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
     uint64_t count = 1;
     for (const int64_t d : header.dims) {
         if (d < 1) fail("has a dimension of " + std::to_string(d) + " elements, expected 1 or more");
-        if (__builtin_mul_overflow(count, static_cast<uint64_t>(d), &count)) fail("has more elements than 64 bits count");
+        if (__builtin_mul_overflow(count, static_cast<uint64_t>(d), &count))
+            fail("has more elements than 64 bits count");
     }
     if (data.size() % element_bytes != 0 || data.size() / element_bytes != count) {
-        fail("holds " + std::to_string(data.size()) + " bytes of elements, expected " + std::to_string(count) + " elements of " +
-             std::to_string(element_bytes) + " bytes");
+        fail("holds " + std::to_string(data.size()) + " bytes of elements, expected " + std::to_string(count) +
+             " elements of " + std::to_string(element_bytes) + " bytes");
     }
     Constant array{std::move(header.dims), std::vector<float>(count)};
     if (element_bytes == 4) convert<float>(data, array.values);
@@ -182,7 +188,7 @@ void save_npy(const Constant& array, const std::filesystem::path& path) {
     std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
     for (const int64_t d : array.dims) header += std::to_string(d) + ", ";
     header += "), }";
-    // Python writes one dimension as "(5,)" and two as "(5, 6)"; a comma before the parenthesis is legal for all but none at all.
+    // A comma before the parenthesis is legal for every number of dimensions but none, where we write none.
     constexpr size_t prefix = 10, boundary = 64;
     header.resize((prefix + header.size() + 1 + boundary - 1) / boundary * boundary - prefix - 1, ' ');
     header += '\n';

@@ -1,5 +1,5 @@
-// NumPy's .npy files: format versions 1 to 3, C order. Reads float32, float64 and uint8 (little endian) as 32-bit floats of the same
-// value; writes float32, version 1.0.
+// NumPy's .npy files: format versions 1 to 3, C order. Reads float32, float64 and uint8 (little endian) as 32-bit
+// floats of the same value; writes float32, version 1.0.
 #pragma once
 
 #include <filesystem>

@@ -22,8 +22,8 @@ std::string lower_extension(const std::filesystem::path& path) {
 
 Picture blank_picture(int64_t height, int64_t width, int64_t channels, const std::string& where) {
     if (height < 1 || width < 1 || height > most_pixels / width) {
-        throw InputError(where + ": is " + std::to_string(width) + " x " + std::to_string(height) + " pixels, expected 1 to " +
-                         std::to_string(most_pixels) + " in all");
+        throw InputError(where + ": is " + std::to_string(width) + " x " + std::to_string(height) +
+                         " pixels, expected 1 to " + std::to_string(most_pixels) + " in all");
     }
     return {height, width, channels, std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
 }
@@ -45,8 +45,9 @@ void save_picture(const Picture& picture, const std::filesystem::path& path, int
     if (!is_picture_file(path)) throw InputError(path.string() + ": expected a name that ends in .png, .jpg or .jpeg");
     if (picture.height < 1 || picture.width < 1 || (picture.channels != 1 && picture.channels != 3) ||
         std::ssize(picture.samples) != picture.height * picture.width * picture.channels) {
-        throw InputError(path.string() + ": picture of " + std::to_string(picture.height) + " x " + std::to_string(picture.width) +
-                         " x " + std::to_string(picture.channels) + " with " + std::to_string(picture.samples.size()) +
+        throw InputError(path.string() + ": picture of " + std::to_string(picture.height) + " x " +
+                         std::to_string(picture.width) + " x " + std::to_string(picture.channels) + " with " +
+                         std::to_string(picture.samples.size()) +
                          " samples, expected 1 or 3 channels and a sample for each");
     }
     write_file_atomically(path, [&](const std::filesystem::path& aside) {

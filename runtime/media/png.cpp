@@ -1,5 +1,5 @@
-// libpng reports failure by longjmp. The functions that call it hold no object with a destructor, so that a jump skips none; whoever
-// calls them throws.
+// libpng reports failure by longjmp. The functions that call it hold no object with a destructor, so that a jump skips
+// none; whoever calls them throws.
 #include <png.h>
 
 #include <cerrno>
@@ -95,9 +95,10 @@ struct Writer {
 bool write_all(Writer& writer, const Picture& picture) {
     if (setjmp(png_jmpbuf(writer.png))) return false;
     png_init_io(writer.png, writer.file);
-    png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(picture.width), static_cast<png_uint_32>(picture.height), 8,
-                 picture.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
-                 PNG_FILTER_TYPE_DEFAULT);
+    png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(picture.width),
+                 static_cast<png_uint_32>(picture.height), 8,
+                 picture.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(writer.png, writer.info);
     for (int64_t y = 0; y < picture.height; ++y) {
         png_write_row(writer.png, picture.samples.data() + y * picture.width * picture.channels);
@@ -114,12 +115,13 @@ Picture decode_png(std::string_view bytes, const std::string& where) {
     const auto fail = [&] { throw InputError(where + ": damaged PNG: " + reader.failure.message); };
     Source source{bytes.data(), bytes.size(), 0};
     if (!read_header(reader, source)) fail();
-    const int64_t height = png_get_image_height(reader.png, reader.info), width = png_get_image_width(reader.png, reader.info);
+    const int64_t height = png_get_image_height(reader.png, reader.info),
+                  width = png_get_image_width(reader.png, reader.info);
     // Deflate gains at most a factor of 1032: a file that promises more has been cut off or made up.
     const int64_t packed_bytes = static_cast<int64_t>(png_get_rowbytes(reader.png, reader.info));
     if (packed_bytes > 0 && height / 1100 > static_cast<int64_t>(bytes.size()) / packed_bytes + 1) {
-        throw InputError(where + ": damaged PNG: " + std::to_string(bytes.size()) + " bytes cannot hold " + std::to_string(width) +
-                         " x " + std::to_string(height) + " pixels");
+        throw InputError(where + ": damaged PNG: " + std::to_string(bytes.size()) + " bytes cannot hold " +
+                         std::to_string(width) + " x " + std::to_string(height) + " pixels");
     }
     const bool grey = !(png_get_color_type(reader.png, reader.info) & PNG_COLOR_MASK_COLOR);
     Picture picture = blank_picture(height, width, grey ? 1 : 3, where);

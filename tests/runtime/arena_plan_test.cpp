@@ -50,8 +50,8 @@ TEST(ArenaPlan, LiveBlocksNeverOverlap) {
             EXPECT_EQ(plan.offsets[a] % arena_alignment_bytes, 0) << "seed " << seed;
             EXPECT_LE(plan.offsets[a] + lifetimes[a].bytes, plan.bytes) << "seed " << seed;
             for (size_t b = 0; b < a; ++b) {
-                const bool both_live =
-                    lifetimes[a].first_step <= lifetimes[b].last_step && lifetimes[b].first_step <= lifetimes[a].last_step;
+                const bool both_live = lifetimes[a].first_step <= lifetimes[b].last_step &&
+                                       lifetimes[b].first_step <= lifetimes[a].last_step;
                 const bool apart = plan.offsets[a] + lifetimes[a].bytes <= plan.offsets[b] ||
                                    plan.offsets[b] + lifetimes[b].bytes <= plan.offsets[a];
                 EXPECT_TRUE(!both_live || apart) << "seed " << seed << ", blocks " << b << " and " << a;

@@ -8,7 +8,8 @@
 #include "runtime/laminate.h"
 #include "tests/runtime/hand_network.h"
 
-extern "C" int32_t run_from_c(const laminate_compiled_network* network, const float* input, float* output);  // c_caller.c
+extern "C" int32_t run_from_c(const laminate_compiled_network* network, const float* input,
+                              float* output);  // c_caller.c
 
 namespace laminate {
 namespace {
@@ -37,7 +38,8 @@ TEST(CApi, OpensListsRunsAndCloses) {
     EXPECT_STREQ(laminate_output_name(session, 0), "y");
     ASSERT_EQ(laminate_input_rank(session, 0), 4);
     ASSERT_EQ(laminate_output_rank(session, 0), 4);
-    EXPECT_EQ(std::vector<int64_t>(laminate_input_dims(session, 0), laminate_input_dims(session, 0) + 4), (std::vector<int64_t>{1, 1, 2, 3}));
+    EXPECT_EQ(std::vector<int64_t>(laminate_input_dims(session, 0), laminate_input_dims(session, 0) + 4),
+              (std::vector<int64_t>{1, 1, 2, 3}));
     EXPECT_EQ(laminate_output_dims(session, 0)[3], 3);
     EXPECT_EQ(laminate_arena_bytes(session), 128);  // 100 bytes of scratch in whole cache lines
     const std::vector<float> x{1, 2, 3, 4, 5, 6};

@@ -5,7 +5,8 @@
 
 namespace {
 
-int times(const float* const* inputs, float* const* outputs, const float* constants, void*, int32_t begin, int32_t end) {
+int times(const float* const* inputs, float* const* outputs, const float* constants, void*, int32_t begin,
+          int32_t end) {
     for (int k = 2 * begin; k < 2 * end; ++k) outputs[0][k] = constants[0] * inputs[0][k];
     return 0;
 }
@@ -28,5 +29,6 @@ const laminate_group_function groups[] = {times};
 
 extern "C" {
 extern const laminate_compiled_network LAMINATE_TEST_SYMBOL;
-const laminate_compiled_network LAMINATE_TEST_SYMBOL = {LAMINATE_TEST_VERSION, double_manifest, constants, 1, groups, 1};
+const laminate_compiled_network LAMINATE_TEST_SYMBOL = {
+    LAMINATE_TEST_VERSION, double_manifest, constants, 1, groups, 1};
 }

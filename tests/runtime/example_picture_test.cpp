@@ -1,4 +1,5 @@
-// The example network on pictures that it was not trained on, by the reference operators: the figures that the README quotes.
+// The example network on pictures that it was not trained on, by the reference operators: the figures that the README
+// quotes.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -21,7 +21,8 @@ ConstantPtr constant(std::vector<int64_t> dims, std::vector<float> values) {
 HandNetwork example() {
     HandNetwork network;
     network.manifest.cpu_features = {"avx2", "fma"};
-    const TensorId x = network.tensor("x", {1, 1, 3, 3}), a = network.tensor("a", {1, 1, 3, 3}), b = network.tensor("b", {1, 2, 2, 2});
+    const TensorId x = network.tensor("x", {1, 1, 3, 3}), a = network.tensor("a", {1, 1, 3, 3}),
+                   b = network.tensor("b", {1, 2, 2, 2});
     const TensorId c = network.tensor("c", {1, 2, 2, 2});
     network.manifest.inputs = {x};
     network.manifest.outputs = {c, a};
@@ -87,7 +88,8 @@ TEST(Manifest, ConstantsThatEndOutsideTheBlockAreRefused) {
         (void)restored_layer(std::get<LayerStep>(network.manifest.steps[1]), network.constants.data(), 48);
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
-        EXPECT_STREQ(error.what(), "conv: slopes are 1 at element 48 of the constants, expected an end at or before 48");
+        EXPECT_STREQ(error.what(),
+                     "conv: slopes are 1 at element 48 of the constants, expected an end at or before 48");
     }
 }
 
@@ -134,34 +136,45 @@ std::string error_after(const std::function<void(nlohmann::ordered_json&)>& chan
 
 TEST(Manifest, WhatIsWrongIsNamedWithItsPlace) {
     using Json = nlohmann::ordered_json;
-    EXPECT_EQ(error_after([](Json& m) { m["schema"] = "other"; }), "m.json: schema is \"other\", expected \"laminate.manifest\"");
+    EXPECT_EQ(error_after([](Json& m) { m["schema"] = "other"; }),
+              "m.json: schema is \"other\", expected \"laminate.manifest\"");
     EXPECT_EQ(error_after([](Json& m) { m["version"] = 2; }), "m.json: version is 2, expected 1");
     EXPECT_EQ(error_after([](Json& m) { m.erase("target"); }), "m.json: has no \"target\"");
     EXPECT_EQ(error_after([](Json& m) { m["library"] = "../evil"; }),
               "m.json: library is \"../evil\", expected a name of letters, digits and _");
     EXPECT_EQ(error_after([](Json& m) { m["tensors"][1]["dims"][2] = 0; }),
               "m.json.tensors[1].dims[2]: is 0, expected an integer from 1");
-    EXPECT_EQ(error_after([](Json& m) { m["tensors"][1]["dims"] = {1 << 30, 1 << 30}; }),
+    EXPECT_EQ(error_after([](Json& m) {
+                  m["tensors"][1]["dims"] = {1 << 30, 1 << 30};
+              }),
               "m.json: tensor a: tensor of 1073741824x1073741824: more than 2^40 elements");
-    EXPECT_EQ(error_after([](Json& m) { m["inputs"] = Json::object(); }), "m.json.inputs: is object, expected an array");
+    EXPECT_EQ(error_after([](Json& m) { m["inputs"] = Json::object(); }),
+              "m.json.inputs: is object, expected an array");
     EXPECT_EQ(error_after([](Json& m) { m["inputs"][0] = 4; }), "m.json: inputs names tensor 4 of 4");
     EXPECT_EQ(error_after([](Json& m) { m["inputs"][0] = 5000000000; }),
               "m.json.inputs[0]: is 5000000000, expected an integer 0 to 2147483647");
     EXPECT_EQ(error_after([](Json& m) { m["inputs"][0] = 18446744073709551615u; }),
               "m.json.inputs[0]: is 18446744073709551615, expected an integer 0 to 2147483647");
     EXPECT_EQ(error_after([](Json& m) { m["outputs"] = Json::array(); }), "m.json: has no outputs");
-    EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["kind"] = "loop"; }), "m.json.steps[0]: kind is \"loop\", expected group or layer");
-    EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["strips"] = 0; }), "m.json.steps[0].strips: is 0, expected an integer 1 to 2147483647");
+    EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["kind"] = "loop"; }),
+              "m.json.steps[0]: kind is \"loop\", expected group or layer");
+    EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["strips"] = 0; }),
+              "m.json.steps[0].strips: is 0, expected an integer 1 to 2147483647");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["scratch_bytes"] = int64_t{1} << 50; }),
               "m.json: step group0 needs 1125899906842624 bytes of scratch, expected at most 1099511627776");
-    EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["outputs"] = {0}; }), "m.json: step group0 writes tensor x, which is already written");
-    EXPECT_EQ(error_after([](Json& m) { m["steps"].erase(0); }), "m.json: step conv reads tensor a, which is not yet written");
+    EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["outputs"] = {0}; }),
+              "m.json: step group0 writes tensor x, which is already written");
+    EXPECT_EQ(error_after([](Json& m) { m["steps"].erase(0); }),
+              "m.json: step conv reads tensor a, which is not yet written");
     EXPECT_EQ(error_after([](Json& m) { m["tensors"][1]["dims"][0] = 2; }),
               "m.json: step group0: tensor a is 2x1x3x3, expected a batch of 1");
-    EXPECT_EQ(error_after([](Json& m) { m["steps"][1]["layer"]["window"]["kernel"] = {1, 2, 3}; }),
+    EXPECT_EQ(error_after([](Json& m) {
+                  m["steps"][1]["layer"]["window"]["kernel"] = {1, 2, 3};
+              }),
               "m.json.steps[1].layer.window.kernel: has 3 elements, expected 2, y and x");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][1]["layer"]["activation"]["kind"] = "gelu"; }),
-              "m.json.steps[1].layer.activation.kind: is \"gelu\", expected one of none, relu, leaky_relu, prelu, clip, sigmoid, tanh");
+              "m.json.steps[1].layer.activation.kind: is \"gelu\", expected one of none, relu, leaky_relu, prelu, "
+              "clip, sigmoid, tanh");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][1]["layer"]["weights"]["offset_elements"] = -1; }),
               "m.json.steps[1].layer.weights.offset_elements: is -1, expected an integer from 0");
 }

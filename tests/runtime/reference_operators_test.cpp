@@ -72,12 +72,14 @@ TEST(ReferenceConv, SumsOverChannelsThenAddsBiasThenActivates) {
     layer.bias = constant({2}, {-100, 0});
     layer.activation.kind = ActivationKind::leaky_relu;
     layer.activation.alpha = 0.5f;
-    // x = (3, 4): z0 = 3 + 40 - 100 = -57 -> -28.5; z1 = 6 - 20 = -14 -> -7. x = (50, 7): z0 = 50 + 70 - 100 = 20; z1 = 100 - 35 = 65.
+    // x = (3, 4): z0 = 3 + 40 - 100 = -57 -> -28.5; z1 = 6 - 20 = -14 -> -7. x = (50, 7): z0 = 50 + 70 - 100 = 20; z1 =
+    // 100 - 35 = 65.
     EXPECT_EQ(run(layer, {{1, 2, 1, 2}}, {{3, 50, 4, 7}}), (Values{-28.5f, 20, -7, 65}));
 }
 
 TEST(ReferenceConv, StrideDilationAndUnequalPadding) {
-    // Rows: (5 + 0 + 1 - 3) / 1 + 1 = 4 with kernel 2, dilation 2. Columns: (5 + 2 + 0 - 2) / 2 + 1 = 3, kernel 2, stride 2.
+    // Rows: (5 + 0 + 1 - 3) / 1 + 1 = 4 with kernel 2, dilation 2. Columns: (5 + 2 + 0 - 2) / 2 + 1 = 3, kernel 2,
+    // stride 2.
     Window window;
     window.stride = {1, 2};
     window.dilation = {2, 1};
@@ -86,15 +88,16 @@ TEST(ReferenceConv, StrideDilationAndUnequalPadding) {
     const Layer layer = convolution({1, 1, 2, 2}, {1, 10, 100, 1000}, window);
     Values input(25);
     for (size_t k = 0; k < input.size(); ++k) input[k] = static_cast<float>(k);  // in(y, x) = 5 y + x
-    // Output (y, x) = in(y, 2x-2) + 10 in(y, 2x-1) + 100 in(y+2, 2x-2) + 1000 in(y+2, 2x-1); column 0 reads padding only,
-    // row 3 reads row 5, which is padding. (0,1): 0 + 10*1 + 100*10 + 1000*11 = 12010. (0,2): 2 + 30 + 1200 + 13000 = 14232.
-    // Each row adds 5 * 1111 = 5555 while row y + 2 exists. (3,1): 15 + 160 = 175; (3,2): 17 + 180 = 197.
+    // Output (y, x) = in(y, 2x-2) + 10 in(y, 2x-1) + 100 in(y+2, 2x-2) + 1000 in(y+2, 2x-1); column 0 reads padding
+    // only, row 3 reads row 5, which is padding. (0,1): 0 + 10*1 + 100*10 + 1000*11 = 12010. (0,2): 2 + 30 + 1200 +
+    // 13000 = 14232. Each row adds 5 * 1111 = 5555 while row y + 2 exists. (3,1): 15 + 160 = 175; (3,2): 17 + 180 =
+    // 197.
     EXPECT_EQ(run(layer, {{1, 1, 5, 5}}, {input}),
               (Values{0, 12010, 14232, 0, 17565, 19787, 0, 23120, 25342, 0, 175, 197}));
 }
 
 TEST(ReferenceConv, GroupsReadTheirOwnChannels) {
-    // Two groups of two channels, three outputs each would not divide; one output each: z0 = x0 + 2 x1, z1 = 3 x2 + 4 x3.
+    // Two groups of two channels and one output each: z0 = x0 + 2 x1, z1 = 3 x2 + 4 x3.
     const Layer layer = convolution({2, 2, 1, 1}, {1, 2, 3, 4}, {}, 2);
     EXPECT_EQ(run(layer, {{1, 4, 1, 1}}, {{1, 10, 100, 1000}}), (Values{21, 4300}));
 }
@@ -170,16 +173,16 @@ TEST(ReferenceConv, EqualsTheDefinitionOnRandomShapes) {
             return values;
         };
         const int64_t taps = layer.window.kernel[0] * layer.window.kernel[1];
-        const Dims weight_dims = transposed
-                                     ? Dims{in[1], group_out, layer.window.kernel[0], layer.window.kernel[1]}
-                                     : Dims{group_out * layer.groups, group_in, layer.window.kernel[0], layer.window.kernel[1]};
+        const Dims weight_dims =
+            transposed ? Dims{in[1], group_out, layer.window.kernel[0], layer.window.kernel[1]}
+                       : Dims{group_out * layer.groups, group_in, layer.window.kernel[0], layer.window.kernel[1]};
         layer.weights = constant(weight_dims, draw(in[1] * group_out * taps, 3));
         layer.bias = constant({group_out * layer.groups}, draw(group_out * layer.groups, 9));
         const Values x = draw(element_count(in), 5);
         const Dims out = infer_output_dims(layer, {in});
         ASSERT_EQ(run(layer, {in}, {x}), convolution_by_definition(layer, in, x, out))
-            << "trial " << trial << ", " << to_string(layer.kind) << " of " << dims_text(in) << " by " << dims_text(weight_dims)
-            << " in " << layer.groups << " groups to " << dims_text(out);
+            << "trial " << trial << ", " << to_string(layer.kind) << " of " << dims_text(in) << " by "
+            << dims_text(weight_dims) << " in " << layer.groups << " groups to " << dims_text(out);
     }
     EXPECT_GT(transposed_cases, 100);
 }
@@ -209,7 +212,8 @@ TEST(ReferenceConvTranspose, StrideTwoScattersTheKernel) {
     layer.window.pad_end = {0, 1};
     layer.window.output_padding = {0, 1};
     layer.weights = constant({1, 1, 1, 3}, {1, 10, 100});
-    // Width (3 - 1) * 2 + 3 + 1 - 2 = 6. Without padding: 1 10 100+2 20 200+3 30 300, and a zero; the first column is cut off.
+    // Width (3 - 1) * 2 + 3 + 1 - 2 = 6. Without padding: 1 10 100+2 20 200+3 30 300, and a zero; the first column is
+    // cut off.
     EXPECT_EQ(run(layer, {{1, 1, 1, 3}}, {{1, 2, 3}}), (Values{10, 102, 20, 203, 30, 300}));
 }
 
@@ -265,7 +269,8 @@ TEST(ReferencePool, MeanCountsPaddingOnlyWhenTold) {
 }
 
 TEST(ReferencePool, GlobalMeanPerChannelAndImage) {
-    EXPECT_EQ(run(layer_of(LayerKind::global_average_pool), {{2, 1, 2, 2}}, {{1, 2, 3, 4, 10, 10, 20, 20}}), (Values{2.5f, 15}));
+    EXPECT_EQ(run(layer_of(LayerKind::global_average_pool), {{2, 1, 2, 2}}, {{1, 2, 3, 4, 10, 10, 20, 20}}),
+              (Values{2.5f, 15}));
 }
 
 TEST(ReferenceAdd, TwoMapsThenActivation) {

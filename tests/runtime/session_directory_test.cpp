@@ -52,7 +52,9 @@ TEST_F(CompiledDirectory, RunsByTheCApi) {
     EXPECT_EQ(y, (std::vector<float>{2, 4, 6, 8}));
 }
 
-TEST_F(CompiledDirectory, AnEmptyDirectoryHasNoManifest) { EXPECT_EQ(error(), path("manifest.json") + ": no such file"); }
+TEST_F(CompiledDirectory, AnEmptyDirectoryHasNoManifest) {
+    EXPECT_EQ(error(), path("manifest.json") + ": no such file");
+}
 
 TEST_F(CompiledDirectory, AMissingLibraryIsNamed) {
     write_file_atomically(directory_ / manifest_file, double_manifest);
@@ -67,7 +69,8 @@ TEST_F(CompiledDirectory, AFileThatIsNoLibraryIsRefused) {
 
 TEST_F(CompiledDirectory, ALibraryOfAnotherMakeIsRefused) {
     put(double_manifest, LAMINATE_TEST_LIBRARY_without_symbol);
-    EXPECT_EQ(error(), path("libdouble.so") + ": has no symbol laminate_network, expected a library of `laminate compile`");
+    EXPECT_EQ(error(),
+              path("libdouble.so") + ": has no symbol laminate_network, expected a library of `laminate compile`");
 }
 
 TEST_F(CompiledDirectory, ALibraryOfAnotherVersionIsRefused) {

@@ -19,14 +19,16 @@ using Values = std::vector<float>;
 
 constexpr int rows = 6, columns = 4;
 
-/// One row per strip: out(y) = in(y) + constants[0] * in(y + 1). The row is built in scratch with a pause in between, so that
-/// threads which shared a scratch would spoil each other's row.
-int blur(const float* const* inputs, float* const* outputs, const float* constants, void* scratch, int32_t begin, int32_t end) {
+/// One row per strip: out(y) = in(y) + constants[0] * in(y + 1). The row is built in scratch with a pause in between,
+/// so that threads which shared a scratch would spoil each other's row.
+int blur(const float* const* inputs, float* const* outputs, const float* constants, void* scratch, int32_t begin,
+         int32_t end) {
     auto* row = static_cast<float*>(scratch);
     for (int y = begin; y < end; ++y) {
         for (int x = 0; x < columns; ++x) row[x] = inputs[0][y * columns + x];
         std::this_thread::yield();
-        for (int x = 0; x < columns; ++x) row[x] += y + 1 < rows ? constants[0] * inputs[0][(y + 1) * columns + x] : 0.0f;
+        for (int x = 0; x < columns; ++x)
+            row[x] += y + 1 < rows ? constants[0] * inputs[0][(y + 1) * columns + x] : 0.0f;
         std::this_thread::yield();
         for (int x = 0; x < columns; ++x) outputs[0][y * columns + x] = row[x];
     }
@@ -34,7 +36,8 @@ int blur(const float* const* inputs, float* const* outputs, const float* constan
 }
 
 /// Two inputs, two outputs: sum and difference of a row per strip.
-int sum_and_difference(const float* const* inputs, float* const* outputs, const float*, void*, int32_t begin, int32_t end) {
+int sum_and_difference(const float* const* inputs, float* const* outputs, const float*, void*, int32_t begin,
+                       int32_t end) {
     for (int k = begin * columns; k < end * columns; ++k) {
         outputs[0][k] = inputs[0][k] + inputs[1][k];
         outputs[1][k] = inputs[0][k] - inputs[1][k];
@@ -42,7 +45,9 @@ int sum_and_difference(const float* const* inputs, float* const* outputs, const 
     return 0;
 }
 
-int failing(const float* const*, float* const*, const float*, void*, int32_t begin, int32_t) { return begin == 2 ? 7 : 0; }
+int failing(const float* const*, float* const*, const float*, void*, int32_t begin, int32_t) {
+    return begin == 2 ? 7 : 0;
+}
 
 Layer layer_of(LayerKind kind, const std::string& name, std::vector<TensorId> inputs, TensorId output) {
     Layer layer;
@@ -124,7 +129,8 @@ TEST(Session, InputsAndOutputsAreListedInOrder) {
 
 TEST(Session, ARunAllocatesNothing) {
     HandNetwork network = branches(2);
-    const TensorId flat = network.tensor("flat", {2, rows * columns}), soft = network.tensor("soft", {2, rows * columns});
+    const TensorId flat = network.tensor("flat", {2, rows * columns}),
+                   soft = network.tensor("soft", {2, rows * columns});
     network.layer(layer_of(LayerKind::flatten, "flatten", {4}, flat));
     network.layer(layer_of(LayerKind::softmax, "softmax", {flat}, soft));
     network.manifest.outputs = {soft};
@@ -148,11 +154,13 @@ TEST(Session, SeveralSessionsRunInsideACallersParallelRegion) {
         Session session = Session::open(compiled, {2});
         const Values x = ramp(rows * columns, static_cast<float>(k));
         Values difference(x.size());
-        for (int repeat = 0; repeat < 20; ++repeat) session.run({x.data()}, {difference.data(), results[static_cast<size_t>(k)].data()});
+        for (int repeat = 0; repeat < 20; ++repeat)
+            session.run({x.data()}, {difference.data(), results[static_cast<size_t>(k)].data()});
     }
     for (int k = 0; k < 4; ++k) {
         const Values a = blurred(ramp(rows * columns, static_cast<float>(k)), 10, 1), b = blurred(a, 100, 1);
-        for (size_t at = 0; at < a.size(); ++at) ASSERT_EQ(results[static_cast<size_t>(k)][at], a[at] + b[at]) << "session " << k;
+        for (size_t at = 0; at < a.size(); ++at)
+            ASSERT_EQ(results[static_cast<size_t>(k)][at], a[at] + b[at]) << "session " << k;
     }
 }
 
@@ -194,7 +202,8 @@ TEST(Session, FlattenAliasesAndSharedStoragesReachEveryOutput) {
 }
 
 TEST(Session, FlattenTakesNoMemory) {
-    // x -> relu -> a -> flatten -> flat -> softmax: a and flat are one array of 24 floats, 96 bytes in whole cache lines.
+    // x -> relu -> a -> flatten -> flat -> softmax: a and flat are one array of 24 floats, 96 bytes in whole cache
+    // lines.
     HandNetwork network;
     const TensorId x = network.tensor("x", {1, 1, rows, columns}), a = network.tensor("a", {1, 1, rows, columns});
     const TensorId flat = network.tensor("flat", {1, rows * columns}), y = network.tensor("y", {1, rows * columns});
@@ -213,7 +222,8 @@ TEST(Session, FlattenTakesNoMemory) {
     for (const float value : out) EXPECT_NEAR(value, 1.0f / 24, 1e-7f);
 }
 
-/// A random DAG of layers on 2 x C x 2 x 2 tensors, flattened ones among them; some tensors are outputs, wherever they are.
+/// A random DAG of layers on 2 x C x 2 x 2 tensors, flattened ones among them; some tensors are outputs, wherever they
+/// are.
 Network random_network(uint32_t seed) {
     std::mt19937 random(seed);
     const auto pick = [&](size_t count) { return static_cast<TensorId>(random() % count); };
@@ -267,12 +277,14 @@ TEST(Session, RandomNetworksInOneArenaEqualSeparateArrays) {
         std::vector<Values> inputs;
         std::vector<const float*> input_arrays;
         for (const Tensor& tensor : session.inputs()) {
-            inputs.push_back(ramp(static_cast<size_t>(element_count(tensor.dims)), -5.0f + static_cast<float>(seed % 7)));
+            inputs.push_back(
+                ramp(static_cast<size_t>(element_count(tensor.dims)), -5.0f + static_cast<float>(seed % 7)));
         }
         for (const Values& values : inputs) input_arrays.push_back(values.data());
         std::vector<Values> outputs;
         std::vector<float*> output_arrays;
-        for (const Tensor& tensor : session.outputs()) outputs.emplace_back(static_cast<size_t>(element_count(tensor.dims)), -99.0f);
+        for (const Tensor& tensor : session.outputs())
+            outputs.emplace_back(static_cast<size_t>(element_count(tensor.dims)), -99.0f);
         for (Values& values : outputs) output_arrays.push_back(values.data());
         const std::vector<Values> inputs_before = inputs;
 
@@ -284,7 +296,8 @@ TEST(Session, RandomNetworksInOneArenaEqualSeparateArrays) {
         ASSERT_EQ(outputs, run_reference_network(network, inputs_before, {}, 1)) << "seed " << seed;
 
         int64_t separate = 0;
-        for (const Layer& layer : network.layers) separate += aligned(4 * element_count(network.tensor(layer.output).dims));
+        for (const Layer& layer : network.layers)
+            separate += aligned(4 * element_count(network.tensor(layer.output).dims));
         shared += session.arena().tensors_bytes * 2 < separate;
     }
     EXPECT_GT(shared, 100);  // the arena really is shared, so the equality above means something
@@ -320,7 +333,8 @@ TEST(Session, WhatCannotRunIsRefusedWhenOpened) {
 
     HandNetwork no_function = branches(1);
     no_function.groups[1] = nullptr;
-    EXPECT_EQ(open_error(no_function, no_function.compiled()), "compiled network: step group1: group 1 has no function");
+    EXPECT_EQ(open_error(no_function, no_function.compiled()),
+              "compiled network: step group1: group 1 has no function");
 
     HandNetwork other_machine = branches(1);
     other_machine.manifest.cpu_features = {"avx4096"};
@@ -330,12 +344,14 @@ TEST(Session, WhatCannotRunIsRefusedWhenOpened) {
     HandNetwork wrong_shape = branches(1);
     const TensorId flat = wrong_shape.tensor("flat", {1, 23});
     wrong_shape.layer(layer_of(LayerKind::flatten, "flatten", {4}, flat));
-    EXPECT_EQ(open_error(wrong_shape, wrong_shape.compiled()), "compiled network: step flatten: output is 1x23, expected 1x24");
+    EXPECT_EQ(open_error(wrong_shape, wrong_shape.compiled()),
+              "compiled network: step flatten: output is 1x23, expected 1x24");
 
     HandNetwork no_weights = branches(1);
     const TensorId y = no_weights.tensor("y", {1, 1, 6, 4});
     no_weights.layer(layer_of(LayerKind::conv, "conv", {4}, y));
-    EXPECT_EQ(open_error(no_weights, no_weights.compiled()), "compiled network: step conv: conv (conv): has no weights");
+    EXPECT_EQ(open_error(no_weights, no_weights.compiled()),
+              "compiled network: step conv: conv (conv): has no weights");
 }
 
 TEST(Session, WrongArraysAreRefused) {

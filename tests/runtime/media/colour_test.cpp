@@ -28,7 +28,8 @@ TEST(Colour, LumaAndChromaOfThePrimariesAreThoseOfBt601) {
 TEST(Colour, ThereAndBackKeepsEverySample) {
     Picture picture{64, 64, 3, {}};
     for (int k = 0; k < 64 * 64; ++k) {
-        for (const int sample : {k % 16 * 17, k / 16 % 16 * 17, k / 256 * 17}) picture.samples.push_back(static_cast<uint8_t>(sample));
+        for (const int sample : {k % 16 * 17, k / 16 % 16 * 17, k / 256 * 17})
+            picture.samples.push_back(static_cast<uint8_t>(sample));
     }
     EXPECT_EQ(to_picture(to_luma_chroma(picture)), picture);
 }
@@ -58,7 +59,8 @@ TEST(Bicubic, DoublingAnImpulseShowsTheKernel) {
     //   w(1/4) = 0.87890625, w(3/4) = 0.26171875, w(5/4) = -0.10546875, w(7/4) = -0.03515625, which add up to 1.
     const Plane wide = resize_bicubic(plane(1, 8, {0, 0, 0, 1, 0, 0, 0, 0}), 1, 16);
     // The impulse is at input 3: outputs 3 .. 10 are at distances 7/4, 5/4, 3/4, 1/4, 1/4, 3/4, 5/4, 7/4.
-    const float w[] = {-0.03515625f, -0.10546875f, 0.26171875f, 0.87890625f, 0.87890625f, 0.26171875f, -0.10546875f, -0.03515625f};
+    const float w[] = {-0.03515625f, -0.10546875f, 0.26171875f,  0.87890625f,
+                       0.87890625f,  0.26171875f,  -0.10546875f, -0.03515625f};
     for (size_t k = 0; k < 16; ++k) EXPECT_EQ(wide.values[k], k >= 3 && k < 11 ? w[k - 3] : 0.0f) << "output " << k;
 }
 
@@ -69,7 +71,8 @@ TEST(Bicubic, EdgesAreRepeatedAndBothAxesAreResized) {
     EXPECT_EQ(result.width, 6);
     for (const float value : result.values) EXPECT_NEAR(value, 0.5f, 1e-7f);
     // Rows like columns: the transposed picture gives the transposed result.
-    const Plane wide = resize_bicubic(plane(1, 3, {1, 2, 4}), 1, 6), tall = resize_bicubic(plane(3, 1, {1, 2, 4}), 6, 1);
+    const Plane wide = resize_bicubic(plane(1, 3, {1, 2, 4}), 1, 6),
+                tall = resize_bicubic(plane(3, 1, {1, 2, 4}), 6, 1);
     EXPECT_EQ(wide.values, tall.values);
     EXPECT_NE(wide.values[2], wide.values[3]);
 }
@@ -123,7 +126,8 @@ TEST(Psnr, SizesMustAgreeAndLeaveSomething) {
         return std::string("no error");
     };
     const Plane a = plane(2, 3, std::vector<float>(6));
-    EXPECT_EQ(error(a, plane(3, 2, std::vector<float>(6)), 0), "psnr: found 3 x 2 and 2 x 3 pixels, expected equal sizes");
+    EXPECT_EQ(error(a, plane(3, 2, std::vector<float>(6)), 0),
+              "psnr: found 3 x 2 and 2 x 3 pixels, expected equal sizes");
     EXPECT_EQ(error(a, a, 1), "psnr: nothing is left of 3 x 2 pixels without a border of 1");
 }
 

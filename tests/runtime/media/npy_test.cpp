@@ -66,12 +66,14 @@ TEST_F(Npy, ADirectoryThatIsNotThereIsAnError) {
 TEST(NpyHeader, NumpysOwnSpellingsOfShape) {
     EXPECT_EQ(parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", raw<float>({1, 2})), "f").dims,
               (std::vector<int64_t>{2}));
-    EXPECT_EQ(parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }", raw<float>({1, 2})), "f").dims,
-              (std::vector<int64_t>{1, 2}));
+    EXPECT_EQ(
+        parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }", raw<float>({1, 2})), "f").dims,
+        (std::vector<int64_t>{1, 2}));
     EXPECT_EQ(parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", raw<float>({7})), "f").values,
               (std::vector<float>{7}));
-    EXPECT_EQ(parse_npy(npy("{\"shape\": (1,2), \"fortran_order\":False,\"descr\":\"<f4\"}", raw<float>({1, 2})), "f").values,
-              (std::vector<float>{1, 2}));
+    EXPECT_EQ(
+        parse_npy(npy("{\"shape\": (1,2), \"fortran_order\":False,\"descr\":\"<f4\"}", raw<float>({1, 2})), "f").values,
+        (std::vector<float>{1, 2}));
 }
 
 TEST(NpyHeader, VersionsTwoAndThreeHaveALongerLength) {
@@ -82,10 +84,13 @@ TEST(NpyHeader, VersionsTwoAndThreeHaveALongerLength) {
 }
 
 TEST(NpyElements, DoublesAndBytesKeepTheirValue) {
-    EXPECT_EQ(parse_npy(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", raw<double>({0.5, -3})), "f").values,
-              (std::vector<float>{0.5f, -3}));
-    EXPECT_EQ(parse_npy(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", raw<uint8_t>({0, 128, 255})), "f").values,
-              (std::vector<float>{0, 128, 255}));
+    EXPECT_EQ(
+        parse_npy(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", raw<double>({0.5, -3})), "f").values,
+        (std::vector<float>{0.5f, -3}));
+    EXPECT_EQ(
+        parse_npy(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", raw<uint8_t>({0, 128, 255})), "f")
+            .values,
+        (std::vector<float>{0, 128, 255}));
 }
 
 TEST(NpyElements, WhatWouldNeedAnotherReadingIsRefused) {
@@ -107,7 +112,8 @@ TEST(NpyErrors, SizesThatDoNotMatch) {
     EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", "")),
               "f.npy: has a dimension of 0 elements, expected 1 or more");
     // 4 * 4611686018427387905 elements are 4 modulo 2^64.
-    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387905, 4), }", raw<float>({1, 2, 3, 4}))),
+    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387905, 4), }",
+                           raw<float>({1, 2, 3, 4}))),
               "f.npy: has more elements than 64 bits count");
     EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 1), }", "")),
               "f.npy: shape has a number beyond 64 bits");
@@ -118,9 +124,11 @@ TEST(NpyErrors, SizesThatDoNotMatch) {
 }
 
 TEST(NpyErrors, EveryTruncationAndAnyChangedByteIsReadOrRefused) {
-    const std::string good = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", raw<float>({1, 2, 3, 4}));
+    const std::string good =
+        npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", raw<float>({1, 2, 3, 4}));
     EXPECT_EQ(error_of(good), "no error");
-    for (size_t length = 0; length < good.size(); ++length) EXPECT_NE(error_of(good.substr(0, length)), "no error") << length;
+    for (size_t length = 0; length < good.size(); ++length)
+        EXPECT_NE(error_of(good.substr(0, length)), "no error") << length;
     std::mt19937 random(5);
     int refused = 0;
     for (int trial = 0; trial < 3000; ++trial) {
