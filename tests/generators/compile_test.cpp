@@ -1,0 +1,118 @@
+// Networks compiled into this process: whatever the schedule, the result is that of the reference operators.
+#include "generators/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/error.h"
+#include "nets/zoo.h"
+#include "runtime/reference_operators.h"
+#include "runtime/session.h"
+#include "scheduler/line_buffers.h"
+#include "scheduler/random_schedule.h"
+
+namespace laminate {
+namespace {
+
+std::vector<float> small_integers(int64_t count, uint64_t seed) {
+    Rng rng(seed);
+    std::vector<float> values(static_cast<size_t>(count));
+    for (float& value : values) value = static_cast<float>(rng.between(-3, 3));
+    return values;
+}
+
+std::vector<float> run(const JitNetwork& compiled, const std::vector<float>& input, int threads) {
+    Session session = Session::open(&compiled.descriptor(), {threads});
+    std::vector<float> output(static_cast<size_t>(element_count(session.outputs()[0].dims)));
+    session.run({input.data()}, {output.data()});
+    return output;
+}
+
+int64_t input_elements(const Network& network) { return element_count(network.tensor(network.inputs[0]).dims); }
+
+/// Small integers in, small integer weights: sums are exact, so equal means equal.
+TEST(JitNetwork, RandomNetworksUnderRandomSchedulesAreExact) {
+    for (uint64_t seed = 1; seed <= 25; ++seed) {
+        const Network network = random_network(seed);
+        if (network.inputs.size() != 1) continue;
+        const std::vector<float> input = small_integers(input_elements(network), seed);
+        const std::vector<float> expected = run_reference_network(network, {input})[0];
+        std::vector<std::string> notes;
+        CompileOptions options;
+        options.note = [&](const std::string& line) { notes.push_back(line); };
+        const Schedule schedule = random_schedule(network, seed);
+        const JitNetwork compiled(network, schedule, options);
+        EXPECT_EQ(run(compiled, input, 2), expected) << "seed " << seed << "\n" << to_text(schedule);
+        EXPECT_TRUE(notes.empty()) << "seed " << seed << ": " << notes.front() << "\n" << to_text(schedule);
+    }
+}
+
+TEST(JitNetwork, StripsMayBeSharedOutAmongAnyNumberOfThreads) {
+    const Network network = zoo_network("l3net");
+    const std::vector<LayerId> chain = schedulable_chains(network).front();
+    const Schedule schedule(network, {line_buffer_group(network, chain, {2, 3, 0})});
+    const JitNetwork compiled(network, schedule);
+    EXPECT_GT(std::get<GroupStep>(compiled.manifest().steps.front()).strips, 3);
+    const std::vector<float> input = small_integers(input_elements(network), 5);
+    const std::vector<float> alone = run(compiled, input, 1);
+    for (const int threads : {2, 3, 7}) EXPECT_EQ(run(compiled, input, threads), alone) << threads << " threads";
+}
+
+TEST(JitNetwork, GroupsOfEqualShapeShareTheirCodeAndKeepTheirWeights) {
+    ZooOptions small;
+    small.height = small.width = 32;
+    const Network network = zoo_network("resnet18", small);
+    const JitNetwork compiled(network, layer_by_layer_schedule(network));
+    size_t groups = 0;
+    for (const Step& step : compiled.manifest().steps) groups += std::holds_alternative<GroupStep>(step) ? 1 : 0;
+    EXPECT_EQ(groups, 21U);  // 20 convolutions and one dense layer
+    // Stem, dense layer; stage 1 has one shape of convolution, stages 2 to 4 three each: stride 2, shortcut, the rest.
+    EXPECT_EQ(compiled.descriptor().group_count, 2U + 1U + 3U * 3U);
+    const std::vector<float> input = small_integers(input_elements(network), 3);
+    const std::vector<float> found = run(compiled, input, 2);
+    const std::vector<float> expected = run_reference_network(network, {input})[0];
+    const float largest = *std::max_element(expected.begin(), expected.end());
+    for (size_t n = 0; n < expected.size(); ++n) ASSERT_NEAR(found[n], expected[n], 1e-4F * largest) << "class " << n;
+}
+
+TEST(JitNetwork, AGroupThatFailsItsCheckIsCutAndALayerThatFailsAloneIsRunByTheReferenceOperators) {
+    const Network network = zoo_network("l3net");
+    const std::vector<LayerId> chain = schedulable_chains(network).front();
+    ASSERT_EQ(chain.size(), 3U);
+    const std::string second = network.layer(chain[1]).name;
+    std::vector<std::string> notes;
+    CompileOptions options;
+    options.note = [&](const std::string& line) { notes.push_back(line); };
+    options.checker = [&](const Network&, const GroupSchedule& group, const GroupCode&, laminate_group_function, const CheckOptions&) {
+        return std::string(group.nests.size() > 1 || group.nests.front().layer == second ? "made up" : "");
+    };
+    const JitNetwork compiled(network, Schedule(network, {line_buffer_group(network, chain)}), options);
+    ASSERT_EQ(notes.size(), 2U);
+    EXPECT_NE(notes[0].find(" computes a wrong result (made up); its layers are compiled one by one"), std::string::npos) << notes[0];
+    EXPECT_EQ(notes[1], "group " + second + " computes a wrong result (made up); the reference operators run it");
+    const auto& steps = compiled.manifest().steps;
+    ASSERT_EQ(steps.size(), 3U);
+    EXPECT_TRUE(std::holds_alternative<GroupStep>(steps[0]));
+    EXPECT_TRUE(std::holds_alternative<LayerStep>(steps[1]));
+    EXPECT_TRUE(std::holds_alternative<GroupStep>(steps[2]));
+
+    const std::vector<float> input = small_integers(input_elements(network), 4);
+    const std::vector<float> found = run(compiled, input, 1);
+    const std::vector<float> expected = run_reference_network(network, {input})[0];
+    for (size_t n = 0; n < expected.size(); ++n) ASSERT_NEAR(found[n], expected[n], 1e-4F * (1 + std::abs(expected[n]))) << "element " << n;
+}
+
+TEST(JitNetwork, AnErrorInOneThreadOfTheCompilerReachesTheCaller) {
+    const Network network = zoo_network("l3net");
+    CompileOptions options;
+    options.threads = 3;
+    options.checker = [](const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function, const CheckOptions&) -> std::string {
+        throw InputError("made up");
+    };
+    EXPECT_THROW(JitNetwork(network, layer_by_layer_schedule(network), options), InputError);
+}
+
+}  // namespace
+}  // namespace laminate

@@ -1,0 +1,137 @@
+// The optimised kind against the reference operators: random chains under random legal schedules (ragged tiles, every
+// level), in poisoned memory with guards around it.
+#include "generators/optimised.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/aligned.h"
+#include "generators/executable.h"
+#include "nets/zoo.h"
+#include "runtime/reference_operators.h"
+#include "scheduler/line_buffers.h"
+#include "scheduler/random_schedule.h"
+
+namespace laminate {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr size_t guard = 64;
+
+/// Small integers: sums are exact in any order.
+std::vector<float> small_integers(size_t count, uint64_t seed) {
+    Rng rng(seed);
+    std::vector<float> values(count);
+    for (float& v : values) v = static_cast<float>(rng.below(5) - 2);
+    return values;
+}
+
+std::vector<float> reference(const Network& network, const std::vector<LayerProblem>& problems, std::vector<float> values) {
+    for (const LayerProblem& p : problems) {
+        const std::vector<int64_t>& dims = network.tensor(p.output).dims;
+        std::vector<float> output(static_cast<size_t>(element_count(dims)));
+        run_reference_layer(network.layer(p.layer), {network.tensor(p.input).dims}, {values.data()}, dims, output.data());
+        values = std::move(output);
+    }
+    return values;
+}
+
+struct Outcome {
+    std::vector<float> output;
+    bool guards_intact = true;
+};
+
+/// Runs in NaN memory; each strip in its own call when `strip_by_strip`.
+Outcome run(const GroupCode& code, size_t outputs, const std::vector<float>& input, bool strip_by_strip) {
+    const JitGroup jit(code.body, false);
+    const AlignedFloats constants(code.constants);
+    const size_t scratch_elements = static_cast<size_t>(code.scratch_bytes) / sizeof(float);
+    AlignedFloats scratch(scratch_elements + guard, nan);
+    std::vector<float> memory(outputs + 2 * guard, nan);
+    const float* in = input.data();
+    float* out = memory.data() + guard;
+    const auto strips = static_cast<int32_t>(code.strips);
+    for (int32_t s = 0; s < strips; s += strip_by_strip ? 1 : strips) {
+        EXPECT_EQ(jit.function()(&in, &out, constants.data(), scratch.data(), s, strip_by_strip ? s + 1 : strips), 0);
+    }
+    Outcome result;
+    for (size_t g = 0; g < guard; ++g) {
+        if (!std::isnan(memory[g]) || !std::isnan(memory[outputs + guard + g]) || !std::isnan(scratch.data()[scratch_elements + g])) {
+            result.guards_intact = false;
+        }
+    }
+    result.output.assign(out, out + outputs);
+    return result;
+}
+
+void expect_right(const Network& network, const GroupSchedule& group, const VectorUnit& unit, uint64_t seed) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    const std::vector<float> input = small_integers(static_cast<size_t>(problems.front().input_elements().value()), seed);
+    const std::vector<float> expected = reference(network, problems, input);
+    const GroupCode code = optimised_code(network, group, unit);
+    const Outcome got = run(code, expected.size(), input, false);
+    EXPECT_TRUE(got.guards_intact) << "seed " << seed << " wrote outside its memory: " << to_text(group);
+    double range = 1;
+    for (const float v : expected) range = std::max(range, std::fabs(static_cast<double>(v)));
+    for (size_t e = 0; e < expected.size(); ++e) {
+        // Sigmoid and tanh are approximated; everything else is exact.
+        ASSERT_NEAR(got.output[e], expected[e], 1e-5 * range) << "element " << e << ", seed " << seed << ": " << to_text(group);
+    }
+    const Outcome strips = run(code, expected.size(), input, true);
+    EXPECT_EQ(got.output, strips.output) << "strips leave a seam, seed " << seed << ": " << to_text(group);
+}
+
+TEST(Optimised, RandomChainsUnderRandomSchedules) {
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+        const Network network = random_network(seed);
+        const Schedule schedule = random_schedule(network, seed);
+        for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, unit, seed);
+        if (HasFailure()) return;
+    }
+}
+
+TEST(Optimised, ShorterVectorsGiveTheSameResults) {
+    for (uint64_t seed = 101; seed <= 115; ++seed) {
+        const Network network = random_network(seed);
+        const Schedule schedule = random_schedule(network, seed);
+        for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, VectorUnit{8, 12}, seed);
+        if (HasFailure()) return;
+    }
+}
+
+/// The deployed family on the example's shape, at sizes that no tile divides.
+TEST(Optimised, LineBuffersOfFsrcnnAreSeamFree) {
+    ZooOptions options;
+    options.height = 23;
+    options.width = 37;
+    const Network network = zoo_network("fsrcnn-x2", options);
+    const std::vector<LayerId> chain = schedulable_chains(network).front();
+    ASSERT_EQ(chain.size(), 8U);
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    const std::vector<LayerProblem> problems = group_problems(network, line_buffer_group(network, chain));
+    const std::vector<float> input = small_integers(23 * 37, 5);
+    const std::vector<float> expected = reference(network, problems, input);
+    std::vector<float> whole;
+    for (const LineBufferSizes& sizes : {LineBufferSizes{2, 0, 0}, LineBufferSizes{4, 10, 0}, LineBufferSizes{3, 7, 0}, LineBufferSizes{2, 16, 33}}) {
+        const GroupCode code = optimised_code(network, line_buffer_group(network, chain, sizes), unit);
+        const Outcome got = run(code, expected.size(), input, true);
+        EXPECT_TRUE(got.guards_intact);
+        double worst = 0;
+        double range = 0;
+        for (size_t e = 0; e < expected.size(); ++e) {
+            worst = std::max(worst, std::fabs(static_cast<double>(got.output[e]) - expected[e]));
+            range = std::max(range, std::fabs(static_cast<double>(expected[e])));
+        }
+        EXPECT_LE(worst, 1e-5 * range);
+        // However the picture is cut, every pixel is the same bit for bit.
+        if (whole.empty()) whole = got.output;
+        EXPECT_EQ(whole, got.output);
+    }
+}
+
+}  // namespace
+}  // namespace laminate

@@ -1,0 +1,49 @@
+#include "generators/register_tile.h"
+
+#include <gtest/gtest.h>
+
+namespace laminate {
+namespace {
+
+constexpr VectorUnit avx512{16, 24};
+
+LayerProblem conv(int64_t z, int64_t i, int64_t kernel, int64_t extent) {
+    LayerProblem p;
+    p.extent = {z, extent, extent, i};
+    p.in_channels = i;
+    p.window = {AxisWindow{false, kernel, 1, 1, kernel / 2, extent, extent}, AxisWindow{false, kernel, 1, 1, kernel / 2, extent, extent}};
+    return p;
+}
+
+TEST(RegisterTile, NeverNeedsMoreSumsThanThereAreRegisters) {
+    for (const int64_t z : {1, 3, 4, 12, 56, 64, 1000}) {
+        for (const int64_t extent : {1, 5, 7, 14, 16, 31, 224, 960}) {
+            for (const int64_t rows : {1, 4, 8}) {
+                const RegisterTile tile = register_tile(conv(z, 8, 3, extent), rows, extent, avx512);
+                EXPECT_LE(tile.z * tile.y * tile.x, avx512.accumulators) << z << " channels, " << extent << " columns";
+                EXPECT_GE(tile.z * tile.y * tile.x, 1);
+                EXPECT_LE(tile.y, std::max<int64_t>(rows, 1));
+            }
+        }
+    }
+}
+
+TEST(RegisterTile, OneOutputChannelSharesLoadsAmongRows) {
+    // 56 -> 1, 9x9: only several rows per step let a loaded vector serve many sums.
+    EXPECT_GE(register_tile(conv(1, 56, 9, 960), 4, 960, avx512).y, 2);
+}
+
+TEST(RegisterTile, ChannelsDivideWithoutRest) {
+    const RegisterTile tile = register_tile(conv(12, 12, 3, 960), 4, 960, avx512);
+    EXPECT_EQ(tile.axis, VectorAxis::x);
+    EXPECT_EQ(12 % tile.z, 0);
+}
+
+TEST(RegisterTile, SmallMapsAndDenseLayersUseVectorsOfChannels) {
+    EXPECT_EQ(register_tile(conv(1000, 512, 1, 1), 1, 1, avx512).axis, VectorAxis::z);
+    EXPECT_EQ(register_tile(conv(512, 512, 3, 7), 4, 7, avx512).axis, VectorAxis::z);
+    EXPECT_EQ(register_tile(conv(512, 512, 3, 14), 4, 14, avx512).axis, VectorAxis::x);
+}
+
+}  // namespace
+}  // namespace laminate
