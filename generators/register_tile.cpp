@@ -34,10 +34,12 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
                 const auto kernel = static_cast<double>(p.y().kernel);
                 const double rows_served = phases > 1 ? 1 : static_cast<double>(y) * kernel / (kernel + static_cast<double>((y - 1) * p.y().stride));
                 const double multiplications = static_cast<double>(z * x * phases) * rows_served;
-                const double loads = static_cast<double>(x) * (p.x().stride > 1 && !p.x().transposed ? 2.0 : 1.0) +
-                                     static_cast<double>(z * phases) * rows_served;
-                // Two loads and one multiplication can start per cycle; a chain of sums shorter than the latency stalls.
-                const double cycles = std::max({multiplications, loads / 1.6, multiplications * 8.0 / static_cast<double>(sums)});
+                // A vector at a shifted column lies across two cache lines, one of strided columns in two vectors.
+                const double load_cost = (p.x().kernel > 1 ? 2.0 : 1.0) * (p.x().stride > 1 && !p.x().transposed ? 2.0 : 1.0);
+                const double loads = static_cast<double>(x) * load_cost + static_cast<double>(z * phases) * rows_served;
+                // About as many loads as multiplications can start per cycle, seldom in perfect overlap; a chain of sums shorter
+                // than the latency stalls.
+                const double cycles = std::max({multiplications, loads, multiplications * 8.0 / static_cast<double>(sums)}) + 0.15 * loads;
                 const double score = multiplications / cycles * used_part(group_outputs, z) * used_part(rows, y) *
                                      used_part(positions, x * unit.lanes) * (1.0 - 0.01 * static_cast<double>(y - 1));
                 if (score > best_score + 1e-9) {

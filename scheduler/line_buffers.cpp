@@ -9,14 +9,18 @@ namespace laminate {
 
 namespace {
 
-/// Rows of each layer per iteration of its own row loop: what `rows` rows of the sink need anew, so that in the steady state
-/// one tile of every layer is computed per tile of the sink.
+/// Rows of each layer per iteration of its own row loop. One, where a long row with several output channels keeps the vector
+/// registers busy by itself: the line buffer before it is smallest then. Else what the sink's rows need anew, so that in the
+/// steady state one tile of the layer is computed per tile of its consumer.
 std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problems, int64_t rows) {
+    constexpr int64_t long_row = 128;
+    constexpr int64_t several_channels = 6;
     std::vector<int64_t> all(problems.size());
     for (size_t k = problems.size(); k-- > 0;) {
-        all[k] = std::clamp<int64_t>(rows, 1, problems[k][Dim::y]);
-        const AxisWindow& w = problems[k].y();
-        rows = w.transposed ? ceil_div(all[k], w.stride) : all[k] * w.stride;
+        const LayerProblem& p = problems[k];
+        const bool one_is_enough = k + 1 < problems.size() && p[Dim::x] >= long_row && p[Dim::z] / p.groups >= several_channels;
+        all[k] = one_is_enough ? 1 : std::clamp<int64_t>(rows, 1, p[Dim::y]);
+        rows = p.y().transposed ? ceil_div(all[k], p.y().stride) : all[k] * p.y().stride;
     }
     return all;
 }
