@@ -22,28 +22,35 @@ struct Options {
 };
 
 Exit compile(const Options& options, const CommonOptions& common, const Output& output) {
-    if (is_compiled_directory(options.network.spec)) throw InputError(options.network.spec + ": is a directory, expected an .onnx file or a zoo name");
+    if (is_compiled_directory(options.network.spec))
+        throw InputError(options.network.spec + ": is a directory, expected an .onnx file or a zoo name");
     const Network network = options.network.open();
     const Schedule schedule = options.schedule.choose(network, common.thread_count());
     CompileOptions compile_options = options.compile;
     compile_options.check.seed = common.seed;
+    compile_options.threads = common.threads;
     compile_options.note = [&](const std::string& line) { output.note("laminate: " + line); };
     const Manifest manifest = compile_network(network, schedule, compile_options, options.directory);
 
-    Table table({{"step"}, {"layers", Align::right}, {"strips", Align::right}, {"scratch", Align::right}, {"constants", Align::right}});
+    Table table({{"step"},
+                 {"layers", Align::right},
+                 {"strips", Align::right},
+                 {"scratch", Align::right},
+                 {"constants", Align::right}});
     int64_t groups = 0;
     for (const Step& step : manifest.steps) {
         if (const auto* group = std::get_if<GroupStep>(&step)) {
             ++groups;
-            table.add({group->name, std::to_string(group->layers.size()), std::to_string(group->strips), bytes_text(group->scratch_bytes),
+            table.add({group->name, std::to_string(group->layers.size()), std::to_string(group->strips),
+                       bytes_text(group->scratch_bytes),
                        bytes_text(group->constants_count_elements * bytes_per_element)});
         } else {
             table.add({name_of(step) + " (reference operator)", "1", "", "", ""});
         }
     }
     output.print(table.text());
-    output.print(fmt::format("{}: lib{}.a, lib{}.so, {}.h, manifest.json, schedule.json; {}", options.directory, manifest.library, manifest.library,
-                             manifest.library, manifest.target));
+    output.print(fmt::format("{}: lib{}.a, lib{}.so, {}.h, manifest.json, schedule.json; {}", options.directory,
+                             manifest.library, manifest.library, manifest.library, manifest.target));
     output.json({{"schema", "laminate.compile"},
                  {"version", 1},
                  {"network", manifest.network},
@@ -67,8 +74,11 @@ void add_compile(Program& program) {
     auto options = std::make_shared<Options>();
     options->network.declare(verb);
     options->schedule.declare(verb);
-    verb->add_option("-o,--output", options->directory, "Directory to make; one that was made before is replaced")->required()->type_name("DIR");
-    verb->add_option("--name", options->compile.name, "Name in files and symbols; default: the network's")->type_name("NAME");
+    verb->add_option("-o,--output", options->directory, "Directory to make; one that was made before is replaced")
+        ->required()
+        ->type_name("DIR");
+    verb->add_option("--name", options->compile.name, "Name in files and symbols; default: the network's")
+        ->type_name("NAME");
     verb->add_option("--target", options->compile.target, "host, or a Halide target")->capture_default_str();
     verb->add_option("--cc", options->compile.compiler, "C compiler for the target")->capture_default_str();
     verb->add_option("--ar", options->compile.archiver, "Archiver for the target")->capture_default_str();

@@ -8,12 +8,18 @@
 
 namespace laminate::cli {
 
-void ScheduleArgument::declare(CLI::App* verb) {
+void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     auto* file = verb->add_option("--schedule", schedule, "Schedule file (JSON or text), or the text itself");
-    auto* size = verb->add_option("--memory", memory, "Budget of internal memory of one thread, e.g. 256KiB; the schedule with the fewest accesses within it")
-                     ->type_name("SIZE");
-    auto* layers = verb->add_flag("--layer-by-layer", layer_by_layer, "Every layer on its own, in the same kind of code");
-    file->excludes(size)->excludes(layers);
+    auto* size =
+        verb->add_option(
+                "--memory", memory,
+                "Budget of internal memory of one thread, e.g. 256KiB; the schedule with the fewest accesses within it")
+            ->type_name("SIZE");
+    file->excludes(size);
+    if (!with_layer_by_layer) return;
+    auto* layers =
+        verb->add_flag("--layer-by-layer", layer_by_layer, "Every layer on its own, in the same kind of code");
+    file->excludes(layers);
     size->excludes(layers);
 }
 
@@ -26,8 +32,9 @@ Schedule ScheduleArgument::choose(const Network& network, int threads) const {
     const auto found = line_buffer_schedule(network, options);
     if (const auto* none = std::get_if<Infeasible>(&found)) {
         const int64_t demand = to_bytes(none->demand).value();
-        throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})", network.name,
-                                          bytes_text(options.memory->value()), demand, bytes_text(demand)));
+        throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
+                                          network.name, bytes_text(options.memory->value()), demand,
+                                          bytes_text(demand)));
     }
     return std::get<Schedule>(found);
 }
@@ -36,8 +43,13 @@ Execution::Execution(Network network, Schedule schedule, const CommonOptions& co
     : network_(std::move(network)), schedule_(std::move(schedule)) {
     CompileOptions options;
     options.check.seed = common.seed;
+    options.threads = common.threads;
     options.note = [&](const std::string& line) { output.note("laminate: " + line); };
     compiled_ = std::make_unique<JitNetwork>(*network_, *schedule_, options);
+    open_session(common);
+}
+
+void Execution::open_session(const CommonOptions& common) {
     session_ = std::make_unique<Session>(Session::open(&compiled_->descriptor(), {common.thread_count()}));
 }
 
@@ -50,8 +62,9 @@ bool is_compiled_directory(const std::string& spec) {
 }
 
 std::string arena_text(const ArenaUse& use) {
-    return fmt::format("arena {}: {} between steps, {} thread{} × {} of scratch", bytes_text(use.total_bytes), bytes_text(use.tensors_bytes),
-                       use.threads, use.threads == 1 ? "" : "s", bytes_text(use.scratch_per_thread_bytes));
+    return fmt::format("arena {}: {} between steps, {} thread{} × {} of scratch", bytes_text(use.total_bytes),
+                       bytes_text(use.tensors_bytes), use.threads, use.threads == 1 ? "" : "s",
+                       bytes_text(use.scratch_per_thread_bytes));
 }
 
 }  // namespace laminate::cli

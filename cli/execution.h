@@ -21,7 +21,7 @@ struct ScheduleArgument {
     std::string memory;
     bool layer_by_layer = false;
 
-    void declare(CLI::App* verb);
+    void declare(CLI::App* verb, bool with_layer_by_layer = true);
     [[nodiscard]] bool is_given() const { return !schedule.empty() || !memory.empty() || layer_by_layer; }
     /// Throws InfeasibleError when nothing fits in --memory, InputError for a bad schedule.
     [[nodiscard]] Schedule choose(const Network& network, int threads) const;
@@ -36,6 +36,9 @@ public:
     Execution(const std::string& directory, const CommonOptions& common);
 
     [[nodiscard]] Session& session() { return *session_; }
+    /// For measuring what a session takes; not for a compiled directory.
+    void close_session() { session_.reset(); }
+    void open_session(const CommonOptions& common);
     /// Null for a compiled directory, which holds neither.
     [[nodiscard]] const Network* network() const { return network_ ? &*network_ : nullptr; }
     [[nodiscard]] const Schedule* schedule() const { return schedule_ ? &*schedule_ : nullptr; }

@@ -35,8 +35,10 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
     app_.set_version_flag("--version", version_text, "Version, Halide version, CPU features");
     app_.set_help_flag("-h,--help", "This text; `laminate VERB --help` for one verb");
     app_.get_formatter()->column_width(34);
-    app_.footer("NET is an .onnx file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\") or a compiled directory.\n"
-                "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, 5 internal.");
+    app_.footer(
+        "NET is an .onnx file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\") or a compiled "
+        "directory.\n"
+        "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, 5 internal.");
     add_info(*this);
     add_zoo(*this);
     add_cost(*this);
@@ -44,12 +46,15 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
     add_validate(*this);
     add_compile(*this);
     add_run(*this);
+    add_bench(*this);
+    add_explore(*this);
 }
 
 CLI::App* Program::add_verb(const std::string& name, const std::string& about, const std::string& examples,
                             CLI::App* parent) {
     CLI::App* verb = (parent != nullptr ? parent : &app_)->add_subcommand(name, about);
-    verb->add_option("--json", common_.json, "Write the answer as JSON to this file, or - for stdout")->type_name("FILE|-");
+    verb->add_option("--json", common_.json, "Write the answer as JSON to this file, or - for stdout")
+        ->type_name("FILE|-");
     verb->add_option("--threads", common_.threads, "Threads (0: one per core)")->check(CLI::Range(0, 1024));
     verb->add_option("--seed", common_.seed, "Seed of random inputs and schedules")->capture_default_str();
     verb->add_flag("-v,--verbose", verbose_, "More remarks on stderr");
@@ -99,8 +104,10 @@ void NetworkArgument::declare_option(CLI::App* verb) {
 }
 
 void NetworkArgument::declare_sizes(CLI::App* verb) {
-    verb->add_option("--height", sizes.height, "Rows of every 4-D input whose height is symbolic")->check(CLI::PositiveNumber);
-    verb->add_option("--width", sizes.width, "Columns of every 4-D input whose width is symbolic")->check(CLI::PositiveNumber);
+    verb->add_option("--height", sizes.height, "Rows of every 4-D input whose height is symbolic")
+        ->check(CLI::PositiveNumber);
+    verb->add_option("--width", sizes.width, "Columns of every 4-D input whose width is symbolic")
+        ->check(CLI::PositiveNumber);
     verb->add_option("--batch", sizes.batch, "Images where the batch is symbolic")->check(CLI::PositiveNumber);
     verb->add_option("--dim", symbols, "Value of one symbolic dimension, e.g. H=540")->type_name("SYMBOL=VALUE");
 }

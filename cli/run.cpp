@@ -41,9 +41,11 @@ std::vector<NamedFile> named_files(const std::vector<std::string>& texts) {
 }
 
 /// Where the result differs from what was expected, one line, or empty. Written so that a NaN is a difference.
-std::string difference(const std::vector<float>& found, const Tensor& tensor, const Constant& expected, const std::string& file, const Options& options) {
+std::string difference(const std::vector<float>& found, const Tensor& tensor, const Constant& expected,
+                       const std::string& file, const Options& options) {
     if (expected.dims != tensor.dims) {
-        throw InputError(file + ": is " + dims_text(expected.dims) + ", expected " + dims_text(tensor.dims) + " for output " + tensor.name);
+        throw InputError(file + ": is " + dims_text(expected.dims) + ", expected " + dims_text(tensor.dims) +
+                         " for output " + tensor.name);
     }
     size_t wrong = 0, worst = 0;
     double worst_excess = 0;
@@ -58,8 +60,9 @@ std::string difference(const std::vector<float>& found, const Tensor& tensor, co
         ++wrong;
     }
     if (wrong == 0) return "";
-    return fmt::format("{} of {} elements differ from {}; the worst is element {}: found {}, expected {} (rtol {}, atol {})", wrong,
-                       found.size(), file, worst, found[worst], expected.values[worst], options.rtol, options.atol);
+    return fmt::format(
+        "{} of {} elements differ from {}; the worst is element {}: found {}, expected {} (rtol {}, atol {})", wrong,
+        found.size(), file, worst, found[worst], expected.values[worst], options.rtol, options.atol);
 }
 
 /// Luma of the first output and of a bicubic resize of the input against a picture.
@@ -68,10 +71,12 @@ struct Quality {
     double bicubic_db = 0;
 };
 
-Quality quality(const Options& options, const TensorFile& input, const Tensor& output, const std::vector<float>& values) {
+Quality quality(const Options& options, const TensorFile& input, const Tensor& output,
+                const std::vector<float>& values) {
     if (!input.picture) throw UsageError("--compare: expected a picture as --input");
     if (output.dims.size() != 4 || output.dims[0] != 1 || output.dims[1] != 1) {
-        throw InputError(options.compare + ": output " + output.name + " is " + dims_text(output.dims) + ", expected one plane of luma");
+        throw InputError(options.compare + ": output " + output.name + " is " + dims_text(output.dims) +
+                         ", expected one plane of luma");
     }
     const int64_t height = output.dims[2], width = output.dims[3];
     const Plane original = cropped(to_luma_chroma(load_picture(options.compare)).y, height, width);
@@ -80,7 +85,8 @@ Quality quality(const Options& options, const TensorFile& input, const Tensor& o
 }
 
 /// Predicted and measured counts of the schedule; adds them to the answer. False when they differ.
-bool report_counts(const Network& network, const Schedule& schedule, const Output& output, nlohmann::ordered_json& answer) {
+bool report_counts(const Network& network, const Schedule& schedule, const Output& output,
+                   nlohmann::ordered_json& answer) {
     Witness model{"model", {}}, measured{"measured", {}};
     std::string differences;
     for (const GroupSchedule& group : schedule.groups()) {
@@ -91,14 +97,39 @@ bool report_counts(const Network& network, const Schedule& schedule, const Outpu
     }
     output.print(side_by_side({model, measured}));
     if (!differences.empty()) output.print("difference: " + differences);
-    answer["counts"] = {{"model", counts_json(model.groups)}, {"measured", counts_json(measured.groups)}, {"equal", differences.empty()}};
+    answer["counts"] = {{"model", counts_json(model.groups)},
+                        {"measured", counts_json(measured.groups)},
+                        {"equal", differences.empty()}};
     return differences.empty();
+}
+
+/// Sizes that the network leaves open are those of the first input file.
+Network open_for(const NetworkArgument& argument, const std::vector<TensorFile>& files) {
+    const InputSizes given = argument.input_sizes();
+    if (files.empty()) return open_network(argument.spec, given);
+    InputSizes sizes = given;
+    add_sizes(files.front(), sizes);
+    try {
+        return open_network(argument.spec, sizes);
+    } catch (const InputError&) {
+        // A network of fixed sizes refuses others; whether the file fits is said when its elements are wanted.
+        std::optional<Network> fixed;
+        try {
+            fixed = open_network(argument.spec, given);
+        } catch (const InputError&) {
+            // neither way: the first reason is the better one
+        }
+        if (!fixed) throw;
+        return std::move(*fixed);
+    }
 }
 
 Exit run(const Options& options, const CommonOptions& common, const Output& output) {
     const bool is_directory = is_compiled_directory(options.network.spec);
     if (is_directory && (options.schedule.is_given() || options.counts)) {
-        throw UsageError("a compiled directory carries its own schedule; --schedule, --memory, --layer-by-layer and --counts want the network");
+        throw UsageError(
+            "a compiled directory carries its own schedule; --schedule, --memory, --layer-by-layer and --counts want "
+            "the network");
     }
     const std::vector<NamedFile> input_names = named_files(options.inputs);
     std::vector<TensorFile> input_files;
@@ -108,9 +139,7 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     if (is_directory) {
         execution = std::make_unique<Execution>(options.network.spec, common);
     } else {
-        InputSizes sizes = options.network.input_sizes();
-        if (!input_files.empty()) add_sizes(input_files.front(), sizes);
-        Network network = open_network(options.network.spec, sizes);
+        Network network = open_for(options.network, input_files);
         // Refused before the compiler has worked for nothing.
         for (const NamedFile& file : named_files(options.outputs)) {
             if (network.outputs.size() == 1) check_output_file(file.file, network.tensor(network.outputs[0]));
@@ -133,7 +162,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     Rng rng(common.seed);
     for (size_t k = 0; k < inputs.size(); ++k) {
         if (assigned_inputs[k]) {
-            const auto file = std::find_if(input_files.begin(), input_files.end(), [&](const TensorFile& f) { return f.file == *assigned_inputs[k]; });
+            const auto file = std::find_if(input_files.begin(), input_files.end(),
+                                           [&](const TensorFile& f) { return f.file == *assigned_inputs[k]; });
             in[k] = elements_for(*file, inputs[k]);
             if (file->picture && picture == nullptr) picture = &*file;
         } else if (input_files.empty()) {
@@ -156,7 +186,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     }
     const auto start = std::chrono::steady_clock::now();
     session.run(in_arrays, out_arrays);
-    const double milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const double milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     output.print(fmt::format("{}: {:.2f} ms, first run", session.manifest().network, milliseconds));
 
     nlohmann::ordered_json answer{{"schema", "laminate.run"},
@@ -194,8 +225,9 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         output.print(fmt::format("output {}: {}", name, *output_files[k]));
     }
     if (psnr) {
-        output.print(fmt::format("PSNR of luma against {}: network {:.2f} dB, bicubic {:.2f} dB ({} pixels of border left out)", options.compare,
-                                 psnr->network_db, psnr->bicubic_db, options.border));
+        output.print(
+            fmt::format("PSNR of luma against {}: network {:.2f} dB, bicubic {:.2f} dB ({} pixels of border left out)",
+                        options.compare, psnr->network_db, psnr->bicubic_db, options.border));
         answer["psnr_db"] = psnr->network_db;
         answer["bicubic_psnr_db"] = psnr->bicubic_db;
     }
@@ -204,7 +236,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         if (!text.empty()) exit = Exit::comparison_failed;
     }
     if (!differences.empty()) answer["as_expected"] = exit == Exit::ok;
-    if (options.counts && !report_counts(*execution->network(), *execution->schedule(), output, answer)) exit = Exit::comparison_failed;
+    if (options.counts && !report_counts(*execution->network(), *execution->schedule(), output, answer))
+        exit = Exit::comparison_failed;
     output.json(answer);
     return exit;
 }
@@ -212,22 +245,33 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
 }  // namespace
 
 void add_run(Program& program) {
-    CLI::App* verb = program.add_verb("run", "Run a network on files",
-                                      "  laminate run examples/data/fsrcnn_x2.onnx --input small.png --output large.png\n"
-                                      "  laminate run zoo:resnet18 --input x.npy --output y.npy --threads 2\n"
-                                      "  laminate run fsrcnn_x2.onnx --input half.png --compare original.png --memory 256KiB --counts\n"
-                                      "  laminate run compiled/ --input input=x.npy --expected output=y.npy");
+    CLI::App* verb = program.add_verb(
+        "run", "Run a network on files",
+        "  laminate run examples/data/fsrcnn_x2.onnx --input small.png --output large.png\n"
+        "  laminate run zoo:resnet18 --input x.npy --output y.npy --threads 2\n"
+        "  laminate run fsrcnn_x2.onnx --input half.png --compare original.png --memory 256KiB --counts\n"
+        "  laminate run compiled/ --input input=x.npy --expected output=y.npy");
     auto options = std::make_shared<Options>();
     options->network.declare(verb);
     options->schedule.declare(verb);
-    verb->add_option("--input", options->inputs, "Input: .npy, ONNX .pb tensor, or a PNG or JPEG picture; random without one")->type_name("[NAME=]FILE");
-    verb->add_option("--output", options->outputs, "Output, by extension: .npy, .pb, .png, .jpg")->type_name("[NAME=]FILE");
-    verb->add_option("--expected", options->expected, "What the output must be: .npy or .pb; exit 1 when it is not")->type_name("[NAME=]FILE");
-    verb->add_option("--rtol", options->rtol, "Allowed difference, relative to the expected element")->capture_default_str();
+    verb->add_option("--input", options->inputs,
+                     "Input: .npy, ONNX .pb tensor, or a PNG or JPEG picture; random without one")
+        ->type_name("[NAME=]FILE");
+    verb->add_option("--output", options->outputs, "Output, by extension: .npy, .pb, .png, .jpg")
+        ->type_name("[NAME=]FILE");
+    verb->add_option("--expected", options->expected, "What the output must be: .npy or .pb; exit 1 when it is not")
+        ->type_name("[NAME=]FILE");
+    verb->add_option("--rtol", options->rtol, "Allowed difference, relative to the expected element")
+        ->capture_default_str();
     verb->add_option("--atol", options->atol, "Allowed difference, absolute")->capture_default_str();
-    verb->add_option("--compare", options->compare, "Print the PSNR of luma against this picture, and that of a bicubic resize")->type_name("PICTURE");
-    verb->add_option("--border", options->border, "Pixels on each side that --compare leaves out")->check(CLI::NonNegativeNumber)->capture_default_str();
-    verb->add_flag("--counts", options->counts, "Accesses, MACs and buffers of the schedule: model and generated code side by side");
+    verb->add_option("--compare", options->compare,
+                     "Print the PSNR of luma against this picture, and that of a bicubic resize")
+        ->type_name("PICTURE");
+    verb->add_option("--border", options->border, "Pixels on each side that --compare leaves out")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    verb->add_flag("--counts", options->counts,
+                   "Accesses, MACs and buffers of the schedule: model and generated code side by side");
     program.on(verb, [options, &program](const Output& output) { return run(*options, program.common(), output); });
 }
 

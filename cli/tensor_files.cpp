@@ -11,7 +11,9 @@ namespace laminate::cli {
 
 namespace {
 
-bool is_picture_of(const std::vector<int64_t>& dims) { return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3); }
+bool is_picture_of(const std::vector<int64_t>& dims) {
+    return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3);
+}
 
 }  // namespace
 
@@ -23,11 +25,13 @@ NamedFile parse_named_file(const std::string& text) {
     return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::vector<std::optional<std::string>> assigned(const std::string& option, const std::vector<NamedFile>& files, const std::vector<Tensor>& tensors) {
+std::vector<std::optional<std::string>> assigned(const std::string& option, const std::vector<NamedFile>& files,
+                                                 const std::vector<Tensor>& tensors) {
     std::vector<std::optional<std::string>> result(tensors.size());
     for (const NamedFile& file : files) {
         if (file.name.empty()) continue;
-        const auto at = std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == file.name; });
+        const auto at =
+            std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == file.name; });
         if (at == tensors.end()) {
             std::string names;
             for (const Tensor& t : tensors) names += (names.empty() ? "" : ", ") + t.name;
@@ -41,7 +45,8 @@ std::vector<std::optional<std::string>> assigned(const std::string& option, cons
         if (!file.name.empty()) continue;
         const auto free = std::find(result.begin(), result.end(), std::nullopt);
         if (free == result.end()) {
-            throw UsageError(option + ": found " + std::to_string(files.size()) + " files, expected at most " + std::to_string(tensors.size()));
+            throw UsageError(option + ": found " + std::to_string(files.size()) + " files, expected at most " +
+                             std::to_string(tensors.size()));
         }
         *free = file.file;
     }
@@ -71,18 +76,19 @@ void add_sizes(const TensorFile& file, InputSizes& sizes) {
 
 std::vector<float> elements_for(const TensorFile& file, const Tensor& tensor) {
     const auto refuse = [&](const std::string& found) {
-        return InputError(file.file + ": " + found + ", expected " + dims_text(tensor.dims) + " for input " + tensor.name);
+        return InputError(file.file + ": " + found + ", expected " + dims_text(tensor.dims) + " for input " +
+                          tensor.name);
     };
     if (!file.picture) {
         if (file.values.dims != tensor.dims) throw refuse("is " + dims_text(file.values.dims));
         return file.values.values;
     }
     const Picture& picture = *file.picture;
-    const bool fits = is_picture_of(tensor.dims) && picture.height == tensor.dims[2] && picture.width == tensor.dims[3] &&
-                      (tensor.dims[1] == 1 || picture.channels == 3);
+    const bool fits = is_picture_of(tensor.dims) && picture.height == tensor.dims[2] &&
+                      picture.width == tensor.dims[3] && (tensor.dims[1] == 1 || picture.channels == 3);
     if (!fits) {
-        throw refuse("is a picture of " + std::to_string(picture.channels) + " channels, " + std::to_string(picture.height) + "x" +
-                     std::to_string(picture.width));
+        throw refuse("is a picture of " + std::to_string(picture.channels) + " channels, " +
+                     std::to_string(picture.height) + "x" + std::to_string(picture.width));
     }
     return tensor.dims[1] == 1 ? to_luma_chroma(picture).y.values : to_planar(picture);
 }
@@ -92,11 +98,13 @@ void check_output_file(const std::string& file, const Tensor& tensor) {
     if (extension == ".npy" || extension == ".pb") return;
     if (!is_picture_file(file)) throw UsageError("--output: found \"" + file + "\", expected .npy, .pb, .png or .jpg");
     if (!is_picture_of(tensor.dims)) {
-        throw InputError(file + ": output " + tensor.name + " is " + dims_text(tensor.dims) + ", expected 1x1 or 1x3 planes for a picture");
+        throw InputError(file + ": output " + tensor.name + " is " + dims_text(tensor.dims) +
+                         ", expected 1x1 or 1x3 planes for a picture");
     }
 }
 
-void save_tensor_file(const std::string& file, const Tensor& tensor, const std::vector<float>& values, const Picture* colour) {
+void save_tensor_file(const std::string& file, const Tensor& tensor, const std::vector<float>& values,
+                      const Picture* colour) {
     const std::string extension = std::filesystem::path(file).extension().string();
     if (extension == ".npy") return save_npy({tensor.dims, values}, file);
     if (extension == ".pb") return save_tensor_proto({tensor.dims, values}, tensor.name, file);

@@ -22,7 +22,8 @@ struct NamedFile {
 [[nodiscard]] NamedFile parse_named_file(const std::string& text);
 
 /// files[k] becomes the file of tensors[k], or none. Throws UsageError for a name that no tensor has, one given twice, or too many.
-[[nodiscard]] std::vector<std::optional<std::string>> assigned(const std::string& option, const std::vector<NamedFile>& files,
+[[nodiscard]] std::vector<std::optional<std::string>> assigned(const std::string& option,
+                                                               const std::vector<NamedFile>& files,
                                                                const std::vector<Tensor>& tensors);
 
 /// Contents of an input file.
@@ -42,6 +43,7 @@ void add_sizes(const TensorFile& file, InputSizes& sizes);
 /// Refuses by UsageError an extension that save_tensor_file cannot write, by InputError a tensor that is no picture.
 void check_output_file(const std::string& file, const Tensor& tensor);
 /// By extension. A picture of one channel takes its colour from `colour`, when that is a picture in colour.
-void save_tensor_file(const std::string& file, const Tensor& tensor, const std::vector<float>& values, const Picture* colour);
+void save_tensor_file(const std::string& file, const Tensor& tensor, const std::vector<float>& values,
+                      const Picture* colour);
 
 }  // namespace laminate::cli

@@ -73,6 +73,8 @@ void add_show(Program& program);
 void add_validate(Program& program);
 void add_compile(Program& program);
 void add_run(Program& program);
+void add_bench(Program& program);
+void add_explore(Program& program);
 
 /// "laminate 0.1.0", the Halide version, the host target and the features of this CPU; one fact per line.
 [[nodiscard]] std::string version_text();

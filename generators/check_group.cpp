@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <new>
+#include <utility>
 
+#include "base/aligned.h"
 #include "runtime/reference_operators.h"
 #include "scheduler/problem.h"
 #include "scheduler/random_schedule.h"
@@ -16,32 +15,26 @@ namespace laminate {
 
 namespace {
 
-/// Floats on a 64-byte boundary with a margin on both sides, everything NaN of one bit pattern.
+/// An array with a margin on both sides, everything NaN of one bit pattern.
 class PoisonedArray {
 public:
-    /// `shift`: elements between the boundary and the first element.
-    explicit PoisonedArray(size_t count, size_t shift) : shift_(margin + shift), count_(count), size_((2 * margin + shift + count + 15) / 16 * 16) {
-        memory_.reset(static_cast<float*>(std::aligned_alloc(64, size_ * sizeof(float))));
-        if (memory_ == nullptr) throw std::bad_alloc();
-        std::fill_n(memory_.get(), size_, std::numeric_limits<float>::quiet_NaN());
-    }
-    [[nodiscard]] float* data() { return memory_.get() + shift_; }
+    /// `shift`: elements between a 64-byte boundary and the first element.
+    PoisonedArray(size_t count, size_t shift)
+        : shift_(margin + shift), count_(count), all_(2 * margin + shift + count, poison) {}
+    [[nodiscard]] float* data() { return all_.data() + shift_; }
     [[nodiscard]] bool is_margin_untouched() const {
-        const float poison = std::numeric_limits<float>::quiet_NaN();
-        const auto is_poison = [&](float value) { return std::memcmp(&value, &poison, sizeof poison) == 0; };
-        const float* all = memory_.get();
-        return std::all_of(all, all + shift_, is_poison) && std::all_of(all + shift_ + count_, all + size_, is_poison);
+        const auto is_poison = [](float value) { return std::memcmp(&value, &poison, sizeof poison) == 0; };
+        const float* all = all_.data();
+        return std::all_of(all, all + shift_, is_poison) &&
+               std::all_of(all + shift_ + count_, all + all_.size(), is_poison);
     }
 
 private:
-    struct Freed {
-        void operator()(float* memory) const { std::free(memory); }
-    };
     static constexpr size_t margin = 256;
+    static constexpr float poison = std::numeric_limits<float>::quiet_NaN();
     size_t shift_;
     size_t count_;
-    size_t size_;
-    std::unique_ptr<float, Freed> memory_;
+    AlignedFloats all_;
 };
 
 struct Rows {
@@ -98,8 +91,8 @@ std::vector<int64_t> image_dims(const Network& network, TensorId id) {
 
 }  // namespace
 
-std::vector<float> reference_rows(const Network& network, const std::vector<LayerId>& chain, const std::vector<float>& input, int64_t first,
-                                  int64_t last) {
+std::vector<float> reference_rows(const Network& network, const std::vector<LayerId>& chain,
+                                  const std::vector<float>& input, int64_t first, int64_t last) {
     std::vector<CroppedLayer> layers(chain.size());
     Rows rows{first, last};
     for (size_t k = chain.size(); k-- > 0;) {
@@ -113,15 +106,15 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
     for (const CroppedLayer& cropped : layers) {
         const std::vector<int64_t> output_dims = infer_output_dims(cropped.layer, {dims});
         std::vector<float> output(static_cast<size_t>(element_count(output_dims)));
-        run_reference_layer(cropped.layer, {dims}, {values.data()}, output_dims, output.data());
+        run_reference_layer(cropped.layer, {dims}, {values.data()}, output_dims, output.data(), 1);
         values = std::move(output);
         dims = output_dims;
     }
     return values;
 }
 
-std::string wrong_result(const Network& network, const GroupSchedule& group, const GroupCode& code, laminate_group_function function,
-                         const CheckOptions& options) {
+std::string wrong_result(const Network& network, const GroupSchedule& group, const GroupCode& code,
+                         laminate_group_function function, const CheckOptions& options) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const LayerProblem& sink = problems.back();
     std::vector<LayerId> chain;
@@ -162,7 +155,8 @@ std::string wrong_result(const Network& network, const GroupSchedule& group, con
             return position(n / width / height, n / width % height, n % width) + " was not written, or is not finite";
         }
     }
-    const int64_t affordable = std::max<int64_t>(1, options.reference_macs.value() / std::max<int64_t>(1, macs.value() / height) / 3);
+    const int64_t affordable =
+        std::max<int64_t>(1, options.reference_macs.value() / std::max<int64_t>(1, macs.value() / height) / 3);
     std::vector<Rows> bands{{0, height}};
     if (3 * affordable < height) {
         const int64_t around = (height - affordable) / 2;
@@ -177,7 +171,8 @@ std::string wrong_result(const Network& network, const GroupSchedule& group, con
             const int64_t c = n / width / rows, y = band.begin + n / width % rows, x = n % width;
             const float found = out[(c * height + y) * width + x];
             if (std::abs(found - expected[static_cast<size_t>(n)]) > allowed) {
-                return position(c, y, x) + " is " + std::to_string(found) + ", expected " + std::to_string(expected[static_cast<size_t>(n)]);
+                return position(c, y, x) + " is " + std::to_string(found) + ", expected " +
+                       std::to_string(expected[static_cast<size_t>(n)]);
             }
         }
     }

@@ -29,7 +29,7 @@ struct CheckOptions {
 
 /// Rows [first, last) of a chain's output by the reference operators from the whole input of one image: each layer
 /// computes only the rows that the next one needs. Returned [channel][row][column].
-[[nodiscard]] std::vector<float> reference_rows(const Network& network, const std::vector<LayerId>& chain, const std::vector<float>& input,
-                                                int64_t first, int64_t last);
+[[nodiscard]] std::vector<float> reference_rows(const Network& network, const std::vector<LayerId>& chain,
+                                                const std::vector<float>& input, int64_t first, int64_t last);
 
 }  // namespace laminate

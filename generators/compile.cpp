@@ -1,14 +1,22 @@
 #include "generators/compile.h"
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cctype>
-#include <cstdlib>
+#include <exception>
+#include <future>
 #include <map>
-#include <new>
-#include <optional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <variant>
 
+#include "base/aligned.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/new_directory.h"
 #include "generators/compiled_files.h"
 #include "generators/executable.h"
 #include "generators/optimised.h"
@@ -37,8 +45,7 @@ std::vector<std::string> cpu_features(const Halide::Target& target) {
         {Target::AVX512, {"avx512f", "avx512cd"}},
         {Target::AVX512_Skylake, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}},
         {Target::AVX512_Cannonlake, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}},
-        {Target::AVX512_Zen4,
-         {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
+        {Target::AVX512_Zen4, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
         {Target::AVX512_SapphireRapids,
          {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
     };
@@ -53,22 +60,75 @@ std::vector<std::string> cpu_features(const Halide::Target& target) {
 }
 
 std::string halide_version() {
-    return std::to_string(HALIDE_VERSION_MAJOR) + "." + std::to_string(HALIDE_VERSION_MINOR) + "." + std::to_string(HALIDE_VERSION_PATCH);
+    return std::to_string(HALIDE_VERSION_MAJOR) + "." + std::to_string(HALIDE_VERSION_MINOR) + "." +
+           std::to_string(HALIDE_VERSION_PATCH);
 }
 
-/// One group of the manifest with its code, checked.
-struct BuiltGroup {
+/// A group whose code computes what it should.
+struct CheckedGroup {
     GroupSchedule schedule;
     GroupCode code;
-    JitGroup jit;
+    std::shared_ptr<const JitGroup> jit;  ///< of all groups with the same code
 };
 
-/// Code of every group, constants of the whole network, and the manifest that says how they run.
+/// Code of every distinct group, constants of the whole network, and the manifest that says how they run.
 struct BuiltNetwork {
-    std::vector<BuiltGroup> groups;
+    std::vector<std::shared_ptr<const JitGroup>> functions;
+    std::vector<Halide::Internal::Stmt> bodies;  ///< of the functions
     std::vector<float> constants;
     Manifest manifest;
 };
+
+/// Everything of a group that its code depends on: all but names and the values of constants.
+std::string code_key(const Network& network, const GroupSchedule& group) {
+    GroupSchedule nameless = group;
+    std::string key;
+    for (size_t k = 0; k < group.nests.size(); ++k) {
+        nameless.nests[k].layer = "n" + std::to_string(k);
+        const LayerId id = network.find_layer(group.nests[k].layer);
+        const Activation& activation = network.layer(id).activation;
+        const LayerProblem p = layer_problem(network, id);
+        const auto add = [&](auto value) { key += std::to_string(value) + " "; };
+        for (const int64_t extent : p.extent) add(extent);
+        for (const AxisWindow& w : p.window) {
+            for (const int64_t value :
+                 {int64_t{w.transposed}, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out})
+                add(value);
+        }
+        add(p.groups);
+        add(static_cast<int>(activation.kind));
+        for (const float value : {activation.alpha, activation.low, activation.high})
+            add(std::bit_cast<uint32_t>(value));
+    }
+    return key + to_text(nameless);
+}
+
+/// Calls work(0) .. work(count - 1) on some threads; the first exception that is thrown goes on.
+void in_parallel(size_t count, int threads, const std::function<void(size_t)>& work) {
+    std::atomic<size_t> next{0};
+    std::mutex mutex;
+    std::exception_ptr failure;
+    const auto worker = [&] {
+        for (size_t n = next++; n < count; n = next++) {
+            try {
+                work(n);
+            } catch (...) {
+                const std::lock_guard lock(mutex);
+                if (!failure) failure = std::current_exception();
+                next = count;
+            }
+        }
+    };
+    std::vector<std::thread> others;
+    for (size_t t = 1; t < std::min(count, static_cast<size_t>(threads)); ++t) others.emplace_back(worker);
+    worker();
+    for (std::thread& other : others) other.join();
+    if (failure) std::rethrow_exception(failure);
+}
+
+int thread_count(const CompileOptions& options) {
+    return options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
 
 class Builder {
 public:
@@ -79,7 +139,8 @@ public:
         m.network_hash = network_hash(network);
         m.library = options.name.empty() ? identifier_for(network.name) : options.name;
         if (!is_identifier(m.library)) {
-            throw InputError("name \"" + m.library + "\" is no identifier; expected letters, digits and _, not a digit first");
+            throw InputError("name \"" + m.library +
+                             "\" is no identifier; expected letters, digits and _, not a digit first");
         }
         m.target = target.to_string();
         m.halide_version = halide_version();
@@ -90,76 +151,120 @@ public:
     }
 
     BuiltNetwork build(const Schedule& schedule) && {
+        const std::vector<GroupSchedule>& groups = schedule.groups();
+        std::vector<std::vector<Piece>> pieces(groups.size());
+        in_parallel(groups.size(), thread_count(options_), [&](size_t g) { compile(groups[g], pieces[g]); });
+
         // A group runs where its last layer stands: its only input exists by then, and nobody needs its output earlier.
-        std::map<LayerId, const GroupSchedule*> by_sink;
+        std::map<LayerId, size_t> by_sink;
         std::vector<bool> is_grouped(network_.layers.size(), false);
-        for (const GroupSchedule& group : schedule.groups()) {
-            for (const Nest& nest : group.nests) is_grouped[static_cast<size_t>(network_.find_layer(nest.layer))] = true;
-            by_sink[network_.find_layer(group.nests.back().layer)] = &group;
+        for (size_t g = 0; g < groups.size(); ++g) {
+            for (const Nest& nest : groups[g].nests)
+                is_grouped[static_cast<size_t>(network_.find_layer(nest.layer))] = true;
+            by_sink[network_.find_layer(groups[g].nests.back().layer)] = g;
         }
         for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
             if (const auto group = by_sink.find(id); group != by_sink.end()) {
-                add_group(*group->second);
+                for (Piece& piece : pieces[group->second]) add(std::move(piece));
             } else if (!is_grouped[static_cast<size_t>(id)]) {
-                built_.manifest.steps.emplace_back(layer_step(network_.layer(id), built_.constants));
+                add(id);
             }
         }
         return std::move(built_);
     }
 
 private:
+    using Piece = std::variant<CheckedGroup, LayerId>;
+
     static std::string name_of(const GroupSchedule& group) {
         const std::string& last = group.nests.back().layer;
         return group.nests.size() == 1 ? last : group.nests.front().layer + " .. " + last;
     }
 
-    void add_group(const GroupSchedule& schedule) {
+    /// What runs instead of the group: itself, unless it fails its check. Called by several threads.
+    void compile(const GroupSchedule& schedule, std::vector<Piece>& pieces) {
         GroupCode code = optimised_code(network_, schedule, unit_);
-        JitGroup jit(code.body, false);
-        if (const std::string wrong = wrong_result(network_, schedule, code, jit.function(), options_.check); !wrong.empty()) {
-            replace(schedule, wrong);
+        std::shared_ptr<const JitGroup> jit = function_of(schedule, code);
+        const std::string wrong = options_.checker(network_, schedule, code, jit->function(), options_.check);
+        if (wrong.empty()) {
+            pieces.emplace_back(CheckedGroup{schedule, std::move(code), std::move(jit)});
             return;
         }
-        GroupStep step;
-        step.group = static_cast<int32_t>(built_.groups.size());
-        step.name = name_of(schedule);
-        for (const Nest& nest : schedule.nests) step.layers.push_back(nest.layer);
-        step.schedule = to_text(schedule);
-        step.inputs = {network_.layer(network_.find_layer(schedule.nests.front().layer)).inputs[0]};
-        step.outputs = {network_.layer(network_.find_layer(schedule.nests.back().layer)).output};
-        constexpr size_t boundary = 16;  // elements: code loads constants as whole vectors
-        built_.constants.resize((built_.constants.size() + boundary - 1) / boundary * boundary);
-        step.constants_offset_elements = std::ssize(built_.constants);
-        step.constants_count_elements = std::ssize(code.constants);
-        built_.constants.insert(built_.constants.end(), code.constants.begin(), code.constants.end());
-        code.constants = {};
-        step.scratch_bytes = code.scratch_bytes;
-        step.strips = static_cast<int32_t>(code.strips);
-        built_.manifest.steps.emplace_back(std::move(step));
-        built_.groups.push_back({schedule, std::move(code), std::move(jit)});
-    }
-
-    void replace(const GroupSchedule& schedule, const std::string& wrong) {
         const std::string found = "group " + name_of(schedule) + " computes a wrong result (" + wrong + "); ";
         const LayerId last = network_.find_layer(schedule.nests.back().layer);
-        const bool is_plain = schedule.nests.size() == 1 && schedule == line_buffer_group(network_, {last});
-        if (is_plain) {
-            options_.note(found + "the reference operators run it");
-            built_.manifest.steps.emplace_back(layer_step(network_.layer(last), built_.constants));
+        if (schedule.nests.size() == 1 && schedule == line_buffer_group(network_, {last})) {
+            note(found + "the reference operators run it");
+            pieces.emplace_back(last);
             return;
         }
-        options_.note(found + "its layers are compiled one by one");
-        for (const Nest& nest : schedule.nests) add_group(line_buffer_group(network_, {network_.find_layer(nest.layer)}));
+        note(found + "its layers are compiled one by one");
+        for (const Nest& nest : schedule.nests)
+            compile(line_buffer_group(network_, {network_.find_layer(nest.layer)}), pieces);
+    }
+
+    /// Networks repeat their shapes, and the compiler takes seconds for each: the same code is made once.
+    std::shared_ptr<const JitGroup> function_of(const GroupSchedule& schedule, const GroupCode& code) {
+        std::promise<std::shared_ptr<const JitGroup>> promise;
+        std::shared_future<std::shared_ptr<const JitGroup>> known;
+        {
+            const std::lock_guard lock(mutex_);
+            auto& entry = functions_[code_key(network_, schedule)];
+            known = entry;
+            if (!known.valid()) entry = promise.get_future().share();
+        }
+        if (known.valid()) return known.get();
+        try {
+            auto jit = std::make_shared<const JitGroup>(code.body, false);
+            promise.set_value(jit);
+            return jit;
+        } catch (...) {
+            promise.set_exception(std::current_exception());
+            throw;
+        }
+    }
+
+    void note(const std::string& line) {
+        const std::lock_guard lock(mutex_);
+        options_.note(line);
+    }
+
+    void add(LayerId id) { built_.manifest.steps.emplace_back(layer_step(network_.layer(id), built_.constants)); }
+
+    void add(CheckedGroup&& group) {
+        auto& functions = built_.functions;
+        const auto known = std::find(functions.begin(), functions.end(), group.jit);
+        GroupStep step;
+        step.group = static_cast<int32_t>(known - functions.begin());
+        if (known == functions.end()) {
+            functions.push_back(group.jit);
+            built_.bodies.push_back(group.code.body);
+        }
+        step.name = name_of(group.schedule);
+        for (const Nest& nest : group.schedule.nests) step.layers.push_back(nest.layer);
+        step.schedule = to_text(group.schedule);
+        step.inputs = {network_.layer(network_.find_layer(group.schedule.nests.front().layer)).inputs[0]};
+        step.outputs = {network_.layer(network_.find_layer(group.schedule.nests.back().layer)).output};
+        constexpr size_t boundary = 16;  // elements: code loads constants as whole vectors
+        std::vector<float>& constants = built_.constants;
+        constants.resize((constants.size() + boundary - 1) / boundary * boundary);
+        step.constants_offset_elements = std::ssize(constants);
+        step.constants_count_elements = std::ssize(group.code.constants);
+        constants.insert(constants.end(), group.code.constants.begin(), group.code.constants.end());
+        step.scratch_bytes = group.code.scratch_bytes;
+        step.strips = static_cast<int32_t>(group.code.strips);
+        built_.manifest.steps.emplace_back(std::move(step));
+    }
+
+    void add(Piece&& piece) {
+        std::visit([&](auto&& what) { add(std::forward<decltype(what)>(what)); }, std::move(piece));
     }
 
     const Network& network_;
     const CompileOptions& options_;
     VectorUnit unit_;
     BuiltNetwork built_;
-};
-
-struct FreeArray {
-    void operator()(float* array) const { std::free(array); }
+    std::mutex mutex_;
+    std::map<std::string, std::shared_future<std::shared_ptr<const JitGroup>>> functions_;
 };
 
 }  // namespace
@@ -169,7 +274,7 @@ struct FreeArray {
 struct JitNetwork::Implementation {
     BuiltNetwork built;
     std::string manifest_text;
-    std::unique_ptr<float, FreeArray> constants;  ///< on a 64-byte boundary
+    std::unique_ptr<AlignedFloats> constants;
     std::vector<laminate_group_function> functions;
     laminate_compiled_network descriptor{};
 };
@@ -179,18 +284,11 @@ JitNetwork::JitNetwork(const Network& network, const Schedule& schedule, const C
     Implementation& it = *implementation_;
     it.built = Builder(network, options, Halide::get_host_target()).build(schedule);
     it.manifest_text = to_json(it.built.manifest);
-    const size_t count = it.built.constants.size();
-    it.constants.reset(static_cast<float*>(std::aligned_alloc(64, (count + 16) / 16 * 16 * sizeof(float))));
-    if (it.constants == nullptr) throw std::bad_alloc();
-    std::copy(it.built.constants.begin(), it.built.constants.end(), it.constants.get());
+    it.constants = std::make_unique<AlignedFloats>(it.built.constants);
     it.built.constants = {};
-    for (const BuiltGroup& group : it.built.groups) it.functions.push_back(group.jit.function());
-    it.descriptor = {LAMINATE_ABI_VERSION,
-                     it.manifest_text.c_str(),
-                     it.constants.get(),
-                     count,
-                     it.functions.data(),
-                     static_cast<uint32_t>(it.functions.size())};
+    for (const auto& function : it.built.functions) it.functions.push_back(function->function());
+    it.descriptor = {LAMINATE_ABI_VERSION, it.manifest_text.c_str(), it.constants->data(),
+                     it.constants->size(), it.functions.data(),      static_cast<uint32_t>(it.functions.size())};
 }
 
 JitNetwork::JitNetwork(JitNetwork&&) noexcept = default;
@@ -204,18 +302,27 @@ const Manifest& JitNetwork::manifest() const { return implementation_->built.man
 
 Manifest compile_network(const Network& network, const Schedule& schedule, const CompileOptions& options,
                          const std::filesystem::path& directory) {
-    CompiledDirectory files(directory);  // before the work: a directory that is in the way is refused at once
+    NewDirectory files(directory, was_made_by_laminate,
+                       "laminate compile");  // before the work: a directory that is in the way is refused at once
     const Halide::Target target = code_target(options.target);
     BuiltNetwork built = Builder(network, options, target).build(schedule);
 
     const std::string& name = built.manifest.library;
-    std::vector<NamedBody> bodies;
-    for (size_t g = 0; g < built.groups.size(); ++g) bodies.push_back({group_symbol(name, g), built.groups[g].code.body});
-    if (!bodies.empty()) write_object(bodies, name, target, (files.aside() / "groups.o").string());
+    const auto object = [](size_t n) { return "groups" + std::to_string(n) + ".o"; };
+    const size_t objects = std::min(built.bodies.size(), static_cast<size_t>(thread_count(options)));
+    in_parallel(objects, thread_count(options), [&](size_t n) {
+        std::vector<NamedBody> bodies;
+        for (size_t g = n; g < built.bodies.size(); g += objects)
+            bodies.push_back({group_symbol(name, g), built.bodies[g]});
+        write_object(bodies, name + "_" + std::to_string(n), target, (files.aside() / object(n)).string());
+    });
+    std::vector<std::string> object_files;
+    for (size_t n = 0; n < objects; ++n) object_files.push_back(object(n));
     write_file_atomically(files.aside() / "schedule.json", to_json(network, schedule));
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     write_file_atomically(files.aside() / (name + ".h"), header_text(built.manifest));
-    link_libraries(files.aside(), built.manifest, built.constants, bodies.size(), {options.compiler, options.archiver});
+    link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(), object_files,
+                   {options.compiler, options.archiver});
     files.publish();
     return std::move(built.manifest);
 }

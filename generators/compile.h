@@ -28,8 +28,13 @@ struct CompileOptions {
     /// Identifier in file and symbol names; empty: the network's name with what is no letter, digit or _ replaced.
     std::string name{};
     std::string target = "host";  ///< or a Halide target; JitNetwork is always for the host
+    int threads = 0;              ///< of the compiler, 0: one per core
     CheckOptions check{};
-    /// Told about every group that failed its check, one line each.
+    /// What decides whether a group may be used: empty text for yes. Called by several threads.
+    std::function<std::string(const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function,
+                              const CheckOptions&)>
+        checker = wrong_result;
+    /// Told about every group that failed its check, one line each, by one thread at a time.
     std::function<void(const std::string&)> note = [](const std::string&) {};
     std::string compiler = "cc";  ///< assembles and links: accepts -c, -shared, -o
     std::string archiver = "ar";

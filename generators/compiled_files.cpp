@@ -22,10 +22,6 @@ namespace laminate {
 
 namespace fs = std::filesystem;
 
-// ----------------------------------------------------------------------------------------------------------------- directory
-
-namespace {
-
 bool was_made_by_laminate(const fs::path& directory) {
     try {
         (void)parse_manifest(read_file(directory / manifest_file), manifest_file);
@@ -33,50 +29,6 @@ bool was_made_by_laminate(const fs::path& directory) {
     } catch (const InputError&) {
         return false;
     }
-}
-
-}  // namespace
-
-CompiledDirectory::CompiledDirectory(const fs::path& place) : place_(fs::absolute(place).lexically_normal()) {
-    if (!place_.has_filename()) place_ = place_.parent_path();  // "net/"
-    std::error_code error;
-    if (fs::exists(place_, error)) {
-        if (!fs::is_directory(place_, error)) throw InputError(place.string() + ": is a file, expected a directory to write");
-        if (!fs::is_empty(place_, error) && !was_made_by_laminate(place_)) {
-            throw InputError(place.string() + ": is not empty and was not made by laminate compile; expected a new directory");
-        }
-    }
-    aside_ = place_;
-    aside_ += ".partial-" + std::to_string(::getpid());
-    fs::create_directories(aside_, error);
-    if (error) throw InputError(place.string() + ": cannot be written: " + error.message());
-}
-
-CompiledDirectory::~CompiledDirectory() {
-    std::error_code ignored;
-    fs::remove_all(aside_, ignored);
-}
-
-void CompiledDirectory::publish() {
-    const auto rename = [&](const fs::path& from, const fs::path& to) {
-        std::error_code error;
-        fs::rename(from, to, error);
-        if (error) throw InputError(place_.string() + ": cannot be written: " + error.message());
-    };
-    if (!fs::exists(place_)) {
-        rename(aside_, place_);
-        return;
-    }
-    fs::path old = place_;
-    old += ".old-" + std::to_string(::getpid());
-    rename(place_, old);
-    try {
-        rename(aside_, place_);
-    } catch (...) {
-        rename(old, place_);
-        throw;
-    }
-    fs::remove_all(old);
 }
 
 // -------------------------------------------------------------------------------------------------------------------- header
@@ -95,7 +47,8 @@ std::string in_comment(const std::string& text) {
     return safe;
 }
 
-std::string tensor_defines(const std::string& prefix, const std::string& kind, const Manifest& manifest, const std::vector<TensorId>& ids) {
+std::string tensor_defines(const std::string& prefix, const std::string& kind, const Manifest& manifest,
+                           const std::vector<TensorId>& ids) {
     std::string text = "#define " + prefix + "_" + kind + "_COUNT " + std::to_string(ids.size()) + "\n";
     for (size_t k = 0; k < ids.size(); ++k) {
         const Tensor& tensor = manifest.tensors[static_cast<size_t>(ids[k])];
@@ -115,13 +68,16 @@ std::string tensor_defines(const std::string& prefix, const std::string& kind, c
 std::string header_text(const Manifest& manifest) {
     const std::string& name = manifest.library;
     std::string upper = name;
-    std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    std::transform(upper.begin(), upper.end(), upper.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     const std::string guard = "LAMINATE_COMPILED_" + upper + "_H";
-    return "/* Network " + in_comment(manifest.network) + " (" + manifest.network_hash + "), compiled by Laminate for " + in_comment(manifest.target) +
-           ".\n * Link lib" + name + ".a or lib" + name + ".so, and the runtime: laminate_open_linked(&" + name + "_network, 0). */\n#ifndef " + guard +
-           "\n#define " + guard + "\n\n" + compiled_network_text + "\n" + tensor_defines(upper, "INPUT", manifest, manifest.inputs) +
-           tensor_defines(upper, "OUTPUT", manifest, manifest.outputs) + "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const laminate_compiled_network " +
-           name + "_network;\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
+    return "/* Network " + in_comment(manifest.network) + " (" + manifest.network_hash +
+           "), compiled by Laminate for " + in_comment(manifest.target) + ".\n * Link lib" + name + ".a or lib" + name +
+           ".so, and the runtime: laminate_open_linked(&" + name + "_network, 0). */\n#ifndef " + guard + "\n#define " +
+           guard + "\n\n" + compiled_network_text + "\n" + tensor_defines(upper, "INPUT", manifest, manifest.inputs) +
+           tensor_defines(upper, "OUTPUT", manifest, manifest.outputs) +
+           "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const laminate_compiled_network " + name +
+           "_network;\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
 }
 
 // ----------------------------------------------------------------------------------------------------------------- libraries
@@ -143,9 +99,11 @@ void run_tool(const fs::path& directory, const std::vector<std::string>& command
     pid_t child = 0;
     const int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
-    if (failed != 0) throw InputError(command[0] + ": cannot be run: " + std::strerror(failed) + "; expected it on the search path");
+    if (failed != 0)
+        throw InputError(command[0] + ": cannot be run: " + std::strerror(failed) + "; expected it on the search path");
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         fs::remove(log);
         return;
@@ -162,8 +120,9 @@ std::string data_assembly(const std::string& name, bool has_constants) {
         return "    .hidden " + name + what + "\n    .globl " + name + what + "\n" + name + what + ":\n";
     };
     return "    .section .rodata." + name + ",\"a\",%progbits\n    .balign 64\n" + label("_constants") +
-           (has_constants ? "    .incbin \"constants.bin\"\n" : "    .zero 64\n") + "    .balign 64\n" + label("_manifest") +
-           "    .incbin \"" + manifest_file + "\"\n    .byte 0\n    .section .note.GNU-stack,\"\",%progbits\n";
+           (has_constants ? "    .incbin \"constants.bin\"\n" : "    .zero 64\n") + "    .balign 64\n" +
+           label("_manifest") + "    .incbin \"" + manifest_file +
+           "\"\n    .byte 0\n    .section .note.GNU-stack,\"\",%progbits\n";
 }
 
 std::string descriptor_source(const std::string& name, size_t constant_count, size_t group_count) {
@@ -173,33 +132,38 @@ std::string descriptor_source(const std::string& name, size_t constant_count, si
         functions += "int " + symbol + "(const float* const*, float* const*, const float*, void*, int32_t, int32_t);\n";
         table += symbol + ", ";
     }
-    return std::string(compiled_network_text) + "#define HIDDEN __attribute__((visibility(\"hidden\")))\nHIDDEN extern const float " + name +
-           "_constants[];\nHIDDEN extern const char " + name + "_manifest[];\n" + functions + "static const laminate_group_function groups[] = {" +
-           table + "0};\nconst laminate_compiled_network " + name + "_network = {LAMINATE_ABI_VERSION, " + name + "_manifest, " + name +
-           "_constants, " + std::to_string(constant_count) + "u, groups, " + std::to_string(group_count) +
+    return std::string(compiled_network_text) +
+           "#define HIDDEN __attribute__((visibility(\"hidden\")))\nHIDDEN extern const float " + name +
+           "_constants[];\nHIDDEN extern const char " + name + "_manifest[];\n" + functions +
+           "static const laminate_group_function groups[] = {" + table + "0};\nconst laminate_compiled_network " +
+           name + "_network = {LAMINATE_ABI_VERSION, " + name + "_manifest, " + name + "_constants, " +
+           std::to_string(constant_count) + "u, groups, " + std::to_string(group_count) +
            "u};\n/* What a loader looks for; weak, so that several networks can be linked into one program. */\n"
-           "extern const laminate_compiled_network laminate_network __attribute__((weak, alias(\"" + name + "_network\")));\n";
+           "extern const laminate_compiled_network laminate_network __attribute__((weak, alias(\"" +
+           name + "_network\")));\n";
 }
 
 }  // namespace
 
-void link_libraries(const fs::path& directory, const Manifest& manifest, const std::vector<float>& constants, size_t group_count,
-                    const LinkTools& tools) {
+void link_libraries(const fs::path& directory, const Manifest& manifest, const std::vector<float>& constants,
+                    size_t function_count, const std::vector<std::string>& object_files, const LinkTools& tools) {
     const std::string& name = manifest.library;
-    write_file_atomically(directory / "constants.bin", {reinterpret_cast<const char*>(constants.data()), constants.size() * sizeof(float)});
+    write_file_atomically(directory / "constants.bin",
+                          {reinterpret_cast<const char*>(constants.data()), constants.size() * sizeof(float)});
     write_file_atomically(directory / "data.s", data_assembly(name, !constants.empty()));
-    write_file_atomically(directory / "network.c", descriptor_source(name, constants.size(), group_count));
+    write_file_atomically(directory / "network.c", descriptor_source(name, constants.size(), function_count));
     run_tool(directory, {tools.compiler, "-c", "-fPIC", "data.s", "-o", "data.o"});
     run_tool(directory, {tools.compiler, "-c", "-fPIC", "-O1", "network.c", "-o", "network.o"});
     std::vector<std::string> objects{"network.o", "data.o"};
-    if (group_count > 0) objects.emplace_back("groups.o");
+    objects.insert(objects.end(), object_files.begin(), object_files.end());
     const auto make = [&](std::vector<std::string> command, const std::vector<std::string>& after) {
         command.insert(command.end(), objects.begin(), objects.end());
         command.insert(command.end(), after.begin(), after.end());
         run_tool(directory, command);
     };
     make({tools.archiver, "rcsD", "lib" + name + ".a"}, {});
-    make({tools.compiler, "-shared", "-Wl,--no-undefined", "-Wl,-soname," + shared_library_file(manifest), "-o", shared_library_file(manifest)},
+    make({tools.compiler, "-shared", "-Wl,--no-undefined", "-Wl,-soname," + shared_library_file(manifest), "-o",
+          shared_library_file(manifest)},
          {"-lm"});
     for (const std::string& object : objects) fs::remove(directory / object);
     for (const char* source : {"constants.bin", "data.s", "network.c"}) fs::remove(directory / source);

@@ -1,5 +1,4 @@
-// The files of a compiled network around its objects: header, libraries, and the directory that appears whole or not at all.
-// Nothing here knows Halide.
+// The files of a compiled network around its objects: header and libraries. Nothing here knows Halide.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +10,8 @@
 
 namespace laminate {
 
-/// A directory made aside, and put in its place by publish(). Without publish() it is removed.
-class CompiledDirectory {
-public:
-    /// Throws InputError when `place` is a file, or a directory with contents that `laminate compile` did not make, or cannot be written.
-    explicit CompiledDirectory(const std::filesystem::path& place);
-    ~CompiledDirectory();
-    CompiledDirectory(const CompiledDirectory&) = delete;
-    CompiledDirectory& operator=(const CompiledDirectory&) = delete;
-
-    [[nodiscard]] const std::filesystem::path& aside() const { return aside_; }
-    void publish();
-
-private:
-    std::filesystem::path place_;
-    std::filesystem::path aside_;
-};
+/// Whether a directory holds a manifest that can be read: then compile_network may replace it.
+[[nodiscard]] bool was_made_by_laminate(const std::filesystem::path& directory);
 
 /// "NAME_group3"
 [[nodiscard]] std::string group_symbol(const std::string& name, size_t group);
@@ -39,9 +24,10 @@ struct LinkTools {
     std::string archiver = "ar";
 };
 
-/// Makes libNAME.a and libNAME.so in `directory` from its groups.o (when there are groups), its manifest.json and the constants, and removes
-/// groups.o. Throws InputError with the first line that a tool said when it fails.
-void link_libraries(const std::filesystem::path& directory, const Manifest& manifest, const std::vector<float>& constants, size_t group_count,
-                    const LinkTools& tools);
+/// Makes libNAME.a and libNAME.so in `directory` from object files there that define the functions group_symbol(NAME, 0 .. function_count - 1),
+/// its manifest.json and the constants, and removes the objects. Throws InputError with the first line that a tool said when it fails.
+void link_libraries(const std::filesystem::path& directory, const Manifest& manifest,
+                    const std::vector<float>& constants, size_t function_count,
+                    const std::vector<std::string>& object_files, const LinkTools& tools);
 
 }  // namespace laminate

@@ -17,7 +17,8 @@ namespace {
 class CheckGroup : public ::testing::Test {
 protected:
     CheckGroup()
-        : network_(zoo_network("l3net")), group_(line_buffer_group(network_, schedulable_chains(network_).front(), {4, 8, 0})),
+        : network_(zoo_network("l3net")),
+          group_(line_buffer_group(network_, schedulable_chains(network_).front(), {4, 8, 0})),
           code_(optimised_code(network_, group_, vector_unit(Halide::get_host_target()))) {}
 
     Network network_;
@@ -37,7 +38,8 @@ TEST_F(CheckGroup, BandsOfRowsAloneFindAWeightThatIsOff) {
     EXPECT_EQ(wrong_result(network_, group_, code_, jit.function(), bands), "");
     GroupCode off = code_;
     off.constants[0] += 0.01F;
-    EXPECT_NE(wrong_result(network_, group_, off, jit.function(), bands).find("channel 0, row 0, column 0 is "), std::string::npos)
+    EXPECT_NE(wrong_result(network_, group_, off, jit.function(), bands).find("channel 0, row 0, column 0 is "),
+              std::string::npos)
         << wrong_result(network_, group_, off, jit.function(), bands);
 }
 
@@ -54,9 +56,11 @@ int writes_before_the_scratch(const float* const*, float* const*, const float*, 
 int fails(const float* const*, float* const*, const float*, void*, int32_t, int32_t) { return 7; }
 
 TEST_F(CheckGroup, ImpostorsAreNamed) {
-    EXPECT_EQ(wrong_result(network_, group_, code_, writes_nothing), "channel 0, row 0, column 0 was not written, or is not finite");
+    EXPECT_EQ(wrong_result(network_, group_, code_, writes_nothing),
+              "channel 0, row 0, column 0 was not written, or is not finite");
     EXPECT_EQ(wrong_result(network_, group_, code_, writes_before_the_output), "the code wrote outside its output");
-    EXPECT_EQ(wrong_result(network_, group_, code_, writes_before_the_scratch), "the code wrote outside its scratch memory");
+    EXPECT_EQ(wrong_result(network_, group_, code_, writes_before_the_scratch),
+              "the code wrote outside its scratch memory");
     EXPECT_EQ(wrong_result(network_, group_, code_, fails), "the code returned 7");
 }
 
@@ -74,7 +78,8 @@ TEST(ReferenceRows, AreTheRowsOfTheWholeResult) {
         for (float& value : input) value = static_cast<float>(rng.between(-3, 3));
         std::vector<float> batch;
         for (int64_t image = 0; image < in.dims[0]; ++image) batch.insert(batch.end(), input.begin(), input.end());
-        const std::vector<float> whole = run_reference_network(network, {batch}, {network.layer(chain.back()).output})[0];
+        const std::vector<float> whole =
+            run_reference_network(network, {batch}, {network.layer(chain.back()).output})[0];
         const int64_t height = out.dims[2], width = out.dims[3];
         for (int64_t first = 0; first < height; ++first) {
             for (const int64_t last : {first + 1, std::min(first + 3, height), height}) {
@@ -82,7 +87,8 @@ TEST(ReferenceRows, AreTheRowsOfTheWholeResult) {
                 ASSERT_EQ(std::ssize(rows), out.dims[1] * (last - first) * width) << "seed " << seed;
                 for (int64_t n = 0; n < std::ssize(rows); ++n) {
                     const int64_t c = n / width / (last - first), y = first + n / width % (last - first);
-                    ASSERT_EQ(rows[static_cast<size_t>(n)], whole[static_cast<size_t>((c * height + y) * width + n % width)])
+                    ASSERT_EQ(rows[static_cast<size_t>(n)],
+                              whole[static_cast<size_t>((c * height + y) * width + n % width)])
                         << "seed " << seed << ", rows " << first << " to " << last << ", element " << n;
                 }
                 ++bands;

@@ -85,12 +85,15 @@ TEST(JitNetwork, AGroupThatFailsItsCheckIsCutAndALayerThatFailsAloneIsRunByTheRe
     std::vector<std::string> notes;
     CompileOptions options;
     options.note = [&](const std::string& line) { notes.push_back(line); };
-    options.checker = [&](const Network&, const GroupSchedule& group, const GroupCode&, laminate_group_function, const CheckOptions&) {
+    options.checker = [&](const Network&, const GroupSchedule& group, const GroupCode&, laminate_group_function,
+                          const CheckOptions&) {
         return std::string(group.nests.size() > 1 || group.nests.front().layer == second ? "made up" : "");
     };
     const JitNetwork compiled(network, Schedule(network, {line_buffer_group(network, chain)}), options);
     ASSERT_EQ(notes.size(), 2U);
-    EXPECT_NE(notes[0].find(" computes a wrong result (made up); its layers are compiled one by one"), std::string::npos) << notes[0];
+    EXPECT_NE(notes[0].find(" computes a wrong result (made up); its layers are compiled one by one"),
+              std::string::npos)
+        << notes[0];
     EXPECT_EQ(notes[1], "group " + second + " computes a wrong result (made up); the reference operators run it");
     const auto& steps = compiled.manifest().steps;
     ASSERT_EQ(steps.size(), 3U);
@@ -101,16 +104,16 @@ TEST(JitNetwork, AGroupThatFailsItsCheckIsCutAndALayerThatFailsAloneIsRunByTheRe
     const std::vector<float> input = small_integers(input_elements(network), 4);
     const std::vector<float> found = run(compiled, input, 1);
     const std::vector<float> expected = run_reference_network(network, {input})[0];
-    for (size_t n = 0; n < expected.size(); ++n) ASSERT_NEAR(found[n], expected[n], 1e-4F * (1 + std::abs(expected[n]))) << "element " << n;
+    for (size_t n = 0; n < expected.size(); ++n)
+        ASSERT_NEAR(found[n], expected[n], 1e-4F * (1 + std::abs(expected[n]))) << "element " << n;
 }
 
 TEST(JitNetwork, AnErrorInOneThreadOfTheCompilerReachesTheCaller) {
     const Network network = zoo_network("l3net");
     CompileOptions options;
     options.threads = 3;
-    options.checker = [](const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function, const CheckOptions&) -> std::string {
-        throw InputError("made up");
-    };
+    options.checker = [](const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function,
+                         const CheckOptions&) -> std::string { throw InputError("made up"); };
     EXPECT_THROW(JitNetwork(network, layer_by_layer_schedule(network), options), InputError);
 }
 

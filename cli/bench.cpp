@@ -1,0 +1,323 @@
+// laminate bench NET: the fused network against the same network layer by layer, in one run, results compared first.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/counts_report.h"
+#include "cli/execution.h"
+#include "cli/machine_speed.h"
+#include "cli/resident_memory.h"
+#include "cli/verbs.h"
+#include "instrumentation/measure.h"
+#include "runtime/reference_operators.h"
+#include "scheduler/line_buffers.h"
+#include "scheduler/models/two_level/two_level.h"
+#include "scheduler/random_schedule.h"
+
+namespace laminate::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+    NetworkArgument network;
+    ScheduleArgument schedule;
+    double seconds = 2;
+    int64_t reference_macs = 2'000'000'000;
+};
+
+double milliseconds_since(Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+/// Arrays for one session, all of them touched.
+struct Arrays {
+    std::vector<std::vector<float>> in, out;
+
+    Arrays(const Session& session, uint64_t seed) {
+        Rng rng(seed);
+        for (const Tensor& tensor : session.inputs()) {
+            in.emplace_back(static_cast<size_t>(element_count(tensor.dims)));
+            for (float& value : in.back()) value = static_cast<float>(rng.below(1 << 24)) / static_cast<float>(1 << 24);
+        }
+        for (const Tensor& tensor : session.outputs())
+            out.emplace_back(static_cast<size_t>(element_count(tensor.dims)), 0.0F);
+    }
+    void run(Session& session) {
+        std::vector<const float*> inputs;
+        std::vector<float*> outputs;
+        for (const auto& array : in) inputs.push_back(array.data());
+        for (auto& array : out) outputs.push_back(array.data());
+        session.run(inputs, outputs);
+    }
+};
+
+/// One contestant.
+struct Variant {
+    std::string name;
+    std::unique_ptr<Execution> execution;
+    std::vector<double> times_ms;
+    std::optional<int64_t> peak_rss_bytes{};
+    ArenaUse arena{};
+};
+
+/// A percentile of sorted values.
+double at_percent(const std::vector<double>& sorted, size_t percent) {
+    return sorted[(sorted.size() - 1) * percent / 100];
+}
+
+struct Times {
+    double median_ms, min_ms, spread;
+};
+
+Times summary(std::vector<double> times) {
+    std::sort(times.begin(), times.end());
+    const double median = at_percent(times, 50);
+    return {median, times.front(), (at_percent(times, 90) - at_percent(times, 10)) / median};
+}
+
+Json times_json(const Variant& variant) {
+    const Times times = summary(variant.times_ms);
+    Json json{{"runs", variant.times_ms.size()},
+              {"median_ms", times.median_ms},
+              {"min_ms", times.min_ms},
+              {"spread", times.spread}};
+    json["arena_bytes"] = variant.arena.total_bytes;
+    json["peak_rss_bytes"] = variant.peak_rss_bytes ? Json(*variant.peak_rss_bytes) : Json(nullptr);
+    json["times_ms"] = variant.times_ms;
+    return json;
+}
+
+/// Runs that do not count: pages are touched, threads started.
+void warm_up(Variant& variant, Arrays& arrays) {
+    for (int n = 0; n < 2; ++n) arrays.run(variant.execution->session());
+}
+
+void time_once(Variant& variant, Arrays& arrays) {
+    const auto start = Clock::now();
+    arrays.run(variant.execution->session());
+    variant.times_ms.push_back(milliseconds_since(start));
+}
+
+/// Largest difference as a part of the range of `expected`; infinite when something is not finite.
+double relative_difference(const std::vector<std::vector<float>>& found,
+                           const std::vector<std::vector<float>>& expected) {
+    double worst = 0;
+    for (size_t k = 0; k < expected.size(); ++k) {
+        const auto [low, high] = std::minmax_element(expected[k].begin(), expected[k].end());
+        const double range = std::max({static_cast<double>(*high) - *low, static_cast<double>(std::abs(*high)), 1e-30});
+        for (size_t n = 0; n < expected[k].size(); ++n) {
+            const double error = std::abs(static_cast<double>(found[k][n]) - expected[k][n]) / range;
+            if (!std::isfinite(error)) return HUGE_VAL;
+            worst = std::max(worst, error);
+        }
+    }
+    return worst;
+}
+
+constexpr double allowed_difference = 1e-4;
+
+std::string rss_text(const std::optional<int64_t>& bytes) { return bytes ? bytes_text(*bytes) : "not known"; }
+
+Exit bench_directory(const Options& options, const CommonOptions& common, const Output& output) {
+    if (options.schedule.is_given())
+        throw UsageError("a compiled directory carries its own schedule; --schedule and --memory want the network");
+    // The arrays come first: the peak is what is needed beyond them.
+    std::unique_ptr<Arrays> arrays;
+    {
+        Session shapes = Session::open(std::filesystem::path(options.network.spec), {1});
+        arrays = std::make_unique<Arrays>(shapes, common.seed);
+    }
+    const PeakWatch watch;
+    Variant variant{"compiled", std::make_unique<Execution>(options.network.spec, common), {}};
+    warm_up(variant, *arrays);
+    const auto start = Clock::now();
+    while (variant.times_ms.size() < 3 || milliseconds_since(start) < options.seconds * 1e3)
+        time_once(variant, *arrays);
+    variant.peak_rss_bytes = watch.growth_bytes();
+    variant.arena = variant.execution->session().arena();
+    const Times times = summary(variant.times_ms);
+    const Manifest& manifest = variant.execution->session().manifest();
+    output.print(fmt::format(
+        "{}, {} thread{}: median {:.3f} ms, min {:.3f} ms, spread {:.1f} %, {} runs; {}; peak memory beyond input and "
+        "output {}",
+        manifest.network, variant.arena.threads, variant.arena.threads == 1 ? "" : "s", times.median_ms, times.min_ms,
+        100 * times.spread, variant.times_ms.size(), arena_text(variant.arena), rss_text(variant.peak_rss_bytes)));
+    output.json({{"schema", "laminate.bench"},
+                 {"version", 1},
+                 {"network", manifest.network},
+                 {"network_hash", manifest.network_hash},
+                 {"target", manifest.target},
+                 {"threads", variant.arena.threads},
+                 {"compiled", times_json(variant)}});
+    return Exit::ok;
+}
+
+/// Traffic, work and memory of a schedule as the model says and as the generated code counts.
+struct Counted {
+    NetworkCounts predicted, measured;
+};
+
+Counted counted(const Network& network, const Schedule& schedule) {
+    std::vector<GroupCounts> predicted, measured;
+    for (const GroupSchedule& group : schedule.groups()) {
+        predicted.push_back(two_level_counts(network, group));
+        measured.push_back(measure(network, group));
+    }
+    return {total(predicted), total(measured)};
+}
+
+Json counted_json(const NetworkCounts& counts) {
+    return {{"accesses_elements", counts.accesses.value()},
+            {"macs", counts.macs.value()},
+            {"live_bytes", to_bytes(counts.live_total).value()}};
+}
+
+Exit bench_network(const Options& options, const CommonOptions& common, const Output& output) {
+    const Network network = options.network.open();
+    const int threads = common.thread_count();
+    std::vector<Variant> variants;
+    variants.push_back(
+        {"fused", std::make_unique<Execution>(network, options.schedule.choose(network, threads), common, output), {}});
+    variants.push_back({"layer by layer",
+                        std::make_unique<Execution>(network, layer_by_layer_schedule(network, threads), common, output),
+                        {}});
+    Arrays arrays(variants[0].execution->session(), common.seed);
+    Macs macs;
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) macs += Macs(layer_macs(network, id));
+
+    // Correct first.
+    arrays.run(variants[0].execution->session());
+    const std::vector<std::vector<float>> fused = arrays.out;
+    arrays.run(variants[1].execution->session());
+    const double between = relative_difference(fused, arrays.out);
+    const bool has_reference = macs.value() <= options.reference_macs;
+    const double to_reference =
+        has_reference ? relative_difference(fused, run_reference_network(network, arrays.in)) : 0;
+    const bool is_correct = between <= allowed_difference && to_reference <= allowed_difference;
+    output.print(fmt::format(
+        "{}, {:.3f} GFLOP, {} thread{}; fused and layer by layer differ by {:.1e} of the range, {}", network.name,
+        2e-9 * static_cast<double>(macs.value()), threads, threads == 1 ? "" : "s", between,
+        has_reference ? fmt::format("fused and reference operators by {:.1e}", to_reference)
+                      : "too large for the reference operators (every group was checked against them in part)"));
+
+    double peak = peak_gflops(threads);
+    if (is_correct) {
+        // Memory one at a time, each in a session of its own.
+        for (Variant& variant : variants) {
+            variant.arena = variant.execution->session().arena();
+            variant.execution->close_session();
+            const PeakWatch watch;
+            variant.execution->open_session(common);
+            warm_up(variant, arrays);
+            variant.peak_rss_bytes = watch.growth_bytes();
+        }
+        // Time in turns, so that drift of the machine meets both alike.
+        auto last_peak = Clock::now();
+        double used_ms = 0;
+        while (variants[0].times_ms.size() < 3 ||
+               used_ms < 1e3 * options.seconds * static_cast<double>(variants.size())) {
+            for (Variant& variant : variants) {
+                time_once(variant, arrays);
+                used_ms += variant.times_ms.back();
+            }
+            if (milliseconds_since(last_peak) > 200) {
+                peak = std::max(peak, peak_gflops(threads));
+                last_peak = Clock::now();
+            }
+        }
+    }
+
+    Json answer{{"schema", "laminate.bench"}, {"version", 1},
+                {"network", network.name},    {"network_hash", network_hash(network)},
+                {"threads", threads},         {"macs", macs.value()},
+                {"correct", is_correct},      {"difference_of_range", between}};
+    if (has_reference) answer["difference_to_reference_of_range"] = to_reference;
+    if (!is_correct) {
+        output.print(
+            fmt::format("the results differ by more than {:.0e} of the range; nothing was timed", allowed_difference));
+        output.json(answer);
+        return Exit::comparison_failed;
+    }
+
+    Table speed({{""},
+                 {"groups", Align::right},
+                 {"median ms", Align::right},
+                 {"min ms", Align::right},
+                 {"spread", Align::right},
+                 {"GFLOP/s", Align::right},
+                 {"of peak", Align::right},
+                 {"arena", Align::right},
+                 {"peak memory", Align::right}});
+    Table counts({{""}, {""}, {"accesses", Align::right}, {"MACs", Align::right}, {"held (live)", Align::right}});
+    bool counts_agree = true;
+    for (const Variant& variant : variants) {
+        const Schedule& schedule = *variant.execution->schedule();
+        const Times times = summary(variant.times_ms);
+        const double gflops = 2e-6 * static_cast<double>(macs.value()) / times.median_ms;
+        const Counted count = counted(network, schedule);
+        counts_agree = counts_agree && count.predicted == count.measured;
+        speed.add({variant.name, std::to_string(schedule.groups().size()), fmt::format("{:.3f}", times.median_ms),
+                   fmt::format("{:.3f}", times.min_ms), fmt::format("{:.1f} %", 100 * times.spread),
+                   fmt::format("{:.1f}", gflops), fmt::format("{:.0f} %", 100 * gflops / peak),
+                   bytes_text(variant.arena.total_bytes), rss_text(variant.peak_rss_bytes)});
+        for (const auto& [witness, c] :
+             {std::pair{"predicted", count.predicted}, std::pair{"measured", count.measured}}) {
+            counts.add({variant.name, witness, grouped(c.accesses.value()), grouped(c.macs.value()),
+                        bytes_text(to_bytes(c.live_total).value())});
+        }
+        Json json = times_json(variant);
+        json["gflops"] = gflops;
+        json["of_peak"] = gflops / peak;
+        json["groups"] = schedule.groups().size();
+        json["predicted"] = counted_json(count.predicted);
+        json["measured"] = counted_json(count.measured);
+        json["schedule"] = to_text(schedule);
+        answer[variant.name == "fused" ? "fused" : "layer_by_layer"] = json;
+    }
+    const double speedup = summary(variants[1].times_ms).median_ms / summary(variants[0].times_ms).median_ms;
+    answer["speedup"] = speedup;
+    answer["peak_gflops"] = peak;
+    answer["counts_equal"] = counts_agree;
+    output.print(speed.text());
+    output.print(
+        fmt::format("fused is {:.2f}× as fast; peak of {} thread{} {:.0f} GFLOP/s, measured between the runs; memory "
+                    "is beyond input and output\n",
+                    speedup, threads, threads == 1 ? "" : "s", peak));
+    output.print(counts.text());
+    if (!counts_agree) output.print("predicted and measured counts differ");
+    output.json(answer);
+    return counts_agree ? Exit::ok : Exit::comparison_failed;
+}
+
+}  // namespace
+
+void add_bench(Program& program) {
+    CLI::App* verb =
+        program.add_verb("bench", "Fused against layer by layer: time, memory, predicted and measured counts",
+                         "  laminate bench \"zoo:fsrcnn?height=540&width=960\" --threads 2\n"
+                         "  laminate bench zoo:resnet18 --memory 512KiB --seconds 5 --json -\n"
+                         "  laminate bench compiled/");
+    auto options = std::make_shared<Options>();
+    options->network.declare(verb);
+    options->schedule.declare(verb, false);
+    verb->add_option("--seconds", options->seconds, "Time for the timed runs of each variant")
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+    verb->add_option("--reference-macs", options->reference_macs,
+                     "Larger networks are not compared with the reference operators as a whole")
+        ->capture_default_str();
+    program.on(verb, [options, &program](const Output& output) {
+        if (is_compiled_directory(options->network.spec)) return bench_directory(*options, program.common(), output);
+        return bench_network(*options, program.common(), output);
+    });
+}
+
+}  // namespace laminate::cli

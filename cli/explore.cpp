@@ -1,0 +1,138 @@
+// laminate explore NET -o DIR: the Pareto front of schedules under the two-level model.
+#include <fmt/core.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
+#include "cli/front_report.h"
+#include "cli/verbs.h"
+#include "scheduler/explore.h"
+
+namespace laminate::cli {
+
+namespace {
+
+struct Options {
+    NetworkArgument network;
+    std::string directory;
+    std::string model = "two-level";
+    std::string memory;
+    bool no_recompute = false;
+    ExploreOptions explore;
+};
+
+/// Set by an interrupt; the search then hands over what it has.
+std::atomic<bool> interrupted{false};
+extern "C" void note_interrupt(int) { interrupted.store(true); }
+
+class InterruptHandler {
+public:
+    InterruptHandler() : before_(std::signal(SIGINT, note_interrupt)) {}
+    ~InterruptHandler() { std::signal(SIGINT, before_); }
+    InterruptHandler(const InterruptHandler&) = delete;
+    InterruptHandler& operator=(const InterruptHandler&) = delete;
+
+private:
+    void (*before_)(int);
+};
+
+bool holds_a_front(const std::filesystem::path& directory) {
+    try {
+        const auto front = nlohmann::json::parse(read_file(directory / "front.json"), nullptr, false);
+        return front.is_object() && front.value("schema", "") == "laminate.front";
+    } catch (const InputError&) {
+        return false;
+    }
+}
+
+Exit run_explore(const Options& options, const CommonOptions& common, const Output& output) {
+    const Network network = options.network.open();
+    NewDirectory files(options.directory, holds_a_front, "laminate explore");
+    ExploreOptions search = options.explore;
+    search.threads = common.thread_count();
+    search.recompute = !options.no_recompute;
+    std::optional<int64_t> budget_bytes;
+    if (!options.memory.empty()) {
+        budget_bytes = parse_bytes("--memory", options.memory);
+        search.memory = Elements(*budget_bytes / bytes_per_element);
+    }
+    const InterruptHandler handler;
+    search.stop = &interrupted;
+    auto last_note = std::chrono::steady_clock::now();
+    search.progress = [&](const ExploreProgress& progress) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last_note < std::chrono::seconds(2)) return;
+        last_note = now;
+        output.note(
+            fmt::format("{} of {} groups, {}", progress.segments_done, progress.segments_total, progress.segment));
+    };
+    const Front front = explore(network, search);
+    if (interrupted) output.note("interrupted: the front of what was looked at so far");
+    if (front.points.empty()) {
+        if (interrupted || !budget_bytes) throw std::runtime_error("explore: no schedule was looked at");
+        search.memory.reset();
+        Elements least = Elements(INT64_MAX);
+        for (const FrontPoint& point : explore(network, search).points)
+            least = std::min(least, point.counts.live_total);
+        throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
+                                          network.name, bytes_text(*budget_bytes), to_bytes(least).value(),
+                                          bytes_text(to_bytes(least).value())));
+    }
+
+    for (size_t n = 0; n < front.points.size(); ++n) {
+        write_file_atomically(files.aside() / fmt::format("{:04}.json", n), to_json(network, front.points[n].schedule));
+    }
+    const nlohmann::ordered_json answer = front_json(network, front, !interrupted);
+    write_file_atomically(files.aside() / "front.json", answer.dump(2) + "\n");
+    write_file_atomically(files.aside() / "front.csv", front_csv(front));
+    write_file_atomically(files.aside() / "report.html", front_html(network, front));
+    files.publish();
+
+    output.print(front_table(front, 20));
+    output.print(
+        fmt::format("{} schedules; all in {}: front.json, front.csv, report.html, and 0000.json ... for --schedule",
+                    front.points.size(), options.directory));
+    output.json(answer);
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_explore(Program& program) {
+    CLI::App* verb =
+        program.add_verb("explore", "The best schedules: external accesses against memory against work",
+                         "  laminate explore zoo:l2net -o front/\n"
+                         "  laminate explore zoo:l3net --tiles all --no-recompute -o front/\n"
+                         "  laminate explore zoo:fsrcnn --memory 64KiB --max-depth 4 --tiles pow2 -o front/");
+    auto options = std::make_shared<Options>();
+    options->network.declare(verb);
+    verb->add_option("-o,--output", options->directory, "Directory to make; a front that was there before is replaced")
+        ->required()
+        ->type_name("DIR");
+    verb->add_option("--model", options->model, "Cost model")
+        ->check(CLI::IsMember({"two-level"}))
+        ->capture_default_str();
+    const std::map<std::string, TileSizes> kinds{
+        {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
+    verb->add_option("--tiles", options->explore.tiles, "Tile sizes to look at: all, divisors or pow2")
+        ->transform(CLI::CheckedTransformer(kinds))
+        ->default_str("divisors");
+    verb->add_option("--max-depth", options->explore.max_depth, "Layers in a group at most")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    verb->add_flag("--no-recompute", options->no_recompute, "No element of an intermediate tensor is computed twice");
+    verb->add_option("--memory", options->memory, "Only schedules that hold no more at once, e.g. 64KiB")
+        ->type_name("SIZE");
+    program.on(verb,
+               [options, &program](const Output& output) { return run_explore(*options, program.common(), output); });
+}
+
+}  // namespace laminate::cli

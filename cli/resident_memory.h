@@ -1,0 +1,21 @@
+// The memory of this process as Linux accounts for it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace laminate::cli {
+
+/// Watches how far the resident set grows from the moment of construction on. Memory that the allocator keeps for later is
+/// given back to the system first, so that using it again counts.
+class PeakWatch {
+public:
+    PeakWatch();
+    /// Bytes above the start at the highest point so far; none where /proc does not let the peak be reset.
+    [[nodiscard]] std::optional<int64_t> growth_bytes() const;
+
+private:
+    std::optional<int64_t> start_bytes_;
+};
+
+}  // namespace laminate::cli

@@ -1,0 +1,46 @@
+// The verb `bench`: its JSON, and that its figures fit together. Speed itself is no test: machines are busy.
+#include <nlohmann/json.hpp>
+
+#include "run_program.h"
+
+namespace laminate::cli {
+namespace {
+
+TEST(Bench, FiguresOfBothVariantsAreConsistent) {
+    const ProgramResult result =
+        run_program("bench 'zoo:fsrcnn?height=64&width=64' --threads 1 --seconds 0.05 --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    EXPECT_EQ(answer.at("schema"), "laminate.bench");
+    EXPECT_TRUE(answer.at("correct").get<bool>());
+    EXPECT_TRUE(answer.at("counts_equal").get<bool>());
+    const double gflop = 2e-9 * answer.at("macs").get<double>();
+    for (const char* name : {"fused", "layer_by_layer"}) {
+        const auto& variant = answer.at(name);
+        EXPECT_GE(variant.at("times_ms").size(), 3U);
+        EXPECT_LE(variant.at("min_ms").get<double>(), variant.at("median_ms").get<double>());
+        EXPECT_NEAR(variant.at("gflops").get<double>(), gflop / (1e-3 * variant.at("median_ms").get<double>()),
+                    1e-6 * variant.at("gflops").get<double>());
+        EXPECT_LE(variant.at("gflops").get<double>(), 1.2 * answer.at("peak_gflops").get<double>())
+            << name << " is faster than the machine";
+        EXPECT_EQ(variant.at("predicted"), variant.at("measured"));
+    }
+    EXPECT_LT(answer.at("fused").at("arena_bytes").get<int64_t>(),
+              answer.at("layer_by_layer").at("arena_bytes").get<int64_t>());
+    EXPECT_LT(answer.at("fused").at("predicted").at("accesses_elements").get<int64_t>(),
+              answer.at("layer_by_layer").at("predicted").at("accesses_elements").get<int64_t>());
+}
+
+TEST(Bench, ACompiledDirectoryIsTimed) {
+    const ScratchDirectory scratch;
+    ASSERT_EQ(run_program("compile zoo:l3net -o " + (scratch / "net")).exit_code, 0);
+    const ProgramResult result = run_program("bench " + (scratch / "net") + " --seconds 0.01 --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    EXPECT_EQ(answer.at("network"), "l3net");
+    EXPECT_GE(answer.at("compiled").at("times_ms").size(), 3U);
+    EXPECT_GT(answer.at("compiled").at("arena_bytes").get<int64_t>(), 0);
+}
+
+}  // namespace
+}  // namespace laminate::cli

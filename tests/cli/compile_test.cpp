@@ -1,0 +1,105 @@
+// The verb `compile`: a directory that runs, appears whole or not at all, and replaces only its own kind.
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/files.h"
+#include "nets/zoo.h"
+#include "run_program.h"
+#include "runtime/reference_operators.h"
+#include "runtime/session.h"
+
+namespace laminate::cli {
+namespace {
+
+const std::string data = LAMINATE_EXAMPLE_DATA;
+
+/// Names in a directory; a compiled one has exactly five.
+std::vector<std::string> names_in(const std::string& directory) {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+TEST(Compile, TheDirectoryHoldsFiveFilesAndRunsInASession) {
+    const ScratchDirectory scratch;
+    const ProgramResult result = run_program("compile zoo:l3net --name small -o " + (scratch / "net"));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(names_in(scratch / "net"),
+              (std::vector<std::string>{"libsmall.a", "libsmall.so", "manifest.json", "schedule.json", "small.h"}));
+    EXPECT_EQ(names_in(scratch / ".").size(), 1U) << "something was left beside the directory";
+
+    const Network network = zoo_network("l3net");
+    Session session = Session::open(std::filesystem::path(scratch / "net"));
+    std::vector<float> x(static_cast<size_t>(element_count(session.inputs()[0].dims)));
+    for (size_t n = 0; n < x.size(); ++n) x[n] = static_cast<float>(static_cast<int>(n * 5 % 17) - 8);
+    std::vector<float> y(static_cast<size_t>(element_count(session.outputs()[0].dims)));
+    session.run({x.data()}, {y.data()});
+    const std::vector<float> expected = run_reference_network(network, {x})[0];
+    for (size_t n = 0; n < y.size(); ++n)
+        ASSERT_NEAR(y[n], expected[n], 1e-4F * (1 + std::abs(expected[n]))) << "element " << n;
+}
+
+TEST(Compile, ADirectoryRunsByTheVerbRunLikeTheNetworkItself) {
+    const ScratchDirectory scratch;
+    const std::string size = " --height 150 --width 225";
+    ASSERT_EQ(run_program("compile " + data + "/fsrcnn_x2.onnx" + size + " -o " + (scratch / "net")).exit_code, 0);
+    const std::string input = " --input " + data + "/chelsea_half.png --output ";
+    ASSERT_EQ(run_program("run " + (scratch / "net") + input + (scratch / "a.png")).exit_code, 0);
+    ASSERT_EQ(run_program("run " + data + "/fsrcnn_x2.onnx" + input + (scratch / "b.png")).exit_code, 0);
+    EXPECT_EQ(read_file(scratch / "a.png"), read_file(scratch / "b.png"));
+}
+
+TEST(Compile, TheHeaderStandsAloneInC) {
+    const ScratchDirectory scratch;
+    ASSERT_EQ(run_program("compile zoo:l2net -o " + (scratch / "net")).exit_code, 0);
+    std::ofstream(scratch / "main.c")
+        << "#include \"net/l2net.h\"\n"
+           "int main(void) {\n"
+           "    const int64_t dims[L2NET_INPUT0_RANK] = L2NET_INPUT0_DIMS;\n"
+           "    return !(l2net_network.abi_version == LAMINATE_ABI_VERSION && l2net_network.group_count >= 1 &&\n"
+           "             dims[1] == 3 && L2NET_INPUT0_ELEMENTS == 3 * 20 * 20 && L2NET_OUTPUT0_ELEMENTS == 4 * 16 * 16 "
+           "&&\n"
+           "             (uintptr_t)l2net_network.constants % 64 == 0);\n"
+           "}\n";
+    const std::string command =
+        "cd " + (scratch / ".") + " && cc -std=c99 -Wall -Wextra -Werror main.c net/libl2net.a -lm -o main && ./main";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
+TEST(Compile, ADirectoryThatLaminateMadeIsReplacedAndAnyOtherIsRefused) {
+    const ScratchDirectory scratch;
+    ASSERT_EQ(run_program("compile zoo:l2net -o " + (scratch / "net")).exit_code, 0);
+    ASSERT_EQ(run_program("compile zoo:l3net -o " + (scratch / "net")).exit_code, 0);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch / "net/manifest.json")).at("library"), "l3net");
+    EXPECT_FALSE(std::filesystem::exists(scratch / "net/libl2net.a"));
+
+    std::filesystem::create_directory(scratch / "other");
+    std::ofstream(scratch / "other/mine.txt") << "precious";
+    const ProgramResult refused = run_program("compile zoo:l2net -o " + (scratch / "other"));
+    EXPECT_EQ(refused.exit_code, 3);
+    EXPECT_NE(refused.err.find("other: is not empty and was not made by laminate compile"), std::string::npos)
+        << refused.err;
+    EXPECT_EQ(names_in(scratch / "other"), (std::vector<std::string>{"mine.txt"}));
+    EXPECT_EQ(names_in(scratch / "."), (std::vector<std::string>{"net", "other"}));
+}
+
+TEST(Compile, AFailureLeavesNothingAndOneLine) {
+    const ScratchDirectory scratch;
+    const auto expect_refused = [&](const std::string& options, int exit_code, const std::string& message) {
+        const ProgramResult result = run_program("compile zoo:l2net -o " + (scratch / "net") + " " + options);
+        EXPECT_EQ(result.exit_code, exit_code) << result.err;
+        EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+        EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+        EXPECT_TRUE(scratch.is_empty()) << options;
+    };
+    expect_refused("--memory 1KiB", 4, "no schedule fits in 1.0 KiB; the smallest budget that works is ");
+    expect_refused("--cc no-such-compiler", 3, "no-such-compiler: cannot be run: ");
+    expect_refused("--ar false", 3, "false rcsD: failed: no reason given");
+    expect_refused("--target z80", 3, "target \"z80\" is not known");
+    expect_refused("--name 2fast", 3, "name \"2fast\" is no identifier");
+}
+
+}  // namespace
+}  // namespace laminate::cli

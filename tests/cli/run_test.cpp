@@ -1,0 +1,182 @@
+// The verb `run`: results, what it refuses and how, and that a refusal leaves no file.
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "nets/zoo.h"
+#include "run_program.h"
+#include "runtime/media/npy.h"
+#include "runtime/media/picture.h"
+#include "runtime/reference_operators.h"
+
+namespace laminate::cli {
+namespace {
+
+const std::string data = LAMINATE_EXAMPLE_DATA;
+const std::string example = data + "/fsrcnn_x2.onnx";
+
+size_t lines(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+
+/// One line that names what is wrong, the exit code, and nothing written.
+void expect_refused(const ProgramResult& result, int exit_code, const std::string& message,
+                    const ScratchDirectory& scratch) {
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    EXPECT_EQ(lines(result.err), 1U) << result.err;
+    EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+    EXPECT_TRUE(scratch.is_empty());
+}
+
+/// A small input with both signs.
+Constant ramp(const std::vector<int64_t>& dims) {
+    Constant array{dims, std::vector<float>(static_cast<size_t>(element_count(dims)))};
+    for (size_t n = 0; n < array.values.size(); ++n)
+        array.values[n] = static_cast<float>(static_cast<int>(n * 7 % 23) - 11) / 8;
+    return array;
+}
+
+TEST(Run, L3NetEqualsTheReferenceOperators) {
+    const ScratchDirectory scratch;
+    const Network network = zoo_network("l3net");
+    const Constant x = ramp(network.tensor(network.inputs[0]).dims);
+    save_npy(x, scratch / "x.npy");
+    const ProgramResult result =
+        run_program("run zoo:l3net --input " + (scratch / "x.npy") + " --output " + (scratch / "y.npy"));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const Constant found = load_npy(scratch / "y.npy");
+    const std::vector<float> expected = run_reference_network(network, {x.values})[0];
+    ASSERT_EQ(found.dims, network.tensor(network.outputs[0]).dims);
+    const float range =
+        *std::max_element(expected.begin(), expected.end()) - *std::min_element(expected.begin(), expected.end());
+    for (size_t n = 0; n < expected.size(); ++n)
+        ASSERT_NEAR(found.values[n], expected[n], 1e-5F * range) << "element " << n;
+}
+
+TEST(Run, FusedAndLayerByLayerAgreeAndExpectedSaysSo) {
+    const ScratchDirectory scratch;
+    save_npy(ramp({1, 1, 21, 30}), scratch / "x.npy");
+    const std::string input = " --input luma=" + (scratch / "x.npy");
+    ASSERT_EQ(run_program("run " + example + input + " --layer-by-layer --output " + (scratch / "y.npy")).exit_code, 0);
+    // The picture gives height and width; a budget that cuts the network into several groups.
+    const ProgramResult same =
+        run_program("run " + example + input + " --memory 64KiB --threads 3 --expected luma_x2=" + (scratch / "y.npy"));
+    EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+    EXPECT_NE(same.out.find("as expected\n"), std::string::npos) << same.out;
+
+    Constant wrong = load_npy(scratch / "y.npy");
+    wrong.values[77] += 0.25F;
+    save_npy(wrong, scratch / "wrong.npy");
+    const ProgramResult different = run_program("run " + example + input + " --expected " + (scratch / "wrong.npy"));
+    EXPECT_EQ(different.exit_code, 1);
+    EXPECT_NE(different.out.find("1 of 2520 elements differ"), std::string::npos) << different.out;  // 42 * 60
+    EXPECT_NE(different.out.find("the worst is element 77"), std::string::npos) << different.out;
+}
+
+TEST(Run, AColourPictureKeepsItsColourAndDoublesInSize) {
+    const ScratchDirectory scratch;
+    const ProgramResult result =
+        run_program("run " + example + " --input " + data + "/astronaut_half.png --output " + (scratch / "large.png") +
+                    " --compare " + data + "/astronaut.png --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    EXPECT_NEAR(answer.at("psnr_db").get<double>(), 33.49, 0.01);  // examples/data/README.md
+    EXPECT_NEAR(answer.at("bicubic_psnr_db").get<double>(), 32.05, 0.01);
+    const Picture large = load_picture(scratch / "large.png");
+    EXPECT_EQ(large.height, 512);
+    EXPECT_EQ(large.width, 512);
+    ASSERT_EQ(large.channels, 3);
+    // The suit is orange: red well above blue, around its middle.
+    const size_t at = static_cast<size_t>((400 * 512 + 200) * 3);
+    EXPECT_GT(large.samples[at], large.samples[at + 2] + 40);
+}
+
+TEST(Run, CountsOfModelAndGeneratedCodeStandSideBySide) {
+    const ProgramResult result = run_program("run zoo:l2net --counts --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto counts = nlohmann::json::parse(result.out).at("counts");
+    EXPECT_TRUE(counts.at("equal").get<bool>());
+    EXPECT_EQ(counts.at("model"), counts.at("measured"));
+    // Fused, no strip: every input once, every weight once, every output once; conv1 18x18x4x27, conv2 16x16x4x36 MACs at least.
+    EXPECT_EQ(counts.at("measured").at("reads").at("X"), 20 * 20 * 3);
+    EXPECT_EQ(counts.at("measured").at("reads").at("W"), 108 + 144);
+    EXPECT_EQ(counts.at("measured").at("writes").at("Y"), 16 * 16 * 4);
+    EXPECT_GE(counts.at("measured").at("macs").get<int64_t>(), 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36);
+}
+
+TEST(Run, TheArenaIsPrintedAndWithinTheBudget) {
+    const ProgramResult result =
+        run_program("run " + example + " --height 64 --width 64 --memory 256KiB --threads 1 --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(run_program("run zoo:l2net").out.find("arena "), std::string::npos);
+    EXPECT_GT(nlohmann::json::parse(result.out).at("arena_bytes").get<int64_t>(), 0);
+}
+
+TEST(Run, ABudgetOfOneKibibyteIsInfeasibleAndNamesTheSmallestThatWorks) {
+    const ScratchDirectory scratch;
+    const std::string command =
+        "run " + example + " --input " + data + "/chelsea_half.png --output " + (scratch / "y.png") + " --memory ";
+    const ProgramResult result = run_program(command + "1KiB");
+    expect_refused(result, 4, "no schedule fits in 1.0 KiB; the smallest budget that works is ", scratch);
+    const std::string smallest = result.err.substr(result.err.find("works is ") + 9);
+    const int64_t bytes = std::stoll(smallest);
+    EXPECT_EQ(run_program(command + std::to_string(bytes)).exit_code, 0);
+    std::filesystem::remove(scratch / "y.png");
+    expect_refused(run_program(command + std::to_string(bytes - 1)), 4, std::to_string(bytes), scratch);
+}
+
+TEST(Run, APictureThatIsNoPictureIsRefused) {
+    const ScratchDirectory scratch;
+    expect_refused(run_program("run " + example + " --input " + data + "/README.md --output " + (scratch / "y.png")), 3,
+                   "README.md: is no picture; expected PNG or JPEG", scratch);
+}
+
+TEST(Run, ATruncatedModelIsRefused) {
+    const ScratchDirectory models;
+    const std::string file = models / "cut.onnx";
+    std::ifstream whole(example, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(whole), std::istreambuf_iterator<char>()};
+    std::ofstream(file, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size() / 2));
+    const ProgramResult result =
+        run_program("run " + file + " --input " + data + "/astronaut_half.png --output " + (models / "y.png"));
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(lines(result.err), 1U) << result.err;
+    EXPECT_NE(result.err.find("cut.onnx: "), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(models / "y.png"));
+}
+
+TEST(Run, AScheduleWithAComputeLevelOutsideItsStoreLevelIsRefused) {
+    const ScratchDirectory scratch;
+    const ProgramResult result = run_program(
+        "run zoo:l2net --output " + (scratch / "y.npy") +
+        " --schedule '{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X yi/xo; W root/root; Y xi/xi} "
+        "{conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; X root/root; W root/root; Y xi/xi}'");
+    expect_refused(result, 3, "conv1: compute level of X is xo, outside its store level yi", scratch);
+}
+
+TEST(Run, ATensorOfAnotherShapeIsRefused) {
+    const ScratchDirectory inputs, outputs_unused;
+    save_npy(ramp({1, 3, 20, 19}), inputs / "x.npy");
+    const ProgramResult result = run_program("run zoo:l2net?height=20 --input " + (inputs / "x.npy") + " --width 20");
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_NE(result.err.find("x.npy: is 1x3x20x19, expected 1x3x20x20 for input "), std::string::npos) << result.err;
+}
+
+TEST(Run, AnUnknownOutputNameAndExtensionAreUsageErrors) {
+    const ProgramResult name = run_program("run zoo:l2net --output nothing=y.npy");
+    EXPECT_EQ(name.exit_code, 2);
+    EXPECT_NE(name.err.find("--output: no tensor is called \"nothing\"; expected "), std::string::npos) << name.err;
+    const ProgramResult extension = run_program("run zoo:l2net --output y.tiff");
+    EXPECT_EQ(extension.exit_code, 2);
+    EXPECT_NE(extension.err.find("--output: found \"y.tiff\", expected .npy, .pb, .png or .jpg"), std::string::npos)
+        << extension.err;
+}
+
+TEST(Run, AnOutputDirectoryThatDoesNotExistIsBadInput) {
+    const ScratchDirectory scratch;
+    expect_refused(run_program("run zoo:l2net --quiet --output " + (scratch / "no/such/y.npy")), 3,
+                   "y.npy: cannot be written", scratch);
+}
+
+}  // namespace
+}  // namespace laminate::cli
