@@ -30,6 +30,7 @@ struct RegionOps<Expr> {
     static Expr min(const Expr& a, const Expr& b) { return Halide::min(a, b); }
     static Expr max(const Expr& a, const Expr& b) { return Halide::max(a, b); }
     static Expr floor_div(const Expr& a, const Expr& b) { return a / b; }  // Halide's integer division rounds down
+    static bool is_known_empty(const Expr&, const Expr&) { return false; }
     static Expr if_both_positive(const Expr& a, const Expr& b, const Expr& value) { return Halide::select(a > 0 && b > 0, value, 0); }
 };
 

@@ -72,18 +72,22 @@ private:
     std::vector<Level> levels_;
 };
 
-/// What the fold rule asks about one axis, per level of the path.
+/// What the fold rule asks about one axis in one lifetime, per level of the path.
 struct AxisFacts {
-    std::vector<int64_t> needed;   ///< longest needed interval in a body of that level
-    std::vector<bool> repeats;     ///< the loop has more than one trip somewhere
+    std::vector<int64_t> needed;   ///< longest interval held in a body of that level
+    std::vector<bool> repeats;     ///< the loop has more than one trip
     std::vector<bool> overlaps;    ///< needs something that an earlier trip of the lifetime needed too
+    friend auto operator<=>(const AxisFacts&, const AxisFacts&) = default;
 };
 
-AxisFacts axis_facts(const GroupSchedule& group, const std::vector<LayerProblem>& problems, const AxisWalk::Buffer& buffer,
+/// The different lifetimes that occur along one axis; the ones of all axes combine freely.
+std::vector<AxisFacts> axis_facts(const GroupSchedule& group, const std::vector<LayerProblem>& problems, const AxisWalk::Buffer& buffer,
                      const std::function<std::optional<int64_t>(const Regions<int64_t>&, Level)>& present) {
     const std::vector<Level> levels = path(group, buffer.nest);
-    AxisFacts facts{std::vector<int64_t>(levels.size(), 0), std::vector<bool>(levels.size(), false),
-                    std::vector<bool>(levels.size(), false)};
+    const AxisFacts none{std::vector<int64_t>(levels.size(), 0), std::vector<bool>(levels.size(), false),
+                         std::vector<bool>(levels.size(), false)};
+    AxisFacts facts = none;
+    std::set<AxisFacts> lifetimes;
     const auto position_of = [&](Level level) {
         return static_cast<size_t>(std::find(levels.begin(), levels.end(), level) - levels.begin());
     };
@@ -92,6 +96,10 @@ AxisFacts axis_facts(const GroupSchedule& group, const std::vector<LayerProblem>
     AxisWalk(group, problems, buffer, [&](const Regions<int64_t>& regions, size_t position) {
         const Level level = levels[position];
         if (position < store) return;
+        if (position == store) {
+            lifetimes.insert(facts);
+            facts = none;
+        }
         if (!level.is_root() && regions.trip(level) == 0) trips[position] = 0;
         const Interval<int64_t> need = buffer.needed(regions, level);
         if (need.begin >= need.end) return;
@@ -106,7 +114,8 @@ AxisFacts axis_facts(const GroupSchedule& group, const std::vector<LayerProblem>
         }
         facts.needed[position] = std::max(facts.needed[position], held_until - need.begin);
     });
-    return facts;
+    lifetimes.insert(facts);
+    return {lifetimes.begin(), lifetimes.end()};
 }
 
 /// Whether a buffer that nest k uses is needed in more than one trip of a loop that does not index it: trips in which nest
@@ -142,8 +151,8 @@ bool needed_again(const GroupSchedule& group, const std::vector<LayerProblem>& p
     return again;
 }
 
-/// The fold rule. `facts[a]` belongs to axis a of the buffer; `axis_of(level)` says which axes a loop indexes.
-BufferShape fold(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int nest, const Placement& placement,
+/// The fold rule in one lifetime. `facts[a]` belongs to axis a of the buffer; `axes_of(level)` says which axes a loop indexes.
+BufferShape fold_lifetime(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int nest, const Placement& placement,
                  const std::vector<AxisFacts>& facts, const std::function<std::vector<size_t>(Level)>& axes_of) {
     const std::vector<Level> levels = path(group, nest);
     const auto position_of = [&](Level level) {
@@ -178,11 +187,34 @@ BufferShape fold(const GroupSchedule& group, const std::vector<LayerProblem>& pr
     return shape;
 }
 
+/// One size for all lifetimes: the largest extent of each dimension.
+BufferShape fold(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int nest, const Placement& placement,
+                 const std::vector<std::vector<AxisFacts>>& lifetimes, const std::function<std::vector<size_t>(Level)>& axes_of) {
+    BufferShape largest;
+    std::vector<AxisFacts> facts(lifetimes.size());
+    const std::function<void(size_t)> combine = [&](size_t axis) {
+        if (axis == lifetimes.size()) {
+            const BufferShape shape = fold_lifetime(group, problems, nest, placement, facts, axes_of);
+            for (size_t a = 0; a < 3; ++a) {
+                largest.extent[a] = std::max(largest.extent[a], shape.extent[a]);
+                largest.folds[a] = largest.folds[a] || shape.folds[a];
+            }
+            return;
+        }
+        for (const AxisFacts& one : lifetimes[axis]) {
+            facts[axis] = one;
+            combine(axis + 1);
+        }
+    };
+    combine(0);
+    return largest;
+}
+
 }  // namespace
 
 BufferShape input_buffer_shape(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int c) {
     const Placement placement = c == 0 ? *group.nests[0].x : group.nests[static_cast<size_t>(c) - 1].y;
-    std::vector<AxisFacts> facts;
+    std::vector<std::vector<AxisFacts>> facts;
     int64_t columns = 0;
     for (const Dim axis : tensor_axes) {
         const AxisWalk::Buffer buffer{c, placement, axis,
@@ -215,7 +247,7 @@ BufferShape input_buffer_shape(const GroupSchedule& group, const std::vector<Lay
 BufferShape weights_buffer_shape(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int k) {
     const Placement placement = group.nests[static_cast<size_t>(k)].w;
     constexpr std::array<Dim, 2> axes{Dim::z, Dim::i};
-    std::vector<AxisFacts> facts;
+    std::vector<std::vector<AxisFacts>> facts;
     for (const Dim axis : axes) {
         const AxisWalk::Buffer buffer{k, placement, axis,
                                       [k, axis](const Regions<int64_t>& r, Level v) { return r.indexes_weights(k, axis, v); },

@@ -32,6 +32,8 @@ struct RegionOps<int64_t> {
     static int64_t min(int64_t a, int64_t b) { return std::min(a, b); }
     static int64_t max(int64_t a, int64_t b) { return std::max(a, b); }
     static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+    /// What nothing is computed from needs nothing. (Code asks at run time, see GroupLowering::is_called.)
+    static bool is_known_empty(int64_t begin, int64_t end) { return begin >= end; }
     /// `value` where both are positive, else 0.
     static int64_t if_both_positive(int64_t a, int64_t b, int64_t value) { return a > 0 && b > 0 ? value : 0; }
 };
@@ -85,11 +87,13 @@ public:
         if (axis == Dim::z) {
             if (p.groups > 1) {
                 const Interval<V> z = produced(c, Dim::z, level);
+                if (Ops::is_known_empty(z.begin, z.end)) return {constant(0), constant(0)};
                 return {Ops::floor_div(z.begin, group_outputs(c)) * constant(p[Dim::i]), group_end(c, z.end)};
             }
             return level.nest == c ? covered(c, Dim::i, level.loop) : Interval<V>{constant(0), constant(p[Dim::i])};
         }
         const Interval<V> out = produced(c, axis, level);
+        if (Ops::is_known_empty(out.begin, out.end)) return {constant(0), constant(0)};
         return {window_begin(c, axis, out.begin, clipped), window_end(c, axis, out.end, clipped)};
     }
 
