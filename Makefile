@@ -17,7 +17,7 @@ CTEST := $(VENV)/bin/ctest
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev nlohmann-json3-dev libfmt-dev \
-            libcli11-dev libspdlog-dev libpng-dev libjpeg62-turbo-dev
+            libcli11-dev libpng-dev libjpeg62-turbo-dev
 
 .DELETE_ON_ERROR:
 .PHONY: build configure demo test test-long bench peers format clean

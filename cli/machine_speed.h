@@ -3,8 +3,9 @@
 
 namespace laminate::cli {
 
-/// 32-bit GFLOP/s (a multiply-add is two) of `threads` threads together over about 10 ms, with the widest vectors that this
-/// CPU has. Call it several times and take the largest: a clock that has not yet risen, or a busy machine, makes it smaller.
+/// 32-bit GFLOP/s (a multiply-add is two) of `threads` threads together, with the widest vectors that this CPU has. Each
+/// thread takes the best of many pieces of half a millisecond, shorter than a busy machine's time slices; about 20 ms in all.
+/// Call it several times and take the largest: a clock that has not yet risen makes it smaller.
 [[nodiscard]] double peak_gflops(int threads);
 
 }  // namespace laminate::cli

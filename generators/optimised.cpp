@@ -20,6 +20,13 @@ int64_t round_up(int64_t n, int64_t step) { return ceil_div(n, step) * step; }
 Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride = 1) {
     return lanes == 1 ? first : Ramp::make(first, size(stride), static_cast<int>(lanes));
 }
+/// Every stride-th element of a ring's row. One wide load and a selection: left to Halide, overlapping strided loads become shuffles
+/// over which LLVM sits for minutes (depthwise layers of stride 2). Rows have slack for the elements behind the last.
+Expr strided_load(const std::string& array, const Expr& first, int64_t lanes, int64_t stride) {
+    if (lanes == 1 || stride == 1 || stride > 4) return ir::load(array, lanes_from(first, lanes, stride), ir::Alignment::element);
+    const Expr wide = ir::load(array, lanes_from(first, lanes * stride), ir::Alignment::element);
+    return Shuffle::make_slice(wide, 0, static_cast<int>(stride), static_cast<int>(lanes));
+}
 Expr broadcast(const Expr& e, int64_t lanes) { return lanes == 1 ? e : Broadcast::make(e, static_cast<int>(lanes)); }
 
 /// A ring of rows in the scratch block; see optimised.h.
@@ -416,7 +423,7 @@ private:
                     for (int64_t m = 0; m < p.x().kernel; ++m) {
                         for (int64_t v = 0; v < tile.x; ++v) {
                             const Expr first = base + i * size(from.pitch) + size(m * p.x().dilation + v * lanes * p.x().stride);
-                            const Expr value = ir::load(from.name, lanes_from(first, lanes, p.x().stride), ir::Alignment::element);
+                            const Expr value = strided_load(from.name, first, lanes, p.x().stride);
                             const std::string loaded = unique(p.name + ".in");
                             std::vector<Stmt> uses;
                             for (const auto& [r, n] : served) {
