@@ -1,0 +1,81 @@
+#include "base/new_directory.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/files.h"
+
+namespace laminate {
+namespace {
+
+namespace fs = std::filesystem;
+
+class NewDirectoryTest : public ::testing::Test {
+protected:
+    NewDirectoryTest()
+        : root_(fs::path(::testing::TempDir()) / ("laminate_new_directory_" + std::to_string(::getpid()))) {
+        fs::remove_all(root_);
+        fs::create_directories(root_);
+    }
+    ~NewDirectoryTest() override { fs::remove_all(root_); }
+    static void put(const fs::path& file, const std::string& text) { std::ofstream(file) << text; }
+    static bool is_ours(const fs::path& directory) { return fs::exists(directory / "mark"); }
+    [[nodiscard]] size_t entries() const {
+        return static_cast<size_t>(std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
+    }
+
+    fs::path root_;
+};
+
+TEST_F(NewDirectoryTest, AppearsWholeWhenPublished) {
+    NewDirectory made(root_ / "out/", is_ours, "this test");  // a slash at the end is no empty name
+    put(made.aside() / "mark", "1");
+    EXPECT_FALSE(fs::exists(root_ / "out"));
+    made.publish();
+    EXPECT_EQ(read_file(root_ / "out/mark"), "1");
+    EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(NewDirectoryTest, LeavesNothingUnpublished) {
+    {
+        const NewDirectory made(root_ / "out", is_ours, "this test");
+        put(made.aside() / "mark", "1");
+    }
+    EXPECT_EQ(entries(), 0U);
+}
+
+TEST_F(NewDirectoryTest, ReplacesItsOwnKindAndNothingElse) {
+    fs::create_directory(root_ / "out");
+    put(root_ / "out/mark", "old");
+    put(root_ / "out/more", "old");
+    {
+        NewDirectory made(root_ / "out", is_ours, "this test");
+        put(made.aside() / "mark", "new");
+        made.publish();
+    }
+    EXPECT_EQ(read_file(root_ / "out/mark"), "new");
+    EXPECT_FALSE(fs::exists(root_ / "out/more"));
+    EXPECT_EQ(entries(), 1U);
+
+    fs::remove(root_ / "out/mark");
+    put(root_ / "out/precious", "mine");
+    try {
+        const NewDirectory made(root_ / "out", is_ours, "this test");
+        FAIL() << "a directory of somebody else was accepted";
+    } catch (const InputError& error) {
+        EXPECT_EQ(error.what(),
+                  (root_ / "out").string() + ": is not empty and was not made by this test; expected a new directory");
+    }
+    EXPECT_EQ(read_file(root_ / "out/precious"), "mine");
+    EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(NewDirectoryTest, AFileInTheWayIsRefused) {
+    put(root_ / "out", "a file");
+    EXPECT_THROW(NewDirectory(root_ / "out", is_ours, "this test"), InputError);
+    EXPECT_EQ(read_file(root_ / "out"), "a file");
+}
+
+}  // namespace
+}  // namespace laminate
