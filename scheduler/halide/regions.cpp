@@ -74,7 +74,7 @@ private:
 
 /// What the fold rule asks about one axis in one lifetime, per level of the path.
 struct AxisFacts {
-    std::vector<int64_t> needed;   ///< longest interval held in a body of that level
+    std::vector<int64_t> needed;   ///< longest interval held in a body of that level; at the store level, in the whole lifetime
     std::vector<bool> repeats;     ///< the loop has more than one trip
     std::vector<bool> overlaps;    ///< needs something that an earlier trip of the lifetime needed too
     friend auto operator<=>(const AxisFacts&, const AxisFacts&) = default;
@@ -92,13 +92,16 @@ std::vector<AxisFacts> axis_facts(const GroupSchedule& group, const std::vector<
         return static_cast<size_t>(std::find(levels.begin(), levels.end(), level) - levels.begin());
     };
     const size_t store = position_of(buffer.placement.store);
+    const size_t compute = position_of(buffer.placement.compute);
+    Interval<int64_t> lifetime{};
     std::vector<int64_t> trips(levels.size(), 0);
     AxisWalk(group, problems, buffer, [&](const Regions<int64_t>& regions, size_t position) {
         const Level level = levels[position];
         if (position < store) return;
         if (position == store) {
-            lifetimes.insert(facts);
+            if (facts.needed[store] > 0) lifetimes.insert(facts);
             facts = none;
+            lifetime = {INT64_MAX, 0};
         }
         if (!level.is_root() && regions.trip(level) == 0) trips[position] = 0;
         const Interval<int64_t> need = buffer.needed(regions, level);
@@ -112,9 +115,14 @@ std::vector<AxisFacts> axis_facts(const GroupSchedule& group, const std::vector<
             facts.overlaps[position] = true;
             held_until = std::max(held_until, *end);
         }
-        facts.needed[position] = std::max(facts.needed[position], held_until - need.begin);
+        if (position > store) facts.needed[position] = std::max(facts.needed[position], held_until - need.begin);
+        if (position == compute) {
+            // What comes in, not what the store level's body spans: a gap below the first new coordinate is not held.
+            lifetime = {std::min(lifetime.begin, need.begin), std::max(lifetime.end, need.end)};
+            facts.needed[store] = lifetime.end - lifetime.begin;
+        }
     });
-    lifetimes.insert(facts);
+    if (facts.needed[store] > 0 || lifetimes.empty()) lifetimes.insert(facts);
     return {lifetimes.begin(), lifetimes.end()};
 }
 
