@@ -149,6 +149,21 @@ TEST(Run, ATruncatedModelIsRefused) {
     EXPECT_FALSE(std::filesystem::exists(models / "y.png"));
 }
 
+TEST(Run, AnUnknownOperatorIsRefusedByName) {
+    const ScratchDirectory models;
+    std::ifstream whole(example, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(whole), std::istreambuf_iterator<char>()};
+    for (size_t at = bytes.find("PRelu"); at != std::string::npos; at = bytes.find("PRelu", at)) bytes.replace(at, 5, "QRelu");
+    std::ofstream(models / "q.onnx", std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    const ProgramResult result =
+        run_program("run " + (models / "q.onnx") + " --height 8 --width 8 --output " + (models / "y.npy"));
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(lines(result.err), 1U) << result.err;
+    EXPECT_NE(result.err.find("q.onnx: "), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("QRelu"), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(models / "y.npy"));
+}
+
 TEST(Run, AScheduleWithAComputeLevelOutsideItsStoreLevelIsRefused) {
     const ScratchDirectory scratch;
     const ProgramResult result = run_program(
