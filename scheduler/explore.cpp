@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "scheduler/line_buffers.h"
 #include "scheduler/models/two_level/group_model.h"
 #include "scheduler/models/two_level/two_level.h"
@@ -554,28 +555,6 @@ struct Segment {
     std::vector<GroupPoint> front;
 };
 
-void run_parallel(int threads, size_t count, const std::function<void(size_t)>& work) {
-    std::atomic<size_t> next{0};
-    std::mutex mutex;
-    std::exception_ptr failure;
-    const auto worker = [&] {
-        for (size_t n = next++; n < count; n = next++) {
-            try {
-                work(n);
-            } catch (...) {
-                const std::lock_guard<std::mutex> lock(mutex);
-                if (!failure) failure = std::current_exception();
-                next = count;
-            }
-        }
-    };
-    std::vector<std::thread> team;
-    for (int t = 1; t < threads; ++t) team.emplace_back(worker);
-    worker();
-    for (std::thread& t : team) t.join();
-    if (failure) std::rethrow_exception(failure);
-}
-
 }  // namespace
 
 std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind) {
@@ -624,7 +603,7 @@ Front explore(const Network& network, const ExploreOptions& options) {
     }
     std::mutex mutex;
     ExploreProgress progress{0, static_cast<int64_t>(work.size()), ""};
-    run_parallel(std::max(1, options.threads), work.size(), [&](size_t n) {
+    in_parallel(work.size(), std::max(1, options.threads), [&](size_t n) {
         // Long segments first: they take longest.
         Segment& segment = segments[work[work.size() - 1 - n]];
         const bool stopped = options.stop != nullptr && options.stop->load();
