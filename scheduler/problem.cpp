@@ -4,6 +4,16 @@
 
 namespace laminate {
 
+std::optional<int64_t> AxisWindow::input(int64_t out_at, int64_t tap) const {
+    int64_t at = out_at * stride + tap * dilation - pad_begin;
+    if (transposed) {
+        const int64_t scaled = out_at + pad_begin - tap * dilation;
+        if (scaled < 0 || scaled % stride != 0) return std::nullopt;
+        at = scaled / stride;
+    }
+    return at >= 0 && at < in ? std::optional(at) : std::nullopt;
+}
+
 Elements LayerProblem::weight_elements() const {
     return Elements(y().kernel) * x().kernel * extent[3] * extent[0];
 }
@@ -17,15 +27,7 @@ namespace {
 bool windows_reach_input(const AxisWindow& w) {
     for (int64_t out = 0; out < w.out; ++out) {
         bool reaches = false;
-        for (int64_t tap = 0; tap < w.kernel && !reaches; ++tap) {
-            if (!w.transposed) {
-                const int64_t in = out * w.stride + tap * w.dilation - w.pad_begin;
-                reaches = in >= 0 && in < w.in;
-            } else {
-                const int64_t scaled = out + w.pad_begin - tap * w.dilation;
-                reaches = scaled >= 0 && scaled % w.stride == 0 && scaled / w.stride < w.in;
-            }
-        }
+        for (int64_t tap = 0; tap < w.kernel && !reaches; ++tap) reaches = w.input(out, tap).has_value();
         if (!reaches) return false;
     }
     // Tap sets of a strided and dilated transposed window are no intervals.

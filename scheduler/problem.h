@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct AxisWindow {
     int64_t pad_begin = 0;
     int64_t in = 1;   ///< input extent
     int64_t out = 1;  ///< output extent (D_y or D_x)
+    /// Input coordinate that output `out` multiplies with kernel position `tap`; none on padding and where a transposed
+    /// window has no tap.
+    [[nodiscard]] std::optional<int64_t> input(int64_t out, int64_t tap) const;
     friend bool operator==(const AxisWindow&, const AxisWindow&) = default;
 };
 
