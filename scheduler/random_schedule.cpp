@@ -9,19 +9,6 @@
 
 namespace laminate {
 
-uint64_t Rng::next() {
-    state_ += 0x9e3779b97f4a7c15u;
-    uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
-int64_t Rng::below(int64_t n) {
-    __extension__ using Wide = unsigned __int128;
-    return static_cast<int64_t>((static_cast<Wide>(next()) * static_cast<Wide>(n)) >> 64);
-}
-
 namespace {
 
 /// 1 to `extent`: everything, a divisor, or any size (mostly no divisor), each often.

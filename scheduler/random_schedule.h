@@ -6,32 +6,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/rng.h"
 #include "base/units.h"
 #include "nets/network.h"
 #include "scheduler/schedule.h"
 
 namespace laminate {
-
-/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
-class Rng {
-public:
-    explicit Rng(uint64_t seed) : state_(seed) {}
-    [[nodiscard]] uint64_t next();
-    /// Uniform in [0, n), n > 0; the bias of the multiply-shift is below n / 2^64.
-    [[nodiscard]] int64_t below(int64_t n);
-    /// Uniform in [low, high].
-    [[nodiscard]] int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
-    /// True with probability numerator / denominator.
-    [[nodiscard]] bool chance(int64_t numerator, int64_t denominator) { return below(denominator) < numerator; }
-    template <class T>
-    void shuffle(std::vector<T>& values) {
-        for (size_t n = values.size(); n > 1; --n)
-            std::swap(values[n - 1], values[static_cast<size_t>(below(static_cast<int64_t>(n)))]);
-    }
-
-private:
-    uint64_t state_;
-};
 
 struct RandomOptions {
     /// Recomputation can multiply the work by the kernel area at every layer of a group: a group whose closed form says more than this (and more

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -71,6 +72,9 @@ TEST(Zoo, SuperResolutionAndStereo) {
     EXPECT_EQ(total_macs(zoo_network("dmcnn-vd")),
               int64_t{540 * 960} * (3 * 64 * 9 + 18 * 64 * 64 * 9 + 64 * 3 * 9));  // 692 GFLOP
     EXPECT_EQ(zoo_network("dmcnn-vd").layers.size(), 20u);
+    const Network whole = zoo_network("dmcnn-vd", {.height = 2160, .width = 3840});  // ConvFusion's headline size
+    EXPECT_EQ(whole.tensor(whole.outputs[0]).dims, (std::vector<int64_t>{1, 3, 2160, 3840}));
+    EXPECT_EQ(parameters(whole), 3 * 64 * 9 + 18 * 64 * 64 * 9 + 64 * 3 * 9 + 19 * 64 + 3);         // 668,227
     EXPECT_EQ(total_macs(zoo_network("mc-cnn")), int64_t{540 * 960} * (32 * 9 + 3 * 32 * 32 * 9));  // 29 GFLOP
 }
 
@@ -92,6 +96,13 @@ TEST(Zoo, ClassificationNetsHaveThePublishedSizes) {
     EXPECT_EQ(parameters(resnet50), 25557032 - 26560);
     EXPECT_EQ(output_dims(resnet50, "layer4_2_add"), (std::vector<int64_t>{1, 2048, 7, 7}));
 
+    // keras.applications: 25,636,712 parameters; each of 26,560 normalised channels has a bias and four of batch norm, folded
+    // into one. Stride in the first 1x1 of a bottleneck: 3.8 G (He et al., Table 1).
+    const Network keras = zoo_network("resnet50-keras");
+    EXPECT_EQ(total_macs(keras), 3857973248);
+    EXPECT_EQ(parameters(keras), 25636712 - 4 * 26560);
+    EXPECT_EQ(keras.layers.size(), resnet50.layers.size());
+
     const Network v1 = zoo_network("mobilenetv1");
     EXPECT_EQ(total_macs(v1), 568740352);  // 569 M
     EXPECT_EQ(output_dims(v1, "pointwise13"), (std::vector<int64_t>{1, 1024, 7, 7}));
@@ -102,14 +113,89 @@ TEST(Zoo, ClassificationNetsHaveThePublishedSizes) {
     EXPECT_EQ(output_dims(v2, "conv_last"), (std::vector<int64_t>{1, 1280, 7, 7}));
 }
 
+int64_t count_of(const Network& network, LayerKind kind) {
+    return std::count_if(network.layers.begin(), network.layers.end(),
+                         [&](const Layer& layer) { return layer.kind == kind; });
+}
+
+TEST(Zoo, InceptionV3IsThatOfKeras) {
+    const Network net = zoo_network("inceptionv3");
+    EXPECT_EQ(net.tensor(net.inputs[0]).dims, (std::vector<int64_t>{1, 3, 299, 299}));
+    EXPECT_EQ(output_dims(net, "pool2"), (std::vector<int64_t>{1, 192, 35, 35}));
+    EXPECT_EQ(output_dims(net, "mixed0"), (std::vector<int64_t>{1, 64 + 64 + 96 + 32, 35, 35}));
+    EXPECT_EQ(output_dims(net, "mixed2"), (std::vector<int64_t>{1, 64 + 64 + 96 + 64, 35, 35}));
+    EXPECT_EQ(output_dims(net, "mixed3"), (std::vector<int64_t>{1, 384 + 96 + 288, 17, 17}));
+    EXPECT_EQ(output_dims(net, "mixed7"), (std::vector<int64_t>{1, 4 * 192, 17, 17}));
+    EXPECT_EQ(output_dims(net, "mixed8"), (std::vector<int64_t>{1, 320 + 192 + 768, 8, 8}));
+    EXPECT_EQ(output_dims(net, "mixed10"), (std::vector<int64_t>{1, 320 + 768 + 768 + 192, 8, 8}));
+    EXPECT_EQ(count_of(net, LayerKind::conv), 94);
+    // keras.applications: 23,851,784 parameters, of which each of 17,216 normalised channels has three (no scale); folded, one.
+    EXPECT_EQ(parameters(net), 23851784 - 2 * 17216);
+
+    const auto a = [](int64_t in, int64_t pool) {  // 1x1; 1x1, 5x5; 1x1, two 3x3; 1x1 after the pool
+        return 35 * 35 * (in * 64 + in * 48 + 48 * 64 * 25 + in * 64 + 64 * 96 * 9 + 96 * 96 * 9 + in * pool);
+    };
+    const auto b = [](int64_t maps) {  // 1x1; 1x1 and two of 7; 1x1 and four of 7; 1x1 after the pool
+        return 17 * 17 *
+               (768 * 192 + 768 * maps + 7 * maps * (maps + 192) + 768 * maps + 7 * maps * (3 * maps + 192) +
+                768 * 192);
+    };
+    const auto c = [](int64_t in) {  // 1x1; 1x1 and two of 3; 1x1, 3x3 and two of 3; 1x1 after the pool
+        return 8 * 8 *
+               (in * 320 + in * 384 + 2 * 384 * 384 * 3 + in * 448 + 448 * 384 * 9 + 2 * 384 * 384 * 3 + in * 192);
+    };
+    const int64_t stem =
+        149 * 149 * 3 * 32 * 9 + 147 * 147 * (32 * 32 * 9 + 32 * 64 * 9) + 73 * 73 * 64 * 80 + 71 * 71 * 80 * 192 * 9;
+    const int64_t mixed3 = 17 * 17 * 288 * 384 * 9 + 35 * 35 * (288 * 64 + 64 * 96 * 9) + 17 * 17 * 96 * 96 * 9;
+    const int64_t mixed8 =
+        17 * 17 * 768 * 192 + 8 * 8 * 192 * 320 * 9 + 17 * 17 * (768 * 192 + 2 * 7 * 192 * 192) + 8 * 8 * 192 * 192 * 9;
+    EXPECT_EQ(total_macs(net), stem + a(192, 32) + a(256, 64) + a(288, 64) + mixed3 + b(128) + 2 * b(160) + b(192) +
+                                   mixed8 + c(1280) + c(2048) + 2048 * 1000);
+    EXPECT_NEAR(static_cast<double>(total_macs(net)), 5.7e9, 0.05e9);  // torchvision: 5.71 G
+}
+
+TEST(Zoo, XceptionIsThatOfKeras) {
+    const Network net = zoo_network("xception");
+    EXPECT_EQ(net.tensor(net.inputs[0]).dims, (std::vector<int64_t>{1, 3, 299, 299}));
+    EXPECT_EQ(output_dims(net, "block1_conv2"), (std::vector<int64_t>{1, 64, 147, 147}));
+    EXPECT_EQ(output_dims(net, "block2_add"), (std::vector<int64_t>{1, 128, 74, 74}));
+    EXPECT_EQ(output_dims(net, "block3_add"), (std::vector<int64_t>{1, 256, 37, 37}));
+    EXPECT_EQ(output_dims(net, "block4_add"), (std::vector<int64_t>{1, 728, 19, 19}));
+    EXPECT_EQ(output_dims(net, "block12_add"), (std::vector<int64_t>{1, 728, 19, 19}));
+    EXPECT_EQ(output_dims(net, "block13_add"), (std::vector<int64_t>{1, 1024, 10, 10}));
+    EXPECT_EQ(output_dims(net, "block14_sepconv2_pointwise"), (std::vector<int64_t>{1, 2048, 10, 10}));
+    // Even sizes: "same" pads the end alone.
+    const Window& pool = net.layer(net.find_layer("block3_pool")).window;  // 74 -> 37: (37 - 1) * 2 + 3 - 74 = 1
+    EXPECT_EQ(pool.pad_begin[0], 0);
+    EXPECT_EQ(pool.pad_end[0], 1);
+    // 36 convolutional layers in the paper: 2 and 34 separable ones; beside them 4 shortcuts.
+    EXPECT_EQ(count_of(net, LayerKind::conv), 2 + 2 * 34 + 4);
+    EXPECT_EQ(count_of(net, LayerKind::add), 12);
+    // keras.applications: 22,910,480 parameters, of which each of 27,264 normalised channels has four; folded, one.
+    EXPECT_EQ(parameters(net), 22910480 - 3 * 27264);
+
+    const auto separable = [](int64_t size, int64_t in, int64_t out) { return size * size * in * (9 + out); };
+    const auto shortcut = [](int64_t size, int64_t in, int64_t out) { return size * size * in * out; };
+    EXPECT_EQ(total_macs(net),
+              149 * 149 * 3 * 32 * 9 + 147 * 147 * 32 * 64 * 9 +                                  //
+                  separable(147, 64, 128) + separable(147, 128, 128) + shortcut(74, 64, 128) +    //
+                  separable(74, 128, 256) + separable(74, 256, 256) + shortcut(37, 128, 256) +    //
+                  separable(37, 256, 728) + separable(37, 728, 728) + shortcut(19, 256, 728) +    //
+                  8 * 3 * separable(19, 728, 728) +                                               //
+                  separable(19, 728, 728) + separable(19, 728, 1024) + shortcut(10, 728, 1024) +  //
+                  separable(10, 1024, 1536) + separable(10, 1536, 2048) + 2048 * 1000);
+    EXPECT_NEAR(static_cast<double>(total_macs(net)), 8.4e9, 0.05e9);  // 8.4 G (Cadene, pretrained-models.pytorch)
+}
+
 TEST(Zoo, EveryNetIsLegalAtAnotherSize) {
     for (const ZooEntry& entry : zoo_entries()) {
-        const Network network = zoo_network(entry.name, {.height = 70, .width = 65, .batch = 2});
+        // Not below 75: InceptionV3 halves five times without padding.
+        const Network network = zoo_network(entry.name, {.height = 80, .width = 75, .batch = 2});
         EXPECT_NO_THROW(check(network)) << entry.name;
         EXPECT_TRUE(is_identifier(network.name)) << network.name;
         EXPECT_EQ(network.tensor(network.inputs[0]).dims[0], 2) << entry.name;
-        EXPECT_EQ(network.tensor(network.inputs[0]).dims[2], 70) << entry.name;
-        EXPECT_EQ(network.tensor(network.inputs[0]).dims[3], 65) << entry.name;
+        EXPECT_EQ(network.tensor(network.inputs[0]).dims[2], 80) << entry.name;
+        EXPECT_EQ(network.tensor(network.inputs[0]).dims[3], 75) << entry.name;
     }
 }
 

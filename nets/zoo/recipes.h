@@ -1,0 +1,48 @@
+// The recipes of the zoo by family; nets/zoo.cpp gives them their names and default sizes. Private to nets/zoo.
+//
+// `height`, `width`: the default input size, which the options override. Batch norm is folded: a convolution that was
+// normalised has a bias, one that was not and had none has none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "nets/network.h"
+#include "nets/zoo.h"
+
+namespace laminate::zoo {
+
+/// Nets of ConvFusion Table 6: 3x3 convolutions, no padding, no bias, no activation; `maps` output channels each.
+[[nodiscard]] Network convfusion(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                                 const std::vector<int64_t>& maps);
+
+/// FSRCNN(56,12,4); `upscale`: x2 by a transposed convolution.
+[[nodiscard]] Network fsrcnn(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                             bool upscale);
+/// `depth` 3x3 "same" convolutions with ReLU between, the last one linear.
+[[nodiscard]] Network plain_trunk(const std::string& name, const ZooOptions& options, int64_t in, int64_t height,
+                                  int64_t width, int depth, int64_t maps, int64_t out);
+
+[[nodiscard]] Network vgg16(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+
+struct ResNetShape {
+    std::array<int, 4> blocks;  ///< residual blocks of each stage
+    /// False: two 3x3. True: 1x1, 3x3, 1x1 to four times the width.
+    bool bottleneck;
+    /// Of a bottleneck: true puts it into the first 1x1 (He et al., 2016; Keras), false into the 3x3 (torchvision).
+    bool stride_in_1x1;
+};
+[[nodiscard]] Network resnet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                             const ResNetShape& shape);
+
+[[nodiscard]] Network mobilenet_v1(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+[[nodiscard]] Network mobilenet_v2(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+
+/// As keras.applications: "valid" stem, branches that join in concatenations, factorised 7x7. At least 75 x 75.
+[[nodiscard]] Network inception_v3(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+/// As keras.applications: separable convolutions (a depthwise one without bias, then a 1x1) in residual blocks.
+[[nodiscard]] Network xception(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+
+}  // namespace laminate::zoo
