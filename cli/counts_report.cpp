@@ -20,11 +20,11 @@ struct Summary {
 Summary summary(const GroupCounts& group) {
     Summary s;
     s.macs = group.macs();
-    s.x_reads = group.input_reads;
+    s.x_reads = group.input_reads();
     s.w_reads = group.weight_reads();
     s.y_reads = group.output_reads;
     s.y_writes = group.output_writes;
-    s.x_buffer = group.input_buffer;
+    s.x_buffer = group.input_buffers();
     for (size_t k = 0; k < group.layers.size(); ++k) {
         const LayerCounts& layer = group.layers[k];
         s.w_buffer += layer.weight_buffer;

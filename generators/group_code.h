@@ -25,12 +25,14 @@ enum class ArrayRole {
 struct CodeArray {
     std::string name;
     ArrayRole role = ArrayRole::external_input;
-    int nest = 0;  ///< index of the layer in the group
+    /// Index of the layer in the group; external_input, input_buffer: of the external input in the order of group_tensors().
+    int index = 0;
 };
 
 struct GroupCode {
     Halide::Internal::Stmt body;   ///< over the arguments of laminate_group_function (scheduler/halide/group_lowering.h)
     std::vector<CodeArray> arrays;
+    std::vector<std::string> inputs;  ///< tensor names of the external inputs
     std::vector<float> constants;  ///< this group's block of constants
     int64_t scratch_bytes = 0;
     int64_t strips = 1;

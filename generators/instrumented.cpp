@@ -44,7 +44,7 @@ class Instrumented final : public GroupLowering {
 public:
     Instrumented(const Network& network, const GroupSchedule& group) : GroupLowering(network, group) {
         const LayerProblem& first = problem(0);
-        input_ = RotatingBuffer("X.buffer", input_buffer_shape(group, problems_, 0), {first.in_channels, first.y().in, first.x().in});
+        input_ = RotatingBuffer("X.buffer", input_buffer_shape(group, problems_, 0), {first.inputs.front().channels, first.y().in, first.x().in});
         for (int k = 0; k <= sink(); ++k) {
             const LayerProblem& p = problem(k);
             const BufferShape shape = k == sink() ? output_buffer_shape(group, problems_) : input_buffer_shape(group, problems_, k + 1);
@@ -73,6 +73,7 @@ public:
         }
         code.arrays.push_back({"X", ArrayRole::external_input, 0});
         code.arrays.push_back({"X.buffer", ArrayRole::input_buffer, 0});
+        code.inputs = {problem(0).inputs.front().name};
         code.arrays.push_back({"Y", ArrayRole::external_output, sink()});
         body = ir::with_pointer("X", argument::inputs, 0, body);
         body = ir::with_pointer("Y", argument::outputs, 0, body);

@@ -76,7 +76,7 @@ public:
             RowRing ring;
             ring.name = (c == 0 ? std::string("X") : problem(c - 1).name) + ".rows";
             ring.rows = std::max<int64_t>(1, shape.extent[1]);
-            ring.channels = reader.in_channels;
+            ring.channels = reader.inputs.front().channels;
             ring.coordinates = reader.y().in;
             ring.pitch = round_up(std::max<int64_t>(1, shape.unclipped_columns) + overrun + unit.lanes, unit.lanes);
             // Rows a multiple of 4 KiB apart fall into the same cache set.
@@ -102,6 +102,7 @@ public:
         code.scratch_bytes = scratch_bytes_;
         code.strips = strip_count();
         code.arrays.push_back({"X", ArrayRole::external_input, 0});
+        code.inputs = {problem(0).inputs.front().name};
         code.arrays.push_back({"Y", ArrayRole::external_output, sink()});
         return code;
     }
@@ -111,14 +112,16 @@ protected:
     bool is_placed(Level level) const override {
         for (int k = 0; k <= sink(); ++k) {
             const Nest& n = nest(k);
-            if (n.x && (n.x->store == level || n.x->compute == level)) return true;
+            for (const InputPlacement& x : n.x) {
+                if (x.placement.store == level || x.placement.compute == level) return true;
+            }
             if (k != sink() && (n.y.store == level || n.y.compute == level)) return true;
         }
         // Strips are what threads divide, so their loop always exists.
         return level.nest == sink() && level.loop == 0 && nest(sink()).loops.front().band == Band::strip;
     }
 
-    Stmt allocate_input(Stmt body) override { return with_first_column(0, nest(0).x->store, body); }
+    Stmt allocate_input(Stmt body) override { return with_first_column(0, nest(0).x.front().placement.store, body); }
     Stmt allocate_output(int k, Stmt body) override {
         return k == sink() ? body : with_first_column(k + 1, nest(k).y.store, body);
     }

@@ -221,20 +221,23 @@ GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group, const s
     const CounterLayout layout{code.arrays.size()};
     GroupCounts counts;
     for (const Nest& nest : group.nests) counts.layers.push_back({nest.layer, {}, {}, {}, {}});
+    for (const std::string& tensor : code.inputs) counts.inputs.push_back({tensor, {}, {}});
     for (size_t a = 0; a < code.arrays.size(); ++a) {
-        LayerCounts& layer = counts.layers.at(static_cast<size_t>(code.arrays[a].nest));
+        const auto index = static_cast<size_t>(code.arrays[a].index);
+        const bool is_input = code.arrays[a].role == ArrayRole::external_input || code.arrays[a].role == ArrayRole::input_buffer;
+        LayerCounts& layer = counts.layers.at(is_input ? 0 : index);
         const Elements loads(counters.at(layout.loads(a)));
         const Elements stores(counters.at(layout.stores(a)));
         const Elements peak(counters.at(layout.peak(a)));
         switch (code.arrays[a].role) {
-            case ArrayRole::external_input: counts.input_reads += loads; break;
+            case ArrayRole::external_input: counts.inputs.at(index).reads += loads; break;
             case ArrayRole::external_weights: layer.weight_reads += loads; break;
             case ArrayRole::external_output:
                 counts.output_reads += loads;
                 counts.output_writes += stores;
                 break;
             case ArrayRole::input_buffer:
-                counts.input_buffer = peak;
+                counts.inputs.at(index).buffer = peak;
                 counts.sum_total += peak;
                 break;
             case ArrayRole::weights_buffer:

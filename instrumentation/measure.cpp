@@ -38,7 +38,7 @@ std::vector<float> reference_output(const Network& network, const std::vector<La
     for (const LayerProblem& problem : problems) {
         const std::vector<int64_t> dims = image_dims(network, problem.output);
         std::vector<float> output(static_cast<size_t>(element_count(dims)));
-        run_reference_layer(network.layer(problem.layer), {image_dims(network, problem.input)}, {values.data()}, dims, output.data());
+        run_reference_layer(network.layer(problem.layer), {image_dims(network, problem.inputs.front().tensor)}, {values.data()}, dims, output.data());
         values = std::move(output);
     }
     return values;
@@ -66,7 +66,7 @@ GroupCounts measure(const Network& network, const GroupSchedule& group) {
 CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule& group, uint64_t seed) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     Rng rng(seed);
-    std::vector<float> input(static_cast<size_t>(element_count(image_dims(network, problems.front().input))));
+    std::vector<float> input(static_cast<size_t>(element_count(image_dims(network, problems.front().inputs.front().tensor))));
     for (float& value : input) value = static_cast<float>(rng.between(-8, 8));
     std::vector<float> output(static_cast<size_t>(element_count(image_dims(network, problems.back().output))),
                               std::numeric_limits<float>::quiet_NaN());

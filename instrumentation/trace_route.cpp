@@ -146,18 +146,21 @@ GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, con
 
     GroupCounts counts;
     for (const Nest& nest : group.nests) counts.layers.push_back({nest.layer, {}, {}, {}, {}});
+    for (const std::string& tensor : code.inputs) counts.inputs.push_back({tensor, {}, {}});
     for (const CodeArray& array : code.arrays) {
         const ArrayEvents& seen = events.arrays[array.name];
-        LayerCounts& layer = counts.layers.at(static_cast<size_t>(array.nest));
+        const auto index = static_cast<size_t>(array.index);
+        const bool is_input = array.role == ArrayRole::external_input || array.role == ArrayRole::input_buffer;
+        LayerCounts& layer = counts.layers.at(is_input ? 0 : index);
         const Elements size(seen.largest);
         switch (array.role) {
-            case ArrayRole::external_input: counts.input_reads = Elements(seen.loads); break;
+            case ArrayRole::external_input: counts.inputs.at(index).reads = Elements(seen.loads); break;
             case ArrayRole::external_weights: layer.weight_reads = Elements(seen.loads); break;
             case ArrayRole::external_output:
                 counts.output_reads = Elements(seen.loads);
                 counts.output_writes = Elements(seen.stores);
                 break;
-            case ArrayRole::input_buffer: counts.input_buffer = size; break;
+            case ArrayRole::input_buffer: counts.inputs.at(index).buffer = size; break;
             case ArrayRole::weights_buffer:
                 layer.weight_buffer = size;
                 layer.macs = Macs(seen.loads);

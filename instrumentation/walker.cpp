@@ -301,7 +301,7 @@ struct LayerState {
         : problem(std::move(layer_problem)),
           nest(&layer_nest),
           taps{taps_of(problem.y()), taps_of(problem.x())},
-          input_extents{problem.in_channels, problem.y().in, problem.x().in},
+          input_extents{problem.inputs.front().channels, problem.y().in, problem.x().in},
           weights({problem[Dim::z], problem[Dim::i], 1}) {
         if (!is_sink) output.emplace(std::array<int64_t, 3>{problem[Dim::z], problem[Dim::y], problem[Dim::x]});
     }
@@ -406,8 +406,8 @@ private:
         };
         for (int k = 0; k <= group_.sink(); ++k) {
             const Nest& nest = group_.nests[static_cast<size_t>(k)];
-            if (nest.x) put({Array::input, k}, *nest.x);
-            put({Array::weights, k}, nest.w);
+            for (const InputPlacement& x : nest.x) put({Array::input, k}, x.placement);
+            put({Array::weights, k}, *nest.w);
             put({Array::output, k}, nest.y);
         }
         for (int who = 0; who <= group_.sink() + 1; ++who) {
@@ -633,11 +633,10 @@ private:
 
     [[nodiscard]] GroupCounts counts() {
         GroupCounts result;
-        result.input_reads = input_reads_;
         result.output_reads = output_reads_;
         result.output_writes = output_writes_;
-        result.input_buffer = size_of({Array::input, 0});
-        result.sum_total = result.input_buffer;
+        result.inputs.push_back({layer(0).problem.inputs.front().name, input_reads_, size_of({Array::input, 0})});
+        result.sum_total = result.input_buffers();
         for (int k = 0; k <= group_.sink(); ++k) {
             const LayerState& l = layer(k);
             result.layers.push_back(

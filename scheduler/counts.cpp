@@ -44,10 +44,19 @@ std::string difference(const GroupCounts& a, const std::string& a_name, const Gr
         differences.compare(la.layer + " W buffer", la.weight_buffer, lb.weight_buffer);
         differences.compare(la.layer + " output buffer", la.output_buffer, lb.output_buffer);
     }
-    differences.compare("X reads", a.input_reads, b.input_reads);
+    if (a.inputs.size() != b.inputs.size()) {
+        differences.add("external inputs", std::to_string(a.inputs.size()), std::to_string(b.inputs.size()));
+    }
+    for (size_t n = 0; n < std::min(a.inputs.size(), b.inputs.size()); ++n) {
+        const InputCounts& xa = a.inputs[n];
+        const InputCounts& xb = b.inputs[n];
+        const std::string what = a.inputs.size() == 1 ? "X" : "X" + std::to_string(n) + " (" + xa.tensor + ")";
+        if (xa.tensor != xb.tensor) differences.add("external input " + std::to_string(n), xa.tensor, xb.tensor);
+        differences.compare(what + " reads", xa.reads, xb.reads);
+        differences.compare(what + " buffer", xa.buffer, xb.buffer);
+    }
     differences.compare("Y reads", a.output_reads, b.output_reads);
     differences.compare("Y writes", a.output_writes, b.output_writes);
-    differences.compare("X buffer", a.input_buffer, b.input_buffer);
     differences.compare("live total", a.live_total, b.live_total);
     differences.compare("sum total", a.sum_total, b.sum_total);
     return differences.text();

@@ -19,12 +19,19 @@ struct LayerCounts {
     friend bool operator==(const LayerCounts&, const LayerCounts&) = default;
 };
 
+/// Counts of one external input X of a group.
+struct InputCounts {
+    std::string tensor;
+    Elements reads;   ///< external reads
+    Elements buffer;  ///< size of its buffer
+    friend bool operator==(const InputCounts&, const InputCounts&) = default;
+};
+
 struct GroupCounts {
     std::vector<LayerCounts> layers;  ///< in schedule order, sink last
-    Elements input_reads;             ///< external reads of X
+    std::vector<InputCounts> inputs;  ///< in the order of group_tensors()
     Elements output_reads;            ///< external reads of partial sums of Y
     Elements output_writes;           ///< external writes of Y
-    Elements input_buffer;            ///< size of X's buffer
     Elements live_total;              ///< footprint: largest live sum
     Elements sum_total;               ///< sum of all buffers (ConvFusion)
     friend bool operator==(const GroupCounts&, const GroupCounts&) = default;
@@ -34,13 +41,23 @@ struct GroupCounts {
         for (const LayerCounts& l : layers) sum += l.macs;
         return sum;
     }
+    [[nodiscard]] Elements input_reads() const {
+        Elements sum;
+        for (const InputCounts& x : inputs) sum += x.reads;
+        return sum;
+    }
+    [[nodiscard]] Elements input_buffers() const {
+        Elements sum;
+        for (const InputCounts& x : inputs) sum += x.buffer;
+        return sum;
+    }
     [[nodiscard]] Elements weight_reads() const {
         Elements sum;
         for (const LayerCounts& l : layers) sum += l.weight_reads;
         return sum;
     }
     /// All external traffic: reads of X, W, Y and writes of Y.
-    [[nodiscard]] Elements accesses() const { return input_reads + weight_reads() + output_reads + output_writes; }
+    [[nodiscard]] Elements accesses() const { return input_reads() + weight_reads() + output_reads + output_writes; }
 };
 
 /// Empty when equal, else one line naming every field that differs, "conv1 MACs: model 34992, measured 34990; ...".

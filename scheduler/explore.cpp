@@ -340,8 +340,8 @@ void search_single(const LayerProblem& p, GroupSearch& search) {
         nest.layer = p.name;
         nest.loops = loop_order({}, all_dims, c.inner);
         nest.tile = p.extent;
-        nest.x = Placement{{0, 3 + static_cast<int>(c.x_store)}, deepest_input_level(nest, 0, p)};
-        nest.w = {{0, 3 + static_cast<int>(c.w_store)}, {0, 7}};
+        nest.x = {{0, {{0, 3 + static_cast<int>(c.x_store)}, deepest_input_level(nest, 0, p)}}};
+        nest.w = Placement{{0, 3 + static_cast<int>(c.w_store)}, {0, 7}};
         const Level y{0, nest.find({Dim::i, Band::inner}) - 1};
         nest.y = {y, y};
         s.group.nests = {nest};
@@ -420,11 +420,11 @@ Structure fused_structure(const std::vector<LayerProblem>& problems, Hang hang, 
         if (k > 0)
             s.group.nests[static_cast<size_t>(k) - 1].y = placement(k);
         else
-            nest.x = Placement{keep_input ? Level{} : placement(0).store, deepest_input_level(nest, 0, problems[0])};
+            nest.x = {{0, {keep_input ? Level{} : placement(0).store, deepest_input_level(nest, 0, problems[0])}}};
         if (refetched[static_cast<size_t>(k)]) {
-            nest.w = {{k, nest.find({Dim::i, Band::outer})}, {k, nest.find({Dim::z, Band::inner})}};
+            nest.w = Placement{{k, nest.find({Dim::i, Band::outer})}, {k, nest.find({Dim::z, Band::inner})}};
         } else {
-            nest.w = {{}, {}};
+            nest.w = Placement{};
         }
         if (k == sink) {
             const Level y{k, nest.find({Dim::i, Band::inner}) - 1};

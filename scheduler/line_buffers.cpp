@@ -58,10 +58,10 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
         // window of every layer, then fills the line buffers a few rows at a time too.
         const Placement lines{store, {k, nest.find({Dim::y, Band::outer})}};
         if (k == 0)
-            nest.x = lines;
+            nest.x = {{0, lines}};
         else
             group.nests[static_cast<size_t>(k) - 1].y = lines;
-        nest.w = {{}, {}};
+        nest.w = Placement{};
     }
     const Level y{sink, last.find({Dim::x, Band::inner})};
     group.nests.back().y = {y, y};

@@ -1,5 +1,9 @@
 #include "scheduler/problem.h"
 
+#include <algorithm>
+#include <optional>
+#include <set>
+
 #include "base/error.h"
 
 namespace laminate {
@@ -15,10 +19,14 @@ std::optional<int64_t> AxisWindow::input(int64_t out_at, int64_t tap) const {
 }
 
 Elements LayerProblem::weight_elements() const {
-    return Elements(y().kernel) * x().kernel * extent[3] * extent[0];
+    return has_weights() ? Elements(y().kernel) * x().kernel * extent[3] * extent[0] : Elements{};
 }
 Elements LayerProblem::output_elements() const { return Elements(extent[0]) * extent[1] * extent[2]; }
-Elements LayerProblem::input_elements() const { return Elements(in_channels) * y().in * x().in; }
+Elements LayerProblem::input_elements() const {
+    Elements sum;
+    for (const LayerInput& input : inputs) sum += Elements(input.channels) * y().in * x().in;
+    return sum;
+}
 
 namespace {
 
@@ -34,26 +42,69 @@ bool windows_reach_input(const AxisWindow& w) {
     return !w.transposed || w.dilation == 1 || w.stride == 1;
 }
 
-LayerProblem problem_of(const Network& network, LayerId id) {
+std::optional<Operation> operation_of(const Network& network, const Layer& layer) {
+    const auto is_feature_map = [&](TensorId id) { return network.tensor(id).dims.size() == 4; };
+    if (layer.kind == LayerKind::gemm) return Operation::multiply_accumulate;
+    if (!is_feature_map(layer.output) || !std::all_of(layer.inputs.begin(), layer.inputs.end(), is_feature_map)) return {};
+    const std::set<TensorId> distinct(layer.inputs.begin(), layer.inputs.end());
+    const bool joins = layer.inputs.size() > 1 && distinct.size() == layer.inputs.size();
+    switch (layer.kind) {
+        case LayerKind::conv:
+        case LayerKind::conv_transpose:
+            return Operation::multiply_accumulate;
+        case LayerKind::max_pool:
+            return Operation::max_pool;
+        case LayerKind::average_pool:
+        case LayerKind::global_average_pool:
+            return Operation::average_pool;
+        case LayerKind::add:
+            return joins ? std::optional(Operation::add) : std::nullopt;
+        case LayerKind::concat:
+            return joins && layer.axis == 1 ? std::optional(Operation::concat) : std::nullopt;
+        case LayerKind::activation:
+            return Operation::pointwise;
+        default:
+            return {};
+    }
+}
+
+/// Nothing for layers of other kinds.
+std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
     const Layer& layer = network.layer(id);
+    const std::optional<Operation> operation = operation_of(network, layer);
+    if (!operation) return {};
     LayerProblem p;
     p.layer = id;
     p.name = layer.name;
-    p.input = layer.inputs.at(0);
+    p.operation = *operation;
     p.output = layer.output;
-    p.groups = layer.groups;
-    const std::vector<int64_t>& in = network.tensor(p.input).dims;
+    int64_t channels = 0;
+    for (const TensorId tensor : layer.inputs) {
+        const Tensor& t = network.tensor(tensor);
+        p.inputs.push_back({tensor, t.name, t.dims.at(1), *operation == Operation::concat ? channels : 0});
+        channels += t.dims.at(1);
+    }
+    const std::vector<int64_t>& in = network.tensor(layer.inputs.at(0)).dims;
     const std::vector<int64_t>& out = network.tensor(p.output).dims;
-    p.in_channels = in.at(1);
     if (layer.kind == LayerKind::gemm) {
         p.extent = {out.at(1), 1, 1, in.at(1)};
         return p;
     }
-    p.extent = {out.at(1), out.at(2), out.at(3), in.at(1) / layer.groups};
+    p.groups = p.has_weights() ? layer.groups : out.at(1);
+    p.extent = {out.at(1), out.at(2), out.at(3), p.has_weights() ? in.at(1) / layer.groups : 1};
     for (size_t axis = 0; axis < 2; ++axis) {
-        const Window& w = layer.window;
-        p.window[axis] = {layer.kind == LayerKind::conv_transpose, w.kernel[axis], w.stride[axis], w.dilation[axis],
-                          w.pad_begin[axis], in.at(2 + axis), out.at(2 + axis)};
+        AxisWindow& w = p.window[axis];
+        w.in = in.at(2 + axis);
+        w.out = out.at(2 + axis);
+        if (layer.kind == LayerKind::global_average_pool) {
+            w.kernel = w.in;
+        } else if (p.has_weights() || *operation == Operation::max_pool || *operation == Operation::average_pool) {
+            w.transposed = layer.kind == LayerKind::conv_transpose;
+            w.kernel = layer.window.kernel[axis];
+            w.stride = layer.window.stride[axis];
+            w.dilation = layer.window.dilation[axis];
+            w.pad_begin = layer.window.pad_begin[axis];
+        }
     }
     return p;
 }
@@ -61,11 +112,12 @@ LayerProblem problem_of(const Network& network, LayerId id) {
 }  // namespace
 
 bool is_schedulable(const Network& network, LayerId id) {
-    const LayerKind kind = network.layer(id).kind;
-    if (kind == LayerKind::gemm) return true;
-    if (kind != LayerKind::conv && kind != LayerKind::conv_transpose) return false;
-    const LayerProblem p = problem_of(network, id);
-    return windows_reach_input(p.y()) && windows_reach_input(p.x());
+    const std::optional<LayerProblem> p = problem_of(network, id);
+    return p && windows_reach_input(p->y()) && windows_reach_input(p->x());
+}
+
+bool must_be_scheduled(const Network& network, LayerId id) {
+    return is_schedulable(network, id) && problem_of(network, id)->has_weights();
 }
 
 LayerProblem layer_problem(const Network& network, LayerId id) {
@@ -73,7 +125,7 @@ LayerProblem layer_problem(const Network& network, LayerId id) {
         const Layer& layer = network.layer(id);
         throw InputError("layer " + layer.name + ": a " + to_string(layer.kind) + " of this shape cannot be scheduled; see is_schedulable");
     }
-    return problem_of(network, id);
+    return *problem_of(network, id);
 }
 
 std::vector<std::vector<LayerId>> schedulable_chains(const Network& network) {
@@ -81,7 +133,7 @@ std::vector<std::vector<LayerId>> schedulable_chains(const Network& network) {
     std::vector<bool> taken(network.layers.size(), false);
     std::vector<std::vector<LayerId>> chains;
     for (LayerId first = 0; first < count; ++first) {
-        if (taken[static_cast<size_t>(first)] || !is_schedulable(network, first)) continue;
+        if (taken[static_cast<size_t>(first)] || !must_be_scheduled(network, first)) continue;
         std::vector<LayerId> chain;
         for (LayerId id = first;;) {
             taken[static_cast<size_t>(id)] = true;
@@ -90,7 +142,7 @@ std::vector<std::vector<LayerId>> schedulable_chains(const Network& network) {
             const std::vector<LayerId> readers = network.consumers(out);
             if (network.is_output(out) || readers.size() != 1) break;
             const LayerId next = readers.front();
-            if (taken[static_cast<size_t>(next)] || !is_schedulable(network, next)) break;
+            if (taken[static_cast<size_t>(next)] || !must_be_scheduled(network, next)) break;
             id = next;
         }
         chains.push_back(std::move(chain));

@@ -64,14 +64,29 @@ Placement random_placement(const std::vector<Level>& levels, Rng& rng) {
     return {levels[static_cast<size_t>(store)], levels[static_cast<size_t>(compute)]};
 }
 
-/// Levels at which the input of nest k may be computed: not inside `ii` of a grouped layer.
-std::vector<Level> input_levels(const GroupSchedule& group, int k, const LayerProblem& problem) {
-    std::vector<Level> levels = path(group, k);
-    if (problem.groups > 1 && problem[Dim::i] > 1) {
-        const Level ii{k, group.nests[static_cast<size_t>(k)].find({Dim::i, Band::inner})};
-        levels.erase(std::find(levels.begin(), levels.end(), ii), levels.end());
+/// Any legal placement of a tensor whose readers are placed already.
+Placement random_tensor_placement(const GroupSchedule& group, const GroupTensor& tensor, const std::vector<LayerProblem>& problems, Rng& rng) {
+    // Levels around every reader, outermost first; not inside `ii` of a grouped one.
+    std::vector<Level> levels = path(group, tensor.readers.front().nest);
+    size_t stores = levels.size();  // levels where it may be stored
+    for (const TensorReader& reader : tensor.readers) {
+        const LayerProblem& problem = problems[static_cast<size_t>(reader.nest)];
+        const Nest& nest = group.nests[static_cast<size_t>(reader.nest)];
+        std::vector<Level> around = path(group, reader.nest);
+        if (problem.groups > 1 && problem[Dim::i] > 1) {
+            const Level ii{reader.nest, nest.find({Dim::i, Band::inner})};
+            around.erase(std::find(around.begin(), around.end(), ii), around.end());
+        }
+        const auto parts = std::mismatch(levels.begin(), levels.end(), around.begin(), around.end());
+        levels.erase(parts.first, levels.end());
+        if (!tensor.is_shared() || reader.nest == group.sink()) continue;
+        const auto own_store = std::find(around.begin(), around.end(), nest.y.store);
+        stores = std::min(stores, static_cast<size_t>(own_store - around.begin()) + 1);
     }
-    return levels;
+    const auto count = static_cast<int64_t>(levels.size());
+    const int64_t store = rng.below(static_cast<int64_t>(std::min(stores, levels.size())));
+    const int64_t compute = rng.between(store, count - 1);
+    return {levels[static_cast<size_t>(store)], levels[static_cast<size_t>(compute)]};
 }
 
 GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool keep_everything) {
@@ -79,21 +94,24 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
     const int sink = static_cast<int>(problems.size()) - 1;
     for (int k = 0; k <= sink; ++k)
         group.nests.push_back(random_nest(problems[static_cast<size_t>(k)], k == sink, rng));
+    const std::vector<GroupTensor> tensors = group_tensors(problems);
     for (int k = sink; k >= 0; --k) {
         Nest& nest = group.nests[static_cast<size_t>(k)];
-        const std::vector<Level> levels = path(group, k);
         if (k == sink) {
+            const std::vector<Level> levels = path(group, k);
             const Level level = levels[static_cast<size_t>(rng.below(static_cast<int64_t>(levels.size())))];
             nest.y = {level, level};
-        }
-        nest.w = random_placement(levels, rng);
-        Placement input = random_placement(input_levels(group, k, problems[static_cast<size_t>(k)]), rng);
-        if (k == 0) {
-            nest.x = input;
         } else {
-            if (keep_everything) input.store = Level{};
-            group.nests[static_cast<size_t>(k) - 1].y = input;
+            const auto own = std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == k; });
+            nest.y = random_tensor_placement(group, *own, problems, rng);
+            if (keep_everything) nest.y.store = Level{};
         }
+        if (problems[static_cast<size_t>(k)].has_weights()) nest.w = random_placement(path(group, k), rng);
+    }
+    for (const GroupTensor& tensor : tensors) {
+        if (!tensor.is_external()) continue;
+        const TensorReader& first = tensor.readers.front();
+        group.nests[static_cast<size_t>(first.nest)].x.push_back({first.operand, random_tensor_placement(group, tensor, problems, rng)});
     }
     return group;
 }

@@ -20,7 +20,7 @@ struct RandomOptions {
     int64_t max_depth = INT64_MAX;  ///< layers in a group
 };
 
-/// `segment`: consecutive layers of one chain (schedulable_chains), producers first.
+/// `segment`: layers that may form a group (check_group), producers first.
 [[nodiscard]] GroupSchedule random_group(const Network& network, const std::vector<LayerId>& segment, Rng& rng,
                                          const RandomOptions& options = {});
 [[nodiscard]] Schedule random_schedule(const Network& network, uint64_t seed, const RandomOptions& options = {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -56,13 +57,52 @@ void check_placement(const GroupSchedule& group, int nest, const std::string& ar
 }
 
 /// Inside `ii` a grouped layer reads one channel of each group of its z range: no interval, so no box to bring in.
-void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& problem) {
+void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& problem, const Placement& input) {
     if (problem.groups == 1 || problem[Dim::i] == 1) return;
     const Nest& nest = group.nests[static_cast<size_t>(k)];
-    const Level compute = nest.x ? nest.x->compute : group.nests[static_cast<size_t>(k - 1)].y.compute;
-    if (compute.nest == k && compute.loop >= nest.find(Loop{Dim::i, Band::inner})) {
-        throw InputError(nest.layer + ": the input of a grouped convolution has compute level " + level_text(group, k, compute) +
+    if (input.compute.nest == k && input.compute.loop >= nest.find(Loop{Dim::i, Band::inner})) {
+        throw InputError(nest.layer + ": the input of a grouped convolution has compute level " + level_text(group, k, input.compute) +
                          ", not outside ii; expected a loop around ii");
+    }
+}
+
+/// "X", or "X1" where the layer has several inputs.
+std::string input_key(const LayerProblem& problem, int operand) {
+    return problem.inputs.size() == 1 ? "X" : "X" + std::to_string(operand);
+}
+
+/// Every nest but the last is read by later nests of the group, and by nothing else.
+void check_wiring(const Network& network, const std::vector<LayerProblem>& problems) {
+    std::map<LayerId, size_t> nest_of;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        if (!nest_of.emplace(problems[k].layer, k).second) throw InputError("schedule: layer " + problems[k].name + " is in a group twice");
+    }
+    for (size_t k = 0; k + 1 < problems.size(); ++k) {
+        const std::string& name = problems[k].name;
+        const std::vector<LayerId> readers = network.consumers(problems[k].output);
+        if (network.is_output(problems[k].output)) throw InputError(name + ": its output is an output of the network, so it can only be the last of a group");
+        for (const LayerId reader : readers) {
+            const auto nest = nest_of.find(reader);
+            const std::string& reader_name = network.layer(reader).name;
+            if (nest == nest_of.end()) {
+                throw InputError(name + ": its output is read by " + reader_name + " outside the group; expected a group with every reader of it, or " +
+                                 name + " as its last layer");
+            }
+            if (nest->second <= k) throw InputError(name + ": stands after " + reader_name + ", which reads its output; expected producers first");
+        }
+    }
+}
+
+/// A tensor that several nests read is one box with all of its channels, kept at least as long as what they compute from it.
+void check_shared(const GroupSchedule& group, const GroupTensor& tensor) {
+    const Placement& placement = placement_of(group, tensor);
+    for (const TensorReader& reader : tensor.readers) {
+        if (reader.nest == group.sink()) continue;
+        const Nest& nest = group.nests[static_cast<size_t>(reader.nest)];
+        if (encloses(group, reader.nest, placement.store, nest.y.store)) continue;
+        throw InputError(nest.layer + ": reads " + tensor.name + ", which other layers of the group read too and which is stored at " +
+                         level_text(group, reader.nest, placement.store) + ", inside the store level " +
+                         level_text(group, reader.nest, nest.y.store) + " of its own output; expected to be stored there or further out");
     }
 }
 
@@ -125,18 +165,49 @@ int Nest::find(Loop loop) const {
     return it == loops.end() ? -1 : static_cast<int>(it - loops.begin());
 }
 
+std::vector<GroupTensor> group_tensors(const std::vector<LayerProblem>& problems) {
+    std::vector<GroupTensor> external;
+    std::vector<GroupTensor> internal;
+    for (size_t k = 0; k + 1 < problems.size(); ++k) {
+        const auto tensor = problems[k].output;
+        internal.push_back({tensor, problems[k].name, static_cast<int>(k), {}});
+    }
+    for (size_t k = 0; k < problems.size(); ++k) {
+        for (size_t operand = 0; operand < problems[k].inputs.size(); ++operand) {
+            const LayerInput& input = problems[k].inputs[operand];
+            const auto is_it = [&](const GroupTensor& t) { return t.tensor == input.tensor; };
+            auto found = std::find_if(internal.begin(), internal.end(), is_it);
+            if (found == internal.end()) {
+                found = std::find_if(external.begin(), external.end(), is_it);
+                if (found == external.end()) found = external.insert(external.end(), {input.tensor, input.name, -1, {}});
+            } else {
+                found->name = input.name;
+            }
+            found->readers.push_back({static_cast<int>(k), static_cast<int>(operand)});
+        }
+    }
+    external.insert(external.end(), internal.begin(), internal.end());
+    return external;
+}
+
+const Placement& placement_of(const GroupSchedule& group, const GroupTensor& tensor) {
+    if (!tensor.is_external()) return group.nests[static_cast<size_t>(tensor.producer)].y;
+    const TensorReader& first = tensor.readers.front();
+    for (const InputPlacement& x : group.nests[static_cast<size_t>(first.nest)].x) {
+        if (x.operand == first.operand) return x.placement;
+    }
+    throw InputError(group.nests[static_cast<size_t>(first.nest)].layer + ": no placement of " + tensor.name + ", an external input of the group");
+}
+
 std::vector<Level> path(const GroupSchedule& group, int nest) {
-    std::vector<Level> levels;
-    if (nest == group.sink()) {
-        levels.push_back(Level{});
-    } else {
-        levels = path(group, nest + 1);
-        const int hang = position(levels, group.nests[static_cast<size_t>(nest)].y.compute);
-        if (hang >= 0) levels.resize(static_cast<size_t>(hang) + 1);
+    std::vector<Level> levels{Level{}};
+    const Nest& own = group.nests[static_cast<size_t>(nest)];
+    // A level of an earlier nest is illegal, see check_group.
+    if (const Level hang = own.y.compute; nest != group.sink() && hang.nest > nest) {
+        levels = path(group, hang.nest);
+        levels.resize(static_cast<size_t>(position(levels, hang)) + 1);
     }
-    for (int loop = 0; loop < static_cast<int>(group.nests[static_cast<size_t>(nest)].loops.size()); ++loop) {
-        levels.push_back(Level{nest, loop});
-    }
+    for (int loop = 0; loop < static_cast<int>(own.loops.size()); ++loop) levels.push_back(Level{nest, loop});
     return levels;
 }
 
@@ -164,17 +235,17 @@ void check_group(const Network& network, const GroupSchedule& group) {
         }
     }
     const std::vector<LayerProblem> problems = group_problems(network, group);
-    for (size_t k = 0; k + 1 < problems.size(); ++k) {
-        const std::vector<LayerId> readers = network.consumers(problems[k].output);
-        if (readers.size() != 1 || readers.front() != problems[k + 1].layer || network.is_output(problems[k].output)) {
-            throw InputError(problems[k].name + ": its output is not read by " + problems[k + 1].name +
-                             " alone, so the two cannot follow each other in a group");
-        }
-    }
+    check_wiring(network, problems);
+    const std::vector<GroupTensor> tensors = group_tensors(problems);
+    const auto is_first_reader = [&](int k, int operand) {
+        return std::any_of(tensors.begin(), tensors.end(),
+                           [&](const GroupTensor& t) { return t.is_external() && t.readers.front() == TensorReader{k, operand}; });
+    };
     const int sink = group.sink();
     for (int k = sink; k >= 0; --k) {
         const Nest& nest = group.nests[static_cast<size_t>(k)];
-        check_loops(nest, problems[static_cast<size_t>(k)], k == sink);
+        const LayerProblem& problem = problems[static_cast<size_t>(k)];
+        check_loops(nest, problem, k == sink);
         if (k == sink) {
             const std::vector<Level> levels = path(group, k);
             check_placement(group, k, "Y", nest.y, levels, k);
@@ -183,16 +254,43 @@ void check_group(const Network& network, const GroupSchedule& group) {
                                  " and compute level " + level_text(group, k, nest.y.compute) + "; expected one level");
             }
         } else {
-            check_placement(group, k, "Y", nest.y, path(group, k + 1), k + 1);
+            for (const GroupTensor& tensor : tensors) {
+                if (tensor.producer != k) continue;
+                for (const TensorReader& reader : tensor.readers) {
+                    check_placement(group, k, "Y", nest.y, path(group, reader.nest), reader.nest);
+                    check_grouped_input(group, reader.nest, problems[static_cast<size_t>(reader.nest)], nest.y);
+                }
+            }
         }
         const std::vector<Level> levels = path(group, k);
-        check_placement(group, k, "W", nest.w, levels, k);
-        if (nest.x.has_value() != (k == 0)) {
-            throw InputError(nest.layer + (k == 0 ? ": no placement of X, the group's external input"
-                                                  : ": X is placed, but its input comes from inside the group"));
+        if (nest.w.has_value() != problem.has_weights()) {
+            throw InputError(nest.layer + (nest.w ? ": W is placed, but the layer has no weights" : ": no placement of W, the layer's weights"));
         }
-        if (nest.x) check_placement(group, k, "X", *nest.x, levels, k);
-        check_grouped_input(group, k, problems[static_cast<size_t>(k)]);
+        if (nest.w) check_placement(group, k, "W", *nest.w, levels, k);
+        int last_operand = -1;
+        for (const InputPlacement& x : nest.x) {
+            const std::string key = input_key(problem, x.operand);
+            if (x.operand <= last_operand || !is_first_reader(k, x.operand)) {
+                throw InputError(nest.layer + ": " + key + " is placed; expected in order, once, the inputs that come from outside the group and that no earlier layer of it reads");
+            }
+            last_operand = x.operand;
+        }
+        for (int operand = 0; operand < static_cast<int>(problem.inputs.size()); ++operand) {
+            const bool is_placed = std::any_of(nest.x.begin(), nest.x.end(), [&](const InputPlacement& x) { return x.operand == operand; });
+            if (!is_placed && is_first_reader(k, operand)) {
+                throw InputError(nest.layer + ": no placement of " + input_key(problem, operand) + ", an external input of the group");
+            }
+        }
+    }
+    for (const GroupTensor& tensor : tensors) {
+        const Placement& placement = placement_of(group, tensor);
+        for (const TensorReader& reader : tensor.readers) {
+            if (!tensor.is_external()) continue;
+            const LayerProblem& problem = problems[static_cast<size_t>(reader.nest)];
+            check_placement(group, reader.nest, input_key(problem, reader.operand), placement, path(group, reader.nest), reader.nest);
+            check_grouped_input(group, reader.nest, problem, placement);
+        }
+        if (tensor.is_shared()) check_shared(group, tensor);
     }
 }
 
@@ -205,7 +303,7 @@ Schedule::Schedule(const Network& network, std::vector<GroupSchedule> groups) : 
         }
     }
     for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) {
-        if (is_schedulable(network, id) && seen.count(network.layer(id).name) == 0) {
+        if (must_be_scheduled(network, id) && seen.count(network.layer(id).name) == 0) {
             throw InputError("schedule: layer " + network.layer(id).name + " is in no group");
         }
     }
@@ -224,8 +322,8 @@ std::string to_text(const GroupSchedule& group) {
     std::string text = "{";
     for (int k = 0; k <= group.sink(); ++k) {
         const Nest& nest = group.nests[static_cast<size_t>(k)];
-        const auto placement = [&](const char* array, const Placement& p) {
-            return std::string("; ") + array + " " + level_text(group, k, p.store) + "/" + level_text(group, k, p.compute);
+        const auto placement = [&](const std::string& array, const Placement& p) {
+            return "; " + array + " " + level_text(group, k, p.store) + "/" + level_text(group, k, p.compute);
         };
         text += (k == 0 ? "" : " & ") + nest.layer + ":";
         Band band = nest.loops.empty() ? Band::outer : nest.loops.front().band;
@@ -244,8 +342,12 @@ std::string to_text(const GroupSchedule& group) {
         }
         text += " tile";
         for (size_t d = 0; d < 4; ++d) text += std::string(" ") + dim_letters[d] + std::to_string(nest.tile[d]);
-        if (nest.x) text += placement("X", *nest.x);
-        text += placement("W", nest.w) + placement("Y", nest.y);
+        for (const InputPlacement& x : nest.x) {
+            // Which operands come from outside is known to the network alone, so operand 0 goes without its number.
+            text += placement(x.operand == 0 && nest.x.size() == 1 ? "X" : "X" + std::to_string(x.operand), x.placement);
+        }
+        if (nest.w) text += placement("W", *nest.w);
+        text += placement("Y", nest.y);
     }
     return text + "}";
 }
@@ -280,7 +382,7 @@ public:
         for (size_t k = 0; k < group.nests.size(); ++k) {
             Nest& nest = group.nests[k];
             for (const PendingLevel& level : pending[k]) {
-                Placement& placement = level.array == 'X' ? *nest.x : level.array == 'W' ? nest.w : nest.y;
+                Placement& placement = level.array == 'X' ? nest.x[level.index].placement : level.array == 'W' ? *nest.w : nest.y;
                 (level.is_store ? placement.store : placement.compute) = resolve(group, static_cast<int>(k), level);
             }
         }
@@ -296,6 +398,7 @@ public:
 private:
     struct PendingLevel {
         char array;
+        size_t index;  ///< of Nest::x
         bool is_store;
         std::string text;
         size_t column;
@@ -377,24 +480,30 @@ private:
                     (key == "tile" ? nest.tile[dim] : nest.strip[dim - 1]) = number_after_letter(token, token_column);
                 }
                 if (key == "tile" && letters.size() != 4) fail_at(column, "expected tile sizes of z, y, x and i");
-            } else if (key == "X" || key == "W" || key == "Y") {
-                if (key == "X") nest.x = Placement{};
+            } else if (key == "W" || key == "Y" || is_input_key(key)) {
+                if (key == "W") nest.w = Placement{};
+                if (key[0] == 'X') nest.x.push_back({key.size() == 1 ? 0 : static_cast<int>(number_after_letter(key, column)), {}});
                 for (const bool is_store : {true, false}) {
                     if (!is_store) expect("/");
                     skip_space();
                     const size_t level_column = at_;
                     std::string level = word("a level (root, yi, conv2.yo)");
                     if (accept(".")) level += "." + word("a loop");
-                    pending.push_back({key[0], is_store, level, level_column});
+                    pending.push_back({key[0], nest.x.empty() ? 0 : nest.x.size() - 1, is_store, level, level_column});
                 }
             } else {
                 fail_at(column, "found \"" + key + "\", expected strip, tile, X, W or Y");
             }
         } while (accept(";"));
-        for (const char* key : {"tile", "W", "Y"}) {
+        for (const char* key : {"tile", "Y"}) {
             if (seen.count(key) == 0) fail(std::string(key) + " of layer " + nest.layer);
         }
         return nest;
+    }
+
+    /// X, X0, X1, ...
+    static bool is_input_key(const std::string& key) {
+        return key[0] == 'X' && key.size() <= 5 && std::all_of(key.begin() + 1, key.end(), [](char c) { return c >= '0' && c <= '9'; });
     }
 
     static Level resolve(const GroupSchedule& group, int nest, const PendingLevel& pending) {
@@ -493,7 +602,7 @@ namespace {
 class NestPrinter {
 public:
     NestPrinter(const Network& network, const GroupSchedule& group)
-        : group_(group), problems_(group_problems(network, group)) {}
+        : group_(group), problems_(group_problems(network, group)), tensors_(group_tensors(problems_)) {}
 
     std::string print() {
         body(Level{}, 1);
@@ -511,13 +620,17 @@ private:
     /// Everything that the schedule places in the body of `level`, then the next loop inside.
     void body(Level level, int depth) {
         for (int k = 0; k <= group_.sink(); ++k) {
-            if (nest(k).x && nest(k).x->store == level) line(depth, "buffer X");
-            if (nest(k).w.store == level) line(depth, "buffer W of " + nest(k).layer);
+            for (const GroupTensor& t : tensors_) {
+                if (t.is_external() && t.readers.front().nest == k && placement_of(group_, t).store == level) line(depth, "buffer " + name_of(t));
+            }
+            if (nest(k).w && nest(k).w->store == level) line(depth, "buffer W of " + nest(k).layer);
             if (nest(k).y.store == level) line(depth, "buffer " + std::string(k == group_.sink() ? "Y" : "output") + " of " + nest(k).layer);
         }
         for (int k = 0; k <= group_.sink(); ++k) {
-            if (nest(k).x && nest(k).x->compute == level) line(depth, "load new part of X");
-            if (nest(k).w.compute == level) line(depth, "load new part of W of " + nest(k).layer);
+            for (const GroupTensor& t : tensors_) {
+                if (t.is_external() && t.readers.front().nest == k && placement_of(group_, t).compute == level) line(depth, "load new part of " + name_of(t));
+            }
+            if (nest(k).w && nest(k).w->compute == level) line(depth, "load new part of W of " + nest(k).layer);
             if (k != group_.sink() && nest(k).y.compute == level) {
                 line(depth, "compute new part of output of " + nest(k).layer + ":");
                 loops(k, 0, depth + 1);
@@ -530,11 +643,19 @@ private:
 
     bool is_used(Level level) const {
         for (const Nest& n : group_.nests) {
-            for (const Placement& p : {n.w, n.y, n.x.value_or(n.w)}) {
-                if (p.store == level || p.compute == level) return true;
+            const auto is_here = [&](const Placement& p) { return p.store == level || p.compute == level; };
+            if (is_here(n.y) || (n.w && is_here(*n.w))) return true;
+            for (const InputPlacement& x : n.x) {
+                if (is_here(x.placement)) return true;
             }
         }
         return false;
+    }
+
+    /// X where there is one, else X with the tensor's name.
+    [[nodiscard]] std::string name_of(const GroupTensor& t) const {
+        const auto externals = std::count_if(tensors_.begin(), tensors_.end(), [](const GroupTensor& other) { return other.is_external(); });
+        return externals == 1 ? "X" : "X (" + t.name + ")";
     }
 
     int64_t trips_at_most(int k, Loop loop) const {
@@ -576,11 +697,30 @@ private:
         if (p.y().kernel > 1) rest += " n";
         if (p.x().kernel > 1) rest += " m";
         if (rest != "for") line(depth++, rest + ":");
-        line(depth, "output of " + nest(k).layer + " += input * W");
+        line(depth, "output of " + nest(k).layer + operation_text(p.operation));
+    }
+
+    static const char* operation_text(Operation operation) {
+        switch (operation) {
+            case Operation::multiply_accumulate:
+                return " += input * W";
+            case Operation::max_pool:
+                return " = max(output, input)";
+            case Operation::average_pool:
+                return " += input / count";
+            case Operation::add:
+                return " = sum of inputs";
+            case Operation::concat:
+                return " = input of this channel";
+            case Operation::pointwise:
+                return " = activation(input)";
+        }
+        return "";
     }
 
     const GroupSchedule& group_;
     std::vector<LayerProblem> problems_;
+    std::vector<GroupTensor> tensors_;
     std::ostringstream out_;
 };
 

@@ -8,8 +8,9 @@
 //   {conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo &
 //    conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}
 //
-// `X store/compute` places the external input (first nest only), `W` the weights, `Y` the output: for the sink a level
-// of its own path, for another layer the buffer of the intermediate tensor on its consumer's path. A level is a loop of the nest
+// `X store/compute` places an external input of the group, at the first nest that reads it (where the input is not its first or only one, `X0`, `X1`, ...
+// say which), `W` the weights where the layer has any, `Y` the output: for the sink a level
+// of its own path, for another layer the buffer of the intermediate tensor, on the path of every nest that reads it. A level is a loop of the nest
 // itself (`yi`), of a nest around it (`conv2.yo`), or `root`; it means the body of that loop. A sink with strips reads
 //   conv2: ys xs || zo yo xo io | zi yi xi ii n m; strip y270 x480; tile ...
 #pragma once
@@ -50,13 +51,20 @@ struct Placement {
     friend auto operator<=>(const Placement&, const Placement&) = default;
 };
 
+/// Where the external input that is operand number `operand` of the nest's layer is kept.
+struct InputPlacement {
+    int operand = 0;
+    Placement placement;
+    friend auto operator<=>(const InputPlacement&, const InputPlacement&) = default;
+};
+
 struct Nest {
     std::string layer;
     std::vector<Loop> loops;               ///< strip loops (sink only), the four outer, the four inner, outermost first
     std::array<int64_t, 4> tile{1, 1, 1, 1};  ///< T by Dim, 1 <= T <= D
     std::array<int64_t, 2> strip{0, 0};    ///< strip extents in y, x; 0 where there is no such strip loop
-    std::optional<Placement> x;            ///< first nest of the group only
-    Placement w;
+    std::vector<InputPlacement> x;         ///< external inputs that no earlier nest reads, by operand
+    std::optional<Placement> w;            ///< layers with weights
     Placement y;
     [[nodiscard]] int64_t operator[](Dim d) const { return tile[static_cast<size_t>(d)]; }
     /// Position of a loop in `loops`, -1 when absent.
@@ -70,6 +78,26 @@ struct GroupSchedule {
     friend auto operator<=>(const GroupSchedule&, const GroupSchedule&) = default;
 };
 
+struct TensorReader {
+    int nest = 0;
+    int operand = 0;
+    friend auto operator<=>(const TensorReader&, const TensorReader&) = default;
+};
+
+/// A tensor that nests of a group read.
+struct GroupTensor {
+    TensorId tensor = -1;
+    std::string name;
+    int producer = -1;                  ///< nest, or -1: an external input
+    std::vector<TensorReader> readers;  ///< in order of nests
+    [[nodiscard]] bool is_external() const { return producer < 0; }
+    /// Read by several nests: docs/counting.md section 4 rule 8.
+    [[nodiscard]] bool is_shared() const { return readers.size() > 1; }
+};
+/// External inputs first, by first reader and operand; then the outputs of the nests but the sink, in order.
+[[nodiscard]] std::vector<GroupTensor> group_tensors(const std::vector<LayerProblem>& problems);
+[[nodiscard]] const Placement& placement_of(const GroupSchedule& group, const GroupTensor& tensor);
+
 /// Levels that enclose nest k's innermost body, outermost first: root, loops of the nests around it down to the level
 /// where it hangs, its own loops.
 [[nodiscard]] std::vector<Level> path(const GroupSchedule& group, int nest);
@@ -80,7 +108,8 @@ class Schedule {
 public:
     /// Throws InputError naming layer, what was found and what would be legal, e.g.
     ///   conv2: compute level of X is yo, outside its store level xi; legal: xi, ii
-    /// Every schedulable layer must be in exactly one group.
+    /// Every layer that must be scheduled is in exactly one group, other schedulable layers are in at most one. Groups come in an
+    /// order in which every group finds its inputs computed.
     Schedule(const Network& network, std::vector<GroupSchedule> groups);
 
     [[nodiscard]] const std::vector<GroupSchedule>& groups() const { return groups_; }

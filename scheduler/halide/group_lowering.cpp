@@ -35,7 +35,7 @@ GroupLowering::GroupLowering(const Network& network, const GroupSchedule& group)
     for (int k = 0; k <= sink(); ++k) {
         input_idle_.push_back(idle_loops((k == 0 ? "X" : nest(k - 1).layer) + ".first", k, regions_.input_placement(k),
                                          [&](Level v) { return regions_.indexes_input(k, v); }));
-        weights_idle_.push_back(idle_loops(nest(k).layer + ".W.first", k, nest(k).w, [&](Level v) { return regions_.indexes_weights(k, v); }));
+        weights_idle_.push_back(idle_loops(nest(k).layer + ".W.first", k, *nest(k).w, [&](Level v) { return regions_.indexes_weights(k, v); }));
     }
 }
 
@@ -50,8 +50,10 @@ int64_t GroupLowering::strip_count() const {
 
 bool GroupLowering::is_placed(Level level) const {
     for (const Nest& n : group_.nests) {
-        for (const Placement& p : {n.w, n.y, n.x.value_or(n.w)}) {
-            if (p.store == level || p.compute == level) return true;
+        const auto is_here = [&](const Placement& p) { return p.store == level || p.compute == level; };
+        if (is_here(n.y) || (n.w && is_here(*n.w))) return true;
+        for (const InputPlacement& x : n.x) {
+            if (is_here(x.placement)) return true;
         }
     }
     return false;
@@ -146,7 +148,7 @@ Stmt GroupLowering::body(Level level) {
 
     std::vector<Stmt> parts;
     for (int k = 0; k <= sink(); ++k) {
-        if (nest(k).x && nest(k).x->compute == level) {
+        if (k == 0 && nest(k).x.front().placement.compute == level) {
             Box box;
             Expr active = is_called(k, level);
             for (const Dim d : tensor_axes) {
@@ -157,7 +159,7 @@ Stmt GroupLowering::body(Level level) {
             const IdleLoops& idle = input_idle_[0];
             parts.push_back(if_then(simplify(active && is_first_need(idle, level)), note_first_need(idle, regions_, copy_input(box))));
         }
-        if (nest(k).w.compute == level) {
+        if (nest(k).w->compute == level) {
             const IdleLoops& idle = weights_idle_[static_cast<size_t>(k)];
             const Interval<Expr> z = bind(lets, nest(k).layer + ".W.z", regions_.new_weights(k, Dim::z, level));
             const Interval<Expr> i = bind(lets, nest(k).layer + ".W.i", regions_.new_weights(k, Dim::i, level));
@@ -183,8 +185,8 @@ Stmt GroupLowering::body(Level level) {
         const auto n = static_cast<size_t>(k);
         if (k != sink() && nest(k).y.store == level) all = with_first_trip(input_idle_[n + 1], all);
         if (nest(k).y.store == level) all = allocate_output(k, all);
-        if (nest(k).w.store == level) all = allocate_weights(k, with_first_trip(weights_idle_[n], all));
-        if (nest(k).x && nest(k).x->store == level) all = allocate_input(with_first_trip(input_idle_[n], all));
+        if (nest(k).w->store == level) all = allocate_weights(k, with_first_trip(weights_idle_[n], all));
+        if (k == 0 && nest(k).x.front().placement.store == level) all = allocate_input(with_first_trip(input_idle_[n], all));
     }
     // Outermost, because a buffer's place may depend on the region that its lifetime covers.
     for (auto let = lets.rbegin(); let != lets.rend(); ++let) all = LetStmt::make(let->first, let->second, all);

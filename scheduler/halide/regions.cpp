@@ -221,7 +221,7 @@ BufferShape fold(const GroupSchedule& group, const std::vector<LayerProblem>& pr
 }  // namespace
 
 BufferShape input_buffer_shape(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int c) {
-    const Placement placement = c == 0 ? *group.nests[0].x : group.nests[static_cast<size_t>(c) - 1].y;
+    const Placement placement = c == 0 ? group.nests[0].x.front().placement : group.nests[static_cast<size_t>(c) - 1].y;
     std::vector<std::vector<AxisFacts>> facts;
     int64_t columns = 0;
     for (const Dim axis : tensor_axes) {
@@ -253,7 +253,7 @@ BufferShape input_buffer_shape(const GroupSchedule& group, const std::vector<Lay
 }
 
 BufferShape weights_buffer_shape(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int k) {
-    const Placement placement = group.nests[static_cast<size_t>(k)].w;
+    const Placement placement = *group.nests[static_cast<size_t>(k)].w;
     constexpr std::array<Dim, 2> axes{Dim::z, Dim::i};
     std::vector<std::vector<AxisFacts>> facts;
     for (const Dim axis : axes) {

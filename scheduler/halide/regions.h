@@ -72,7 +72,7 @@ public:
     }
 
     // --------------------------------------------------------------------------------------------------------- regions
-    [[nodiscard]] const Placement& input_placement(int c) const { return c == 0 ? *nest_(0).x : nest_(c - 1).y; }
+    [[nodiscard]] const Placement& input_placement(int c) const { return c == 0 ? nest_(0).x.front().placement : nest_(c - 1).y; }
 
     /// What the body of `level` computes of the output of `nest`.
     [[nodiscard]] Interval<V> produced(int nest, Dim d, Level level) const {
@@ -116,7 +116,7 @@ public:
     }
     [[nodiscard]] Interval<V> new_weights(int k, Dim axis, Level level) const {
         Interval<V> part = needed_weights(k, axis, level);
-        for (const Level& v : lifetime_loops(k, nest_(k).w.store, level)) {
+        for (const Level& v : lifetime_loops(k, nest_(k).w->store, level)) {
             const std::optional<V> present = present_weights(k, axis, v);
             if (present) part.begin = Ops::max(part.begin, *present);
         }

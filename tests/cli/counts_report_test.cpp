@@ -10,10 +10,9 @@ namespace {
 GroupCounts group(const std::string& layer, int64_t base) {
     GroupCounts counts;
     counts.layers = {{layer, Macs(10 * base), Elements(2 * base), Elements(3 * base), Elements(base)}};
-    counts.input_reads = Elements(5 * base);
+    counts.inputs = {{"x", Elements(5 * base), Elements(7 * base)}};
     counts.output_reads = Elements(base);
     counts.output_writes = Elements(4 * base);
-    counts.input_buffer = Elements(7 * base);
     counts.live_total = Elements(20 * base);
     counts.sum_total = Elements(30 * base);
     return counts;

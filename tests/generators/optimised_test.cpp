@@ -33,7 +33,7 @@ std::vector<float> reference(const Network& network, const std::vector<LayerProb
     for (const LayerProblem& p : problems) {
         const std::vector<int64_t>& dims = network.tensor(p.output).dims;
         std::vector<float> output(static_cast<size_t>(element_count(dims)));
-        run_reference_layer(network.layer(p.layer), {network.tensor(p.input).dims}, {values.data()}, dims, output.data());
+        run_reference_layer(network.layer(p.layer), {network.tensor(p.inputs.front().tensor).dims}, {values.data()}, dims, output.data());
         values = std::move(output);
     }
     return values;

@@ -31,7 +31,7 @@ TEST(Counting, L2NetFirstLayerByHand) {
         network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i3; X io/io; W io/io; Y xi/xi}");
     const GroupCounts counts = measure(network, group);
     EXPECT_EQ(counts.macs(), Macs(18 * 18 * 4 * 3 * 9));
-    EXPECT_EQ(counts.input_reads, Elements(2 * 9 * 8 * 8 * 3));    // 2 z tiles x 9 spatial tiles of 8 x 8 x 3
+    EXPECT_EQ(counts.input_reads(), Elements(2 * 9 * 8 * 8 * 3));    // 2 z tiles x 9 spatial tiles of 8 x 8 x 3
     EXPECT_EQ(counts.weight_reads(), Elements(18 * 2 * 3 * 9));    // 18 tiles of 2 x 3 kernels
     EXPECT_EQ(counts.output_writes, Elements(18 * 18 * 4));
     EXPECT_EQ(counts.output_reads, Elements(0));

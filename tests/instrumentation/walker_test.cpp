@@ -82,12 +82,12 @@ struct Row {
 };
 
 void expect_row(const GroupCounts& counts, const Row& row) {
-    EXPECT_EQ(counts.input_reads, Elements(row.x));
+    EXPECT_EQ(counts.input_reads(), Elements(row.x));
     EXPECT_EQ(counts.weight_reads(), Elements(row.w));
     EXPECT_EQ(counts.output_reads, Elements(row.y_reads));
     EXPECT_EQ(counts.output_writes, Elements(row.y_writes));
     EXPECT_EQ(counts.macs(), Macs(row.macs));
-    EXPECT_EQ(counts.input_buffer, Elements(row.x_buffer));
+    EXPECT_EQ(counts.input_buffers(), Elements(row.x_buffer));
     ASSERT_EQ(counts.layers.size(), 1U);
     EXPECT_EQ(counts.layers[0].weight_buffer, Elements(row.w_buffer));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(row.y_buffer));
@@ -361,12 +361,12 @@ TEST(WalkerFused, RecomputedHalo) {
     ASSERT_EQ(counts.layers.size(), 2U);
     EXPECT_EQ(counts.layers[0].macs, Macs(4 * 100 * 4 * 27));
     EXPECT_EQ(counts.layers[1].macs, Macs(256 * 4 * 36));
-    EXPECT_EQ(counts.input_reads, Elements(4 * 432));
+    EXPECT_EQ(counts.input_reads(), Elements(4 * 432));
     EXPECT_EQ(counts.layers[0].weight_reads, Elements(108));
     EXPECT_EQ(counts.layers[1].weight_reads, Elements(4 * 144));
     EXPECT_EQ(counts.output_writes, Elements(1024));
     EXPECT_EQ(counts.output_reads, Elements(0));
-    EXPECT_EQ(counts.input_buffer, Elements(432));
+    EXPECT_EQ(counts.input_buffers(), Elements(432));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(400));
     // While conv2 runs: W of conv1 108, X 432, conv1's output 400, W of conv2 144, Y 1.
     EXPECT_EQ(counts.live_total, Elements(108 + 432 + 400 + 144 + 1));
@@ -378,9 +378,9 @@ TEST(WalkerFused, HaloKeptAlongX) {
     // stays: 10 x 10 x 4, 12 x 12 x 3.
     const GroupCounts counts = walked(l2net(), fused_8x8("conv2.yo/conv2.xo", "conv2.yo/conv2.xo"));
     EXPECT_EQ(counts.layers[0].macs, Macs(38880));
-    EXPECT_EQ(counts.input_reads, Elements(1440));
+    EXPECT_EQ(counts.input_reads(), Elements(1440));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(400));
-    EXPECT_EQ(counts.input_buffer, Elements(432));
+    EXPECT_EQ(counts.input_buffers(), Elements(432));
 }
 
 TEST(WalkerFused, HaloKeptAlongXAndY) {
@@ -388,9 +388,9 @@ TEST(WalkerFused, HaloKeptAlongXAndY) {
     // 3.
     const GroupCounts counts = walked(l2net(), fused_8x8("root/conv2.xo", "root/conv2.xo"));
     EXPECT_EQ(counts.layers[0].macs, Macs(34992));
-    EXPECT_EQ(counts.input_reads, Elements(1200));
+    EXPECT_EQ(counts.input_reads(), Elements(1200));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(720));
-    EXPECT_EQ(counts.input_buffer, Elements(720));
+    EXPECT_EQ(counts.input_buffers(), Elements(720));
 }
 
 TEST(WalkerFused, LineBuffers) {
@@ -400,7 +400,7 @@ TEST(WalkerFused, LineBuffers) {
         walked(l2net(),
                "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y1 x18 i3; X root/yo; W root/root; Y root/conv2.yo & "
                "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y1 x16 i4; W root/root; Y xi/xi}");
-    EXPECT_EQ(counts.input_buffer, Elements(180));
+    EXPECT_EQ(counts.input_buffers(), Elements(180));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(216));
     EXPECT_EQ(counts.live_total, Elements(649));
     EXPECT_EQ(counts.accesses(), Elements(2476));
@@ -414,8 +414,8 @@ TEST(WalkerFused, LineBuffersWithTheInputAtTheConsumersRow) {
         l2net(),
         "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y1 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo & "
         "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y1 x16 i4; W root/root; Y xi/xi}");
-    EXPECT_EQ(counts.input_buffer, Elements(5 * 20 * 3));
-    EXPECT_EQ(counts.input_reads, Elements(1200));
+    EXPECT_EQ(counts.input_buffers(), Elements(5 * 20 * 3));
+    EXPECT_EQ(counts.input_reads(), Elements(1200));
 }
 
 TEST(WalkerFused, LineBuffersWithTheOutputSplitInTwo) {
@@ -427,8 +427,8 @@ TEST(WalkerFused, LineBuffersWithTheOutputSplitInTwo) {
                "conv2: zo yo xo io | yi zi xi ii n m; tile z4 y5 x16 i4; W root/root; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(216));
     EXPECT_EQ(counts.layers[0].macs, Macs(34992));
-    EXPECT_EQ(counts.input_reads, Elements(1200));
-    EXPECT_EQ(counts.input_buffer, Elements(180));
+    EXPECT_EQ(counts.input_reads(), Elements(1200));
+    EXPECT_EQ(counts.input_buffers(), Elements(180));
 }
 
 TEST(WalkerFused, TiledOutputChannelsRecomputeTheProducer) {
@@ -438,7 +438,7 @@ TEST(WalkerFused, TiledOutputChannelsRecomputeTheProducer) {
                                       "W root/root; Y conv2.xo/conv2.xo & "
                                       "conv2: zo yo xo io | zi yi xi ii n m; tile z2 y8 x8 i4; W io/io; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].macs, Macs(86400));
-    EXPECT_EQ(counts.input_reads, Elements(2 * 1728));
+    EXPECT_EQ(counts.input_reads(), Elements(2 * 1728));
 }
 
 TEST(WalkerFused, RaggedTilesOfTheSink) {
@@ -450,7 +450,7 @@ TEST(WalkerFused, RaggedTilesOfTheSink) {
                                       "W root/root; Y conv2.xo/conv2.xo & "
                                       "conv2: zo yo xo io | zi yi xi ii n m; tile z3 y5 x7 i4; W io/io; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].macs, Macs(114048));
-    EXPECT_EQ(counts.input_reads, Elements(5376));
+    EXPECT_EQ(counts.input_reads(), Elements(5376));
     EXPECT_EQ(counts.layers[1].weight_reads, Elements(12 * 144));
 }
 
@@ -462,7 +462,7 @@ TEST(WalkerFused, ChannelTilesOfTheSinkCallTheProducerForTheirChannels) {
                                       "W conv2.io/conv2.io; Y conv2.io/conv2.io & "
                                       "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y8 x8 i3; W io/io; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].macs, Macs(43200));
-    EXPECT_EQ(counts.input_reads, Elements(2 * 1728));
+    EXPECT_EQ(counts.input_reads(), Elements(2 * 1728));
     EXPECT_EQ(counts.layers[0].weight_reads, Elements(4 * 108));
     EXPECT_EQ(counts.layers[0].weight_buffer, Elements(3 * 27));
     EXPECT_EQ(counts.output_reads, Elements(1024));
@@ -477,9 +477,9 @@ TEST(WalkerFused, StrideTwoProducerLines) {
         walked(chain(3, 19, 19, {{4, square(3, 2)}, {4, square(3)}}),
                "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y1 x9 i3; X root/yo; W root/root; Y root/conv2.yo & "
                "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y1 x7 i4; W root/root; Y xi/xi}");
-    EXPECT_EQ(counts.input_reads, Elements(1083));
+    EXPECT_EQ(counts.input_reads(), Elements(1083));
     EXPECT_EQ(counts.layers[0].macs, Macs(8748));
-    EXPECT_EQ(counts.input_buffer, Elements(3 * 19 * 3));
+    EXPECT_EQ(counts.input_buffers(), Elements(3 * 19 * 3));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(3 * 9 * 4));
 }
 
@@ -491,9 +491,9 @@ TEST(WalkerFused, PaddedChainKeepsItsLines) {
                "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x8 i1; X root/yo; W zo/zo; Y root/conv2.yo & "
                "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y1 x8 i1; W root/root; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].macs, Macs(576));
-    EXPECT_EQ(counts.input_reads, Elements(64));
+    EXPECT_EQ(counts.input_reads(), Elements(64));
     EXPECT_EQ(counts.layers[0].weight_reads, Elements(7 * 9));
-    EXPECT_EQ(counts.input_buffer, Elements(24));
+    EXPECT_EQ(counts.input_buffers(), Elements(24));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(24));
 }
 
@@ -510,7 +510,7 @@ TEST(WalkerFused, AGapThatWasPassedIsNotBroughtInLater) {
         walked(chain(1, 21, 1, {{1, strided}, {1, tall}}),
                "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y3 x1 i1; X root/yo; W root/root; Y conv2.yo/conv2.yo & "
                "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y2 x1 i1; W root/root; Y xi/xi}");
-    EXPECT_EQ(counts.input_reads, Elements(9 + 1 + 4 + 1));
+    EXPECT_EQ(counts.input_reads(), Elements(9 + 1 + 4 + 1));
     EXPECT_EQ(counts.layers[0].macs, Macs(8));
 }
 
@@ -523,8 +523,8 @@ TEST(WalkerFused, UpsamplingTailReusesItsInputRow) {
         "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y1 x8 i1; W root/root; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].macs, Macs(16));
     EXPECT_EQ(counts.layers[1].macs, Macs(256));
-    EXPECT_EQ(counts.input_reads, Elements(16));
-    EXPECT_EQ(counts.input_buffer, Elements(4));
+    EXPECT_EQ(counts.input_reads(), Elements(16));
+    EXPECT_EQ(counts.input_buffers(), Elements(4));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(2 * 4));
 }
 
@@ -534,8 +534,8 @@ TEST(WalkerFutureCalls, InputOutsideTheProducersCallsIsNeededByTheirNewPartsOnly
     // conv1's output is kept from the root on, computed tile by tile; X lives for one yo. yo 0: conv1 will be called
     // for rows 0-9: rows 0-11 of X. yo 1: for rows 10-17 only: rows 10-19. (12 + 10) * 20 * 3.
     const GroupCounts counts = walked(l2net(), fused_8x8("conv2.yo/conv2.yo", "root/conv2.xo"));
-    EXPECT_EQ(counts.input_reads, Elements(22 * 20 * 3));
-    EXPECT_EQ(counts.input_buffer, Elements(12 * 20 * 3));
+    EXPECT_EQ(counts.input_reads(), Elements(22 * 20 * 3));
+    EXPECT_EQ(counts.input_buffers(), Elements(12 * 20 * 3));
     EXPECT_EQ(counts.layers[0].macs, Macs(34992));
 }
 
@@ -546,7 +546,7 @@ TEST(WalkerFutureCalls, ABodyWithoutCallsReadsNothing) {
                                       "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.zo/conv2.zo; "
                                       "W conv2.zo/conv2.zo; Y root/conv2.xo & "
                                       "conv2: zo yo xo io | zi yi xi ii n m; tile z2 y8 x8 i4; W io/io; Y xi/xi}");
-    EXPECT_EQ(counts.input_reads, Elements(1200));
+    EXPECT_EQ(counts.input_reads(), Elements(1200));
     EXPECT_EQ(counts.layers[0].weight_reads, Elements(108));
     // The second trip reads all of conv1's output again.
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(18 * 18 * 4));
@@ -581,8 +581,8 @@ TEST(WalkerFutureCalls, ThreeLayersAtOneLevel) {
     EXPECT_EQ(counts.layers[0].macs, Macs(900));
     EXPECT_EQ(counts.layers[1].macs, Macs(576));
     EXPECT_EQ(counts.layers[2].macs, Macs(324));
-    EXPECT_EQ(counts.input_reads, Elements(144));
-    EXPECT_EQ(counts.input_buffer, Elements(9 * 12));
+    EXPECT_EQ(counts.input_reads(), Elements(144));
+    EXPECT_EQ(counts.input_buffers(), Elements(9 * 12));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(7 * 10));
     EXPECT_EQ(counts.layers[1].output_buffer, Elements(5 * 8));
 }
@@ -598,8 +598,8 @@ TEST(WalkerFutureCalls, ThreeLayersAtThreeDepths) {
         "conv3: zo yo xo io | zi yi xi ii n m; tile z1 y3 x3 i1; W root/root; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].macs, Macs(1080));
     EXPECT_EQ(counts.layers[1].macs, Macs(576));
-    EXPECT_EQ(counts.input_reads, Elements(144));
-    EXPECT_EQ(counts.input_buffer, Elements(144));
+    EXPECT_EQ(counts.input_reads(), Elements(144));
+    EXPECT_EQ(counts.input_buffers(), Elements(144));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(7 * 10));
     EXPECT_EQ(counts.layers[1].output_buffer, Elements(5 * 8));
 }
@@ -616,7 +616,7 @@ TEST(WalkerFutureCalls, AProducerInsideItsConsumersOwnNest) {
     EXPECT_EQ(counts.layers[0].macs, Macs(2 * 7 * 10 * 9));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(3 * 10));
     // X is not kept: 3 rows of 12 for each of 14 rows.
-    EXPECT_EQ(counts.input_reads, Elements(14 * 3 * 12));
+    EXPECT_EQ(counts.input_reads(), Elements(14 * 3 * 12));
 }
 
 // --------------------------------------------------------------------------------------------------- strips, footprint
@@ -630,8 +630,8 @@ TEST(WalkerStrips, HaloBetweenStripsIsRecomputed) {
         "conv2: ys || zo yo xo io | zi yi xi ii n m; strip y6; tile z4 y1 x16 i4; W root/root; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].macs, Macs(22 * 18 * 4 * 27));
     EXPECT_EQ(counts.layers[1].macs, Macs(36864));
-    EXPECT_EQ(counts.input_reads, Elements(28 * 20 * 3));
-    EXPECT_EQ(counts.input_buffer, Elements(3 * 20 * 3));
+    EXPECT_EQ(counts.input_reads(), Elements(28 * 20 * 3));
+    EXPECT_EQ(counts.input_buffers(), Elements(3 * 20 * 3));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(3 * 18 * 4));
 }
 
@@ -641,7 +641,7 @@ TEST(WalkerStrips, TilesStartAtTheStripAndAreCutByIt) {
     const GroupCounts counts = walked(
         l2net_conv2(),
         "{conv1: ys xs || zo yo xo io | zi yi xi ii n m; strip y7 x10; tile z4 y4 x4 i4; X xo/xo; W ys/ys; Y xs/xs}");
-    EXPECT_EQ(counts.input_reads, Elements(26 * 26 * 4));
+    EXPECT_EQ(counts.input_reads(), Elements(26 * 26 * 4));
     EXPECT_EQ(counts.weight_reads(), Elements(3 * 144));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(4 * 7 * 10));
     EXPECT_EQ(counts.output_writes, Elements(1024));
@@ -664,8 +664,8 @@ TEST(WalkerFootprint, GapsOfAStrideAreHeldWhenABodySpansThem) {
     const GroupCounts counts =
         walked(chain(1, 10, 10, {{1, square(1, 3)}}),
                "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y2 x2 i1; X root/xo; W root/root; Y xi/xi}");
-    EXPECT_EQ(counts.input_buffer, Elements(16));
-    EXPECT_EQ(counts.input_reads, Elements(64));
+    EXPECT_EQ(counts.input_buffers(), Elements(16));
+    EXPECT_EQ(counts.input_reads(), Elements(64));
 }
 
 TEST(WalkerFootprint, ColumnsAreReusedWhenTheRowLoopIsInside) {
@@ -686,8 +686,8 @@ TEST(WalkerFootprint, AnInputThatIsNotNeededAgainNeedNotStay) {
         l2net(),
         "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo & "
         "conv2: zo yo xo io | zi yi xi ii n m; tile z2 y8 x16 i4; W io/io; Y xi/xi}");
-    EXPECT_EQ(counts.input_reads, Elements(1200));
-    EXPECT_EQ(counts.input_buffer, Elements(12 * 20 * 3));
+    EXPECT_EQ(counts.input_reads(), Elements(1200));
+    EXPECT_EQ(counts.input_buffers(), Elements(12 * 20 * 3));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(18 * 18 * 4));
 }
 

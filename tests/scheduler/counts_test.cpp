@@ -9,7 +9,7 @@ GroupCounts example() {
     GroupCounts counts;
     counts.layers.push_back({"conv1", Macs(100), Elements(9), Elements(3), Elements(7)});
     counts.layers.push_back({"conv2", Macs(50), Elements(4), Elements(4), Elements(1)});
-    counts.input_reads = Elements(30);
+    counts.inputs = {{"x", Elements(30), Elements(1)}};
     counts.output_reads = Elements(5);
     counts.output_writes = Elements(10);
     counts.live_total = Elements(12);
@@ -29,7 +29,7 @@ TEST(GroupCounts, DifferenceIsEmptyForEqualCounts) {
 TEST(GroupCounts, DifferenceNamesEveryFieldThatDiffers) {
     GroupCounts other = example();
     other.layers[1].macs = Macs(51);
-    other.input_reads = Elements(31);
+    other.inputs[0].reads = Elements(31);
     const std::string text = difference(example(), "model", other, "walker");
     EXPECT_NE(text.find("conv2 MACs: model 50, walker 51"), std::string::npos) << text;
     EXPECT_NE(text.find("X reads: model 30, walker 31"), std::string::npos) << text;

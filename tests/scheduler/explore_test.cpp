@@ -63,8 +63,8 @@ std::set<Cost> brute_force(const Network& network) {
                 for (int ws = 3; ws <= 7; ++ws) {
                     for (int wc = ws; wc <= 7; wc += std::max(1, 7 - ws)) {
                         for (int y = 3; y <= 7; ++y) {
-                            n.x = Placement{{0, xs}, {0, xc}};
-                            n.w = {{0, ws}, {0, wc}};
+                            n.x = {{0, {{0, xs}, {0, xc}}}};
+                            n.w = Placement{{0, ws}, {0, wc}};
                             n.y = {{0, y}, {0, y}};
                             for (n.tile[0] = 1; n.tile[0] <= p[Dim::z]; ++n.tile[0]) {
                                 for (n.tile[1] = 1; n.tile[1] <= p[Dim::y]; ++n.tile[1]) {

@@ -39,7 +39,7 @@ TEST(LineBufferGroup, CountsByHand) {
     const GroupCounts c = two_level_counts(network, line_buffer_group(network, {0, 1}, {4, 0, 0}));
     EXPECT_EQ(c.accesses(), Elements(1200 + 108 + 144 + 1024));
     EXPECT_EQ(c.layers[0].output_buffer, Elements(6 * 18 * 4));
-    EXPECT_EQ(c.input_buffer, Elements(6 * 20 * 3));
+    EXPECT_EQ(c.input_buffers(), Elements(6 * 20 * 3));
     EXPECT_EQ(c.live_total, Elements(360 + 108 + 432 + 144 + 1));
     // Two strips compute conv1's two halo rows twice: 2 * 10 rows.
     EXPECT_EQ(two_level_counts(network, line_buffer_group(network, {0, 1}, {4, 8, 0})).layers[0].macs,

@@ -13,7 +13,7 @@ TEST(LayerProblem, ConvolutionHasItsOutputAndTheChannelsOfOneGroup) {
     const LayerProblem p = layer_problem(network, 0);
     // Rows: (9 + 2 - 3) / 2 + 1 = 5, columns: (11 + 2 - 3) / 2 + 1 = 6; 6 channels in 2 groups.
     EXPECT_EQ(p.extent, (std::array<int64_t, 4>{4, 5, 6, 3}));
-    EXPECT_EQ(p.in_channels, 6);
+    EXPECT_EQ(p.inputs.at(0).channels, 6);
     EXPECT_EQ(p.weight_elements(), Elements(3 * 3 * 3 * 4));
     EXPECT_EQ(p.input_elements(), Elements(6 * 9 * 11));
     EXPECT_EQ(p.output_elements(), Elements(4 * 5 * 6));

@@ -50,8 +50,8 @@ TEST(RandomSchedule, EveryKindOfChoiceOccurs) {
                     ++seen[array + (p.store == p.compute ? " at one level" : " rotates")];
                 };
                 const int user = static_cast<int>(k);
-                if (nest.x) levels("X", *nest.x, user);
-                levels("W", nest.w, user);
+                for (const InputPlacement& x : nest.x) levels("X", x.placement, user);
+                if (nest.w) levels("W", *nest.w, user);
                 if (user == group.sink())
                     levels("Y", nest.y, user);
                 else

@@ -7,8 +7,8 @@ namespace laminate::two_level {
 namespace {
 
 const Placement& placement(const GroupSchedule& group, size_t buffer) {
-    if (buffer == 0) return *group.nests[0].x;
-    return buffer % 2 == 1 ? group.nests[buffer / 2].w : group.nests[buffer / 2 - 1].y;
+    if (buffer == 0) return group.nests[0].x.front().placement;
+    return buffer % 2 == 1 ? *group.nests[buffer / 2].w : group.nests[buffer / 2 - 1].y;
 }
 
 /// A dimension of a buffer is an axis along which it has more than the unit interval.
@@ -279,8 +279,7 @@ GroupCounts GroupModel::counts(const AxisTable& table, const GroupSchedule& grou
         counts.layers.push_back(
             {group.nests[k].layer, macs(table, k), brought(table, 2 * k + 1), sizes[2 * k + 1], sizes[2 * k + 2]});
     }
-    counts.input_reads = brought(table, 0);
-    counts.input_buffer = sizes[0];
+    counts.inputs.push_back({problems_->front().inputs.front().name, brought(table, 0), sizes[0]});
     const int64_t visits = output_visits(group);
     counts.output_writes = problems_->back().output_elements() * visits;
     counts.output_reads = problems_->back().output_elements() * (visits - 1);

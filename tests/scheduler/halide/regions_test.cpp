@@ -62,7 +62,7 @@ TEST(Regions, SizesEqualTheClosedForm) {
         for (const GroupSchedule& group : schedule.groups()) {
             const std::vector<LayerProblem> problems = group_problems(network, group);
             const GroupCounts counts = two_level_counts(network, group);
-            EXPECT_EQ(input_buffer_shape(group, problems, 0).elements(), counts.input_buffer.value()) << seed << ": " << to_text(group);
+            EXPECT_EQ(input_buffer_shape(group, problems, 0).elements(), counts.input_buffers().value()) << seed << ": " << to_text(group);
             for (int k = 0; k <= group.sink(); ++k) {
                 const LayerCounts& layer = counts.layers[static_cast<size_t>(k)];
                 const BufferShape output = k == group.sink() ? output_buffer_shape(group, problems) : input_buffer_shape(group, problems, k + 1);

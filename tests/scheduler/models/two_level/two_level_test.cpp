@@ -20,12 +20,12 @@ struct Row {
 void expect_rows(const Network& network, const std::vector<Row>& rows) {
     for (const Row& row : rows) {
         const GroupCounts c = two_level_counts(network, parse_group(network, row.text));
-        EXPECT_EQ(c.input_reads, Elements(row.x)) << row.what;
+        EXPECT_EQ(c.input_reads(), Elements(row.x)) << row.what;
         EXPECT_EQ(c.layers[0].weight_reads, Elements(row.w)) << row.what;
         EXPECT_EQ(c.output_reads, Elements(row.y_reads)) << row.what;
         EXPECT_EQ(c.output_writes, Elements(row.y_writes)) << row.what;
         EXPECT_EQ(c.layers[0].macs, Macs(row.macs)) << row.what;
-        EXPECT_EQ(c.input_buffer, Elements(row.x_buffer)) << row.what;
+        EXPECT_EQ(c.input_buffers(), Elements(row.x_buffer)) << row.what;
         EXPECT_EQ(c.layers[0].weight_buffer, Elements(row.w_buffer)) << row.what;
         EXPECT_EQ(c.layers[0].output_buffer, Elements(row.y_buffer)) << row.what;
         EXPECT_EQ(c.sum_total, Elements(row.x_buffer + row.w_buffer + row.y_buffer)) << row.what;
@@ -106,7 +106,7 @@ TEST(TwoLevelSingle, L2NetAt4KInPartialSums) {
     const GroupCounts c =
         two_level_counts(network, parse_group(network, CONV1("z4 y64 x64 i2", "X io/io; W io/io; Y xi/xi")));
     EXPECT_EQ(c.layers[0].weight_reads, Elements(108 * 34 * 60));
-    EXPECT_EQ(c.input_reads, Elements((2158 + 34 * 2) * (3838 + 60 * 2) * 3));
+    EXPECT_EQ(c.input_reads(), Elements((2158 + 34 * 2) * (3838 + 60 * 2) * 3));
     EXPECT_EQ(c.output_reads, Elements(2158 * 3838 * 4));
     EXPECT_EQ(c.output_writes, Elements(2 * 2158 * 3838 * 4));
     EXPECT_EQ(c.layers[0].macs, Macs(894'499'632));
@@ -124,7 +124,7 @@ TEST(TwoLevelFused, TilesOf8RecomputeTheirHalo) {
         parse_group(network,
                     FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W root/root; Y conv2.xo/conv2.xo",
                           "zi yi xi ii n m; tile z4 y8 x8 i4; W io/io; Y xi/xi")));
-    EXPECT_EQ(c.input_reads, Elements(4 * 144 * 3));
+    EXPECT_EQ(c.input_reads(), Elements(4 * 144 * 3));
     EXPECT_EQ(c.layers[0].weight_reads, Elements(108));
     EXPECT_EQ(c.layers[1].weight_reads, Elements(4 * 144));
     EXPECT_EQ(c.layers[0].macs, Macs(4 * 100 * 4 * 27));
@@ -142,7 +142,7 @@ TEST(TwoLevelFused, RaggedTilesOf5x7Recompute) {
         parse_group(network,
                     FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.xo/conv2.xo; W root/root; Y conv2.xo/conv2.xo",
                           "zi yi xi ii n m; tile z4 y5 x7 i4; W io/io; Y xi/xi")));
-    EXPECT_EQ(c.input_reads, Elements((16 + 4 * 4) * (16 + 3 * 4) * 3));
+    EXPECT_EQ(c.input_reads(), Elements((16 + 4 * 4) * (16 + 3 * 4) * 3));
     EXPECT_EQ(c.layers[0].macs, Macs(24 * 22 * 4 * 27));
     EXPECT_EQ(c.layers[1].weight_reads, Elements(12 * 144));
 }
@@ -156,7 +156,7 @@ TEST(TwoLevelFused, RetentionAlongX) {
                     FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.yo/conv2.xo; W root/root; Y conv2.yo/conv2.xo",
                           "zi yi xi ii n m; tile z4 y8 x8 i4; W root/root; Y xi/xi")));
     EXPECT_EQ(c.layers[0].macs, Macs(20 * 18 * 4 * 27));
-    EXPECT_EQ(c.input_reads, Elements(24 * 20 * 3));
+    EXPECT_EQ(c.input_reads(), Elements(24 * 20 * 3));
     EXPECT_EQ(c.layers[0].output_buffer, Elements(10 * 10 * 4));  // columns rotate over xo
 }
 
@@ -169,7 +169,7 @@ TEST(TwoLevelFused, LineBuffersReachTheFewestAccesses) {
                                    "yi xi zi ii n m; tile z4 y16 x16 i4; W root/root; Y zi/zi")));
     EXPECT_EQ(c.accesses(), Elements(1200 + 108 + 144 + 1024));
     EXPECT_EQ(c.macs(), Macs(34992 + 36864));
-    EXPECT_EQ(c.input_buffer, Elements(3 * 20 * 3));
+    EXPECT_EQ(c.input_buffers(), Elements(3 * 20 * 3));
     EXPECT_EQ(c.layers[0].output_buffer, Elements(3 * 18 * 4));
     EXPECT_EQ(c.live_total, Elements(180 + 108 + 216 + 144 + 1));
 }
@@ -221,8 +221,8 @@ TEST(TwoLevelFused, AMovedInputWaitsForCallsOnly) {
         network,
         parse_group(network, FUSED("zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.xo",
                                    "zi yi xi ii n m; tile z4 y8 x8 i4; W root/root; Y xi/xi")));
-    EXPECT_EQ(c.input_reads, Elements(20 * 20 * 3));
-    EXPECT_EQ(c.input_buffer, Elements(12 * 20 * 3));  // first strip: 12 rows, then [10, 20)
+    EXPECT_EQ(c.input_reads(), Elements(20 * 20 * 3));
+    EXPECT_EQ(c.input_buffers(), Elements(12 * 20 * 3));  // first strip: 12 rows, then [10, 20)
     EXPECT_EQ(c.layers[0].macs, Macs(34992));
 }
 

@@ -56,8 +56,8 @@ TEST(ModelAgainstWalker, EveryInnerOrderAndLevelOfASmallLayer) {
         for (size_t store = 0; store < levels.size(); ++store) {
             for (size_t compute = store; compute < levels.size(); ++compute) {
                 Nest& n = group.nests[0];
-                n.x = Placement{levels[store], levels[compute]};
-                n.w = {levels[levels.size() - 1 - compute], levels[levels.size() - 1 - store]};
+                n.x = {{0, {levels[store], levels[compute]}}};
+                n.w = Placement{levels[levels.size() - 1 - compute], levels[levels.size() - 1 - store]};
                 n.y = {levels[compute], levels[compute]};
                 ASSERT_EQ(difference(two_level_counts(network, group), "model", walk(network, group), "walker"), "")
                     << to_text(group);
