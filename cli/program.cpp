@@ -36,8 +36,8 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
     app_.set_help_flag("-h,--help", "This text; `laminate VERB --help` for one verb");
     app_.get_formatter()->column_width(34);
     app_.footer(
-        "NET is an .onnx file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\") or a compiled "
-        "directory.\n"
+        "NET is an .onnx file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\"), random:SEED "
+        "or a compiled directory.\n"
         "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, 5 internal.");
     add_info(*this);
     add_zoo(*this);
@@ -94,12 +94,12 @@ int Program::run(int argc, char** argv) {
 }
 
 void NetworkArgument::declare(CLI::App* verb) {
-    verb->add_option("NET", spec, ".onnx file, zoo:NAME[?height=..&width=..], or compiled directory")->required();
+    verb->add_option("NET", spec, ".onnx file, zoo:NAME[?height=..&width=..], random:SEED, or compiled directory")->required();
     declare_sizes(verb);
 }
 
 void NetworkArgument::declare_option(CLI::App* verb) {
-    verb->add_option("--net", spec, ".onnx file or zoo:NAME[?height=..&width=..]")->type_name("NET");
+    verb->add_option("--net", spec, ".onnx file, zoo:NAME[?height=..&width=..] or random:SEED")->type_name("NET");
     declare_sizes(verb);
 }
 

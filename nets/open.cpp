@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "nets/onnx.h"
+#include "nets/random_network.h"
 #include "nets/zoo.h"
 
 namespace laminate {
@@ -12,6 +13,7 @@ namespace laminate {
 namespace {
 
 constexpr std::string_view zoo_prefix = "zoo:";
+constexpr std::string_view random_prefix = "random:";
 
 template <class Integer>
 Integer parse_option(const std::string& spec, std::string_view key, std::string_view value) {
@@ -59,10 +61,21 @@ Network open_zoo(const std::string& spec, const InputSizes& sizes) {
     return zoo_network(name, options);
 }
 
+Network open_random(const std::string& spec, std::string_view seed, const InputSizes& sizes) {
+    if (sizes.height || sizes.width || sizes.batch || !sizes.symbols.empty()) {
+        throw InputError(spec + ": the seed alone decides its sizes; expected no height, width, batch or dimension");
+    }
+    return random_network(parse_option<uint64_t>(spec, "random", seed));
+}
+
 }  // namespace
 
 Network open_network(const std::string& spec, const InputSizes& sizes) {
-    return spec.starts_with(zoo_prefix) ? open_zoo(spec, sizes) : load_onnx(spec, sizes);
+    std::string_view name = spec;
+    const bool is_zoo = name.starts_with(zoo_prefix);
+    if (is_zoo) name.remove_prefix(zoo_prefix.size());
+    if (name.starts_with(random_prefix)) return open_random(spec, name.substr(random_prefix.size()), sizes);
+    return is_zoo ? open_zoo(spec, sizes) : load_onnx(spec, sizes);
 }
 
 }  // namespace laminate

@@ -1,4 +1,4 @@
-// From what a user types to a Network: an .onnx path, or a zoo name with options.
+// From what a user types to a Network: an .onnx path, a zoo name with options, or the seed of a random network.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct InputSizes {
     std::map<std::string, int64_t> symbols{};
 };
 
-/// `spec`: "path/to/net.onnx" or "zoo:NAME?height=540&width=960&batch=1&seed=7". An option in the spec wins over
-/// `sizes`. A batch that is symbolic and not given is 1; a spatial size that is symbolic and not given is an InputError
+/// `spec`: "path/to/net.onnx", "zoo:NAME?height=540&width=960&batch=1&seed=7", or "random:SEED" (also "zoo:random:SEED";
+/// random_network.h; takes no sizes). An option in the spec wins over `sizes`. A batch that is symbolic and not given is 1; a spatial size that is symbolic and not given is an InputError
 /// that names the input and the option to use.
 [[nodiscard]] Network open_network(const std::string& spec, const InputSizes& sizes = {});
 

@@ -1,4 +1,4 @@
-// Random legal schedules and random small networks, for tests and `laminate validate --random`. Everything legal may come out: every
+// Random legal schedules, for tests and `laminate validate --random`. Everything legal may come out: every
 // partition of a chain into groups, loop order, tile (divisors and ragged ones), strip, and pair of store and compute levels.
 // The same seed gives the same schedule on every machine: own generator, no std:: distributions.
 #pragma once
@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "nets/network.h"
+#include "nets/random_network.h"
 #include "scheduler/schedule.h"
 
 namespace laminate {
@@ -24,9 +25,5 @@ struct RandomOptions {
 [[nodiscard]] GroupSchedule random_group(const Network& network, const std::vector<LayerId>& segment, Rng& rng,
                                          const RandomOptions& options = {});
 [[nodiscard]] Schedule random_schedule(const Network& network, uint64_t seed, const RandomOptions& options = {});
-
-/// A chain of one to four small schedulable layers (convolutions with any stride, dilation, padding and groups; transposed
-/// convolutions; Gemms), with activations, biases and small sparse integer weights so that every sum is exact in 32-bit floats.
-[[nodiscard]] Network random_network(uint64_t seed);
 
 }  // namespace laminate

@@ -68,7 +68,7 @@ TEST_F(CheckGroup, ImpostorsAreNamed) {
 TEST(ReferenceRows, AreTheRowsOfTheWholeResult) {
     int bands = 0;
     for (uint64_t seed = 1; seed <= 60; ++seed) {
-        const Network network = random_network(seed);
+        const Network network = random_chain(seed);
         const std::vector<LayerId> chain = schedulable_chains(network).front();
         const Tensor& in = network.tensor(network.layer(chain.front()).inputs[0]);
         const Tensor& out = network.tensor(network.layer(chain.back()).output);

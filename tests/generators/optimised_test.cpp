@@ -87,7 +87,7 @@ void expect_right(const Network& network, const GroupSchedule& group, const Vect
 TEST(Optimised, RandomChainsUnderRandomSchedules) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     for (uint64_t seed = 1; seed <= 60; ++seed) {
-        const Network network = random_network(seed);
+        const Network network = random_chain(seed);
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, unit, seed);
         if (HasFailure()) return;
@@ -96,7 +96,7 @@ TEST(Optimised, RandomChainsUnderRandomSchedules) {
 
 TEST(Optimised, ShorterVectorsGiveTheSameResults) {
     for (uint64_t seed = 101; seed <= 115; ++seed) {
-        const Network network = random_network(seed);
+        const Network network = random_chain(seed);
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, VectorUnit{8, 12}, seed);
         if (HasFailure()) return;

@@ -49,7 +49,7 @@ TEST(Counting, PartialSumsThatLeaveAreReadAndWrittenAgain) {
 
 TEST(Counting, BothRoutesBothModesAndTheModelAgree) {
     for (uint64_t seed = 1; seed <= 25; ++seed) {
-        const Network network = random_network(seed);
+        const Network network = random_chain(seed);
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) {
             const std::vector<LayerProblem> problems = group_problems(network, group);
@@ -70,7 +70,7 @@ TEST(Counting, BothRoutesBothModesAndTheModelAgree) {
 
 TEST(Counting, ResultsAreCheckedToo) {
     for (uint64_t seed = 31; seed <= 45; ++seed) {
-        const Network network = random_network(seed);
+        const Network network = random_chain(seed);
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) {
             EXPECT_EQ(measure_and_check(network, group, seed).wrong_result, "") << seed << ": " << to_text(group);

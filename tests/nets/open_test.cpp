@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nets/random_network.h"
 #include "tests/nets/onnx_builder.h"
 
 namespace laminate {
@@ -34,6 +35,16 @@ TEST(OpenNetwork, RefusesOptionsItCannotRead) {
     expect_contains(error("zoo:l2net?height=-4"), "dimension -4, expected 1 to 2147483647");
     expect_contains(error("zoo:"), "no such network");
     expect_contains(error("no/such/net.onnx"), "no/such/net.onnx: no such file");
+}
+
+TEST(OpenNetwork, RandomBySeed) {
+    const std::string hash = network_hash(random_network(7));
+    EXPECT_EQ(network_hash(open_network("random:7")), hash);
+    EXPECT_EQ(network_hash(open_network("zoo:random:7")), hash);
+    expect_contains(message_of([] { (void)open_network("random:x"); }),
+                    "random:x: option random is \"x\", expected a whole number");
+    expect_contains(message_of([] { (void)open_network("random:7", {.height = 5}); }),
+                    "random:7: the seed alone decides its sizes");
 }
 
 TEST(OpenNetwork, TheExampleNetworkTakesAnyPictureSize) {

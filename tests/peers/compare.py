@@ -1,6 +1,7 @@
 """`laminate run` against onnxruntime: same model file, same random input, outputs equal within rtol 1e-3 and 1e-5 of the range.
 
   compare.py --laminate PROGRAM zoo NAME [HEIGHT WIDTH]   a zoo network, exported by the program, checked by onnx.checker
+  compare.py --laminate PROGRAM random FIRST COUNT        random networks of seeds FIRST ..., bit for bit on whole inputs
   compare.py --laminate PROGRAM operators                 small models made with onnx.helper: what other exporters write
   compare.py --laminate PROGRAM picture DATA              the example network on the astronaut: PSNR of luma as onnxruntime's
 
@@ -41,14 +42,14 @@ def onnxruntime_session(path, threads=0):
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def difference(ours, theirs):
+def difference(ours, theirs, exact=False):
     """Empty when equal, else one line. The range is that of the reference output."""
     if ours.shape != theirs.shape:
         return f"shape {ours.shape}, expected {theirs.shape}"
     if not np.all(np.isfinite(ours)):
         return "output is not finite"
     span = float(theirs.max() - theirs.min())
-    allowed = ATOL_OF_RANGE * span + RTOL * np.abs(theirs)
+    allowed = np.zeros_like(theirs) if exact else ATOL_OF_RANGE * span + RTOL * np.abs(theirs)
     error = np.abs(ours.astype(np.float64) - theirs)
     worst = np.unravel_index(np.argmax(error - allowed), error.shape)
     if error[worst] <= allowed[worst]:
@@ -57,7 +58,7 @@ def difference(ours, theirs):
             f"found {ours[worst]:.8g}, expected {theirs[worst]:.8g}, range {span:.3g}")
 
 
-def compare_model(program, path, inputs, directory, options=()):
+def compare_model(program, path, inputs, directory, options=(), exact=False):
     """Runs both on `inputs` (name -> array); returns the difference over all outputs, or an empty text."""
     session = onnxruntime_session(path)
     names = [output.name for output in session.get_outputs()]
@@ -70,7 +71,7 @@ def compare_model(program, path, inputs, directory, options=()):
         arguments += ["--output", f"{name}={os.path.join(directory, f'out{i}.npy')}"]
     laminate(program, *arguments)
     for i, name in enumerate(names):
-        text = difference(np.load(os.path.join(directory, f"out{i}.npy")), expected[i])
+        text = difference(np.load(os.path.join(directory, f"out{i}.npy")), expected[i], exact)
         if text:
             return f"{name}: {text}"
     return ""
@@ -89,6 +90,21 @@ def zoo(program, name, height=None, width=None):
         onnx.checker.check_model(path)
         inputs = random_inputs(onnxruntime_session(path), np.random.default_rng(1))
         return [(name, compare_model(program, path, inputs, directory))]
+
+
+def random(program, first, count):
+    """All sums in these networks are exact in 32-bit floats, so nothing may differ."""
+    results = []
+    for seed in range(int(first), int(first) + int(count)):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "net.onnx")
+            laminate(program, "zoo", "export", f"random:{seed}", "-o", path)
+            onnx.checker.check_model(path, full_check=True)
+            rng = np.random.default_rng(seed)
+            session = onnxruntime_session(path, threads=1)
+            inputs = {i.name: rng.integers(-8, 9, i.shape).astype(np.float32) for i in session.get_inputs()}
+            results.append((f"random:{seed}", compare_model(program, path, inputs, directory, ["--threads", "1"], exact=True)))
+    return results
 
 
 def single(op, inputs, weights=(), opset=17, **attributes):
@@ -218,10 +234,10 @@ def picture(program, data):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laminate", required=True)
-    parser.add_argument("case", choices=["zoo", "operators", "picture"])
+    parser.add_argument("case", choices=["zoo", "random", "operators", "picture"])
     parser.add_argument("arguments", nargs="*")
     options = parser.parse_args()
-    cases = {"zoo": zoo, "operators": operators, "picture": picture}
+    cases = {"zoo": zoo, "random": random, "operators": operators, "picture": picture}
     results = cases[options.case](options.laminate, *options.arguments)
     for name, text in results:
         print(f"{name}: {text or 'equal'}")

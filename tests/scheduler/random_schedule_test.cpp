@@ -101,7 +101,7 @@ TEST(RandomSchedule, ALongChainIsFinishedToo) {
 TEST(RandomNetwork, CoversTheSchedulableKindsAndAttributes) {
     std::map<std::string, int> seen;
     for (uint64_t seed = 0; seed < 400; ++seed) {
-        const Network network = random_network(seed);
+        const Network network = random_chain(seed);
         EXPECT_EQ(schedulable_chains(network).size(), 1u) << seed;
         for (const Layer& layer : network.layers) {
             ++seen[to_string(layer.kind)];

@@ -31,7 +31,7 @@ TEST(ScheduleText, IsTheIdentity) {
     const Network network = l2net();
     EXPECT_EQ(to_text(parse_group(network, line_buffers)), line_buffers);
     for (uint64_t seed = 0; seed < 300; ++seed) {
-        const Network random = random_network(seed);
+        const Network random = random_chain(seed);
         const Schedule schedule = random_schedule(random, seed);
         EXPECT_EQ(parse_schedule(random, to_text(schedule)), schedule) << "seed " << seed << ": " << to_text(schedule);
     }

@@ -57,7 +57,7 @@ TEST(Regions, NewPartsNeverOverlapAndCoverEverything) {
 TEST(Regions, SizesEqualTheClosedForm) {
     int64_t groups = 0;
     for (uint64_t seed = 1; seed <= 1500; ++seed) {
-        const Network network = random_network(seed);
+        const Network network = random_chain(seed);
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) {
             const std::vector<LayerProblem> problems = group_problems(network, group);

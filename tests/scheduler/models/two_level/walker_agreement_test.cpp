@@ -14,7 +14,7 @@ constexpr RandomOptions small{Macs(300'000), INT64_MAX};
 TEST(ModelAgainstWalker, RandomNetworksAndSchedules) {
     int64_t groups = 0;
     for (uint64_t seed = 1; seed <= 1500; ++seed) {
-        const Network network = random_network(seed);
+        const Network network = random_chain(seed);
         for (uint64_t n = 0; n < 3; ++n) {
             const Schedule schedule = random_schedule(network, 10 * seed + n, small);
             for (const GroupSchedule& group : schedule.groups()) {
