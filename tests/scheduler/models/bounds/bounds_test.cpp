@@ -116,7 +116,7 @@ TEST(NetworkBound, IsReachedWhereEverythingFits) {
     }
 }
 
-/// One to three convolutions with more channels than random_network() has, so that little memory hurts.
+/// One to three convolutions with more channels than random_chain() has, so that little memory hurts.
 Network wide_network(uint64_t seed) {
     Rng rng(seed);
     std::vector<LayerSpec> layers;
@@ -188,14 +188,14 @@ TEST(NoScheduleBeatsItsBound, Fronts) {
 
 TEST(NoScheduleBeatsItsBound, RandomSample) {
     Comparisons comparisons;
-    for (uint64_t seed = 1; seed <= 300; ++seed) compare(random_network(seed), seed, 4, comparisons);
+    for (uint64_t seed = 1; seed <= 300; ++seed) compare(random_chain(seed), seed, 4, comparisons);
     for (uint64_t seed = 1; seed <= 150; ++seed) compare(wide_network(seed), seed, 8, comparisons);
     check(comparisons);
 }
 
 TEST(NoScheduleBeatsItsBoundLong, HundredThousandRandomCases) {
     Comparisons comparisons;
-    for (uint64_t seed = 10'000; seed < 13'000; ++seed) compare(random_network(seed), seed, 10, comparisons);
+    for (uint64_t seed = 10'000; seed < 13'000; ++seed) compare(random_chain(seed), seed, 10, comparisons);
     for (uint64_t seed = 10'000; seed < 12'000; ++seed) compare(wide_network(seed), seed, 20, comparisons);
     EXPECT_GT(comparisons.made, 100'000);
     check(comparisons);
