@@ -93,7 +93,7 @@ EnergyCounts energy_counts(const std::vector<GroupCounts>& groups, Elements foot
     EnergyCounts counts;
     for (const GroupCounts& group : groups) {
         counts.macs += group.macs();
-        counts.external_reads += group.input_reads + group.weight_reads() + group.output_reads;
+        counts.external_reads += group.input_reads() + group.weight_reads() + group.output_reads;
         counts.external_writes += group.output_writes;
     }
     counts.footprint = footprint;

@@ -34,10 +34,10 @@ private:
 }  // namespace
 
 LayerFormulas formulas(const LayerProblem& p, const GroupSchedule& group) {
-    if (group.nests.size() != 1 || p.groups != 1 || group.nests[0].loops.size() != 2 * outer_loops)
+    if (group.nests.size() != 1 || !p.has_weights() || p.groups != 1 || group.nests[0].loops.size() != 2 * outer_loops)
         throw InputError(p.name + ": ConvFusion's formulas are for one ungrouped layer without strips");
     const Nest& nest = group.nests[0];
-    const Levels w(nest, nest.w), x(nest, *nest.x), y(nest, nest.y);
+    const Levels w(nest, *nest.w), x(nest, nest.x.front().placement), y(nest, nest.y);
     const auto window = [&](Dim d) -> const AxisWindow& { return d == Dim::y ? p.y() : p.x(); };
     const auto span = [&](Dim d) { return (nest[d] - 1) * window(d).stride + window(d).kernel; };
     const auto tiles = [&](Dim d) { return ceil_div(p[d], nest[d]); };

@@ -34,10 +34,10 @@ TEST(ConvFusionFormulas, AgreeOnPlainSchedules) {
                                  "zo yo xo io | zi yi xi ii n m; tile z1 y18 x6 i3; X io/yi; W zi/zi; Y xi/xi"}) {
         const auto [paper, ours] = both(conv1(), schedule);
         EXPECT_EQ(paper.buf_w, ours.layers[0].weight_buffer) << schedule;
-        EXPECT_EQ(paper.buf_x, ours.input_buffer) << schedule;
+        EXPECT_EQ(paper.buf_x, ours.input_buffers()) << schedule;
         EXPECT_EQ(paper.buf_y, ours.layers[0].output_buffer) << schedule;
         EXPECT_EQ(paper.acc_w, ours.weight_reads()) << schedule;
-        EXPECT_EQ(paper.acc_x, ours.input_reads) << schedule;
+        EXPECT_EQ(paper.acc_x, ours.input_reads()) << schedule;
         EXPECT_EQ(paper.acc_y, ours.output_reads + ours.output_writes) << schedule;
     }
 }
@@ -46,15 +46,15 @@ TEST(ConvFusionFormulas, AgreeOnPlainSchedules) {
 TEST(ConvFusionFormulas, RowsAndColumnsCannotBothFold) {
     const auto [paper, ours] = both(conv1(), "zo yo xo io | zi yi xi ii n m; tile z4 y6 x6 i3; X zi/xi; W io/zi; Y xi/xi");
     EXPECT_EQ(paper.buf_x, Elements(27));
-    EXPECT_EQ(ours.input_buffer, Elements(3 * 8 * 3));
-    EXPECT_EQ(paper.acc_x, ours.input_reads);
+    EXPECT_EQ(ours.input_buffers(), Elements(3 * 8 * 3));
+    EXPECT_EQ(paper.acc_x, ours.input_reads());
 }
 
 // Every output map reads the whole tile again, so nothing may go while zi runs: 8 x 8 x 3. The print folds y to 3 rows: 3 x 8 x 3.
 TEST(ConvFusionFormulas, NoFoldInsideALoopThatReadsAgain) {
     const auto [paper, ours] = both(conv1(), "zo yo xo io | zi yi xi ii n m; tile z4 y6 x6 i3; X io/yi; W io/zi; Y xi/xi");
     EXPECT_EQ(paper.buf_x, Elements(72));
-    EXPECT_EQ(ours.input_buffer, Elements(192));
+    EXPECT_EQ(ours.input_buffers(), Elements(192));
 }
 
 // The same for weights, which every row reads again: 4 maps x 3 x 9. The print folds z: one map, 27.
@@ -70,7 +70,7 @@ TEST(ConvFusionFormulas, LastTileIsNoWholeTile) {
     const auto [paper, ours] = both(conv1(), "zo yo xo io | zi yi xi ii n m; tile z3 y18 x5 i3; X io/io; W io/io; Y io/io");
     // Two tiles of maps: X twice.
     EXPECT_EQ(paper.acc_x, Elements(2 * 3 * 20 * (4 * 7)));
-    EXPECT_EQ(ours.input_reads, Elements(2 * 3 * 20 * (3 * 7 + 5)));
+    EXPECT_EQ(ours.input_reads(), Elements(2 * 3 * 20 * (3 * 7 + 5)));
     // Maps 3 + 1; the print moves weights of 3 + 3, for each of the four tiles of columns.
     EXPECT_EQ(paper.acc_w, Elements(4 * 27 * (3 + 3)));
     EXPECT_EQ(ours.weight_reads(), Elements(4 * 27 * (3 + 1)));
@@ -81,7 +81,7 @@ TEST(ConvFusionFormulas, ColumnsBetweenStridesNeedNotMove) {
     const Network network = chain(2, 17, 17, {{3, square_window(1, 2)}});
     const auto [paper, ours] = both(network, "zo yo xo io | yi xi zi ii n m; tile z3 y9 x9 i2; X io/xi; W io/io; Y xi/xi");
     EXPECT_EQ(paper.acc_x, Elements(2 * 17 * 17));
-    EXPECT_EQ(ours.input_reads, Elements(2 * 9 * 9));
+    EXPECT_EQ(ours.input_reads(), Elements(2 * 9 * 9));
 }
 
 // Padding multiplies but is never moved. The print's tiles are (T - 1) S + K wide wherever they lie: 20 x 20 for 18 x 18.
@@ -89,7 +89,7 @@ TEST(ConvFusionFormulas, PaddingIsNotMoved) {
     const Network network = chain(3, 18, 18, {{4, square_window(3, 1, 1)}});
     const auto [paper, ours] = both(network, "zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X io/io; W io/io; Y io/io");
     EXPECT_EQ(paper.acc_x, Elements(3 * 20 * 20));
-    EXPECT_EQ(ours.input_reads, Elements(3 * 18 * 18));
+    EXPECT_EQ(ours.input_reads(), Elements(3 * 18 * 18));
 }
 
 // Y inside ii is one accumulator, but then every input map is a visit: 2 * 3 - 1 transfers per output. The print counts those of
