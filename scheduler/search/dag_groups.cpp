@@ -1,0 +1,431 @@
+#include "scheduler/search/dag_groups.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "scheduler/models/two_level/group_model.h"
+#include "scheduler/models/two_level/two_level.h"
+
+namespace laminate {
+
+namespace {
+
+using two_level::AxisTable;
+using two_level::GroupModel;
+
+/// Where the producers of a group hang, and how long what they computed is kept.
+enum class Hang {
+    rows_recomputed,     ///< at the sink's yo, stored there: halo rows are computed again
+    rows_kept,           ///< at yo, stored at the root
+    tiles_recomputed,    ///< at xo, stored there
+    tiles_kept_along_x,  ///< at xo, stored at yo
+    tiles_kept,          ///< at xo, stored at the root
+    column_strips,       ///< at yo inside column strips xs, stored at xs
+    own_rows,            ///< as deep as yi loops of all readers allow, stored at the root
+};
+constexpr std::array<Hang, 7> all_hangs{Hang::rows_recomputed,    Hang::rows_kept,  Hang::tiles_recomputed, Hang::tiles_kept_along_x,
+                                        Hang::tiles_kept, Hang::column_strips, Hang::own_rows};
+
+bool recomputes(Hang hang) {
+    return hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x || hang == Hang::column_strips;
+}
+bool has_tile_columns(Hang hang) {
+    return hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x || hang == Hang::tiles_kept;
+}
+
+/// Levels on the paths of all readers, outermost first.
+std::vector<Level> common_path(const GroupSchedule& group, const GroupTensor& tensor) {
+    std::vector<Level> levels = path(group, tensor.readers.front().nest);
+    for (const TensorReader& reader : tensor.readers) {
+        const std::vector<Level> other = path(group, reader.nest);
+        levels.erase(std::mismatch(levels.begin(), levels.end(), other.begin(), other.end()).first, levels.end());
+    }
+    return levels;
+}
+
+class Family {
+public:
+    Family(const std::vector<LayerProblem>& problems, Hang hang) : problems_(problems), tensors_(group_tensors(problems)), hang_(hang) {}
+
+    /// `refetched`: nests whose weights are fetched again in every call, slice by slice of z; the others' stay for the whole group.
+    [[nodiscard]] GroupSchedule group(bool keep_inputs, const std::vector<bool>& refetched) const {
+        GroupSchedule group;
+        for (size_t k = 0; k < problems_.size(); ++k) group.nests.push_back(nest(k, refetched[k]));
+        for (int k = group.sink() - 1; k >= 0; --k) {
+            const auto own = std::find_if(tensors_.begin(), tensors_.end(), [&](const GroupTensor& t) { return t.producer == k; });
+            group.nests[static_cast<size_t>(k)].y = intermediate(group, *own);
+        }
+        for (const GroupTensor& tensor : tensors_) {
+            if (!tensor.is_external()) continue;
+            const TensorReader& first = tensor.readers.front();
+            group.nests[static_cast<size_t>(first.nest)].x.push_back({first.operand, external(group, tensor, keep_inputs)});
+        }
+        return group;
+    }
+
+private:
+    [[nodiscard]] Nest nest(size_t k, bool is_refetched) const {
+        const LayerProblem& p = problems_[k];
+        const bool is_sink = k + 1 == problems_.size();
+        Nest nest;
+        nest.layer = p.name;
+        nest.tile = p.extent;
+        if (is_sink && hang_ == Hang::column_strips) {
+            nest.loops.push_back({Dim::x, Band::strip});
+            nest.strip[1] = p[Dim::x];
+        }
+        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, Band::outer});
+        // A slice of refetched weights serves a whole call; resident weights let the input pass row by row.
+        if (is_refetched)
+            for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, Band::inner});
+        else
+            for (const Dim d : {Dim::y, Dim::x, Dim::z, Dim::i}) nest.loops.push_back({d, Band::inner});
+        const int own = static_cast<int>(k);
+        if (p.has_weights()) {
+            nest.w = Placement{};
+            if (is_refetched) nest.w = Placement{{own, nest.find({Dim::i, Band::outer})}, {own, nest.find({Dim::z, Band::inner})}};
+        }
+        if (is_sink) {
+            const Level y{own, nest.find({Dim::i, Band::inner}) - 1};
+            nest.y = {y, y};
+        }
+        return nest;
+    }
+
+    [[nodiscard]] Placement intermediate(const GroupSchedule& group, const GroupTensor& tensor) const {
+        const Nest& last = group.nests.back();
+        const Level rows{group.sink(), last.find({Dim::y, Band::outer})};
+        const Level columns{group.sink(), last.find({Dim::x, Band::outer})};
+        switch (hang_) {
+            case Hang::rows_recomputed:
+                return {rows, rows};
+            case Hang::rows_kept:
+                return {{}, rows};
+            case Hang::tiles_recomputed:
+                return {columns, columns};
+            case Hang::tiles_kept_along_x:
+                return {rows, columns};
+            case Hang::tiles_kept:
+                return {{}, columns};
+            case Hang::column_strips:
+                return {{group.sink(), last.find({Dim::x, Band::strip})}, rows};
+            case Hang::own_rows:
+                break;
+        }
+        std::vector<Level> levels = common_path(group, tensor);
+        const auto is_row_loop = [&](Level level) {
+            return level.is_root() || group.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim == Dim::y;
+        };
+        while (!is_row_loop(levels.back())) levels.pop_back();
+        return {{}, levels.back()};
+    }
+
+    /// As deep as it can be computed; kept for the group, or as long as the intermediates are.
+    [[nodiscard]] Placement external(const GroupSchedule& group, const GroupTensor& tensor, bool keep) const {
+        std::vector<Level> levels = common_path(group, tensor);
+        for (const TensorReader& reader : tensor.readers) {
+            const LayerProblem& p = problems_[static_cast<size_t>(reader.nest)];
+            if (p.groups == 1 || p[Dim::i] == 1) continue;
+            const Level ii{reader.nest, group.nests[static_cast<size_t>(reader.nest)].find({Dim::i, Band::inner})};
+            levels.erase(std::find(levels.begin(), levels.end(), ii), levels.end());
+        }
+        Level store;
+        if (!keep && problems_.size() > 1) store = group.nests.front().y.store;
+        return {store, levels.back()};
+    }
+
+    const std::vector<LayerProblem>& problems_;
+    std::vector<GroupTensor> tensors_;
+    Hang hang_;
+};
+
+/// Sizes to try: of `all`, the smallest of each trip count, which is what matters where no padding interferes.
+std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
+    if (kind != TileSizes::all) return tile_sizes(extent, kind);
+    std::vector<int64_t> sizes;
+    for (int64_t trips = extent; trips >= 1;) {
+        const int64_t size = ceil_div(extent, trips);
+        sizes.push_back(size);
+        trips = size == extent ? 0 : ceil_div(extent, size + 1);
+    }
+    return sizes;
+}
+
+/// Keeps the points that no other one beats or equals in (memory, accesses); ties by MACs, then text; by memory, smallest first.
+void keep_best(std::vector<GroupPoint>& points) {
+    const auto before = [](const GroupPoint& a, const GroupPoint& b) {
+        return std::tie(a.live_total, a.accesses, a.macs) < std::tie(b.live_total, b.accesses, b.macs);
+    };
+    std::stable_sort(points.begin(), points.end(), before);
+    std::vector<GroupPoint> kept;
+    for (GroupPoint& p : points) {
+        if (kept.empty() || p.accesses < kept.back().accesses) kept.push_back(std::move(p));
+    }
+    points = std::move(kept);
+}
+
+}  // namespace
+
+std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, LayerId sink, int64_t max_depth) {
+    std::set<std::vector<LayerId>> found;
+    std::vector<std::vector<LayerId>> open{{sink}};
+    found.insert(open.front());
+    while (!open.empty()) {
+        const std::vector<LayerId> group = std::move(open.back());
+        open.pop_back();
+        if (static_cast<int64_t>(group.size()) >= max_depth) continue;
+        for (const LayerId member : group) {
+            for (const TensorId tensor : network.layer(member).inputs) {
+                const LayerId producer = network.producer(tensor);
+                if (producer < 0 || network.is_output(tensor) || !is_schedulable(network, producer)) continue;
+                if (std::binary_search(group.begin(), group.end(), producer)) continue;
+                const std::vector<LayerId> readers = network.consumers(tensor);
+                const auto is_inside = [&](LayerId reader) { return std::binary_search(group.begin(), group.end(), reader); };
+                if (!std::all_of(readers.begin(), readers.end(), is_inside)) continue;
+                std::vector<LayerId> larger = group;
+                larger.insert(std::upper_bound(larger.begin(), larger.end(), producer), producer);
+                if (found.insert(larger).second) open.push_back(std::move(larger));
+            }
+        }
+    }
+    std::vector<std::vector<LayerId>> groups(found.begin(), found.end());
+    std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    return groups;
+}
+
+std::vector<GroupPoint> dag_group_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
+    if (layers.size() == 1 && must_be_scheduled(network, layers.front())) {
+        std::vector<GroupPoint> points = group_front(network, layers, options);
+        keep_best(points);
+        return points;
+    }
+    std::vector<LayerProblem> problems;
+    for (const LayerId id : layers) problems.push_back(layer_problem(network, id));
+    std::vector<size_t> by_weights;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        if (problems[k].has_weights()) by_weights.push_back(k);
+    }
+    std::stable_sort(by_weights.begin(), by_weights.end(),
+                     [&](size_t a, size_t b) { return problems[a].weight_elements() > problems[b].weight_elements(); });
+    const LayerProblem& sink = problems.back();
+    const std::vector<int64_t> rows = family_sizes(sink[Dim::y], options.tiles);
+    const std::vector<int64_t> columns = family_sizes(sink[Dim::x], options.tiles);
+    std::vector<GroupPoint> points;
+    TwoLevelCache cache;
+    const auto try_sizes = [&](Hang hang, GroupSchedule group) {
+        const GroupModel model(problems, group);
+        AxisTable table = model.empty_table();
+        for (size_t a = 0; a < model.axis_count(); ++a) table.set(a, cache.counts(model.axis_problem(a, group)));
+        const size_t nest = problems.size() - 1;
+        const size_t y_axis = model.axis_of(nest, Dim::y);
+        const size_t x_axis = model.axis_of(nest, Dim::x);
+        Nest& last = group.nests.back();
+        const bool many_columns = has_tile_columns(hang) || hang == Hang::column_strips;
+        for (const int64_t row : hang == Hang::own_rows ? std::vector<int64_t>{sink[Dim::y]} : rows) {
+            last.tile[static_cast<size_t>(Dim::y)] = row;
+            table.set(y_axis, cache.counts(model.axis_problem(y_axis, group)));
+            for (const int64_t column : many_columns ? columns : std::vector<int64_t>{sink[Dim::x]}) {
+                (hang == Hang::column_strips ? last.strip[1] : last.tile[static_cast<size_t>(Dim::x)]) = column;
+                table.set(x_axis, cache.counts(model.axis_problem(x_axis, group)));
+                const GroupModel::Totals totals = model.totals(table, group);
+                if (options.memory && totals.live_total > *options.memory) continue;
+                points.push_back({group, totals.accesses, totals.live_total, totals.macs});
+            }
+        }
+        keep_best(points);
+    };
+    for (const Hang hang : all_hangs) {
+        if (recomputes(hang) && (!options.recompute || layers.size() == 1)) continue;
+        const Family family(problems, hang);
+        for (const bool keep_inputs : {false, true}) {
+            if (keep_inputs && !recomputes(hang)) continue;  // kept anyway
+            std::vector<bool> refetched(problems.size(), false);
+            for (size_t count = 0; count <= (hang == Hang::own_rows ? 0 : by_weights.size()); ++count) {
+                if (options.stop != nullptr && options.stop->load() && !points.empty()) return points;
+                if (count > 0) refetched[by_weights[count - 1]] = true;
+                try_sizes(hang, family.group(keep_inputs, refetched));
+            }
+        }
+    }
+    return points;
+}
+
+namespace {
+
+/// A partial answer: the cover of some layers, from the network's end.
+struct Cover {
+    int64_t memory = 0;
+    int64_t accesses = 0;
+    int64_t macs = 0;
+    const GroupPoint* group = nullptr;
+    std::shared_ptr<const Cover> before;
+};
+/// By memory, smallest first, accesses falling.
+using Covers = std::vector<std::shared_ptr<const Cover>>;
+
+/// For every memory that one of the two needs, the fewest accesses of both together: sum of accesses, maximum of memory.
+Covers together(const Covers& covers, const std::vector<GroupPoint>& points) {
+    Covers result;
+    size_t c = 0;
+    size_t p = 0;
+    // Both fit in `memory` up to c and p; the best of each is the last that fits.
+    while (c < covers.size() || p < points.size()) {
+        const int64_t next_cover = c < covers.size() ? covers[c]->memory : INT64_MAX;
+        const int64_t next_point = p < points.size() ? points[p].live_total.value() : INT64_MAX;
+        const int64_t memory = std::min(next_cover, next_point);
+        if (next_cover == memory) ++c;
+        if (next_point == memory) ++p;
+        if (c == 0 || p == 0) continue;
+        const std::shared_ptr<const Cover>& cover = covers[c - 1];
+        const GroupPoint& point = points[p - 1];
+        result.push_back(std::make_shared<Cover>(Cover{memory, checked_add(cover->accesses, point.accesses.value()),
+                                                       checked_add(cover->macs, point.macs.value()), &point, cover}));
+    }
+    return result;
+}
+
+Covers better_of(const Covers& a, const Covers& b) {
+    Covers all = a;
+    all.insert(all.end(), b.begin(), b.end());
+    std::stable_sort(all.begin(), all.end(), [](const auto& one, const auto& other) {
+        return std::tie(one->memory, one->accesses, one->macs) < std::tie(other->memory, other->accesses, other->macs);
+    });
+    Covers kept;
+    for (std::shared_ptr<const Cover>& cover : all) {
+        if (kept.empty() || cover->accesses < kept.back()->accesses) kept.push_back(std::move(cover));
+    }
+    return kept;
+}
+
+/// Two groups with equal shapes and wiring have the same front up to the names of their layers.
+std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
+    std::vector<int64_t> key;
+    std::map<TensorId, int64_t> numbers;
+    for (const LayerProblem& p : problems) {
+        key.push_back(static_cast<int64_t>(p.operation));
+        key.insert(key.end(), p.extent.begin(), p.extent.end());
+        key.push_back(p.groups);
+        for (const AxisWindow& w : p.window)
+            key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out});
+        key.push_back(static_cast<int64_t>(p.inputs.size()));
+        for (const LayerInput& input : p.inputs) {
+            key.push_back(numbers.emplace(input.tensor, static_cast<int64_t>(numbers.size())).first->second);
+            key.insert(key.end(), {input.channels, input.first_output_channel});
+        }
+        key.push_back(numbers.emplace(p.output, static_cast<int64_t>(numbers.size())).first->second);
+    }
+    return key;
+}
+
+struct Candidate {
+    std::vector<LayerId> layers;
+    size_t like = 0;  ///< first candidate of the same shape
+    std::vector<GroupPoint> front;
+};
+
+}  // namespace
+
+Front explore_dag(const Network& network, const ExploreOptions& options) {
+    const auto count = static_cast<LayerId>(network.layers.size());
+    std::vector<Candidate> candidates;
+    std::vector<std::vector<size_t>> ending_at(network.layers.size());
+    std::map<std::vector<int64_t>, size_t> shapes;
+    std::vector<size_t> work;
+    for (LayerId sink = 0; sink < count; ++sink) {
+        if (!is_schedulable(network, sink)) continue;
+        for (std::vector<LayerId>& layers : groups_ending_at(network, sink, options.max_depth)) {
+            std::vector<LayerProblem> problems;
+            for (const LayerId id : layers) problems.push_back(layer_problem(network, id));
+            const size_t number = candidates.size();
+            const size_t like = shapes.emplace(shape_key(problems), number).first->second;
+            if (like == number) work.push_back(number);
+            ending_at[static_cast<size_t>(sink)].push_back(number);
+            candidates.push_back({std::move(layers), like, {}});
+        }
+    }
+    if (candidates.empty()) throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
+    // Large groups first: they take longest. After an interrupt only what an answer needs, single layers, coarsely.
+    std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) { return candidates[a].layers.size() > candidates[b].layers.size(); });
+    std::mutex mutex;
+    ExploreProgress progress{0, static_cast<int64_t>(work.size()), ""};
+    in_parallel(work.size(), std::max(1, options.threads), [&](size_t n) {
+        Candidate& candidate = candidates[work[n]];
+        ExploreOptions own = options;
+        if (options.stop != nullptr && options.stop->load()) {
+            if (candidate.layers.size() > 1) return;
+            own.stop = nullptr;
+            own.tiles = TileSizes::powers_of_two;
+        }
+        candidate.front = dag_group_front(network, candidate.layers, own);
+        if (!options.progress) return;
+        const std::lock_guard<std::mutex> lock(mutex);
+        ++progress.segments_done;
+        progress.segment = network.layer(candidate.layers.front()).name;
+        if (candidate.layers.size() > 1) progress.segment += " .. " + network.layer(candidate.layers.back()).name;
+        options.progress(progress);
+    });
+    for (size_t n = 0; n < candidates.size(); ++n) {
+        Candidate& candidate = candidates[n];
+        if (candidate.like == n) continue;
+        candidate.front = candidates[candidate.like].front;
+        for (GroupPoint& point : candidate.front) {
+            for (size_t k = 0; k < candidate.layers.size(); ++k)
+                point.group.nests[k].layer = network.layer(candidate.layers[k]).name;
+        }
+    }
+
+    // Exact covers from the end: the last layer that is not covered can only be a sink, because everything that reads it is in
+    // other groups already. States by that layer, then by what is covered; every group leads to an earlier last layer.
+    using State = std::pair<LayerId, std::vector<bool>>;
+    const auto state_of = [&](const std::vector<bool>& covered) {
+        LayerId last = count - 1;
+        while (last >= 0 && covered[static_cast<size_t>(last)]) --last;
+        return State{last, covered};
+    };
+    std::vector<bool> covered(network.layers.size(), false);
+    for (LayerId id = 0; id < count; ++id) covered[static_cast<size_t>(id)] = !is_schedulable(network, id);
+    std::map<State, Covers, std::greater<>> states;
+    states[state_of(covered)] = {std::make_shared<Cover>()};
+    Covers complete;
+    while (!states.empty()) {
+        const auto first = states.begin();
+        const State state = first->first;
+        const Covers covers = std::move(first->second);
+        states.erase(first);
+        if (state.first < 0) {
+            complete = covers;
+            break;
+        }
+        for (const size_t number : ending_at[static_cast<size_t>(state.first)]) {
+            const Candidate& candidate = candidates[number];
+            if (candidate.front.empty()) continue;
+            const auto is_free = [&](LayerId id) { return !state.second[static_cast<size_t>(id)]; };
+            if (!std::all_of(candidate.layers.begin(), candidate.layers.end(), is_free)) continue;
+            std::vector<bool> now = state.second;
+            for (const LayerId id : candidate.layers) now[static_cast<size_t>(id)] = true;
+            Covers& target = states[state_of(now)];
+            target = better_of(target, together(covers, candidate.front));
+        }
+    }
+
+    Front front;
+    front.macs_is_axis = false;
+    std::reverse(complete.begin(), complete.end());  // fewest accesses first
+    for (const auto& cover : complete) {
+        std::vector<GroupSchedule> groups;
+        for (const Cover* c = cover.get(); c->group != nullptr; c = c->before.get()) groups.push_back(c->group->group);
+        front.points.push_back({Schedule(network, std::move(groups)), {}});
+    }
+    TwoLevelCache cache;
+    for (FrontPoint& point : front.points) point.counts = two_level_counts(network, point.schedule, &cache);
+    return front;
+}
+
+}  // namespace laminate
