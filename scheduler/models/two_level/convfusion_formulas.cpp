@@ -1,6 +1,6 @@
 #include "scheduler/models/two_level/convfusion_formulas.h"
 
-#include <vector>
+#include <array>
 
 #include "base/error.h"
 
@@ -73,6 +73,14 @@ LayerFormulas formulas(const LayerProblem& p, const GroupSchedule& group) {
     f.acc_y = p.output_elements() * (2 * tiles(Dim::i) - 1);
     f.macs = output_volume * (p.x().kernel * p.y().kernel * p[Dim::i]) * trans_x.value();
     return f;
+}
+
+Elements fewest_accesses(const std::vector<LayerProblem>& segment) {
+    const LayerProblem& first = segment.front();
+    Elements sum = Elements(first[Dim::i] * first.groups);
+    for (const AxisWindow& window : first.window) sum = sum * ((window.out - 1) * window.stride + window.kernel);
+    for (const LayerProblem& p : segment) sum += p.weight_elements();
+    return sum + segment.back().output_elements();
 }
 
 }  // namespace laminate::convfusion

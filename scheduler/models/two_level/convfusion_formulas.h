@@ -5,6 +5,8 @@
 // with CL < l, but the text and Figure 2 fold the loop of CL itself), and GT_X, which is never defined, is GE_X.
 #pragma once
 
+#include <vector>
+
 #include "scheduler/counts.h"
 #include "scheduler/problem.h"
 #include "scheduler/schedule.h"
@@ -27,5 +29,9 @@ struct LayerFormulas {
 /// A group of one ungrouped layer without strips, every level one of its inner loops or the innermost outer loop (III-C); throws
 /// InputError otherwise. Padding and dilation do not occur in the formulas and are not looked at.
 [[nodiscard]] LayerFormulas formulas(const LayerProblem& problem, const GroupSchedule& group);
+
+/// Fewest accesses of a fused segment (one layer or more, producers first) in the paper's model, everything once: the first layer's input (D - 1) S + K rows
+/// and columns large, which holds its zero padding and the gaps of its strides; all weights; the last layer's output.
+[[nodiscard]] Elements fewest_accesses(const std::vector<LayerProblem>& segment);
 
 }  // namespace laminate::convfusion
