@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <set>
 
 namespace laminate {
 
@@ -43,18 +45,63 @@ AxisTaps axis_taps(const AxisWindow& window, const Coordinates& outputs) {
     return axis;
 }
 
+/// Rows and columns.
+using Box = std::array<Coordinates, 2>;
+using BoxTaps = std::array<AxisTaps, 2>;
+
+int64_t size(const Box& box) { return size(box[0]) * size(box[1]); }
+
+Box whole_output(const LayerProblem& p) {
+    return {Coordinates(static_cast<size_t>(p.y().out), true), Coordinates(static_cast<size_t>(p.x().out), true)};
+}
+
+BoxTaps box_taps(const LayerProblem& p, const Box& outputs) {
+    return {axis_taps(p.y(), outputs[0]), axis_taps(p.x(), outputs[1])};
+}
+
+/// What must be known of each tensor that layers read. Of several readers' needs the largest is kept: no more than their union.
+class Needs {
+public:
+    void whole(const LayerProblem& producer) { boxes_[producer.output] = whole_output(producer); }
+    [[nodiscard]] const Box& of_output(const LayerProblem& producer) const { return boxes_.at(producer.output); }
+    /// Passes the need of the layer's output on to what it reads.
+    void pass(const LayerProblem& reader) {
+        const BoxTaps taps = box_taps(reader, of_output(reader));
+        const Box box{taps[0].inputs, taps[1].inputs};
+        for (const LayerInput& input : reader.inputs) {
+            Box& known = boxes_[input.tensor];
+            if (known[0].empty() || size(known) < size(box)) known = box;
+        }
+    }
+
+private:
+    std::map<TensorId, Box> boxes_;
+};
+
+/// Elements that a layer reads of one of its inputs for what is needed of its output.
+Elements read_of(const LayerProblem& reader, const LayerInput& input, const Needs& needs) {
+    const BoxTaps taps = box_taps(reader, needs.of_output(reader));
+    return Elements(input.channels) * size(taps[0].inputs) * size(taps[1].inputs);
+}
+
+bool is_weighted_chain(const std::vector<LayerProblem>& group) {
+    for (size_t k = 0; k < group.size(); ++k) {
+        if (!group[k].has_weights() || (k > 0 && group[k].inputs.front().tensor != group[k - 1].output)) return false;
+    }
+    return true;
+}
+
 /// `chain` holds the layers that may precede the last one, producers first.
 NetworkBound::Tail tail(const std::vector<LayerProblem>& chain, int64_t max_depth) {
     NetworkBound::Tail tail;
     const LayerProblem& sink = chain.back();
-    std::array<Coordinates, 2> needed;
-    for (size_t axis = 0; axis < 2; ++axis) needed[axis].assign(static_cast<size_t>(sink.window[axis].out), true);
+    Box needed = whole_output(sink);
     Elements weights;
     for (size_t k = chain.size(); k-- > 0 && static_cast<int64_t>(tail.layers.size()) < max_depth;) {
         const LayerProblem& p = chain[k];
-        const std::array<AxisTaps, 2> axes{axis_taps(p.y(), needed[0]), axis_taps(p.x(), needed[1])};
+        const BoxTaps axes = box_taps(p, needed);
         NetworkBound::Layer layer;
-        layer.outputs = static_cast<double>(p[Dim::z] * size(needed[0]) * size(needed[1]));
+        layer.outputs = static_cast<double>(p[Dim::z] * size(needed));
         layer.weights = static_cast<double>(p.weight_elements().value());
         layer.reuse = static_cast<double>(axes[0].most_per_input * axes[1].most_per_input);
         layer.macs_per_output = static_cast<double>(p[Dim::i] * axes[0].least * axes[1].least);
@@ -62,8 +109,7 @@ NetworkBound::Tail tail(const std::vector<LayerProblem>& chain, int64_t max_dept
                                      static_cast<double>(axes[1].taps) / std::sqrt(layer.reuse);
         tail.layers.push_back(layer);
         weights += p.weight_elements();
-        const int64_t channels = p.input_elements().value() / (p.y().in * p.x().in);
-        tail.compulsory.push_back(Elements(channels) * size(axes[0].inputs) * size(axes[1].inputs) + weights +
+        tail.compulsory.push_back(Elements(p.inputs.front().channels) * size(axes[0].inputs) * size(axes[1].inputs) + weights +
                                   sink.output_elements());
         for (size_t axis = 0; axis < 2; ++axis) needed[axis] = axes[axis].inputs;
     }
@@ -120,13 +166,63 @@ int64_t reuse_per_input(const LayerProblem& problem) {
     return reuse;
 }
 
-Elements compulsory_accesses(const std::vector<LayerProblem>& group) { return tail(group, INT64_MAX).compulsory.back(); }
+Elements compulsory_accesses(const std::vector<LayerProblem>& group) {
+    Needs needs;
+    needs.whole(group.back());
+    std::set<TensorId> computed;
+    for (size_t k = group.size(); k-- > 0;) {
+        needs.pass(group[k]);
+        computed.insert(group[k].output);
+    }
+    Elements sum = group.back().output_elements();
+    std::map<TensorId, Elements> inputs;
+    for (const LayerProblem& p : group) {
+        sum += p.weight_elements();
+        for (const LayerInput& input : p.inputs) {
+            if (!computed.contains(input.tensor))
+                inputs[input.tensor] = std::max(inputs[input.tensor], read_of(p, input, needs));
+        }
+    }
+    for (const auto& [tensor, elements] : inputs) sum += elements;
+    return sum;
+}
+
+Elements compulsory_accesses(const Network& network) {
+    Needs needs;
+    Elements sum;
+    std::map<TensorId, Elements> inputs;
+    for (LayerId id = static_cast<LayerId>(network.layers.size()); id-- > 0;) {
+        if (!is_schedulable(network, id)) continue;
+        const LayerProblem p = layer_problem(network, id);
+        const std::vector<LayerId> readers = network.consumers(p.output);
+        const bool leaves = network.is_output(p.output) || std::any_of(readers.begin(), readers.end(), [&](LayerId reader) {
+                                return !is_schedulable(network, reader);
+                            });
+        if (leaves) needs.whole(p);
+        needs.pass(p);
+        if (!p.has_weights()) continue;
+        sum += p.weight_elements();
+        if (leaves) sum += p.output_elements();
+        for (const LayerInput& input : p.inputs) {
+            const LayerId producer = network.producer(input.tensor);
+            if (producer < 0 || !is_schedulable(network, producer))
+                inputs[input.tensor] = std::max(inputs[input.tensor], read_of(p, input, needs));
+        }
+    }
+    for (const auto& [tensor, elements] : inputs) sum += elements;
+    return sum;
+}
 
 Elements group_bound(const std::vector<LayerProblem>& group, Elements memory) {
+    if (!is_weighted_chain(group)) return compulsory_accesses(group);
     return bound(tail(group, INT64_MAX), group.size(), memory);
 }
 
-NetworkBound::NetworkBound(const Network& network, int64_t max_depth) {
+NetworkBound::NetworkBound(const Network& network, GroupShape shape, int64_t max_depth) {
+    if (shape == GroupShape::dag) {
+        compulsory_ = compulsory_accesses(network);
+        return;
+    }
     for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
         std::vector<LayerProblem> problems;
         std::vector<Tail> tails;
@@ -139,7 +235,7 @@ NetworkBound::NetworkBound(const Network& network, int64_t max_depth) {
 }
 
 Elements NetworkBound::accesses(Elements memory) const {
-    Elements sum;
+    Elements sum = compulsory_;
     for (const std::vector<Tail>& tails : chains_) {
         std::vector<Elements> least{Elements{}};  // by number of layers from the chain's begin
         for (const Tail& tail : tails) {
@@ -158,8 +254,8 @@ Certificate NetworkBound::certificate(const NetworkCounts& achieved) const {
     return {bound, static_cast<double>(achieved.accesses.value()) / static_cast<double>(bound.value())};
 }
 
-Certificate certificate(const Network& network, const NetworkCounts& achieved) {
-    return NetworkBound(network).certificate(achieved);
+Certificate certificate(const Network& network, const NetworkCounts& achieved, GroupShape shape) {
+    return NetworkBound(network, shape).certificate(achieved);
 }
 
 }  // namespace laminate

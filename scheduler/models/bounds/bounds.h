@@ -26,7 +26,8 @@
 // An element of c_k takes m_k MACs at least: m_k c_k <= sqrt(R_k a_k b_k c_k), c_k <= R_k a_k b_k / m_k^2: little, where the kernels are
 // large against the memory. u^1.5 is superadditive, so a phase does sum MACs_k / sqrt(R_k) <= ((3 S + T + 2 sum c_k) / 3)^1.5, and Q >= T (p - 1).
 //
-// A network: the least sum over all ways to cut its chains (schedulable_chains) into groups.
+// A network: the least sum over all ways to cut its chains (schedulable_chains) into groups. Where groups may hold forks and joins,
+// compulsory traffic of the whole network.
 #pragma once
 
 #include <cstdint>
@@ -40,10 +41,16 @@ namespace laminate {
 /// R: taps that one input element serves at most, for one output channel.
 [[nodiscard]] int64_t reuse_per_input(const LayerProblem& problem);
 
-/// `group`: layers of a chain that feed one another, producers first. Holds for any memory.
+/// `group`: the layers of a group in schedule order (producers first, forks and joins allowed). Holds for any memory.
 [[nodiscard]] Elements compulsory_accesses(const std::vector<LayerProblem>& group);
 
-/// The larger of compulsory traffic and phases, for schedules of the group with live_total <= `memory`.
+/// Of any schedule of the network, whatever its groups: all weights; what layers with weights read of tensors that no group can
+/// compute; their outputs that are read outside of groups or leave the network. Where such a tensor lies behind a layer without weights,
+/// which need not be in a group, it is left out.
+[[nodiscard]] Elements compulsory_accesses(const Network& network);
+
+/// The larger of compulsory traffic and phases, for schedules of the group with live_total <= `memory`. Phases bound groups that are
+/// chains of layers with weights.
 [[nodiscard]] Elements group_bound(const std::vector<LayerProblem>& group, Elements memory);
 
 struct Certificate {
@@ -51,11 +58,17 @@ struct Certificate {
     double achieved_over_bound = 0;  ///< at least 1
 };
 
+/// The groups that a bound is for.
+enum class GroupShape {
+    chain,  ///< runs of a chain (schedulable_chains): ConvFusion's spaces
+    dag,    ///< every legal group
+};
+
 /// Bounds of one network for any memory; making it costs more than asking it.
 class NetworkBound {
 public:
-    /// For schedules whose groups are runs of at most `max_depth` layers of a chain.
-    explicit NetworkBound(const Network& network, int64_t max_depth = INT64_MAX);
+    /// `max_depth`: most layers in a group, for chains.
+    explicit NetworkBound(const Network& network, GroupShape shape = GroupShape::chain, int64_t max_depth = INT64_MAX);
 
     /// No schedule with live_total <= `memory` has fewer.
     [[nodiscard]] Elements accesses(Elements memory) const;
@@ -77,8 +90,10 @@ public:
 
 private:
     std::vector<std::vector<Tail>> chains_;  ///< [chain][last layer]
+    Elements compulsory_;                    ///< of the whole network; for chains 0
 };
 
-[[nodiscard]] Certificate certificate(const Network& network, const NetworkCounts& achieved);
+[[nodiscard]] Certificate certificate(const Network& network, const NetworkCounts& achieved,
+                                      GroupShape shape = GroupShape::chain);
 
 }  // namespace laminate

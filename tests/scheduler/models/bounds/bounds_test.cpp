@@ -58,6 +58,50 @@ TEST(Compulsory, PaddingIsNeverMoved) {
     EXPECT_EQ(compulsory_accesses(problems(chain(2, 4, 4, {{3, square_window(3, 1, 1)}}))), Elements(2 * 16 + 54 + 3 * 16));
 }
 
+void append(Network& network, const std::string& name, Layer layer) {
+    layer.name = layer.onnx_name = name;
+    std::vector<std::vector<int64_t>> dims;
+    for (const TensorId id : layer.inputs) dims.push_back(network.tensor(id).dims);
+    layer.output = static_cast<TensorId>(network.tensors.size());
+    network.tensors.push_back({name + "_out", infer_output_dims(layer, dims)});
+    network.layers.push_back(std::move(layer));
+    network.outputs = {network.layers.back().output};
+}
+
+/// conv1 3 -> 4 (1x1), conv2 4 -> 4 (3x3, padding 1), add = conv1 + conv2, pool = 2x2 of stride 2, conv3 4 -> 2 (1x1), on 8 x 8.
+Network residual() {
+    Network network = chain(3, 8, 8, {{4, square_window(1)}, {4, square_window(3, 1, 1)}});
+    append(network, "add", {.kind = LayerKind::add, .inputs = {1, 2}});
+    append(network, "pool", {.kind = LayerKind::max_pool, .inputs = {3}, .window = square_window(2, 2)});
+    const auto weights = std::make_shared<const Constant>(Constant{{2, 4, 1, 1}, std::vector<float>(8, 0.0f)});
+    append(network, "conv3", {.kind = LayerKind::conv, .inputs = {4}, .weights = weights});
+    check(network);
+    return network;
+}
+
+TEST(Compulsory, ForksAndJoins) {
+    const std::vector<LayerProblem> all = problems(residual());
+    // The tensor that is read twice crosses once: X 4 * 64, W 144, Y 4 * 64.
+    EXPECT_EQ(compulsory_accesses({all[1], all[2]}), Elements(256 + 144 + 256));
+    // conv1's output is no input any more.
+    EXPECT_EQ(compulsory_accesses({all[0], all[1], all[2]}), Elements(192 + 12 + 144 + 256));
+    EXPECT_EQ(compulsory_accesses(all), Elements(192 + 12 + 144 + 8 + 2 * 16));
+    EXPECT_EQ(compulsory_accesses(residual()), Elements(192 + 12 + 144 + 8 + 2 * 16));
+    // Chains must let conv1's and conv2's outputs out and read conv1's again.
+    EXPECT_EQ(NetworkBound(residual(), GroupShape::dag).accesses(Elements(10'000)), Elements(388));
+    EXPECT_EQ(NetworkBound(residual(), GroupShape::chain).accesses(Elements(10'000)),
+              Elements((192 + 12 + 256) + (256 + 144 + 256) + (64 + 8 + 32)));
+}
+
+TEST(Compulsory, WhatALayerWithoutWeightsMayHideIsLeftOut) {
+    // The network ends with the pool: it may be outside of all groups, or inside and then conv1's output stays inside.
+    Network network = chain(1, 4, 4, {{1, square_window(1)}});
+    append(network, "pool", {.kind = LayerKind::max_pool, .inputs = {1}, .window = square_window(2, 2)});
+    check(network);
+    EXPECT_EQ(compulsory_accesses(network), Elements(16 + 1));
+    EXPECT_EQ(compulsory_accesses(problems(network)), Elements(16 + 1 + 4));
+}
+
 TEST(Phases, TwoMacsOverRootMinusTwiceTheMemory) {
     // 1x1, 16 -> 16 channels, 8 x 8: 16 384 MACs, R = 1. S = 48: 2 * 16 384 / sqrt(48) - 96 = 4 633.6; compulsory is 1 024 + 256 + 1 024.
     const std::vector<LayerProblem> layer = problems(chain(16, 8, 8, {{16, square_window(1)}}));
@@ -96,13 +140,13 @@ TEST(NetworkBound, IsTheLeastOverGroupings) {
         return group_bound({all.begin() + static_cast<long>(from), all.begin() + static_cast<long>(to)}, Elements(40));
     };
     const Elements alone = cut(0, 1) + cut(1, 2) + cut(2, 3);
-    EXPECT_EQ(NetworkBound(network, 1).accesses(Elements(40)), alone);
-    EXPECT_EQ(NetworkBound(network, 2).accesses(Elements(40)),
+    EXPECT_EQ(NetworkBound(network, GroupShape::chain, 1).accesses(Elements(40)), alone);
+    EXPECT_EQ(NetworkBound(network, GroupShape::chain, 2).accesses(Elements(40)),
               std::min({alone, cut(0, 2) + cut(2, 3), cut(0, 1) + cut(1, 3)}));
     EXPECT_EQ(NetworkBound(network).accesses(Elements(40)),
               std::min({alone, cut(0, 2) + cut(2, 3), cut(0, 1) + cut(1, 3), cut(0, 3)}));
     // Layer by layer 8 664, all fused 1 452 + 108 + 144 + 144 + 1 024: ConvFusion's minima.
-    EXPECT_EQ(NetworkBound(network, 1).accesses(Elements(5000)), Elements(8664));
+    EXPECT_EQ(NetworkBound(network, GroupShape::chain, 1).accesses(Elements(5000)), Elements(8664));
     EXPECT_EQ(NetworkBound(network).accesses(Elements(5000)), Elements(2872));
 }
 
