@@ -93,11 +93,17 @@ private:
         int64_t trips = 0;     ///< of the loop execution in progress, those that needed anything
         AxisBody seen;         ///< in the lifetime in progress
     };
+    struct Reader {
+        AxisReader reader;
+        bool inside = false;  ///< compute level in the nest's own loops (depth 0 included)
+        Interval calls;       ///< otherwise: hull of the nest's calls in the compute body in progress
+    };
     struct Buffer {
-        int64_t nest = 0;  ///< that reads it
         bool is_weights = false;
-        bool inside = false;   ///< compute level in the nest's own loops (depth 0 included)
-        Interval calls;        ///< otherwise: hull of the nest's calls in the compute body in progress
+        int64_t producer = -1;
+        int64_t whole = 0;
+        size_t readers_begin = 0;  ///< of readers_
+        size_t readers_end = 0;
         int64_t frontier = 0;  ///< everything below was brought in this lifetime
         int64_t brought = 0;
         int64_t taps = 0;
@@ -108,7 +114,7 @@ private:
         AxisLevel level;
         size_t parent = 0;
         std::vector<size_t> stored;                      ///< buffers whose lifetime is one execution of this body
-        std::vector<size_t> computed;                    ///< inputs from the sink upwards, then weights
+        std::vector<size_t> computed;                    ///< tensors from the sink upwards, then weights
         std::vector<std::pair<size_t, size_t>> tracked;  ///< (buffer, track)
     };
 
@@ -122,9 +128,10 @@ private:
         const size_t nests = problem_.nests.size();
         // Loops inside every level that matters never run.
         loops_.assign(nests, 0);
-        for (const AxisPlacement& p : problem_.buffers) {
-            size_t& depth = loops_[static_cast<size_t>(p.compute.nest)];
-            depth = std::max(depth, static_cast<size_t>(p.compute.depth));
+        for (const AxisArray& array : problem_.arrays) {
+            const AxisLevel compute = array.placement.compute;
+            size_t& depth = loops_[static_cast<size_t>(compute.nest)];
+            depth = std::max(depth, static_cast<size_t>(compute.depth));
         }
         first_.resize(nests);
         for (size_t k = 0; k < nests; ++k) {
@@ -136,18 +143,28 @@ private:
                 nodes_.push_back(std::move(node));
             }
         }
-        for (size_t k = 0; k < nests; ++k) {
-            nodes_[first_[k]].parent = k + 1 < nests ? node_of(problem_.buffers[2 * (k + 1)].compute) : first_[k];
+        nodes_[first_[nests - 1]].parent = first_[nests - 1];
+        for (const AxisArray& array : problem_.arrays) {
+            if (array.producer < 0) continue;
+            nodes_[first_[static_cast<size_t>(array.producer)]].parent = node_of(array.placement.compute);
         }
-        buffers_.resize(2 * nests);
+        waiting_.resize(nests);
+        buffers_.resize(problem_.arrays.size());
         for (size_t b = 0; b < buffers_.size(); ++b) {
             Buffer& buffer = buffers_[b];
-            const AxisPlacement& placement = problem_.buffers[b];
-            buffer.nest = static_cast<int64_t>(b / 2);
-            buffer.is_weights = b % 2 == 1;
-            buffer.inside = placement.compute.nest == buffer.nest;
-            const size_t store = node_of(placement.store);
-            std::vector<size_t> chain{node_of(placement.compute)};
+            const AxisArray& array = problem_.arrays[b];
+            buffer.is_weights = array.is_weights;
+            buffer.producer = array.producer;
+            buffer.whole = array.whole;
+            buffer.readers_begin = readers_.size();
+            for (const AxisReader& reader : array.readers) {
+                const bool inside = array.placement.compute.nest == reader.nest;
+                if (!inside) waiting_[static_cast<size_t>(reader.nest)].push_back(readers_.size());
+                readers_.push_back({reader, inside, {}});
+            }
+            buffer.readers_end = readers_.size();
+            const size_t store = node_of(array.placement.store);
+            std::vector<size_t> chain{node_of(array.placement.compute)};
             while (chain.back() != store) chain.push_back(nodes_[chain.back()].parent);
             for (size_t t = chain.size(); t-- > 0;) {
                 nodes_[chain[t]].tracked.emplace_back(b, buffer.tracks.size());
@@ -157,9 +174,11 @@ private:
             }
             nodes_[store].stored.push_back(b);
         }
-        for (size_t k = nests; k-- > 0;) nodes_[node_of(problem_.buffers[2 * k].compute)].computed.push_back(2 * k);
-        for (size_t k = nests; k-- > 0;)
-            nodes_[node_of(problem_.buffers[2 * k + 1].compute)].computed.push_back(2 * k + 1);
+        for (const bool weights : {false, true}) {
+            for (size_t b = buffers_.size(); b-- > 0;) {
+                if (buffers_[b].is_weights == weights) nodes_[node_of(problem_.arrays[b].placement.compute)].computed.push_back(b);
+            }
+        }
         if (remember_) find_open_buffers();
     }
 
@@ -175,26 +194,40 @@ private:
         return role == Role::inputs || role == Role::within_group ? whole(k) : call;
     }
 
-    /// What a body that covers `part` reads of the buffer.
-    [[nodiscard]] Interval reads(const Buffer& buffer, Interval part) const {
-        const AxisNest& n = nest(buffer.nest);
+    /// What a body of the reader's nest that covers `part` reads.
+    [[nodiscard]] Interval reads(const AxisReader& reader, bool is_weights, Interval part) const {
+        const AxisNest& n = nest(reader.nest);
         switch (n.role) {
             case Role::spatial:
-                return buffer.is_weights ? unit : window_of(n.window, part);
+                return is_weights ? unit : window_of(n.window, part);
             case Role::outputs:
-                return buffer.is_weights ? part : unit;
-            case Role::grouped:
-                if (buffer.is_weights) return part;
-                return {part.begin / n.group_outputs * n.group_inputs,
-                        ((part.end - 1) / n.group_outputs + 1) * n.group_inputs};
+                return is_weights ? part : unit;
+            case Role::grouped: {
+                if (is_weights) return part;
+                const Interval channels{part.begin / n.group_outputs * n.group_inputs, ((part.end - 1) / n.group_outputs + 1) * n.group_inputs};
+                return {std::max<int64_t>(channels.begin - reader.first_output, 0), std::min(channels.end - reader.first_output, reader.channels)};
+            }
             case Role::inputs:
                 return part;
             case Role::within_group:
-                return buffer.is_weights ? part : unit;
+                return is_weights ? part : unit;
             case Role::none:
                 break;
         }
         return unit;
+    }
+
+    /// What the body in progress, which covers `part` of its nest and is done but for what comes first in it, needs of the buffer.
+    [[nodiscard]] Interval need_of(const Buffer& buffer, Interval part) const {
+        Interval need;
+        for (size_t r = buffer.readers_begin; r < buffer.readers_end; ++r) {
+            const Reader& reader = readers_[r];
+            if (reader.inside)
+                need.extend(reads(reader.reader, buffer.is_weights, part));
+            else if (!reader.calls.empty())
+                need.extend(reads(reader.reader, buffer.is_weights, range_of_call(reader.reader.nest, reader.calls)));
+        }
+        return buffer.whole > 0 && !need.empty() ? Interval{0, buffer.whole} : need;
     }
 
     void body(size_t node_index, Interval part) {
@@ -209,7 +242,9 @@ private:
             buffers_[b].tracks.front().trips = 0;  // the loop around the lifetime is outside it
         }
         for (const auto& [b, t] : node.tracked) buffers_[b].tracks[t].need = {};
-        for (const size_t b : node.computed) buffers_[b].calls = {};
+        for (const size_t b : node.computed) {
+            for (size_t r = buffers_[b].readers_begin; r < buffers_[b].readers_end; ++r) readers_[r].calls = {};
+        }
 
         const auto k = static_cast<size_t>(node.level.nest);
         const auto depth = static_cast<size_t>(node.level.depth);
@@ -223,14 +258,8 @@ private:
         // A buffer changes only at its own compute level, so consumers may be looked at before their producers: what a
         // producer must bring is what its consumers will call for in this body.
         for (const size_t b : node.computed) {
-            Buffer& buffer = buffers_[b];
-            Interval need;
-            if (buffer.inside)
-                need = reads(buffer, part);
-            else if (!buffer.calls.empty())
-                need = reads(buffer, range_of_call(buffer.nest, buffer.calls));
-            if (need.empty()) continue;
-            bring(b, need);
+            const Interval need = need_of(buffers_[b], part);
+            if (!need.empty()) bring(b, need);
         }
         for (const auto& [b, t] : node.tracked) {
             Track& track = buffers_[b].tracks[t];
@@ -276,14 +305,11 @@ private:
         if (fresh.empty()) return;
         buffer.frontier = fresh.end;
         buffer.brought = checked_add(buffer.brought, fresh.size());
-        if (buffer.is_weights || buffer.nest == 0) return;
-        const int64_t producer = buffer.nest - 1;
-        const AxisNest& p = nest(producer);
+        if (buffer.producer < 0) return;
+        const AxisNest& p = nest(buffer.producer);
         buffer.taps = checked_add(buffer.taps, p.role == Role::spatial ? taps_of(p.window, fresh) : fresh.size());
-        for (const size_t other : {static_cast<size_t>(2 * producer), static_cast<size_t>(2 * producer + 1)}) {
-            if (!buffers_[other].inside) buffers_[other].calls.extend(fresh);
-        }
-        call(producer, fresh);
+        for (const size_t r : waiting_[static_cast<size_t>(buffer.producer)]) readers_[r].calls.extend(fresh);
+        call(buffer.producer, fresh);
     }
 
     void call(int64_t k, Interval box) {
@@ -307,7 +333,7 @@ private:
             start.push_back(buffers_[b].brought);
             start.push_back(buffers_[b].taps);
         }
-        for (const size_t b : memory.waiting) set_aside.push_back(std::exchange(buffers_[b].calls, Interval{}));
+        for (const size_t r : memory.waiting) set_aside.push_back(std::exchange(readers_[r].calls, Interval{}));
         std::vector<AxisBody> seen_before;
         for (const size_t b : memory.open) {
             for (Track& t : buffers_[b].tracks) seen_before.push_back(std::exchange(t.seen, AxisBody{}));
@@ -320,7 +346,7 @@ private:
             result.taps.push_back(buffer.taps - start[2 * n + 1]);
         }
         for (size_t n = 0; n < memory.waiting.size(); ++n) {
-            Interval& calls = buffers_[memory.waiting[n]].calls;
+            Interval& calls = readers_[memory.waiting[n]].calls;
             result.calls.push_back(calls);
             calls.extend(set_aside[n]);
         }
@@ -354,7 +380,7 @@ private:
     struct Memory {
         std::vector<size_t> buffers;  ///< brought somewhere inside a call of this nest
         std::vector<size_t> open;     ///< those of them that live longer than the call
-        std::vector<size_t> waiting;  ///< brought outside, for the calls of nests that run inside
+        std::vector<size_t> waiting;  ///< readers that run inside, of buffers brought outside
         std::unordered_map<std::vector<int64_t>, Call, KeyHash> calls;
     };
 
@@ -366,12 +392,15 @@ private:
                 return node == first_[k];
             };
             for (size_t b = 0; b < buffers_.size(); ++b) {
-                const AxisPlacement& p = problem_.buffers[b];
+                const AxisPlacement& p = problem_.arrays[b].placement;
                 if (runs_inside(node_of(p.compute))) {
                     memories_[k].buffers.push_back(b);
                     if (!runs_inside(node_of(p.store))) memories_[k].open.push_back(b);
-                } else if (b / 2 < k && runs_inside(first_[b / 2])) {
-                    memories_[k].waiting.push_back(b);
+                    continue;
+                }
+                for (size_t r = buffers_[b].readers_begin; r < buffers_[b].readers_end; ++r) {
+                    const auto reader = static_cast<size_t>(readers_[r].reader.nest);
+                    if (reader != k && runs_inside(first_[reader])) memories_[k].waiting.push_back(r);
                 }
             }
         }
@@ -395,7 +424,7 @@ private:
             buffer.brought = checked_add(buffer.brought, call.brought[n]);
             buffer.taps = checked_add(buffer.taps, call.taps[n]);
         }
-        for (size_t n = 0; n < memory.waiting.size(); ++n) buffers_[memory.waiting[n]].calls.extend(call.calls[n]);
+        for (size_t n = 0; n < memory.waiting.size(); ++n) readers_[memory.waiting[n]].calls.extend(call.calls[n]);
         size_t at = 0;
         size_t track = 0;
         for (size_t n = 0; n < memory.open.size(); ++n) {
@@ -416,6 +445,8 @@ private:
     std::vector<size_t> loops_;  ///< loops that run, by nest
     std::vector<Node> nodes_;
     std::vector<Buffer> buffers_;
+    std::vector<Reader> readers_;
+    std::vector<std::vector<size_t>> waiting_;  ///< by nest: its readers that are not inside
     std::vector<Memory> memories_;
 };
 
@@ -434,8 +465,11 @@ std::vector<int64_t> AxisProblem::key() const {
         const AxisWindow& w = n.window;
         key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in});
     }
-    for (const AxisPlacement& p : buffers) {
-        key.insert(key.end(), {p.store.nest, p.store.depth, p.compute.nest, p.compute.depth});
+    for (const AxisArray& a : arrays) {
+        const AxisPlacement& p = a.placement;
+        key.insert(key.end(), {a.is_weights ? 1 : 0, a.producer, a.whole, p.store.nest, p.store.depth, p.compute.nest, p.compute.depth,
+                               static_cast<int64_t>(a.readers.size())});
+        for (const AxisReader& r : a.readers) key.insert(key.end(), {r.nest, r.first_output, r.channels});
     }
     return key;
 }

@@ -5,7 +5,8 @@
 // lifetime needed its coordinate: pick that earlier iteration and leave the other axes' loops where they are, and the
 // combination came earlier too. So `new = needed minus present` factors into one interval per axis, every count is a
 // product over axes of sums over one axis' iterations, and loops of an axis that does not index a buffer look like an axis of
-// extent 1: the first trip in a lifetime brings everything, later trips nothing.
+// extent 1: the first trip in a lifetime brings everything, later trips nothing. A tensor that several nests read keeps this: what is
+// needed of it along an axis is the hull over its readers, looked at on that axis alone, and its channels are indexed by no loop.
 //
 // Along one axis loops run forward, so what is present in a lifetime is everything below one coordinate, the frontier.
 // (docs/counting.md sections 2 to 5; the recursion of ConvFusion section VI generalised to every store and compute level.)
@@ -18,12 +19,12 @@
 
 namespace laminate::two_level {
 
-/// What a nest's loops on this axis iterate over, and so what a body of them reads of the nest's input.
+/// What a nest's loops on this axis iterate over, and so what a body of them reads of the nest's inputs.
 enum class Role : int64_t {
     none = 0,          ///< no loop of the nest belongs to the axis
     spatial = 1,       ///< rows or columns of the output; reads a window
-    outputs = 2,       ///< output channels z, the input does not depend on them
-    grouped = 3,       ///< output channels z of a grouped layer; reads the channels of the groups that z touches
+    outputs = 2,       ///< output channels z, the inputs do not depend on them
+    grouped = 3,       ///< output channels z that read the channels of the groups that they touch, of Concat those of the operand
     inputs = 4,        ///< input channels i: reads them, they are the producer's z
     within_group = 5,  ///< input channels i of a grouped layer: index its weights only
 };
@@ -50,10 +51,27 @@ struct AxisPlacement {
     AxisLevel compute;
 };
 
-/// Buffer 2k is the input of nest k (X for k == 0, else A_{k-1}, whose compute level is where nest k - 1 hangs); buffer 2k + 1 its weights.
+/// A nest that reads an array.
+struct AxisReader {
+    int64_t nest = 0;
+    int64_t first_output = 0;  ///< grouped: output channel that reads the tensor's channel 0
+    int64_t channels = 1;      ///< grouped: of the tensor; output channels beyond do not read it
+};
+
+/// A tensor or the weights of a nest.
+struct AxisArray {
+    bool is_weights = false;
+    int64_t producer = -1;            ///< nest that is called for what is new, or -1
+    std::vector<AxisReader> readers;  ///< weights: one; several share a tensor, the hull of what they read is needed
+    /// Not 0: all or nothing, [0, whole) is needed wherever a reader reads anything. A shared tensor along channels: on the axis
+    /// of its producer's z its channels, on every other axis of channels 1.
+    int64_t whole = 0;
+    AxisPlacement placement;  ///< of a tensor with a producer: the producer hangs at the compute level
+};
+
 struct AxisProblem {
-    std::vector<AxisNest> nests;         ///< producers first, sink last
-    std::vector<AxisPlacement> buffers;  ///< two per nest
+    std::vector<AxisNest> nests;    ///< producers first, sink last
+    std::vector<AxisArray> arrays;  ///< tensors by producer, external inputs first; then weights
     /// Everything above as numbers: equal keys, equal counts.
     [[nodiscard]] std::vector<int64_t> key() const;
 };
@@ -78,7 +96,7 @@ struct AxisBuffer {
 };
 
 struct AxisCounts {
-    std::vector<AxisBuffer> buffers;
+    std::vector<AxisBuffer> buffers;  ///< by AxisProblem::arrays
     int64_t sink_taps = 0;  ///< as AxisBuffer::taps for the sink's whole output
 };
 

@@ -6,17 +6,6 @@ namespace laminate::two_level {
 
 namespace {
 
-const Placement& placement(const GroupSchedule& group, size_t buffer) {
-    if (buffer == 0) return group.nests[0].x.front().placement;
-    return buffer % 2 == 1 ? *group.nests[buffer / 2].w : group.nests[buffer / 2 - 1].y;
-}
-
-/// A dimension of a buffer is an axis along which it has more than the unit interval.
-bool indexes(Role role, bool is_weights) {
-    if (role == Role::grouped || role == Role::inputs) return true;
-    return is_weights ? role == Role::outputs || role == Role::within_group : role == Role::spatial;
-}
-
 /// Elements that one trip of the loop covers.
 int64_t step(const Nest& nest, Loop loop) {
     if (loop.band == Band::inner) return 1;
@@ -30,18 +19,56 @@ void AxisTable::set(size_t axis, const AxisCounts& counts) {
     sink_taps[axis] = counts.sink_taps;
 }
 
-GroupModel::GroupModel(const std::vector<LayerProblem>& problems, const GroupSchedule& group) : problems_(&problems) {
+GroupModel::GroupModel(const std::vector<LayerProblem>& problems, const GroupSchedule& group)
+    : problems_(&problems), tensors_(group_tensors(problems)) {
+    find_arrays(group);
     find_axes();
-    for (const Axis& axis : axes_) {
-        std::vector<AxisPlacement> placements;
-        for (size_t b = 0; b < 2 * problems.size(); ++b) {
-            placements.push_back({axis_level(axis, group, placement(group, b).store),
-                                  axis_level(axis, group, placement(group, b).compute)});
+    for (Array& array : arrays_) {
+        for (size_t a = 0; a < axes_.size(); ++a) {
+            if (is_indexed(array, axes_[a])) array.indexing_axes.push_back(a);
         }
-        placements_.push_back(std::move(placements));
+    }
+    for (const Axis& axis : axes_) {
+        std::vector<AxisArray> on_axis;
+        for (const Array& array : arrays_) {
+            AxisArray result{array.is_weights, array.producer, {}, 0,
+                             {axis_level(axis, group, array.placement.store), axis_level(axis, group, array.placement.compute)}};
+            for (const TensorReader& reader : array.readers) {
+                const auto nest = static_cast<size_t>(reader.nest);
+                result.readers.push_back({reader.nest, 0, 1});
+                if (axis.roles[nest] != Role::grouped || array.is_weights) continue;
+                const LayerInput& input = problems[nest].inputs[static_cast<size_t>(reader.operand)];
+                result.readers.back().first_output = input.first_output_channel;
+                result.readers.back().channels = input.channels;
+            }
+            if (array.is_shared && axis.is_channels) {
+                const bool is_its_own = array.producer >= 0 && array.producer == axis.shared_output_of;
+                result.whole = is_its_own ? problems[static_cast<size_t>(array.producer)][Dim::z] : 1;
+            }
+            on_axis.push_back(std::move(result));
+        }
+        axis_arrays_.push_back(std::move(on_axis));
     }
     find_loops_between(group);
     find_bodies(group, Level{});
+}
+
+void GroupModel::find_arrays(const GroupSchedule& group) {
+    for (const GroupTensor& t : tensors_) {
+        Array array{placement_of(group, t), t.readers, t.producer, false, t.is_shared(), 1, {}};
+        const TensorReader& first = t.readers.front();
+        if (t.is_external()) {
+            ++external_count_;
+            if (t.is_shared()) array.elements = (*problems_)[static_cast<size_t>(first.nest)].inputs[static_cast<size_t>(first.operand)].channels;
+        }
+        arrays_.push_back(std::move(array));
+    }
+    for (size_t k = 0; k < problems_->size(); ++k) {
+        const LayerProblem& p = (*problems_)[k];
+        weights_.push_back(p.has_weights() ? std::optional(arrays_.size()) : std::nullopt);
+        if (!p.has_weights()) continue;
+        arrays_.push_back({*group.nests[k].w, {{static_cast<int>(k), 0}}, -1, true, false, p.y().kernel * p.x().kernel, {}});
+    }
 }
 
 void GroupModel::find_axes() {
@@ -49,26 +76,44 @@ void GroupModel::find_axes() {
     for (const Dim d : {Dim::y, Dim::x}) {
         axes_.push_back({std::vector<std::optional<Dim>>(nests, d), std::vector<Role>(nests, Role::spatial)});
     }
-    // Channels: z of the sink, and i of every nest, start an axis each. The i of an ungrouped nest is the z of its producer;
-    // a grouped nest passes its own z on, and its i indexes nothing but its weights.
+    // Channels: z of the sink and of every nest whose output is shared, and i of every nest, start an axis each. Tensors with one reader
+    // make a tree, so no nest is met twice on the way up.
     const auto start = [&](size_t nest, Dim d) {
-        Axis axis{std::vector<std::optional<Dim>>(nests), std::vector<Role>(nests, Role::none)};
-        const bool is_grouped = (*problems_)[nest].groups > 1;
-        axis.dims[nest] = d;
-        if (d == Dim::i)
-            axis.roles[nest] = is_grouped ? Role::within_group : Role::inputs;
-        else
-            axis.roles[nest] = is_grouped ? Role::grouped : Role::outputs;
-        bool goes_on = axis.roles[nest] == Role::inputs || axis.roles[nest] == Role::grouped;
-        for (size_t k = nest; goes_on && k-- > 0;) {
-            goes_on = (*problems_)[k].groups > 1;
-            axis.dims[k] = Dim::z;
-            axis.roles[k] = goes_on ? Role::grouped : Role::outputs;
-        }
+        Axis axis{std::vector<std::optional<Dim>>(nests), std::vector<Role>(nests, Role::none), true, -1};
+        add_channels(axis, nest, d);
         axes_.push_back(std::move(axis));
     };
     start(nests - 1, Dim::z);
     for (size_t k = 0; k < nests; ++k) start(k, Dim::i);
+    for (const GroupTensor& tensor : tensors_) {
+        if (tensor.is_external() || !tensor.is_shared()) continue;
+        start(static_cast<size_t>(tensor.producer), Dim::z);
+        axes_.back().shared_output_of = tensor.producer;
+    }
+}
+
+/// The i of an ungrouped nest is the z of its producers; a grouped nest passes its own z on, and its i indexes nothing but its weights.
+void GroupModel::add_channels(Axis& axis, size_t nest, Dim d) const {
+    const bool is_grouped = (*problems_)[nest].groups > 1;
+    axis.dims[nest] = d;
+    if (d == Dim::i)
+        axis.roles[nest] = is_grouped ? Role::within_group : Role::inputs;
+    else
+        axis.roles[nest] = is_grouped ? Role::grouped : Role::outputs;
+    if (axis.roles[nest] != Role::inputs && axis.roles[nest] != Role::grouped) return;
+    for (const GroupTensor& tensor : tensors_) {
+        const bool is_read_here_alone = !tensor.is_shared() && tensor.readers.front().nest == static_cast<int>(nest);
+        if (is_read_here_alone && !tensor.is_external()) add_channels(axis, static_cast<size_t>(tensor.producer), Dim::z);
+    }
+}
+
+/// A dimension of an array is an axis along which it has more than the unit interval.
+bool GroupModel::is_indexed(const Array& array, const Axis& axis) const {
+    const Role role = axis.roles[static_cast<size_t>(array.readers.front().nest)];
+    if (array.is_weights) return role != Role::spatial && role != Role::none;
+    if (!axis.is_channels) return true;
+    if (array.is_shared) return array.producer >= 0 && array.producer == axis.shared_output_of;
+    return role == Role::grouped || role == Role::inputs;
 }
 
 AxisLevel GroupModel::axis_level(const Axis& axis, const GroupSchedule& group, Level level) const {
@@ -104,37 +149,44 @@ AxisProblem GroupModel::axis_problem(size_t axis, const GroupSchedule& group) co
         }
         problem.nests.push_back(std::move(n));
     }
-    problem.buffers = placements_[axis];
+    problem.arrays = axis_arrays_[axis];
     return problem;
 }
 
 AxisTable GroupModel::empty_table() const {
-    return {std::vector<std::vector<const AxisBuffer*>>(axes_.size(),
-                                                        std::vector<const AxisBuffer*>(2 * problems_->size(), nullptr)),
+    return {std::vector<std::vector<const AxisBuffer*>>(axes_.size(), std::vector<const AxisBuffer*>(arrays_.size(), nullptr)),
             std::vector<int64_t>(axes_.size(), 0)};
 }
 
 // ---------------------------------------------------------------------------------------------------------------- traffic
 
-Elements GroupModel::brought(const AxisTable& table, size_t buffer) const {
+Elements GroupModel::brought(const AxisTable& table, size_t array) const {
     // Zero first: what no combination of the axes ever brings in must not overflow on the way.
     for (const auto& axis : table.buffers) {
-        if (axis[buffer]->brought == 0) return Elements{};
+        if (axis[array]->brought == 0) return Elements{};
     }
-    Elements product(1);
-    for (const auto& axis : table.buffers) product = product * axis[buffer]->brought;
-    if (buffer % 2 == 0) return product;
-    const LayerProblem& p = (*problems_)[buffer / 2];
-    return product * (p.y().kernel * p.x().kernel);
+    Elements product(arrays_[array].elements);
+    for (const auto& axis : table.buffers) product = product * axis[array]->brought;
+    return product;
+}
+
+Macs GroupModel::work(const AxisTable& table, size_t nest) const {
+    const bool is_sink = nest + 1 == problems_->size();
+    if (!is_sink && brought(table, output_of(nest)) == Elements{}) return Macs{};
+    Macs product((*problems_)[nest][Dim::i]);
+    for (size_t a = 0; a < axes_.size(); ++a)
+        product = product * (is_sink ? table.sink_taps[a] : table.buffers[a][output_of(nest)]->taps);
+    return product;
+}
+
+Macs GroupModel::work(const AxisTable& table) const {
+    Macs sum;
+    for (size_t k = 0; k < problems_->size(); ++k) sum += work(table, k);
+    return sum;
 }
 
 Macs GroupModel::macs(const AxisTable& table, size_t nest) const {
-    const bool is_sink = nest + 1 == problems_->size();
-    if (!is_sink && brought(table, 2 * nest + 2) == Elements{}) return Macs{};
-    Macs product((*problems_)[nest][Dim::i]);
-    for (size_t a = 0; a < axes_.size(); ++a)
-        product = product * (is_sink ? table.sink_taps[a] : table.buffers[a][2 * nest + 2]->taps);
-    return product;
+    return (*problems_)[nest].has_weights() ? work(table, nest) : Macs{};
 }
 
 int64_t GroupModel::output_visits(const GroupSchedule& group) const {
@@ -158,18 +210,15 @@ int64_t GroupModel::output_extent(const GroupSchedule& group, Dim d) const {
 }
 
 void GroupModel::find_loops_between(const GroupSchedule& group) {
-    for (size_t b = 0; b < 2 * problems_->size(); ++b) {
-        const size_t user = b / 2;
-        std::vector<size_t> indexing;
-        for (size_t a = 0; a < axes_.size(); ++a) {
-            if (indexes(axes_[a].roles[user], b % 2 == 1)) indexing.push_back(a);
-        }
+    for (const Array& array : arrays_) {
+        const std::vector<size_t>& indexing = array.indexing_axes;
         std::vector<LoopBetween> loops;
         std::vector<size_t> bodies(axes_.size(),
                                    0);  // inside the store level, by axis: each loop and each call opens one
-        const std::vector<Level> levels = path(group, static_cast<int>(user));
-        const auto store = std::find(levels.begin(), levels.end(), placement(group, b).store);
-        const auto compute = std::find(levels.begin(), levels.end(), placement(group, b).compute);
+        // Down to the compute level the paths of all readers are one.
+        const std::vector<Level> levels = path(group, array.readers.front().nest);
+        const auto store = std::find(levels.begin(), levels.end(), array.placement.store);
+        const auto compute = std::find(levels.begin(), levels.end(), array.placement.compute);
         for (auto level = store + 1; level <= compute; ++level) {
             const Level before = *(level - 1);
             const bool is_call = level->nest != before.nest && !(before.is_root() && level->nest == group.sink());
@@ -181,41 +230,42 @@ void GroupModel::find_loops_between(const GroupSchedule& group) {
             }
         }
         loops_between_.push_back(std::move(loops));
-        indexing_axes_.push_back(std::move(indexing));
     }
 }
 
 /// The fold rule holds for each lifetime by itself, and lifetimes combine freely over axes: the extents are maxima over all
 /// combinations of lifetimes that differ.
-Elements GroupModel::size(const AxisTable& table, const GroupSchedule& group, size_t buffer) const {
-    Elements product(1);
-    if (buffer == output()) {
-        for (const Dim d : {Dim::z, Dim::y, Dim::x}) product = product * output_extent(group, d);
-        return product;
-    }
-    if (brought(table, buffer) == Elements{}) return Elements{};
+Elements GroupModel::size(const AxisTable& table, size_t array) const {
+    if (brought(table, array) == Elements{}) return Elements{};
     std::vector<int64_t> extents(axes_.size(), 1);
     std::vector<size_t> lifetimes(axes_.size(), 0);
     for (;;) {
-        fold(table, buffer, lifetimes, extents);
+        fold(table, array, lifetimes, extents);
         size_t a = 0;
-        while (a < axes_.size() && ++lifetimes[a] == table.buffers[a][buffer]->lifetimes.size()) lifetimes[a++] = 0;
+        while (a < axes_.size() && ++lifetimes[a] == table.buffers[a][array]->lifetimes.size()) lifetimes[a++] = 0;
         if (a == axes_.size()) break;
     }
-    for (const size_t a : indexing_axes_[buffer]) product = product * extents[a];
-    if (buffer % 2 == 0) return product;
-    const LayerProblem& p = (*problems_)[buffer / 2];
-    return product * (p.y().kernel * p.x().kernel);
+    Elements product(arrays_[array].elements);
+    for (const size_t a : arrays_[array].indexing_axes) product = product * extents[a];
+    return product;
+}
+
+std::vector<Elements> GroupModel::sizes(const AxisTable& table, const GroupSchedule& group) const {
+    std::vector<Elements> sizes;
+    for (size_t b = 0; b < arrays_.size(); ++b) sizes.push_back(size(table, b));
+    sizes.emplace_back(1);
+    for (const Dim d : {Dim::z, Dim::y, Dim::x}) sizes.back() = sizes.back() * output_extent(group, d);
+    return sizes;
 }
 
 /// Walks the loops inwards for one lifetime per axis and raises `extents` to what it finds.
-void GroupModel::fold(const AxisTable& table, size_t buffer, const std::vector<size_t>& lifetimes,
+void GroupModel::fold(const AxisTable& table, size_t array, const std::vector<size_t>& lifetimes,
                       std::vector<int64_t>& extents) const {
     const auto lifetime = [&](size_t a) -> const AxisLifetime& {
-        return table.buffers[a][buffer]->lifetimes[lifetimes[a]];
+        return table.buffers[a][array]->lifetimes[lifetimes[a]];
     };
     std::vector<int64_t> found(axes_.size(), 1);
-    for (const size_t a : indexing_axes_[buffer]) found[a] = lifetime(a).front().held;
+    for (const size_t a : arrays_[array].indexing_axes) found[a] = lifetime(a).front().held;
     const LoopBetween* run = nullptr;  // innermost of the adjacent loops of one dimension just walked
     const auto close_run = [&] {       // false: nothing inside can fold
         if (run == nullptr) return true;
@@ -224,7 +274,7 @@ void GroupModel::fold(const AxisTable& table, size_t buffer, const std::vector<s
         return !body.overlaps;
     };
     bool stopped = false;
-    for (const LoopBetween& loop : loops_between_[buffer]) {
+    for (const LoopBetween& loop : loops_between_[array]) {
         if (lifetime(loop.axis)[loop.body].trips <= 1) continue;
         if (run != nullptr && run->axis != loop.axis) {
             stopped = !close_run();
@@ -235,16 +285,16 @@ void GroupModel::fold(const AxisTable& table, size_t buffer, const std::vector<s
         run = &loop;
     }
     if (!stopped) close_run();
-    for (const size_t a : indexing_axes_[buffer]) extents[a] = std::max(extents[a], found[a]);
+    for (const size_t a : arrays_[array].indexing_axes) extents[a] = std::max(extents[a], found[a]);
 }
 
 size_t GroupModel::find_bodies(const GroupSchedule& group, Level level) {
     const size_t index = bodies_.size();
     bodies_.emplace_back();
-    for (size_t b = 0; b < output(); ++b) {
-        if (placement(group, b).store == level) bodies_[index].stored.push_back(b);
+    for (size_t b = 0; b < arrays_.size(); ++b) {
+        if (arrays_[b].placement.store == level) bodies_[index].stored.push_back(b);
     }
-    if (group.nests.back().y.store == level) bodies_[index].stored.push_back(output());
+    if (group.nests.back().y.store == level) bodies_[index].stored.push_back(arrays_.size());
     const auto loop_inside = [&](int nest, int loop) {
         if (loop >= static_cast<int>(group.nests[static_cast<size_t>(nest)].loops.size())) return;
         const size_t child = find_bodies(group, Level{nest, loop});
@@ -272,14 +322,14 @@ Elements GroupModel::live(const std::vector<Elements>& sizes) const {
 // ------------------------------------------------------------------------------------------------------------------ counts
 
 GroupCounts GroupModel::counts(const AxisTable& table, const GroupSchedule& group) const {
-    std::vector<Elements> sizes;
-    for (size_t b = 0; b <= output(); ++b) sizes.push_back(size(table, group, b));
+    const std::vector<Elements> sizes = this->sizes(table, group);
     GroupCounts counts;
     for (size_t k = 0; k < problems_->size(); ++k) {
-        counts.layers.push_back(
-            {group.nests[k].layer, macs(table, k), brought(table, 2 * k + 1), sizes[2 * k + 1], sizes[2 * k + 2]});
+        const std::optional<size_t> w = weights_[k];
+        counts.layers.push_back({group.nests[k].layer, macs(table, k), w ? brought(table, *w) : Elements{}, w ? sizes[*w] : Elements{},
+                                 k + 1 < problems_->size() ? sizes[output_of(k)] : sizes.back()});
     }
-    counts.inputs.push_back({problems_->front().inputs.front().name, brought(table, 0), sizes[0]});
+    for (size_t b = 0; b < external_count_; ++b) counts.inputs.push_back({tensors_[b].name, brought(table, b), sizes[b]});
     const int64_t visits = output_visits(group);
     counts.output_writes = problems_->back().output_elements() * visits;
     counts.output_reads = problems_->back().output_elements() * (visits - 1);
@@ -290,14 +340,12 @@ GroupCounts GroupModel::counts(const AxisTable& table, const GroupSchedule& grou
 
 GroupModel::Totals GroupModel::totals(const AxisTable& table, const GroupSchedule& group) const {
     Totals totals;
-    std::vector<Elements> sizes;
-    for (size_t b = 0; b <= output(); ++b) sizes.push_back(size(table, group, b));
-    totals.accesses = brought(table, 0) + problems_->back().output_elements() * (2 * output_visits(group) - 1);
-    for (size_t k = 0; k < problems_->size(); ++k) {
-        totals.accesses += brought(table, 2 * k + 1);
-        totals.macs += macs(table, k);
+    totals.accesses = problems_->back().output_elements() * (2 * output_visits(group) - 1);
+    for (size_t b = 0; b < arrays_.size(); ++b) {
+        if (arrays_[b].producer < 0) totals.accesses += brought(table, b);
     }
-    totals.live_total = live(sizes);
+    for (size_t k = 0; k < problems_->size(); ++k) totals.macs += macs(table, k);
+    totals.live_total = live(sizes(table, group));
     return totals;
 }
 

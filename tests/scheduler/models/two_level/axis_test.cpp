@@ -14,6 +14,9 @@ AxisWindow window(int64_t kernel, int64_t stride, int64_t in) {
     return w;
 }
 
+AxisArray tensor(int64_t producer, int64_t reader, AxisPlacement placement) { return {false, producer, {{reader}}, 0, placement}; }
+AxisArray weights(int64_t nest, AxisPlacement placement) { return {true, -1, {{nest}}, 0, placement}; }
+
 /// Rows of one layer: D = 7 in tiles of 3, kernel 3, stride 1, input 9; X and W at the given levels.
 AxisProblem rows_of_one(AxisPlacement x, AxisPlacement w) {
     AxisProblem problem;
@@ -23,7 +26,7 @@ AxisProblem rows_of_one(AxisPlacement x, AxisPlacement w) {
     nest.extent = 7;
     nest.window = window(3, 1, 9);
     problem.nests = {nest};
-    problem.buffers = {x, w};
+    problem.arrays = {tensor(-1, 0, x), weights(0, w)};
     return problem;
 }
 
@@ -64,20 +67,20 @@ AxisProblem rows_of_two(AxisLevel store) {
     producer.window = window(3, 1, 11);
     problem.nests[0].steps = {2, 1};
     problem.nests.insert(problem.nests.begin(), producer);
-    problem.buffers = {{{0, 0}, {0, 0}}, {{1, 0}, {1, 0}}, {store, {1, 1}}, {{1, 0}, {1, 0}}};
+    problem.arrays = {tensor(-1, 0, {{0, 0}, {0, 0}}), tensor(0, 1, {store, {1, 1}}), weights(0, {{1, 0}, {1, 0}}), weights(1, {{1, 0}, {1, 0}})};
     return problem;
 }
 
 TEST(Axis, RecomputedHaloCallsForWholeWindows) {
     const AxisCounts counts = axis_counts(rows_of_two({1, 1}));
-    EXPECT_EQ(counts.buffers[2].brought, 4 + 4 + 4 + 3);  // tiles of 2, 2, 2, 1 rows
-    EXPECT_EQ(counts.buffers[2].taps, 3 * (4 + 4 + 4 + 3));
+    EXPECT_EQ(counts.buffers[1].brought, 4 + 4 + 4 + 3);  // tiles of 2, 2, 2, 1 rows
+    EXPECT_EQ(counts.buffers[1].taps, 3 * (4 + 4 + 4 + 3));
     EXPECT_EQ(counts.buffers[0].brought, 6 + 6 + 6 + 5);  // two more rows per call
 }
 
 TEST(Axis, KeptHaloCallsForNewRowsOnly) {
     const AxisCounts counts = axis_counts(rows_of_two({1, 0}));
-    EXPECT_EQ(counts.buffers[2].brought, 4 + 2 + 2 + 1);
+    EXPECT_EQ(counts.buffers[1].brought, 4 + 2 + 2 + 1);
     EXPECT_EQ(counts.buffers[0].brought, 6 + 4 + 4 + 3);
 }
 
@@ -92,8 +95,7 @@ AxisProblem recomputing(int64_t layers) {
         nest.extent = in - 2;
         nest.window = window(3, 1, in);
         problem.nests.push_back(nest);
-        problem.buffers.push_back({{k, 1}, {k, 1}});
-        problem.buffers.push_back({{layers - 1, 0}, {layers - 1, 0}});
+        problem.arrays.push_back(tensor(k - 1, k, {{k, 1}, {k, 1}}));
     }
     return problem;
 }
@@ -104,7 +106,7 @@ TEST(Axis, RepeatedCallsAreRememberedNotRepeated) {
     int64_t rows = 40;
     for (int64_t k = 23; k > 0; --k) {
         rows *= 3;
-        EXPECT_EQ(counts.buffers[static_cast<size_t>(2 * k)].brought, rows) << "layer " << k;
+        EXPECT_EQ(counts.buffers[static_cast<size_t>(k)].brought, rows) << "layer " << k;
     }
 }
 
