@@ -2,391 +2,246 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <map>
 #include <optional>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "instrumentation/boxes.h"
+#include "instrumentation/fold_watch.h"
+#include "instrumentation/presence.h"
+
 namespace laminate {
 
 namespace {
 
-/// Coordinates begin, begin + 1, ..., end - 1; empty when end <= begin.
-struct Interval {
-    int64_t begin = 0;
-    int64_t end = 0;
-    [[nodiscard]] bool empty() const { return end <= begin; }
-    [[nodiscard]] int64_t size() const { return empty() ? 0 : end - begin; }
-    [[nodiscard]] Interval clipped_to(int64_t extent) const {
-        return {std::max<int64_t>(begin, 0), std::min(end, extent)};
-    }
-    void cover(int64_t coordinate) {
-        begin = std::min(begin, coordinate);
-        end = std::max(end, coordinate + 1);
-    }
-    friend bool operator==(const Interval&, const Interval&) = default;
-};
-
-/// A part of a tensor, by channel, row, column; of weights, by z, i and a single third coordinate.
-using Box = std::array<Interval, 3>;
-
-bool is_empty(const Box& box) { return box[0].empty() || box[1].empty() || box[2].empty(); }
-int64_t volume(const Box& box) { return box[0].size() * box[1].size() * box[2].size(); }
-
-/// Grows into the bounding box of everything that is added to it.
-class BoundingBox {
-public:
-    void add(const Box& box) {
-        if (is_empty(box)) return;
-        for (size_t d = 0; d < 3; ++d) {
-            box_[d].begin = any_ ? std::min(box_[d].begin, box[d].begin) : box[d].begin;
-            box_[d].end = any_ ? std::max(box_[d].end, box[d].end) : box[d].end;
-        }
-        any_ = true;
-    }
-    [[nodiscard]] Box clipped_to(const std::array<int64_t, 3>& extents) const {
-        if (!any_) return {};
-        return {box_[0].clipped_to(extents[0]), box_[1].clipped_to(extents[1]), box_[2].clipped_to(extents[2])};
-    }
-
-private:
-    Box box_;
-    bool any_ = false;
-};
-
-/// What one iteration of a compute level needs of a buffer.
-struct Need {
-    Box box;
-    /// The box, and below it the gap that a stride beyond the window leaves behind the window before. No window reads
-    /// that gap, so once passed it is not brought in any more, even when a later box spans it.
-    Box passed;
-    Box call;  ///< of an intermediate tensor: the part of the box that is not present, for which the producer is called
-    [[nodiscard]] bool leaves_a_gap() const { return passed != box; }
-};
-
-/// The coordinates that hold a live element along one dimension, and the interval they span.
-class LiveSpan {
-public:
-    explicit LiveSpan(int64_t extent) : live_(static_cast<size_t>(extent), 0) {}
-    void add(int64_t coordinate) {
-        ++live_[static_cast<size_t>(coordinate)];
-        low_ = std::min(low_, coordinate);
-        high_ = std::max(high_, coordinate);
-    }
-    void remove(int64_t coordinate) { --live_[static_cast<size_t>(coordinate)]; }
-    [[nodiscard]] int64_t extent() {
-        while (low_ <= high_ && live_[static_cast<size_t>(low_)] == 0) ++low_;
-        while (high_ >= low_ && live_[static_cast<size_t>(high_)] == 0) --high_;
-        if (low_ > high_) {
-            low_ = std::numeric_limits<int64_t>::max();
-            high_ = -1;
-            return 0;
-        }
-        return high_ - low_ + 1;
-    }
-
-private:
-    std::vector<int64_t> live_;
-    int64_t low_ = std::numeric_limits<int64_t>::max();
-    int64_t high_ = -1;
-};
-
-/// One buffer: which elements are present in the current lifetime, when each came in and when it was last needed. Time
-/// is the number of the compute-level iteration in the lifetime.
-class Buffer {
-public:
-    explicit Buffer(const std::array<int64_t, 3>& extents)
-        : extents_(extents),
-          elements_(static_cast<size_t>(extents[0] * extents[1] * extents[2])),
-          spans_{LiveSpan(extents[0]), LiveSpan(extents[1]), LiveSpan(extents[2])} {}
-
-    [[nodiscard]] const std::array<int64_t, 3>& extents() const { return extents_; }
-
-    void begin_lifetime() {
-        finish_lifetime();
-        lifetime_ = ++lifetimes_;
-    }
-
-    /// The elements of `needed` that are not present: how many, and their bounding box.
-    struct Missing {
-        int64_t count = 0;
-        Box box;
-    };
-    [[nodiscard]] Missing missing(const Box& needed) const {
-        Missing result;
-        for_each(needed, [&](size_t element, int64_t c, int64_t y, int64_t x) {
-            if (elements_[element].lifetime == lifetime_) return;
-            if (result.count++ == 0) result.box = {Interval{c, c + 1}, Interval{y, y + 1}, Interval{x, x + 1}};
-            result.box[0].cover(c);
-            result.box[1].cover(y);
-            result.box[2].cover(x);
-        });
-        return result;
-    }
-
-    /// One iteration of the compute level: brings in what is missing of `need.box` and says how many elements that was.
-    int64_t bring_in(const Need& need) {
-        const size_t before = arrivals_.size();
-        for_each(need.box, [&](size_t index, int64_t c, int64_t y, int64_t x) {
-            Element& element = elements_[index];
-            if (element.lifetime != lifetime_) {
-                element.lifetime = lifetime_;
-                arrivals_.push_back({index, {c, y, x}, time_});
-            }
-            element.last_needed = time_;
-        });
-        const auto count = static_cast<int64_t>(arrivals_.size() - before);
-        if (need.leaves_a_gap()) {
-            for_each(need.passed,
-                     [&](size_t index, int64_t, int64_t, int64_t) { elements_[index].lifetime = lifetime_; });
-        }
-        ++time_;
-        return count;
-    }
-
-    /// The largest spans of live elements so far, multiplied. Ends the current lifetime.
-    [[nodiscard]] Elements size() {
-        finish_lifetime();
-        return Elements(largest_[0]) * largest_[1] * largest_[2];
-    }
-
-    // Rehearsal: presence is changed for a while and put back. Times and sizes are not touched.
-
-    void rehearse_lifetime() {
-        undo_.push_back({no_element, lifetime_});
-        lifetime_ = ++lifetimes_;
-    }
-    void rehearse_bring_in(const Need& need) {
-        for_each(need.passed, [&](size_t element, int64_t, int64_t, int64_t) {
-            if (elements_[element].lifetime == lifetime_) return;
-            undo_.push_back({element, elements_[element].lifetime});
-            elements_[element].lifetime = lifetime_;
-        });
-    }
-    [[nodiscard]] size_t mark() const { return undo_.size(); }
-    void rewind(size_t mark) {
-        for (; undo_.size() > mark; undo_.pop_back()) {
-            const Undo& last = undo_.back();
-            (last.element == no_element ? lifetime_ : elements_[last.element].lifetime) = last.lifetime;
-        }
-    }
-
-private:
-    struct Element {
-        int64_t lifetime = 0;  ///< the lifetime in which it last came in; lifetimes are numbered from 1
-        int64_t last_needed = 0;
-    };
-    struct Arrival {
-        size_t element;
-        std::array<int64_t, 3> at;
-        int64_t time;
-    };
-    struct Departure {
-        int64_t last_needed;
-        std::array<int64_t, 3> at;
-    };
-    struct Undo {
-        size_t element;
-        int64_t lifetime;
-    };
-    static constexpr size_t no_element = std::numeric_limits<size_t>::max();
-
-    template <class Visit>
-    void for_each(const Box& box, const Visit& visit) const {
-        for (int64_t c = box[0].begin; c < box[0].end; ++c) {
-            for (int64_t y = box[1].begin; y < box[1].end; ++y) {
-                for (int64_t x = box[2].begin; x < box[2].end; ++x) {
-                    visit(static_cast<size_t>((c * extents_[1] + y) * extents_[2] + x), c, y, x);
-                }
-            }
-        }
-    }
-
-    /// Replays the arrivals and last needs of the lifetime that ends, and notes the largest spans of what was live.
-    void finish_lifetime() {
-        departures_.clear();
-        for (const Arrival& arrival : arrivals_) {
-            departures_.push_back({elements_[arrival.element].last_needed, arrival.at});
-        }
-        const auto sooner = [](const Departure& a, const Departure& b) { return a.last_needed < b.last_needed; };
-        if (!std::is_sorted(departures_.begin(), departures_.end(), sooner)) {
-            std::sort(departures_.begin(), departures_.end(), sooner);
-        }
-        size_t gone = 0;
-        for (size_t i = 0; i < arrivals_.size();) {
-            const int64_t now = arrivals_[i].time;
-            for (; gone < departures_.size() && departures_[gone].last_needed < now; ++gone) {
-                remove(departures_[gone].at);
-            }
-            for (LiveSpan& span : spans_) (void)span.extent();  // forget the coordinates that just became empty
-            for (; i < arrivals_.size() && arrivals_[i].time == now; ++i) {
-                for (size_t d = 0; d < 3; ++d) spans_[d].add(arrivals_[i].at[d]);
-            }
-            for (size_t d = 0; d < 3; ++d) largest_[d] = std::max(largest_[d], spans_[d].extent());
-        }
-        for (; gone < departures_.size(); ++gone) remove(departures_[gone].at);
-        for (LiveSpan& span : spans_) (void)span.extent();
-        arrivals_.clear();
-        time_ = 0;
-    }
-    void remove(const std::array<int64_t, 3>& at) {
-        for (size_t d = 0; d < 3; ++d) spans_[d].remove(at[d]);
-    }
-
-    std::array<int64_t, 3> extents_;
-    std::vector<Element> elements_;
-    int64_t lifetime_ = 0;   ///< the current one
-    int64_t lifetimes_ = 0;  ///< numbers handed out
-    int64_t time_ = 0;
-    std::vector<Arrival> arrivals_;      ///< of this lifetime, in order
-    std::vector<Departure> departures_;  ///< scratch of finish_lifetime()
-    std::array<LiveSpan, 3> spans_;
-    std::array<int64_t, 3> largest_{0, 0, 0};
-    std::vector<Undo> undo_;
-};
+using namespace walking;
 
 /// The taps of some output coordinates along one axis: how many, and the input coordinates they span, padding included.
 struct Taps {
     int64_t count = 0;
     Interval span;
-    /// Where the gap below the span begins: at the end of the span of the output before the first one, when it lies
-    /// below; else at the span itself.
-    int64_t gap_begin = 0;
+    void add(const Taps& other) {
+        if (other.count == 0) return;
+        span.begin = count == 0 ? other.span.begin : std::min(span.begin, other.span.begin);
+        span.end = count == 0 ? other.span.end : std::max(span.end, other.span.end);
+        count += other.count;
+    }
 };
 
-std::vector<Taps> taps_of(const AxisWindow& window) {
-    std::vector<Taps> result(static_cast<size_t>(window.out));
-    for (int64_t o = 0; o < window.out; ++o) {
-        Taps& taps = result[static_cast<size_t>(o)];
-        for (int64_t k = 0; k < window.kernel; ++k) {
-            int64_t at = 0;
-            if (window.transposed) {
-                const int64_t scaled = o + window.pad_begin - k * window.dilation;
-                if (scaled % window.stride != 0) continue;
-                at = scaled / window.stride;
-            } else {
-                at = o * window.stride + k * window.dilation - window.pad_begin;
+/// One axis of a layer's window.
+class AxisTaps {
+public:
+    explicit AxisTaps(const AxisWindow& window) : taps_(static_cast<size_t>(window.out)) {
+        for (int64_t o = 0; o < window.out; ++o) {
+            for (int64_t k = 0; k < window.kernel; ++k) {
+                int64_t at = 0;
+                if (window.transposed) {
+                    const int64_t scaled = o + window.pad_begin - k * window.dilation;
+                    if (scaled % window.stride != 0) continue;
+                    at = scaled / window.stride;
+                } else {
+                    at = o * window.stride + k * window.dilation - window.pad_begin;
+                }
+                taps_[static_cast<size_t>(o)].add({1, {at, at + 1}});
             }
-            taps.span.begin = taps.count == 0 ? at : std::min(taps.span.begin, at);
-            taps.span.end = taps.count == 0 ? at + 1 : std::max(taps.span.end, at + 1);
-            ++taps.count;
         }
-        taps.gap_begin = taps.span.begin;
-        if (o == 0) continue;
-        const Taps& before = result[static_cast<size_t>(o) - 1];
-        if (before.count > 0) taps.gap_begin = std::min(taps.gap_begin, before.span.end);
     }
-    return result;
-}
+
+    /// Of a range of output coordinates taken together.
+    [[nodiscard]] const Taps& of(const Interval& outputs) {
+        if (outputs != last_outputs_) {
+            last_outputs_ = outputs;
+            last_ = {};
+            for (int64_t o = outputs.begin; o < outputs.end; ++o) last_.add(taps_[static_cast<size_t>(o)]);
+        }
+        return last_;
+    }
+
+private:
+    std::vector<Taps> taps_;
+    Interval last_outputs_;  ///< what was asked last, which is often asked again
+    Taps last_;
+};
 
 /// A part of a layer's iterations, by Dim.
 using Ranges = std::array<Interval, 4>;
 
 /// A layer, what the schedule says of it, and where its loops stand.
 struct LayerState {
-    LayerProblem problem;
-    const Nest* nest = nullptr;
-    std::array<std::vector<Taps>, 2> taps;  ///< rows, columns
-    std::array<int64_t, 3> input_extents{1, 1, 1};
-    Ranges ranges;  ///< of the body that is being executed
-    Buffer weights;
-    std::optional<Buffer> output;  ///< of an intermediate tensor
+    const LayerProblem& problem;
+    const Nest& nest;
+    std::array<AxisTaps, 2> taps;  ///< rows, columns
+    Ranges ranges;                 ///< of the body that is being executed
     Macs macs;
-    Elements weight_reads;
 
-    LayerState(LayerProblem layer_problem, const Nest& layer_nest, bool is_sink)
-        : problem(std::move(layer_problem)),
-          nest(&layer_nest),
-          taps{taps_of(problem.y()), taps_of(problem.x())},
-          input_extents{problem.inputs.front().channels, problem.y().in, problem.x().in},
-          weights({problem[Dim::z], problem[Dim::i], 1}) {
-        if (!is_sink) output.emplace(std::array<int64_t, 3>{problem[Dim::z], problem[Dim::y], problem[Dim::x]});
-    }
+    LayerState(const LayerProblem& layer_problem, const Nest& layer_nest)
+        : problem(layer_problem), nest(layer_nest), taps{AxisTaps(problem.y()), AxisTaps(problem.x())} {}
 
-    [[nodiscard]] Ranges whole_output() const {
-        return {Interval{0, problem[Dim::z]}, Interval{0, problem[Dim::y]}, Interval{0, problem[Dim::x]},
-                Interval{0, problem[Dim::i]}};
+    /// The iterations that compute a box of the output.
+    [[nodiscard]] Ranges ranges_of(const Box& output) const {
+        return {output[0], output[1], output[2], Interval{0, problem[Dim::i]}};
     }
-    [[nodiscard]] Ranges ranges_of_call(const Box& box) const {
-        return {box[0], box[1], box[2], Interval{0, problem[Dim::i]}};
+    /// What they read of one operand: the bounding box, clipped to the tensor.
+    [[nodiscard]] Box input_of(int operand, const Ranges& of) {
+        const LayerInput& input = problem.inputs[static_cast<size_t>(operand)];
+        Interval channels;
+        if (problem.operation == Operation::concat) {
+            channels = {of[0].begin - input.first_output_channel, of[0].end - input.first_output_channel};
+        } else {
+            const int64_t z_per_group = problem[Dim::z] / problem.groups;
+            channels.begin = of[0].begin / z_per_group * problem[Dim::i] + of[3].begin;
+            channels.end = (of[0].end - 1) / z_per_group * problem[Dim::i] + of[3].end;
+        }
+        return {channels.clipped_to(input.channels), taps[0].of(of[1]).span.clipped_to(problem.y().in),
+                taps[1].of(of[2]).span.clipped_to(problem.x().in)};
     }
-    [[nodiscard]] int64_t kernel_elements() const { return problem.y().kernel * problem.x().kernel; }
+    void multiply_accumulate() {
+        if (!problem.has_weights()) return;
+        macs += Macs(ranges[0].size()) * ranges[3].size() * taps[0].of(ranges[1]).count * taps[1].of(ranges[2]).count;
+    }
 };
 
-/// The taps of a range of output coordinates taken together.
-Taps taps_of_range(const std::vector<Taps>& taps, const Interval& range) {
-    Taps sum;
-    for (int64_t o = range.begin; o < range.end; ++o) {
-        const Taps& one = taps[static_cast<size_t>(o)];
-        if (one.count == 0) continue;
-        sum.span.begin = sum.count == 0 ? one.span.begin : std::min(sum.span.begin, one.span.begin);
-        sum.span.end = sum.count == 0 ? one.span.end : std::max(sum.span.end, one.span.end);
-        sum.gap_begin = sum.count == 0 ? one.gap_begin : std::min(sum.gap_begin, one.gap_begin);
-        sum.count += one.count;
+/// One of the axes by which rule 8 judges: the dimensions of the loops that belong to it.
+enum class Axis { channels = 0, rows = 1, columns = 2 };
+
+Axis axis_of(Dim dim) { return dim == Dim::y ? Axis::rows : dim == Dim::x ? Axis::columns : Axis::channels; }
+
+/// The layer as though the other axes had one coordinate.
+LayerProblem alone(LayerProblem problem, Axis axis) {
+    if (axis != Axis::channels) {
+        problem.extent[static_cast<size_t>(Dim::z)] = 1;
+        problem.extent[static_cast<size_t>(Dim::i)] = 1;
+        problem.groups = 1;
+        for (LayerInput& input : problem.inputs) {
+            input.channels = 1;
+            input.first_output_channel = 0;
+        }
     }
-    return sum;
+    for (const Dim dim : {Dim::y, Dim::x}) {
+        if (axis_of(dim) == axis) continue;
+        problem.extent[static_cast<size_t>(dim)] = 1;
+        problem.window[static_cast<size_t>(dim) - 1] = {};
+    }
+    return problem;
 }
 
-/// What a body reads of its layer's input and weights: bounding boxes, padding not yet clipped away.
-struct Reads {
-    BoundingBox input;
-    BoundingBox passed;  ///< the input with the gaps below its rows and columns
-    BoundingBox weights;
-    /// Adds what the layer reads for these iterations.
-    void add(const LayerState& layer, const Ranges& ranges) {
-        const Taps rows = taps_of_range(layer.taps[0], ranges[1]);
-        const Taps columns = taps_of_range(layer.taps[1], ranges[2]);
-        if (rows.count == 0 || columns.count == 0) return;
-        const int64_t z_per_group = layer.problem[Dim::z] / layer.problem.groups;
-        for (int64_t z = ranges[0].begin; z < ranges[0].end; ++z) {
-            const int64_t first = z / z_per_group * layer.problem[Dim::i];
-            const Interval channels{first + ranges[3].begin, first + ranges[3].end};
-            input.add({channels, rows.span, columns.span});
-            passed.add(
-                {channels, Interval{rows.gap_begin, rows.span.end}, Interval{columns.gap_begin, columns.span.end}});
-        }
-        weights.add({ranges[0], ranges[3], Interval{0, 1}});
+/// The nest with one trip of every loop of the other axes.
+Nest alone(Nest nest, Axis axis) {
+    for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i}) {
+        if (axis_of(dim) != axis) nest.tile[static_cast<size_t>(dim)] = 1;
     }
-};
+    for (const Dim dim : {Dim::y, Dim::x}) {
+        int64_t& strip = nest.strip[static_cast<size_t>(dim) - 1];
+        if (axis_of(dim) != axis) strip = std::min<int64_t>(strip, 1);
+    }
+    return nest;
+}
+
+/// Whether the loop over `dim` of nest `k` moves along the channels of a tensor that nest `reader` reads alone. It does so
+/// through the outputs of the nests from `reader` to `k`, as far as each of them is read by one nest.
+bool moves_channels(const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors, int k, Dim dim,
+                    int reader);
+
+/// Whether that loop moves along the output channels z of `nest`.
+bool moves_outputs(const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors, int k, Dim dim,
+                   int nest) {
+    if (nest == k) return dim == Dim::z;
+    const auto output = std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == nest; });
+    return !output->is_shared() && moves_channels(problems, tensors, k, dim, output->readers.front().nest);
+}
+
+bool moves_channels(const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors, int k, Dim dim,
+                    int reader) {
+    if (reader == k && dim == Dim::i) return true;
+    // Output channels read the channels of their group.
+    return problems[static_cast<size_t>(reader)].groups > 1 && moves_outputs(problems, tensors, k, dim, reader);
+}
 
 class Walker {
 public:
-    Walker(const Network& network, const GroupSchedule& group) : group_(group) {
-        const std::vector<LayerProblem> problems = group_problems(network, group);
-        for (size_t k = 0; k < problems.size(); ++k) {
-            layers_.emplace_back(problems[k], group.nests[k], static_cast<int>(k) == group.sink());
-        }
-        input_.emplace(layers_.front().input_extents);
-        output_visited_.resize(static_cast<size_t>(layers_.back().problem.output_elements().value()), false);
+    /// With `only`, the problems and the group are those of one axis alone. Then a shared tensor is needed where, and as
+    /// far as, its readers are seen to read it; else where the walks on each axis alone have found it needed.
+    Walker(const std::vector<LayerProblem>& problems, const GroupSchedule& group, std::optional<Axis> only = {})
+        : problems_(problems), group_(group), only_(only) {
+        for (size_t k = 0; k < problems.size(); ++k) layers_.emplace_back(problems[k], group.nests[k]);
+        const LayerProblem& sink = problems.back();
+        visits_.resize(static_cast<size_t>(sink.output_elements().value()), false);
         place();
+        if (!only_) judge_shared();
     }
 
     GroupCounts walk() {
-        layers_.back().ranges = layers_.back().whole_output();
+        const LayerProblem& sink = problems_.back();
+        layers_.back().ranges = layers_.back().ranges_of(
+            {Interval{0, sink[Dim::z]}, Interval{0, sink[Dim::y]}, Interval{0, sink[Dim::x]}});
         body(Level{}, nullptr);
         return counts();
     }
 
 private:
-    enum class Array { input, weights, output };
-    struct BufferId {
-        Array array;
-        int layer;
-        friend auto operator<=>(const BufferId&, const BufferId&) = default;
+    /// How a nest's reads in the body of a level are found out.
+    enum class Where {
+        here,    ///< the body is one of its own
+        called,  ///< the body calls it: its output has this compute level
+        inside,  ///< it hangs further inside: rehearsed
     };
-    /// What the schedule puts in the body of one level.
+    struct Reader {
+        int nest = 0;
+        int operand = 0;
+        Where where = Where::here;
+        size_t output = 0;  ///< called: which of the level's arrivals its output is
+    };
+    /// A buffer of which new elements arrive at a level.
+    struct Arrival {
+        size_t buffer = 0;
+        std::vector<Reader> readers;
+    };
+    /// What the schedule puts in the body of one level, and how often its loop has been there.
     struct Site {
-        std::vector<BufferId> stored;
-        std::vector<BufferId> computed;  ///< in execution order; Y is not in it
+        std::vector<size_t> stored;
+        std::vector<Arrival> computed;  ///< in execution order; Y is not in it
         bool writes_output = false;
+        int64_t trip = 0;    ///< of the present execution of the loop
+        int64_t bodies = 0;  ///< begun in all, rehearsals not counted
     };
-    /// A run of a body for the sake of one layer: the calls of it are found out, not executed. Only that layer and its
-    /// consumers take part; nothing is counted.
+    /// What is needed of a shared tensor on one axis alone, by the trips of the loops of that axis around the body.
+    struct NeedsAlone {
+        std::vector<const Site*> loops;
+        std::map<std::vector<int64_t>, Interval> needs;
+        [[nodiscard]] std::vector<int64_t> trips() const {
+            std::vector<int64_t> numbers;
+            for (const Site* loop : loops) numbers.push_back(loop->trip);
+            return numbers;
+        }
+    };
+    struct Kept {
+        enum class Kind { input, weights, intermediate } kind = Kind::input;
+        int nest = 0;  ///< of weights the layer, of an intermediate tensor the producer
+        Placement placement;
+        bool is_shared = false;
+        int64_t words = 1;  ///< of an element: weights move by whole kernels
+        Presence present;
+        FoldWatch watch;
+        Elements reads;
+        std::array<NeedsAlone, 3> alone;  ///< shared: by axis
+    };
+    /// What a body needs of one buffer.
+    struct Need {
+        Box box;
+        Box call;  ///< of an intermediate tensor: the part that is not present, for which the producer is called
+    };
+    /// What the calls of one layer in a body read.
+    struct Reads {
+        std::vector<BoundingBox> inputs;  ///< by operand
+        BoundingBox weights;
+    };
+    /// A run of a body for the sake of one layer: the calls of it are found out, not executed. Only the layer and those
+    /// that it feeds take part; nothing is counted.
     struct Rehearsal {
-        int layer;
+        int nest = 0;
         Reads reads;
     };
 
@@ -395,30 +250,153 @@ private:
         return level.is_root() ? root_ : sites_[static_cast<size_t>(level.nest)][static_cast<size_t>(level.loop)];
     }
 
+    // ------------------------------------------------------------------------------------------ what the schedule says
+
     void place() {
         for (const Nest& nest : group_.nests) sites_.emplace_back(nest.loops.size());
-        const auto put = [&](BufferId id, const Placement& placement) {
-            site(placement.store).stored.push_back(id);
-            if (id.array == Array::output && id.layer == group_.sink())
-                site(placement.compute).writes_output = true;
-            else
-                site(placement.compute).computed.push_back(id);
+        tensors_ = group_tensors(problems_);
+        for (const GroupTensor& tensor : tensors_) {
+            const TensorReader first = tensor.readers.front();
+            const LayerProblem& problem = problems_[static_cast<size_t>(first.nest)];
+            const int64_t channels = problem.inputs[static_cast<size_t>(first.operand)].channels;
+            Kept kept{tensor.is_external() ? Kept::Kind::input : Kept::Kind::intermediate,
+                      tensor.producer,
+                      placement_of(group_, tensor),
+                      tensor.is_shared(),
+                      1,
+                      Presence({channels, problem.y().in, problem.x().in}),
+                      FoldWatch(),
+                      Elements(),
+                      {}};
+            const auto dimension = [&](int k, Dim dim) -> std::optional<size_t> {
+                if (dim == Dim::y) return 1;
+                if (dim == Dim::x) return 2;
+                if (tensor.is_shared() || !moves_channels(problems_, tensors_, k, dim, first.nest)) return std::nullopt;
+                return 0;
+            };
+            kept.watch = watch(kept.placement, first.nest, dimension);
+            if (tensor.is_shared()) place_shared(kept, first.nest);
+            kept_.push_back(std::move(kept));
+        }
+        for (int k = 0; k <= group_.sink(); ++k) {
+            const LayerProblem& problem = problems_[static_cast<size_t>(k)];
+            if (!problem.has_weights()) continue;
+            Kept kept{Kept::Kind::weights,
+                      k,
+                      *group_.nests[static_cast<size_t>(k)].w,
+                      false,
+                      problem.y().kernel * problem.x().kernel,
+                      Presence({problem[Dim::z], problem[Dim::i], 1}),
+                      FoldWatch(),
+                      Elements(),
+                      {}};
+            const auto dimension = [&](int j, Dim dim) -> std::optional<size_t> {
+                if (axis_of(dim) != Axis::channels) return std::nullopt;
+                if (j == k && dim == Dim::i) return 1;
+                if (!moves_outputs(problems_, tensors_, j, dim, k)) return std::nullopt;
+                return 0;
+            };
+            kept.watch = watch(kept.placement, k, dimension);
+            kept_.push_back(std::move(kept));
+        }
+        put_arrivals();
+        find_parts();
+    }
+
+    /// A watch on the loops from store level to compute level, both on the path of nest `user`.
+    template <class Dimension>
+    [[nodiscard]] FoldWatch watch(const Placement& placement, int user, const Dimension& dimension) {
+        std::vector<FoldWatch::Loop> loops;
+        const std::vector<Level> levels = path(group_, user);
+        auto level = std::find(levels.begin(), levels.end(), placement.store);
+        while (*level != placement.compute) {
+            ++level;
+            const Dim dim = group_.nests[static_cast<size_t>(level->nest)].loops[static_cast<size_t>(level->loop)].dim;
+            loops.push_back({&site(*level).bodies, dimension(level->nest, dim)});
+        }
+        return FoldWatch(loops);
+    }
+
+    /// Notes the loops around the compute level, by axis.
+    void place_shared(Kept& kept, int reader) {
+        for (const Level& level : path(group_, reader)) {
+            if (!level.is_root()) {
+                const Dim dim = group_.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim;
+                kept.alone[static_cast<size_t>(axis_of(dim))].loops.push_back(&site(level));
+            }
+            if (level == kept.placement.compute) break;
+        }
+    }
+
+    /// The order of execution within a level: of each nest its X, its W, its call.
+    void put_arrivals() {
+        const auto put = [&](size_t buffer, const std::vector<TensorReader>& readers) {
+            const Placement& placement = kept_[buffer].placement;
+            site(placement.store).stored.push_back(buffer);
+            Arrival arrival{buffer, {}};
+            for (const TensorReader& reader : readers) {
+                arrival.readers.push_back({reader.nest, reader.operand, where(reader.nest, placement.compute), 0});
+            }
+            site(placement.compute).computed.push_back(std::move(arrival));
         };
         for (int k = 0; k <= group_.sink(); ++k) {
-            const Nest& nest = group_.nests[static_cast<size_t>(k)];
-            for (const InputPlacement& x : nest.x) put({Array::input, k}, x.placement);
-            put({Array::weights, k}, *nest.w);
-            put({Array::output, k}, nest.y);
+            for (size_t t = 0; t < tensors_.size(); ++t) {
+                if (tensors_[t].is_external() && tensors_[t].readers.front().nest == k) put(t, tensors_[t].readers);
+            }
+            for (size_t w = tensors_.size(); w < kept_.size(); ++w) {
+                if (kept_[w].nest == k) put(w, {{k, 0}});
+            }
+            for (size_t t = 0; t < tensors_.size(); ++t) {
+                if (tensors_[t].producer == k) put(t, tensors_[t].readers);
+            }
         }
-        for (int who = 0; who <= group_.sink() + 1; ++who) {
-            const Rehearsal rehearsal{who - 1, {}};
-            const auto takes = [&](const BufferId& id) { return takes_part(id, who == 0 ? nullptr : &rehearsal); };
+        site(group_.nests.back().y.store).writes_output = true;
+        const auto find_calls = [&](Site& s) {
+            for (Arrival& arrival : s.computed) {
+                for (Reader& reader : arrival.readers) {
+                    if (reader.where != Where::called) continue;
+                    while (kept_[s.computed[reader.output].buffer].kind != Kept::Kind::intermediate ||
+                           kept_[s.computed[reader.output].buffer].nest != reader.nest) {
+                        ++reader.output;
+                    }
+                }
+            }
+        };
+        find_calls(root_);
+        for (std::vector<Site>& nest : sites_) std::for_each(nest.begin(), nest.end(), find_calls);
+    }
+
+    /// How the reads of nest `reader` in the body of a level around it are found.
+    [[nodiscard]] Where where(int reader, Level level) const {
+        const bool is_sink = reader == group_.sink();
+        if (level.nest == reader || (level.is_root() && is_sink)) return Where::here;
+        return !is_sink && group_.nests[static_cast<size_t>(reader)].y.compute == level ? Where::called : Where::inside;
+    }
+
+    /// Which buffers take part in the execution (index 0) and in the rehearsal for each nest k (index 1 + k), and how deep
+    /// each nest's loops must be executed for them.
+    void find_parts() {
+        takes_part_.assign(layers_.size() + 1, std::vector<bool>(kept_.size(), true));
+        for (int k = 0; k <= group_.sink(); ++k) {
+            std::vector<bool> fed(layers_.size(), false);  // by nest k, at any distance
+            fed[static_cast<size_t>(k)] = true;
+            std::vector<bool>& takes = takes_part_[static_cast<size_t>(k) + 1];
+            takes.assign(kept_.size(), false);
+            for (size_t t = 0; t < tensors_.size(); ++t) {  // producers first
+                if (tensors_[t].is_external() || !fed[static_cast<size_t>(tensors_[t].producer)]) continue;
+                takes[t] = true;
+                for (const TensorReader& reader : tensors_[t].readers) fed[static_cast<size_t>(reader.nest)] = true;
+            }
+        }
+        for (const std::vector<bool>& takes : takes_part_) {
             last_site_.emplace_back(sites_.size(), -1);
             for (size_t k = 0; k < sites_.size(); ++k) {
                 for (size_t l = 0; l < sites_[k].size(); ++l) {
                     const Site& s = sites_[k][l];
-                    if (std::any_of(s.stored.begin(), s.stored.end(), takes) ||
-                        std::any_of(s.computed.begin(), s.computed.end(), takes)) {
+                    const bool is_executed = &takes == &takes_part_.front();
+                    if ((is_executed && s.writes_output) ||
+                        std::any_of(s.stored.begin(), s.stored.end(), [&](size_t b) { return takes[b]; }) ||
+                        std::any_of(s.computed.begin(), s.computed.end(), [&](const Arrival& a) { return takes[a.buffer]; })) {
                         last_site_.back()[k] = static_cast<int>(l);
                     }
                 }
@@ -426,34 +404,44 @@ private:
         }
     }
 
-    [[nodiscard]] bool takes_part(const BufferId& id, const Rehearsal* rehearsal) const {
-        return rehearsal == nullptr ||
-               (id.array == Array::output && id.layer >= rehearsal->layer && id.layer != group_.sink());
+    /// Walks each axis alone for what is needed of the shared tensors.
+    void judge_shared() {
+        if (std::none_of(tensors_.begin(), tensors_.end(), [](const GroupTensor& t) { return t.is_shared(); })) return;
+        for (const Axis axis : {Axis::channels, Axis::rows, Axis::columns}) {
+            std::vector<LayerProblem> problems;
+            GroupSchedule group;
+            for (const LayerProblem& problem : problems_) problems.push_back(alone(problem, axis));
+            for (const Nest& nest : group_.nests) group.nests.push_back(alone(nest, axis));
+            Walker walker(problems, group, axis);
+            (void)walker.walk();
+            const auto a = static_cast<size_t>(axis);
+            for (size_t b = 0; b < kept_.size(); ++b) kept_[b].alone[a].needs = std::move(walker.kept_[b].alone[a].needs);
+        }
     }
 
     // -------------------------------------------------------------------------------------------------- the loop nests
 
+    [[nodiscard]] static size_t who(const Rehearsal* rehearsal) {
+        return rehearsal == nullptr ? 0 : static_cast<size_t>(rehearsal->nest) + 1;
+    }
+    [[nodiscard]] bool takes_part(size_t buffer, const Rehearsal* rehearsal) const {
+        return takes_part_[who(rehearsal)][buffer];
+    }
+
     /// One iteration of the level's loop; the ranges of its nest and of those around it are set.
     void body(Level level, Rehearsal* rehearsal) {
-        const Site& here = site(level);
-        const size_t live_outside = live_.size();
-        for (const BufferId& id : here.stored) {
-            if (!takes_part(id, rehearsal)) continue;
-            if (rehearsal != nullptr) {
-                layer(id.layer).output->rehearse_lifetime();
-                continue;
-            }
-            if (Buffer* buffer = find_buffer(id)) buffer->begin_lifetime();
-            live_.push_back(id);
+        Site& here = site(level);
+        if (rehearsal == nullptr) ++here.bodies;
+        for (const size_t b : here.stored) {
+            if (!takes_part(b, rehearsal)) continue;
+            kept_[b].present.begin_lifetime();
+            if (rehearsal == nullptr) kept_[b].watch.end_lifetime();
         }
-        if (live_.size() > live_outside) live_together_.insert(live_);
-
         const size_t first_need = needs_.size();
         if (!here.computed.empty()) find_needs(level, rehearsal);
         for (size_t n = 0; n < here.computed.size(); ++n) {
-            // By value: the calls below put their own needs on the stack.
-            if (!takes_part(here.computed[n], rehearsal)) continue;
-            bring_in(here.computed[n], Need(needs_[first_need + n]), rehearsal);
+            // By value: the calls inside put their own needs on the stack.
+            if (takes_part(here.computed[n].buffer, rehearsal)) bring_in(here.computed[n].buffer, Need(needs_[first_need + n]), rehearsal);
         }
         needs_.resize(first_need);
         const bool writes = here.writes_output && rehearsal == nullptr;
@@ -463,16 +451,17 @@ private:
         else
             loop(level.nest, level.loop + 1, rehearsal);
         if (writes) write_output();
-        live_.resize(live_outside);
     }
 
     /// Loop number `index` of nest k and everything inside it, for the ranges that the loops around it have left.
     void loop(int k, int index, Rehearsal* rehearsal) {
-        if (!happens_within(k, index, rehearsal)) {
-            if (rehearsal == nullptr) multiply_accumulate(layer(k));
+        if (index > last_site_[who(rehearsal)][static_cast<size_t>(k)]) {
+            // Nothing but multiply-accumulates happens here and further inside.
+            if (rehearsal == nullptr) layer(k).multiply_accumulate();
             return;
         }
-        const Nest& nest = *layer(k).nest;
+        const Level level{k, index};
+        const Nest& nest = layer(k).nest;
         const Loop loop = nest.loops[static_cast<size_t>(index)];
         const auto d = static_cast<size_t>(loop.dim);
         int64_t step = 1;
@@ -480,91 +469,101 @@ private:
         if (loop.band == Band::outer) step = nest.tile[d];
         Interval& range = layer(k).ranges[d];
         const Interval whole = range;
-        for (int64_t begin = whole.begin; begin < whole.end; begin += step) {
+        int64_t& trip = site(level).trip;
+        trip = 0;
+        for (int64_t begin = whole.begin; begin < whole.end; begin += step, ++trip) {
             range = {begin, std::min(begin + step, whole.end)};
-            body(Level{k, index}, rehearsal);
+            body(level, rehearsal);
         }
         range = whole;
     }
 
-    /// Whether anything but multiply-accumulates happens in loop `index` of nest k or inside it.
-    [[nodiscard]] bool happens_within(int k, int index, const Rehearsal* rehearsal) const {
-        const size_t who = rehearsal == nullptr ? 0 : static_cast<size_t>(rehearsal->layer) + 1;
-        return index <= last_site_[who][static_cast<size_t>(k)];
-    }
-
-    void call(int k, const Box& box, Rehearsal* rehearsal) {
-        if (rehearsal != nullptr && rehearsal->layer == k) {
-            rehearsal->reads.add(layer(k), layer(k).ranges_of_call(box));
+    void call(int k, const Box& output, Rehearsal* rehearsal) {
+        const Ranges ranges = layer(k).ranges_of(output);
+        if (rehearsal != nullptr && rehearsal->nest == k) {
+            for (size_t operand = 0; operand < rehearsal->reads.inputs.size(); ++operand) {
+                rehearsal->reads.inputs[operand].add(layer(k).input_of(static_cast<int>(operand), ranges));
+            }
+            rehearsal->reads.weights.add(weights_of(ranges));
             return;
         }
-        layer(k).ranges = layer(k).ranges_of_call(box);
+        layer(k).ranges = ranges;
         loop(k, 0, rehearsal);
-    }
-
-    static void multiply_accumulate(LayerState& layer) {
-        const int64_t rows = taps_of_range(layer.taps[0], layer.ranges[1]).count;
-        const int64_t columns = taps_of_range(layer.taps[1], layer.ranges[2]).count;
-        layer.macs += Macs(layer.ranges[0].size()) * layer.ranges[3].size() * rows * columns;
     }
 
     // -------------------------------------------------------------------------------------------------- what is needed
 
+    [[nodiscard]] static Box weights_of(const Ranges& of) { return {of[0], of[3], Interval{0, 1}}; }
+
     /// Puts a need for each of site(level).computed on the stack. They are found consumers first and before anything in
     /// the body has happened.
     void find_needs(Level level, const Rehearsal* rehearsal) {
-        const std::vector<BufferId>& computed = site(level).computed;
+        const std::vector<Arrival>& computed = site(level).computed;
         const size_t first = needs_.size();
         needs_.resize(first + computed.size());
-        Reads reads;  // of the layer that was looked at last
-        int known = -1;
-        Box next_call;  // of the output that was looked at last
-        int next_called = -1;
+        Rehearsal last{-1, {}};  // X and W of one layer often arrive together
         for (size_t n = computed.size(); n-- > 0;) {
-            const BufferId& id = computed[n];
-            if (!takes_part(id, rehearsal)) continue;
-            const int reader = id.array == Array::output ? id.layer + 1 : id.layer;
-            if (known != reader) {
-                if (known >= 0) reads = {};
-                known = reader;
-                if (level.nest == reader || (level.is_root() && reader == group_.sink())) {
-                    reads.add(layer(reader), layer(reader).ranges);
-                } else if (next_called == reader) {
-                    if (!is_empty(next_call)) reads.add(layer(reader), layer(reader).ranges_of_call(next_call));
-                } else {
-                    reads = rehearse(reader, level);
+            if (!takes_part(computed[n].buffer, rehearsal)) continue;
+            Kept& kept = kept_[computed[n].buffer];
+            Need need;
+            if (kept.is_shared && !only_) {
+                for (size_t d = 0; d < 3; ++d) need.box[d] = need_alone(kept.alone[d]);
+                if (is_empty(need.box)) need.box = {};
+            } else {
+                BoundingBox hull;
+                for (const Reader& reader : computed[n].readers) {
+                    const bool is_weights = kept.kind == Kept::Kind::weights;
+                    const auto read = [&](const Ranges& ranges) {
+                        hull.add(is_weights ? weights_of(ranges) : layer(reader.nest).input_of(reader.operand, ranges));
+                    };
+                    if (reader.where == Where::here) {
+                        read(layer(reader.nest).ranges);
+                    } else if (reader.where == Where::called) {
+                        const Box& call = needs_[first + reader.output].call;
+                        if (!is_empty(call)) read(layer(reader.nest).ranges_of(call));
+                    } else {
+                        if (last.nest != reader.nest) last = rehearse(reader.nest, level);
+                        hull.add(is_weights ? last.reads.weights.box() : last.reads.inputs[static_cast<size_t>(reader.operand)].box());
+                    }
+                }
+                need.box = hull.box();
+                if (kept.is_shared) {
+                    if (!hull.empty()) need.box[0] = {0, kept.present.extents()[0]};
+                    NeedsAlone& alone = kept.alone[static_cast<size_t>(*only_)];
+                    alone.needs[alone.trips()] = need.box[static_cast<size_t>(*only_)];
                 }
             }
-            if (id.array == Array::weights) {
-                needs_[first + n].box = reads.weights.clipped_to(layer(reader).weights.extents());
-                needs_[first + n].passed = needs_[first + n].box;
-                continue;
-            }
-            Need need;
-            need.box = reads.input.clipped_to(layer(reader).input_extents);
-            if (!is_empty(need.box)) need.passed = reads.passed.clipped_to(layer(reader).input_extents);
-            if (id.array == Array::output) {
-                need.call = next_call = missing_box(id.layer, need.box);
-                next_called = id.layer;
-            }
+            if (kept.kind == Kept::Kind::intermediate) need.call = missing_box(kept, need.box);
             needs_[first + n] = need;
         }
     }
 
-    /// What the calls of layer k inside the body of this level will read. The presence of every buffer is as before.
-    [[nodiscard]] Reads rehearse(int k, Level level) {
-        std::vector<size_t> marks;
-        for (int j = k; j < group_.sink(); ++j) marks.push_back(layer(j).output->mark());
-        Rehearsal rehearsal{k, {}};
-        body(level, &rehearsal);
-        for (int j = k; j < group_.sink(); ++j) layer(j).output->rewind(marks[static_cast<size_t>(j - k)]);
-        return rehearsal.reads;
+    [[nodiscard]] Interval need_alone(const NeedsAlone& alone) const {
+        const auto found = alone.needs.find(alone.trips());
+        if (found == alone.needs.end()) {
+            throw std::logic_error("walker: a body that does not exist on one axis alone: " + to_text(group_));
+        }
+        return found->second;
     }
 
-    [[nodiscard]] Box missing_box(int k, const Box& needed) {
-        const Buffer::Missing missing = layer(k).output->missing(needed);
+    /// What the calls of nest k inside the body of this level will read. The presence of every buffer is as before.
+    [[nodiscard]] Rehearsal rehearse(int k, Level level) {
+        Rehearsal rehearsal{k, {std::vector<BoundingBox>(layer(k).problem.inputs.size()), {}}};
+        const std::vector<bool>& takes = takes_part_[who(&rehearsal)];
+        for (size_t b = 0; b < kept_.size(); ++b) {
+            if (takes[b]) kept_[b].present.begin_rehearsal();
+        }
+        body(level, &rehearsal);
+        for (size_t b = 0; b < kept_.size(); ++b) {
+            if (takes[b]) kept_[b].present.rewind();
+        }
+        return rehearsal;
+    }
+
+    [[nodiscard]] Box missing_box(const Kept& kept, const Box& needed) const {
+        const Presence::Missing missing = kept.present.missing(needed);
         if (missing.count != volume(missing.box)) {
-            throw std::logic_error("walker: " + layer(k).problem.name + ": the new part of its output is " +
+            throw std::logic_error("walker: " + problems_[static_cast<size_t>(kept.nest)].name + ": the new part of its output is " +
                                    std::to_string(missing.count) + " elements of a bounding box of " +
                                    std::to_string(volume(missing.box)) + ", expected a box: " + to_text(group_));
         }
@@ -573,25 +572,16 @@ private:
 
     // --------------------------------------------------------------------------------------------------- what is moved
 
-    [[nodiscard]] Buffer* find_buffer(const BufferId& id) {
-        if (id.array == Array::input) return &*input_;
-        if (id.array == Array::weights) return &layer(id.layer).weights;
-        return layer(id.layer).output ? &*layer(id.layer).output : nullptr;
-    }
-
-    void bring_in(const BufferId& id, const Need& need, Rehearsal* rehearsal) {
-        if (id.array == Array::input) {
-            input_reads_ += Elements(input_->bring_in(need));
-        } else if (id.array == Array::weights) {
-            layer(id.layer).weight_reads +=
-                Elements(layer(id.layer).weights.bring_in(need)) * layer(id.layer).kernel_elements();
+    void bring_in(size_t buffer, const Need& need, Rehearsal* rehearsal) {
+        if (is_empty(need.box)) return;
+        Kept& kept = kept_[buffer];
+        if (rehearsal == nullptr) kept.watch.see(need.box);
+        if (kept.kind == Kept::Kind::intermediate) {
+            kept.present.bring_in(need.box);
+            if (!is_empty(need.call)) call(kept.nest, need.call, rehearsal);
         } else {
-            Buffer& buffer = *layer(id.layer).output;
-            if (rehearsal != nullptr)
-                buffer.rehearse_bring_in(need);
-            else
-                buffer.bring_in(need);
-            if (!is_empty(need.call)) call(id.layer, need.call, rehearsal);
+            kept.reads += Elements(kept.present.missing(need.box).count) * kept.words;
+            kept.present.bring_in(need.box);
         }
     }
 
@@ -609,68 +599,88 @@ private:
 
     void read_partial_sums() {
         int64_t held = 0;
+        int64_t read = 0;
         for_each_output_element([&](size_t element) {
             ++held;
-            if (output_visited_[element]) output_reads_ += Elements(1);
+            if (visits_[element]) ++read;
         });
+        output_reads_ += Elements(read);
         output_buffer_ = std::max(output_buffer_, Elements(held));
     }
 
     void write_output() {
+        int64_t written = 0;
         for_each_output_element([&](size_t element) {
-            output_visited_[element] = true;
-            output_writes_ += Elements(1);
+            visits_[element] = true;
+            ++written;
         });
+        output_writes_ += Elements(written);
     }
 
     // ------------------------------------------------------------------------------------------------------ the result
-
-    [[nodiscard]] Elements size_of(const BufferId& id) {
-        if (id.array == Array::output && id.layer == group_.sink()) return output_buffer_;
-        const int64_t words = id.array == Array::weights ? layer(id.layer).kernel_elements() : 1;
-        return find_buffer(id)->size() * words;
-    }
 
     [[nodiscard]] GroupCounts counts() {
         GroupCounts result;
         result.output_reads = output_reads_;
         result.output_writes = output_writes_;
-        result.inputs.push_back({layer(0).problem.inputs.front().name, input_reads_, size_of({Array::input, 0})});
-        result.sum_total = result.input_buffers();
-        for (int k = 0; k <= group_.sink(); ++k) {
-            const LayerState& l = layer(k);
-            result.layers.push_back(
-                {l.problem.name, l.macs, l.weight_reads, size_of({Array::weights, k}), size_of({Array::output, k})});
-            result.sum_total += result.layers.back().weight_buffer + result.layers.back().output_buffer;
+        for (const LayerState& l : layers_) result.layers.push_back({l.problem.name, l.macs, {}, {}, {}});
+        result.layers.back().output_buffer = output_buffer_;
+        std::vector<Elements> sizes;
+        for (size_t b = 0; b < kept_.size(); ++b) {
+            Kept& kept = kept_[b];
+            kept.watch.end_lifetime();
+            const Extents& extents = kept.watch.extents();
+            sizes.push_back(Elements(extents[0]) * extents[1] * extents[2] * kept.words);
+            result.sum_total += sizes.back();
+            switch (kept.kind) {
+                case Kept::Kind::input:
+                    result.inputs.push_back({tensors_[b].name, kept.reads, sizes[b]});
+                    break;
+                case Kept::Kind::weights:
+                    result.layers[static_cast<size_t>(kept.nest)].weight_reads = kept.reads;
+                    result.layers[static_cast<size_t>(kept.nest)].weight_buffer = sizes[b];
+                    break;
+                case Kept::Kind::intermediate:
+                    result.layers[static_cast<size_t>(kept.nest)].output_buffer = sizes[b];
+                    break;
+            }
         }
-        for (const std::vector<BufferId>& together : live_together_) {
-            Elements sum;
-            for (const BufferId& id : together) sum += size_of(id);
-            result.live_total = std::max(result.live_total, sum);
+        result.sum_total += output_buffer_;
+        // What is stored on one path lives together in its innermost body.
+        for (int k = 0; k <= group_.sink(); ++k) {
+            Elements together;
+            for (const Level& level : path(group_, k)) {
+                for (const size_t b : site(level).stored) together += sizes[b];
+                if (site(level).writes_output) together += output_buffer_;
+            }
+            result.live_total = std::max(result.live_total, together);
         }
         return result;
     }
 
+    const std::vector<LayerProblem>& problems_;
     const GroupSchedule& group_;
+    std::optional<Axis> only_;
+    std::vector<GroupTensor> tensors_;
     std::vector<LayerState> layers_;
+    std::vector<Kept> kept_;  ///< by tensor, then the weights of each layer that has any
     Site root_;
     std::vector<std::vector<Site>> sites_;  ///< by nest, by loop
-    /// The innermost loop of each nest in whose body anything is stored or computed: in the execution, then in the
-    /// rehearsal for each layer.
+    std::vector<std::vector<bool>> takes_part_;  ///< by who(), by buffer
+    /// The innermost loop of each nest in whose body anything is stored, computed or written; by who(), by nest.
     std::vector<std::vector<int>> last_site_;
-    std::optional<Buffer> input_;
-    std::vector<bool> output_visited_;
-    Elements input_reads_;
+    std::vector<Need> needs_;  ///< of the bodies that are being executed
+    std::vector<bool> visits_;  ///< of the elements of Y
     Elements output_reads_;
     Elements output_writes_;
     Elements output_buffer_;
-    std::vector<Need> needs_;                        ///< of the bodies that are being executed
-    std::vector<BufferId> live_;                     ///< buffers of the bodies around this point, outermost first
-    std::set<std::vector<BufferId>> live_together_;  ///< every combination that was met
 };
 
 }  // namespace
 
-GroupCounts walk(const Network& network, const GroupSchedule& group) { return Walker(network, group).walk(); }
+GroupCounts walk(const Network& network, const GroupSchedule& group) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    return Walker(problems, group).walk();
+}
 
 }  // namespace laminate

@@ -1,10 +1,11 @@
 // The plain walker: one of the three witnesses of docs/counting.md. It executes the loop nests of a group, body by
-// body, on sets of elements, and counts what it sees. It knows no formula: no closed form, no fold rule, no model. What
-// a body will read is found by running that body in rehearsal; what is new is found by looking at each element; the
-// size of a buffer is found by noting when each element came in and when it was last needed.
+// body, on sets of elements, and counts what it sees. It knows no formula: no closed form, no arithmetic of windows, no
+// model. What a body will read is found by running that body in rehearsal (of a tensor that several nests read: by
+// walking each axis alone first, as section 4.8 asks); what is new is found by looking at what is present; the size of a
+// buffer is found by applying section 5 to what each body was seen to need.
 //
-// The price is time: proportional to the elements that the bodies touch, which is about the multiply-accumulates
-// divided by the kernel size. Meant for networks of up to some 10^8 of them, not for 4K pictures.
+// The price is time: proportional to the rows that the bodies touch, channel by channel. Meant for networks of up to
+// some 10^8 multiply-accumulates, not for 4K pictures.
 #pragma once
 
 #include "nets/network.h"
@@ -16,11 +17,8 @@ namespace laminate {
 /// The counts of one legal group (check_group() accepts it), for one image of the batch. Elements and MACs as in
 /// counts.h.
 ///
-/// Sizes of buffers: an element is live from the body of the compute level that brought it in up to the last such body
-/// that needs it, within one lifetime. Along each dimension the buffer must span the live elements (largest minus
-/// smallest coordinate plus one, at the worst moment of any lifetime); its size is the product of the three spans.
-///
-/// Throws std::logic_error when the new part of an intermediate tensor is not a box (section 4.4 says it always is).
+/// Throws std::logic_error where what the page says of every legal group turns out not to hold: the new part of an
+/// intermediate tensor is always a box, loops run forward, axes are independent (sections 4.4 and 4.8).
 [[nodiscard]] GroupCounts walk(const Network& network, const GroupSchedule& group);
 
 }  // namespace laminate

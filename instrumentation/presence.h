@@ -1,0 +1,69 @@
+// Which elements a buffer holds in its current lifetime: docs/counting.md section 4, rules 1, 2 and 4.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "instrumentation/boxes.h"
+
+namespace laminate::walking {
+
+/// A set of elements of one tensor. It starts empty and grows by boxes; loops run forward, so a box that comes in closes
+/// the gaps that the loops have passed: in each of its channels, whatever lies below its last row and before its last
+/// column (down to the first row of the lifetime) is present from then on and will not be brought in again.
+/// Hence per channel and row one number says all: the column before which everything is present; it does not grow from
+/// a row to the next.
+class Presence {
+public:
+    explicit Presence(const Extents& extents);
+
+    [[nodiscard]] const Extents& extents() const { return extents_; }
+
+    /// From now on nothing is present.
+    void begin_lifetime();
+
+    struct Missing {
+        int64_t count = 0;
+        Box box;  ///< bounding box
+    };
+    /// The elements of `needed` that are not present.
+    [[nodiscard]] Missing missing(const Box& needed) const;
+
+    /// Makes `needed` present, with the gaps below it. Throws std::logic_error when it begins before what the lifetime
+    /// needed first: then loops do not run forward, and nothing here would be true.
+    void bring_in(const Box& needed);
+
+    /// Rehearsals may be nested: rewind() puts everything back to what it was at the last begin_rehearsal().
+    void begin_rehearsal();
+    void rewind();
+
+private:
+    struct Row {
+        int64_t lifetime = 0;  ///< in which `end` was set; lifetimes are numbered from 1
+        int64_t end = 0;       ///< everything before this column is present
+    };
+    struct State {
+        int64_t lifetime = 0;
+        bool any = false;  ///< something was brought in
+        int64_t first_row = 0;
+        int64_t first_column = 0;
+    };
+    struct Undo {
+        size_t row;
+        Row before;
+    };
+    struct Rehearsal {
+        size_t undo;
+        State before;
+    };
+
+    Extents extents_;
+    std::vector<Row> rows_;  ///< by channel, row
+    State state_;
+    int64_t lifetimes_ = 0;  ///< numbers handed out
+    std::vector<Undo> undo_;
+    std::vector<Rehearsal> rehearsals_;
+};
+
+}  // namespace laminate::walking
