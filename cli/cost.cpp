@@ -8,15 +8,18 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/counts_report.h"
+#include "cli/energy_report.h"
 #include "cli/verbs.h"
 #include "nets/zoo.h"
+#include "scheduler/models/bounds/bounds.h"
 #include "scheduler/models/two_level/two_level.h"
 
 namespace laminate::cli {
 
 namespace {
 
-Exit cost(const Network& network, const Schedule& schedule, const Output& output) {
+Exit cost(const Network& network, const Schedule& schedule, const std::optional<EnergyTable>& machine, int threads,
+          const Output& output) {
     std::vector<GroupCounts> groups;
     for (const GroupSchedule& group : schedule.groups()) groups.push_back(two_level_counts(network, group));
     const NetworkCounts sums = total(groups);
@@ -24,17 +27,31 @@ Exit cost(const Network& network, const Schedule& schedule, const Output& output
     output.print(fmt::format("external accesses {}, {} MACs, footprint {} elements = {} (in elements of one image)",
                              grouped(sums.accesses.value()), grouped(sums.macs.value()), grouped(sums.live_total.value()),
                              bytes_text(to_bytes(sums.live_total).value())));
-    output.json({{"schema", "laminate.cost"},
-                 {"version", 1},
-                 {"model", "two-level"},
-                 {"network", network.name},
-                 {"network_hash", network_hash(network)},
-                 {"schedule", to_text(schedule)},
-                 {"accesses_elements", sums.accesses.value()},
-                 {"macs", sums.macs.value()},
-                 {"live_total_elements", sums.live_total.value()},
-                 {"sum_total_elements", sums.sum_total.value()},
-                 {"counts", counts_json(groups)}});
+    const Certificate bound = certificate(network, sums, group_shape(network, schedule));
+    output.print(fmt::format("no schedule in this memory has fewer than {} external accesses: {:.3f} times the bound",
+                             grouped(bound.bound.value()), bound.achieved_over_bound));
+    nlohmann::ordered_json answer{{"schema", "laminate.cost"},
+                                  {"version", 1},
+                                  {"model", "two-level"},
+                                  {"network", network.name},
+                                  {"network_hash", network_hash(network)},
+                                  {"schedule", to_text(schedule)},
+                                  {"accesses_elements", sums.accesses.value()},
+                                  {"bound_accesses_elements", bound.bound.value()},
+                                  {"achieved_over_bound", bound.achieved_over_bound},
+                                  {"macs", sums.macs.value()},
+                                  {"live_total_elements", sums.live_total.value()},
+                                  {"sum_total_elements", sums.sum_total.value()},
+                                  {"counts", counts_json(groups)}};
+    if (machine) {
+        EnergyCounts counts = energy_counts(groups, sums.live_total);
+        counts.register_file_misses = register_file_misses(network, *machine, threads);
+        const Energy parts = energy(*machine, counts);
+        output.print(fmt::format("on machine {}, for one image:", machine->name));
+        output.print(energy_text(parts));
+        answer["energy"] = energy_json(*machine, parts);
+    }
+    output.json(answer);
     return Exit::ok;
 }
 
@@ -66,14 +83,19 @@ Schedule read_schedule(const Network& network, const std::string& argument) {
 void add_cost(Program& program) {
     CLI::App* verb = program.add_verb("cost", "What the two-level model counts for one schedule",
                                       "  laminate cost zoo:l2net --schedule front/0003.json\n"
-                                      "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'");
+                                      "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
+                                      "  laminate cost zoo:l2net --schedule front/0003.json --machine machines/convfusion-40nm.json");
     auto argument = std::make_shared<NetworkArgument>();
     auto schedule = std::make_shared<std::string>();
+    auto machine = std::make_shared<std::string>();
     argument->declare(verb);
     verb->add_option("--schedule", *schedule, "Schedule file (JSON or text), or the text itself")->required();
-    program.on(verb, [argument, schedule](const Output& output) {
+    verb->add_option("--machine", *machine, "Machine file (machines/README.md): energy by part")->type_name("FILE");
+    program.on(verb, [argument, schedule, machine, &program](const Output& output) {
+        std::optional<EnergyTable> table;
+        if (!machine->empty()) table = load_energy_table(*machine);
         const Network network = argument->open();
-        return cost(network, read_schedule(network, *schedule), output);
+        return cost(network, read_schedule(network, *schedule), table, program.common().thread_count(), output);
     });
 }
 

@@ -1,5 +1,6 @@
 // The verbs `cost` and `show` on one schedule worked by hand.
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,36 @@ TEST(Cost, AFusedPairMovesItsInputItsWeightsAndItsOutputOnce) {
     EXPECT_EQ(counts.at("buffer_elements").at("intermediates"), 6 * 18 * 4);
     EXPECT_EQ(counts.at("buffer_elements").at("Y"), 1);  // zi yi xi are outside: one sum at a time
     EXPECT_EQ(answer.at("live_total_elements"), 8 * 20 * 3 + 6 * 18 * 4 + (108 + 144) + 1);
+}
+
+TEST(Cost, TellsHowFarFromTheBoundItIs) {
+    const ProgramResult result = run_program("cost zoo:l2net --schedule '" + std::string(fused) + "' --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    EXPECT_EQ(answer.at("bound_accesses_elements"), 2476);  // input, weights and output once; reached
+    EXPECT_EQ(answer.at("achieved_over_bound"), 1);
+}
+
+TEST(Cost, EnergyByPartOnAMachine) {
+    const std::string machines = std::string(LAMINATE_MACHINES) + "/convfusion-40nm";
+    const std::string command = "cost zoo:l2net --schedule '" + std::string(fused) + "' --machine " + machines;
+    const ProgramResult result = run_program(command + ".json --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto energy = nlohmann::json::parse(result.out).at("energy");
+    EXPECT_EQ(energy.at("machine"), "convfusion-40nm");
+    EXPECT_DOUBLE_EQ(energy.at("macs_pj"), 10.2 * 71'856);
+    EXPECT_DOUBLE_EQ(energy.at("external_pj"), 1120.0 * 2476);
+    // 1165 elements live; four accesses per MAC, one more for each of 1452 external reads.
+    EXPECT_DOUBLE_EQ(energy.at("internal_pj"), (0.012 * std::sqrt(16.0 * 1165) + 4.61) * (4 * 71'856 + 1452));
+    EXPECT_EQ(energy.at("register_file_pj"), 0);
+
+    const ProgramResult levels = run_program(command + "-banked-rf.json");
+    ASSERT_EQ(levels.exit_code, 0) << levels.err;
+    EXPECT_NE(levels.out.find("register file"), std::string::npos) << levels.out;
+
+    const ProgramResult missing = run_program(command + "-nowhere.json");
+    EXPECT_EQ(missing.exit_code, 3);
+    EXPECT_EQ(missing.err, "laminate: error: " + machines + "-nowhere.json: no such file\n");
 }
 
 TEST(Cost, AnIllegalScheduleIsBadInputAndNamesTheLayer) {

@@ -218,6 +218,14 @@ Elements group_bound(const std::vector<LayerProblem>& group, Elements memory) {
     return bound(tail(group, INT64_MAX), group.size(), memory);
 }
 
+GroupShape group_shape(const Network& network, const Schedule& schedule) {
+    const std::vector<GroupSchedule>& groups = schedule.groups();
+    const bool chains = std::all_of(groups.begin(), groups.end(), [&](const GroupSchedule& group) {
+        return is_weighted_chain(group_problems(network, group));
+    });
+    return chains ? GroupShape::chain : GroupShape::dag;
+}
+
 NetworkBound::NetworkBound(const Network& network, GroupShape shape, int64_t max_depth) {
     if (shape == GroupShape::dag) {
         compulsory_ = compulsory_accesses(network);

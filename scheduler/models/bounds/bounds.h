@@ -35,6 +35,7 @@
 
 #include "scheduler/counts.h"
 #include "scheduler/problem.h"
+#include "scheduler/schedule.h"
 
 namespace laminate {
 
@@ -63,6 +64,8 @@ enum class GroupShape {
     chain,  ///< runs of a chain (schedulable_chains): ConvFusion's spaces
     dag,    ///< every legal group
 };
+
+[[nodiscard]] GroupShape group_shape(const Network& network, const Schedule& schedule);
 
 /// Bounds of one network for any memory; making it costs more than asking it.
 class NetworkBound {
