@@ -181,9 +181,10 @@ struct Comparisons {
 
 /// Groups and whole schedules.
 void compare(const Network& network, uint64_t seed, uint64_t schedules, Comparisons& comparisons) {
-    const NetworkBound bound(network);
+    const NetworkBound chains(network), dags(network, GroupShape::dag);
     for (uint64_t n = 0; n < schedules; ++n) {
         const Schedule schedule = random_schedule(network, seed * 1000 + n);
+        const NetworkBound& bound = group_shape(network, schedule) == GroupShape::chain ? chains : dags;
         std::vector<GroupCounts> counts;
         for (const GroupSchedule& group : schedule.groups()) {
             const std::vector<LayerProblem> layers = group_problems(network, group);
@@ -233,6 +234,7 @@ TEST(NoScheduleBeatsItsBound, Fronts) {
 TEST(NoScheduleBeatsItsBound, RandomSample) {
     Comparisons comparisons;
     for (uint64_t seed = 1; seed <= 300; ++seed) compare(random_chain(seed), seed, 4, comparisons);
+    for (uint64_t seed = 1; seed <= 200; ++seed) compare(random_network(seed), seed, 3, comparisons);
     for (uint64_t seed = 1; seed <= 150; ++seed) compare(wide_network(seed), seed, 8, comparisons);
     check(comparisons);
 }
@@ -240,6 +242,7 @@ TEST(NoScheduleBeatsItsBound, RandomSample) {
 TEST(NoScheduleBeatsItsBoundLong, HundredThousandRandomCases) {
     Comparisons comparisons;
     for (uint64_t seed = 10'000; seed < 13'000; ++seed) compare(random_chain(seed), seed, 10, comparisons);
+    for (uint64_t seed = 10'000; seed < 13'000; ++seed) compare(random_network(seed), seed, 5, comparisons);
     for (uint64_t seed = 10'000; seed < 12'000; ++seed) compare(wide_network(seed), seed, 20, comparisons);
     EXPECT_GT(comparisons.made, 100'000);
     check(comparisons);
