@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/new_directory.h"
 #include "cli/front_report.h"
+#include "cli/report_page.h"
 #include "cli/verbs.h"
 #include "scheduler/explore.h"
 
@@ -90,10 +91,11 @@ Exit run_explore(const Options& options, const CommonOptions& common, const Outp
     for (size_t n = 0; n < front.points.size(); ++n) {
         write_file_atomically(files.aside() / fmt::format("{:04}.json", n), to_json(network, front.points[n].schedule));
     }
-    const nlohmann::ordered_json answer = front_json(network, front, !interrupted);
+    nlohmann::ordered_json answer = front_json(network, front, !interrupted);
+    answer["network_given"] = options.network.to_json();
     write_file_atomically(files.aside() / "front.json", answer.dump(2) + "\n");
     write_file_atomically(files.aside() / "front.csv", front_csv(front));
-    write_file_atomically(files.aside() / "report.html", front_html(network, front));
+    write_file_atomically(files.aside() / "report.html", report_page(network, answer));
     files.publish();
 
     output.print(front_table(front, 20));

@@ -1,4 +1,4 @@
-// A front of schedules as table, JSON, CSV and a page for the browser.
+// A front of schedules as table, JSON and CSV; report_page.h makes the page for the browser.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,7 +19,11 @@ namespace laminate::cli {
 /// One line per point, the schedule text in quotes.
 [[nodiscard]] std::string front_csv(const Front& front);
 
-/// One self-contained file: a drawing of accesses against memory, and the table of all points.
-[[nodiscard]] std::string front_html(const Network& network, const Front& front);
+/// DIR/front.json for a directory, else the path itself.
+[[nodiscard]] std::string front_file(const std::string& path);
+/// What front_json() wrote; throws InputError when the file holds something else.
+[[nodiscard]] nlohmann::ordered_json read_front(const std::string& file);
+/// Throws InputError when the front is for another network.
+void check_front(const std::string& file, const nlohmann::ordered_json& front, const Network& network);
 
 }  // namespace laminate::cli

@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "cli/verbs.h"
@@ -48,6 +49,7 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
     add_run(*this);
     add_bench(*this);
     add_explore(*this);
+    add_report(*this);
 }
 
 CLI::App* Program::add_verb(const std::string& name, const std::string& about, const std::string& examples,
@@ -124,6 +126,29 @@ InputSizes NetworkArgument::input_sizes() const {
         all.symbols[text.substr(0, equals)] = value;
     }
     return all;
+}
+
+nlohmann::ordered_json NetworkArgument::to_json() const {
+    nlohmann::ordered_json given{{"net", spec}};
+    if (sizes.height) given["height"] = *sizes.height;
+    if (sizes.width) given["width"] = *sizes.width;
+    if (sizes.batch) given["batch"] = *sizes.batch;
+    if (!symbols.empty()) given["dims"] = symbols;
+    return given;
+}
+
+NetworkArgument NetworkArgument::from_json(const nlohmann::ordered_json& given) {
+    NetworkArgument argument;
+    try {
+        argument.spec = given.at("net").get<std::string>();
+        if (given.contains("height")) argument.sizes.height = given["height"].get<int64_t>();
+        if (given.contains("width")) argument.sizes.width = given["width"].get<int64_t>();
+        if (given.contains("batch")) argument.sizes.batch = given["batch"].get<int64_t>();
+        if (given.contains("dims")) argument.symbols = given["dims"].get<std::vector<std::string>>();
+    } catch (const nlohmann::json::exception& error) {
+        throw InputError(std::string("network_given: ") + error.what());
+    }
+    return argument;
 }
 
 Network NetworkArgument::open() const { return open_network(spec, input_sizes()); }

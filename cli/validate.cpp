@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "cli/counts_report.h"
+#include "cli/front_report.h"
 #include "cli/verbs.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/walker.h"
@@ -29,17 +28,10 @@ struct Options {
     int64_t execute_macs = 100'000'000;
 };
 
-/// The schedules of a front.json, or of the front.json in a directory.
 std::vector<Schedule> load_front(const Network& network, const std::string& path) {
-    const std::string file = std::filesystem::is_directory(path) ? path + "/front.json" : path;
-    const nlohmann::json front = nlohmann::json::parse(read_file(file), nullptr, false);
-    if (!front.is_object() || front.value("schema", "") != "laminate.front" || !front.contains("points")) {
-        throw InputError(file + ": is no front; expected JSON with \"schema\": \"laminate.front\" and \"points\"");
-    }
-    if (front.value("network_hash", "") != network_hash(network)) {
-        throw InputError(fmt::format("{}: is for network {} ({}), found {} ({})", file, front.value("network", "?"),
-                                     front.value("network_hash", "?"), network.name, network_hash(network)));
-    }
+    const std::string file = front_file(path);
+    const nlohmann::ordered_json front = read_front(file);
+    check_front(file, front, network);
     std::vector<Schedule> schedules;
     for (const auto& point : front["points"]) {
         schedules.push_back(parse_schedule(network, point.value("schedule", "")));

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -48,6 +49,10 @@ struct NetworkArgument {
     void declare(CLI::App* verb);
     /// The same with --net NET, not required.
     void declare_option(CLI::App* verb);
+    /// {"net", "height", "width", "batch", "dims"}: only what was given; from_json() opens the same network again.
+    [[nodiscard]] nlohmann::ordered_json to_json() const;
+    /// Throws InputError when a value is not what to_json() writes.
+    [[nodiscard]] static NetworkArgument from_json(const nlohmann::ordered_json& given);
     /// Throws InputError (bad model) or UsageError (bad --dim).
     [[nodiscard]] Network open() const;
     /// The sizes with --dim applied.
@@ -75,6 +80,7 @@ void add_compile(Program& program);
 void add_run(Program& program);
 void add_bench(Program& program);
 void add_explore(Program& program);
+void add_report(Program& program);
 
 /// "laminate 0.1.0", the Halide version, the host target and the features of this CPU; one fact per line.
 [[nodiscard]] std::string version_text();

@@ -731,9 +731,13 @@ std::string loop_nest_text(const Network& network, const Schedule& schedule) {
     for (size_t g = 0; g < schedule.groups().size(); ++g) {
         text += "group " + std::to_string(g + 1) + " of " + std::to_string(schedule.groups().size()) + ":";
         for (const Nest& nest : schedule.groups()[g].nests) text += " " + nest.layer;
-        text += "\n" + NestPrinter(network, schedule.groups()[g]).print();
+        text += "\n" + loop_nest_text(network, schedule.groups()[g]);
     }
     return text;
+}
+
+std::string loop_nest_text(const Network& network, const GroupSchedule& group) {
+    return NestPrinter(network, group).print();
 }
 
 }  // namespace laminate

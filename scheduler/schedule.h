@@ -140,5 +140,6 @@ void check_group(const Network& network, const GroupSchedule& group);
 
 /// The loop nest as a person would write it, with copies, allocations and calls where the schedule puts them.
 [[nodiscard]] std::string loop_nest_text(const Network& network, const Schedule& schedule);
+[[nodiscard]] std::string loop_nest_text(const Network& network, const GroupSchedule& group);
 
 }  // namespace laminate

@@ -1,0 +1,62 @@
+// laminate report DIR: the page of a front that `explore` left.
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/front_report.h"
+#include "cli/report_page.h"
+#include "cli/verbs.h"
+
+namespace laminate::cli {
+
+namespace {
+
+struct Options {
+    NetworkArgument network;
+    std::string directory;
+};
+
+Network network_of(const Options& options, const std::string& file, const nlohmann::ordered_json& front) {
+    if (!options.network.spec.empty()) return options.network.open();
+    if (!front.contains("network_given")) {
+        throw InputError(file + ": does not say how its network was given; expected --net NET");
+    }
+    return NetworkArgument::from_json(front["network_given"]).open();
+}
+
+Exit run_report(const Options& options, const Output& output) {
+    const std::string file = front_file(options.directory);
+    const nlohmann::ordered_json front = read_front(file);
+    const Network network = network_of(options, file, front);
+    check_front(file, front, network);
+    const std::string page = (std::filesystem::path(file).parent_path() / "report.html").string();
+    write_file_atomically(page, report_page(network, front));
+    output.print(fmt::format("{}: {} schedules of {}", page, front["points"].size(), network.name));
+    output.json({{"schema", "laminate.report"},
+                 {"version", 1},
+                 {"network", network.name},
+                 {"network_hash", network_hash(network)},
+                 {"points", front["points"].size()},
+                 {"file", page}});
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_report(Program& program) {
+    CLI::App* verb =
+        program.add_verb("report", "A front as one HTML page: three axes, memory over time, traffic, loop nests",
+                         "  laminate report front/\n"
+                         "  laminate report front/ --net model.onnx");
+    auto options = std::make_shared<Options>();
+    verb->add_option("DIR", options->directory, "Directory that `laminate explore` wrote; its report.html is replaced")
+        ->required();
+    options->network.declare_option(verb);
+    program.on(verb, [options](const Output& output) { return run_report(*options, output); });
+}
+
+}  // namespace laminate::cli

@@ -1,0 +1,202 @@
+#include "cli/report_page.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "scheduler/memory_timeline.h"
+#include "scheduler/models/two_level/two_level.h"
+
+namespace laminate::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t timeline_steps = 300;  // a group is a few hundred pixels wide
+
+std::string escaped(const std::string& text) {
+    std::string html;
+    for (const char c : text) {
+        switch (c) {
+            case '&':
+                html += "&amp;";
+                break;
+            case '<':
+                html += "&lt;";
+                break;
+            case '>':
+                html += "&gt;";
+                break;
+            case '"':
+                html += "&quot;";
+                break;
+            default:
+                html += c;
+        }
+    }
+    return html;
+}
+
+/// JSON inside a script element: nothing in it may look like the end of the element.
+std::string for_script(const Json& data) {
+    std::string text;
+    for (const char c : data.dump()) {
+        if (c == '<')
+            text += "\\u003c";
+        else
+            text += c;
+    }
+    return text;
+}
+
+/// Every @NAME@ of `values` once, from left to right; what is put in is not looked at again.
+std::string filled(std::string_view page, const std::map<std::string_view, std::string>& values) {
+    std::string text;
+    while (!page.empty()) {
+        const size_t at = page.find('@');
+        text += page.substr(0, at);
+        if (at == std::string_view::npos) break;
+        const size_t end = page.find('@', at + 1);
+        text += values.at(page.substr(at + 1, end - at - 1));
+        page.remove_prefix(end + 1);
+    }
+    return text;
+}
+
+/// Elements of one image.
+int64_t image_elements(const Network& network, TensorId id) {
+    std::vector<int64_t> dims = network.tensor(id).dims;
+    dims.front() = 1;
+    return element_count(dims);
+}
+
+std::string about(const Network& network, const Json& front) {
+    std::string text = fmt::format(
+        "Network {} ({}), {} schedules, none beaten by another in {}; {} model", network.name, network_hash(network),
+        front.at("points").size(),
+        front.value("macs_is_axis", true) ? "accesses, memory and MACs together" : "accesses and memory together",
+        front.value("model", "two-level"));
+    for (const char* key : {"space", "tiles"}) {
+        if (front.contains(key) && front[key].is_string())
+            text += fmt::format(", {} {}", key, front[key].get<std::string>());
+    }
+    text += front.value("complete", true) ? "." : "; the search was interrupted, better ones may exist.";
+    return text + " Counts of one image; layers outside of groups run on their own and are not counted.";
+}
+
+/// Of `count` points: all, or report_details of them evenly, the first and the last among them.
+std::vector<size_t> detailed_points(size_t count) {
+    const size_t most = std::min<size_t>(count, report_details);
+    std::vector<size_t> points;
+    for (size_t n = 0; n < most; ++n) points.push_back(most == 1 ? 0 : n * (count - 1) / (most - 1));
+    return points;
+}
+
+Json page_data(const Network& network, const Json& front) {
+    const bool sum = front.value("footprint", "live") == "sum";
+    Json data{{"about", about(network, front)},
+              {"bytes_per_element", bytes_per_element},
+              {"memory_name", sum ? "sum of all buffers" : "memory held at once"}};
+    const Json& given = front.at("points");
+    Json points = Json::array();
+    for (size_t n = 0; n < given.size(); ++n) {
+        const Json& point = given[n];
+        const int64_t elements = point.at(sum ? "sum_total_elements" : "live_total_elements").get<int64_t>();
+        Json entry{{"n", n},
+                   {"file", point.at("file")},
+                   {"accesses", point.at("accesses_elements")},
+                   {"bytes", to_bytes(Elements(elements)).value()},
+                   {"macs", point.at("macs")},
+                   {"groups", point.at("groups")}};
+        if (point.value("bound_accesses_elements", int64_t{0}) > 0) entry["bound"] = point["bound_accesses_elements"];
+        points.push_back(std::move(entry));
+    }
+    // Points of a front share most of their groups: each one is in the page once.
+    Json groups = Json::array();
+    std::map<std::string, size_t> known;
+    Json details = Json::array();
+    for (const size_t n : detailed_points(given.size())) {
+        const Schedule schedule = parse_schedule(network, given[n].at("schedule").get<std::string>());
+        Json list = Json::array();
+        for (const GroupSchedule& group : schedule.groups()) {
+            const auto [entry, is_new] = known.try_emplace(to_text(group), groups.size());
+            if (is_new) groups.push_back(report_group(network, group));
+            list.push_back(entry->second);
+        }
+        points[n]["detail"] = details.size();
+        details.push_back(std::move(list));
+    }
+    data["points"] = std::move(points);
+    data["details"] = std::move(details);
+    data["groups"] = std::move(groups);
+    return data;
+}
+
+}  // namespace
+
+Json report_group(const Network& network, const GroupSchedule& group) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    const GroupCounts counts = two_level_counts(problems, group);
+    const MemoryTimeline timeline = memory_timeline(problems, group, counts, timeline_steps);
+
+    Json layers = Json::array();
+    Json traffic = Json::array();
+    int64_t least = 0;
+    const auto moved = [&](const std::string& name, Elements reads, Elements writes, int64_t elements) {
+        traffic.push_back(
+            {{"name", name}, {"reads", reads.value()}, {"writes", writes.value()}, {"elements", elements}});
+        least += elements;
+    };
+    size_t input = 0;
+    for (const GroupTensor& tensor : group_tensors(problems)) {
+        if (tensor.is_external())
+            moved("X " + tensor.name, counts.inputs.at(input++).reads, {}, image_elements(network, tensor.tensor));
+    }
+    for (size_t k = 0; k < problems.size(); ++k) {
+        layers.push_back(problems[k].name);
+        if (problems[k].has_weights())
+            moved("W " + problems[k].name, counts.layers[k].weight_reads, {}, problems[k].weight_elements().value());
+    }
+    moved("Y " + problems.back().name, counts.output_reads, counts.output_writes,
+          problems.back().output_elements().value());
+
+    Json phases = Json::array();
+    for (const MemoryPhase& phase : timeline.phases) {
+        Json buffers = Json::array();
+        for (const LiveBuffer& buffer : phase.buffers) buffers.push_back({buffer.name, buffer.elements.value()});
+        phases.push_back({{"layer", phase.layer},
+                          {"macs", phase.macs.value()},
+                          {"live", phase.live.value()},
+                          {"buffers", std::move(buffers)}});
+    }
+    return {{"layers", std::move(layers)},
+            {"accesses", counts.accesses().value()},
+            {"least", least},
+            {"macs", counts.macs().value()},
+            {"live", counts.live_total.value()},
+            {"traffic", std::move(traffic)},
+            {"phases", std::move(phases)},
+            {"steps", timeline.steps},
+            {"unfolded", timeline.unfolded_loops},
+            {"nest", loop_nest_text(network, group)}};
+}
+
+std::string report_page(const Network& network, const Json& front) {
+    try {
+        return filled(report_html, {{"TITLE", escaped(network.name) + ": schedules"},
+                                    {"STYLE", report_css},
+                                    {"DATA", for_script(page_data(network, front))},
+                                    {"SCRIPT", report_script}});
+    } catch (const nlohmann::json::exception& error) {
+        throw InputError(std::string("front: ") + error.what());
+    }
+}
+
+}  // namespace laminate::cli
