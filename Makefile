@@ -47,7 +47,7 @@ clean:
 	@if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name venv ! -name stamps -exec rm -rf {} +; fi
 
 .PHONY: everything
-everything: configure $(STAMPS)/peers
+everything: configure $(STAMPS)/peers $(STAMPS)/browser
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS)
 
 # Only the first configuration is ours: afterwards ninja calls CMake when a CMakeLists.txt changed.
@@ -66,6 +66,11 @@ $(STAMPS)/format-packages: cmake/setup.sh | $(STAMPS)
 
 $(STAMPS)/tools: requirements.txt cmake/setup.sh | $(STAMPS)
 	@cmake/setup.sh venv $(VENV) $<
+	@touch $@
+
+# Opens the page of a front in a test; the fonts are for its text.
+$(STAMPS)/browser: cmake/setup.sh | $(STAMPS)
+	@cmake/setup.sh apt chromium fonts-dejavu-core
 	@touch $@
 
 # After `tools`: both write into the same environment.

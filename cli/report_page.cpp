@@ -78,9 +78,10 @@ int64_t image_elements(const Network& network, TensorId id) {
 }
 
 std::string about(const Network& network, const Json& front) {
+    const size_t points = front.at("points").size();
     std::string text = fmt::format(
-        "Network {} ({}), {} schedules, none beaten by another in {}; {} model", network.name, network_hash(network),
-        front.at("points").size(),
+        "Network {} ({}), {} schedule{}, none beaten by another in {}; {} model", network.name, network_hash(network),
+        points, points == 1 ? "" : "s",
         front.value("macs_is_axis", true) ? "accesses, memory and MACs together" : "accesses and memory together",
         front.value("model", "two-level"));
     for (const char* key : {"space", "tiles"}) {

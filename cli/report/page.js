@@ -58,9 +58,8 @@
   }
   function linearTicks(low, high, wanted, binary) {
     const rough = (high - low) / wanted;
-    const unit = binary ? 1024 ** Math.max(0, Math.floor(Math.log(rough) / Math.log(1024))) : 1;
-    const power = 10 ** Math.floor(Math.log10(rough / unit));
-    const step = unit * power * [1, 2, 5, 10].find((m) => rough / unit <= power * m);
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = binary ? 2 ** Math.ceil(Math.log2(rough)) : power * [1, 2, 5, 10].find((m) => rough <= power * m);
     const ticks = [];
     for (let n = Math.ceil(low / step); n * step <= high; ++n) ticks.push(n * step);
     return ticks;

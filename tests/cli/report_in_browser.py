@@ -1,0 +1,197 @@
+"""The page of a front in headless Chromium: it draws every point, says nothing on the console, and looks like a page.
+
+  report_in_browser.py --laminate PROGRAM [--keep DIRECTORY]
+
+Fronts of 1, about 70 and 2000 points. Exit 0: all right; 1: the line says what is wrong; 77: Chromium or Pillow is missing
+(`make test` installs both). --keep leaves pages and screenshots there.
+"""
+
+import argparse
+import html.parser
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    from PIL import Image
+except ImportError as error:
+    print(f"skipped: {error}; `make test` installs it")
+    sys.exit(77)
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+WIDTH, HEIGHT = 1360, 2000
+
+
+def fail(text):
+    sys.exit(f"wrong: {text}")
+
+
+def expect(condition, text):
+    if not condition:
+        fail(text)
+
+
+def laminate(program, *arguments):
+    done = subprocess.run([program, *arguments], capture_output=True, text=True)
+    expect(done.returncode == 0, f"laminate {' '.join(arguments)}: exit {done.returncode}: {done.stderr.strip()}")
+
+
+def chromium(directory, page, *options):
+    """stdout and the console lines of one run."""
+    command = [CHROMIUM, "--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
+               f"--user-data-dir={directory}/profile", f"--window-size={WIDTH},{HEIGHT}", "--virtual-time-budget=10000",
+               "--enable-logging=stderr", *options, f"file://{page}"]
+    if os.geteuid() == 0:
+        command.insert(1, "--no-sandbox")  # Chromium's sandbox refuses to run as root
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    expect(done.returncode == 0, f"chromium: exit {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+
+
+class Balance(html.parser.HTMLParser):
+    """Every element that must be closed is, in order."""
+    VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids = [], set()
+
+    def handle_starttag(self, tag, attributes):
+        names = [name for name, _ in attributes]
+        expect(len(names) == len(set(names)), f"<{tag}> has an attribute twice")
+        identifier = dict(attributes).get("id")
+        expect(identifier is None or identifier not in self.ids, f"id {identifier} is there twice")
+        self.ids.add(identifier)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        expect(self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-1:]}")
+        self.open.pop()
+
+
+def check_markup(page):
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    expect(text.startswith("<!doctype html>"), "no doctype")
+    balance = Balance()
+    balance.feed(text)
+    expect(not balance.open, f"not closed: {balance.open}")
+
+
+def colour_count(pixels, colour):
+    return int(np.count_nonzero(np.all(np.abs(pixels.astype(int) - colour) <= 6, axis=-1)))
+
+
+def check_picture(path, points):
+    pixels = np.asarray(Image.open(path).convert("RGB"))
+    expect(pixels.shape == (HEIGHT, WIDTH, 3), f"screenshot is {pixels.shape}")
+    corners = [tuple(pixels[y, x]) for y in (2, HEIGHT - 3) for x in (2, WIDTH - 3)]
+    expect(all(corner == (255, 255, 255) for corner in corners), f"the margins are not white: {corners}")
+    saturation = pixels.max(axis=-1).astype(int) - pixels.min(axis=-1)
+    # Three drawings of the front beside each other, below the heading; a dot alone has about 50 pixels, and a ring around it.
+    for n, (left, right) in enumerate(((80, 520), (580, 900), (960, 1290))):
+        dots = int(np.count_nonzero(saturation[230:560, left:right] > 70))
+        expect(dots >= min(40, 40 * points), f"drawing {n + 1} of the front has {dots} coloured pixels")
+        blank = np.mean(np.all(pixels[230:560, left:right] == 255, axis=-1))
+        expect(blank > 0.5, f"drawing {n + 1} of the front is {blank:.0%} white, expected most of it")
+    below = pixels[640:]
+    live = colour_count(below, (181, 203, 230)) + colour_count(below, (201, 220, 242))
+    expect(live > 20000, f"memory over time has {live} pixels")
+    for name, colour in (("X", (47, 109, 179)), ("W", (208, 138, 29)), ("Y", (63, 145, 80))):
+        bars = colour_count(below, colour)
+        expect(bars > 60, f"bars of {name} have {bars} pixels")
+
+
+def check_page(directory, page, points):
+    check_markup(page)
+    dom, console = chromium(directory, page, "--dump-dom")
+    expect(not console, f"{points} points: console: {console}")
+    found = len(re.findall(r'<circle class="point"', dom))
+    expect(found == 3 * points, f"{found} dots, expected 3 drawings of {points}")
+    rows = len(re.findall(r"<tr data-point=", dom))
+    expect(rows == points, f"{rows} rows, expected {points}")
+    expect('id="timeline"' in dom and 'id="traffic"' in dom, "no memory over time or no traffic")
+    picture = os.path.join(directory, f"report-{points}.png")
+    _, console = chromium(directory, page, f"--screenshot={picture}")
+    expect(not console, f"{points} points: console: {console}")
+    check_picture(picture, points)
+    print(f"{points} points: drawn, console empty")
+
+
+def check_click(directory, page, row, title, contains):
+    """What a click on a row of the table shows, by a copy of the page that clicks it."""
+    copy = os.path.join(directory, "clicked.html")
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    with open(copy, "w", encoding="utf-8") as file:
+        file.write(text.replace("</body>", f"<script>document.querySelector('tr[data-point=\"{row}\"]').click();</script></body>"))
+    dom, console = chromium(directory, copy, "--dump-dom")
+    expect(not console, f"click: console: {console}")
+    expect(f'<h2 id="point-heading">Schedule {title}</h2>' in dom, f"a click on row {row} does not show {title}")
+    expect(contains in dom, f"a click on row {row} does not show \"{contains}\"")
+    print(f"click on {title}: shown")
+
+
+def check_that_the_console_is_heard(directory):
+    """Else an empty console would mean nothing."""
+    page = os.path.join(directory, "broken.html")
+    with open(page, "w", encoding="utf-8") as file:
+        file.write("<!doctype html><title>broken</title><script>console.warn('careful'); missing();</script>")
+    _, console = chromium(directory, page, "--dump-dom")
+    heard = "\n".join(console)
+    expect("careful" in heard and "missing is not defined" in heard, f"the console of a broken page: {console}")
+
+
+def front_of(program, directory, name, points):
+    """A copy of the front with so many points: the first ones, or all again and again with other numbers."""
+    copy = os.path.join(directory, name)
+    os.makedirs(copy, exist_ok=True)
+    with open(os.path.join(directory, "front", "front.json"), encoding="utf-8") as file:
+        front = json.load(file)
+    given = front["points"]
+    front["points"] = []
+    for n in range(points):
+        point = dict(given[n % len(given)], file=f"{n:04}.json")
+        point["accesses_elements"] += 7 * (n // len(given))
+        point["macs"] += 1000 * (n // len(given))
+        front["points"].append(point)
+    with open(os.path.join(copy, "front.json"), "w", encoding="utf-8") as file:
+        json.dump(front, file)
+    laminate(program, "report", copy)
+    return os.path.join(copy, "report.html")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--laminate", required=True)
+    parser.add_argument("--keep")
+    options = parser.parse_args()
+    if CHROMIUM is None:
+        print("skipped: no Chromium; `make test` installs the Debian package chromium")
+        return 77
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = os.path.abspath(options.keep) if options.keep else temporary
+        os.makedirs(directory, exist_ok=True)
+        check_that_the_console_is_heard(directory)
+        laminate(options.laminate, "explore", "zoo:l3net", "-q", "-o", os.path.join(directory, "front"))
+        page = os.path.join(directory, "front", "report.html")
+        with open(os.path.join(directory, "front", "front.json"), encoding="utf-8") as file:
+            points = len(json.load(file)["points"])
+        expect(points > 20, f"the front of l3net has {points} points")
+        check_page(directory, page, points)
+        check_page(directory, front_of(options.laminate, directory, "one", 1), 1)
+        many = front_of(options.laminate, directory, "many", 2000)
+        check_page(directory, many, 2000)
+        check_click(directory, page, 5, "0005.json", "Its loop nest")
+        check_click(directory, many, 1, "0001.json", "laminate show prints its loop nest")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
