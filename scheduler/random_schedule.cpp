@@ -115,6 +115,36 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
     return group;
 }
 
+/// The layers of a group with this sink, producers first: grown upwards through layers whose readers are all in it already, so that nothing
+/// else reads an output inside. Ends by chance, 1 to `stop_one_in` after each layer.
+std::vector<LayerId> random_members(const Network& network, LayerId sink, const std::vector<bool>& free, int64_t stop_one_in,
+                                    const RandomOptions& options, Rng& rng) {
+    std::vector<bool> is_member(network.layers.size(), false);
+    std::vector<LayerId> members{sink};  // sink first: every layer comes after its readers
+    is_member[static_cast<size_t>(sink)] = true;
+    const auto may_join = [&](LayerId id) {
+        if (id < 0 || !free[static_cast<size_t>(id)] || is_member[static_cast<size_t>(id)]) return false;
+        const TensorId output = network.layer(id).output;
+        const std::vector<LayerId> readers = network.consumers(output);
+        return !network.is_output(output) &&
+               std::all_of(readers.begin(), readers.end(), [&](LayerId reader) { return is_member[static_cast<size_t>(reader)]; });
+    };
+    while (static_cast<int64_t>(members.size()) < options.max_depth && !rng.chance(1, stop_one_in)) {
+        std::vector<LayerId> next;
+        for (const LayerId member : members) {
+            for (const TensorId input : network.layer(member).inputs) {
+                const LayerId producer = network.producer(input);
+                if (may_join(producer) && std::find(next.begin(), next.end(), producer) == next.end()) next.push_back(producer);
+            }
+        }
+        if (next.empty()) break;
+        const LayerId chosen = next[static_cast<size_t>(rng.below(static_cast<int64_t>(next.size())))];
+        members.push_back(chosen);
+        is_member[static_cast<size_t>(chosen)] = true;
+    }
+    return {members.rbegin(), members.rend()};
+}
+
 }  // namespace
 
 GroupSchedule random_group(const Network& network, const std::vector<LayerId>& segment, Rng& rng,
@@ -124,7 +154,8 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
     for (const LayerId id : segment) {
         problems.push_back(layer_problem(network, id));
         const LayerProblem& p = problems.back();
-        least = checked_add(least, (p.weight_elements() * p[Dim::y] * p[Dim::x]).value());
+        const Elements window = Elements(p.y().kernel) * p.x().kernel * p[Dim::i];
+        least = checked_add(least, (window * p.output_elements().value()).value());
     }
     const Macs limit = std::max(options.max_macs, 4 * Macs(least));
     constexpr int free_draws = 100;
@@ -133,7 +164,7 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
         GroupSchedule group = draw(problems, rng, attempt >= free_draws);
         if (segment.size() == 1) return group;
         try {
-            if (two_level_counts(problems, group).macs() <= limit) return group;
+            if (two_level_work(problems, group) <= limit) return group;
         } catch (const std::overflow_error&) {
             continue;  // more than 2^63 of something is more than the limit
         }
@@ -142,23 +173,25 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
 
 Schedule random_schedule(const Network& network, uint64_t seed, const RandomOptions& options) {
     Rng rng(seed);
-    std::vector<GroupSchedule> groups;
-    for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
-        const auto count = static_cast<int64_t>(chain.size());
-        // Half of the schedules cut often, half seldom, so that long groups are as common as single layers.
-        const bool cut_often = rng.chance(1, 2);
-        for (int64_t begin = 0; begin < count;) {
-            int64_t end = begin + 1;
-            while (end < count && end - begin < options.max_depth && !rng.chance(1, cut_often ? 2 : 8)) ++end;
-            const std::vector<LayerId> segment(chain.begin() + begin, chain.begin() + end);
-            groups.push_back(random_group(network, segment, rng, options));
-            begin = end;
-        }
+    const auto count = static_cast<LayerId>(network.layers.size());
+    std::vector<bool> free(network.layers.size(), false);
+    // Half of the schedules cut often, half seldom, so that long groups are as common as single layers. Some leave layers without weights to the
+    // reference operators.
+    const int64_t stop_one_in = rng.chance(1, 2) ? 2 : 8;
+    const bool leave_out = rng.chance(1, 4);
+    for (LayerId id = 0; id < count; ++id) {
+        free[static_cast<size_t>(id)] = must_be_scheduled(network, id) || (is_schedulable(network, id) && !(leave_out && rng.chance(1, 2)));
     }
-    // By the last layer: an order in which every group finds its input computed.
-    std::sort(groups.begin(), groups.end(), [&](const GroupSchedule& a, const GroupSchedule& b) {
-        return network.find_layer(a.nests.back().layer) < network.find_layer(b.nests.back().layer);
-    });
+    std::vector<GroupSchedule> groups;
+    for (LayerId sink = count; sink-- > 0;) {
+        if (!free[static_cast<size_t>(sink)]) continue;
+        const std::vector<LayerId> members = random_members(network, sink, free, stop_one_in, options, rng);
+        for (const LayerId member : members) free[static_cast<size_t>(member)] = false;
+        groups.push_back(random_group(network, members, rng, options));
+    }
+    // A group's inputs come from layers before its sink, and where such a layer is in another group it is that one's sink: the order of sinks is
+    // an order in which every group finds its inputs computed.
+    std::reverse(groups.begin(), groups.end());
     return {network, std::move(groups)};
 }
 

@@ -1,4 +1,4 @@
-// Chains of convolutions for the tests of this room. The model reads shapes only; weights are zeros.
+// Chains of convolutions, and networks layer by layer, for the tests of this room. The model reads shapes only; weights are zeros.
 #pragma once
 
 #include <memory>
@@ -27,31 +27,42 @@ inline Window square_window(int64_t kernel, int64_t stride = 1, int64_t pad = 0,
     return w;
 }
 
-/// conv1, conv2, ... one after the other, on an input of channels x rows x columns.
-inline Network chain(int64_t channels, int64_t rows, int64_t columns, const std::vector<LayerSpec>& specs) {
+/// Adds a layer that writes a new tensor, the network's only output from now on.
+inline TensorId append(Network& network, const std::string& name, Layer layer) {
+    layer.name = layer.onnx_name = name;
+    std::vector<std::vector<int64_t>> dims;
+    for (const TensorId id : layer.inputs) dims.push_back(network.tensor(id).dims);
+    layer.output = static_cast<TensorId>(network.tensors.size());
+    network.tensors.push_back({name + "_out", infer_output_dims(layer, dims)});
+    network.layers.push_back(std::move(layer));
+    network.outputs = {network.layers.back().output};
+    return network.outputs.front();
+}
+
+inline TensorId append(Network& network, const std::string& name, TensorId input, const LayerSpec& spec) {
+    const int64_t channels = network.tensor(input).dims[1];
+    const auto [kernel_y, kernel_x] = spec.window.kernel;
+    std::vector<int64_t> dims{spec.channels, channels / spec.groups, kernel_y, kernel_x};
+    if (spec.kind == LayerKind::conv_transpose) dims = {channels, spec.channels / spec.groups, kernel_y, kernel_x};
+    Constant weights{dims, std::vector<float>(static_cast<size_t>(element_count(dims)), 0.0f)};
+    return append(network, name, {.kind = spec.kind, .inputs = {input}, .window = spec.window, .groups = spec.groups,
+                                  .weights = std::make_shared<const Constant>(std::move(weights))});
+}
+
+/// Without layers; its input is tensor 0 of channels x rows x columns.
+inline Network empty_network(int64_t channels, int64_t rows, int64_t columns) {
     Network network;
     network.name = "chain";
     network.tensors.push_back({"input", {1, channels, rows, columns}});
     network.inputs = {0};
-    for (const LayerSpec& spec : specs) {
-        const std::vector<int64_t> in = network.tensors.back().dims;
-        Layer layer;
-        layer.name = "conv" + std::to_string(network.layers.size() + 1);
-        layer.onnx_name = layer.name;
-        layer.kind = spec.kind;
-        layer.inputs = {static_cast<TensorId>(network.tensors.size()) - 1};
-        layer.output = static_cast<TensorId>(network.tensors.size());
-        layer.window = spec.window;
-        layer.groups = spec.groups;
-        const auto [kernel_y, kernel_x] = spec.window.kernel;
-        std::vector<int64_t> dims{spec.channels, in[1] / spec.groups, kernel_y, kernel_x};
-        if (spec.kind == LayerKind::conv_transpose) dims = {in[1], spec.channels / spec.groups, kernel_y, kernel_x};
-        Constant weights{dims, std::vector<float>(static_cast<size_t>(element_count(dims)), 0.0f)};
-        layer.weights = std::make_shared<const Constant>(std::move(weights));
-        network.tensors.push_back({layer.name + "_out", infer_output_dims(layer, {in})});
-        network.layers.push_back(std::move(layer));
-    }
-    network.outputs = {network.layers.back().output};
+    return network;
+}
+
+/// conv1, conv2, ... one after the other, on an input of channels x rows x columns.
+inline Network chain(int64_t channels, int64_t rows, int64_t columns, const std::vector<LayerSpec>& specs) {
+    Network network = empty_network(channels, rows, columns);
+    TensorId last = 0;
+    for (const LayerSpec& spec : specs) last = append(network, "conv" + std::to_string(network.layers.size() + 1), last, spec);
     check(network);
     return network;
 }

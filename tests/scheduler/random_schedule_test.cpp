@@ -15,8 +15,8 @@ TEST(RandomSchedule, SameSeedSameScheduleOnEveryMachine) {
     EXPECT_EQ(random_schedule(l2net(), 17), random_schedule(l2net(), 17));
     EXPECT_NE(random_schedule(l2net(), 17), random_schedule(l2net(), 18));
     EXPECT_EQ(to_text(random_schedule(l2net(), 3)),
-              "{conv1: yo io zo xo | ii yi zi xi n m; tile z4 y13 x3 i3; X conv2.xo/yo; W xo/ii; Y conv2.zo/conv2.xo & "
-              "conv2: xs || zo yo io xo | ii yi zi xi n m; strip x16; tile z1 y16 x14 i3; W zi/zi; Y xs/xs}");
+              "{conv1: io yo zo xo | zi ii xi yi n m; tile z2 y9 x6 i3; X xo/yi; W conv2.io/zo; Y conv2.yo/conv2.xo & "
+              "conv2: ys || io yo zo xo | yi xi zi ii n m; strip y14; tile z4 y12 x16 i2; W zo/zi; Y io/io}");
 }
 
 TEST(RandomSchedule, EveryKindOfChoiceOccurs) {
@@ -96,6 +96,46 @@ TEST(RandomSchedule, ALongChainIsFinishedToo) {
     Rng rng(7);
     const GroupSchedule group = random_group(network, all_layers(network), rng, {Macs(1'000'000), INT64_MAX});
     EXPECT_EQ(group.nests.size(), 16u);
+}
+
+TEST(RandomSchedule, ForksAndJoinsInsideGroups) {
+    std::map<std::string, int> seen;
+    for (uint64_t seed = 0; seed < 1200; ++seed) {
+        const Network network = random_network(seed);
+        const Schedule schedule = random_schedule(network, seed, {Macs(300'000), INT64_MAX});
+        std::map<TensorId, size_t> computed_by;  // group
+        std::set<LayerId> covered;
+        for (size_t g = 0; g < schedule.groups().size(); ++g) {
+            const std::vector<LayerProblem> problems = group_problems(network, schedule.groups()[g]);
+            if (problems.size() > 4) ++seen["five layers and more"];
+            for (const LayerProblem& p : problems) {
+                computed_by[p.output] = g;
+                covered.insert(p.layer);
+                if (problems.size() > 1) ++seen["operation " + std::to_string(static_cast<int>(p.operation))];
+            }
+            for (const GroupTensor& tensor : group_tensors(problems)) {
+                if (tensor.is_shared()) ++seen[tensor.is_external() ? "shared input" : "shared tensor"];
+                if (tensor.is_external() && tensor.readers.front().operand > 0) ++seen["input that is a later operand"];
+            }
+        }
+        // Every group finds its inputs computed.
+        for (size_t g = 0; g < schedule.groups().size(); ++g) {
+            for (const GroupTensor& tensor : group_tensors(group_problems(network, schedule.groups()[g]))) {
+                if (!tensor.is_external() || computed_by.count(tensor.tensor) == 0) continue;
+                EXPECT_LT(computed_by[tensor.tensor], g) << seed;
+            }
+        }
+        for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) {
+            if (is_schedulable(network, id) && covered.count(id) == 0) ++seen["left to the reference operators"];
+        }
+    }
+    for (const Operation operation : {Operation::multiply_accumulate, Operation::max_pool, Operation::average_pool, Operation::add, Operation::concat,
+                                      Operation::pointwise}) {
+        EXPECT_GE(seen["operation " + std::to_string(static_cast<int>(operation))], 20) << static_cast<int>(operation);
+    }
+    for (const char* kind : {"five layers and more", "shared input", "shared tensor", "input that is a later operand", "left to the reference operators"}) {
+        EXPECT_GE(seen[kind], 20) << kind;
+    }
 }
 
 TEST(RandomNetwork, CoversTheSchedulableKindsAndAttributes) {

@@ -39,6 +39,15 @@ GroupCounts two_level_counts(const std::vector<LayerProblem>& problems, const Gr
     return model.counts(table, group);
 }
 
+Macs two_level_work(const std::vector<LayerProblem>& problems, const GroupSchedule& group) {
+    const two_level::GroupModel model(problems, group);
+    std::vector<two_level::AxisCounts> counts;
+    for (size_t a = 0; a < model.axis_count(); ++a) counts.push_back(axis_counts(model.axis_problem(a, group)));
+    two_level::AxisTable table = model.empty_table();
+    for (size_t a = 0; a < model.axis_count(); ++a) table.set(a, counts[a]);
+    return model.work(table);
+}
+
 GroupCounts two_level_counts(const Network& network, const GroupSchedule& group, TwoLevelCache* cache) {
     return two_level_counts(group_problems(network, group), group, cache);
 }

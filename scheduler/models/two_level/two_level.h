@@ -41,6 +41,9 @@ private:
 [[nodiscard]] GroupCounts two_level_counts(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
                                            TwoLevelCache* cache = nullptr);
 
+/// MACs of the group, and of its layers without weights the elements that they look at: what executing it costs, recomputation included.
+[[nodiscard]] Macs two_level_work(const std::vector<LayerProblem>& problems, const GroupSchedule& group);
+
 [[nodiscard]] NetworkCounts two_level_counts(const Network& network, const Schedule& schedule,
                                              TwoLevelCache* cache = nullptr);
 

@@ -58,16 +58,6 @@ TEST(Compulsory, PaddingIsNeverMoved) {
     EXPECT_EQ(compulsory_accesses(problems(chain(2, 4, 4, {{3, square_window(3, 1, 1)}}))), Elements(2 * 16 + 54 + 3 * 16));
 }
 
-void append(Network& network, const std::string& name, Layer layer) {
-    layer.name = layer.onnx_name = name;
-    std::vector<std::vector<int64_t>> dims;
-    for (const TensorId id : layer.inputs) dims.push_back(network.tensor(id).dims);
-    layer.output = static_cast<TensorId>(network.tensors.size());
-    network.tensors.push_back({name + "_out", infer_output_dims(layer, dims)});
-    network.layers.push_back(std::move(layer));
-    network.outputs = {network.layers.back().output};
-}
-
 /// conv1 3 -> 4 (1x1), conv2 4 -> 4 (3x3, padding 1), add = conv1 + conv2, pool = 2x2 of stride 2, conv3 4 -> 2 (1x1), on 8 x 8.
 Network residual() {
     Network network = chain(3, 8, 8, {{4, square_window(1)}, {4, square_window(3, 1, 1)}});

@@ -236,5 +236,136 @@ TEST(TwoLevelFused, AnotherNameChangesNothing) {
     EXPECT_EQ(two_level_counts(network, group, &cache), two_level_counts(network, group));
 }
 
+// ------------------------------------------------------------------------------------------------------ forks and joins
+
+/// 6 x 6 x 2 through two 3 x 3 convolutions with a border of one, added to itself.
+Network residual_block() {
+    Network network = empty_network(2, 6, 6);
+    const TensorId c1 = append(network, "c1", 0, {2, square_window(3, 1, 1)});
+    const TensorId c2 = append(network, "c2", c1, {2, square_window(3, 1, 1)});
+    append(network, "add", {.kind = LayerKind::add, .inputs = {c2, 0}});
+    check(network);
+    return network;
+}
+
+TEST(TwoLevelDag, ResidualBlockRowByRow) {
+    // Row y of the sum: row y of c2, rows up to y + 1 of c1, rows up to y + 2 of x, and row y of x for the shortcut. Everything comes once.
+    const Network network = residual_block();
+    const GroupCounts c = two_level_counts(
+        network, parse_group(network,
+                             "{c1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X root/add.yo; W root/root; Y root/add.yo & "
+                             "c2: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; W root/root; Y root/add.yo & "
+                             "add: yo zo xo io | zi yi xi ii n m; tile z2 y1 x6 i1; Y yo/yo}"));
+    ASSERT_EQ(c.inputs.size(), 1u);
+    EXPECT_EQ(c.inputs[0].reads, Elements(6 * 6 * 2));
+    // Rows [y - 1, y + 2) for the new row y of c1, [y, y + 3) when seen from the sum: its own row y is the first of them.
+    EXPECT_EQ(c.inputs[0].buffer, Elements(3 * 6 * 2));
+    EXPECT_EQ(c.layers[0].output_buffer, Elements(3 * 6 * 2));
+    EXPECT_EQ(c.layers[1].output_buffer, Elements(1 * 6 * 2));
+    EXPECT_EQ(c.layers[2].output_buffer, Elements(1 * 6 * 2));
+    EXPECT_EQ(c.layers[0].macs, Macs(36 * 2 * 2 * 9));
+    EXPECT_EQ(c.layers[1].macs, Macs(36 * 2 * 2 * 9));
+    EXPECT_EQ(c.layers[2].macs, Macs(0));
+    EXPECT_EQ(c.layers[2].weight_reads, Elements(0));
+    EXPECT_EQ(c.accesses(), Elements(72 + 36 + 36 + 72));
+    EXPECT_EQ(c.live_total, Elements(36 + 36 + 36 + 36 + 12 + 12));  // x, W, c1, W, c2; Y
+}
+
+TEST(TwoLevelDag, ResidualBlockInTilesRecomputesItsHalo) {
+    // Tiles of 2 rows, nothing kept. c1: rows 3 + 4 + 3 of 6; x, the hull of c1's windows and of the tile itself: 4 + 6 + 4.
+    const Network network = residual_block();
+    const GroupCounts c = two_level_counts(
+        network, parse_group(network,
+                             "{c1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X add.yo/add.yo; W root/root; Y add.yo/add.yo & "
+                             "c2: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; W root/root; Y add.yo/add.yo & "
+                             "add: yo zo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}"));
+    EXPECT_EQ(c.inputs[0].reads, Elements((4 + 6 + 4) * 6 * 2));
+    EXPECT_EQ(c.inputs[0].buffer, Elements(6 * 6 * 2));
+    EXPECT_EQ(c.layers[0].macs, Macs((3 + 4 + 3) * 6 * 2 * 2 * 9));
+    EXPECT_EQ(c.layers[1].macs, Macs(6 * 6 * 2 * 2 * 9));
+}
+
+TEST(TwoLevelDag, TwoConvolutionsReadOneInputOnce) {
+    // Tiles of 2 rows: the 1 x 1 reads [0, 2), the 3 x 3 one more row on each side; the hull is 3 + 4 + 3 rows of 6.
+    Network network = empty_network(1, 6, 6);
+    const TensorId narrow = append(network, "narrow", 0, {1, square_window(1)});
+    const TensorId wide = append(network, "wide", 0, {1, square_window(3, 1, 1)});
+    append(network, "add", {.kind = LayerKind::add, .inputs = {narrow, wide}});
+    check(network);
+    const GroupCounts c = two_level_counts(
+        network, parse_group(network,
+                             "{narrow: zo yo xo io | zi yi xi ii n m; tile z1 y6 x6 i1; X add.yo/add.yo; W root/root; Y add.yo/add.yo & "
+                             "wide: zo yo xo io | zi yi xi ii n m; tile z1 y6 x6 i1; W root/root; Y add.yo/add.yo & "
+                             "add: yo zo xo io | zi yi xi ii n m; tile z1 y2 x6 i1; Y yo/yo}"));
+    ASSERT_EQ(c.inputs.size(), 1u);
+    EXPECT_EQ(c.inputs[0].reads, Elements((3 + 4 + 3) * 6));
+    EXPECT_EQ(c.inputs[0].buffer, Elements(4 * 6));
+}
+
+TEST(TwoLevelDag, InceptionInTilesOfChannels) {
+    // A 1 x 1 stem of 3 channels feeds a 1 x 1 convolution (2 channels) and a 3 x 3 pooling (3); their Concat runs in tiles of two channels:
+    // the first touches the convolution alone, [2, 4) and [4, 5) the pooling alone. Pictures of 4 x 4.
+    Network network = empty_network(2, 4, 4);
+    const TensorId stem = append(network, "stem", 0, {3, square_window(1)});
+    const TensorId a = append(network, "a", stem, {2, square_window(1)});
+    const TensorId p = append(network, "p", {.kind = LayerKind::max_pool, .inputs = {stem}, .window = square_window(3, 1, 1)});
+    append(network, "cat", {.kind = LayerKind::concat, .inputs = {a, p}, .axis = 1});
+    check(network);
+    const auto counts = [&](const std::string& stem_store) {
+        return two_level_counts(
+            network, parse_group(network, "{stem: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; X cat.zo/cat.zo; W root/root; Y " + stem_store +
+                                              "/cat.zo & a: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i3; W root/cat.zo; Y cat.zo/cat.zo & "
+                                              "p: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i1; Y cat.zo/cat.zo & "
+                                              "cat: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i1; Y zo/zo}"));
+    };
+    const GroupCounts kept = counts("root");
+    // All channels of the stem when first needed, nothing later.
+    EXPECT_EQ(kept.layers[0].macs, Macs(16 * 3 * 2));
+    EXPECT_EQ(kept.layers[0].output_buffer, Elements(16 * 3));
+    EXPECT_EQ(kept.inputs[0].reads, Elements(16 * 2));
+    EXPECT_EQ(kept.layers[1].macs, Macs(16 * 2 * 3));        // called for the first tile only
+    EXPECT_EQ(kept.layers[1].weight_reads, Elements(2 * 3));
+    EXPECT_EQ(kept.layers[1].output_buffer, Elements(16 * 2));
+    EXPECT_EQ(kept.layers[2].output_buffer, Elements(16 * 2));  // the larger of two channels and one
+    const GroupCounts recomputed = counts("cat.zo");
+    EXPECT_EQ(recomputed.layers[0].macs, Macs(3 * 16 * 3 * 2));
+    EXPECT_EQ(recomputed.layers[1].macs, Macs(16 * 2 * 3));
+}
+
+TEST(TwoLevelDag, OperandsOfConcatAreFetchedChannelByChannel) {
+    // External operands of 3 and 2 channels, tiles of two: [0, 2) one, [2, 4) one channel of each, [4, 5) the last.
+    Network network = empty_network(2, 4, 4);
+    const TensorId first = append(network, "first", 0, {3, square_window(1)});
+    const TensorId second = append(network, "second", 0, {2, square_window(1)});
+    append(network, "cat", {.kind = LayerKind::concat, .inputs = {first, second}, .axis = 1});
+    check(network);
+    const GroupCounts c = two_level_counts(
+        network, parse_group(network, "{cat: yo zo xo io | zi yi xi ii n m; tile z2 y1 x4 i1; X0 root/zo; X1 zo/zo; Y zo/zo}"));
+    ASSERT_EQ(c.inputs.size(), 2u);
+    EXPECT_EQ(c.inputs[0].reads, Elements(3 * 16));
+    EXPECT_EQ(c.inputs[1].reads, Elements(2 * 16));
+    EXPECT_EQ(c.inputs[0].buffer, Elements(2 * 4));  // one row of a tile: rows rotate, then channels
+    EXPECT_EQ(c.inputs[1].buffer, Elements(1 * 4));
+    EXPECT_EQ(c.macs(), Macs(0));
+}
+
+TEST(TwoLevelDag, GlobalPoolingNeedsEverythingOfOneChannel) {
+    // 4 x 4 x 3 into one number per channel; the convolution before it is called for one channel at a time.
+    Network network = empty_network(2, 6, 6);
+    const TensorId c = append(network, "c", 0, {3, square_window(3)});
+    append(network, "gap", {.kind = LayerKind::global_average_pool, .inputs = {c}});
+    check(network);
+    const GroupCounts counts = two_level_counts(
+        network, parse_group(network,
+                             "{c: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; X root/gap.zi; W root/gap.zi; Y gap.zi/gap.zi & "
+                             "gap: zo yo xo io | zi yi xi ii n m; tile z3 y1 x1 i1; Y root/root}"));
+    EXPECT_EQ(counts.layers[0].output_buffer, Elements(16));
+    EXPECT_EQ(counts.layers[0].macs, Macs(16 * 3 * 2 * 9));
+    EXPECT_EQ(counts.layers[0].weight_buffer, Elements(2 * 9));
+    EXPECT_EQ(counts.inputs[0].reads, Elements(36 * 2));
+    EXPECT_EQ(counts.inputs[0].buffer, Elements(36 * 2));
+    EXPECT_EQ(counts.layers[1].output_buffer, Elements(3));
+}
+
 }  // namespace
 }  // namespace laminate

@@ -1,7 +1,13 @@
 // Two witnesses on random networks and random schedules: the closed form and the walker, which share the schedule and nothing else.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "base/parallel.h"
 #include "instrumentation/walker.h"
+#include "nets/random_network.h"
 #include "scheduler/models/two_level/two_level.h"
 #include "scheduler/random_schedule.h"
 #include "tests/scheduler/chain.h"
@@ -11,20 +17,64 @@ namespace {
 
 constexpr RandomOptions small{Macs(300'000), INT64_MAX};
 
-TEST(ModelAgainstWalker, RandomNetworksAndSchedules) {
-    int64_t groups = 0;
-    for (uint64_t seed = 1; seed <= 1500; ++seed) {
-        const Network network = random_chain(seed);
-        for (uint64_t n = 0; n < 3; ++n) {
-            const Schedule schedule = random_schedule(network, 10 * seed + n, small);
-            for (const GroupSchedule& group : schedule.groups()) {
-                EXPECT_EQ(difference(two_level_counts(network, group), "model", walk(network, group), "walker"), "")
-                    << "network seed " << seed << ", schedule seed " << 10 * seed + n << ": " << to_text(group);
-                ++groups;
+/// Some schedules of each of many networks, model against walker; the first differing schedule is shown.
+struct Sweep {
+    std::atomic<int64_t> schedules = 0;
+    std::atomic<int64_t> groups = 0;
+    std::atomic<int64_t> shared = 0;  ///< groups with a tensor that several of its layers read
+    std::mutex mutex;
+    int64_t differences = 0;
+    std::string first;
+
+    void run(Network (*network_of)(uint64_t), uint64_t begin, uint64_t end, uint64_t schedules_each, int threads) {
+        in_parallel(end - begin, threads, [&](size_t n) {
+            const uint64_t seed = begin + n;
+            const Network network = network_of(seed);
+            for (uint64_t k = 0; k < schedules_each; ++k) {
+                const Schedule schedule = random_schedule(network, 1000 * seed + k, small);
+                ++schedules;
+                for (const GroupSchedule& group : schedule.groups()) compare(network, group, seed, 1000 * seed + k);
             }
-        }
+        });
     }
-    EXPECT_GT(groups, 5000);
+
+private:
+    void compare(const Network& network, const GroupSchedule& group, uint64_t network_seed, uint64_t schedule_seed) {
+        ++groups;
+        const std::vector<GroupTensor> tensors = group_tensors(group_problems(network, group));
+        if (std::any_of(tensors.begin(), tensors.end(), [](const GroupTensor& t) { return t.is_shared(); })) ++shared;
+        const std::string text = difference(two_level_counts(network, group), "model", walk(network, group), "walker");
+        if (text.empty()) return;
+        const std::lock_guard lock(mutex);
+        if (differences++ > 0) return;
+        first = text + "\nnetwork seed " + std::to_string(network_seed) + ", schedule seed " + std::to_string(schedule_seed) + ": " + to_text(group);
+    }
+};
+
+TEST(ModelAgainstWalker, RandomChains) {
+    Sweep sweep;
+    sweep.run(random_chain, 1, 1001, 2, 2);
+    EXPECT_EQ(sweep.differences, 0) << sweep.first;
+    EXPECT_GT(sweep.groups, 2500);
+}
+
+TEST(ModelAgainstWalker, RandomNetworksOfAllKinds) {
+    Sweep sweep;
+    sweep.run(random_network, 1, 1501, 2, 2);
+    EXPECT_EQ(sweep.differences, 0) << sweep.first;
+    EXPECT_GT(sweep.groups, 6000);
+    EXPECT_GT(sweep.shared, 300);
+}
+
+/// `make test-long`: more than 10^6 schedules.
+TEST(ModelAgainstWalkerLong, AMillionSchedules) {
+    Sweep sweep;
+    const int threads = static_cast<int>(std::thread::hardware_concurrency());
+    sweep.run(random_network, 100'000, 350'000, 3, threads);
+    sweep.run(random_chain, 100'000, 200'000, 3, threads);
+    EXPECT_EQ(sweep.differences, 0) << sweep.first;
+    EXPECT_GE(sweep.schedules, 1'000'000);
+    EXPECT_GT(sweep.shared, 50'000);
 }
 
 TEST(ModelAgainstWalker, L2NetAndL3Net) {
