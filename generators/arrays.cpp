@@ -72,4 +72,20 @@ Expr activate(const Activation& activation, const Expr& value, const Expr& slope
     return value;
 }
 
+bool reaches_padding(const AxisWindow& w) {
+    return w.pad_begin > 0 || (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation - w.pad_begin >= w.in;
+}
+
+Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y, const Expr& x) {
+    const auto size = [](int64_t n) { return Expr(static_cast<int32_t>(n)); };
+    const auto taps_inside = [&](const AxisWindow& w, const Expr& out) -> Expr {
+        if (layer.count_include_pad || !reaches_padding(w)) return size(w.kernel);
+        const Expr first = size(w.pad_begin) - out * size(w.stride);  // padding before the picture that this window covers
+        const Expr begin = Halide::max(0, (first + size(w.dilation - 1)) / size(w.dilation));
+        const Expr end = Halide::min(size(w.kernel), (first + size(w.in - 1)) / size(w.dilation) + 1);
+        return end - begin;
+    };
+    return simplify(taps_inside(problem.y(), y) * taps_inside(problem.x(), x));
+}
+
 }  // namespace laminate::ir

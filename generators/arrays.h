@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nets/network.h"
+#include "scheduler/problem.h"
 
 namespace laminate::ir {
 
@@ -29,5 +30,10 @@ enum class Alignment { element, vector };
 
 /// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
 [[nodiscard]] Expr activate(const Activation& activation, const Expr& value, const Expr& slope);
+
+/// Whether any output's window reaches over the edge of the input.
+[[nodiscard]] bool reaches_padding(const AxisWindow& window);
+/// How many elements the average at an output position divides by; a constant where no padding matters.
+[[nodiscard]] Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y, const Expr& x);
 
 }  // namespace laminate::ir

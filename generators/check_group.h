@@ -14,22 +14,17 @@
 namespace laminate {
 
 struct CheckOptions {
-    uint64_t seed = 1;  ///< of the random input
+    uint64_t seed = 1;  ///< of the random inputs
     /// What the reference operators, which are slow, may do at most. A group with more work is run whole all the same, and compared in three
     /// bands of rows: at the top, around the middle, at the bottom; the rest must at least have been written with finite values.
     Macs reference_macs{100'000'000};
 };
 
-/// Runs one image through the whole group, the second half of its strips first. Input and output are not aligned; output and scratch
+/// Runs one image through the whole group, the second half of its strips first. Inputs and output are not aligned; output and scratch
 /// are filled with NaN, and so is what lies around them, which must stay as it is. Empty, or what is wrong in one line: an element that differs
 /// from the reference by more than 1e-4 of the output's range, one never written, a write outside.
 /// `function` is `code` compiled; `group` is legal in `network`.
 [[nodiscard]] std::string wrong_result(const Network& network, const GroupSchedule& group, const GroupCode& code,
                                        laminate_group_function function, const CheckOptions& options = {});
-
-/// Rows [first, last) of a chain's output by the reference operators from the whole input of one image: each layer
-/// computes only the rows that the next one needs. Returned [channel][row][column].
-[[nodiscard]] std::vector<float> reference_rows(const Network& network, const std::vector<LayerId>& chain,
-                                                const std::vector<float>& input, int64_t first, int64_t last);
 
 }  // namespace laminate

@@ -91,15 +91,22 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
         const LayerProblem p = layer_problem(network, id);
         const auto add = [&](auto value) { key += std::to_string(value) + " "; };
         for (const int64_t extent : p.extent) add(extent);
+        for (const LayerInput& input : p.inputs) add(input.channels);
         for (const AxisWindow& w : p.window) {
             for (const int64_t value :
                  {int64_t{w.transposed}, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out})
                 add(value);
         }
+        add(static_cast<int>(p.operation));
+        add(network.layer(id).count_include_pad);
         add(p.groups);
         add(static_cast<int>(activation.kind));
         for (const float value : {activation.alpha, activation.low, activation.high})
             add(std::bit_cast<uint32_t>(value));
+    }
+    for (const GroupTensor& tensor : group_tensors(group_problems(network, group))) {
+        for (const TensorReader& reader : tensor.readers) key += std::to_string(reader.nest) + "." + std::to_string(reader.operand) + " ";
+        key += "; ";
     }
     return key + to_text(nameless);
 }
@@ -133,7 +140,7 @@ public:
         std::vector<std::vector<Piece>> pieces(groups.size());
         in_parallel(groups.size(), thread_count(options_), [&](size_t g) { compile(groups[g], pieces[g]); });
 
-        // A group runs where its last layer stands: its only input exists by then, and nobody needs its output earlier.
+        // A group runs where its last layer stands: its inputs exist by then, and nobody needs its output earlier.
         std::map<LayerId, size_t> by_sink;
         std::vector<bool> is_grouped(network_.layers.size(), false);
         for (size_t g = 0; g < groups.size(); ++g) {
@@ -170,14 +177,21 @@ private:
         }
         const std::string found = "group " + name_of(schedule) + " computes a wrong result (" + wrong + "); ";
         const LayerId last = network_.find_layer(schedule.nests.back().layer);
-        if (schedule.nests.size() == 1 && schedule == line_buffer_group(network_, {last})) {
+        const bool is_last_form = schedule.nests.size() == 1 && (!must_be_scheduled(network_, last) || schedule == line_buffer_group(network_, {last}));
+        if (is_last_form) {
             note(found + "the reference operators run it");
             pieces.emplace_back(last);
             return;
         }
         note(found + "its layers are compiled one by one");
-        for (const Nest& nest : schedule.nests)
-            compile(line_buffer_group(network_, {network_.find_layer(nest.layer)}), pieces);
+        for (const Nest& nest : schedule.nests) {
+            const LayerId id = network_.find_layer(nest.layer);
+            if (must_be_scheduled(network_, id)) {
+                compile(line_buffer_group(network_, {id}), pieces);
+            } else {
+                pieces.emplace_back(id);
+            }
+        }
     }
 
     /// Networks repeat their shapes, and the compiler takes seconds for each: the same code is made once.
@@ -220,7 +234,9 @@ private:
         step.name = name_of(group.schedule);
         for (const Nest& nest : group.schedule.nests) step.layers.push_back(nest.layer);
         step.schedule = to_text(group.schedule);
-        step.inputs = {network_.layer(network_.find_layer(group.schedule.nests.front().layer)).inputs[0]};
+        for (const GroupTensor& tensor : group_tensors(group_problems(network_, group.schedule))) {
+            if (tensor.is_external()) step.inputs.push_back(tensor.tensor);
+        }
         step.outputs = {network_.layer(network_.find_layer(group.schedule.nests.back().layer)).output};
         constexpr size_t boundary = 16;  // elements: code loads constants as whole vectors
         std::vector<float>& constants = built_.constants;

@@ -1,7 +1,10 @@
 #include "generators/instrumented.h"
 
+#include <limits>
+
 #include "generators/arrays.h"
 #include "generators/constants.h"
+#include "scheduler/halide/buffer_shapes.h"
 #include "scheduler/halide/group_lowering.h"
 
 namespace laminate {
@@ -43,13 +46,17 @@ private:
 class Instrumented final : public GroupLowering {
 public:
     Instrumented(const Network& network, const GroupSchedule& group) : GroupLowering(network, group) {
-        const LayerProblem& first = problem(0);
-        input_ = RotatingBuffer("X.buffer", input_buffer_shape(group, problems_, 0), {first.inputs.front().channels, first.y().in, first.x().in});
+        const BufferShapes shapes = buffer_shapes(group, problems_);
+        for (int t = 0; t < std::ssize(tensors_); ++t) {
+            const std::string name = tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name;
+            tensor_buffers_.emplace_back(name + ".buffer", shapes.tensors[static_cast<size_t>(t)],
+                                         std::array<int64_t, 3>{channels(t), first_reader(t).y().in, first_reader(t).x().in});
+        }
+        const LayerProblem& last = problem(sink());
+        output_ = RotatingBuffer(last.name + ".buffer", shapes.output, {last[Dim::z], last[Dim::y], last[Dim::x]});
         for (int k = 0; k <= sink(); ++k) {
             const LayerProblem& p = problem(k);
-            const BufferShape shape = k == sink() ? output_buffer_shape(group, problems_) : input_buffer_shape(group, problems_, k + 1);
-            outputs_.emplace_back(p.name + ".buffer", shape, std::array<int64_t, 3>{p[Dim::z], p[Dim::y], p[Dim::x]});
-            weights_.emplace_back(p.name + ".W.buffer", weights_buffer_shape(group, problems_, k),
+            weights_.emplace_back(p.name + ".W.buffer", shapes.weights[static_cast<size_t>(k)],
                                   std::array<int64_t, 3>{p[Dim::z], p[Dim::i], p.y().kernel * p.x().kernel});
         }
     }
@@ -64,18 +71,23 @@ public:
                     body = ir::with_array(name, argument::constants, constants.append(values), body);
                 }
             };
-            bind_constants(problem(k).name + ".W", canonical_weights(layer(k), problem(k)));
-            bind_constants(problem(k).name + ".bias", canonical_bias(layer(k), problem(k)));
+            if (problem(k).has_weights()) {
+                bind_constants(problem(k).name + ".W", canonical_weights(layer(k), problem(k)));
+                bind_constants(problem(k).name + ".bias", canonical_bias(layer(k), problem(k)));
+                code.arrays.push_back({problem(k).name + ".W", ArrayRole::external_weights, k});
+                code.arrays.push_back({problem(k).name + ".W.buffer", ArrayRole::weights_buffer, k});
+            }
             bind_constants(problem(k).name + ".slope", canonical_slope(layer(k), problem(k)));
-            code.arrays.push_back({problem(k).name + ".W", ArrayRole::external_weights, k});
-            code.arrays.push_back({problem(k).name + ".W.buffer", ArrayRole::weights_buffer, k});
             code.arrays.push_back({problem(k).name + ".buffer", ArrayRole::output_buffer, k});
         }
-        code.arrays.push_back({"X", ArrayRole::external_input, 0});
-        code.arrays.push_back({"X.buffer", ArrayRole::input_buffer, 0});
-        code.inputs = {problem(0).inputs.front().name};
+        for (int t = 0; t < std::ssize(tensors_); ++t) {
+            if (!tensor(t).is_external()) break;
+            code.arrays.push_back({input_name(t), ArrayRole::external_input, t});
+            code.arrays.push_back({input_name(t) + ".buffer", ArrayRole::input_buffer, t});
+            code.inputs.push_back(tensor(t).name);
+            body = ir::with_pointer(input_name(t), argument::inputs, t, body);
+        }
         code.arrays.push_back({"Y", ArrayRole::external_output, sink()});
-        body = ir::with_pointer("X", argument::inputs, 0, body);
         body = ir::with_pointer("Y", argument::outputs, 0, body);
         code.body = simplify(body);
         code.constants = std::move(constants).take();
@@ -84,69 +96,72 @@ public:
     }
 
 protected:
-    Stmt allocate_input(Stmt body) override { return input_.allocate(body); }
+    Stmt allocate_input(int t, Stmt body) override { return tensor_buffers_[static_cast<size_t>(t)].allocate(body); }
     Stmt allocate_weights(int k, Stmt body) override { return weights_[static_cast<size_t>(k)].allocate(body); }
-    Stmt allocate_output(int k, Stmt body) override { return outputs_[static_cast<size_t>(k)].allocate(body); }
+    Stmt allocate_output(int k, Stmt body) override { return output_buffer(k).allocate(body); }
 
-    Stmt copy_input(const Box& box) override {
-        const LayerProblem& p = problem(0);
-        return over(box, "X.copy", [&](const Expr& c, const Expr& y, const Expr& x) {
+    Stmt copy_input(int t, const Box& box) override {
+        const RotatingBuffer& buffer = tensor_buffers_[static_cast<size_t>(t)];
+        const LayerProblem& p = first_reader(t);
+        return over(box, input_name(t) + ".copy", [&](const Expr& c, const Expr& y, const Expr& x) {
             const Expr from = (c * size(p.y().in) + y) * size(p.x().in) + x;
-            return ir::store(input_.name(), ir::load("X", from, ir::Alignment::element), input_.index(c, y, x));
+            return ir::store(buffer.name(), ir::load(input_name(t), from, ir::Alignment::element), buffer.index(c, y, x));
         });
     }
 
-    Stmt copy_weights(int k, const Interval<Expr>& z_range, const Interval<Expr>& i_range) override {
+    Stmt copy_weights(int k, const Interval& z_range, const Interval& i_range) override {
         const LayerProblem& p = problem(k);
         const RotatingBuffer& buffer = weights_[static_cast<size_t>(k)];
         const int64_t area = p.y().kernel * p.x().kernel;
-        const Box box{z_range, i_range, Interval<Expr>{0, size(area)}};
+        const Box box{z_range, i_range, Interval{0, size(area)}};
         return over(box, p.name + ".W.copy", [&](const Expr& z, const Expr& i, const Expr& tap) {
             return ir::store(buffer.name(), ir::load(p.name + ".W", (z * size(p[Dim::i]) + i) * size(area) + tap), buffer.index(z, i, tap));
         });
     }
 
     Stmt begin_call(int k, const Box& box) override {
-        const RotatingBuffer& buffer = outputs_[static_cast<size_t>(k)];
+        if (!accumulates(k)) return {};
+        const RotatingBuffer& buffer = output_buffer(k);
         return over(box, problem(k).name + ".init", [&](const Expr& z, const Expr& y, const Expr& x) {
-            return ir::store(buffer.name(), ir::load(problem(k).name + ".bias", z), buffer.index(z, y, x));
+            return ir::store(buffer.name(), start(k, z), buffer.index(z, y, x));
         });
     }
 
     Stmt end_call(int k, const Box& box) override {
-        if (layer(k).activation.kind == ActivationKind::none) return {};
-        const RotatingBuffer& buffer = outputs_[static_cast<size_t>(k)];
+        const bool is_finished = problem(k).operation != Operation::average_pool && layer(k).activation.kind == ActivationKind::none;
+        if (is_finished) return {};
+        const RotatingBuffer& buffer = output_buffer(k);
         return over(box, problem(k).name + ".finish", [&](const Expr& z, const Expr& y, const Expr& x) {
             const Expr at = buffer.index(z, y, x);
-            return ir::store(buffer.name(), activated(k, ir::load(buffer.name(), at), z), at);
+            return ir::store(buffer.name(), finished(k, ir::load(buffer.name(), at), z, y, x), at);
         });
     }
 
     Stmt begin_output(const Box& box) override {
         const int k = sink();
-        const RotatingBuffer& buffer = outputs_.back();
-        const Interval<Expr> i = output_reduction();
+        if (!accumulates(k)) return {};
+        const Interval i = output_reduction();
         return over(box, problem(k).name + ".init", [&](const Expr& z, const Expr& y, const Expr& x) {
             // What an earlier visit left in external memory comes back; the bias starts the sum.
-            const Expr start = ir::choose(simplify(i.begin > 0), ir::load("Y", output_index(z, y, x), ir::Alignment::element),
-                                          ir::load(problem(k).name + ".bias", z));
-            return ir::store(buffer.name(), start, buffer.index(z, y, x));
+            const Expr first = simplify(i.begin <= 0);
+            const Expr value = is_const_one(first) ? start(k, z)
+                                                   : ir::choose(simplify(!first), ir::load("Y", output_index(z, y, x), ir::Alignment::element), start(k, z));
+            return ir::store(output_.name(), value, output_.index(z, y, x));
         });
     }
 
     Stmt end_output(const Box& box) override {
         const int k = sink();
-        const RotatingBuffer& buffer = outputs_.back();
-        const Interval<Expr> i = output_reduction();
+        const Interval i = output_reduction();
         return over(box, problem(k).name + ".write", [&](const Expr& z, const Expr& y, const Expr& x) {
-            const Expr sum = ir::load(buffer.name(), buffer.index(z, y, x));
-            const Expr value = ir::choose(simplify(i.end >= size(problem(k)[Dim::i])), activated(k, sum, z), sum);
+            const Expr sum = ir::load(output_.name(), output_.index(z, y, x));
+            const Expr value = ir::choose(simplify(i.end >= size(problem(k)[Dim::i])), finished(k, sum, z, y, x), sum);
             return ir::store("Y", value, output_index(z, y, x), ir::Alignment::element);
         });
     }
 
     Stmt innermost(int k, int first_loop) override {
-        std::array<Interval<Expr>, 4> range;
+        std::array<Interval, 4> range;
         for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) range[static_cast<size_t>(d)] = covered(k, d, first_loop - 1);
         std::array<Expr, 4> point;
         return nested(k, first_loop, range, point);
@@ -154,6 +169,10 @@ protected:
 
 private:
     static Expr size(int64_t extent) { return static_cast<int32_t>(extent); }
+
+    [[nodiscard]] const RotatingBuffer& output_buffer(int k) const {
+        return k == sink() ? output_ : tensor_buffers_[static_cast<size_t>(output_tensor(k))];
+    }
 
     static Stmt over(const Box& box, const std::string& name, const std::function<Stmt(Expr, Expr, Expr)>& make) {
         return for_each(name + ".a", box[0], [&](const Expr& a) {
@@ -164,7 +183,7 @@ private:
     }
 
     /// The input channels that one body of the output's level accumulates.
-    [[nodiscard]] Interval<Expr> output_reduction() const {
+    [[nodiscard]] Interval output_reduction() const {
         const Level level = nest(sink()).y.store;
         return covered(sink(), Dim::i, level.is_root() ? -1 : level.loop);
     }
@@ -174,7 +193,18 @@ private:
         return (z * size(p[Dim::y]) + y) * size(p[Dim::x]) + x;
     }
 
-    [[nodiscard]] Expr activated(int k, const Expr& value, const Expr& z) const {
+    /// Whether an output element is built up from a starting value; otherwise it is stored once.
+    [[nodiscard]] bool accumulates(int k) const {
+        return problem(k).operation != Operation::concat && problem(k).operation != Operation::pointwise;
+    }
+    [[nodiscard]] Expr start(int k, const Expr& z) const {
+        if (problem(k).has_weights()) return ir::load(problem(k).name + ".bias", z);
+        return problem(k).operation == Operation::max_pool ? -std::numeric_limits<float>::infinity() : 0.0F;
+    }
+
+    /// The output element whose parts are all in.
+    [[nodiscard]] Expr finished(int k, Expr value, const Expr& z, const Expr& y, const Expr& x) const {
+        if (problem(k).operation == Operation::average_pool) value = value / Halide::cast<float>(ir::averaged_elements(layer(k), problem(k), y, x));
         const Activation& activation = layer(k).activation;
         const Expr slope = activation.kind == ActivationKind::prelu ? ir::load(problem(k).name + ".slope", z) : Expr(0.0F);
         return ir::activate(activation, value, slope);
@@ -182,7 +212,7 @@ private:
 
     /// The loops from `l` on, in the schedule's order. Adjacent bands of one dimension with nothing between need no loop each:
     /// an outer loop runs over tiles, its inner loop over the tile.
-    Stmt nested(int k, int l, const std::array<Interval<Expr>, 4>& range, std::array<Expr, 4>& point) {
+    Stmt nested(int k, int l, const std::array<Interval, 4>& range, std::array<Expr, 4>& point) {
         const Nest& n = nest(k);
         if (l == static_cast<int>(n.loops.size())) {
             for (size_t d = 0; d < 4; ++d) {
@@ -202,23 +232,68 @@ private:
         const Expr step = size(loop.band == Band::strip ? n.strip[d - 1] : n.tile[d]);
         const bool is_strip_range = l == 0 && loop.band == Band::strip;
         const Expr trips = simplify((range[d].end - range[d].begin + step - 1) / step);
-        const Interval<Expr> all{is_strip_range ? Variable::make(Halide::Int(32), argument::strip_begin) : Expr(0),
+        const Interval all{is_strip_range ? Variable::make(Halide::Int(32), argument::strip_begin) : Expr(0),
                                  is_strip_range ? Variable::make(Halide::Int(32), argument::strip_end) : trips};
         return for_each(n.layer + "." + to_text(loop), all, [&](const Expr& trip) {
-            std::array<Interval<Expr>, 4> inside = range;
+            std::array<Interval, 4> inside = range;
             const Expr begin = simplify(range[d].begin + trip * step);
             inside[d] = {begin, simplify(Halide::min(begin + step, range[d].end))};
             return nested(k, l + 1, inside, point);
         });
     }
 
-    /// Kernel loops around one multiply-accumulate.
+    /// What one iteration of all loops does: the kernel loops around one multiply-accumulate, or the layer's own operation.
     Stmt taps(int k, const std::array<Expr, 4>& point) {
         const LayerProblem& p = problem(k);
         const Expr& z = point[0];
+        const RotatingBuffer& to = output_buffer(k);
+        const Expr at = to.index(z, point[1], point[2]);
+        const auto operand = [&](int e, const Expr& channel) {
+            const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, e))];
+            return ir::load(from.name(), from.index(channel, point[1], point[2]));
+        };
+        const int operands = static_cast<int>(p.inputs.size());
+        switch (p.operation) {
+            case Operation::multiply_accumulate:
+                return multiply_accumulate(k, point);
+            case Operation::max_pool:
+            case Operation::average_pool: {
+                const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, 0))];
+                return tap_loop(p, 0, point[1], [&](const Expr&, const Expr& y, const Expr& y_inside) {
+                    return tap_loop(p, 1, point[2], [&](const Expr&, const Expr& x, const Expr& x_inside) {
+                        const Expr before = ir::load(to.name(), at);
+                        const Expr value = ir::load(from.name(), from.index(z, y, x));
+                        const Expr after = p.operation == Operation::max_pool ? Halide::max(before, value) : before + value;
+                        return ir::store(to.name(), ir::choose(simplify(y_inside && x_inside), after, before), at);
+                    });
+                });
+            }
+            case Operation::add: {
+                Expr sum = ir::load(to.name(), at);
+                for (int e = 0; e < operands; ++e) sum = sum + operand(e, z);
+                return ir::store(to.name(), sum, at);
+            }
+            case Operation::concat: {
+                Expr value = operand(0, z);
+                for (int e = 1; e < operands; ++e) {
+                    const Expr first = size(p.inputs[static_cast<size_t>(e)].first_output_channel);
+                    value = ir::choose(z >= first, operand(e, z - first), value);
+                }
+                return ir::store(to.name(), value, at);
+            }
+            case Operation::pointwise:
+                return ir::store(to.name(), operand(0, z), at);
+        }
+        return {};
+    }
+
+    /// Kernel loops around one multiply-accumulate.
+    Stmt multiply_accumulate(int k, const std::array<Expr, 4>& point) {
+        const LayerProblem& p = problem(k);
+        const Expr& z = point[0];
         const Expr& i = point[3];
-        const RotatingBuffer& to = outputs_[static_cast<size_t>(k)];
-        const RotatingBuffer& from = k == 0 ? input_ : outputs_[static_cast<size_t>(k) - 1];
+        const RotatingBuffer& to = output_buffer(k);
+        const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, 0))];
         const RotatingBuffer& weights = weights_[static_cast<size_t>(k)];
         const Expr channel = p.groups == 1 ? i : z / size(p[Dim::z] / p.groups) * size(p[Dim::i]) + i;
         return tap_loop(p, 0, point[1], [&](const Expr& n, const Expr& y, const Expr& y_inside) {
@@ -239,8 +314,7 @@ private:
         if (!w.transposed) {
             return for_each(name, {0, size(w.kernel)}, [&](const Expr& tap) {
                 const Expr in = out * size(w.stride) + tap * size(w.dilation) - size(w.pad_begin);
-                const bool reaches_padding = w.pad_begin > 0 || (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation - w.pad_begin >= w.in;
-                return make(tap, in, reaches_padding ? inside(in) : const_true());
+                return make(tap, in, ir::reaches_padding(w) ? inside(in) : const_true());
             });
         }
         // Taps n with (out + pad - n*dilation) divisible by the stride: every one (stride 1), or first, first + S, ... (dilation 1).
@@ -254,9 +328,9 @@ private:
         });
     }
 
-    RotatingBuffer input_;
-    std::vector<RotatingBuffer> outputs_;
-    std::vector<RotatingBuffer> weights_;
+    std::vector<RotatingBuffer> tensor_buffers_;  ///< by tensor
+    RotatingBuffer output_;
+    std::vector<RotatingBuffer> weights_;         ///< by nest
 };
 
 }  // namespace

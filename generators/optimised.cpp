@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "generators/arrays.h"
 #include "generators/constants.h"
 #include "generators/register_tile.h"
+#include "scheduler/halide/buffer_shapes.h"
 #include "scheduler/halide/group_lowering.h"
 
 namespace laminate {
@@ -48,36 +50,44 @@ struct RowRing {
     }
 };
 
-using Ranges = std::array<Interval<Expr>, 4>;  ///< by Dim
+using Ranges = std::array<Interval, 4>;  ///< by Dim
 
 class Optimised final : public GroupLowering {
 public:
     Optimised(const Network& network, const GroupSchedule& group, const VectorUnit& unit) : GroupLowering(network, group), unit_(unit) {
-        std::vector<BufferShape> shapes;
-        for (int c = 0; c <= sink(); ++c) shapes.push_back(input_buffer_shape(group, problems_, c));
+        const std::vector<BufferShape> shapes = buffer_shapes(group, problems_).tensors;
         for (int k = 0; k <= sink(); ++k) {
             const Nest& last = nest(sink());
             const int64_t sink_rows = std::min(last[Dim::y], last.strip[0] == 0 ? last[Dim::y] : last.strip[0]);
             const int64_t sink_columns = std::min(last.strip[1] == 0 ? problem(k)[Dim::x] : last.strip[1], last[Dim::x]);
             // A call of a producer with retention computes about as many rows as its consumer's rows need anew.
-            const int64_t rows = k == sink() ? sink_rows : std::max<int64_t>(1, std::min(shapes[static_cast<size_t>(k) + 1].extent[1], sink_rows));
-            const int64_t columns = k == sink() ? sink_columns : std::max<int64_t>(1, shapes[static_cast<size_t>(k) + 1].extent[2]);
-            tiles_.push_back(register_tile(problem(k), rows, columns, unit));
+            int64_t rows = sink_rows;
+            int64_t columns = sink_columns;
+            if (k != sink()) {
+                const BufferShape& shape = shapes[static_cast<size_t>(output_tensor(k))];
+                rows = std::max<int64_t>(1, std::min(shape.extent[1], sink_rows));
+                columns = std::max<int64_t>(1, shape.extent[2]);
+            }
+            tiles_.push_back(problem(k).has_weights() ? register_tile(problem(k), rows, columns, unit) : RegisterTile{});
         }
         int64_t offset = 0;
-        for (int c = 0; c <= sink(); ++c) {
-            const LayerProblem& reader = problem(c);
-            const RegisterTile& read = tiles_[static_cast<size_t>(c)];
-            const BufferShape& shape = shapes[static_cast<size_t>(c)];
+        for (int t = 0; t < std::ssize(tensors_); ++t) {
+            const BufferShape& shape = shapes[static_cast<size_t>(t)];
             // A kernel's last vectors of a row run over its end: reading past what is needed, writing past what is new.
-            const auto run = [&](const RegisterTile& tile) { return std::max(tile.axis == VectorAxis::x ? tile.x : 1, int64_t{1}) * unit.lanes; };
-            int64_t overrun = run(read) * (reader.x().transposed ? 1 : reader.x().stride);
-            if (c > 0) overrun = std::max(overrun, run(tiles_[static_cast<size_t>(c) - 1]));
+            const auto run = [&](int k) {
+                const RegisterTile& tile = tiles_[static_cast<size_t>(k)];
+                return std::max(tile.axis == VectorAxis::x ? tile.x : 1, int64_t{1}) * unit.lanes;
+            };
+            int64_t overrun = tensor(t).is_external() ? 0 : run(tensor(t).producer);
+            for (const TensorReader& reader : tensor(t).readers) {
+                const AxisWindow& w = problem(reader.nest).x();
+                overrun = std::max(overrun, run(reader.nest) * (w.transposed ? 1 : w.stride));
+            }
             RowRing ring;
-            ring.name = (c == 0 ? std::string("X") : problem(c - 1).name) + ".rows";
+            ring.name = (tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name) + ".rows";
             ring.rows = std::max<int64_t>(1, shape.extent[1]);
-            ring.channels = reader.inputs.front().channels;
-            ring.coordinates = reader.y().in;
+            ring.channels = channels(t);
+            ring.coordinates = first_reader(t).y().in;
             ring.pitch = round_up(std::max<int64_t>(1, shape.unclipped_columns) + overrun + unit.lanes, unit.lanes);
             // Rows a multiple of 4 KiB apart fall into the same cache set.
             if (ring.pitch % 1024 < unit.lanes) ring.pitch += unit.lanes;
@@ -95,14 +105,16 @@ public:
         Stmt body = lower();
         for (const auto& [name, offset] : constant_offsets_) body = ir::with_array(name, argument::constants, offset, body);
         for (const RowRing& ring : rings_) body = ir::with_array(ring.name, argument::scratch, ring.offset_elements, body);
-        body = ir::with_pointer("X", argument::inputs, 0, body);
+        for (int t = 0; t < std::ssize(tensors_) && tensor(t).is_external(); ++t) {
+            body = ir::with_pointer(input_name(t), argument::inputs, t, body);
+            code.arrays.push_back({input_name(t), ArrayRole::external_input, t});
+            code.inputs.push_back(tensor(t).name);
+        }
         body = ir::with_pointer("Y", argument::outputs, 0, body);
         code.body = simplify(body);
         code.constants = std::move(constants_).take();
         code.scratch_bytes = scratch_bytes_;
         code.strips = strip_count();
-        code.arrays.push_back({"X", ArrayRole::external_input, 0});
-        code.inputs = {problem(0).inputs.front().name};
         code.arrays.push_back({"Y", ArrayRole::external_output, sink()});
         return code;
     }
@@ -121,35 +133,34 @@ protected:
         return level.nest == sink() && level.loop == 0 && nest(sink()).loops.front().band == Band::strip;
     }
 
-    Stmt allocate_input(Stmt body) override { return with_first_column(0, nest(0).x.front().placement.store, body); }
-    Stmt allocate_output(int k, Stmt body) override {
-        return k == sink() ? body : with_first_column(k + 1, nest(k).y.store, body);
-    }
+    Stmt allocate_input(int t, Stmt body) override { return with_first_column(t, body); }
+    Stmt allocate_output(int k, Stmt body) override { return k == sink() ? body : with_first_column(output_tensor(k), body); }
     Stmt allocate_weights(int, Stmt body) override { return body; }
-    Stmt copy_weights(int, const Interval<Expr>&, const Interval<Expr>&) override { return {}; }
+    Stmt copy_weights(int, const Interval&, const Interval&) override { return {}; }
     Stmt begin_output(const Box&) override { return {}; }
     Stmt end_output(const Box&) override { return {}; }
-    Stmt begin_call(int k, const Box& box) override { return zero_columns(k + 1, box); }
-    Stmt end_call(int k, const Box& box) override { return zero_columns_after(k + 1, box); }
+    Stmt begin_call(int k, const Box& box) override { return zero_columns(output_tensor(k), box); }
+    Stmt end_call(int k, const Box& box) override { return zero_columns_after(output_tensor(k), box); }
 
-    Stmt copy_input(const Box& box) override {
-        const LayerProblem& p = problem(0);
+    Stmt copy_input(int t, const Box& box) override {
+        const LayerProblem& p = first_reader(t);
         const int64_t lanes = unit_.lanes;
-        const Stmt rows = for_each("X.copy.y", box[1], [&](const Expr& y) {
-            return for_each("X.copy.c", box[0], [&](const Expr& c) {
+        const std::string name = input_name(t);
+        const Stmt rows = for_each(name + ".copy.y", box[1], [&](const Expr& y) {
+            return for_each(name + ".copy.c", box[0], [&](const Expr& c) {
                 const Expr from = (c * size(p.y().in) + y) * size(p.x().in) + box[2].begin;
-                const Expr to = rings_[0].index(c, y, box[2].begin);
+                const Expr to = ring(t).index(c, y, box[2].begin);
                 const Expr count = box[2].end - box[2].begin;
                 const auto copy = [&](const Expr& at, int64_t n) {
-                    return ir::store(rings_[0].name, ir::load("X", lanes_from(from + at, n), ir::Alignment::element), lanes_from(to + at, n),
+                    return ir::store(ring(t).name, ir::load(name, lanes_from(from + at, n), ir::Alignment::element), lanes_from(to + at, n),
                                      ir::Alignment::element);
                 };
-                const Stmt vectors = for_each("X.copy.v", {0, count / size(lanes)}, [&](const Expr& v) { return copy(v * size(lanes), lanes); });
-                const Stmt rest = for_each("X.copy.x", {count / size(lanes) * size(lanes), count}, [&](const Expr& x) { return copy(x, 1); });
+                const Stmt vectors = for_each(name + ".copy.v", {0, count / size(lanes)}, [&](const Expr& v) { return copy(v * size(lanes), lanes); });
+                const Stmt rest = for_each(name + ".copy.x", {count / size(lanes) * size(lanes), count}, [&](const Expr& x) { return copy(x, 1); });
                 return ir::sequence({vectors, rest});
             });
         });
-        return ir::sequence({zero_columns(0, box), rows, zero_columns_after(0, box)});
+        return ir::sequence({zero_columns(t, box), rows, zero_columns_after(t, box)});
     }
 
     Stmt innermost(int k, int first_loop) override {
@@ -158,22 +169,25 @@ protected:
         if (first_loop == 0 && nest(k).loops.front().band == Band::strip) {
             throw std::logic_error("a strip loop inside a kernel");
         }
-        return kernel(k, range);
+        return problem(k).has_weights() ? kernel(k, range) : plain_kernel(k, range);
     }
 
 private:
     // --------------------------------------------------------------------------------------------------- rows and padding
 
-    Stmt with_first_column(int c, Level store, const Stmt& body) {
-        const Expr first = simplify(needed_input(c, Dim::x, store, false).begin);
-        return LetStmt::make(ring(c).first_column.as<Variable>()->name, first, body);
+    Stmt with_first_column(int t, const Stmt& body) {
+        const Expr first = simplify(needed(t, Dim::x, placement_of(group_, tensor(t)).store, false).begin);
+        return LetStmt::make(ring(t).first_column.as<Variable>()->name, first, body);
     }
-    [[nodiscard]] const RowRing& ring(int c) const { return rings_[static_cast<size_t>(c)]; }
+    [[nodiscard]] const RowRing& ring(int t) const { return rings_[static_cast<size_t>(t)]; }
+    [[nodiscard]] const RowRing& input_ring(int k, int operand = 0) const { return ring(tensor_of(k, operand)); }
 
-    /// Zero columns left of the picture, in the new rows of tensor c.
-    Stmt zero_columns(int c, const Box& box) {
-        const RowRing& to = ring(c);
-        if (problem(c).x().pad_begin == 0 && !problem(c).x().transposed) return {};
+    /// Zero columns left of the picture, in the new rows of a tensor.
+    Stmt zero_columns(int t, const Box& box) {
+        const RowRing& to = ring(t);
+        const auto& readers = tensor(t).readers;
+        const auto reads_left = [&](const TensorReader& r) { return problem(r.nest).x().pad_begin > 0 || problem(r.nest).x().transposed; };
+        if (std::none_of(readers.begin(), readers.end(), reads_left)) return {};
         return for_each(to.name + ".left.y", box[1], [&](const Expr& y) {
             return for_each(to.name + ".left.c", box[0], [&](const Expr& channel) {
                 return for_each(to.name + ".left.x", {Halide::min(to.first_column, 0), 0}, [&](const Expr& x) {
@@ -184,23 +198,27 @@ private:
     }
 
     /// Zero columns right of the picture: after the kernel, whose last vectors ran over them.
-    Stmt zero_columns_after(int c, const Box& box) {
-        const RowRing& to = ring(c);
-        const AxisWindow& w = problem(c).x();
-        const int64_t last_read = w.transposed ? (w.out - 1 + w.pad_begin) / w.stride : (w.out - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation;
-        const int64_t beyond = last_read - w.in + 1;
+    Stmt zero_columns_after(int t, const Box& box) {
+        const RowRing& to = ring(t);
+        const int64_t columns = first_reader(t).x().in;
+        int64_t beyond = 0;
+        for (const TensorReader& reader : tensor(t).readers) {
+            const AxisWindow& w = problem(reader.nest).x();
+            const int64_t last_read = w.transposed ? (w.out - 1 + w.pad_begin) / w.stride : (w.out - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation;
+            beyond = std::max(beyond, last_read - columns + 1);
+        }
         if (beyond <= 0) return {};
         const int64_t lanes = unit_.lanes;
         // Only the box that reaches the picture's edge; an inner one leaves the columns to its right alone.
         const Stmt fill = for_each(to.name + ".right.y", box[1], [&](const Expr& y) {
             return for_each(to.name + ".right.c", box[0], [&](const Expr& channel) {
                 return for_each(to.name + ".right.v", {0, size(ceil_div(beyond, lanes))}, [&](const Expr& v) {
-                    const Expr at = to.index(channel, y, size(w.in) + v * size(lanes));
+                    const Expr at = to.index(channel, y, size(columns) + v * size(lanes));
                     return ir::store(to.name, make_zero(Halide::Float(32, static_cast<int>(lanes))), lanes_from(at, lanes), ir::Alignment::element);
                 });
             });
         });
-        const Expr at_edge = simplify(box[2].end >= size(w.in));
+        const Expr at_edge = simplify(box[2].end >= size(columns));
         return is_const_one(at_edge) ? fill : IfThenElse::make(at_edge, fill);
     }
 
@@ -264,13 +282,13 @@ private:
 
     /// Where a kernel's results go.
     [[nodiscard]] Expr output_index(int k, const Expr& z, const Expr& y, const Expr& x) {
-        if (k != sink()) return ring(k + 1).index(z, y, x);
+        if (k != sink()) return ring(output_tensor(k)).index(z, y, x);
         const LayerProblem& p = problem(k);
         return (z * size(p[Dim::y]) + y) * size(p[Dim::x]) + x;
     }
-    [[nodiscard]] std::string output_array(int k) const { return k == sink() ? "Y" : rings_[static_cast<size_t>(k) + 1].name; }
+    [[nodiscard]] std::string output_array(int k) const { return k == sink() ? "Y" : ring(output_tensor(k)).name; }
     [[nodiscard]] int64_t output_plane(int k) const {
-        return k == sink() ? problem(k)[Dim::y] * problem(k)[Dim::x] : rings_[static_cast<size_t>(k) + 1].pitch;
+        return k == sink() ? problem(k)[Dim::y] * problem(k)[Dim::x] : ring(output_tensor(k)).pitch;
     }
 
     /// Sums kept in registers: a constant-sized array that the compiler dissolves.
@@ -285,7 +303,7 @@ private:
         }
     };
 
-    [[nodiscard]] static bool is_whole(const Interval<Expr>& range, int64_t extent) {
+    [[nodiscard]] static bool is_whole(const Interval& range, int64_t extent) {
         return is_const(range.begin, 0) && is_const(range.end, extent);
     }
     static Stmt guarded(const Expr& condition, const Stmt& body) {
@@ -310,12 +328,12 @@ private:
         if (tile.axis == VectorAxis::z) tile = {VectorAxis::x, 1, 1, 1};
         if (!whole_z) tile.z = 1;
         const Parameters names = parameters(k, tile.z);
-        const Interval<Expr> blocks{simplify(range[0].begin / size(tile.z)), simplify((range[0].end + size(tile.z - 1)) / size(tile.z))};
+        const Interval blocks{simplify(range[0].begin / size(tile.z)), simplify((range[0].end + size(tile.z - 1)) / size(tile.z))};
 
         const auto rows = [&](const std::function<Stmt(Expr, int64_t)>& make) {
             if (p.y().transposed) {
                 // Rows of the input's grid, each with its phases.
-                const Interval<Expr> q{(range[1].begin + size(p.y().pad_begin)) / size(p.y().stride),
+                const Interval q{(range[1].begin + size(p.y().pad_begin)) / size(p.y().stride),
                                        (range[1].end - 1 + size(p.y().pad_begin)) / size(p.y().stride) + 1};
                 return for_each(p.name + ".q", q, [&](const Expr& row) { return make(row, 1); });
             }
@@ -331,7 +349,7 @@ private:
         };
         const auto columns = [&](const std::function<Stmt(Expr)>& make) {
             const int64_t step = tile.x * unit_.lanes;
-            Interval<Expr> part = range[2];
+            Interval part = range[2];
             if (p.x().transposed) {
                 part = {(range[2].begin + size(p.x().pad_begin)) / size(p.x().stride),
                         (range[2].end - 1 + size(p.x().pad_begin)) / size(p.x().stride) + 1};
@@ -410,7 +428,7 @@ private:
             }
         }
         // Input rows that any of the tile's rows reads, each with the (row, n) pairs it serves.
-        const RowRing& from = ring(k);
+        const RowRing& from = input_ring(k);
         for (int64_t input = 0; input <= (tile.y - 1) * p.y().stride + (p.y().kernel - 1) * p.y().dilation; ++input) {
             std::vector<std::pair<int64_t, int64_t>> served;
             for (int64_t r = 0; r < tile.y; ++r) {
@@ -442,8 +460,7 @@ private:
                     return ir::sequence(steps);
                 });
             });
-            const bool reaches_padding = p.y().pad_begin > 0 || (p.y().out - 1) * p.y().stride + (p.y().kernel - 1) * p.y().dilation - p.y().pad_begin >= p.y().in;
-            parts.push_back(reaches_padding ? guarded(row >= 0 && row < size(p.y().in), block) : block);
+            parts.push_back(ir::reaches_padding(p.y()) ? guarded(row >= 0 && row < size(p.y().in), block) : block);
         }
         for (int64_t z = 0; z < tile.z; ++z) {
             std::vector<Stmt> stores;
@@ -472,7 +489,7 @@ private:
         const auto sum = [&](int64_t z, int64_t py, int64_t px, int64_t v) { return ((z * wy.stride + py) * wx.stride + px) * tile.x + v; };
         const Expr z0 = simplify(z_block * size(tile.z));
         const int64_t count = tile.z * wy.stride * wx.stride * tile.x;
-        const RowRing& from = ring(k);
+        const RowRing& from = input_ring(k);
 
         const auto output_row = [&](int64_t py) { return simplify(qy * size(wy.stride) + size(py - wy.pad_begin)); };
         const auto output_column = [&](int64_t v) { return simplify((qx + size(v * lanes)) * size(wx.stride) - size(wx.pad_begin)); };
@@ -549,7 +566,7 @@ private:
         const int64_t lanes = unit_.lanes;
         const int64_t block = tile.z * lanes;
         const Parameters names = parameters(k, block);
-        const Interval<Expr> blocks{0, size(ceil_div(p[Dim::z], block))};
+        const Interval blocks{0, size(ceil_div(p[Dim::z], block))};
         return for_each(p.name + ".z", blocks, [&](const Expr& z_block) {
             return for_each(p.name + ".y", range[1], [&](const Expr& y) {
                 const Expr count = simplify(range[2].end - range[2].begin);
@@ -575,7 +592,7 @@ private:
         const Accumulators sums{unique(p.name + ".sum"), lanes};
         const auto sum = [&](int64_t v, int64_t c) { return v * columns + c; };
         const Expr z0 = simplify(z_block * size(names.block));
-        const RowRing& from = ring(k);
+        const RowRing& from = input_ring(k);
         const auto channel = [&](int64_t v) { return lanes_from(simplify(z0 + size(v * lanes)), lanes); };
         const auto at = [&](int64_t v, int64_t c) {
             return lanes_from(simplify(output_index(k, z0 + size(v * lanes), y, x + size(c))), lanes, output_plane(k));
@@ -628,6 +645,90 @@ private:
             }
         }
         return sums.around(vectors * columns, ir::sequence(parts));
+    }
+
+    // ------------------------------------------------------------------------------------------------ layers without weights
+
+    /// One vector of columns of one row and channel at a time.
+    Stmt plain_kernel(int k, const Ranges& range) {
+        const LayerProblem& p = problem(k);
+        const std::vector<float> slopes = canonical_slope(layer(k), p);
+        const std::string slope = slopes.empty() ? "" : constant(unique(p.name) + ".slope", slopes);
+        const auto columns = [&](const std::function<Stmt(Expr)>& make) {
+            const Expr trips = simplify((range[2].end - range[2].begin + size(unit_.lanes - 1)) / size(unit_.lanes));
+            return for_each(p.name + ".x", {0, trips}, [&](const Expr& x) { return make(simplify(range[2].begin + x * size(unit_.lanes))); });
+        };
+        if (p.operation == Operation::max_pool || p.operation == Operation::average_pool) {
+            return for_each(p.name + ".y", range[1], [&](const Expr& y) {
+                return for_each(p.name + ".z", range[0], [&](const Expr& z) {
+                    return columns([&](const Expr& x) { return pooled(k, range, slope, z, y, x); });
+                });
+            });
+        }
+        std::vector<Stmt> operands;
+        const bool is_concat = p.operation == Operation::concat;
+        for (size_t e = 0; e < (is_concat ? p.inputs.size() : 1); ++e) {
+            const int64_t first = p.inputs[e].first_output_channel;
+            const Interval channels = !is_concat ? range[0]
+                                                 : Interval{simplify(Halide::max(range[0].begin, size(first))),
+                                                            simplify(Halide::min(range[0].end, size(first + p.inputs[e].channels)))};
+            operands.push_back(for_each(p.name + ".y", range[1], [&](const Expr& y) {
+                return for_each(p.name + ".z", channels, [&](const Expr& z) {
+                    return columns([&](const Expr& x) {
+                        Expr value = element_of(k, static_cast<int>(e), z - size(first), y, x);
+                        if (p.operation == Operation::add) {
+                            for (size_t other = 1; other < p.inputs.size(); ++other) value = value + element_of(k, static_cast<int>(other), z, y, x);
+                        }
+                        return store_columns(k, range, slope, z, y, x, value);
+                    });
+                });
+            }));
+        }
+        return ir::sequence(operands);
+    }
+
+    [[nodiscard]] Expr element_of(int k, int operand, const Expr& channel, const Expr& y, const Expr& x) const {
+        const RowRing& from = input_ring(k, operand);
+        return ir::load(from.name, lanes_from(simplify(from.index(channel, y, x)), unit_.lanes), ir::Alignment::element);
+    }
+
+    Stmt store_columns(int k, const Ranges& range, const std::string& slope, const Expr& z, const Expr& y, const Expr& x, const Expr& value) {
+        const int64_t lanes = unit_.lanes;
+        const Expr slopes = slope.empty() ? broadcast(Expr(0.0F), lanes) : broadcast(ir::load(slope, z), lanes);
+        // Lanes behind the end of a row of Y must not be written; rings have room for them.
+        Expr predicate;
+        if (k == sink()) predicate = lanes_from(x, lanes) < broadcast(range[2].end, lanes);
+        return ir::store(output_array(k), ir::activate(layer(k).activation, value, slopes), lanes_from(simplify(output_index(k, z, y, x)), lanes),
+                         ir::Alignment::element, predicate);
+    }
+
+    Stmt pooled(int k, const Ranges& range, const std::string& slope, const Expr& z, const Expr& y, const Expr& x) {
+        const LayerProblem& p = problem(k);
+        const int64_t lanes = unit_.lanes;
+        const bool is_max = p.operation == Operation::max_pool;
+        const RowRing& from = input_ring(k);
+        const Accumulators result{unique(p.name + ".pooled"), lanes};
+        const auto scalar = [&](float v) { return broadcast(Expr(v), lanes); };
+        const Stmt start = result.set(0, scalar(is_max ? -std::numeric_limits<float>::infinity() : 0.0F));
+        const Stmt taps = for_each(p.name + ".n", {0, size(p.y().kernel)}, [&](const Expr& n) {
+            const Expr row = simplify(y * size(p.y().stride) + n * size(p.y().dilation) - size(p.y().pad_begin));
+            const Stmt along = for_each(p.name + ".m", {0, size(p.x().kernel)}, [&](const Expr& m) {
+                const Expr column = simplify(x * size(p.x().stride) + m * size(p.x().dilation) - size(p.x().pad_begin));
+                Expr value = strided_load(from.name, simplify(from.index(z, row, column)), lanes, p.x().stride);
+                if (is_max && ir::reaches_padding(p.x())) {
+                    const Expr at = lanes_from(column, lanes, p.x().stride);
+                    value = Halide::select(at >= 0 && at < size(p.x().in), value, scalar(-std::numeric_limits<float>::infinity()));
+                }
+                return result.set(0, is_max ? Halide::max(result.get(0), value) : result.get(0) + value);
+            });
+            return ir::reaches_padding(p.y()) ? guarded(row >= 0 && row < size(p.y().in), along) : along;
+        });
+        Expr value = result.get(0);
+        if (!is_max) {
+            const Expr count = ir::averaged_elements(layer(k), p, y, lanes_from(x, lanes));
+            value = value / Halide::cast(value.type(), count.type().is_scalar() ? broadcast(count, lanes) : count);
+        }
+        return result.around(1, ir::sequence({start, taps, store_columns(k, range, slope, z, y, x, value)}));
     }
 
     VectorUnit unit_;

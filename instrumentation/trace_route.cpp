@@ -125,7 +125,8 @@ private:
 
 }  // namespace
 
-GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, const std::vector<float>& input, std::vector<float>& output) {
+GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, const std::vector<std::vector<float>>& inputs,
+                          std::vector<float>& output) {
     const JitGroup jit(AddEvents(code).mutate(code.body), false);
     Events events;
     int status = 0;
@@ -136,9 +137,10 @@ GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, con
         JITSharedRuntime::set_default_handlers(handlers);
         current_events = &events;
         const AlignedFloats constants(code.constants);
-        const float* inputs = input.data();
+        std::vector<const float*> arrays;
+        for (const std::vector<float>& input : inputs) arrays.push_back(input.data());
         float* outputs = output.data();
-        status = jit.function()(&inputs, &outputs, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips));
+        status = jit.function()(arrays.data(), &outputs, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips));
         current_events = nullptr;
         JITSharedRuntime::set_default_handlers(Halide::JITHandlers());
     }

@@ -10,10 +10,10 @@
 
 namespace laminate {
 
-/// Runs the instrumented code of a group (generators/instrumented.h) with events and returns what they add up to. `input` and
-/// `output` are the group's external tensors, planar CHW. One multiply-accumulate reads one weight from its internal buffer: that
+/// Runs the instrumented code of a group (generators/instrumented.h) with events and returns what they add up to. `inputs` (in the
+/// order of group_tensors()) and `output` are the group's external tensors, planar CHW. One multiply-accumulate reads one weight from its internal buffer: that
 /// is how MACs are counted here.
-[[nodiscard]] GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, const std::vector<float>& input,
-                                        std::vector<float>& output);
+[[nodiscard]] GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group,
+                                        const std::vector<std::vector<float>>& inputs, std::vector<float>& output);
 
 }  // namespace laminate

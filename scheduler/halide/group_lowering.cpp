@@ -9,7 +9,6 @@ using namespace Halide::Internal;
 namespace {
 
 Expr variable(const std::string& name) { return Variable::make(Halide::Int(32), name); }
-Expr non_empty(const Interval<Expr>& interval) { return interval.begin < interval.end; }
 
 Expr noted_trip(const std::string& array, int loop) {
     return Load::make(Halide::Int(32), array, loop, Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
@@ -31,11 +30,18 @@ Stmt sequence(const std::vector<Stmt>& parts) {
 }  // namespace
 
 GroupLowering::GroupLowering(const Network& network, const GroupSchedule& group)
-    : network_(network), group_(group), problems_(group_problems(network, group)), regions_(group_, problems_) {
+    : network_(network), group_(group), problems_(group_problems(network, group)), tensors_(group_tensors(problems_)), regions_(group_, problems_, tensors_) {
+    for (const LayerProblem& p : problems_) operand_tensor_.emplace_back(p.inputs.size());
+    for (int t = 0; t < std::ssize(tensors_); ++t) {
+        const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
+        for (const TensorReader& r : tensor.readers) operand_tensor_[static_cast<size_t>(r.nest)][static_cast<size_t>(r.operand)] = t;
+        const std::string name = tensor.is_external() ? "X" + std::to_string(t) : nest(tensor.producer).layer;
+        tensor_idle_.push_back(idle_loops(name + ".first", tensor.readers.front().nest, tensor.is_shared(), regions_.placement(t),
+                                          [&](Level v) { return regions_.indexes(t, v); }));
+    }
     for (int k = 0; k <= sink(); ++k) {
-        input_idle_.push_back(idle_loops((k == 0 ? "X" : nest(k - 1).layer) + ".first", k, regions_.input_placement(k),
-                                         [&](Level v) { return regions_.indexes_input(k, v); }));
-        weights_idle_.push_back(idle_loops(nest(k).layer + ".W.first", k, *nest(k).w, [&](Level v) { return regions_.indexes_weights(k, v); }));
+        const std::string name = nest(k).layer + ".W.first";
+        weights_idle_.push_back(!nest(k).w ? IdleLoops{} : idle_loops(name, k, false, *nest(k).w, [&](Level v) { return regions_.indexes_weights(k, v); }));
     }
 }
 
@@ -68,23 +74,11 @@ bool GroupLowering::is_single_trip(Level level) const {
     return loop.band == Band::outer ? n.tile[d] >= extent : std::min(n.tile[d], extent) == 1;
 }
 
-Expr GroupLowering::bind(Lets& lets, const std::string& name, const Expr& value) {
-    const Expr simple = simplify(value);
-    if (is_const(simple) || simple.as<Variable>() != nullptr) return simple;
-    const std::string id = unique(name);
-    lets.emplace_back(id, simple);
-    return Variable::make(simple.type(), id);
-}
-
-Interval<Expr> GroupLowering::bind(Lets& lets, const std::string& name, const Interval<Expr>& value) {
-    return {bind(lets, name + ".begin", value.begin), bind(lets, name + ".end", value.end)};
-}
-
-GroupLowering::IdleLoops GroupLowering::idle_loops(const std::string& name, int user, const Placement& placement,
+GroupLowering::IdleLoops GroupLowering::idle_loops(const std::string& name, int user, bool is_shared, const Placement& placement,
                                                    const std::function<bool(Level)>& indexed_by) const {
     IdleLoops idle{unique(name), user, placement.store, {}, {}};
     for (const Level& v : regions_.lifetime_loops(user, placement.store, placement.compute)) {
-        if (!indexed_by(v) && !is_single_trip(v)) (v.nest == user ? idle.own : idle.around).push_back(v);
+        if (!indexed_by(v) && !is_single_trip(v)) (v.nest == user && !is_shared ? idle.own : idle.around).push_back(v);
     }
     return idle;
 }
@@ -105,7 +99,7 @@ Expr GroupLowering::is_first_need(const IdleLoops& idle, Level level) const {
     return simplify(first);
 }
 
-Stmt GroupLowering::note_first_need(const IdleLoops& idle, const Regions<Expr>& regions, const Stmt& then) {
+Stmt GroupLowering::note_first_need(const IdleLoops& idle, const Regions& regions, const Stmt& then) {
     std::vector<Stmt> parts;
     for (size_t n = 0; n < idle.around.size(); ++n) {
         parts.push_back(Store::make(idle.first_trip, regions.trip(idle.around[n]), static_cast<int>(n), Halide::Parameter(), const_true(),
@@ -122,54 +116,72 @@ Stmt GroupLowering::with_first_trip(const IdleLoops& idle, const Stmt& body) {
                           Block::make(none, body));
 }
 
-Expr GroupLowering::is_called(int k, Level level) const {
+Expr GroupLowering::is_called(int k, Level level) {
     if (k == sink() || level.nest == k) return const_true();
-    const int c = k + 1;
-    Expr called = is_first_need(input_idle_[static_cast<size_t>(c)], level) && is_called(c, level);
-    for (const Dim d : tensor_axes) called = called && non_empty(regions_.new_input(c, d, level));
-    return simplify(called);
+    return is_needed(output_tensor(k), level);
+}
+
+Expr GroupLowering::is_needed(int t, Level level) {
+    const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
+    Expr needed = is_first_need(tensor_idle_[static_cast<size_t>(t)], level);
+    needed = needed && (tensor.is_shared() ? is_shared_needed_along_channels(tensor, level) : is_called(tensor.readers.front().nest, level));
+    for (const Dim d : tensor_axes) needed = needed && is_non_empty(regions_.missing(t, d, level));
+    return simplify(needed);
+}
+
+Expr GroupLowering::is_called_along_channels(int k, Level level) {
+    if (k == sink() || level.nest == k) return const_true();
+    const int t = output_tensor(k);
+    const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
+    const Expr first = is_first_need(tensor_idle_[static_cast<size_t>(t)], level);
+    if (tensor.is_shared()) return simplify(first && is_shared_needed_along_channels(tensor, level));
+    return simplify(first && is_non_empty(regions_.missing(t, Dim::z, level)) && is_called_along_channels(tensor.readers.front().nest, level));
+}
+
+Expr GroupLowering::is_shared_needed_along_channels(const GroupTensor& tensor, Level level) {
+    Expr any = const_false();
+    for (const TensorReader& reader : tensor.readers) {
+        Expr reads = is_called_along_channels(reader.nest, level);
+        if (problem(reader.nest).operation == Operation::concat) reads = reads && is_non_empty(regions_.needed_by(reader, Dim::z, level));
+        any = any || reads;
+    }
+    return simplify(any);
 }
 
 Stmt GroupLowering::body(Level level) {
-    Lets lets;
-    // Consumers first: what a producer has to bring depends on what its consumer brings in this body.
-    std::vector<Box> calls(group_.nests.size());
-    std::vector<Expr> called(group_.nests.size());
-    for (int k = sink() - 1; k >= 0; --k) {
-        if (nest(k).y.compute != level) continue;
-        const auto n = static_cast<size_t>(k);
-        for (const Dim d : tensor_axes) {
-            const std::string name = nest(k).layer + ".new." + "zyx"[static_cast<size_t>(d)];
-            calls[n][static_cast<size_t>(d)] = bind(lets, name, regions_.new_input(k + 1, d, level));
-            regions_.bind(k + 1, d, level, calls[n][static_cast<size_t>(d)]);
-        }
-        called[n] = bind(lets, nest(k).layer + ".called", is_called(k, level));
+    regions_.enter_body(level);
+    // Consumers first: what a producer has to bring depends on what its consumers bring in this body.
+    std::vector<Box> boxes(tensors_.size());
+    std::vector<Expr> needed(tensors_.size());
+    for (int t = static_cast<int>(tensors_.size()) - 1; t >= 0; --t) {
+        if (regions_.placement(t).compute != level) continue;
+        const auto n = static_cast<size_t>(t);
+        for (const Dim d : tensor_axes) boxes[n][static_cast<size_t>(d)] = regions_.missing(t, d, level);
+        needed[n] = regions_.named((tensors_[n].is_external() ? "X" + std::to_string(t) : nest(tensors_[n].producer).layer) + ".needed", is_needed(t, level));
     }
 
     std::vector<Stmt> parts;
+    const auto bring = [&](int t, const Stmt& how) {
+        const auto n = static_cast<size_t>(t);
+        parts.push_back(if_then(needed[n], note_first_need(tensor_idle_[n], regions_, how)));
+    };
     for (int k = 0; k <= sink(); ++k) {
-        if (k == 0 && nest(k).x.front().placement.compute == level) {
-            Box box;
-            Expr active = is_called(k, level);
-            for (const Dim d : tensor_axes) {
-                const auto a = static_cast<size_t>(d);
-                box[a] = bind(lets, std::string("X.new.") + "zyx"[a], regions_.new_input(k, d, level));
-                active = active && non_empty(box[a]);
-            }
-            const IdleLoops& idle = input_idle_[0];
-            parts.push_back(if_then(simplify(active && is_first_need(idle, level)), note_first_need(idle, regions_, copy_input(box))));
+        for (int t = 0; t < std::ssize(tensors_); ++t) {
+            const auto n = static_cast<size_t>(t);
+            if (tensors_[n].is_external() && tensors_[n].readers.front().nest == k && needed[n].defined()) bring(t, copy_input(t, boxes[n]));
         }
-        if (nest(k).w->compute == level) {
+        if (nest(k).w && nest(k).w->compute == level) {
             const IdleLoops& idle = weights_idle_[static_cast<size_t>(k)];
-            const Interval<Expr> z = bind(lets, nest(k).layer + ".W.z", regions_.new_weights(k, Dim::z, level));
-            const Interval<Expr> i = bind(lets, nest(k).layer + ".W.i", regions_.new_weights(k, Dim::i, level));
-            const Expr runs = is_called(k, level) && is_first_need(idle, level) && non_empty(z) && non_empty(i);
+            const auto part = [&](Dim d, const char* name) {
+                const Interval all = regions_.missing_weights(k, d, level);
+                return Interval{regions_.named(nest(k).layer + name + ".begin", all.begin), regions_.named(nest(k).layer + name + ".end", all.end)};
+            };
+            const Interval z = part(Dim::z, ".W.z");
+            const Interval i = part(Dim::i, ".W.i");
+            const Expr runs = is_called(k, level) && is_first_need(idle, level) && is_non_empty(z) && is_non_empty(i);
             parts.push_back(if_then(simplify(runs), note_first_need(idle, regions_, copy_weights(k, z, i))));
         }
-        if (k != sink() && nest(k).y.compute == level) {
-            const IdleLoops& idle = input_idle_[static_cast<size_t>(k) + 1];
-            parts.push_back(if_then(called[static_cast<size_t>(k)], note_first_need(idle, regions_, call(k, calls[static_cast<size_t>(k)]))));
-        }
+        if (k != sink() && nest(k).y.compute == level) bring(output_tensor(k), call(k, boxes[static_cast<size_t>(output_tensor(k))]));
     }
 
     Stmt rest = level.is_root() ? loops(sink(), 0) : loops(level.nest, level.loop + 1);
@@ -183,12 +195,17 @@ Stmt GroupLowering::body(Level level) {
     Stmt all = sequence(parts);
     for (int k = sink(); k >= 0; --k) {
         const auto n = static_cast<size_t>(k);
-        if (k != sink() && nest(k).y.store == level) all = with_first_trip(input_idle_[n + 1], all);
-        if (nest(k).y.store == level) all = allocate_output(k, all);
-        if (nest(k).w->store == level) all = allocate_weights(k, with_first_trip(weights_idle_[n], all));
-        if (k == 0 && nest(k).x.front().placement.store == level) all = allocate_input(with_first_trip(input_idle_[n], all));
+        if (k == sink() && nest(k).y.store == level) all = allocate_output(k, all);
+        if (nest(k).w && nest(k).w->store == level) all = allocate_weights(k, with_first_trip(weights_idle_[n], all));
+    }
+    for (int t = static_cast<int>(tensors_.size()) - 1; t >= 0; --t) {
+        if (regions_.placement(t).store != level) continue;
+        const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
+        all = with_first_trip(tensor_idle_[static_cast<size_t>(t)], all);
+        all = tensor.is_external() ? allocate_input(t, all) : allocate_output(tensor.producer, all);
     }
     // Outermost, because a buffer's place may depend on the region that its lifetime covers.
+    const Regions::Lets lets = regions_.leave_body();
     for (auto let = lets.rbegin(); let != lets.rend(); ++let) all = LetStmt::make(let->first, let->second, all);
     return all;
 }
@@ -210,27 +227,33 @@ Stmt GroupLowering::loops(int k, int first_loop) {
     const auto step = static_cast<int32_t>(loop.band == Band::strip   ? nest(k).strip[d - 1]
                                            : loop.band == Band::outer ? nest(k).tile[d]
                                                                       : 1);
-    const Interval<Expr> whole = regions_.covered(k, loop.dim, first_loop - 1);
+    const Interval whole = regions_.covered(k, loop.dim, first_loop - 1);
     const std::string name = unique(nest(k).layer + "." + to_text(loop));
     const Expr index = variable(name);
     const bool is_strip_range = first_loop == 0 && loop.band == Band::strip;
     const Expr first = is_strip_range ? variable(argument::strip_begin) : Expr(0);
     const Expr trips = is_strip_range ? variable(argument::strip_end) - first : (whole.end - whole.begin + (step - 1)) / step;
 
-    Lets lets;
     if (is_single_trip(level) && !is_strip_range) {
         regions_.set_loop(level, Expr(0), whole);
         return body(level);
     }
-    const Expr begin = bind(lets, name + ".begin", whole.begin + index * step);
-    const Expr end = step == 1 ? begin + 1 : bind(lets, name + ".end", Halide::min(begin + step, whole.end));
+    Regions::Lets lets;
+    const auto bind = [&](const std::string& what, const Expr& value) {
+        const Expr simple = simplify(value);
+        if (is_const(simple) || simple.as<Variable>() != nullptr) return simple;
+        lets.emplace_back(unique(name + what), simple);
+        return variable(lets.back().first);
+    };
+    const Expr begin = bind(".begin", whole.begin + index * step);
+    const Expr end = step == 1 ? begin + 1 : bind(".end", Halide::min(begin + step, whole.end));
     regions_.set_loop(level, index - first, {begin, end});
     Stmt inside = body(level);
     for (auto let = lets.rbegin(); let != lets.rend(); ++let) inside = LetStmt::make(let->first, let->second, inside);
     return For::make(name, first, simplify(trips), ForType::Serial, Halide::Partition::Never, Halide::DeviceAPI::None, inside);
 }
 
-Stmt GroupLowering::for_each(const std::string& name, const Interval<Expr>& range, const std::function<Stmt(Expr)>& make) {
+Stmt GroupLowering::for_each(const std::string& name, const Interval& range, const std::function<Stmt(Expr)>& make) {
     const Expr extent = simplify(range.end - range.begin);
     if (is_const_one(extent)) return make(range.begin);
     const std::string id = unique(name);

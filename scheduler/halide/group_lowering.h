@@ -24,18 +24,8 @@ namespace laminate {
 using Halide::Expr;
 using Halide::Internal::Stmt;
 
-template <>
-struct RegionOps<Expr> {
-    static Expr constant(int64_t value) { return Expr(static_cast<int32_t>(value)); }
-    static Expr min(const Expr& a, const Expr& b) { return Halide::min(a, b); }
-    static Expr max(const Expr& a, const Expr& b) { return Halide::max(a, b); }
-    static Expr floor_div(const Expr& a, const Expr& b) { return a / b; }  // Halide's integer division rounds down
-    static bool is_known_empty(const Expr&, const Expr&) { return false; }
-    static Expr if_both_positive(const Expr& a, const Expr& b, const Expr& value) { return Halide::select(a > 0 && b > 0, value, 0); }
-};
-
 /// A box of output or input elements: channels (z), rows, columns.
-using Box = std::array<Interval<Expr>, 3>;
+using Box = std::array<Interval, 3>;
 
 /// The arguments of a laminate_group_function, by the names that generated code uses.
 namespace argument {
@@ -62,13 +52,13 @@ protected:
     GroupLowering(const Network& network, const GroupSchedule& group);
 
     /// Which buffers of a level exist, and how: wraps the body of their store level.
-    virtual Stmt allocate_input(Stmt body) = 0;
+    virtual Stmt allocate_input(int tensor, Stmt body) = 0;
     virtual Stmt allocate_weights(int nest, Stmt body) = 0;
     virtual Stmt allocate_output(int nest, Stmt body) = 0;
-    /// Brings the box of the external input in.
-    virtual Stmt copy_input(const Box& box) = 0;
+    /// Brings the box of an external input in.
+    virtual Stmt copy_input(int tensor, const Box& box) = 0;
     /// Brings weights of output channels z and input channels i in.
-    virtual Stmt copy_weights(int nest, const Interval<Expr>& z, const Interval<Expr>& i) = 0;
+    virtual Stmt copy_weights(int nest, const Interval& z, const Interval& i) = 0;
     /// Before and after the loops that compute a box of an intermediate tensor.
     virtual Stmt begin_call(int nest, const Box& box) = 0;
     virtual Stmt end_call(int nest, const Box& box) = 0;
@@ -84,34 +74,49 @@ protected:
     [[nodiscard]] const LayerProblem& problem(int k) const { return problems_[static_cast<size_t>(k)]; }
     [[nodiscard]] const Layer& layer(int k) const { return network_.layer(problem(k).layer); }
     [[nodiscard]] int sink() const { return group_.sink(); }
-    /// What one body of that loop covers, see Regions::covered.
-    [[nodiscard]] Interval<Expr> covered(int k, Dim d, int loop) const { return regions_.covered(k, d, loop); }
-    [[nodiscard]] Interval<Expr> needed_input(int c, Dim axis, Level level, bool clipped) const {
-        return regions_.needed_input(c, axis, level, clipped);
+    /// The tensor that a nest reads as its operand, the one that it writes (none: -1, the sink).
+    [[nodiscard]] int tensor_of(int k, int operand) const { return operand_tensor_[static_cast<size_t>(k)][static_cast<size_t>(operand)]; }
+    [[nodiscard]] int output_tensor(int k) const { return regions_.output_tensor(k); }
+    [[nodiscard]] const GroupTensor& tensor(int t) const { return tensors_[static_cast<size_t>(t)]; }
+    /// The layer that reads a tensor, its first one: its windows' `in` are the tensor's rows and columns.
+    [[nodiscard]] const LayerProblem& first_reader(int t) const { return problem(tensor(t).readers.front().nest); }
+    [[nodiscard]] int64_t channels(int t) const {
+        return first_reader(t).inputs[static_cast<size_t>(tensor(t).readers.front().operand)].channels;
     }
+    /// "X" of a group's only external input, else "X0", "X1", ...
+    [[nodiscard]] std::string input_name(int t) const {
+        return tensors_.size() < 2 || !tensors_[1].is_external() ? "X" : "X" + std::to_string(t);
+    }
+    /// What one body of that loop covers, see Regions::covered.
+    [[nodiscard]] Interval covered(int k, Dim d, int loop) const { return regions_.covered(k, d, loop); }
+    [[nodiscard]] Interval needed(int tensor, Dim axis, Level level, bool clipped) { return regions_.needed(tensor, axis, level, clipped); }
     /// Loop over [range.begin, range.end) of one index; emits `make(index)`.
-    [[nodiscard]] static Stmt for_each(const std::string& name, const Interval<Expr>& range, const std::function<Stmt(Expr)>& make);
+    [[nodiscard]] static Stmt for_each(const std::string& name, const Interval& range, const std::function<Stmt(Expr)>& make);
     [[nodiscard]] static std::string unique(const std::string& name) { return Halide::Internal::unique_name(name); }
 
     const Network& network_;
     const GroupSchedule& group_;
     std::vector<LayerProblem> problems_;
+    std::vector<GroupTensor> tensors_;  ///< external inputs first
 
 private:
-    using Lets = std::vector<std::pair<std::string, Expr>>;
-
     Stmt body(Level level);
     Stmt loops(int k, int first_loop);
     Stmt call(int k, const Box& box);
-    Expr bind(Lets& lets, const std::string& name, const Expr& value);
-    Interval<Expr> bind(Lets& lets, const std::string& name, const Interval<Expr>& value);
     /// Whether a loop runs once in every execution, by its tile size alone.
     [[nodiscard]] bool is_single_trip(Level level) const;
+
+    /// Whether the body of `level` brings anything of the tensor in.
+    Expr is_needed(int tensor, Level level);
     /// Whether the body of `level` calls nest k at all, for a level outside the nest.
-    Expr is_called(int k, Level level) const;
+    Expr is_called(int k, Level level);
+    /// The same looking at the loops over channels alone.
+    Expr is_called_along_channels(int k, Level level);
+    /// Whether any reader of a shared tensor has something to do, looking at the loops over channels alone.
+    Expr is_shared_needed_along_channels(const GroupTensor& tensor, Level level);
 
     /// A buffer's loops that repeat within a lifetime without indexing it: what it needs comes in on the first trip on
-    /// which it is needed at all. In the nest that uses it that is trip 0; in nests around it, the first trip on which the
+    /// which it is needed at all. In the nest that uses it alone that is trip 0; in nests around it, the first trip on which the
     /// nest is called, which only the running code knows: it notes that trip per loop in a small array.
     struct IdleLoops {
         std::string first_trip;      ///< name of the array; first element negative: not needed yet in this lifetime
@@ -120,15 +125,16 @@ private:
         std::vector<Level> own;
         std::vector<Level> around;
     };
-    [[nodiscard]] IdleLoops idle_loops(const std::string& name, int user, const Placement& placement,
+    [[nodiscard]] IdleLoops idle_loops(const std::string& name, int user, bool is_shared, const Placement& placement,
                                        const std::function<bool(Level)>& indexed_by) const;
     /// Whether the body of `level` is on that first trip, or will be.
     [[nodiscard]] Expr is_first_need(const IdleLoops& idle, Level level) const;
-    [[nodiscard]] static Stmt note_first_need(const IdleLoops& idle, const Regions<Expr>& regions, const Stmt& then);
+    [[nodiscard]] static Stmt note_first_need(const IdleLoops& idle, const Regions& regions, const Stmt& then);
     [[nodiscard]] static Stmt with_first_trip(const IdleLoops& idle, const Stmt& body);
 
-    Regions<Expr> regions_;
-    std::vector<IdleLoops> input_idle_;    ///< by tensor
+    Regions regions_;
+    std::vector<std::vector<int>> operand_tensor_;
+    std::vector<IdleLoops> tensor_idle_;
     std::vector<IdleLoops> weights_idle_;  ///< by nest
 };
 

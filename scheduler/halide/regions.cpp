@@ -1,300 +1,239 @@
 #include "scheduler/halide/regions.h"
 
-#include <functional>
-#include <set>
+#include <algorithm>
 
 namespace laminate {
 
+using namespace Halide::Internal;
+
 namespace {
 
-/// Walks one axis of a buffer through the loops of the path that index it, with every other loop on its first trip:
-/// axes are independent, so this visits every interval the axis takes without executing the nest.
-class AxisWalk {
-public:
-    struct Buffer {
-        int nest;              ///< the nest that uses it
-        Placement placement;
-        Dim axis;
-        std::function<bool(const Regions<int64_t>&, Level)> indexed_by;
-        std::function<Interval<int64_t>(const Regions<int64_t>&, Level)> needed;
-    };
-    using Visit = std::function<void(const Regions<int64_t>&, size_t path_position)>;
-
-    AxisWalk(const GroupSchedule& group, const std::vector<LayerProblem>& problems, const Buffer& buffer, Visit visit)
-        : group_(group), problems_(problems), buffer_(buffer), visit_(std::move(visit)), regions_(group, problems) {
-        levels_ = path(group, buffer.nest);
-        run(0);
-    }
-
-private:
-    void run(size_t position) {
-        visit_(regions_, position);
-        if (levels_[position] == buffer_.placement.compute) return;
-        const Level here = levels_[position];
-        const Level next = levels_[position + 1];
-        if (next.nest != here.nest && next.nest != group_.sink()) {
-            // Nest next.nest hangs here: its call is the new part of its output.
-            for (const Dim d : tensor_axes) {
-                const Interval<int64_t> call = regions_.new_input(next.nest + 1, d, here);
-                if (call.begin >= call.end && d == axis_in(next.nest)) return;
-                regions_.set_call(next.nest, d, call);
-            }
-        }
-        loop(position + 1);
-    }
-
-    /// The output axis of a nest on the path that corresponds to the buffer's axis.
-    [[nodiscard]] Dim axis_in(int /*nest*/) const { return buffer_.axis == Dim::i ? Dim::z : buffer_.axis; }
-
-    void loop(size_t position) {
-        const Level level = levels_[position];
-        const Nest& nest = group_.nests[static_cast<size_t>(level.nest)];
-        const Loop l = nest.loops[static_cast<size_t>(level.loop)];
-        const auto d = static_cast<size_t>(l.dim);
-        const Interval<int64_t> whole = regions_.covered(level.nest, l.dim, level.loop - 1);
-        const int64_t step = l.band == Band::strip ? nest.strip[d - 1] : l.band == Band::outer ? nest.tile[d] : 1;
-        if (!buffer_.indexed_by(regions_, level)) {
-            // Another axis: whether it is empty on its first trip says nothing about this one.
-            regions_.set_loop(level, 0, {whole.begin, std::max(whole.begin, std::min(whole.begin + step, whole.end))});
-            return run(position);
-        }
-        for (int64_t trip = 0, begin = whole.begin; begin < whole.end; ++trip, begin += step) {
-            regions_.set_loop(level, trip, {begin, std::min(begin + step, whole.end)});
-            run(position);
-        }
-    }
-
-    const GroupSchedule& group_;
-    const std::vector<LayerProblem>& problems_;
-    const Buffer& buffer_;
-    Visit visit_;
-    Regions<int64_t> regions_;
-    std::vector<Level> levels_;
-};
-
-/// What the fold rule asks about one axis in one lifetime, per level of the path.
-struct AxisFacts {
-    std::vector<int64_t> needed;   ///< longest interval held in a body of that level; at the store level, in the whole lifetime
-    std::vector<bool> repeats;     ///< the loop has more than one trip
-    std::vector<bool> overlaps;    ///< needs something that an earlier trip of the lifetime needed too
-    friend auto operator<=>(const AxisFacts&, const AxisFacts&) = default;
-};
-
-/// The different lifetimes that occur along one axis; the ones of all axes combine freely.
-std::vector<AxisFacts> axis_facts(const GroupSchedule& group, const std::vector<LayerProblem>& problems, const AxisWalk::Buffer& buffer,
-                     const std::function<std::optional<int64_t>(const Regions<int64_t>&, Level)>& present) {
-    const std::vector<Level> levels = path(group, buffer.nest);
-    const AxisFacts none{std::vector<int64_t>(levels.size(), 0), std::vector<bool>(levels.size(), false),
-                         std::vector<bool>(levels.size(), false)};
-    AxisFacts facts = none;
-    std::set<AxisFacts> lifetimes;
-    const auto position_of = [&](Level level) {
-        return static_cast<size_t>(std::find(levels.begin(), levels.end(), level) - levels.begin());
-    };
-    const size_t store = position_of(buffer.placement.store);
-    const size_t compute = position_of(buffer.placement.compute);
-    Interval<int64_t> lifetime{};
-    std::vector<int64_t> trips(levels.size(), 0);
-    AxisWalk(group, problems, buffer, [&](const Regions<int64_t>& regions, size_t position) {
-        const Level level = levels[position];
-        if (position < store) return;
-        if (position == store) {
-            if (facts.needed[store] > 0) lifetimes.insert(facts);
-            facts = none;
-            lifetime = {INT64_MAX, 0};
-        }
-        if (!level.is_root() && regions.trip(level) == 0) trips[position] = 0;
-        const Interval<int64_t> need = buffer.needed(regions, level);
-        if (need.begin >= need.end) return;
-        if (++trips[position] > 1) facts.repeats[position] = true;
-        // Recomputation returns to coordinates that came in earlier: they stay until now, and with them all up to the frontier.
-        int64_t held_until = need.end;
-        for (size_t v = store + 1; v <= position; ++v) {
-            const std::optional<int64_t> end = present(regions, levels[v]);
-            if (!end || *end <= need.begin) continue;
-            facts.overlaps[position] = true;
-            held_until = std::max(held_until, *end);
-        }
-        if (position > store) facts.needed[position] = std::max(facts.needed[position], held_until - need.begin);
-        if (position == compute) {
-            // What comes in, not what the store level's body spans: a gap below the first new coordinate is not held.
-            lifetime = {std::min(lifetime.begin, need.begin), std::max(lifetime.end, need.end)};
-            facts.needed[store] = lifetime.end - lifetime.begin;
-        }
-    });
-    if (facts.needed[store] > 0 || lifetimes.empty()) lifetimes.insert(facts);
-    return {lifetimes.begin(), lifetimes.end()};
+Expr constant(int64_t value) { return static_cast<int32_t>(value); }
+Expr where(const Expr& condition, const Expr& value, const Expr& otherwise) {
+    if (is_const_one(condition)) return value;
+    return Halide::select(condition, value, otherwise);
 }
-
-/// Whether a buffer that nest k uses is needed in more than one trip of a loop that does not index it: trips in which nest
-/// k is not called (its output is already present, or lies in padding) do not count.
-bool needed_again(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int k, Level level) {
-    const Regions<int64_t> plain(group, problems);
-    for (int c = k + 1; c <= level.nest; ++c) {
-        const Placement& placement = plain.input_placement(c);
-        const std::vector<Level> repeating = plain.lifetime_loops(c, placement.store, placement.compute);
-        const bool is_inside = std::find(repeating.begin(), repeating.end(), level) != repeating.end();
-        // Only the first trip finds anything of that tensor missing.
-        if (is_inside && !plain.indexes_input(c, level)) return false;
-    }
-    const Dim d = group.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim;
-    const Dim axis = level.nest != k && d == Dim::i ? Dim::z : d;
-    const auto follows = [&](const Regions<int64_t>& regions, Level v) {
-        if (v.nest == k) return group.nests[static_cast<size_t>(k)].loops[static_cast<size_t>(v.loop)].dim == axis;
-        return v == level || (axis != Dim::i && regions.indexes_input(k + 1, axis, v));
-    };
-    const AxisWalk::Buffer probe{k, {Level{}, level}, axis, follows, {}};
-    const std::vector<Level> levels = path(group, k);
-    int64_t trips = 0;
-    bool again = false;
-    AxisWalk(group, problems, probe, [&](const Regions<int64_t>& regions, size_t position) {
-        if (levels[position] != level) return;
-        if (regions.trip(level) == 0) trips = 0;
-        if (axis != Dim::i && level.nest != k) {
-            const Interval<int64_t> part = regions.produced(k, axis, level);
-            if (part.begin >= part.end) return;
-        }
-        if (++trips > 1) again = true;
-    });
-    return again;
-}
-
-/// The fold rule in one lifetime. `facts[a]` belongs to axis a of the buffer; `axes_of(level)` says which axes a loop indexes.
-BufferShape fold_lifetime(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int nest, const Placement& placement,
-                 const std::vector<AxisFacts>& facts, const std::function<std::vector<size_t>(Level)>& axes_of) {
-    const std::vector<Level> levels = path(group, nest);
-    const auto position_of = [&](Level level) {
-        return static_cast<size_t>(std::find(levels.begin(), levels.end(), level) - levels.begin());
-    };
-    const size_t store = position_of(placement.store);
-    const size_t compute = position_of(placement.compute);
-    BufferShape shape;
-    for (size_t a = 0; a < facts.size(); ++a) shape.extent[a] = facts[a].needed[store];
-    std::optional<size_t> run;  // axis of the current run of loops
-    size_t run_end = 0;
-    const auto close_run = [&] {  // false: the walk inwards ends here
-        if (!run) return true;
-        shape.extent[*run] = facts[*run].needed[run_end];
-        shape.folds[*run] = true;
-        return !facts[*run].overlaps[run_end];
-    };
-    for (size_t position = store + 1; position <= compute; ++position) {
-        const std::vector<size_t> axes = axes_of(levels[position]);
-        if (axes.empty()) {
-            if (!needed_again(group, problems, nest, levels[position])) continue;
-            close_run();
-            return shape;
-        }
-        const size_t axis = axes.front();
-        if (!facts[axis].repeats[position]) continue;
-        if (run && *run != axis && !close_run()) return shape;
-        run = axis;
-        run_end = position;
-    }
-    close_run();
-    return shape;
-}
-
-/// One size for all lifetimes: the largest extent of each dimension.
-BufferShape fold(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int nest, const Placement& placement,
-                 const std::vector<std::vector<AxisFacts>>& lifetimes, const std::function<std::vector<size_t>(Level)>& axes_of) {
-    BufferShape largest;
-    std::vector<AxisFacts> facts(lifetimes.size());
-    const std::function<void(size_t)> combine = [&](size_t axis) {
-        if (axis == lifetimes.size()) {
-            const BufferShape shape = fold_lifetime(group, problems, nest, placement, facts, axes_of);
-            for (size_t a = 0; a < 3; ++a) {
-                largest.extent[a] = std::max(largest.extent[a], shape.extent[a]);
-                largest.folds[a] = largest.folds[a] || shape.folds[a];
-            }
-            return;
-        }
-        for (const AxisFacts& one : lifetimes[axis]) {
-            facts[axis] = one;
-            combine(axis + 1);
-        }
-    };
-    combine(0);
-    return largest;
-}
+/// `value`, unless nothing was done before.
+Expr if_any(const Expr& done, const Expr& value) { return where(done > 0, value, 0); }
+Expr clamped(const Expr& value, int64_t extent) { return Halide::min(Halide::max(value, 0), constant(extent)); }
 
 }  // namespace
 
-BufferShape input_buffer_shape(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int c) {
-    const Placement placement = c == 0 ? group.nests[0].x.front().placement : group.nests[static_cast<size_t>(c) - 1].y;
-    std::vector<std::vector<AxisFacts>> facts;
-    int64_t columns = 0;
-    for (const Dim axis : tensor_axes) {
-        const AxisWalk::Buffer buffer{c, placement, axis,
-                                      [c, axis](const Regions<int64_t>& r, Level v) { return r.indexes_input(c, axis, v); },
-                                      [c, axis](const Regions<int64_t>& r, Level v) { return r.needed_input(c, axis, v); }};
-        facts.push_back(axis_facts(group, problems, buffer, [c, axis](const Regions<int64_t>& r, Level v) {
-            return r.present_input(c, axis, v);
-        }));
-        if (axis == Dim::x) {
-            const std::vector<Level> levels = path(group, c);
-            AxisWalk(group, problems, buffer, [&](const Regions<int64_t>& r, size_t position) {
-                if (!(levels[position] == placement.store)) return;
-                const Interval<int64_t> need = r.needed_input(c, axis, levels[position], false);
-                columns = std::max(columns, need.end - need.begin);
-            });
-        }
+Expr is_non_empty(const Interval& interval) { return interval.begin < interval.end; }
+
+Regions::Regions(const GroupSchedule& group, const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors)
+    : group_(group), problems_(problems), tensors_(tensors), output_tensor_(problems.size(), -1), calls_(problems.size()), loops_(problems.size()) {
+    for (size_t t = 0; t < tensors.size(); ++t) {
+        placements_.push_back(placement_of(group, tensors[t]));
+        if (!tensors[t].is_external()) output_tensor_[index(tensors[t].producer)] = static_cast<int>(t);
     }
-    const Regions<int64_t> regions(group, problems);
-    BufferShape shape = fold(group, problems, c, placement, facts, [&](Level v) {
-        std::vector<size_t> axes;
-        for (size_t a = 0; a < 3; ++a) {
-            if (regions.indexes_input(c, tensor_axes[a], v)) axes.push_back(a);
-        }
-        return axes;
-    });
-    shape.unclipped_columns = columns;
-    return shape;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        paths_.push_back(path(group, static_cast<int>(k)));
+        loops_[k].assign(group.nests[k].loops.size(), {0, {0, 0}});
+        for (size_t d = 0; d < 4; ++d) calls_[k][d] = {0, constant(problems[k].extent[d])};
+    }
 }
 
-BufferShape weights_buffer_shape(const GroupSchedule& group, const std::vector<LayerProblem>& problems, int k) {
-    const Placement placement = *group.nests[static_cast<size_t>(k)].w;
-    constexpr std::array<Dim, 2> axes{Dim::z, Dim::i};
-    std::vector<std::vector<AxisFacts>> facts;
-    for (const Dim axis : axes) {
-        const AxisWalk::Buffer buffer{k, placement, axis,
-                                      [k, axis](const Regions<int64_t>& r, Level v) { return r.indexes_weights(k, axis, v); },
-                                      [k, axis](const Regions<int64_t>& r, Level v) { return r.needed_weights(k, axis, v); }};
-        facts.push_back(axis_facts(group, problems, buffer, [k, axis](const Regions<int64_t>& r, Level v) {
-            return r.present_weights(k, axis, v);
-        }));
-    }
-    const Regions<int64_t> regions(group, problems);
-    BufferShape shape = fold(group, problems, k, placement, facts, [&](Level v) {
-        std::vector<size_t> found;
-        for (size_t a = 0; a < 2; ++a) {
-            if (regions.indexes_weights(k, axes[a], v)) found.push_back(a);
-        }
-        return found;
-    });
-    const LayerProblem& p = problems[static_cast<size_t>(k)];
-    shape.extent[2] = p.y().kernel * p.x().kernel;
-    return shape;
+void Regions::enter_body(Level level) { bodies_.push_back({level, {}, {}, {}}); }
+
+Regions::Lets Regions::leave_body() {
+    Lets lets = std::move(bodies_.back().lets);
+    bodies_.pop_back();
+    return lets;
 }
 
-BufferShape output_buffer_shape(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
-    const Nest& nest = group.nests.back();
-    const LayerProblem& p = problems.back();
-    BufferShape shape;
-    for (size_t a = 0; a < 3; ++a) {
-        const Dim d = tensor_axes[a];
-        int64_t extent = p[d];
-        for (int l = 0; l <= nest.y.store.loop; ++l) {
-            const Loop loop = nest.loops[static_cast<size_t>(l)];
-            if (loop.dim != d) continue;
-            const int64_t step = loop.band == Band::strip ? nest.strip[static_cast<size_t>(d) - 1]
-                                 : loop.band == Band::outer ? nest[d]
-                                                            : 1;
-            extent = std::min(extent, step);
-        }
-        shape.extent[a] = extent;
+Expr Regions::named(const std::string& name, const Expr& value) {
+    const Expr simple = simplify(value);
+    if (bodies_.empty() || is_const(simple) || simple.as<Variable>() != nullptr) return simple;
+    const std::string id = unique_name(name);
+    bodies_.back().lets.emplace_back(id, simple);
+    return Variable::make(simple.type(), id);
+}
+
+Interval Regions::covered(int k, Dim d, int last) const {
+    for (int l = last; l >= 0; --l) {
+        if (nest(k).loops[index(l)].dim == d) return loops_[index(k)][index(l)].part;
     }
-    return shape;
+    return calls_[index(k)][index(d)];
+}
+
+bool Regions::is_grouped(int k) const { return !problem(k).has_weights() || problem(k).groups > 1; }
+
+Interval Regions::produced(int k, Dim d, Level level) {
+    if (level.nest == k) return covered(k, d, level.loop);
+    if (k == group_.sink()) return calls_[index(k)][index(d)];
+    return missing(output_tensor_[index(k)], d, level);
+}
+
+Expr Regions::is_called_along(int k, Dim d, Level level) {
+    if (level.nest == k || k == group_.sink()) return const_true();
+    const int t = output_tensor_[index(k)];
+    const GroupTensor& tensor = tensors_[index(t)];
+    const Expr called = is_non_empty(missing(t, d, level));
+    return tensor.is_shared() ? called : called && is_called_along(tensor.readers.front().nest, d, level);
+}
+
+Interval Regions::needed_by(const TensorReader& reader, Dim axis, Level level, bool clipped) {
+    const int k = reader.nest;
+    const LayerProblem& p = problem(k);
+    if (axis != Dim::z) return window(k, axis, produced(k, axis, level), clipped);
+    if (p.operation == Operation::concat) {
+        const LayerInput& input = p.inputs[index(reader.operand)];
+        const Interval z = produced(k, Dim::z, level);
+        const Expr first = constant(input.first_output_channel);
+        return {clamped(z.begin - first, input.channels), clamped(z.end - first, input.channels)};
+    }
+    if (is_grouped(k)) {
+        const Interval z = produced(k, Dim::z, level);
+        return {z.begin / constant(p[Dim::z] / p.groups) * constant(p[Dim::i]), group_end(k, z.end)};
+    }
+    return level.nest == k ? covered(k, Dim::i, level.loop) : Interval{0, constant(p[Dim::i])};
+}
+
+Interval Regions::needed(int t, Dim axis, Level level, bool clipped) {
+    const GroupTensor& tensor = tensors_[index(t)];
+    const TensorReader& first = tensor.readers.front();
+    if (!tensor.is_shared()) return needed_by(first, axis, level, clipped);
+    if (axis == Dim::z) return {0, constant(problem(first.nest).inputs[index(first.operand)].channels)};
+    const Expr end_of_tensor = constant(problem(first.nest).window[axis == Dim::y ? 0 : 1].in);
+    Interval hull;
+    for (const TensorReader& reader : tensor.readers) {
+        const Expr called = is_called_along(reader.nest, axis, level);
+        Interval part = needed_by(reader, axis, level, clipped);
+        part = {where(called, part.begin, end_of_tensor), where(called, part.end, 0)};
+        hull = hull.begin.defined() ? Interval{Halide::min(hull.begin, part.begin), Halide::max(hull.end, part.end)} : part;
+    }
+    return hull;
+}
+
+Interval Regions::missing(int t, Dim axis, Level level) {
+    for (const Body& body : bodies_) {
+        if (!(body.level == level)) continue;
+        if (const auto known = body.missing.find({t, axis}); known != body.missing.end()) return known->second;
+    }
+    Interval part = needed(t, axis, level);
+    const Level store = placement(t).store;
+    for (const Level& v : lifetime_loops(tensors_[index(t)].readers.front().nest, store, level)) {
+        if (indexes(t, axis, v)) part.begin = Halide::max(part.begin, needed_before(t, axis, v, store));
+    }
+    if (bodies_.empty() || !(bodies_.back().level == level)) return part;
+    const GroupTensor& tensor = tensors_[index(t)];
+    const std::string name =
+        (tensor.is_external() ? "X" + std::to_string(t) : nest(tensor.producer).layer) + ".new." + "zyx"[index(axis)];
+    part = {named(name + ".begin", part.begin), named(name + ".end", part.end)};
+    bodies_.back().missing[{t, axis}] = part;
+    return part;
+}
+
+Interval Regions::missing_weights(int k, Dim axis, Level level) {
+    Interval part = level.nest == k ? covered(k, axis, level.loop)
+                    : axis == Dim::z ? produced(k, Dim::z, level)
+                                     : Interval{0, constant(problem(k)[Dim::i])};
+    const Level store = nest(k).w->store;
+    for (const Level& v : lifetime_loops(k, store, level)) {
+        if (v.nest == k ? loop(v).dim == axis : axis == Dim::z && indexes_output(k, Dim::z, v)) {
+            part.begin = Halide::max(part.begin, done_before(k, axis, v, store));
+        }
+    }
+    return part;
+}
+
+std::vector<Level> Regions::lifetime_loops(int k, Level store, Level level) const {
+    std::vector<Level> inside;
+    bool started = false;
+    for (const Level& v : paths_[index(k)]) {
+        if (started) inside.push_back(v);
+        if (v == store) started = true;
+        if (v == level) break;
+    }
+    return inside;
+}
+
+bool Regions::indexes_output(int k, Dim d, Level v) const {
+    if (v.nest == k) return loop(v).dim == d;
+    const int t = output_tensor_[index(k)];
+    return t >= 0 && indexes(t, d, v);
+}
+
+bool Regions::indexes(int t, Dim axis, Level v) const {
+    const std::vector<TensorReader>& readers = tensors_[index(t)].readers;
+    if (axis != Dim::z) {
+        return std::any_of(readers.begin(), readers.end(), [&](const TensorReader& r) { return indexes_output(r.nest, axis, v); });
+    }
+    if (readers.size() > 1) return false;
+    const int k = readers.front().nest;
+    return is_grouped(k) ? indexes_output(k, Dim::z, v) : v.nest == k && loop(v).dim == Dim::i;
+}
+
+bool Regions::indexes(int t, Level v) const {
+    return std::any_of(tensor_axes.begin(), tensor_axes.end(), [&](Dim d) { return indexes(t, d, v); });
+}
+
+bool Regions::indexes_weights(int k, Level v) const {
+    return indexes_output(k, Dim::z, v) || (v.nest == k && loop(v).dim == Dim::i);
+}
+
+Expr Regions::needed_before(int t, Dim axis, Level v, Level store) {
+    Expr end = 0;
+    for (const TensorReader& reader : tensors_[index(t)].readers) {
+        const int k = reader.nest;
+        const LayerProblem& p = problem(k);
+        const Dim d = axis == Dim::z && !is_grouped(k) ? Dim::i : axis;
+        const Expr done = done_before(k, d, v, store);
+        Expr reach = done;
+        if (axis != Dim::z) {
+            reach = if_any(done, window_end(k, axis, done, true));
+        } else if (p.operation == Operation::concat) {
+            const LayerInput& input = p.inputs[index(reader.operand)];
+            reach = clamped(done - constant(input.first_output_channel), input.channels);
+        } else if (d == Dim::z) {
+            reach = if_any(done, group_end(k, done));
+        }
+        end = is_const_zero(end) ? reach : Halide::max(end, reach);
+    }
+    return end;
+}
+
+Expr Regions::done_before(int k, Dim d, Level v, Level store) {
+    if (v.nest == k) {
+        if (loop(v).dim != d) return 0;
+        const LoopState& state = loops_[index(k)][index(v.loop)];
+        return if_any(state.trip, state.part.begin);
+    }
+    const int t = output_tensor_[index(k)];
+    if (d == Dim::i || t < 0 || !indexes(t, d, v)) return 0;
+    const std::tuple<int, Dim, Level, Level> key{k, d, v, store};
+    if (!bodies_.empty()) {
+        if (const auto known = bodies_.back().done.find(key); known != bodies_.back().done.end()) return known->second;
+    }
+    Expr end = needed_before(t, d, v, store);
+    const std::vector<Level>& levels = paths_[index(tensors_[index(t)].readers.front().nest)];
+    const auto position = [&](Level level) { return std::find(levels.begin(), levels.end(), level) - levels.begin(); };
+    // An output that is older than this lifetime may have been present from the start: then nothing of it was computed.
+    if (position(placement(t).store) < position(store)) end = where(end > missing(t, d, store).begin, end, 0);
+    if (bodies_.empty()) return end;
+    return bodies_.back().done[key] = named(nest(k).layer + ".done." + "zyxi"[index(d)], end);
+}
+
+Expr Regions::group_end(int k, const Expr& z_end) const {
+    const LayerProblem& p = problem(k);
+    return ((z_end - 1) / constant(p[Dim::z] / p.groups) + 1) * constant(p[Dim::i]);
+}
+
+Interval Regions::window(int k, Dim axis, const Interval& out, bool clipped) const {
+    const AxisWindow& w = problem(k).window[axis == Dim::y ? 0 : 1];
+    // Transposed: input q feeds outputs q*S - pad + n*dilation.
+    const Expr first = w.transposed ? (out.begin + constant(w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1)) / constant(w.stride)
+                                    : out.begin * constant(w.stride) - constant(w.pad_begin);
+    return {clipped ? clamped(first, w.in) : first, window_end(k, axis, out.end, clipped)};
+}
+
+Expr Regions::window_end(int k, Dim axis, const Expr& out_end, bool clipped) const {
+    const AxisWindow& w = problem(k).window[axis == Dim::y ? 0 : 1];
+    const Expr last = out_end - 1;
+    const Expr end = w.transposed ? (last + constant(w.pad_begin)) / constant(w.stride) + 1
+                                  : last * constant(w.stride) + constant((w.kernel - 1) * w.dilation + 1 - w.pad_begin);
+    return clipped ? clamped(end, w.in) : end;
 }
 
 }  // namespace laminate

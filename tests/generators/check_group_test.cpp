@@ -6,9 +6,7 @@
 #include "generators/executable.h"
 #include "generators/optimised.h"
 #include "nets/zoo.h"
-#include "runtime/reference_operators.h"
 #include "scheduler/line_buffers.h"
-#include "scheduler/random_schedule.h"
 
 namespace laminate {
 namespace {
@@ -62,40 +60,6 @@ TEST_F(CheckGroup, ImpostorsAreNamed) {
     EXPECT_EQ(wrong_result(network_, group_, code_, writes_before_the_scratch),
               "the code wrote outside its scratch memory");
     EXPECT_EQ(wrong_result(network_, group_, code_, fails), "the code returned 7");
-}
-
-/// Strides, dilations, paddings, transposed convolutions: rows cut out of a whole result are the rows computed alone.
-TEST(ReferenceRows, AreTheRowsOfTheWholeResult) {
-    int bands = 0;
-    for (uint64_t seed = 1; seed <= 60; ++seed) {
-        const Network network = random_chain(seed);
-        const std::vector<LayerId> chain = schedulable_chains(network).front();
-        const Tensor& in = network.tensor(network.layer(chain.front()).inputs[0]);
-        const Tensor& out = network.tensor(network.layer(chain.back()).output);
-        if (out.dims.size() != 4) continue;
-        Rng rng(seed);
-        std::vector<float> input(static_cast<size_t>(element_count(in.dims) / in.dims[0]));
-        for (float& value : input) value = static_cast<float>(rng.between(-3, 3));
-        std::vector<float> batch;
-        for (int64_t image = 0; image < in.dims[0]; ++image) batch.insert(batch.end(), input.begin(), input.end());
-        const std::vector<float> whole =
-            run_reference_network(network, {batch}, {network.layer(chain.back()).output})[0];
-        const int64_t height = out.dims[2], width = out.dims[3];
-        for (int64_t first = 0; first < height; ++first) {
-            for (const int64_t last : {first + 1, std::min(first + 3, height), height}) {
-                const std::vector<float> rows = reference_rows(network, chain, input, first, last);
-                ASSERT_EQ(std::ssize(rows), out.dims[1] * (last - first) * width) << "seed " << seed;
-                for (int64_t n = 0; n < std::ssize(rows); ++n) {
-                    const int64_t c = n / width / (last - first), y = first + n / width % (last - first);
-                    ASSERT_EQ(rows[static_cast<size_t>(n)],
-                              whole[static_cast<size_t>((c * height + y) * width + n % width)])
-                        << "seed " << seed << ", rows " << first << " to " << last << ", element " << n;
-                }
-                ++bands;
-            }
-        }
-    }
-    EXPECT_GT(bands, 200);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "base/aligned.h"
 #include "generators/executable.h"
+#include "generators/group_reference.h"
 #include "generators/instrumented.h"
 #include "instrumentation/count_pass.h"
 #include "instrumentation/measure.h"
@@ -14,14 +15,15 @@
 namespace laminate {
 namespace {
 
-GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group, CountMode mode, const std::vector<float>& input,
-                        std::vector<float>& output) {
+GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group, CountMode mode,
+                        const std::vector<std::vector<float>>& inputs, std::vector<float>& output) {
     const JitGroup jit(with_counters(code, mode), true);
     const AlignedFloats constants(code.constants);
     std::vector<int64_t> counters(CounterLayout{code.arrays.size()}.size());
-    const float* in = input.data();
+    std::vector<const float*> in;
+    for (const std::vector<float>& input : inputs) in.push_back(input.data());
     float* out = output.data();
-    EXPECT_EQ(jit.counted_function()(&in, &out, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips), counters.data()), 0);
+    EXPECT_EQ(jit.counted_function()(in.data(), &out, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips), counters.data()), 0);
     return counts_of(code, group, counters);
 }
 
@@ -53,13 +55,13 @@ TEST(Counting, BothRoutesBothModesAndTheModelAgree) {
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) {
             const std::vector<LayerProblem> problems = group_problems(network, group);
-            const std::vector<float> input(static_cast<size_t>(problems.front().input_elements().value()), 1.0F);
+            const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
             std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()));
             std::vector<float> traced_output(output.size());
             const GroupCode code = instrumented_code(network, group);
-            const GroupCounts executed = run_counted(code, group, CountMode::execute, input, output);
-            const GroupCounts counted = run_counted(code, group, CountMode::count_only, input, traced_output);
-            const GroupCounts traced = traced_counts(code, group, input, traced_output);
+            const GroupCounts executed = run_counted(code, group, CountMode::execute, inputs, output);
+            const GroupCounts counted = run_counted(code, group, CountMode::count_only, inputs, traced_output);
+            const GroupCounts traced = traced_counts(code, group, inputs, traced_output);
             EXPECT_EQ(difference(executed, "executed", counted, "count-only"), "") << seed << ": " << to_text(group);
             EXPECT_EQ(difference(executed, "counted", traced, "traced"), "") << seed << ": " << to_text(group);
             EXPECT_EQ(difference(two_level_counts(network, group), "model", executed, "counted"), "") << seed << ": " << to_text(group);
@@ -86,9 +88,9 @@ TEST(Counting, CodeThatDoesSomethingElseIsCaught) {
     const GroupSchedule emitted = parse_group(
         network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x18 i3; X yo/yo; W root/root; Y xi/xi}");
     const GroupCode code = instrumented_code(network, emitted);
-    const std::vector<float> input(20 * 20 * 3, 1.0F);
+    const std::vector<std::vector<float>> inputs{std::vector<float>(20 * 20 * 3, 1.0F)};
     std::vector<float> output(18 * 18 * 4);
-    const GroupCounts counts = run_counted(code, wanted, CountMode::execute, input, output);
+    const GroupCounts counts = run_counted(code, wanted, CountMode::execute, inputs, output);
     // Three tiles of 6 + 2 rows instead of 20 rows once.
     EXPECT_EQ(difference(two_level_counts(network, wanted), "model", counts, "measured"),
               "X reads: model 1200, measured 1440");
