@@ -19,15 +19,20 @@ std::string file_of(size_t n) { return fmt::format("{:04}.json", n); }
 
 }  // namespace
 
+std::vector<size_t> evenly(size_t count, size_t most) {
+    const size_t wanted = std::min(count, most);
+    std::vector<size_t> positions;
+    for (size_t n = 0; n < wanted; ++n) positions.push_back(wanted == 1 ? 0 : n * (count - 1) / (wanted - 1));
+    return positions;
+}
+
 std::string front_table(const Front& front, size_t most) {
     Table table({{"file"},
                  {"accesses", Align::right},
                  {"memory", Align::right},
                  {"MACs", Align::right},
                  {"groups", Align::right}});
-    const size_t count = front.points.size(), rows = std::min(count, most);
-    for (size_t row = 0; row < rows; ++row) {
-        const size_t n = rows == 1 ? 0 : row * (count - 1) / (rows - 1);
+    for (const size_t n : evenly(front.points.size(), most)) {
         const FrontPoint& point = front.points[n];
         table.add({file_of(n), grouped(point.counts.accesses.value()),
                    bytes_text(to_bytes(point.counts.live_total).value()), grouped(point.counts.macs.value()),

@@ -3,11 +3,15 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "nets/network.h"
 #include "scheduler/explore.h"
 
 namespace laminate::cli {
+
+/// Positions of `most` of `count` points (of all when there are fewer), evenly, the first and the last among them.
+[[nodiscard]] std::vector<size_t> evenly(size_t count, size_t most);
 
 /// At most `most` rows: the first, the last, and some between, evenly.
 [[nodiscard]] std::string front_table(const Front& front, size_t most);

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/front_report.h"
 #include "scheduler/memory_timeline.h"
 #include "scheduler/models/two_level/two_level.h"
 
@@ -92,14 +92,6 @@ std::string about(const Network& network, const Json& front) {
     return text + " Counts of one image; layers outside of groups run on their own and are not counted.";
 }
 
-/// Of `count` points: all, or report_details of them evenly, the first and the last among them.
-std::vector<size_t> detailed_points(size_t count) {
-    const size_t most = std::min<size_t>(count, report_details);
-    std::vector<size_t> points;
-    for (size_t n = 0; n < most; ++n) points.push_back(most == 1 ? 0 : n * (count - 1) / (most - 1));
-    return points;
-}
-
 Json page_data(const Network& network, const Json& front) {
     const bool sum = front.value("footprint", "live") == "sum";
     Json data{{"about", about(network, front)},
@@ -123,7 +115,7 @@ Json page_data(const Network& network, const Json& front) {
     Json groups = Json::array();
     std::map<std::string, size_t> known;
     Json details = Json::array();
-    for (const size_t n : detailed_points(given.size())) {
+    for (const size_t n : evenly(given.size(), report_details)) {
         const Schedule schedule = parse_schedule(network, given[n].at("schedule").get<std::string>());
         Json list = Json::array();
         for (const GroupSchedule& group : schedule.groups()) {

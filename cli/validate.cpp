@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/counts_report.h"
@@ -23,66 +25,97 @@ struct Options {
     NetworkArgument network;
     std::string schedule;
     std::string front;
+    int64_t points = 0;
     int64_t random = 0;
     int64_t walker_macs = 500'000'000;
     int64_t execute_macs = 100'000'000;
 };
 
-std::vector<Schedule> load_front(const Network& network, const std::string& path) {
+/// The schedules of a front.json, or of the front.json in a directory; `most` of them evenly, 0 for all.
+std::vector<Schedule> load_front(const Network& network, const std::string& path, int64_t most) {
     const std::string file = front_file(path);
     const nlohmann::ordered_json front = read_front(file);
     check_front(file, front, network);
     std::vector<Schedule> schedules;
-    for (const auto& point : front["points"]) {
-        schedules.push_back(parse_schedule(network, point.value("schedule", "")));
+    const auto& points = front["points"];
+    for (const size_t n : evenly(points.size(), most == 0 ? points.size() : static_cast<size_t>(most))) {
+        schedules.push_back(parse_schedule(network, points[n].value("schedule", "")));
     }
     return schedules;
 }
+
+/// What the witnesses say of one group.
+struct GroupVerdict {
+    GroupCounts model;
+    std::optional<GroupCounts> walker;  ///< none: too large to step through
+    GroupCounts measured;
+    std::string difference;  ///< empty: equal
+};
 
 struct Verdict {
     std::vector<Witness> witnesses;
     std::string difference;  ///< empty: equal
 };
 
-Verdict compare(const Network& network, const Schedule& schedule, const Options& options, uint64_t seed) {
-    Witness model{"model", {}}, walker{"walker", {}}, measured{"measured", {}};
-    Verdict verdict;
-    const auto note = [&](const std::string& text) {
-        if (text.empty()) return;
-        verdict.difference += (verdict.difference.empty() ? "" : "; ") + text;
-    };
-    bool walked = true;
-    for (const GroupSchedule& group : schedule.groups()) {
-        model.groups.push_back(two_level_counts(network, group));
-        walked = walked && model.groups.back().macs() <= Macs(options.walker_macs);
-    }
-    for (size_t g = 0; g < schedule.groups().size(); ++g) {
-        const GroupSchedule& group = schedule.groups()[g];
-        const bool executed = model.groups[g].macs() <= Macs(options.execute_macs);
-        const CheckedMeasurement measurement =
-            executed ? measure_and_check(network, group, seed) : CheckedMeasurement{measure(network, group), ""};
-        measured.groups.push_back(measurement.counts);
-        note(difference(model.groups[g], "model", measurement.counts, "measured"));
-        note(measurement.wrong_result);
-        if (walked) {
-            walker.groups.push_back(walk(network, group));
-            note(difference(model.groups[g], "model", walker.groups[g], "walker"));
-        }
-    }
-    verdict.witnesses.push_back(std::move(model));
-    if (walked) verdict.witnesses.push_back(std::move(walker));
-    verdict.witnesses.push_back(std::move(measured));
-    return verdict;
+void join(std::string& all, const std::string& text) {
+    if (!text.empty()) all += (all.empty() ? "" : "; ") + text;
 }
+
+/// Judges groups, each one once: the schedules of a front share most of theirs.
+class Judge {
+public:
+    Judge(const Network& network, const Options& options) : network_(network), options_(options) {}
+
+    Verdict compare(const Schedule& schedule, uint64_t seed) {
+        Witness model{"model", {}}, walker{"walker", {}}, measured{"measured", {}};
+        Verdict verdict;
+        for (const GroupSchedule& group : schedule.groups()) {
+            const auto [known, is_new] = groups_.try_emplace(to_text(group));
+            if (is_new) known->second = judge(group, seed);
+            const GroupVerdict& one = known->second;
+            model.groups.push_back(one.model);
+            measured.groups.push_back(one.measured);
+            if (one.walker) walker.groups.push_back(*one.walker);
+            join(verdict.difference, one.difference);
+        }
+        const bool walked = walker.groups.size() == schedule.groups().size();
+        verdict.witnesses.push_back(std::move(model));
+        if (walked) verdict.witnesses.push_back(std::move(walker));
+        verdict.witnesses.push_back(std::move(measured));
+        return verdict;
+    }
+
+private:
+    GroupVerdict judge(const GroupSchedule& group, uint64_t seed) const {
+        GroupVerdict verdict;
+        verdict.model = two_level_counts(network_, group);
+        const bool executed = verdict.model.macs() <= Macs(options_.execute_macs);
+        const CheckedMeasurement measurement =
+            executed ? measure_and_check(network_, group, seed) : CheckedMeasurement{measure(network_, group), ""};
+        verdict.measured = measurement.counts;
+        join(verdict.difference, difference(verdict.model, "model", verdict.measured, "measured"));
+        join(verdict.difference, measurement.wrong_result);
+        if (verdict.model.macs() <= Macs(options_.walker_macs)) {
+            verdict.walker = walk(network_, group);
+            join(verdict.difference, difference(verdict.model, "model", *verdict.walker, "walker"));
+        }
+        return verdict;
+    }
+
+    const Network& network_;
+    const Options& options_;
+    std::map<std::string, GroupVerdict> groups_;
+};
 
 Exit validate(const Network& network, const std::vector<Schedule>& schedules, const Options& options, const Output& output,
               uint64_t seed) {
     auto entries = nlohmann::ordered_json::array();
     size_t equal = 0;
     size_t walked = 0;
+    Judge judge(network, options);
     auto last_note = std::chrono::steady_clock::now();
     for (size_t n = 0; n < schedules.size(); ++n) {
-        const Verdict verdict = compare(network, schedules[n], options, seed + n);
+        const Verdict verdict = judge.compare(schedules[n], seed + n);
         const bool same = verdict.difference.empty();
         equal += same ? 1 : 0;
         walked += verdict.witnesses.size() == 3 ? 1 : 0;
@@ -126,13 +159,17 @@ void add_validate(Program& program) {
     CLI::App* verb = program.add_verb("validate", "Model, walker and generated code must count the same",
                                       "  laminate validate zoo:l2net --random 300 --seed 7\n"
                                       "  laminate validate zoo:l2net --schedule '{conv1: zo yo ...}'\n"
-                                      "  laminate validate zoo:l3net --front front/");
+                                      "  laminate validate zoo:l3net --front front/\n"
+                                      "  laminate validate zoo:vgg16 --front front/ --points 10");
     auto options = std::make_shared<Options>();
     options->network.declare(verb);
     auto* one = verb->add_option("--schedule", options->schedule, "Schedule file (JSON or text), or the text itself");
     auto* front = verb->add_option("--front", options->front, "Every schedule of a front that `explore` wrote");
     auto* random = verb->add_option("--random", options->random, "This many random legal schedules of --seed")
                        ->check(CLI::PositiveNumber);
+    verb->add_option("--points", options->points, "Of --front, this many schedules evenly, the first and the last among them")
+        ->needs(front)
+        ->check(CLI::PositiveNumber);
     one->excludes(front)->excludes(random);
     front->excludes(random);
     verb->add_option("--walker-macs", options->walker_macs, "Groups with more MACs are not stepped through by the walker")
@@ -146,7 +183,7 @@ void add_validate(Program& program) {
         if (!options->schedule.empty()) {
             schedules.push_back(read_schedule(network, options->schedule));
         } else if (!options->front.empty()) {
-            schedules = load_front(network, options->front);
+            schedules = load_front(network, options->front, options->points);
         } else if (options->random > 0) {
             // Schedule n of a seed is the same whatever --random says.
             for (int64_t n = 0; n < options->random; ++n) {

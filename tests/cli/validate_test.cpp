@@ -40,6 +40,23 @@ TEST(Validate, NothingToValidateIsAUsageError) {
     EXPECT_EQ(result.err, "laminate: error: validate: expected --schedule F, --front DIR or --random N\n");
 }
 
+TEST(Validate, AFrontAgreesAndPointsTakesSomeOfIt) {
+    const ScratchDirectory scratch;
+    const std::string front = scratch / "front";
+    const ProgramResult explored = run_program("explore zoo:l2net --tiles pow2 --json - -o " + front);
+    ASSERT_EQ(explored.exit_code, 0) << explored.err;
+    const auto points = nlohmann::json::parse(explored.out).at("points");
+    ASSERT_GE(points.size(), 3U);
+    const ProgramResult result = run_program("validate zoo:l2net --json - --points 2 --front " + front);
+    ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
+    const auto answer = nlohmann::json::parse(result.out);
+    EXPECT_EQ(answer.at("equal"), 2);
+    ASSERT_EQ(answer.at("schedules").size(), 2U);
+    EXPECT_EQ(answer.at("schedules")[0].at("schedule"), points.front().at("schedule"));
+    EXPECT_EQ(answer.at("schedules")[1].at("schedule"), points.back().at("schedule"));
+    EXPECT_EQ(answer.at("schedules")[1].at("measured").at("macs"), points.back().at("macs"));
+}
+
 TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
     const ScratchDirectory scratch;
     std::ofstream(scratch / "front.json")
