@@ -31,15 +31,13 @@ Presence::Missing Presence::missing(const Box& needed) const {
 
 void Presence::bring_in(const Box& needed) {
     if (is_empty(needed)) return;
-    if (!state_.any) {
-        state_.any = true;
-        state_.first_row = needed[1].begin;
-        state_.first_column = needed[2].begin;
-    } else if (needed[1].begin < state_.first_row || needed[2].begin < state_.first_column) {
+    const Box& reached = state_.reached.box();
+    if (!state_.reached.empty() && (needed[1].begin < reached[1].begin || needed[2].begin < reached[2].begin)) {
         throw std::logic_error("walker: a need begins before the first one of its lifetime, expected loops that run forward");
     }
+    state_.reached.add(needed);
     for (int64_t c = needed[0].begin; c < needed[0].end; ++c) {
-        for (int64_t y = needed[1].end - 1; y >= state_.first_row; --y) {
+        for (int64_t y = needed[1].end - 1; y >= reached[1].begin; --y) {
             const auto index = static_cast<size_t>(c * extents_[1] + y);
             Row& row = rows_[index];
             // Then so are the rows below it.

@@ -23,6 +23,9 @@ public:
     /// From now on nothing is present.
     void begin_lifetime();
 
+    /// All that was brought in during this lifetime.
+    [[nodiscard]] const BoundingBox& reached() const { return state_.reached; }
+
     struct Missing {
         int64_t count = 0;
         Box box;  ///< bounding box
@@ -45,9 +48,7 @@ private:
     };
     struct State {
         int64_t lifetime = 0;
-        bool any = false;  ///< something was brought in
-        int64_t first_row = 0;
-        int64_t first_column = 0;
+        BoundingBox reached;
     };
     struct Undo {
         size_t row;

@@ -528,9 +528,14 @@ private:
                 }
                 need.box = hull.box();
                 if (kept.is_shared) {
-                    if (!hull.empty()) need.box[0] = {0, kept.present.extents()[0]};
-                    NeedsAlone& alone = kept.alone[static_cast<size_t>(*only_)];
-                    alone.needs[alone.trips()] = need.box[static_cast<size_t>(*only_)];
+                    const auto axis = static_cast<size_t>(*only_);
+                    const BoundingBox& reached = kept.present.reached();
+                    if (!hull.empty()) {
+                        need.box[0] = {0, kept.present.extents()[0]};
+                        if (!reached.empty()) need.box[axis].begin = std::min(need.box[axis].begin, reached.box()[axis].end);
+                    }
+                    NeedsAlone& alone = kept.alone[axis];
+                    alone.needs[alone.trips()] = need.box[axis];
                 }
             }
             if (kept.kind == Kept::Kind::intermediate) need.call = missing_box(kept, need.box);

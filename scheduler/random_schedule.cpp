@@ -64,7 +64,8 @@ Placement random_placement(const std::vector<Level>& levels, Rng& rng) {
 }
 
 /// Any legal placement of a tensor whose readers are placed already.
-Placement random_tensor_placement(const GroupSchedule& group, const GroupTensor& tensor, const std::vector<LayerProblem>& problems, Rng& rng) {
+Placement random_tensor_placement(const GroupSchedule& group, const std::vector<GroupTensor>& tensors, const GroupTensor& tensor,
+                                  const std::vector<LayerProblem>& problems, Rng& rng) {
     // Levels around every reader, outermost first; not inside `ii` of a grouped one.
     std::vector<Level> levels = path(group, tensor.readers.front().nest);
     size_t stores = levels.size();  // levels where it may be stored
@@ -78,8 +79,10 @@ Placement random_tensor_placement(const GroupSchedule& group, const GroupTensor&
         }
         const auto parts = std::mismatch(levels.begin(), levels.end(), around.begin(), around.end());
         levels.erase(parts.first, levels.end());
-        if (!tensor.is_shared() || reader.nest == group.sink()) continue;
-        const auto own_store = std::find(around.begin(), around.end(), nest.y.store);
+    }
+    for (const int k : tensor.is_shared() ? branch_nests(tensors, tensor) : std::vector<int>{}) {
+        const std::vector<Level> around = path(group, k);
+        const auto own_store = std::find(around.begin(), around.end(), group.nests[static_cast<size_t>(k)].y.store);
         stores = std::min(stores, static_cast<size_t>(own_store - around.begin()) + 1);
     }
     const auto count = static_cast<int64_t>(levels.size());
@@ -102,7 +105,7 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
             nest.y = {level, level};
         } else {
             const auto own = std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == k; });
-            nest.y = random_tensor_placement(group, *own, problems, rng);
+            nest.y = random_tensor_placement(group, tensors, *own, problems, rng);
             if (keep_everything) nest.y.store = Level{};
         }
         if (problems[static_cast<size_t>(k)].has_weights()) nest.w = random_placement(path(group, k), rng);
@@ -110,7 +113,7 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
     for (const GroupTensor& tensor : tensors) {
         if (!tensor.is_external()) continue;
         const TensorReader& first = tensor.readers.front();
-        group.nests[static_cast<size_t>(first.nest)].x.push_back({first.operand, random_tensor_placement(group, tensor, problems, rng)});
+        group.nests[static_cast<size_t>(first.nest)].x.push_back({first.operand, random_tensor_placement(group, tensors, tensor, problems, rng)});
     }
     return group;
 }

@@ -94,15 +94,14 @@ void check_wiring(const Network& network, const std::vector<LayerProblem>& probl
 }
 
 /// A tensor that several nests read is one box with all of its channels, kept at least as long as what they compute from it.
-void check_shared(const GroupSchedule& group, const GroupTensor& tensor) {
+void check_shared(const GroupSchedule& group, const std::vector<GroupTensor>& tensors, const GroupTensor& tensor) {
     const Placement& placement = placement_of(group, tensor);
-    for (const TensorReader& reader : tensor.readers) {
-        if (reader.nest == group.sink()) continue;
-        const Nest& nest = group.nests[static_cast<size_t>(reader.nest)];
-        if (encloses(group, reader.nest, placement.store, nest.y.store)) continue;
-        throw InputError(nest.layer + ": reads " + tensor.name + ", which other layers of the group read too and which is stored at " +
-                         level_text(group, reader.nest, placement.store) + ", inside the store level " +
-                         level_text(group, reader.nest, nest.y.store) + " of its own output; expected to be stored there or further out");
+    for (const int k : branch_nests(tensors, tensor)) {
+        const Nest& nest = group.nests[static_cast<size_t>(k)];
+        if (encloses(group, k, placement.store, nest.y.store)) continue;
+        throw InputError(nest.layer + ": computes from " + tensor.name + ", which several layers of the group read and which is stored at " +
+                         level_text(group, k, placement.store) + ", inside the store level " + level_text(group, k, nest.y.store) +
+                         " of its own output; expected to be stored there or further out");
     }
 }
 
@@ -199,6 +198,25 @@ const Placement& placement_of(const GroupSchedule& group, const GroupTensor& ten
     throw InputError(group.nests[static_cast<size_t>(first.nest)].layer + ": no placement of " + tensor.name + ", an external input of the group");
 }
 
+std::vector<int> branch_nests(const std::vector<GroupTensor>& tensors, const GroupTensor& tensor) {
+    const auto reads = [](const GroupTensor& t, int nest) {
+        return std::any_of(t.readers.begin(), t.readers.end(), [&](const TensorReader& r) { return r.nest == nest; });
+    };
+    std::vector<int> nests;
+    std::vector<const GroupTensor*> computed{&tensor};  // and whatever is computed from it
+    int last = tensor.readers.back().nest;              // that reads any of them
+    for (int k = tensor.readers.front().nest;; ++k) {
+        if (std::none_of(computed.begin(), computed.end(), [&](const GroupTensor* t) { return reads(*t, k); })) continue;
+        const auto output = std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == k; });
+        if (output == tensors.end()) break;  // the sink
+        if (k < last || reads(tensor, k)) nests.push_back(k);
+        if (k == last) break;  // all has come together
+        computed.push_back(&*output);
+        last = std::max(last, output->readers.back().nest);
+    }
+    return nests;
+}
+
 std::vector<Level> path(const GroupSchedule& group, int nest) {
     std::vector<Level> levels{Level{}};
     const Nest& own = group.nests[static_cast<size_t>(nest)];
@@ -290,7 +308,7 @@ void check_group(const Network& network, const GroupSchedule& group) {
             check_placement(group, reader.nest, input_key(problem, reader.operand), placement, path(group, reader.nest), reader.nest);
             check_grouped_input(group, reader.nest, problem, placement);
         }
-        if (tensor.is_shared()) check_shared(group, tensor);
+        if (tensor.is_shared()) check_shared(group, tensors, tensor);
     }
 }
 

@@ -97,6 +97,9 @@ struct GroupTensor {
 /// External inputs first, by first reader and operand; then the outputs of the nests but the sink, in order.
 [[nodiscard]] std::vector<GroupTensor> group_tensors(const std::vector<LayerProblem>& problems);
 [[nodiscard]] const Placement& placement_of(const GroupSchedule& group, const GroupTensor& tensor);
+/// Nests whose outputs a shared tensor must outlive (docs/counting.md section 4 rule 8): those that read it or what was computed from it,
+/// up to the nest in which all of that comes together again; that one only where it reads the tensor itself, and never the sink.
+[[nodiscard]] std::vector<int> branch_nests(const std::vector<GroupTensor>& tensors, const GroupTensor& tensor);
 
 /// Levels that enclose nest k's innermost body, outermost first: root, loops of the nests around it down to the level
 /// where it hangs, its own loops.

@@ -227,7 +227,12 @@ private:
             else if (!reader.calls.empty())
                 need.extend(reads(reader.reader, buffer.is_weights, range_of_call(reader.reader.nest, reader.calls)));
         }
-        return buffer.whole > 0 && !need.empty() ? Interval{0, buffer.whole} : need;
+        if (need.empty()) return need;
+        if (buffer.whole > 0) return {0, buffer.whole};
+        // One branch may jump over what another reads later: a shared tensor has no gaps above the begin of its lifetime.
+        const bool is_shared = buffer.readers_end - buffer.readers_begin > 1;
+        if (is_shared && buffer.frontier > 0) need.begin = std::min(need.begin, buffer.frontier);
+        return need;
     }
 
     void body(size_t node_index, Interval part) {
