@@ -84,6 +84,35 @@ TEST(Axis, KeptHaloCallsForNewRowsOnly) {
     EXPECT_EQ(counts.buffers[0].brought, 6 + 4 + 4 + 3);
 }
 
+AxisNest row_by_row(AxisWindow w) {
+    AxisNest nest;
+    nest.role = Role::spatial;
+    nest.steps = {1, 1};
+    nest.extent = w.out;
+    nest.window = w;
+    return nest;
+}
+
+TEST(Axis, AHullOverReadersHasNoGaps) {
+    // 13 rows summed from two branches of 16: every fourth row repeated four times and ahead by three (row y of the sum reads row
+    // 4 * ceil(y / 4)), every second row repeated (2 * floor(y / 2)). Row 1 of the sum jumps to row 4, row 2 reads row 2.
+    const auto down = [](int64_t stride) { return AxisWindow{false, 1, stride, 1, 0, 16, 16 / stride}; };
+    const auto up = [](int64_t stride, int64_t pad) { return AxisWindow{true, stride, stride, 1, pad, 16 / stride, 13}; };
+    AxisProblem problem;
+    problem.nests = {row_by_row(down(4)), row_by_row(down(2)), row_by_row(up(4, 3)), row_by_row(up(2, 0)),
+                     row_by_row({false, 1, 1, 1, 0, 13, 13})};
+    const AxisPlacement each_row{{4, 0}, {4, 1}};
+    problem.arrays = {AxisArray{false, -1, {{0}, {1}}, 0, each_row}, tensor(0, 2, each_row), tensor(1, 3, each_row), tensor(2, 4, each_row),
+                      tensor(3, 4, each_row)};
+    const AxisCounts counts = axis_counts(problem);
+    EXPECT_EQ(counts.buffers[0].brought, 1 + 4 + 4 + 4);  // for rows 0, 1, 5, 9 of the sum: up to rows 0, 4, 8, 12
+    EXPECT_EQ(counts.buffers[1].brought, 4);
+    EXPECT_EQ(counts.buffers[2].brought, 7);
+    // Read by one of the branches alone, it would come with its gaps left out.
+    problem.arrays[0].readers = {{0}};
+    EXPECT_EQ(axis_counts(problem).buffers[0].brought, 4);
+}
+
 /// n layers of kernel 3 that are all computed again for every row of their consumer: 3^(n-1) calls of the first for one row of the sink.
 AxisProblem recomputing(int64_t layers) {
     AxisProblem problem;
