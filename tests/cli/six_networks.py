@@ -1,0 +1,121 @@
+"""The six networks of ConvFusion, from search to execution: explore, choose under three budgets, count, compile, run.
+
+  six_networks.py --laminate PROGRAM [NETWORK...] [--tiles divisors|pow2|all] [--keep DIRECTORY]
+
+For each network: `explore` at its real size; a tight, a middle and a large budget between the least memory and the most that the front
+uses; for the schedule with the fewest accesses within each budget `validate` (predicted = measured in every group, by the
+counters in the generated code) and `compile`, and the compiled network's output against onnxruntime. DMCNN-VD is counted at
+3840x2160 and run on a part of a picture: 5.5 tera-MACs would take a day in code that follows a schedule to the letter.
+Exit 0: everything agrees; 1: a line says what does not; 77: onnxruntime is not installed.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
+import compare  # leaves with 77 when onnxruntime is missing
+
+import numpy as np
+
+NETWORKS = ("mobilenetv2", "xception", "resnet50", "inceptionv3", "vgg16", "dmcnn-vd")
+COUNTED = {"dmcnn-vd": "zoo:dmcnn-vd?height=2160&width=3840"}
+RUN = {"dmcnn-vd": "zoo:dmcnn-vd?height=68&width=84"}
+
+
+def timed(program, *arguments):
+    """Seconds, and stdout; leaves when the program fails."""
+    begin = time.monotonic()
+    text = compare.laminate(program, *arguments)
+    return time.monotonic() - begin, text
+
+
+def chosen(points, budget):
+    """As scheduler/explore.h choose(): points come by accesses, fewest first."""
+    return next(point for point in points if point["live_bytes"] <= budget)
+
+
+def budgets(points):
+    least = min(point["live_bytes"] for point in points)
+    most = max(point["live_bytes"] for point in points)
+    return {"tight": least, "middle": int((least * most) ** 0.5), "large": most}
+
+
+def front_of(program, network, directory, tiles):
+    seconds, _ = timed(program, "explore", network, "-q", "--tiles", tiles, "-o", directory)
+    with open(os.path.join(directory, "front.json"), encoding="utf-8") as file:
+        return seconds, json.load(file)["points"]
+
+
+def counts_differ(program, network, schedule):
+    """Empty when model and generated code agree in every group, else what `validate` says."""
+    done = subprocess.run([program, "validate", network, "--schedule", schedule, "--walker-macs", "1000000", "--execute-macs", "1",
+                           "--json", "-", "-q"], capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        return f"exit {done.returncode}: {done.stderr.strip()}"
+    entry = json.loads(done.stdout)["schedules"][0]
+    if done.returncode == 1 or entry["model"] != entry["measured"]:
+        return entry.get("difference", "model and measured counts differ")
+    return ""
+
+
+def output_differs(program, network, schedule, directory):
+    """Empty when the compiled network's output is onnxruntime's, else where not."""
+    path, library = os.path.join(directory, "net.onnx"), os.path.join(directory, "compiled")
+    if not os.path.exists(path):
+        compare.laminate(program, "zoo", "export", network, "-o", path)
+    compare.laminate(program, "compile", network, "-q", "--schedule", schedule, "-o", library)
+    session = compare.onnxruntime_session(path)
+    inputs = compare.random_inputs(session, np.random.default_rng(1))
+    (name, value), = inputs.items()
+    given, found = os.path.join(directory, "in.npy"), os.path.join(directory, "out.npy")
+    np.save(given, value)
+    compare.laminate(program, "run", library, "-q", "--input", given, "--output", found)
+    return compare.difference(np.load(found), session.run(None, inputs)[0])
+
+
+def check(program, name, tiles, directory):
+    wrong = 0
+    counted, run = COUNTED.get(name, f"zoo:{name}"), RUN.get(name, f"zoo:{name}")
+    seconds, points = front_of(program, counted, os.path.join(directory, "front"), tiles)
+    print(f"{counted}: {len(points)} schedules in {seconds:.1f} s", flush=True)
+    run_points = points if run == counted else front_of(program, run, os.path.join(directory, "run-front"), tiles)[1]
+    run_directory = "front" if run == counted else "run-front"
+    for (label, budget), run_budget in zip(budgets(points).items(), budgets(run_points).values()):
+        point, run_point = chosen(points, budget), chosen(run_points, run_budget)
+        begin = time.monotonic()
+        difference = counts_differ(program, counted, os.path.join(directory, "front", point["file"]))
+        counting, begin = time.monotonic() - begin, time.monotonic()
+        print(f"  {label:6} {budget:>10} B: {point['accesses_elements']:>14} accesses, {point['live_bytes']:>10} B, {point['macs']} MACs, "
+              f"{point['groups']} groups; predicted {'= measured' if not difference else '!= measured: ' + difference} ({counting:.0f} s)",
+              flush=True)
+        wrong += bool(difference)
+        difference = output_differs(program, run, os.path.join(directory, run_directory, run_point["file"]), directory)
+        print(f"         output {'= onnxruntime' if not difference else 'differs: ' + difference} "
+              f"({time.monotonic() - begin:.0f} s, compiled and run{'' if run == counted else ' as ' + run})", flush=True)
+        wrong += bool(difference)
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--laminate", required=True)
+    parser.add_argument("--tiles", default="divisors")
+    parser.add_argument("--keep")
+    parser.add_argument("networks", nargs="*", default=NETWORKS)
+    options = parser.parse_args()
+    wrong = 0
+    for name in options.networks:
+        with tempfile.TemporaryDirectory() as temporary:
+            directory = os.path.join(options.keep, name) if options.keep else temporary
+            os.makedirs(directory, exist_ok=True)
+            wrong += check(options.laminate, name, options.tiles, directory)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
