@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
+#include "cli/energy_report.h"
 #include "cli/front_report.h"
 #include "cli/report_page.h"
 #include "cli/verbs.h"
@@ -26,6 +27,7 @@ struct Options {
     std::string directory;
     std::string model = "two-level";
     std::string memory;
+    std::string machine;
     bool no_recompute = false;
     ExploreOptions explore;
 };
@@ -55,6 +57,8 @@ bool holds_a_front(const std::filesystem::path& directory) {
 }
 
 Exit run_explore(const Options& options, const CommonOptions& common, const Output& output) {
+    std::optional<EnergyTable> machine;
+    if (!options.machine.empty()) machine = load_energy_table(options.machine);
     const Network network = options.network.open();
     NewDirectory files(options.directory, holds_a_front, "laminate explore");
     ExploreOptions search = options.explore;
@@ -91,14 +95,17 @@ Exit run_explore(const Options& options, const CommonOptions& common, const Outp
     for (size_t n = 0; n < front.points.size(); ++n) {
         write_file_atomically(files.aside() / fmt::format("{:04}.json", n), to_json(network, front.points[n].schedule));
     }
-    nlohmann::ordered_json answer = front_json(network, front, !interrupted);
+    std::optional<Elements> misses;
+    if (machine) misses = register_file_misses(network, *machine, search.threads);
+    const FrontNotes notes = front_notes(network, front, machine, misses);
+    nlohmann::ordered_json answer = front_json(network, front, notes, !interrupted);
     answer["network_given"] = options.network.to_json();
     write_file_atomically(files.aside() / "front.json", answer.dump(2) + "\n");
-    write_file_atomically(files.aside() / "front.csv", front_csv(front));
+    write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
     write_file_atomically(files.aside() / "report.html", report_page(network, answer));
     files.publish();
 
-    output.print(front_table(front, 20));
+    output.print(front_table(front, notes, 20));
     output.print(
         fmt::format("{} schedules; all in {}: front.json, front.csv, report.html, and 0000.json ... for --schedule",
                     front.points.size(), options.directory));
@@ -113,7 +120,8 @@ void add_explore(Program& program) {
         program.add_verb("explore", "The best schedules: external accesses against memory against work",
                          "  laminate explore zoo:l2net -o front/\n"
                          "  laminate explore zoo:l3net --tiles all --no-recompute -o front/\n"
-                         "  laminate explore zoo:fsrcnn --memory 64KiB --max-depth 4 --tiles pow2 -o front/");
+                         "  laminate explore zoo:fsrcnn --memory 64KiB --max-depth 4 --tiles pow2 -o front/\n"
+                         "  laminate explore zoo:l3net --machine machines/convfusion-40nm-banked.json -o front/");
     auto options = std::make_shared<Options>();
     options->network.declare(verb);
     verb->add_option("-o,--output", options->directory, "Directory to make; a front that was there before is replaced")
@@ -133,6 +141,8 @@ void add_explore(Program& program) {
     verb->add_flag("--no-recompute", options->no_recompute, "No element of an intermediate tensor is computed twice");
     verb->add_option("--memory", options->memory, "Only schedules that hold no more at once, e.g. 64KiB")
         ->type_name("SIZE");
+    verb->add_option("--machine", options->machine, "Machine file (machines/README.md): energy of every point, and the least")
+        ->type_name("FILE");
     program.on(verb,
                [options, &program](const Output& output) { return run_explore(*options, program.common(), output); });
 }

@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/units.h"
+#include "cli/energy_report.h"
 #include "cli/output.h"
+#include "scheduler/models/two_level/two_level.h"
 
 namespace laminate::cli {
 
@@ -26,50 +28,103 @@ std::vector<size_t> evenly(size_t count, size_t most) {
     return positions;
 }
 
-std::string front_table(const Front& front, size_t most) {
-    Table table({{"file"},
-                 {"accesses", Align::right},
-                 {"memory", Align::right},
-                 {"MACs", Align::right},
-                 {"groups", Align::right}});
-    for (const size_t n : evenly(front.points.size(), most)) {
-        const FrontPoint& point = front.points[n];
-        table.add({file_of(n), grouped(point.counts.accesses.value()),
-                   bytes_text(to_bytes(point.counts.live_total).value()), grouped(point.counts.macs.value()),
-                   std::to_string(point.schedule.groups().size())});
-    }
-    return table.text();
+size_t FrontNotes::least_energy() const {
+    const auto cheaper = [](const Energy& a, const Energy& b) { return a.total_pj() < b.total_pj(); };
+    return static_cast<size_t>(std::min_element(energies.begin(), energies.end(), cheaper) - energies.begin());
 }
 
-nlohmann::ordered_json front_json(const Network& network, const Front& front, bool is_complete) {
+FrontNotes front_notes(const Network& network, const Front& front, const std::optional<EnergyTable>& machine,
+                       std::optional<Elements> misses) {
+    FrontNotes notes;
+    notes.machine = machine;
+    const bool chains = std::all_of(front.points.begin(), front.points.end(), [&](const FrontPoint& point) {
+        return group_shape(network, point.schedule) == GroupShape::chain;
+    });
+    const NetworkBound bound(network, chains ? GroupShape::chain : GroupShape::dag);
+    TwoLevelCache cache;
+    for (const FrontPoint& point : front.points) {
+        notes.bounds.push_back(bound.certificate(point.counts));
+        if (!machine) continue;
+        std::vector<GroupCounts> groups;
+        for (const GroupSchedule& group : point.schedule.groups())
+            groups.push_back(two_level_counts(network, group, &cache));
+        EnergyCounts counts = energy_counts(groups, point.counts.live_total);
+        counts.register_file_misses = misses;
+        notes.energies.push_back(energy(*machine, counts));
+    }
+    return notes;
+}
+
+std::string front_table(const Front& front, const FrontNotes& notes, size_t most) {
+    std::vector<Table::Column> columns{{"file"},
+                                       {"accesses", Align::right},
+                                       {"/ bound", Align::right},
+                                       {"memory", Align::right},
+                                       {"MACs", Align::right},
+                                       {"groups", Align::right}};
+    if (notes.machine) columns.push_back({"energy uJ", Align::right});
+    Table table(std::move(columns));
+    for (const size_t n : evenly(front.points.size(), most)) {
+        const FrontPoint& point = front.points[n];
+        std::vector<std::string> cells{file_of(n),
+                                       grouped(point.counts.accesses.value()),
+                                       fmt::format("{:.2f}", notes.bounds[n].achieved_over_bound),
+                                       bytes_text(to_bytes(point.counts.live_total).value()),
+                                       grouped(point.counts.macs.value()),
+                                       std::to_string(point.schedule.groups().size())};
+        if (notes.machine) cells.push_back(fmt::format("{:.2f}", notes.energies[n].total_pj() / 1e6));
+        table.add(std::move(cells));
+    }
+    std::string text = table.text();
+    if (notes.machine) {
+        const size_t least = notes.least_energy();
+        text += fmt::format("least energy on {}: {}, {:.2f} uJ with {} elements of memory\n", notes.machine->name,
+                            file_of(least), notes.energies[least].total_pj() / 1e6,
+                            grouped(front.points[least].counts.live_total.value()));
+    }
+    return text;
+}
+
+nlohmann::ordered_json front_json(const Network& network, const Front& front, const FrontNotes& notes,
+                                  bool is_complete) {
     auto points = nlohmann::ordered_json::array();
     for (size_t n = 0; n < front.points.size(); ++n) {
         const FrontPoint& point = front.points[n];
-        points.push_back({{"file", file_of(n)},
-                          {"accesses_elements", point.counts.accesses.value()},
-                          {"live_total_elements", point.counts.live_total.value()},
-                          {"live_bytes", to_bytes(point.counts.live_total).value()},
-                          {"macs", point.counts.macs.value()},
-                          {"groups", point.schedule.groups().size()},
-                          {"schedule", to_text(point.schedule)}});
+        nlohmann::ordered_json entry{{"file", file_of(n)},
+                                     {"accesses_elements", point.counts.accesses.value()},
+                                     {"bound_accesses_elements", notes.bounds[n].bound.value()},
+                                     {"achieved_over_bound", notes.bounds[n].achieved_over_bound},
+                                     {"live_total_elements", point.counts.live_total.value()},
+                                     {"live_bytes", to_bytes(point.counts.live_total).value()},
+                                     {"macs", point.counts.macs.value()},
+                                     {"groups", point.schedule.groups().size()}};
+        if (notes.machine) entry["energy"] = energy_json(*notes.machine, notes.energies[n]);
+        entry["schedule"] = to_text(point.schedule);
+        points.push_back(std::move(entry));
     }
-    return {{"schema", "laminate.front"},
-            {"version", 1},
-            {"model", "two-level"},
-            {"network", network.name},
-            {"network_hash", network_hash(network)},
-            {"complete", is_complete},
-            {"macs_is_axis", front.macs_is_axis},
-            {"points", points}};
+    nlohmann::ordered_json answer{{"schema", "laminate.front"},
+                                  {"version", 1},
+                                  {"model", "two-level"},
+                                  {"network", network.name},
+                                  {"network_hash", network_hash(network)},
+                                  {"complete", is_complete},
+                                  {"macs_is_axis", front.macs_is_axis}};
+    if (notes.machine) answer["least_energy_file"] = file_of(notes.least_energy());
+    answer["points"] = points;
+    return answer;
 }
 
-std::string front_csv(const Front& front) {
-    std::string text = "file,accesses_elements,live_bytes,macs,groups,schedule\n";
+std::string front_csv(const Front& front, const FrontNotes& notes) {
+    std::string text = "file,accesses_elements,bound_accesses_elements,achieved_over_bound,live_bytes,macs,groups,";
+    text += notes.machine ? "total_pj,schedule\n" : "schedule\n";
     for (size_t n = 0; n < front.points.size(); ++n) {
         const FrontPoint& point = front.points[n];
-        text += fmt::format("{},{},{},{},{},\"{}\"\n", file_of(n), point.counts.accesses.value(),
+        text += fmt::format("{},{},{},{},{},{},{},", file_of(n), point.counts.accesses.value(),
+                            notes.bounds[n].bound.value(), notes.bounds[n].achieved_over_bound,
                             to_bytes(point.counts.live_total).value(), point.counts.macs.value(),
-                            point.schedule.groups().size(), to_text(point.schedule));
+                            point.schedule.groups().size());
+        if (notes.machine) text += fmt::format("{},", notes.energies[n].total_pj());
+        text += fmt::format("\"{}\"\n", to_text(point.schedule));
     }
     return text;
 }

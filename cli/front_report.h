@@ -2,26 +2,43 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "nets/network.h"
 #include "scheduler/explore.h"
+#include "scheduler/models/bounds/bounds.h"
+#include "scheduler/models/energy/energy.h"
 
 namespace laminate::cli {
 
 /// Positions of `most` of `count` points (of all when there are fewer), evenly, the first and the last among them.
 [[nodiscard]] std::vector<size_t> evenly(size_t count, size_t most);
 
+/// What is told of a front's points beside their counts; by point.
+struct FrontNotes {
+    std::vector<Certificate> bounds;     ///< for every schedule with groups of the kind that the front has
+    std::optional<EnergyTable> machine;
+    std::vector<Energy> energies;        ///< on the machine; empty without one
+    /// The point of least energy. The front needs MACs as an axis for it to be the least of all schedules (energy.h).
+    [[nodiscard]] size_t least_energy() const;
+};
+/// `misses`: register_file_misses() of the machine.
+[[nodiscard]] FrontNotes front_notes(const Network& network, const Front& front, const std::optional<EnergyTable>& machine,
+                                     std::optional<Elements> misses);
+
 /// At most `most` rows: the first, the last, and some between, evenly.
-[[nodiscard]] std::string front_table(const Front& front, size_t most);
+[[nodiscard]] std::string front_table(const Front& front, const FrontNotes& notes, size_t most);
 
 /// {"schema":"laminate.front","version":1,"model","network","network_hash","complete","macs_is_axis","points":[{"file","accesses_elements",
-///  "live_total_elements","live_bytes","macs","groups","schedule"}]}; `complete` is false when the search was interrupted.
-[[nodiscard]] nlohmann::ordered_json front_json(const Network& network, const Front& front, bool is_complete);
+///  "bound_accesses_elements","achieved_over_bound","live_total_elements","live_bytes","macs","groups","schedule"}]}; `complete` is false when
+/// the search was interrupted. With a machine every point has "energy" (energy_report.h), and "least_energy_file" names the best.
+[[nodiscard]] nlohmann::ordered_json front_json(const Network& network, const Front& front, const FrontNotes& notes,
+                                                bool is_complete);
 
 /// One line per point, the schedule text in quotes.
-[[nodiscard]] std::string front_csv(const Front& front);
+[[nodiscard]] std::string front_csv(const Front& front, const FrontNotes& notes);
 
 /// DIR/front.json for a directory, else the path itself.
 [[nodiscard]] std::string front_file(const std::string& path);

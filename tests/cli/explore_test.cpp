@@ -1,4 +1,5 @@
 // The verb `explore`: the files it writes, and that their schedules are what they say.
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -34,6 +35,30 @@ TEST(Explore, AFrontHasNoPointThatAnotherBeatsAndItsSchedulesCostWhatItSays) {
     const std::string csv = read_file(scratch / "front/front.csv");
     EXPECT_EQ(static_cast<size_t>(std::count(csv.begin(), csv.end(), '\n')), points.size() + 1);
     EXPECT_NE(read_file(scratch / "front/report.html").find(last), std::string::npos);
+}
+
+TEST(Explore, EveryPointTellsItsBoundAndOnAMachineItsEnergy) {
+    const ScratchDirectory scratch;
+    const ProgramResult result = run_program("explore zoo:l2net --tiles pow2 -o " + (scratch / "front") + " --machine " +
+                                             LAMINATE_MACHINES + "/convfusion-40nm-banked-rf.json");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto front = json_file(scratch / "front/front.json");
+    double least = HUGE_VAL;
+    std::string best;
+    for (const auto& point : front.at("points")) {
+        EXPECT_GE(point.at("accesses_elements"), point.at("bound_accesses_elements"));
+        EXPECT_DOUBLE_EQ(point.at("achieved_over_bound"),
+                         point.at("accesses_elements").get<double>() / point.at("bound_accesses_elements").get<double>());
+        EXPECT_EQ(point.at("energy").at("external_pj"), 1120 * point.at("accesses_elements").get<double>());
+        if (point.at("energy").at("total_pj") >= least) continue;
+        least = point.at("energy").at("total_pj");
+        best = point.at("file");
+    }
+    EXPECT_EQ(front.at("points")[0].at("achieved_over_bound"), 1);
+    EXPECT_EQ(front.at("least_energy_file"), best);
+    EXPECT_NE(result.out.find("least energy on convfusion-40nm-banked-rf: " + best), std::string::npos) << result.out;
+    EXPECT_NE(read_file(scratch / "front/front.csv").find("achieved_over_bound,live_bytes,macs,groups,total_pj,schedule\n"),
+              std::string::npos);
 }
 
 TEST(Explore, NothingWithinTheBudgetNamesTheSmallestThatWorks) {

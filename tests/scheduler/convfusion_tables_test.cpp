@@ -2,12 +2,16 @@
 // holds the same table with the reasons.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "nets/zoo.h"
+#include "scheduler/explore.h"
 #include "scheduler/models/bounds/bounds.h"
+#include "scheduler/models/energy/energy.h"
 #include "scheduler/models/two_level/convfusion_formulas.h"
+#include "scheduler/models/two_level/two_level.h"
 #include "tests/scheduler/chain.h"
 
 namespace laminate {
@@ -185,6 +189,72 @@ TEST(GainOfFusion, MeanOverSixNetworks) {
     }
     EXPECT_NEAR(paper_rule / 6, 32.45, 0.005);  // printed: 28.89
     EXPECT_NEAR(ours / 6, 33.14, 0.005);
+}
+
+// ------------------------------------------------------------------------------------------------- energy, figures 9 to 12
+
+struct EnergyPoint {
+    int64_t memory = 0;  ///< elements
+    double pj = 0;
+};
+
+/// Energy over memory of a network's front, smallest memory first. Machines: convfusion-40nm + suffix.
+class EnergyFront {
+public:
+    explicit EnergyFront(const char* zoo) : network_(zoo_network(zoo)), front_(explore(network_)) {
+        EXPECT_TRUE(front_.macs_is_axis);  // else the optimum may not be on it
+        for (const FrontPoint& point : front_.points) {
+            if (point.counts.live_total <= Elements(64)) misses_ = std::min(misses_, point.counts.accesses);
+        }
+    }
+
+    [[nodiscard]] std::vector<EnergyPoint> on(const std::string& suffix) const {
+        const EnergyTable machine =
+            load_energy_table(std::string(LAMINATE_MACHINES) + "/convfusion-40nm" + suffix + ".json");
+        std::vector<EnergyPoint> points;
+        for (const FrontPoint& point : front_.points) {
+            std::vector<GroupCounts> groups;
+            for (const GroupSchedule& group : point.schedule.groups()) groups.push_back(two_level_counts(network_, group));
+            EnergyCounts counts = energy_counts(groups, point.counts.live_total);
+            counts.register_file_misses = misses_;
+            points.push_back({point.counts.live_total.value(), energy(machine, counts).total_pj()});
+        }
+        std::sort(points.begin(), points.end(), [](const EnergyPoint& a, const EnergyPoint& b) { return a.memory < b.memory; });
+        return points;
+    }
+
+private:
+    Network network_;
+    Front front_;
+    Elements misses_{INT64_MAX};  ///< fewest accesses within 64 elements
+};
+
+EnergyPoint best(const std::vector<EnergyPoint>& points) {
+    return *std::min_element(points.begin(), points.end(), [](const EnergyPoint& a, const EnergyPoint& b) { return a.pj < b.pj; });
+}
+
+// Figure 9: "past around 5 x 10^3 features the reduction in external DRAM accesses no longer outweighs the increased cost of the SRAM".
+// Figure 11: with banks "for L3NetWide the problem is gone entirely".
+TEST(EnergyFigures, L3NetWide) {
+    const EnergyFront front("l3net-wide");
+    const std::vector<EnergyPoint> single = front.on("");
+    EXPECT_GT(best(single).memory, 4'000);
+    EXPECT_LT(best(single).memory, 6'500);
+    EXPECT_GT(single.back().pj, 3 * best(single).pj);
+    const std::vector<EnergyPoint> banked = front.on("-banked");
+    EXPECT_EQ(best(banked).memory, banked.back().memory);
+}
+
+// Figure 11: "for L3Net 4k the optimum memory size still lies around 1 x 10^3 entries". Figure 12: "the addition of the register file ensures
+// that the energy does decrease when larger internal memory is used".
+TEST(EnergyFigures, L3Net4K) {
+    const EnergyFront front("l3net-4k");
+    const std::vector<EnergyPoint> banked = front.on("-banked");
+    EXPECT_GT(best(banked).memory, 1'000);
+    EXPECT_LT(best(banked).memory, 3'000);
+    const std::vector<EnergyPoint> levels = front.on("-banked-rf");
+    EXPECT_GT(best(levels).memory, 60'000);
+    EXPECT_LT(best(levels).pj, best(banked).pj);
 }
 
 }  // namespace
