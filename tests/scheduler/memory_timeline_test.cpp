@@ -73,8 +73,9 @@ TEST(MemoryTimeline, AtLeastOneStepPerNest) {
 
 TEST(MemoryTimeline, ItsLargestIsLiveTotal) {
     int fused = 0;
+    int forked = 0;
     for (uint64_t seed = 0; seed < 1500; ++seed) {
-        const Network network = random_chain(seed % 100);
+        const Network network = seed % 2 == 0 ? random_chain(seed % 100) : random_network(seed % 100);
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) {
             const GroupCounts counts = two_level_counts(network, group);
@@ -95,9 +96,12 @@ TEST(MemoryTimeline, ItsLargestIsLiveTotal) {
             EXPECT_EQ(seen.size(), group.nests.size()) << to_text(group);
             EXPECT_EQ(timeline.steps.back(), group.sink());
             fused += group.nests.size() > 1 ? 1 : 0;
+            for (const GroupTensor& tensor : group_tensors(group_problems(network, group)))
+                forked += tensor.is_shared() ? 1 : 0;
         }
     }
     EXPECT_GT(fused, 300);
+    EXPECT_GT(forked, 30);
 }
 
 }  // namespace
