@@ -162,5 +162,57 @@ TEST_P(CorruptedModel, IsCaught) {
 
 INSTANTIATE_TEST_SUITE_P(Terms, CorruptedModel, testing::Range(0, 8));
 
+class CorruptedJoin : public testing::TestWithParam<int> {};
+
+TEST_P(CorruptedJoin, IsCaught) {
+    // A stem of 3 channels, from it a convolution of 2 and a pooling of 3 channels, joined in tiles of two channels and two rows.
+    Network network = empty_network(2, 6, 6);
+    const TensorId stem = append(network, "stem", 0, {3, square_window(1)});
+    const TensorId a = append(network, "a", stem, {2, square_window(1)});
+    const TensorId p = append(network, "p", {.kind = LayerKind::max_pool, .inputs = {stem}, .window = square_window(3, 1, 1)});
+    append(network, "cat", {.kind = LayerKind::concat, .inputs = {a, p}, .axis = 1});
+    check(network);
+    const GroupSchedule group = parse_group(
+        network,
+        "{stem: zo yo xo io | zi yi xi ii n m; tile z3 y6 x6 i2; X cat.yo/cat.yo; W root/root; Y cat.zo/cat.yo & "
+        "a: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i3; W cat.zo/cat.zo; Y cat.yo/cat.yo & "
+        "p: zo yo xo io | zi yi xi ii n m; tile z3 y6 x6 i1; Y cat.yo/cat.yo & "
+        "cat: zo yo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}");
+    std::vector<LayerProblem> problems = group_problems(network, group);
+    LayerProblem& pool = problems[2];
+    std::vector<LayerInput>& operands = problems[3].inputs;
+    switch (GetParam()) {
+        case 0:
+            operands[1].first_output_channel -= 1;
+            break;
+        case 1:
+            operands[0].channels -= 1;
+            break;
+        case 2:
+            operands[1].channels -= 1;
+            break;
+        case 3:
+            pool.window[0].pad_begin = 0;  // the hull of the two branches one row shorter
+            break;
+        case 4:
+            problems[1].window[0].pad_begin = 2;  // one row longer at the other end
+            break;
+        case 5:
+            pool.operation = Operation::multiply_accumulate;  // MACs where there are none; weights need a placement
+            break;
+        default:
+            break;
+    }
+    GroupSchedule placed = group;
+    if (pool.has_weights()) placed.nests[2].w = Placement{};
+    const std::string text = difference(two_level_counts(problems, placed), "model", walk(network, group), "walker");
+    if (GetParam() == 6)
+        EXPECT_EQ(text, "");
+    else
+        EXPECT_NE(text, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Terms, CorruptedJoin, testing::Range(0, 7));
+
 }  // namespace
 }  // namespace laminate
