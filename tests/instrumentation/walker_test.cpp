@@ -12,65 +12,14 @@
 #include "nets/network.h"
 #include "scheduler/counts.h"
 #include "scheduler/schedule.h"
+#include "tests/scheduler/chain.h"
 
 namespace laminate {
 namespace {
 
-/// One layer of a test chain; index 0 of the window is rows, 1 is columns.
-struct LayerSpec {
-    int64_t channels = 1;  ///< of the output
-    Window window;
-    int64_t groups = 1;
-    LayerKind kind = LayerKind::conv;
-};
-
-Window square(int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t dilation = 1) {
-    Window w;
-    w.kernel = {kernel, kernel};
-    w.stride = {stride, stride};
-    w.dilation = {dilation, dilation};
-    w.pad_begin = {pad, pad};
-    w.pad_end = {pad, pad};
-    return w;
-}
-
-/// conv1, conv2, ... one after the other on an input of channels x rows x columns. The walker reads shapes, not
-/// weights.
-Network chain(int64_t channels, int64_t rows, int64_t columns, const std::vector<LayerSpec>& specs) {
-    Network network;
-    network.name = "chain";
-    network.tensors.push_back({"input", {1, channels, rows, columns}});
-    network.inputs = {0};
-    for (const LayerSpec& spec : specs) {
-        const std::vector<int64_t> in = network.tensors.back().dims;
-        std::vector<int64_t> out{1, spec.channels, 1, 1};
-        for (size_t axis = 0; axis < 2; ++axis) {
-            const Window& w = spec.window;
-            const int64_t reach = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
-            const int64_t pads = w.pad_begin[axis] + w.pad_end[axis];
-            out[2 + axis] = spec.kind == LayerKind::conv_transpose
-                                ? (in[2 + axis] - 1) * w.stride[axis] + reach - pads + w.output_padding[axis]
-                                : (in[2 + axis] + pads - reach) / w.stride[axis] + 1;
-        }
-        Layer layer;
-        layer.name = "conv" + std::to_string(network.layers.size() + 1);
-        layer.kind = spec.kind;
-        layer.inputs = {static_cast<TensorId>(network.tensors.size()) - 1};
-        layer.output = static_cast<TensorId>(network.tensors.size());
-        layer.window = spec.window;
-        layer.groups = spec.groups;
-        network.tensors.push_back({layer.name + "_out", out});
-        network.layers.push_back(layer);
-    }
-    network.outputs = {static_cast<TensorId>(network.tensors.size()) - 1};
-    return network;
-}
-
-/// ConvFusion's L2Net: 20x20x3 -> conv1 3x3 -> 18x18x4 -> conv2 3x3 -> 16x16x4.
-Network l2net() { return chain(3, 20, 20, {{4, square(3)}, {4, square(3)}}); }
-/// Its layers alone.
-Network l2net_conv1() { return chain(3, 20, 20, {{4, square(3)}}); }
-Network l2net_conv2() { return chain(4, 18, 18, {{4, square(3)}}); }
+/// The layers of L2Net alone.
+Network l2net_conv1() { return chain(3, 20, 20, {{4, square_window(3)}}); }
+Network l2net_conv2() { return chain(4, 18, 18, {{4, square_window(3)}}); }
 
 GroupCounts walked(const Network& network, const std::string& text) {
     return walk(network, parse_group(network, text));
@@ -190,7 +139,7 @@ TEST(WalkerSingleLayer, RaggedTilesWithAColumnWindow) {
 TEST(WalkerSingleLayer, StrideTwo) {
     // 9 x 9 outputs. y 4 + 4 + 1 reads 9 + 9 + 3 = 21 rows, x 5 + 4 reads 11 + 9 = 20 columns: 4 * 21 * 20 * 3. Live 3
     // x 11 x 2. W (3 + 1) * 27 * 6 tiles; buffer 3 * 2 * 9. MACs 324 * 27.
-    expect_row(walked(chain(3, 19, 19, {{4, square(3, 2)}}),
+    expect_row(walked(chain(3, 19, 19, {{4, square_window(3, 2)}}),
                       "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y4 x5 i2; X zi/yi; W io/io; Y xi/xi}"),
                {5040, 648, 324, 648, 8748, 66, 54, 1});
 }
@@ -198,7 +147,7 @@ TEST(WalkerSingleLayer, StrideTwo) {
 TEST(WalkerSingleLayer, StrideBeyondTheKernelMovesTheGapsInsideABodyOnly) {
     // 1x1, stride 3, 10 -> 4 rows and columns. A tile of two outputs reads a box of 4: 2 tiles * 4 = 8 of 10 rows; one
     // pixel at a time reads 4 * 4 elements and nothing between them.
-    const Network network = chain(1, 10, 10, {{1, square(1, 3)}});
+    const Network network = chain(1, 10, 10, {{1, square_window(1, 3)}});
     expect_row(
         walked(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y2 x2 i1; X xo/xo; W root/root; Y xi/xi}"),
         {64, 1, 0, 16, 16, 16, 1, 1});
@@ -210,7 +159,7 @@ TEST(WalkerSingleLayer, StrideBeyondTheKernelMovesTheGapsInsideABodyOnly) {
 TEST(WalkerSingleLayer, StrideThreeKeepsNoRowOfAKernelOfThree) {
     // 3x3, stride 3 on 12 x 12: 4 x 4 outputs, windows touch but do not overlap, so one window of 9 is all that is ever
     // live.
-    expect_row(walked(chain(1, 12, 12, {{1, square(3, 3)}}),
+    expect_row(walked(chain(1, 12, 12, {{1, square_window(3, 3)}}),
                       "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y4 x4 i1; X root/xi; W root/root; Y xi/xi}"),
                {144, 9, 0, 16, 144, 9, 9, 1});
 }
@@ -218,7 +167,7 @@ TEST(WalkerSingleLayer, StrideThreeKeepsNoRowOfAKernelOfThree) {
 TEST(WalkerSingleLayer, PaddingIsCountedAsMacsButNeverMoved) {
     // 8 x 8, 3x3, pad 1. y tiles 0-2, 3-5, 6-7 read rows 0-3, 2-6, 5-7: 4 + 5 + 3 = 12 rows of 8. MACs 64 * 9. Largest
     // body 5 x 8.
-    expect_row(walked(chain(1, 8, 8, {{1, square(3, 1, 1)}}),
+    expect_row(walked(chain(1, 8, 8, {{1, square_window(3, 1, 1)}}),
                       "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y3 x8 i1; X yo/yo; W root/root; Y xi/xi}"),
                {96, 9, 0, 64, 576, 40, 9, 1});
 }
@@ -226,7 +175,7 @@ TEST(WalkerSingleLayer, PaddingIsCountedAsMacsButNeverMoved) {
 TEST(WalkerSingleLayer, PaddingWiderThanTheInput) {
     // 3x3, pad 2 on 2 x 2: 4 x 4 outputs. Output rows 0-3 see rows 0, 0-1, 0-1, 1: 1 + 2 + 2 + 1 = 6 rows of 2. MACs 16
     // * 9.
-    expect_row(walked(chain(1, 2, 2, {{1, square(3, 1, 2)}}),
+    expect_row(walked(chain(1, 2, 2, {{1, square_window(3, 1, 2)}}),
                       "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x4 i1; X yo/yo; W root/root; Y xi/xi}"),
                {12, 9, 0, 16, 144, 4, 9, 1});
 }
@@ -234,7 +183,7 @@ TEST(WalkerSingleLayer, PaddingWiderThanTheInput) {
 TEST(WalkerSingleLayer, AsymmetricPaddingAndRectangularWindow) {
     // Kernel 3 x 1, pad 1 above and 0 below, 6 x 5 -> 5 x 5. Row by row: rows 0-1, 0-2, 1-3, 2-4, 3-5: 2 + 3 + 3 + 3 +
     // 3 = 14 rows of 5.
-    Window w = square(1);
+    Window w = square_window(1);
     w.kernel = {3, 1};
     w.stride = {1, 1};
     w.pad_begin = {1, 0};
@@ -247,7 +196,7 @@ TEST(WalkerSingleLayer, AsymmetricPaddingAndRectangularWindow) {
 TEST(WalkerSingleLayer, DilationReadsABoxAndKeepsItsSpan) {
     // 3x3, dilation 2, 9 x 9 -> 5 x 5: a row of outputs needs rows y, y+2, y+4: a box of 5 rows, of which each later
     // row adds one. X once, 81; live 5 x 9.
-    expect_row(walked(chain(1, 9, 9, {{1, square(3, 1, 0, 2)}}),
+    expect_row(walked(chain(1, 9, 9, {{1, square_window(3, 1, 0, 2)}}),
                       "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y5 x5 i1; X root/yi; W root/root; Y xi/xi}"),
                {81, 9, 0, 25, 225, 45, 9, 1});
 }
@@ -255,14 +204,14 @@ TEST(WalkerSingleLayer, DilationReadsABoxAndKeepsItsSpan) {
 TEST(WalkerSingleLayer, DepthwiseReadsOneChannelPerOutputChannel) {
     // 4 groups of one channel, 3x3 on 10 x 10 -> 8 x 8. X at zo, T_z 3: channels 0-2 then 3: 300 + 100. W 9 per
     // channel. MACs 256 * 9.
-    expect_row(walked(chain(4, 10, 10, {{4, square(3), 4}}),
+    expect_row(walked(chain(4, 10, 10, {{4, square_window(3), 4}}),
                       "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y8 x8 i1; X zo/zo; W zo/zo; Y xi/xi}"),
                {400, 36, 0, 256, 2304, 300, 27, 1});
 }
 
 TEST(WalkerSingleLayer, DepthwisePlanesFoldAway) {
     // The same with X brought in plane by plane: one plane of 100 is live.
-    expect_row(walked(chain(4, 10, 10, {{4, square(3), 4}}),
+    expect_row(walked(chain(4, 10, 10, {{4, square_window(3), 4}}),
                       "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y8 x8 i1; X root/zi; W zo/zo; Y xi/xi}"),
                {400, 36, 0, 256, 2304, 100, 27, 1});
 }
@@ -270,7 +219,7 @@ TEST(WalkerSingleLayer, DepthwisePlanesFoldAway) {
 TEST(WalkerSingleLayer, GroupsAcrossTilesAreReadTwice) {
     // 2 groups of 3 -> 2 channels, 1x1 on 4 x 4. T_z 3: z 0-2 needs groups 0 and 1 (6 channels), z 3 group 1 (3
     // channels): 9 * 16. W (3 + 1) * 3. MACs 64 * 3.
-    const Network network = chain(6, 4, 4, {{4, square(1), 2}});
+    const Network network = chain(6, 4, 4, {{4, square_window(1), 2}});
     expect_row(walked(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i3; X zo/zo; W zo/zo; Y xi/xi}"),
                {144, 12, 0, 64, 192, 96, 9, 1});
     // Kept from the root on, group 1 is there already; z 0-2 and z 3 share it, so the 6 channels of the first tile are
@@ -282,7 +231,7 @@ TEST(WalkerSingleLayer, GroupsAcrossTilesAreReadTwice) {
 TEST(WalkerSingleLayer, TransposedConvolutionCountsItsTaps) {
     // 3x3, stride 2, pad 1: 4 -> 7. Even outputs have one tap (n = 1), odd ones two (n = 0, 2): 4 * 1 + 3 * 2 = 10 per
     // axis. MACs 2 * 3 * 10 * 10. Row by row X is 1 or 2 rows: 10 rows of 4 x 2 channels in.
-    const Network network = chain(2, 4, 4, {{3, square(3, 2, 1), 1, LayerKind::conv_transpose}});
+    const Network network = chain(2, 4, 4, {{3, square_window(3, 2, 1), 1, LayerKind::conv_transpose}});
     expect_row(
         walked(network, "{conv1: yo zo xo io | zi yi xi ii n m; tile z3 y1 x7 i2; X yo/yo; W root/root; Y xi/xi}"),
         {80, 54, 0, 147, 600, 16, 54, 1});
@@ -295,7 +244,7 @@ TEST(WalkerSingleLayer, TransposedConvolutionCountsItsTaps) {
 TEST(WalkerSingleLayer, TransposedConvolutionWhoseWindowsTouch) {
     // 2x2, stride 2, no pad: 3 -> 6, one tap each: output pixel by pixel reads one element, 36 times; kept from the
     // root on 9 times, and as output row 2k + 1 reads input row k again, one row of 3 is live.
-    const Network network = chain(1, 3, 3, {{1, square(2, 2), 1, LayerKind::conv_transpose}});
+    const Network network = chain(1, 3, 3, {{1, square_window(2, 2), 1, LayerKind::conv_transpose}});
     expect_row(
         walked(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x1 i1; X xi/xi; W root/root; Y xi/xi}"),
         {36, 4, 0, 36, 36, 1, 4, 1});
@@ -474,7 +423,7 @@ TEST(WalkerFused, StrideTwoProducerLines) {
     // conv1 3x3 stride 2 on 19 x 19 -> 9 x 9, conv2 3x3 -> 7 x 7. Row by row: each row once. X 19 * 19 * 3 = 1083,
     // conv1 81 * 4 * 27. Of X 3 rows live when conv1 runs row by row: row 2 of a window is row 0 of the next.
     const GroupCounts counts =
-        walked(chain(3, 19, 19, {{4, square(3, 2)}, {4, square(3)}}),
+        walked(chain(3, 19, 19, {{4, square_window(3, 2)}, {4, square_window(3)}}),
                "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y1 x9 i3; X root/yo; W root/root; Y root/conv2.yo & "
                "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y1 x7 i4; W root/root; Y xi/xi}");
     EXPECT_EQ(counts.input_reads(), Elements(1083));
@@ -487,7 +436,7 @@ TEST(WalkerFused, PaddedChainKeepsItsLines) {
     // Two 3x3 with pad 1 on 8 x 8: the first body of conv2 needs rows 0-1 (row -1 is padding), the last one adds
     // nothing, so conv1 runs 7 times. Rows once: 64 * 9 MACs each. Three rows live in both.
     const GroupCounts counts =
-        walked(chain(1, 8, 8, {{1, square(3, 1, 1)}, {1, square(3, 1, 1)}}),
+        walked(chain(1, 8, 8, {{1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}}),
                "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x8 i1; X root/yo; W zo/zo; Y root/conv2.yo & "
                "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y1 x8 i1; W root/root; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].macs, Macs(576));
@@ -502,9 +451,9 @@ TEST(WalkerFused, AGapThatWasPassedIsNotBroughtInLater) {
     // 0-3, then 2-5. conv1 in tiles of 3 rows, X kept from the root on. Rows 0-2 read the box 0-8 (9 elements), row 3
     // reads 12 (1; 9-11 are passed by). Rows 2-4 span 8-16, of which 13-16 are new (4; 8 and 12 are there, nothing ever
     // reads 9-11), row 5 reads 20 (1).
-    Window strided = square(1);
+    Window strided = square_window(1);
     strided.stride = {4, 1};
-    Window tall = square(1);
+    Window tall = square_window(1);
     tall.kernel = {3, 1};
     const GroupCounts counts =
         walked(chain(1, 21, 1, {{1, strided}, {1, tall}}),
@@ -518,7 +467,7 @@ TEST(WalkerFused, UpsamplingTailReusesItsInputRow) {
     // conv1 1x1 on 4 x 4, conv2 transposed 4x4 stride 2 pad 1 -> 8 x 8: every output row has two taps (k and k + 2),
     // rows floor((y-1)/2) and the next; clipped at the border. conv1's rows once, two live. MACs: 16, and (8 * 2)^2.
     const GroupCounts counts = walked(
-        chain(1, 4, 4, {{1, square(1)}, {1, square(4, 2, 1), 1, LayerKind::conv_transpose}}),
+        chain(1, 4, 4, {{1, square_window(1)}, {1, square_window(4, 2, 1), 1, LayerKind::conv_transpose}}),
         "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x4 i1; X conv2.yo/conv2.yo; W root/root; Y root/conv2.yo & "
         "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y1 x8 i1; W root/root; Y xi/xi}");
     EXPECT_EQ(counts.layers[0].macs, Macs(16));
@@ -555,7 +504,7 @@ TEST(WalkerFutureCalls, ABodyWithoutCallsReadsNothing) {
 TEST(WalkerFutureCalls, WeightsOfTheChannelsThatWillBeComputed) {
     // conv2 is depthwise and tiles z by 2 of 4: conv1 is called for channels 0-1, then 2-3. W of conv1 at conv2.zo: 2 *
     // 3 * 9 each.
-    const GroupCounts counts = walked(chain(3, 20, 20, {{4, square(3)}, {4, square(3), 4}}),
+    const GroupCounts counts = walked(chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3), 4}}),
                                       "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/root; W "
                                       "conv2.zo/conv2.zo; Y conv2.yo/conv2.yo & "
                                       "conv2: zo yo xo io | zi yi xi ii n m; tile z2 y8 x16 i1; W io/io; Y xi/xi}");
@@ -568,7 +517,7 @@ TEST(WalkerFutureCalls, WeightsOfTheChannelsThatWillBeComputed) {
 }
 
 /// Three 3x3 layers: 12x12x1 -> 10x10x1 -> 8x8x1 -> 6x6x1.
-Network three_layers() { return chain(1, 12, 12, {{1, square(3)}, {1, square(3)}, {1, square(3)}}); }
+Network three_layers() { return chain(1, 12, 12, {{1, square_window(3)}, {1, square_window(3)}, {1, square_window(3)}}); }
 
 TEST(WalkerFutureCalls, ThreeLayersAtOneLevel) {
     // Tiles of 3 rows, all at conv3.yo, kept from the root on: each row once. Bodies: conv2 5 then 3 rows, conv1 7 then
@@ -662,7 +611,7 @@ TEST(WalkerFootprint, GapsOfAStrideAreHeldWhenABodySpansThem) {
     // 1x1 stride 3 on 10 x 10, tiles of 2 x 2 outputs: boxes of 4 x 4; kept from the root on they do not overlap: 4 x 4
     // and no more.
     const GroupCounts counts =
-        walked(chain(1, 10, 10, {{1, square(1, 3)}}),
+        walked(chain(1, 10, 10, {{1, square_window(1, 3)}}),
                "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y2 x2 i1; X root/xo; W root/root; Y xi/xi}");
     EXPECT_EQ(counts.input_buffers(), Elements(16));
     EXPECT_EQ(counts.input_reads(), Elements(64));
