@@ -170,6 +170,12 @@ public:
     /// What is not present yet, in the lifetime under way if there is one.
     [[nodiscard]] Span missing(Span span) const { return is_open_ ? Span{std::max(span.begin, frontier_), span.end} : span; }
 
+    /// Reaching down to what is present.
+    [[nodiscard]] Span without_gap(Span span) const {
+        if (!is_open_ || frontier_ == 0 || span.is_empty()) return span;
+        return {std::min(span.begin, frontier_), span.end};
+    }
+
     [[nodiscard]] const std::vector<Level>& loops() const { return loops_; }
     [[nodiscard]] const Lifetimes& lifetimes() const { return lifetimes_; }
 
@@ -290,7 +296,7 @@ private:
     [[nodiscard]] Span need(int t, Level level) {
         Span all;
         for (const TensorReader& reader : g_.tensors[at(t)].readers) all = all.hull(need_of_reader(reader, t, level));
-        return all;
+        return g_.tensors[at(t)].is_shared() ? tensors_[at(t)].without_gap(all) : all;
     }
     [[nodiscard]] Span missing(int t, Level level) {
         Fresh& known = fresh_[at(t)];

@@ -111,13 +111,16 @@ Interval Regions::missing(int t, Dim axis, Level level) {
         if (!(body.level == level)) continue;
         if (const auto known = body.missing.find({t, axis}); known != body.missing.end()) return known->second;
     }
+    const GroupTensor& tensor = tensors_[index(t)];
     Interval part = needed(t, axis, level);
     const Level store = placement(t).store;
-    for (const Level& v : lifetime_loops(tensors_[index(t)].readers.front().nest, store, level)) {
-        if (indexes(t, axis, v)) part.begin = Halide::max(part.begin, needed_before(t, axis, v, store));
+    Expr present = 0;
+    for (const Level& v : lifetime_loops(tensor.readers.front().nest, store, level)) {
+        if (indexes(t, axis, v)) present = Halide::max(present, needed_before(t, axis, v, store));
     }
+    // A shared tensor has no gaps: once anything is there, it goes on from the frontier.
+    part.begin = tensor.is_shared() ? where(present > 0, present, part.begin) : Halide::max(part.begin, present);
     if (bodies_.empty() || !(bodies_.back().level == level)) return part;
-    const GroupTensor& tensor = tensors_[index(t)];
     const std::string name =
         (tensor.is_external() ? "X" + std::to_string(t) : nest(tensor.producer).layer) + ".new." + "zyx"[index(axis)];
     part = {named(name + ".begin", part.begin), named(name + ".end", part.end)};

@@ -49,6 +49,34 @@ TEST(JitNetwork, RandomNetworksUnderRandomSchedulesAreExact) {
     }
 }
 
+/// Forks, joins, pooling: groups with several inputs, layers outside of groups, several outputs.
+TEST(JitNetwork, RandomNetworksOfAllKindsUnderRandomSchedules) {
+    int several_inputs = 0;
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+        const Network network = random_network(seed);
+        std::vector<std::vector<float>> inputs;
+        std::vector<const float*> in;
+        for (const TensorId id : network.inputs) inputs.push_back(small_integers(element_count(network.tensor(id).dims), seed));
+        for (const std::vector<float>& input : inputs) in.push_back(input.data());
+        const std::vector<std::vector<float>> expected = run_reference_network(network, inputs);
+        std::vector<std::string> notes;
+        CompileOptions options;
+        options.note = [&](const std::string& line) { notes.push_back(line); };
+        const Schedule schedule = random_schedule(network, seed);
+        const JitNetwork compiled(network, schedule, options);
+        EXPECT_TRUE(notes.empty()) << "seed " << seed << ": " << notes.front() << "\n" << to_text(schedule);
+        for (const Step& step : compiled.manifest().steps) several_inputs += std::holds_alternative<GroupStep>(step) && inputs_of(step).size() > 1 ? 1 : 0;
+        std::vector<std::vector<float>> outputs;
+        std::vector<float*> out;
+        for (const std::vector<float>& values : expected) outputs.emplace_back(values.size());
+        for (std::vector<float>& output : outputs) out.push_back(output.data());
+        Session session = Session::open(&compiled.descriptor(), {2});
+        session.run(in, out);
+        EXPECT_EQ(outputs, expected) << "seed " << seed << "\n" << to_text(schedule);
+    }
+    EXPECT_GT(several_inputs, 0);
+}
+
 TEST(JitNetwork, StripsMayBeSharedOutAmongAnyNumberOfThreads) {
     const Network network = zoo_network("l3net");
     const std::vector<LayerId> chain = schedulable_chains(network).front();

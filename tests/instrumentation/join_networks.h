@@ -1,0 +1,150 @@
+// Small networks with forks and joins, each one group: the shapes in which tensors are shared and come together again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+#include "nets/network.h"
+
+namespace laminate {
+
+/// Layers are named by kind and number: conv1, pool2, add3, ... Weights are whole numbers from -2 to 2, so sums are exact.
+class JoinBuilder {
+public:
+    TensorId input(int64_t channels, int64_t rows, int64_t columns) {
+        network_.tensors.push_back({"input" + std::to_string(network_.inputs.size() + 1), {1, channels, rows, columns}});
+        network_.inputs.push_back(static_cast<TensorId>(network_.tensors.size()) - 1);
+        return network_.inputs.back();
+    }
+    TensorId conv(TensorId x, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1, ActivationKind activation = ActivationKind::none) {
+        Layer layer = windowed(LayerKind::conv, kernel, stride, kernel / 2);
+        layer.groups = groups;
+        layer.activation.kind = activation;
+        const std::vector<int64_t> dims{out, network_.tensor(x).dims[1] / groups, kernel, kernel};
+        Constant weights{dims, std::vector<float>(static_cast<size_t>(element_count(dims)))};
+        for (float& w : weights.values) w = static_cast<float>(rng_.between(-2, 2));
+        layer.weights = std::make_shared<const Constant>(std::move(weights));
+        return append(std::move(layer), {x});
+    }
+    TensorId max_pool(TensorId x, int64_t kernel, int64_t stride, int64_t pad) { return append(windowed(LayerKind::max_pool, kernel, stride, pad), {x}); }
+    TensorId average_pool(TensorId x, int64_t kernel, int64_t stride, int64_t pad, bool counts_padding) {
+        Layer layer = windowed(LayerKind::average_pool, kernel, stride, pad);
+        layer.count_include_pad = counts_padding;
+        return append(std::move(layer), {x});
+    }
+    TensorId global_pool(TensorId x) { return append({.kind = LayerKind::global_average_pool}, {x}); }
+    TensorId add(TensorId a, TensorId b, ActivationKind activation = ActivationKind::none) {
+        Layer layer{.kind = LayerKind::add};
+        layer.activation.kind = activation;
+        return append(std::move(layer), {a, b});
+    }
+    TensorId concat(std::vector<TensorId> parts) { return append({.kind = LayerKind::concat}, std::move(parts)); }
+    TensorId relu(TensorId x) {
+        Layer layer{.kind = LayerKind::activation};
+        layer.activation.kind = ActivationKind::relu;
+        return append(std::move(layer), {x});
+    }
+    Network finish(const std::string& name) {
+        network_.name = name;
+        network_.outputs = {network_.layers.back().output};
+        check(network_);
+        return std::move(network_);
+    }
+
+private:
+    static Layer windowed(LayerKind kind, int64_t kernel, int64_t stride, int64_t pad) {
+        Layer layer{.kind = kind};
+        layer.window.kernel = {kernel, kernel};
+        layer.window.stride = {stride, stride};
+        layer.window.pad_begin = layer.window.pad_end = {pad, pad};
+        return layer;
+    }
+    TensorId append(Layer layer, std::vector<TensorId> inputs) {
+        std::string kind = to_string(layer.kind);
+        layer.name = kind + std::to_string(network_.layers.size() + 1);
+        layer.onnx_name = layer.name;
+        layer.inputs = std::move(inputs);
+        layer.output = static_cast<TensorId>(network_.tensors.size());
+        std::vector<std::vector<int64_t>> dims;
+        for (const TensorId id : layer.inputs) dims.push_back(network_.tensor(id).dims);
+        network_.tensors.push_back({layer.name + "_out", infer_output_dims(layer, dims)});
+        network_.layers.push_back(std::move(layer));
+        return network_.layers.back().output;
+    }
+
+    Network network_;
+    Rng rng_{5};
+};
+
+/// conv1 and what goes around it, the input, come together in add2.
+inline Network small_residual() {
+    JoinBuilder b;
+    const TensorId x = b.input(2, 6, 6);
+    b.add(x, b.conv(x, 2, 3));
+    return b.finish("residual");
+}
+
+/// Two convolutions of one input, side by side.
+inline Network small_concat() {
+    JoinBuilder b;
+    const TensorId x = b.input(2, 4, 4);
+    const TensorId narrow = b.conv(x, 2, 1);
+    b.concat({narrow, b.conv(x, 3, 3)});
+    return b.finish("concat");
+}
+
+/// Every shape of join that groups may have, in small.
+inline std::vector<Network> join_networks() {
+    std::vector<Network> all{small_residual(), small_concat()};
+    {
+        JoinBuilder b;  // a bottleneck with a projection, as in ResNet
+        const TensorId x = b.input(3, 9, 8);
+        const TensorId branch = b.conv(b.conv(b.conv(x, 2, 1, 1, 1, ActivationKind::relu), 2, 3, 2, 1, ActivationKind::relu), 4, 1);
+        b.add(branch, b.conv(x, 4, 1, 2), ActivationKind::relu);
+        all.push_back(b.finish("bottleneck"));
+    }
+    {
+        JoinBuilder b;  // Inception: four branches, one of them a pooling
+        const TensorId x = b.conv(b.input(2, 7, 9), 3, 3);
+        const TensorId one = b.conv(x, 2, 1);
+        const TensorId three = b.conv(b.conv(x, 2, 1), 3, 3);
+        const TensorId average = b.conv(b.average_pool(x, 3, 1, 1, false), 1, 1);
+        b.concat({one, three, average, b.max_pool(x, 3, 1, 1)});
+        all.push_back(b.finish("inception"));
+    }
+    {
+        JoinBuilder b;  // an outer and an inner tensor, two outer ones
+        const TensorId first = b.input(2, 6, 7);
+        const TensorId second = b.input(2, 6, 7);
+        b.add(b.add(b.conv(first, 2, 3), second), b.relu(first));
+        all.push_back(b.finish("inputs"));
+    }
+    {
+        JoinBuilder b;  // MobileNetV2: expand, depthwise, project, around
+        const TensorId x = b.input(2, 8, 7);
+        b.add(x, b.conv(b.conv(b.conv(x, 6, 1), 6, 3, 1, 6), 2, 1));
+        all.push_back(b.finish("inverted_residual"));
+    }
+    {
+        JoinBuilder b;  // padding that counts, strides, the whole map in one value
+        const TensorId x = b.conv(b.input(3, 11, 9), 4, 3, 1, 1, ActivationKind::relu);
+        const TensorId y = b.add(b.average_pool(x, 4, 2, 1, true), b.max_pool(x, 4, 2, 1));
+        b.global_pool(b.conv(y, 4, 3, 1, 2));
+        all.push_back(b.finish("pools"));
+    }
+    {
+        JoinBuilder b;  // joins of joins
+        const TensorId x = b.input(2, 6, 6);
+        const TensorId left = b.conv(x, 2, 3);
+        const TensorId sum = b.add(left, x);
+        b.concat({sum, b.conv(sum, 3, 3), left});
+        all.push_back(b.finish("nested"));
+    }
+    return all;
+}
+
+}  // namespace laminate
