@@ -75,6 +75,46 @@ TEST(ScheduleRefuses, TheInputOfAGroupedLayerInsideIi) {
         network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x3 i2; X io/xi; W io/io; Y xi/xi}"));
 }
 
+TEST(ScheduleRefuses, ASharedTensorThatABranchOutlives) {
+    // conv1, conv2 on one branch, nothing on the other: the input may not be forgotten while rows of conv2 are kept.
+    Network network = empty_network(1, 8, 8);
+    const TensorId conv1 = append(network, "conv1", 0, {1, square_window(3, 1, 1)});
+    const TensorId conv2 = append(network, "conv2", conv1, {1, square_window(3, 1, 1)});
+    append(network, "add3", {.kind = LayerKind::add, .inputs = {conv2, 0}});
+    const auto text = [](const std::string& x) {
+        return "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y8 x8 i1; X " + x + "; W root/root; Y add3.yo/add3.yo & " +
+               "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y8 x8 i1; W root/root; Y root/add3.yo & " +
+               "add3: zo yo xo io | zi yi xi ii n m; tile z1 y2 x8 i1; Y xi/xi}";
+    };
+    EXPECT_NO_THROW((void)parse_group(network, text("root/add3.yo")));
+    try {
+        (void)parse_group(network, text("add3.yo/add3.yo"));
+        FAIL() << "accepted";
+    } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(),
+                     "conv2: computes from input, which several layers of the group read and which is stored at add3.yo, inside the "
+                     "store level root of its own output; expected to be stored there or further out");
+    }
+}
+
+TEST(BranchNests, EndWhereTheBranchesComeTogether) {
+    Network network = empty_network(1, 8, 8);
+    const TensorId conv1 = append(network, "conv1", 0, {1, square_window(3, 1, 1)});
+    const TensorId conv2 = append(network, "conv2", conv1, {1, square_window(3, 1, 1)});
+    const TensorId add3 = append(network, "add3", {.kind = LayerKind::add, .inputs = {conv2, 0}});
+    const TensorId conv4 = append(network, "conv4", add3, {1, square_window(3, 1, 1)});
+    const TensorId conv5 = append(network, "conv5", add3, {1, square_window(3, 1, 1)});
+    const TensorId add6 = append(network, "add6", {.kind = LayerKind::add, .inputs = {conv4, conv5}});
+    append(network, "conv7", add6, {1, square_window(3, 1, 1)});
+    std::vector<LayerProblem> problems;
+    for (const LayerId id : all_layers(network)) problems.push_back(layer_problem(network, id));
+    const std::vector<GroupTensor> tensors = group_tensors(problems);
+    // The input is read by conv1 and add3, in which its branches meet and which reads it itself.
+    EXPECT_EQ(branch_nests(tensors, tensors[0]), (std::vector<int>{0, 1, 2}));
+    // add3's output goes to conv4 and conv5; add6 reads only what they made of it.
+    EXPECT_EQ(branch_nests(tensors, tensors[3]), (std::vector<int>{3, 4}));
+}
+
 TEST(ScheduleRefuses, LayersInNoGroupAndInTwo) {
     const Network network = l2net();
     const GroupSchedule both = parse_group(network, line_buffers);
