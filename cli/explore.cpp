@@ -1,6 +1,7 @@
 // laminate explore NET -o DIR: the Pareto front of schedules under the two-level model.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -29,6 +30,7 @@ struct Options {
     std::string memory;
     std::string machine;
     bool no_recompute = false;
+    int axes = 0;  ///< 0: by the network
     ExploreOptions explore;
 };
 
@@ -47,6 +49,20 @@ private:
     void (*before_)(int);
 };
 
+const std::map<std::string, Space> space_names{{"baseline", Space::baseline},
+                                              {"tiling", Space::tiling},
+                                              {"fusion", Space::fusion},
+                                              {"fusion-recompute", Space::fusion_recompute}};
+const std::map<std::string, TileSizes> tile_names{
+    {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
+const std::map<std::string, Footprint> footprint_names{{"live", Footprint::live}, {"sum", Footprint::sum}};
+
+template <class Value>
+std::string name_of(const std::map<std::string, Value>& names, Value value) {
+    const auto found = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.second == value; });
+    return found->first;
+}
+
 bool holds_a_front(const std::filesystem::path& directory) {
     try {
         const auto front = nlohmann::json::parse(read_file(directory / "front.json"), nullptr, false);
@@ -64,6 +80,7 @@ Exit run_explore(const Options& options, const CommonOptions& common, const Outp
     ExploreOptions search = options.explore;
     search.threads = common.thread_count();
     search.recompute = !options.no_recompute;
+    if (options.axes != 0) search.macs_is_axis = options.axes == 3;
     std::optional<int64_t> budget_bytes;
     if (!options.memory.empty()) {
         budget_bytes = parse_bytes("--memory", options.memory);
@@ -86,7 +103,7 @@ Exit run_explore(const Options& options, const CommonOptions& common, const Outp
         search.memory.reset();
         Elements least = Elements(INT64_MAX);
         for (const FrontPoint& point : explore(network, search).points)
-            least = std::min(least, point.counts.live_total);
+            least = std::min(least, memory_of(point.counts, search.footprint));
         throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
                                           network.name, bytes_text(*budget_bytes), to_bytes(least).value(),
                                           bytes_text(to_bytes(least).value())));
@@ -98,7 +115,11 @@ Exit run_explore(const Options& options, const CommonOptions& common, const Outp
     std::optional<Elements> misses;
     if (machine) misses = register_file_misses(network, *machine, search.threads);
     const FrontNotes notes = front_notes(network, front, machine, misses);
-    nlohmann::ordered_json answer = front_json(network, front, notes, !interrupted);
+    nlohmann::ordered_json answer = front_json(network, front, notes, front.is_complete && !interrupted);
+    answer["space"] = name_of(space_names, search.space);
+    answer["tiles"] = name_of(tile_names, search.tiles);
+    answer["max_depth"] = search.max_depth;
+    answer["recompute"] = search.recompute;
     answer["network_given"] = options.network.to_json();
     write_file_atomically(files.aside() / "front.json", answer.dump(2) + "\n");
     write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
@@ -106,6 +127,7 @@ Exit run_explore(const Options& options, const CommonOptions& common, const Outp
     files.publish();
 
     output.print(front_table(front, notes, 20));
+    output.print(front_gap(front));
     output.print(
         fmt::format("{} schedules; all in {}: front.json, front.csv, report.html, and 0000.json ... for --schedule",
                     front.points.size(), options.directory));
@@ -119,7 +141,7 @@ void add_explore(Program& program) {
     CLI::App* verb =
         program.add_verb("explore", "The best schedules: external accesses against memory against work",
                          "  laminate explore zoo:l2net -o front/\n"
-                         "  laminate explore zoo:l3net --tiles all --no-recompute -o front/\n"
+                         "  laminate explore zoo:l3net --space fusion --tiles all --footprint sum -o front/\n"
                          "  laminate explore zoo:fsrcnn --memory 64KiB --max-depth 4 --tiles pow2 -o front/\n"
                          "  laminate explore zoo:l3net --machine machines/convfusion-40nm-banked.json -o front/");
     auto options = std::make_shared<Options>();
@@ -130,14 +152,22 @@ void add_explore(Program& program) {
     verb->add_option("--model", options->model, "Cost model")
         ->check(CLI::IsMember({"two-level"}))
         ->capture_default_str();
-    const std::map<std::string, TileSizes> kinds{
-        {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
+    verb->add_option("--space", options->explore.space,
+                     "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing computed twice), fusion-recompute")
+        ->transform(CLI::CheckedTransformer(space_names))
+        ->default_str("fusion-recompute");
     verb->add_option("--tiles", options->explore.tiles, "Tile sizes to look at: all, divisors or pow2")
-        ->transform(CLI::CheckedTransformer(kinds))
+        ->transform(CLI::CheckedTransformer(tile_names))
         ->default_str("divisors");
     verb->add_option("--max-depth", options->explore.max_depth, "Layers in a group at most")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
+    verb->add_option("--footprint", options->explore.footprint,
+                     "Memory that is counted: live (largest live sum) or sum (of all buffers of a group, as in the paper)")
+        ->transform(CLI::CheckedTransformer(footprint_names))
+        ->default_str("live");
+    verb->add_option("--axes", options->axes, "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains)")
+        ->check(CLI::IsMember({2, 3}));
     verb->add_flag("--no-recompute", options->no_recompute, "No element of an intermediate tensor is computed twice");
     verb->add_option("--memory", options->memory, "Only schedules that hold no more at once, e.g. 64KiB")
         ->type_name("SIZE");

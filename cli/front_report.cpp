@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -69,7 +70,7 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
         std::vector<std::string> cells{file_of(n),
                                        grouped(point.counts.accesses.value()),
                                        fmt::format("{:.2f}", notes.bounds[n].achieved_over_bound),
-                                       bytes_text(to_bytes(point.counts.live_total).value()),
+                                       bytes_text(to_bytes(memory_of(point.counts, front.footprint)).value()),
                                        grouped(point.counts.macs.value()),
                                        std::to_string(point.schedule.groups().size())};
         if (notes.machine) cells.push_back(fmt::format("{:.2f}", notes.energies[n].total_pj() / 1e6));
@@ -85,6 +86,13 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
     return text;
 }
 
+std::string front_gap(const Front& front) {
+    if (front.is_complete) return "complete: no schedule of this space is better";
+    if (!std::isfinite(front.gap)) return "not complete: part of the space was not looked at, and nothing bounds it";
+    return fmt::format("not complete: at no memory does a schedule of this space move less than 1/{:.3f} of what the front moves",
+                       1 + front.gap);
+}
+
 nlohmann::ordered_json front_json(const Network& network, const Front& front, const FrontNotes& notes,
                                   bool is_complete) {
     auto points = nlohmann::ordered_json::array();
@@ -96,18 +104,25 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
                                      {"achieved_over_bound", notes.bounds[n].achieved_over_bound},
                                      {"live_total_elements", point.counts.live_total.value()},
                                      {"live_bytes", to_bytes(point.counts.live_total).value()},
+                                     {"sum_total_elements", point.counts.sum_total.value()},
                                      {"macs", point.counts.macs.value()},
                                      {"groups", point.schedule.groups().size()}};
         if (notes.machine) entry["energy"] = energy_json(*notes.machine, notes.energies[n]);
         entry["schedule"] = to_text(point.schedule);
         points.push_back(std::move(entry));
     }
+    auto bounds = nlohmann::ordered_json::array();
+    for (const FrontBound& bound : front.bounds)
+        bounds.push_back({{"memory_elements", bound.memory.value()}, {"accesses_elements", bound.accesses.value()}});
     nlohmann::ordered_json answer{{"schema", "laminate.front"},
                                   {"version", 1},
                                   {"model", "two-level"},
                                   {"network", network.name},
                                   {"network_hash", network_hash(network)},
+                                  {"footprint", front.footprint == Footprint::live ? "live" : "sum"},
                                   {"complete", is_complete},
+                                  {"gap", std::isfinite(front.gap) ? nlohmann::ordered_json(front.gap) : nlohmann::ordered_json()},
+                                  {"bounds", bounds},
                                   {"macs_is_axis", front.macs_is_axis}};
     if (notes.machine) answer["least_energy_file"] = file_of(notes.least_energy());
     answer["points"] = points;

@@ -31,9 +31,13 @@ struct FrontNotes {
 /// At most `most` rows: the first, the last, and some between, evenly.
 [[nodiscard]] std::string front_table(const Front& front, const FrontNotes& notes, size_t most);
 
-/// {"schema":"laminate.front","version":1,"model","network","network_hash","complete","macs_is_axis","points":[{"file","accesses_elements",
-///  "bound_accesses_elements","achieved_over_bound","live_total_elements","live_bytes","macs","groups","schedule"}]}; `complete` is false when
-/// the search was interrupted. With a machine every point has "energy" (energy_report.h), and "least_energy_file" names the best.
+/// One line: complete, or how far below the front the proven bounds lie.
+[[nodiscard]] std::string front_gap(const Front& front);
+
+/// {"schema":"laminate.front","version":1,"model","network","network_hash","footprint","complete","gap","bounds":[{"memory_elements",
+///  "accesses_elements"}],"macs_is_axis","points":[{"file","accesses_elements","bound_accesses_elements","achieved_over_bound",
+///  "live_total_elements","live_bytes","sum_total_elements","macs","groups","schedule"}]}; `complete` is false when something was left out: `bounds`
+/// is below it; `gap` is null where nothing bounds it. With a machine every point has "energy" (energy_report.h), and "least_energy_file" names the best.
 [[nodiscard]] nlohmann::ordered_json front_json(const Network& network, const Front& front, const FrontNotes& notes,
                                                 bool is_complete);
 

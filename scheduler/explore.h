@@ -1,14 +1,12 @@
-// Search for schedules of a whole network: Pareto fronts of external accesses, live memory and MACs under the two-level model.
+// Search for schedules of a whole network: Pareto fronts of external accesses, memory and MACs under the two-level model.
 //
-// Space. Each chain of schedulable layers is cut into groups in every way (up to max_depth layers each).
-// - A group of one layer: ConvFusion's space 2 (Tiling & Reorder): every order of the inner loops, every store level of X and W from the
-//   innermost outer loop inwards, compute levels as deep as legal, Y just outside ii, every tile of the chosen kind. Orders and levels whose cost formula is
-//   dominated for every tile (same counts from larger buffers) are left out: they cannot be on a front.
-// - A fused group: producers hang at the sink's row loop, at its column loop, or at their own consumer's rows or pixels; kept between
-//   neighbouring tiles: nothing, the overlap along x, along y, or both; row and column tiles of the chosen kind, also column
-//   strips; the largest 0, 1, 2, ... weights fetched again in every tile, the others resident. X kept as the intermediates are, or for the whole group.
-// - Every group also in the line-buffer form that the generators of fast code execute (line_buffers.h).
-// Counts of every point come from two_level_counts(). The result does not depend on the number of threads.
+// The spaces are ConvFusion's four (IEEE Access 2021, section VII), searched completely: docs/search.md says what is in them, why
+// nothing is lost on the way, and how long it takes. A *sequence* is a run of ungrouped convolutions that feed one another; a *segment* is a contiguous run
+// of a sequence, executed as one group. Every layer that must be scheduled is in one group; pooling, additions and concatenations stay outside (for
+// groups with forks and joins: search/dag_groups.h).
+//
+// Counts of every point come from two_level_counts(): the search throws std::logic_error where its own differ. The result does not depend on the number
+// of threads. What a limit or an interrupt left out is bounded from below, never cut silently: Front::bounds, Front::gap.
 #pragma once
 
 #include <atomic>
@@ -24,10 +22,23 @@
 
 namespace laminate {
 
+enum class Space {
+    baseline,          ///< layer by layer, no tiles, inner order zi yi xi ii; every store level
+    tiling,            ///< layer by layer, every inner order, tile and store level (the paper's Tiling & Reorder)
+    fusion,            ///< and segments with resident weights in which nothing is computed twice
+    fusion_recompute,  ///< and segments in which weights may come again and halos may be computed again
+};
+
 enum class TileSizes {
-    divisors,       ///< of the extent: no ragged tiles; the default, seconds for most networks
+    divisors,       ///< of the extent (of a producer: of its largest call): no ragged tiles
     powers_of_two,  ///< and the extent itself; fewest candidates
-    all,            ///< 1 .. extent; the finest fronts, minutes on large pictures
+    all,            ///< 1 .. extent
+};
+
+/// Which memory a schedule needs: docs/counting.md section 5.
+enum class Footprint {
+    live,  ///< the largest sum of buffers that live at the same time: what a machine needs
+    sum,   ///< all buffers of a group: ConvFusion's rule, for comparison with its numbers
 };
 
 struct ExploreProgress {
@@ -37,10 +48,17 @@ struct ExploreProgress {
 };
 
 struct ExploreOptions {
+    Space space = Space::fusion_recompute;
     TileSizes tiles = TileSizes::divisors;
-    int64_t max_depth = 8;           ///< layers in a group; the work grows with the square of it
+    Footprint footprint = Footprint::live;
+    int64_t max_depth = 8;           ///< layers in a group
     bool recompute = true;           ///< false: no element of an intermediate is computed twice
-    std::optional<Elements> memory;  ///< only schedules with live_total within it
+    std::optional<Elements> memory;  ///< only schedules within it, by `footprint`
+    /// MACs as a third axis, else they only decide between equals. Not given: for one sequence of at most four layers. Sums of three-axis fronts
+    /// multiply, so for several sequences it may be given up: Front::macs_is_axis.
+    std::optional<bool> macs_is_axis;
+    /// Bounds to evaluate in one segment before the rest of it is bounded instead of searched: half a minute each.
+    int64_t max_steps = 100'000'000;
     int threads = 1;
     std::function<void(const ExploreProgress&)> progress = {};  ///< called from one thread at a time
     const std::atomic<bool>* stop = nullptr;  ///< set it to get the front of what was looked at so far
@@ -51,12 +69,30 @@ struct FrontPoint {
     NetworkCounts counts;
 };
 
+/// No schedule of the space with at most `memory` moves fewer than `accesses`, as far as it was left out.
+struct FrontBound {
+    Elements memory;
+    Elements accesses;
+};
+
 struct Front {
     std::vector<FrontPoint> points;  ///< by accesses, fewest first; then memory, MACs, text
-    /// False when the fronts of the groups were too large to combine on three axes: then no point is beaten in (accesses, memory)
-    /// together, and MACs only decide between equals.
+    /// False: no point is beaten in (accesses, memory) together, and MACs only decide between equals.
     bool macs_is_axis = true;
+    Footprint footprint = Footprint::live;
+    /// Everything in the space was searched or proven worse. (The space is what the options ask for, max_depth included.)
+    bool is_complete = true;
+    /// When not complete: a staircase below all schedules of the space, by memory; accesses fall.
+    std::vector<FrontBound> bounds;
+    /// Accesses of the front over those of the bounds at equal memory, minus one, where that is largest; 0 when complete. At memories where the
+    /// bounds have something and the front nothing there is no ratio.
+    double gap = 0;
 };
+
+/// The memory that the front is about.
+[[nodiscard]] inline Elements memory_of(const NetworkCounts& counts, Footprint footprint) {
+    return footprint == Footprint::live ? counts.live_total : counts.sum_total;
+}
 
 /// Not fitting is a result: no schedule lives in less than `demand`.
 struct Infeasible {
@@ -67,17 +103,18 @@ struct Infeasible {
 /// Throws InputError for a network without schedulable layers. Empty when nothing fits in options.memory.
 [[nodiscard]] Front explore(const Network& network, const ExploreOptions& options = {});
 
-/// Fewest accesses within the budget; ties by MACs, then by text. `front` is not empty.
+/// Fewest accesses within the budget of live memory; ties by MACs, then by text. `front` is not empty.
 [[nodiscard]] std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget);
 
 /// One candidate for a group, with the three axes of the search.
 struct GroupPoint {
     GroupSchedule group;
     Elements accesses;
-    Elements live_total;
+    Elements live_total;  ///< with Footprint::sum the sum of all buffers
     Macs macs;
 };
-/// The front of one group: consecutive layers of one chain. By accesses, fewest first.
+/// The three-axis front of one group: consecutive layers of one chain. By accesses, fewest first. Empty when the space does not have
+/// the group: several layers of which one is grouped, fully connected or a transposed convolution with kernel equal to stride.
 [[nodiscard]] std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,
                                                   const ExploreOptions& options);
 

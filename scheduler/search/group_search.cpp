@@ -1,0 +1,875 @@
+#include "scheduler/search/group_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/units.h"
+
+namespace laminate::search {
+
+namespace {
+
+/// Numbers of the terms of a group of n layers; layers and tensors count as in the papers: layer k reads A_{k-1} and writes A_k, A_0 is the input.
+struct Terms {
+    explicit Terms(int layers) : n(layers) {}
+    int n;
+    [[nodiscard]] size_t input() const { return 0; }
+    [[nodiscard]] size_t weights(int k) const { return static_cast<size_t>(k); }
+    [[nodiscard]] size_t visits() const { return static_cast<size_t>(n + 1); }
+    [[nodiscard]] size_t macs(int k) const { return static_cast<size_t>(n + 1 + k); }
+    [[nodiscard]] size_t buffer(int k) const { return static_cast<size_t>(2 * n + 2 + k); }  ///< of A_k, k < n
+    [[nodiscard]] size_t weight_buffer(int k) const { return static_cast<size_t>(3 * n + 1 + k); }
+    [[nodiscard]] size_t output_buffer() const { return static_cast<size_t>(4 * n + 2); }
+    [[nodiscard]] size_t count() const { return static_cast<size_t>(4 * n + 3); }
+};
+
+/// Where the weights of a layer are decided to be, before its structure is.
+enum class Residence : uint8_t { no, yes, open };
+
+/// Tiles of one axis with their factors.
+struct Option {
+    std::vector<double> factors;
+    std::vector<int64_t> tiles;  ///< from the last layer to the first; for a channel axis T_i and T_z
+    AxisPatterns::Id pattern = 0;  ///< of the tensor that the layers so far ask for
+};
+
+bool no_worse(const std::vector<double>& a, const std::vector<double>& b) {
+    for (size_t t = 0; t < a.size(); ++t) {
+        if (a[t] > b[t]) return false;
+    }
+    return true;
+}
+
+/// Keeps options that no other one beats in every factor; with equal patterns only, unless they are of no further consequence.
+std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern) {
+    std::vector<std::pair<double, size_t>> order;
+    for (size_t n = 0; n < options.size(); ++n) {
+        double sum = 0;
+        for (const double f : options[n].factors) sum += std::log(f + 1);
+        order.emplace_back(sum, n);
+    }
+    std::sort(order.begin(), order.end());
+    std::map<AxisPatterns::Id, std::vector<size_t>> kept;
+    for (const auto& [sum, n] : order) {
+        std::vector<size_t>& others = kept[by_pattern ? options[n].pattern : 0];
+        if (std::any_of(others.rbegin(), others.rend(), [&](size_t o) { return no_worse(options[o].factors, options[n].factors); }))
+            continue;
+        others.push_back(n);
+    }
+    std::vector<Option> result;
+    for (const auto& [pattern, indices] : kept) {
+        for (const size_t n : indices) result.push_back(std::move(options[n]));
+    }
+    return result;
+}
+
+/// The options of an axis, halved again and again, with the smallest factors of each part.
+class AxisTree {
+public:
+    struct Node {
+        uint32_t left = 0;  ///< 0: a leaf
+        uint32_t right = 0;
+        uint32_t option = 0;
+        uint32_t parent = 0;
+        uint32_t unmarked = 0;  ///< options in it
+        double spread = 0;      ///< how far the factors in it lie apart
+        double count = 1;
+    };
+
+    /// `marks`: by option, set by mark(); lives as long.
+    AxisTree(std::vector<Option> options, size_t terms, std::vector<char>* marks = nullptr)
+        : terms_(terms), options_(std::move(options)), marks_(marks) {
+        std::vector<uint32_t> all(options_.size());
+        std::iota(all.begin(), all.end(), 0U);
+        if (!all.empty()) build(all.begin(), all.end());
+    }
+
+    [[nodiscard]] bool empty() const { return options_.empty(); }
+    [[nodiscard]] const Node& node(uint32_t n) const { return nodes_[n]; }
+    [[nodiscard]] const double* least(uint32_t n) const { return least_.data() + n * terms_; }
+    [[nodiscard]] const Option& option(uint32_t n) const { return options_[nodes_[n].option]; }
+    /// A leaf's option matters.
+    void mark(uint32_t n) {
+        if (nodes_[n].unmarked == 0) return;
+        (*marks_)[nodes_[n].option] = 1;
+        for (;; n = nodes_[n].parent) {
+            --nodes_[n].unmarked;
+            if (n == 0) return;
+        }
+    }
+
+private:
+    using Iterator = std::vector<uint32_t>::iterator;
+
+    uint32_t build(Iterator begin, Iterator end) {
+        const auto index = static_cast<uint32_t>(nodes_.size());
+        nodes_.emplace_back();
+        least_.resize(least_.size() + terms_);
+        size_t widest = 0;
+        double widest_spread = -1;
+        double spread = 0;
+        for (size_t t = 0; t < terms_; ++t) {
+            double low = INFINITY;
+            double high = 0;
+            for (auto it = begin; it != end; ++it) {
+                low = std::min(low, options_[*it].factors[t]);
+                high = std::max(high, options_[*it].factors[t]);
+            }
+            least_[index * terms_ + t] = low;
+            const double ratio = std::log((high + 1e-9) / (low + 1e-9));
+            spread += ratio;
+            if (ratio > widest_spread) {
+                widest = t;
+                widest_spread = ratio;
+            }
+        }
+        const auto size = end - begin;
+        nodes_[index].count = static_cast<double>(size);
+        nodes_[index].unmarked = static_cast<uint32_t>(size);
+        if (size == 1) {
+            nodes_[index].option = *begin;
+            return index;
+        }
+        nodes_[index].spread = spread + 1e-6;
+        std::sort(begin, end, [&](uint32_t a, uint32_t b) {
+            const double fa = options_[a].factors[widest];
+            const double fb = options_[b].factors[widest];
+            return fa != fb ? fa < fb : a < b;
+        });
+        const uint32_t left = build(begin, begin + size / 2);
+        const uint32_t right = build(begin + size / 2, end);
+        nodes_[index].left = left;
+        nodes_[index].right = right;
+        nodes_[left].parent = nodes_[right].parent = index;
+        return index;
+    }
+
+    size_t terms_;
+    std::vector<Option> options_;
+    std::vector<Node> nodes_;
+    std::vector<double> least_;
+    std::vector<char>* marks_;
+};
+
+/// What a structure asks of one spatial axis of its layer.
+struct SpatialUse {
+    Kind kind = Kind::below;
+    enum class Weights : uint8_t { per_coordinate, per_tile, per_scope, once } weights = Weights::once;
+    int fold = 0;
+    bool output_holds = false;
+    bool whole_calls = false;
+    bool disjoint = false;
+    friend auto operator<=>(const SpatialUse&, const SpatialUse&) = default;
+};
+
+SpatialUse spatial_use(const LayerStructure& s, size_t axis) {
+    SpatialUse use;
+    use.kind = s.kind[axis];
+    switch (s.weights) {
+        case WeightsLife::own:
+            use.weights = s.weights_per_tile[axis] ? SpatialUse::Weights::per_tile : SpatialUse::Weights::per_coordinate;
+            break;
+        case WeightsLife::scope:
+            use.weights = SpatialUse::Weights::per_scope;
+            break;
+        case WeightsLife::resident:
+            break;
+    }
+    use.fold = s.fold[axis];
+    use.output_holds = s.output_holds[axis + 1];
+    use.whole_calls = s.whole_calls;
+    use.disjoint = s.disjoint[axis];
+    return use;
+}
+
+/// Spatial axes of a chain: options for each sequence of uses, from the last layer on.
+class SpatialAxis {
+public:
+    SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles)
+        : terms_(static_cast<int>(problems.size())), tiles_(tiles), patterns_(windows(problems, axis)) {
+        Option start;
+        start.factors.assign(terms_.count(), 1);
+        start.pattern = patterns_.whole();
+        lists_[{}] = {{std::move(start)}, {1}};
+    }
+
+    /// Tile combinations for a sequence of uses; the layers before them build on those that were marked.
+    struct List {
+        std::vector<Option> options;
+        std::vector<char> is_marked;
+    };
+
+    /// Layers n .. k in use[0 ..]; below k the least that is possible.
+    AxisTree& tree(const std::vector<SpatialUse>& uses, const std::vector<Residence>& residence) {
+        const int k = terms_.n + 1 - static_cast<int>(uses.size());
+        std::vector<Residence> open(residence.begin(), residence.begin() + (k - 1));
+        auto& tree = trees_[{uses, open}];
+        if (tree) return *tree;
+        List& list = this->list(uses);
+        std::vector<Option> options = list.options;
+        for (Option& o : options) {
+            if (k == 1) break;
+            const AxisPatterns::Facts& facts = patterns_.facts(k - 1, o.pattern);
+            o.factors[terms_.input()] = static_cast<double>(facts.least_input);
+            for (int j = 1; j < k; ++j) {
+                o.factors[terms_.macs(j)] = static_cast<double>(facts.least_taps[static_cast<size_t>(j - 1)]);
+                const bool once = open[static_cast<size_t>(j - 1)] != Residence::no;
+                o.factors[terms_.weights(j)] = once ? 1.0 : static_cast<double>(facts.scopes);
+                o.factors[terms_.buffer(j - 1)] = static_cast<double>(patterns_.least_window(j));
+            }
+        }
+        tree = std::make_unique<AxisTree>(std::move(options), terms_.count(), &list.is_marked);
+        return *tree;
+    }
+
+    /// Combinations looked at so far.
+    [[nodiscard]] int64_t work() const { return work_; }
+
+private:
+    static std::vector<AxisWindow> windows(const std::vector<LayerProblem>& problems, size_t axis) {
+        std::vector<AxisWindow> result;
+        for (const LayerProblem& p : problems) result.push_back(p.window[axis]);
+        return result;
+    }
+
+    List& list(const std::vector<SpatialUse>& uses) {
+        const auto known = lists_.find(uses);
+        if (known != lists_.end()) return known->second;
+        const List& before = list({uses.begin(), uses.end() - 1});
+        const SpatialUse& use = uses.back();
+        const int k = terms_.n + 1 - static_cast<int>(uses.size());
+        List result;
+        for (size_t n = 0; n < before.options.size(); ++n) {
+            if (before.is_marked[n] != 0) extend(before.options[n], use, k, result.options);
+        }
+        work_ += static_cast<int64_t>(result.options.size());
+        result.options = keep_useful(std::move(result.options), k > 1);
+        result.is_marked.assign(result.options.size(), 0);
+        return lists_[uses] = std::move(result);
+    }
+
+    void extend(const Option& before, const SpatialUse& use, int k, std::vector<Option>& options) {
+        const AxisPatterns::Facts& facts = patterns_.facts(k, before.pattern);
+        std::vector<int64_t> tiles{facts.largest};
+        const bool matters = use.kind == Kind::between || use.kind == Kind::below || use.output_holds ||
+                             use.weights == SpatialUse::Weights::per_tile;
+        if (!use.whole_calls && matters) tiles = tile_candidates(facts.largest, tiles_);
+        double weights = 1;
+        if (use.weights == SpatialUse::Weights::per_coordinate) weights = static_cast<double>(facts.brought);
+        if (use.weights == SpatialUse::Weights::per_scope) weights = static_cast<double>(facts.scopes);
+        const bool is_own = use.kind == Kind::above || use.kind == Kind::between || use.kind == Kind::below;
+        std::array<double, 4> last{};
+        for (const int64_t tile : tiles) {
+            if (use.weights == SpatialUse::Weights::per_tile)
+                weights = static_cast<double>(patterns_.tiles(k, before.pattern, tile));
+            const double output = k == terms_.n && use.output_holds ? static_cast<double>(tile) : 1;
+            AxisPatterns::Id pattern = 0;
+            double held = 0;
+            double brought = 0;
+            if (k == 1 && is_own) {
+                const AxisPatterns::InputStep step = patterns_.input_step(before.pattern, use.kind, tile);
+                if (use.disjoint && step.overlaps) continue;
+                held = static_cast<double>(use.fold > 0 ? step.folded : step.whole);
+                brought = static_cast<double>(step.brought);
+            } else {
+                const AxisPatterns::Step& step = patterns_.step(k, before.pattern, use.kind, tile);
+                if (use.disjoint && step.overlaps) continue;
+                held = static_cast<double>(step.held[static_cast<size_t>(use.fold)]);
+                pattern = step.pattern;
+                if (k == 1) brought = static_cast<double>(patterns_.facts(0, pattern).brought);
+            }
+            // Most tiles are the one before them, a little larger: the same calls of everything.
+            const std::array<double, 4> these{weights, held, brought, output};
+            if (k == 1 && last[1] > 0 && these[0] >= last[0] && these[1] >= last[1] && these[2] >= last[2] && these[3] >= last[3])
+                continue;
+            last = these;
+            Option o = before;
+            o.tiles.push_back(tile);
+            o.pattern = pattern;
+            o.factors[terms_.macs(k)] = static_cast<double>(facts.taps);
+            o.factors[terms_.weights(k)] = weights;
+            o.factors[terms_.buffer(k - 1)] = held;
+            if (k == terms_.n) o.factors[terms_.output_buffer()] = output;
+            if (k == 1) o.factors[terms_.input()] = brought;
+            options.push_back(std::move(o));
+        }
+    }
+
+    Terms terms_;
+    Tiles tiles_;
+    AxisPatterns patterns_;
+    std::map<std::vector<SpatialUse>, List> lists_;
+    std::map<std::pair<std::vector<SpatialUse>, std::vector<Residence>>, std::unique_ptr<AxisTree>> trees_;
+    int64_t work_ = 0;
+};
+
+/// What structures ask of the channels of A_j: the i of layer j + 1 and the z of layer j.
+struct ChannelUse {
+    // Layer j + 1, where there is one.
+    Kind kind = Kind::below;
+    int fold = 0;
+    bool input_weights_hold = false;
+    bool input_weights_resident = false;
+    // Layer j, where there is one and its structure is known.
+    bool is_known = false;
+    bool z_above = false;
+    bool output_weights_hold = false;
+    WeightsLife weights = WeightsLife::own;
+    bool output_holds = false;
+    bool whole_calls = false;
+    friend auto operator<=>(const ChannelUse&, const ChannelUse&) = default;
+};
+
+}  // namespace
+
+std::vector<int64_t> tile_candidates(int64_t extent, Tiles kind) {
+    if (kind == Tiles::whole) return {extent};
+    std::vector<int64_t> sizes;
+    for (int64_t t = 1; t <= extent; kind == Tiles::powers_of_two ? t *= 2 : ++t) {
+        if (kind != Tiles::divisors || extent % t == 0) sizes.push_back(t);
+    }
+    if (sizes.back() != extent) sizes.push_back(extent);
+    return sizes;
+}
+
+bool may_fuse(const LayerProblem& p) {
+    if (p.groups > 1) return false;
+    return std::none_of(p.window.begin(), p.window.end(),
+                        [](const AxisWindow& w) { return sharing(w) == Sharing::by_tile; });
+}
+
+class GroupSearch::Impl {
+public:
+    Impl(const std::vector<LayerProblem>& problems, const GroupSearchOptions& options)
+        : problems_(problems),
+          options_(options),
+          terms_(static_cast<int>(problems.size())),
+          found_(options.macs_is_axis),
+          rows_(problems, 0, options.tiles),
+          coefficients_(terms_.count(), 1) {
+        is_square_ = std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) {
+            return p.window[0] == p.window[1];
+        });
+        if (!is_square_) columns_.emplace(problems, 1, options.tiles);
+        for (int k = 1; k <= terms_.n; ++k) {
+            const LayerProblem& p = problem(k);
+            const double channels = static_cast<double>(checked_multiply(p[Dim::z], p[Dim::i]));
+            const double kernel = static_cast<double>(p.y().kernel * p.x().kernel);
+            coefficients_[terms_.weights(k)] = kernel * channels;
+            coefficients_[terms_.macs(k)] = channels;
+            coefficients_[terms_.weight_buffer(k)] = kernel;
+        }
+        const LayerProblem& first = problems.front();
+        if (first.groups == 1) coefficients_[terms_.input()] = static_cast<double>(first[Dim::i]);
+        coefficients_[terms_.visits()] = static_cast<double>(problems.back().output_elements().value());
+        least_macs_ = 0;
+        for (int k = 1; k <= terms_.n; ++k) {
+            double macs = coefficients_[terms_.macs(k)];
+            for (const AxisWindow& w : problem(k).window) macs *= static_cast<double>(taps_of_whole(w));
+            least_macs_ += macs;
+        }
+    }
+
+    void know(const Cost& cost) { found_.offer(cost, {}); }
+    void know(const GroupSearch::Point& point) { found_.offer(point.cost, point.choice); }
+
+    void run() {
+        chosen_.assign(problems_.size(), nullptr);
+        // Layer by layer, so that tiles that matter to no structure of the later layers are gone for the earlier ones.
+        std::vector<Prefix> prefixes = starts();
+        for (int k = terms_.n; k >= 1; --k) {
+            std::vector<Prefix> wanted;
+            for (const Prefix& prefix : prefixes) extend(prefix, k, wanted);
+            prefixes = std::move(wanted);
+        }
+    }
+
+    std::vector<GroupSearch::Point> front() const {
+        std::vector<GroupSearch::Point> points;
+        for (size_t n = 0; n < found_.size(); ++n) {
+            if (!found_.items()[n].structures.empty()) points.push_back({found_.costs()[n], found_.items()[n]});
+        }
+        return points;
+    }
+    [[nodiscard]] bool is_complete() const { return open_.empty(); }
+    [[nodiscard]] const std::vector<Cost>& open() const { return open_; }
+    [[nodiscard]] Work work() const { return work_; }
+
+private:
+    static int64_t taps_of_whole(const AxisWindow& w) {
+        const AxisPatterns patterns({w});
+        return patterns.facts(1, patterns.whole()).taps;
+    }
+
+    [[nodiscard]] const LayerProblem& problem(int k) const { return problems_[static_cast<size_t>(k - 1)]; }
+    [[nodiscard]] const LayerStructure*& chosen(int k) { return chosen_[static_cast<size_t>(k - 1)]; }
+    [[nodiscard]] const LayerStructure* chosen(int k) const { return chosen_[static_cast<size_t>(k - 1)]; }
+
+    [[nodiscard]] Residence residence(int k) const { return residence_[static_cast<size_t>(k - 1)]; }
+    [[nodiscard]] bool is_resident(int k) const { return residence(k) == Residence::yes; }
+
+    const std::vector<LayerStructure>& structures(int k) {
+        LayerContext context;
+        context.is_first = k == 1;
+        context.is_last = k == terms_.n;
+        if (!context.is_last) context.scope = chosen(k + 1)->scope;
+        const auto key = std::make_pair(k, context);
+        const auto known = structures_.find(key);
+        if (known != structures_.end()) return known->second;
+        return structures_[key] = layer_structures(problem(k), context, options_.structures);
+    }
+
+    [[nodiscard]] bool is_over() const {
+        return work_.steps >= options_.max_steps || (options_.stop != nullptr && options_.stop->load());
+    }
+
+    /// Structures of the layers n .. k, and where the weights of all are.
+    struct Prefix {
+        std::vector<Residence> residence;
+        std::vector<const LayerStructure*> chosen;
+    };
+
+    /// Which weights are resident is chosen first: it makes the bounds of what is still open tight.
+    [[nodiscard]] std::vector<Prefix> starts() const {
+        if (terms_.n == 1) return {{{Residence::no}, {}}};
+        if (options_.structures.only_resident) return {{std::vector<Residence>(problems_.size(), Residence::yes), {}}};
+        if (terms_.n > most_residences) return {{std::vector<Residence>(problems_.size(), Residence::open), {}}};
+        std::vector<Prefix> result;
+        for (size_t choice = size_t{1} << problems_.size(); choice-- > 0;) {
+            Prefix prefix;
+            for (size_t k = 0; k < problems_.size(); ++k)
+                prefix.residence.push_back(((choice >> k) & 1U) != 0 ? Residence::yes : Residence::no);
+            result.push_back(std::move(prefix));
+        }
+        return result;
+    }
+
+    void extend(const Prefix& prefix, int k, std::vector<Prefix>& wanted) {
+        residence_ = prefix.residence;
+        std::copy(prefix.chosen.begin(), prefix.chosen.end(), chosen_.end() - static_cast<std::ptrdiff_t>(prefix.chosen.size()));
+        for (const LayerStructure& s : structures(k)) {
+            const auto resides = s.weights == WeightsLife::resident ? Residence::yes : Residence::no;
+            const Residence planned = prefix.residence[static_cast<size_t>(k - 1)];
+            if (planned != Residence::open && planned != resides) continue;
+            if (k == terms_.n && is_square_ && !options_.structures.is_baseline && is_mirrored(s)) continue;
+            if (options_.structures.only_kept && k < terms_.n - 1 && !is_alike(s, *chosen(k + 1))) continue;
+            chosen(k) = &s;
+            residence_[static_cast<size_t>(k - 1)] = resides;
+            if (!look(k) || k == 1) continue;
+            Prefix longer{residence_, {&s}};
+            longer.chosen.insert(longer.chosen.end(), prefix.chosen.begin(), prefix.chosen.end());
+            wanted.push_back(std::move(longer));
+        }
+    }
+
+    /// The line-buffer family runs all layers but the last in the same way.
+    static bool is_alike(const LayerStructure& a, const LayerStructure& b) {
+        return a.kind == b.kind && a.weights == b.weights && a.channel_kind == b.channel_kind;
+    }
+
+    /// Rows and columns exchanged cost the same: of the two the one whose rows come first.
+    static bool is_mirrored(const LayerStructure& s) {
+        const auto one = [&](size_t axis) {
+            return std::make_tuple(s.kind[axis], s.fold[axis], s.weights_per_tile[axis], s.output_holds[axis + 1]);
+        };
+        return one(1) < one(0);
+    }
+
+    // ------------------------------------------------------------------------------------------------------------- channels
+
+    [[nodiscard]] ChannelUse channel_use(int j, int k) const {
+        ChannelUse use;
+        if (j < terms_.n) {
+            const LayerStructure& s = *chosen(j + 1);
+            use.kind = s.channel_kind;
+            use.fold = s.fold[ScopeLoop::channel];
+            use.input_weights_hold = s.weights_hold_i;
+            use.input_weights_resident = s.weights == WeightsLife::resident;
+        }
+        if (j >= k && j > 0) {
+            const LayerStructure& s = *chosen(j);
+            use.is_known = true;
+            use.z_above = s.z_above;
+            use.output_weights_hold = s.weights_hold_z;
+            use.weights = s.weights;
+            use.output_holds = s.output_holds[0];
+            use.whole_calls = s.whole_calls;
+            if (problem(j).groups > 1) {
+                use.kind = s.channel_kind;
+                use.fold = s.fold[ScopeLoop::channel];
+            }
+        }
+        return use;
+    }
+
+    AxisTree& channels(int j, int k) {
+        const ChannelUse use = channel_use(j, k);
+        const std::vector<Residence> open(residence_.begin(), residence_.begin() + std::max(j, 0));
+        auto& tree = channel_trees_[{j, use, open}];
+        if (!tree) tree = std::make_unique<AxisTree>(keep_useful(channel_options(j, use), false), terms_.count());
+        return *tree;
+    }
+
+    std::vector<Option> channel_options(int j, const ChannelUse& use) const {
+        if (j == 1 && terms_.n == 1 && problem(1).groups > 1) return grouped_options(use);
+        std::vector<Option> options;
+        const bool has_reader = j < terms_.n;
+        const bool reader_is_last = j + 1 == terms_.n;
+        const int64_t width = has_reader ? problem(j + 1)[Dim::i] : problem(j)[Dim::z];
+        const bool may_tile_reader = has_reader && reader_is_last && problem(j + 1).groups == 1;
+        for (const int64_t ti : may_tile_reader ? tile_candidates(width, options_.tiles) : std::vector<int64_t>{width}) {
+            Option o;
+            o.factors.assign(terms_.count(), 1);
+            // Calls of layer j along z: extents with how many there are.
+            std::vector<std::pair<int64_t, int64_t>> calls;
+            int64_t scopes = 1;
+            if (!has_reader) {
+                calls = {{width, 1}};
+            } else {
+                const int64_t tiles = ceil_div(width, ti);
+                const bool wide = use.kind == Kind::below || use.kind == Kind::kept_below;
+                scopes = use.kind == Kind::above ? width : tiles;
+                calls = {{1, width}};
+                if (wide) {
+                    calls = {{ti, width / ti}};
+                    if (width % ti != 0) calls.emplace_back(width % ti, 1);
+                }
+                const bool holds = wide || (use.kind != Kind::above && use.fold == 0);
+                if (problem(j + 1).groups == 1) o.factors[terms_.buffer(j)] = holds ? static_cast<double>(ti) : 1;
+                const int64_t weights = use.input_weights_resident ? width : use.input_weights_hold ? ti : 1;
+                o.factors[terms_.weight_buffer(j + 1)] = static_cast<double>(weights);
+                if (reader_is_last) o.factors[terms_.visits()] = static_cast<double>(2 * tiles - 1);
+            }
+            o.tiles = {ti, 1};
+            if (j == 0) {
+                options.push_back(std::move(o));
+                continue;
+            }
+            if (!use.is_known) {
+                multiply_before(o, j, static_cast<double>(scopes), true);
+                options.push_back(std::move(o));
+                continue;
+            }
+            const int64_t largest = calls.front().first;
+            int64_t fewest = INT64_MAX;
+            for (const int64_t tz : use.whole_calls ? std::vector<int64_t>{largest} : tile_candidates(largest, options_.tiles)) {
+                int64_t trips = 0;
+                for (const auto& [extent, count] : calls) trips += count * ceil_div(extent, tz);
+                if (trips == fewest || (use.z_above && fewest != INT64_MAX)) continue;  // larger for nothing
+                fewest = trips;
+                Option t = o;
+                t.tiles[1] = tz;
+                multiply_before(t, j, static_cast<double>(use.z_above ? width : trips), false);
+                double held = use.output_weights_hold ? static_cast<double>(tz) : 1;
+                if (use.weights == WeightsLife::scope) held = static_cast<double>(use.kind == Kind::above ? 1 : ti);
+                if (use.weights == WeightsLife::resident) held = static_cast<double>(width);
+                t.factors[terms_.weight_buffer(j)] = held;
+                if (!has_reader) t.factors[terms_.output_buffer()] = use.output_holds ? static_cast<double>(tz) : 1;
+                options.push_back(std::move(t));
+            }
+        }
+        return options;
+    }
+
+    /// Every layer before j does its work so many times.
+    void multiply_before(Option& o, int j, double times, bool is_open) const {
+        o.factors[terms_.input()] *= times;
+        for (int k = 1; k < j; ++k) {
+            o.factors[terms_.macs(k)] *= times;
+            if (residence(k) == Residence::no) o.factors[terms_.weights(k)] *= times;
+        }
+        if (is_open && is_resident(j))
+            o.factors[terms_.weight_buffer(j)] = static_cast<double>(problem(j)[Dim::z]);
+    }
+
+    /// A layer of several groups by itself: its input's channels are those of the groups that z touches.
+    [[nodiscard]] std::vector<Option> grouped_options(const ChannelUse& use) const {
+        const LayerProblem& p = problem(1);
+        const int64_t outputs = p[Dim::z] / p.groups;
+        std::vector<Option> options;
+        for (const int64_t tz : tile_candidates(p[Dim::z], options_.tiles)) {
+            int64_t brought = 0;
+            int64_t most = 0;
+            for (int64_t begin = 0; begin < p[Dim::z]; begin += tz) {
+                const int64_t end = std::min(begin + tz, p[Dim::z]);
+                const int64_t touched = (end - 1) / outputs - begin / outputs + 1;
+                brought += touched;
+                most = std::max(most, touched);
+            }
+            if (use.kind == Kind::above) brought = p[Dim::z];
+            if (use.kind == Kind::above || use.fold > 0) most = 1;
+            Option o;
+            o.factors.assign(terms_.count(), 1);
+            o.factors[terms_.input()] = static_cast<double>(brought * p[Dim::i]);
+            o.factors[terms_.buffer(0)] = static_cast<double>(most * p[Dim::i]);
+            o.factors[terms_.weight_buffer(1)] = use.output_weights_hold ? static_cast<double>(tz) : 1;
+            o.factors[terms_.output_buffer()] = use.output_holds ? static_cast<double>(tz) : 1;
+            o.tiles = {p[Dim::i], tz};
+            options.push_back(std::move(o));
+        }
+        return options;
+    }
+
+    // -------------------------------------------------------------------------------------------------------- branch and bound
+
+    /// Layers n .. k chosen. Complete for k == 1; else true when some combination of their tiles may still matter.
+    bool look(int k) {
+        std::array<std::vector<SpatialUse>, 2> uses;
+        for (int j = terms_.n; j >= k; --j) {
+            for (size_t axis = 0; axis < 2; ++axis) uses[axis].push_back(spatial_use(*chosen(j), axis));
+        }
+        trees_.clear();
+        trees_.push_back(&rows_.tree(uses[0], residence_));
+        trees_.push_back(&(is_square_ ? rows_ : *columns_).tree(uses[1], residence_));
+        for (int j = terms_.n; j >= std::max(k - 1, 0); --j) trees_.push_back(&channels(j, k));
+        base_ = coefficients_;
+        for (int j = 1; j < k; ++j) {
+            // One kernel at least; resident: all of it. The channel axes that are open give the rest.
+            if (!is_resident(j)) continue;
+            const LayerProblem& p = problem(j);
+            base_[terms_.weight_buffer(j)] *= static_cast<double>(j == k - 1 ? p[Dim::i] : p[Dim::z] * p[Dim::i]);
+        }
+        for (const AxisTree* tree : trees_) {
+            if (tree->empty()) return false;
+        }
+        plan_memory(k);
+        at_.assign(trees_.size(), 0);
+        double all = 1;
+        for (const AxisTree* tree : trees_) all *= tree->node(0).count;
+        if (k == 1) work_.covered += all;
+        if (is_over()) {
+            note_open(most_open_depth);
+            return false;
+        }
+        any_ = false;
+        if (k == 1)
+            descend<true>();
+        else
+            descend<false>();
+        return any_;
+    }
+
+    struct BufferPlace {
+        size_t term = 0;
+        int nest = 0;           ///< 0: lives always
+        bool is_below = false;  ///< does not live while the nest's producer runs
+    };
+
+    void plan_memory(int k) {
+        places_.clear();
+        const auto scope_nest = [&](int tensor) {  // nest in whose loops A_tensor is stored
+            int j = tensor + 1;
+            while (j >= k && chosen(j)->store < 0) ++j;
+            return j;
+        };
+        for (int j = terms_.n; j >= 1; --j) {
+            const bool is_open = j < k;
+            places_.push_back({terms_.buffer(j - 1), is_open ? j : scope_nest(j - 1), false});
+            BufferPlace weights{terms_.weight_buffer(j), j, is_open};
+            if (is_resident(j))
+                weights = {terms_.weight_buffer(j), 0, false};
+            else if (!is_open && chosen(j)->weights == WeightsLife::scope)
+                weights = {terms_.weight_buffer(j), scope_nest(j), false};
+            else if (!is_open)
+                weights.is_below = chosen(j)->weights_below;
+            places_.push_back(weights);
+        }
+        places_.push_back({terms_.output_buffer(), terms_.n, chosen(terms_.n)->output_below});
+        if (!options_.live) {
+            for (BufferPlace& place : places_) place = {place.term, 0, false};
+        }
+    }
+
+    [[nodiscard]] Cost bound() const {
+        double product[max_terms];
+        const size_t count = terms_.count();
+        for (size_t t = 0; t < count; ++t) product[t] = base_[t];
+        for (size_t a = 0; a < trees_.size(); ++a) {
+            const double* least = trees_[a]->least(at_[a]);
+            for (size_t t = 0; t < count; ++t) product[t] *= least[t];
+        }
+        Cost cost;
+        for (size_t t = 0; t <= terms_.visits(); ++t) cost.accesses += product[t];
+        for (int k = 1; k <= terms_.n; ++k) cost.macs += product[terms_.macs(k)];
+        double held[max_layers + 1] = {};
+        double below[max_layers + 1] = {};
+        for (const BufferPlace& place : places_) (place.is_below ? below : held)[place.nest] += product[place.term];
+        double inside = 0;
+        for (int k = 1; k <= terms_.n; ++k) inside = held[k] + std::max(below[k], inside);
+        cost.memory = held[0] + inside;
+        return cost;
+    }
+
+    [[nodiscard]] bool is_wanted(const Cost& cost) const {
+        if (options_.memory && cost.memory > *options_.memory) return false;
+        if (!options_.recompute && cost.macs > least_macs_) return false;
+        return !found_.beats_all_above(cost);
+    }
+
+    /// complete: offers what is left at single combinations. Else marks the tiles of rows and columns that are left, and whether any are.
+    template <bool complete>
+    void descend() {
+        if (!complete && any_ && is_marked()) return;
+        const Cost cost = bound();
+        ++work_.steps;
+        if (!is_wanted(cost)) return;
+        const size_t widest = widest_axis();
+        if (widest == trees_.size()) {
+            any_ = true;
+            if (complete) {
+                ++work_.evaluated;
+                found_.offer(cost, choice());
+            } else {
+                trees_[0]->mark(at_[0]);
+                trees_[1]->mark(at_[1]);
+            }
+            return;
+        }
+        const uint32_t before = at_[widest];
+        const AxisTree::Node node = trees_[widest]->node(before);
+        for (const uint32_t half : {node.left, node.right}) {
+            at_[widest] = half;
+            descend<complete>();
+        }
+        at_[widest] = before;
+    }
+
+    [[nodiscard]] bool is_marked() const {
+        return trees_[0]->node(at_[0]).unmarked == 0 && trees_[1]->node(at_[1]).unmarked == 0;
+    }
+
+    /// The axis to halve next; the number of axes when all are down to one combination.
+    [[nodiscard]] size_t widest_axis() const {
+        size_t widest = trees_.size();
+        double spread = 0;
+        for (size_t a = 0; a < trees_.size(); ++a) {
+            const double s = trees_[a]->node(at_[a]).spread;
+            if (s > spread) {
+                widest = a;
+                spread = s;
+            }
+        }
+        return widest;
+    }
+
+    /// Bounds of what is left out, after so many halvings.
+    void note_open(int depth) {
+        const Cost cost = bound();
+        if (!is_wanted(cost)) return;
+        const size_t widest = widest_axis();
+        if (depth > 0 && widest < trees_.size()) {
+            const uint32_t before = at_[widest];
+            const AxisTree::Node& node = trees_[widest]->node(before);
+            for (const uint32_t half : {node.left, node.right}) {
+                at_[widest] = half;
+                note_open(depth - 1);
+            }
+            at_[widest] = before;
+            return;
+        }
+        for (const Cost& o : open_) {
+            if (beats(o, cost, true)) return;
+        }
+        std::erase_if(open_, [&](const Cost& o) { return beats(cost, o, true); });
+        open_.push_back(cost);
+    }
+
+    [[nodiscard]] GroupChoice choice() const {
+        GroupChoice choice;
+        for (int k = 1; k <= terms_.n; ++k) {
+            choice.structures.push_back(*chosen(k));
+            const LayerProblem& p = problem(k);
+            const auto from_last = static_cast<size_t>(terms_.n - k);
+            std::array<int64_t, 4> tiles{};
+            tiles[1] = trees_[0]->option(at_[0]).tiles[from_last];
+            tiles[2] = trees_[1]->option(at_[1]).tiles[from_last];
+            // Channel axis of A_j is number 2 + n - j; it has T_i of its reader and T_z of its producer.
+            const auto z_axis = 2 + from_last;
+            tiles[0] = trees_[z_axis]->option(at_[z_axis]).tiles[1];
+            tiles[3] = p.groups > 1 ? p[Dim::i] : trees_[z_axis + 1]->option(at_[z_axis + 1]).tiles[0];
+            choice.tiles.push_back(tiles);
+        }
+        return choice;
+    }
+
+    static constexpr int most_open_depth = 6;
+    static constexpr int most_residences = 5;  ///< layers whose weights are placed before anything else
+    static constexpr size_t max_layers = GroupSearch::most_layers;
+    static constexpr size_t max_terms = 4 * max_layers + 3;
+
+    const std::vector<LayerProblem>& problems_;
+    GroupSearchOptions options_;
+    Terms terms_;
+    Archive<GroupChoice> found_;
+    SpatialAxis rows_;
+    std::optional<SpatialAxis> columns_;
+    bool is_square_ = false;
+    std::vector<double> coefficients_;
+    double least_macs_ = 0;
+    std::map<std::pair<int, LayerContext>, std::vector<LayerStructure>> structures_;
+    std::map<std::tuple<int, ChannelUse, std::vector<Residence>>, std::unique_ptr<AxisTree>> channel_trees_;
+    // The choice in progress.
+    std::vector<Residence> residence_;
+    std::vector<const LayerStructure*> chosen_;
+    std::vector<AxisTree*> trees_;
+    std::vector<double> base_;
+    std::vector<BufferPlace> places_;
+    std::vector<uint32_t> at_;
+    bool any_ = false;
+    std::vector<Cost> open_;
+    Work work_;
+};
+
+GroupSearch::GroupSearch(const std::vector<LayerProblem>& problems, const GroupSearchOptions& options)
+    : impl_(std::make_unique<Impl>(problems, options)) {}
+GroupSearch::~GroupSearch() = default;
+void GroupSearch::know(const Cost& cost) { impl_->know(cost); }
+void GroupSearch::know(const Point& point) { impl_->know(point); }
+void GroupSearch::run() { impl_->run(); }
+std::vector<GroupSearch::Point> GroupSearch::front() const { return impl_->front(); }
+bool GroupSearch::is_complete() const { return impl_->is_complete(); }
+const std::vector<Cost>& GroupSearch::open() const { return impl_->open(); }
+GroupSearch::Work GroupSearch::work() const { return impl_->work(); }
+
+GroupSchedule group_schedule(const std::vector<LayerProblem>& problems, const GroupChoice& choice) {
+    const int layers = static_cast<int>(problems.size());
+    const auto level = [](int nest, int position) { return Level{nest, 3 + position}; };
+    // Where the input of a nest is stored: in its own loops, or with its output.
+    const auto store_of_input = [&](int nest) {
+        while (choice.structures[static_cast<size_t>(nest)].store < 0) ++nest;
+        return level(nest, choice.structures[static_cast<size_t>(nest)].store);
+    };
+    GroupSchedule group;
+    for (int k = 0; k < layers; ++k) {
+        const LayerStructure& s = choice.structures[static_cast<size_t>(k)];
+        Nest nest;
+        nest.layer = problems[static_cast<size_t>(k)].name;
+        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, Band::outer});
+        for (const Dim d : s.order) nest.loops.push_back({d, Band::inner});
+        nest.tile = choice.tiles[static_cast<size_t>(k)];
+        if (k == 0) nest.x = {{0, {store_of_input(0), level(0, s.compute)}}};
+        switch (s.weights) {
+            case WeightsLife::own:
+                nest.w = Placement{level(k, s.weights_store), level(k, 4)};
+                break;
+            case WeightsLife::scope:
+                nest.w = Placement{store_of_input(k + 1), store_of_input(k + 1)};
+                break;
+            case WeightsLife::resident:
+                nest.w = Placement{};
+                break;
+        }
+        if (k + 1 < layers) {
+            nest.y = {store_of_input(k + 1), level(k + 1, choice.structures[static_cast<size_t>(k) + 1].compute)};
+        } else {
+            const auto ii = std::find(s.order.begin(), s.order.end(), Dim::i) - s.order.begin();
+            nest.y = {level(k, static_cast<int>(ii)), level(k, static_cast<int>(ii))};
+        }
+        group.nests.push_back(std::move(nest));
+    }
+    return group;
+}
+
+}  // namespace laminate::search

@@ -1,0 +1,84 @@
+// What a front is about, and the set of the best that a search has found so far.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace laminate::search {
+
+/// Smaller is better in each. Doubles, because searches multiply lower bounds by the million: exact up to 2^53, and rounding is
+/// monotone, so a bound stays one.
+struct Cost {
+    double accesses = 0;  ///< elements
+    double memory = 0;    ///< elements, of the footprint that is looked at
+    double macs = 0;
+    friend auto operator<=>(const Cost&, const Cost&) = default;
+};
+
+/// True when nothing of cost `b` or worse is wanted beside `a`. On two axes the MACs only decide between equal accesses, which makes
+/// (accesses, MACs) one axis in lexicographic order: ordered totally and kept in order by sums.
+[[nodiscard]] inline bool beats(const Cost& a, const Cost& b, bool macs_is_axis) {
+    if (a.memory > b.memory) return false;
+    if (macs_is_axis) return a.accesses <= b.accesses && a.macs <= b.macs;
+    return a.accesses < b.accesses || (a.accesses == b.accesses && a.macs <= b.macs);
+}
+
+/// Pareto front with something attached to each point. Of equal points the first stays.
+template <class Item>
+class Archive {
+public:
+    explicit Archive(bool macs_is_axis) : macs_is_axis_(macs_is_axis) {}
+
+    [[nodiscard]] bool macs_is_axis() const { return macs_is_axis_; }
+    [[nodiscard]] size_t size() const { return costs_.size(); }
+    [[nodiscard]] const std::vector<Cost>& costs() const { return costs_; }
+    [[nodiscard]] const std::vector<Item>& items() const { return items_; }
+
+    /// Some point beats everything at `bound` or above.
+    [[nodiscard]] bool beats_all_above(const Cost& bound) const {
+        // By memory, rising; on two axes (accesses, MACs) then fall.
+        const size_t end = first_above(bound.memory);
+        if (!macs_is_axis_) return end > 0 && beats(costs_[end - 1], bound, false);
+        for (size_t n = end; n-- > 0;) {
+            if (costs_[n].accesses <= bound.accesses && costs_[n].macs <= bound.macs) return true;
+        }
+        return false;
+    }
+
+    /// False when it is not better than what is there.
+    bool offer(const Cost& cost, Item item) {
+        if (beats_all_above(cost)) return false;
+        size_t kept = 0;
+        for (size_t n = 0; n < costs_.size(); ++n) {
+            if (beats(cost, costs_[n], macs_is_axis_)) continue;
+            if (kept != n) {
+                costs_[kept] = costs_[n];
+                items_[kept] = std::move(items_[n]);
+            }
+            ++kept;
+        }
+        costs_.resize(kept);
+        items_.resize(kept);
+        const auto at = static_cast<std::ptrdiff_t>(first_above(cost.memory));
+        costs_.insert(costs_.begin() + at, cost);
+        items_.insert(items_.begin() + at, std::move(item));
+        return true;
+    }
+
+private:
+    [[nodiscard]] size_t first_above(double memory) const {
+        const auto at = std::upper_bound(costs_.begin(), costs_.end(), memory,
+                                         [](double value, const Cost& cost) { return value < cost.memory; });
+        return static_cast<size_t>(at - costs_.begin());
+    }
+
+    bool macs_is_axis_;
+    std::vector<Cost> costs_;
+    std::vector<Item> items_;
+};
+
+}  // namespace laminate::search
