@@ -10,6 +10,7 @@
 #include "nets/random_network.h"
 #include "scheduler/models/two_level/two_level.h"
 #include "scheduler/random_schedule.h"
+#include "scheduler/search/dag_groups.h"
 #include "tests/scheduler/chain.h"
 
 namespace laminate {
@@ -33,13 +34,35 @@ struct Sweep {
             for (uint64_t k = 0; k < schedules_each; ++k) {
                 const Schedule schedule = random_schedule(network, 1000 * seed + k, small);
                 ++schedules;
-                for (const GroupSchedule& group : schedule.groups()) compare(network, group, seed, 1000 * seed + k);
+                for (const GroupSchedule& group : schedule.groups()) compare(network, group, seed);
+            }
+        });
+    }
+
+    /// The largest groups of every sink, with four layers or more, some schedules of each.
+    void run_large_groups(uint64_t begin, uint64_t end, uint64_t schedules_each, int threads) {
+        in_parallel(end - begin, threads, [&](size_t n) {
+            const uint64_t seed = begin + n;
+            const Network network = random_network(seed);
+            Rng rng(seed);
+            for (LayerId sink = 0; sink < static_cast<LayerId>(network.layers.size()); ++sink) {
+                if (!is_schedulable(network, sink)) continue;
+                const std::vector<std::vector<LayerId>> all = groups_ending_at(network, sink, INT64_MAX);
+                size_t largest = 4;
+                for (const std::vector<LayerId>& layers : all) largest = std::max(largest, layers.size());
+                for (const std::vector<LayerId>& layers : all) {
+                    for (uint64_t k = 0; layers.size() == largest && k < schedules_each; ++k) {
+                        const GroupSchedule group = random_group(network, layers, rng, small);
+                        check_group(network, group);
+                        compare(network, group, seed);
+                    }
+                }
             }
         });
     }
 
 private:
-    void compare(const Network& network, const GroupSchedule& group, uint64_t network_seed, uint64_t schedule_seed) {
+    void compare(const Network& network, const GroupSchedule& group, uint64_t network_seed) {
         ++groups;
         const std::vector<GroupTensor> tensors = group_tensors(group_problems(network, group));
         if (std::any_of(tensors.begin(), tensors.end(), [](const GroupTensor& t) { return t.is_shared(); })) ++shared;
@@ -47,7 +70,7 @@ private:
         if (text.empty()) return;
         const std::lock_guard lock(mutex);
         if (differences++ > 0) return;
-        first = text + "\nnetwork seed " + std::to_string(network_seed) + ", schedule seed " + std::to_string(schedule_seed) + ": " + to_text(group);
+        first = text + "\nnetwork seed " + std::to_string(network_seed) + ": " + to_text(group);
     }
 };
 
@@ -75,6 +98,14 @@ TEST(ModelAgainstWalkerLong, AMillionSchedules) {
     EXPECT_EQ(sweep.differences, 0) << sweep.first;
     EXPECT_GE(sweep.schedules, 1'000'000);
     EXPECT_GT(sweep.shared, 50'000);
+}
+
+TEST(ModelAgainstWalkerLong, LargestGroups) {
+    Sweep sweep;
+    sweep.run_large_groups(1, 5001, 8, static_cast<int>(std::thread::hardware_concurrency()));
+    EXPECT_EQ(sweep.differences, 0) << sweep.first;
+    EXPECT_GT(sweep.groups, 20'000);
+    EXPECT_GT(sweep.shared, 10'000);
 }
 
 TEST(ModelAgainstWalker, L2NetAndL3Net) {
