@@ -25,8 +25,8 @@ Exit cost(const Network& network, const Schedule& schedule, const std::optional<
     const NetworkCounts sums = total(groups);
     output.print(counts_table(groups));
     output.print(fmt::format("external accesses {}, {} MACs, footprint {} elements = {} (in elements of one image)",
-                             grouped(sums.accesses.value()), grouped(sums.macs.value()), grouped(sums.live_total.value()),
-                             bytes_text(to_bytes(sums.live_total).value())));
+                             grouped(sums.accesses.value()), grouped(sums.macs.value()),
+                             grouped(sums.live_total.value()), bytes_text(to_bytes(sums.live_total).value())));
     const Certificate bound = certificate(network, sums, group_shape(network, schedule));
     output.print(fmt::format("no schedule in this memory has fewer than {} external accesses: {:.3f} times the bound",
                              grouped(bound.bound.value()), bound.achieved_over_bound));
@@ -81,10 +81,11 @@ Schedule read_schedule(const Network& network, const std::string& argument) {
 }
 
 void add_cost(Program& program) {
-    CLI::App* verb = program.add_verb("cost", "What the two-level model counts for one schedule",
-                                      "  laminate cost zoo:l2net --schedule front/0003.json\n"
-                                      "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
-                                      "  laminate cost zoo:l2net --schedule front/0003.json --machine machines/convfusion-40nm.json");
+    CLI::App* verb = program.add_verb(
+        "cost", "What the two-level model counts for one schedule",
+        "  laminate cost zoo:l2net --schedule front/0003.json\n"
+        "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
+        "  laminate cost zoo:l2net --schedule front/0003.json --machine machines/convfusion-40nm.json");
     auto argument = std::make_shared<NetworkArgument>();
     auto schedule = std::make_shared<std::string>();
     auto machine = std::make_shared<std::string>();

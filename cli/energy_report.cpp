@@ -24,9 +24,10 @@ std::optional<Elements> register_file_misses(const Network& network, const Energ
         throw InfeasibleError(fmt::format("{}: no schedule fits into the register file of {} elements of machine {}",
                                           network.name, capacity.value(), machine.name));
     }
-    return std::min_element(front.points.begin(), front.points.end(), [](const FrontPoint& a, const FrontPoint& b) {
-               return a.counts.accesses < b.counts.accesses;
-           })->counts.accesses;
+    return std::min_element(
+               front.points.begin(), front.points.end(),
+               [](const FrontPoint& a, const FrontPoint& b) { return a.counts.accesses < b.counts.accesses; })
+        ->counts.accesses;
 }
 
 std::string energy_text(const Energy& energy) {

@@ -82,7 +82,8 @@ TEST(Show, AFileThatNamesNoNetworkSaysWhatToGive) {
     std::ofstream(scratch / "s.json") << R"({"schema":"laminate.schedule"})";
     const ProgramResult result = run_program("show " + (scratch / "s.json"));
     EXPECT_EQ(result.exit_code, 3);
-    EXPECT_EQ(result.err, "laminate: error: " + (scratch / "s.json") + ": names no network; give the network with --net\n");
+    EXPECT_EQ(result.err,
+              "laminate: error: " + (scratch / "s.json") + ": names no network; give the network with --net\n");
 }
 
 }  // namespace

@@ -156,9 +156,10 @@ TEST(GainOfFusion, HeadlineIsReachedByColumnBuffers) {
     for (size_t k = 0; k < layers.size(); ++k) {
         const LayerProblem& p = layers[k];
         const std::string next = "conv" + std::to_string(k + 2) + ".xo";
-        text += (k == 0 ? "{" : " & ") + p.name + ": xo zo yo io | zi yi xi ii n m; tile z" + std::to_string(p[Dim::z]) + " y" +
-                std::to_string(p[Dim::y]) + " x1 i" + std::to_string(p[Dim::i]) + (k == 0 ? "; X root/xo" : "") +
-                "; W root/root; Y " + (k + 1 < layers.size() ? "root/" + next : "xi/xi");
+        text += (k == 0 ? "{" : " & ") + p.name + ": xo zo yo io | zi yi xi ii n m; tile z" +
+                std::to_string(p[Dim::z]) + " y" + std::to_string(p[Dim::y]) + " x1 i" + std::to_string(p[Dim::i]) +
+                (k == 0 ? "; X root/xo" : "") + "; W root/root; Y " +
+                (k + 1 < layers.size() ? "root/" + next : "xi/xi");
     }
     const GroupCounts counts = two_level_counts(network, parse_group(network, text + "}"));
     EXPECT_EQ(counts.accesses(), Elements(24'883'200 + 24'168'000 + 667'008));
@@ -175,7 +176,8 @@ TEST(GainOfFusion, SmallerPicturesDoNotGiveTheHeadline) {
         const int64_t height = width == 768 ? 576 : width * 9 / 16;
         std::vector<LayerSpec> layers(19, {64, square_window(3)});
         layers.push_back({3, square_window(3)});
-        EXPECT_NEAR(gain({layers_of(chain(3, height, width, layers))}, convfusion::fewest_accesses).percent(), percent, 0.006)
+        EXPECT_NEAR(gain({layers_of(chain(3, height, width, layers))}, convfusion::fewest_accesses).percent(), percent,
+                    0.006)
             << width;
     }
 }
@@ -236,12 +238,14 @@ public:
         std::vector<EnergyPoint> points;
         for (const FrontPoint& point : front_.points) {
             std::vector<GroupCounts> groups;
-            for (const GroupSchedule& group : point.schedule.groups()) groups.push_back(two_level_counts(network_, group));
+            for (const GroupSchedule& group : point.schedule.groups())
+                groups.push_back(two_level_counts(network_, group));
             EnergyCounts counts = energy_counts(groups, point.counts.live_total);
             counts.register_file_misses = misses_;
             points.push_back({point.counts.live_total.value(), energy(machine, counts).total_pj()});
         }
-        std::sort(points.begin(), points.end(), [](const EnergyPoint& a, const EnergyPoint& b) { return a.memory < b.memory; });
+        std::sort(points.begin(), points.end(),
+                  [](const EnergyPoint& a, const EnergyPoint& b) { return a.memory < b.memory; });
         return points;
     }
 
@@ -252,7 +256,8 @@ private:
 };
 
 EnergyPoint best(const std::vector<EnergyPoint>& points) {
-    return *std::min_element(points.begin(), points.end(), [](const EnergyPoint& a, const EnergyPoint& b) { return a.pj < b.pj; });
+    return *std::min_element(points.begin(), points.end(),
+                             [](const EnergyPoint& a, const EnergyPoint& b) { return a.pj < b.pj; });
 }
 
 // Figure 9: "past around 5 x 10^3 features the reduction in external DRAM accesses no longer outweighs the increased cost of the SRAM".

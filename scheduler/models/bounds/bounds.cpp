@@ -109,8 +109,8 @@ NetworkBound::Tail tail(const std::vector<LayerProblem>& chain, int64_t max_dept
                                      static_cast<double>(axes[1].taps) / std::sqrt(layer.reuse);
         tail.layers.push_back(layer);
         weights += p.weight_elements();
-        tail.compulsory.push_back(Elements(p.inputs.front().channels) * size(axes[0].inputs) * size(axes[1].inputs) + weights +
-                                  sink.output_elements());
+        tail.compulsory.push_back(Elements(p.inputs.front().channels) * size(axes[0].inputs) * size(axes[1].inputs) +
+                                  weights + sink.output_elements());
         for (size_t axis = 0; axis < 2; ++axis) needed[axis] = axes[axis].inputs;
     }
     return tail;
@@ -147,7 +147,8 @@ int64_t phase_bound(const NetworkBound::Tail& tail, size_t depth, Elements memor
         const double first = depth == 1 ? t : s + t + whole;
         const double later = depth == 1 ? s + t : 3 * s + t + whole;
         // Rounded so that an error of the arithmetic never raises the bound.
-        const double phases = std::ceil((work - most_work(first)) / most_work(later) - 1e-9 * (1 + work / most_work(later)));
+        const double phases =
+            std::ceil((work - most_work(first)) / most_work(later) - 1e-9 * (1 + work / most_work(later)));
         if (phases > 0) best = std::max(best, checked_multiply(reads, static_cast<int64_t>(phases)));
     }
     return best;
@@ -195,9 +196,9 @@ Elements compulsory_accesses(const Network& network) {
         if (!is_schedulable(network, id)) continue;
         const LayerProblem p = layer_problem(network, id);
         const std::vector<LayerId> readers = network.consumers(p.output);
-        const bool leaves = network.is_output(p.output) || std::any_of(readers.begin(), readers.end(), [&](LayerId reader) {
-                                return !is_schedulable(network, reader);
-                            });
+        const bool leaves = network.is_output(p.output) ||
+                            std::any_of(readers.begin(), readers.end(),
+                                        [&](LayerId reader) { return !is_schedulable(network, reader); });
         if (leaves) needs.whole(p);
         needs.pass(p);
         if (!p.has_weights()) continue;

@@ -24,7 +24,8 @@ public:
         known_.insert(key);
         if (!has(key)) fail(key, "missing");
         const nlohmann::json& entry = file_[key];
-        if (!entry.is_object() || !entry.contains("value") || !entry["value"].is_number()) fail(key, "found " + entry.dump());
+        if (!entry.is_object() || !entry.contains("value") || !entry["value"].is_number())
+            fail(key, "found " + entry.dump());
         if (!entry.contains("source") || !entry["source"].is_string() || entry["source"].get<std::string>().empty())
             fail(key, "has no source");
         const auto value = entry["value"].get<double>();
@@ -64,7 +65,8 @@ EnergyTable parse_energy_table(const std::string& json, const std::string& where
     if (!file.is_object() || !file.contains("schema") || file["schema"] != "laminate.machine")
         throw InputError(where + R"(: no machine file; expected JSON with "schema": "laminate.machine")");
     if (!file.contains("version") || file["version"] != 1)
-        throw InputError(where + ": version: found " + (file.contains("version") ? file["version"].dump() : "none") + ", expected 1");
+        throw InputError(where + ": version: found " + (file.contains("version") ? file["version"].dump() : "none") +
+                         ", expected 1");
     if (!file.contains("name") || !file["name"].is_string()) throw InputError(where + ": name: missing; expected text");
     EnergyTable table;
     table.name = file["name"].get<std::string>();
@@ -118,7 +120,8 @@ Energy energy(const EnergyTable& table, const EnergyCounts& counts) {
     energy.external_pj = table.external_access_pj * static_cast<double>(accesses.value());
     auto internal_accesses = static_cast<double>(counts.external_reads.value());
     if (table.register_file) {
-        if (!counts.register_file_misses) throw std::invalid_argument("energy: misses of the register file are not known");
+        if (!counts.register_file_misses)
+            throw std::invalid_argument("energy: misses of the register file are not known");
         energy.register_file_pj = table.register_file->access_pj * operand_accesses;
         internal_accesses += static_cast<double>(counts.register_file_misses->value());
     } else {

@@ -1,16 +1,17 @@
-// Energy of a network's schedule from its counts: ConvFusion (IEEE Access 2021) section VII. Counts first, prices after: nothing here counts.
+// Energy of a network's schedule from its counts: ConvFusion (IEEE Access 2021) section VII. Counts first, prices
+// after: nothing here counts.
 //
 //   MACs * mac_pj  +  register file  +  internal memory  +  external accesses * external_access_pj
 //
-// Internal memory (SRAM) is as large as the schedule's footprint, s bits; one access takes E(s) = base + per_root_bit * sqrt(s) pJ, in a banked
-// memory E(min(s, bank)) * (1 + fraction * log(number of banks)). Without a register file every MAC makes four internal accesses,
-// and every external read one more, which writes what was read. With one, the four go to the register file, and internal memory sees
-// instead the accesses of the best schedule that fits into the register file (the paper's approximation of a third level; it does not
-// grow when the chosen schedule recomputes).
+// Internal memory (SRAM) is as large as the schedule's footprint, s bits; one access takes E(s) = base + per_root_bit
+// * sqrt(s) pJ, in a banked memory E(min(s, bank)) * (1 + fraction * log(number of banks)). Without a register file
+// every MAC makes four internal accesses, and every external read one more, which writes what was read. With one, the
+// four go to the register file, and internal memory sees instead the accesses of the best schedule that fits into the
+// register file (the paper's approximation of a third level; it does not grow when the chosen schedule recomputes).
 //
-// Energy grows with MACs, accesses and footprint, so the best schedule is on the front of these three axes: MACs must be an
-// axis wherever recomputation is allowed. Exactly that holds for the sum of reads and writes at fixed writes; the paper's extra
-// term per external read, 5 to 40 pJ against 1120, is no function of the sum.
+// Energy grows with MACs, accesses and footprint, so the best schedule is on the front of these three axes: MACs must
+// be an axis wherever recomputation is allowed. Exactly that holds for the sum of reads and writes at fixed writes;
+// the paper's extra term per external read, 5 to 40 pJ against 1120, is no function of the sum.
 //
 //   const EnergyTable table = load_energy_table("machines/convfusion-40nm.json");
 //   const Energy e = energy(table, energy_counts(groups, total(groups).live_total));
@@ -28,7 +29,7 @@ namespace laminate {
 /// The energy part of a machine file (machines/README.md). pj: picojoules per access of one element.
 struct EnergyTable {
     struct Banks {
-        double bits = 0;                 ///< of one bank
+        double bits = 0;                     ///< of one bank
         double select_fraction_per_log = 0;  ///< natural logarithm of the number of banks
     };
     struct RegisterFile {
@@ -42,7 +43,7 @@ struct EnergyTable {
     double internal_accesses_per_mac = 0;
     double internal_access_base_pj = 0;
     double internal_access_pj_per_root_bit = 0;
-    std::optional<Banks> banks;                 ///< none: one SRAM of any size
+    std::optional<Banks> banks;  ///< none: one SRAM of any size
     std::optional<RegisterFile> register_file;
 };
 

@@ -24,7 +24,7 @@ TEST(Reuse, TapsOverStrideRoundedUp) {
         return reuse_per_input(layer_problem(chain(1, 31, 31, {{1, square_window(kernel, stride, 0, dilation)}}), 0));
     };
     EXPECT_EQ(reuse(3, 1), 3 * 3);
-    EXPECT_EQ(reuse(3, 2), 2 * 2);     // even rows are top or bottom of a window, odd ones the middle
+    EXPECT_EQ(reuse(3, 2), 2 * 2);  // even rows are top or bottom of a window, odd ones the middle
     EXPECT_EQ(reuse(3, 3), 1);
     EXPECT_EQ(reuse(1, 2), 1);
     EXPECT_EQ(reuse(3, 2, 2), 3 * 3);  // taps 0, 2, 4 all fall on even rows: more than ceil(3 / 2)
@@ -55,7 +55,8 @@ TEST(Compulsory, RowsBetweenStridesNeedNotMove) {
 }
 
 TEST(Compulsory, PaddingIsNeverMoved) {
-    EXPECT_EQ(compulsory_accesses(problems(chain(2, 4, 4, {{3, square_window(3, 1, 1)}}))), Elements(2 * 16 + 54 + 3 * 16));
+    EXPECT_EQ(compulsory_accesses(problems(chain(2, 4, 4, {{3, square_window(3, 1, 1)}}))),
+              Elements(2 * 16 + 54 + 3 * 16));
 }
 
 /// conv1 3 -> 4 (1x1), conv2 4 -> 4 (3x3, padding 1), add = conv1 + conv2, pool = 2x2 of stride 2, conv3 4 -> 2 (1x1), on 8 x 8.
@@ -141,12 +142,14 @@ TEST(NetworkBound, IsTheLeastOverGroupings) {
 }
 
 TEST(NetworkBound, IsReachedWhereEverythingFits) {
-    for (const Network& network : {l2net(), l3net(), chain(3, 12, 12, {{4, square_window(3, 1, 1)}, {2, square_window(5, 1, 2)}})}) {
+    for (const Network& network :
+         {l2net(), l3net(), chain(3, 12, 12, {{4, square_window(3, 1, 1)}, {2, square_window(5, 1, 2)}})}) {
         const Front front = explore(network);
         const Certificate best = certificate(network, front.points.front().counts);
         EXPECT_EQ(best.bound, front.points.front().counts.accesses) << network.name;
         EXPECT_EQ(best.achieved_over_bound, 1);
-        for (const FrontPoint& point : front.points) EXPECT_GE(certificate(network, point.counts).achieved_over_bound, 1);
+        for (const FrontPoint& point : front.points)
+            EXPECT_GE(certificate(network, point.counts).achieved_over_bound, 1);
     }
 }
 
@@ -164,8 +167,8 @@ Network wide_network(uint64_t seed) {
 
 struct Comparisons {
     int64_t made = 0;
-    int64_t reached = 0;    ///< achieved == bound
-    int64_t by_phases = 0;  ///< bound above compulsory traffic
+    int64_t reached = 0;                  ///< achieved == bound
+    int64_t by_phases = 0;                ///< bound above compulsory traffic
     double closest_to_phases = HUGE_VAL;  ///< least achieved / bound of those
 };
 
@@ -187,8 +190,8 @@ void compare(const Network& network, uint64_t seed, uint64_t schedules, Comparis
             if (least == compulsory_accesses(layers)) continue;
             ++comparisons.by_phases;
             comparisons.closest_to_phases =
-                std::min(comparisons.closest_to_phases, static_cast<double>(counts.back().accesses().value()) /
-                                                            static_cast<double>(least.value()));
+                std::min(comparisons.closest_to_phases,
+                         static_cast<double>(counts.back().accesses().value()) / static_cast<double>(least.value()));
         }
         const NetworkCounts sums = total(counts);
         EXPECT_GE(sums.accesses, bound.accesses(sums.live_total))

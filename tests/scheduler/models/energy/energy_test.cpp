@@ -54,7 +54,8 @@ TEST(InternalAccess, BanksKeepTheEnergyOfOneAndAddTheirSelection) {
 
 TEST(Energy, ByPartForL2NetLayerByLayer) {
     // Fewest accesses: 5 068, of which 1 296 + 1 024 are writes; 34 992 + 36 864 MACs; a memory of 361 elements (ConvFusion's anchor).
-    const EnergyCounts counts{Macs(34'992 + 36'864), Elements(5068 - 2320), Elements(2320), Elements(361), Elements(20'000)};
+    const EnergyCounts counts{Macs(34'992 + 36'864), Elements(5068 - 2320), Elements(2320), Elements(361),
+                              Elements(20'000)};
     const double access = 0.012 * std::sqrt(16.0 * 361) + 4.61;
     const Energy single = energy(machine("convfusion-40nm.json"), counts);
     EXPECT_DOUBLE_EQ(single.macs_pj, 10.2 * 71'856);
@@ -92,10 +93,14 @@ TEST(Energy, RegisterFileNeedsItsMisses) {
 TEST(EnergyCounts, ReadsAndWritesOfAllGroups) {
     const Network network = l2net();
     std::vector<GroupCounts> groups;
-    const std::string nest = ": zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/root; W root/root; Y root/root}";
+    const std::string nest =
+        ": zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/root; W root/root; Y root/root}";
     groups.push_back(two_level_counts(network, parse_group(network, "{conv1" + nest)));
     groups.push_back(two_level_counts(
-        network, parse_group(network, "{conv2: zo yo xo io | zi yi xi ii n m; tile z4 y16 x16 i4; X root/root; W root/root; Y root/root}")));
+        network,
+        parse_group(
+            network,
+            "{conv2: zo yo xo io | zi yi xi ii n m; tile z4 y16 x16 i4; X root/root; W root/root; Y root/root}")));
     const EnergyCounts counts = energy_counts(groups, Elements(7));
     EXPECT_EQ(counts.macs, Macs(71'856));
     EXPECT_EQ(counts.external_reads, Elements(1200 + 108 + 1296 + 144));
@@ -129,7 +134,8 @@ TEST(EnergyTable, BadFilesAreRefusedByName) {
               "m.json: bank_select_fraction_per_log: missin");
     EXPECT_EQ(refusal("\"schema\"", "\"sch\"").substr(0, 23), "m.json: no machine file");
     EXPECT_EQ(refusal("\"version\": 1", "\"version\": 2"), "m.json: version: found 2, expected 1");
-    EXPECT_EQ(refusal("\"version\": 1,", "\"version\": 1, \"size\": 3,").substr(0, 33), "m.json: unknown key \"size\"; known");
+    EXPECT_EQ(refusal("\"version\": 1,", "\"version\": 1, \"size\": 3,").substr(0, 33),
+              "m.json: unknown key \"size\"; known");
     EXPECT_THROW((void)load_energy_table("no-such-machine.json"), InputError);
 }
 
