@@ -90,6 +90,8 @@ struct LayerState {
         Interval channels;
         if (problem.operation == Operation::concat) {
             channels = {of[0].begin - input.first_output_channel, of[0].end - input.first_output_channel};
+        } else if (problem.groups == 1) {
+            channels = of[3];
         } else {
             const int64_t z_per_group = problem[Dim::z] / problem.groups;
             channels.begin = of[0].begin / z_per_group * problem[Dim::i] + of[3].begin;
