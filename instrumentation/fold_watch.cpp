@@ -24,7 +24,8 @@ void FoldWatch::Run::see(const Interval& trip) {
     end = needed.empty() ? trip.end : std::max(end, trip.end);
     held = std::max(held, end - trip.begin);
     if (shares && !needed.empty()) return;
-    shares = shares || std::any_of(needed.begin(), needed.end(), [&](const Interval& earlier) { return earlier.meets(trip); });
+    shares = shares ||
+             std::any_of(needed.begin(), needed.end(), [&](const Interval& earlier) { return earlier.meets(trip); });
     if (!needed.empty() && needed.back().end == trip.begin)
         needed.back().end = trip.end;
     else

@@ -11,13 +11,13 @@
 
 namespace laminate::walking {
 
-/// Watches one buffer. For each loop between its store level (exclusive) and its compute level (inclusive) it notes what
-/// each body was seen to need, how many trips needed anything, whether a trip needed a coordinate that an earlier one
-/// had needed, and what was held at once; at the end of each lifetime it applies the fold rule to that.
+/// Watches one buffer. For each loop between its store level (exclusive) and its compute level (inclusive) it notes
+/// what each body was seen to need, how many trips needed anything, whether a trip needed a coordinate that an earlier
+/// one had needed, and what was held at once; at the end of each lifetime it applies the fold rule to that.
 class FoldWatch {
 public:
     struct Loop {
-        const int64_t* body;               ///< counts the bodies of the loop that were begun
+        const int64_t* body;              ///< counts the bodies of the loop that were begun
         std::optional<size_t> dimension;  ///< of the box that the loop indexes
     };
     /// Loops outermost first; the last one is the loop of the compute level. None when that is the store level.

@@ -33,7 +33,8 @@ void Presence::bring_in(const Box& needed) {
     if (is_empty(needed)) return;
     const Box& reached = state_.reached.box();
     if (!state_.reached.empty() && (needed[1].begin < reached[1].begin || needed[2].begin < reached[2].begin)) {
-        throw std::logic_error("walker: a need begins before the first one of its lifetime, expected loops that run forward");
+        throw std::logic_error(
+            "walker: a need begins before the first one of its lifetime, expected loops that run forward");
     }
     state_.reached.add(needed);
     for (int64_t c = needed[0].begin; c < needed[0].end; ++c) {

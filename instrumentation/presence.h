@@ -9,11 +9,11 @@
 
 namespace laminate::walking {
 
-/// A set of elements of one tensor. It starts empty and grows by boxes; loops run forward, so a box that comes in closes
-/// the gaps that the loops have passed: in each of its channels, whatever lies below its last row and before its last
-/// column (down to the first row of the lifetime) is present from then on and will not be brought in again.
-/// Hence per channel and row one number says all: the column before which everything is present; it does not grow from
-/// a row to the next.
+/// A set of elements of one tensor. It starts empty and grows by boxes; loops run forward, so a box that comes in
+/// closes the gaps that the loops have passed: in each of its channels, whatever lies below its last row and before its
+/// last column (down to the first row of the lifetime) is present from then on and will not be brought in again. Hence
+/// per channel and row one number says all: the column before which everything is present; it does not grow from a row
+/// to the next.
 class Presence {
 public:
     explicit Presence(const Extents& extents);

@@ -142,8 +142,8 @@ Nest alone(Nest nest, Axis axis) {
     return nest;
 }
 
-/// Whether the loop over `dim` of nest `k` moves along the channels of a tensor that nest `reader` reads alone. It does so
-/// through the outputs of the nests from `reader` to `k`, as far as each of them is read by one nest.
+/// Whether the loop over `dim` of nest `k` moves along the channels of a tensor that nest `reader` reads alone. It does
+/// so through the outputs of the nests from `reader` to `k`, as far as each of them is read by one nest.
 bool moves_channels(const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors, int k, Dim dim,
                     int reader);
 
@@ -151,7 +151,8 @@ bool moves_channels(const std::vector<LayerProblem>& problems, const std::vector
 bool moves_outputs(const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors, int k, Dim dim,
                    int nest) {
     if (nest == k) return dim == Dim::z;
-    const auto output = std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == nest; });
+    const auto output =
+        std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == nest; });
     return !output->is_shared() && moves_channels(problems, tensors, k, dim, output->readers.front().nest);
 }
 
@@ -164,8 +165,8 @@ bool moves_channels(const std::vector<LayerProblem>& problems, const std::vector
 
 class Walker {
 public:
-    /// With `only`, the problems and the group are those of one axis alone. Then a shared tensor is needed where, and as
-    /// far as, its readers are seen to read it; else where the walks on each axis alone have found it needed.
+    /// With `only`, the problems and the group are those of one axis alone. Then a shared tensor is needed where, and
+    /// as far as, its readers are seen to read it; else where the walks on each axis alone have found it needed.
     Walker(const std::vector<LayerProblem>& problems, const GroupSchedule& group, std::optional<Axis> only = {})
         : problems_(problems), group_(group), only_(only) {
         for (size_t k = 0; k < problems.size(); ++k) layers_.emplace_back(problems[k], group.nests[k]);
@@ -177,8 +178,8 @@ public:
 
     GroupCounts walk() {
         const LayerProblem& sink = problems_.back();
-        layers_.back().ranges = layers_.back().ranges_of(
-            {Interval{0, sink[Dim::z]}, Interval{0, sink[Dim::y]}, Interval{0, sink[Dim::x]}});
+        layers_.back().ranges =
+            layers_.back().ranges_of({Interval{0, sink[Dim::z]}, Interval{0, sink[Dim::y]}, Interval{0, sink[Dim::x]}});
         body(Level{}, nullptr);
         return counts();
     }
@@ -219,16 +220,18 @@ private:
             return numbers;
         }
     };
+    /// A buffer of the schedule but Y's.
     struct Kept {
-        enum class Kind { input, weights, intermediate } kind = Kind::input;
+        enum class Kind { input, weights, intermediate };
+        Kind kind = Kind::input;
         int nest = 0;  ///< of weights the layer, of an intermediate tensor the producer
-        Placement placement;
+        Placement placement{};
         bool is_shared = false;
         int64_t words = 1;  ///< of an element: weights move by whole kernels
         Presence present;
-        FoldWatch watch;
-        Elements reads;
-        std::array<NeedsAlone, 3> alone;  ///< shared: by axis
+        FoldWatch watch{};
+        Elements reads{};                   ///< external ones
+        std::array<NeedsAlone, 3> alone{};  ///< shared: by axis
     };
     /// What a body needs of one buffer.
     struct Need {
@@ -261,15 +264,11 @@ private:
             const TensorReader first = tensor.readers.front();
             const LayerProblem& problem = problems_[static_cast<size_t>(first.nest)];
             const int64_t channels = problem.inputs[static_cast<size_t>(first.operand)].channels;
-            Kept kept{tensor.is_external() ? Kept::Kind::input : Kept::Kind::intermediate,
-                      tensor.producer,
-                      placement_of(group_, tensor),
-                      tensor.is_shared(),
-                      1,
-                      Presence({channels, problem.y().in, problem.x().in}),
-                      FoldWatch(),
-                      Elements(),
-                      {}};
+            Kept kept{.kind = tensor.is_external() ? Kept::Kind::input : Kept::Kind::intermediate,
+                      .nest = tensor.producer,
+                      .placement = placement_of(group_, tensor),
+                      .is_shared = tensor.is_shared(),
+                      .present = Presence({channels, problem.y().in, problem.x().in})};
             const auto dimension = [&](int k, Dim dim) -> std::optional<size_t> {
                 if (dim == Dim::y) return 1;
                 if (dim == Dim::x) return 2;
@@ -283,15 +282,11 @@ private:
         for (int k = 0; k <= group_.sink(); ++k) {
             const LayerProblem& problem = problems_[static_cast<size_t>(k)];
             if (!problem.has_weights()) continue;
-            Kept kept{Kept::Kind::weights,
-                      k,
-                      *group_.nests[static_cast<size_t>(k)].w,
-                      false,
-                      problem.y().kernel * problem.x().kernel,
-                      Presence({problem[Dim::z], problem[Dim::i], 1}),
-                      FoldWatch(),
-                      Elements(),
-                      {}};
+            Kept kept{.kind = Kept::Kind::weights,
+                      .nest = k,
+                      .placement = *group_.nests[static_cast<size_t>(k)].w,
+                      .words = problem.y().kernel * problem.x().kernel,
+                      .present = Presence({problem[Dim::z], problem[Dim::i], 1})};
             const auto dimension = [&](int j, Dim dim) -> std::optional<size_t> {
                 if (axis_of(dim) != Axis::channels) return std::nullopt;
                 if (j == k && dim == Dim::i) return 1;
@@ -323,7 +318,8 @@ private:
     void place_shared(Kept& kept, int reader) {
         for (const Level& level : path(group_, reader)) {
             if (!level.is_root()) {
-                const Dim dim = group_.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim;
+                const Dim dim =
+                    group_.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim;
                 kept.alone[static_cast<size_t>(axis_of(dim))].loops.push_back(&site(level));
             }
             if (level == kept.placement.compute) break;
@@ -375,8 +371,8 @@ private:
         return !is_sink && group_.nests[static_cast<size_t>(reader)].y.compute == level ? Where::called : Where::inside;
     }
 
-    /// Which buffers take part in the execution (index 0) and in the rehearsal for each nest k (index 1 + k), and how deep
-    /// each nest's loops must be executed for them.
+    /// Which buffers take part in the execution (index 0) and in the rehearsal for each nest k (index 1 + k), and how
+    /// deep each nest's loops must be executed for them.
     void find_parts() {
         takes_part_.assign(layers_.size() + 1, std::vector<bool>(kept_.size(), true));
         for (int k = 0; k <= group_.sink(); ++k) {
@@ -398,7 +394,8 @@ private:
                     const bool is_executed = &takes == &takes_part_.front();
                     if ((is_executed && s.writes_output) ||
                         std::any_of(s.stored.begin(), s.stored.end(), [&](size_t b) { return takes[b]; }) ||
-                        std::any_of(s.computed.begin(), s.computed.end(), [&](const Arrival& a) { return takes[a.buffer]; })) {
+                        std::any_of(s.computed.begin(), s.computed.end(),
+                                    [&](const Arrival& a) { return takes[a.buffer]; })) {
                         last_site_.back()[k] = static_cast<int>(l);
                     }
                 }
@@ -417,7 +414,8 @@ private:
             Walker walker(problems, group, axis);
             (void)walker.walk();
             const auto a = static_cast<size_t>(axis);
-            for (size_t b = 0; b < kept_.size(); ++b) kept_[b].alone[a].needs = std::move(walker.kept_[b].alone[a].needs);
+            for (size_t b = 0; b < kept_.size(); ++b)
+                kept_[b].alone[a].needs = std::move(walker.kept_[b].alone[a].needs);
         }
     }
 
@@ -443,7 +441,8 @@ private:
         if (!here.computed.empty()) find_needs(level, rehearsal);
         for (size_t n = 0; n < here.computed.size(); ++n) {
             // By value: the calls inside put their own needs on the stack.
-            if (takes_part(here.computed[n].buffer, rehearsal)) bring_in(here.computed[n].buffer, Need(needs_[first_need + n]), rehearsal);
+            if (takes_part(here.computed[n].buffer, rehearsal))
+                bring_in(here.computed[n].buffer, Need(needs_[first_need + n]), rehearsal);
         }
         needs_.resize(first_need);
         const bool writes = here.writes_output && rehearsal == nullptr;
@@ -525,7 +524,8 @@ private:
                         if (!is_empty(call)) read(layer(reader.nest).ranges_of(call));
                     } else {
                         if (last.nest != reader.nest) last = rehearse(reader.nest, level);
-                        hull.add(is_weights ? last.reads.weights.box() : last.reads.inputs[static_cast<size_t>(reader.operand)].box());
+                        hull.add(is_weights ? last.reads.weights.box()
+                                            : last.reads.inputs[static_cast<size_t>(reader.operand)].box());
                     }
                 }
                 need.box = hull.box();
@@ -534,7 +534,8 @@ private:
                     const BoundingBox& reached = kept.present.reached();
                     if (!hull.empty()) {
                         need.box[0] = {0, kept.present.extents()[0]};
-                        if (!reached.empty()) need.box[axis].begin = std::min(need.box[axis].begin, reached.box()[axis].end);
+                        if (!reached.empty())
+                            need.box[axis].begin = std::min(need.box[axis].begin, reached.box()[axis].end);
                     }
                     NeedsAlone& alone = kept.alone[axis];
                     alone.needs[alone.trips()] = need.box[axis];
@@ -570,9 +571,10 @@ private:
     [[nodiscard]] Box missing_box(const Kept& kept, const Box& needed) const {
         const Presence::Missing missing = kept.present.missing(needed);
         if (missing.count != volume(missing.box)) {
-            throw std::logic_error("walker: " + problems_[static_cast<size_t>(kept.nest)].name + ": the new part of its output is " +
-                                   std::to_string(missing.count) + " elements of a bounding box of " +
-                                   std::to_string(volume(missing.box)) + ", expected a box: " + to_text(group_));
+            throw std::logic_error("walker: " + problems_[static_cast<size_t>(kept.nest)].name +
+                                   ": the new part of its output is " + std::to_string(missing.count) +
+                                   " elements of a bounding box of " + std::to_string(volume(missing.box)) +
+                                   ", expected a box: " + to_text(group_));
         }
         return missing.box;
     }
@@ -672,11 +674,11 @@ private:
     std::vector<LayerState> layers_;
     std::vector<Kept> kept_;  ///< by tensor, then the weights of each layer that has any
     Site root_;
-    std::vector<std::vector<Site>> sites_;  ///< by nest, by loop
+    std::vector<std::vector<Site>> sites_;       ///< by nest, by loop
     std::vector<std::vector<bool>> takes_part_;  ///< by who(), by buffer
     /// The innermost loop of each nest in whose body anything is stored, computed or written; by who(), by nest.
     std::vector<std::vector<int>> last_site_;
-    std::vector<Need> needs_;  ///< of the bodies that are being executed
+    std::vector<Need> needs_;   ///< of the bodies that are being executed
     std::vector<bool> visits_;  ///< of the elements of Y
     Elements output_reads_;
     Elements output_writes_;

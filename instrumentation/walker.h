@@ -1,8 +1,8 @@
 // The plain walker: one of the three witnesses of docs/counting.md. It executes the loop nests of a group, body by
 // body, on sets of elements, and counts what it sees. It knows no formula: no closed form, no arithmetic of windows, no
 // model. What a body will read is found by running that body in rehearsal (of a tensor that several nests read: by
-// walking each axis alone first, as section 4.8 asks); what is new is found by looking at what is present; the size of a
-// buffer is found by applying section 5 to what each body was seen to need.
+// walking each axis alone first, as section 4.8 asks); what is new is found by looking at what is present; the size of
+// a buffer is found by applying section 5 to what each body was seen to need.
 //
 // The price is time: proportional to the rows that the bodies touch, channel by channel. Meant for networks of up to
 // some 10^8 multiply-accumulates, not for 4K pictures.

@@ -24,7 +24,8 @@ TEST(Presence, MissingIsWhatIsNotThereAndItsBoundingBox) {
     presence.begin_lifetime();
     presence.bring_in(box({0, 4}, {0, 8}));
     presence.bring_in(box({0, 6}, {0, 4}));
-    // Of rows 3-5, columns 2-6 of both channels: in channel 0 rows 4 and 5 lack columns 4-6, in channel 1 nothing is there: 6 + 15.
+    // Of rows 3-5, columns 2-6 of both channels: in channel 0 rows 4 and 5 lack columns 4-6, in channel 1 nothing is
+    // there: 6 + 15.
     const Presence::Missing missing = presence.missing({Interval{0, 2}, Interval{3, 6}, Interval{2, 7}});
     EXPECT_EQ(missing.count, 6 + 15);
     EXPECT_EQ(missing.box, (Box{Interval{0, 2}, Interval{3, 6}, Interval{2, 7}}));
@@ -32,8 +33,8 @@ TEST(Presence, MissingIsWhatIsNotThereAndItsBoundingBox) {
 }
 
 TEST(Presence, GapsThatWerePassedStayOut) {
-    // Pixels (0,0), (0,4), (4,0), (4,4) one after the other: then all below row 5, column 5 counts as present, and of 0-8 x 0-4 rows
-    // 5-8 are missing.
+    // Pixels (0,0), (0,4), (4,0), (4,4) one after the other: then all below row 5, column 5 counts as present, and of
+    // 0-8 x 0-4 rows 5-8 are missing.
     Presence presence({1, 16, 16});
     presence.begin_lifetime();
     for (const int64_t y : {0, 4}) {

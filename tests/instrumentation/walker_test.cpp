@@ -517,7 +517,9 @@ TEST(WalkerFutureCalls, WeightsOfTheChannelsThatWillBeComputed) {
 }
 
 /// Three 3x3 layers: 12x12x1 -> 10x10x1 -> 8x8x1 -> 6x6x1.
-Network three_layers() { return chain(1, 12, 12, {{1, square_window(3)}, {1, square_window(3)}, {1, square_window(3)}}); }
+Network three_layers() {
+    return chain(1, 12, 12, {{1, square_window(3)}, {1, square_window(3)}, {1, square_window(3)}});
+}
 
 TEST(WalkerFutureCalls, ThreeLayersAtOneLevel) {
     // Tiles of 3 rows, all at conv3.yo, kept from the root on: each row once. Bodies: conv2 5 then 3 rows, conv1 7 then
