@@ -64,8 +64,8 @@ Placement random_placement(const std::vector<Level>& levels, Rng& rng) {
 }
 
 /// Any legal placement of a tensor whose readers are placed already.
-Placement random_tensor_placement(const GroupSchedule& group, const std::vector<GroupTensor>& tensors, const GroupTensor& tensor,
-                                  const std::vector<LayerProblem>& problems, Rng& rng) {
+Placement random_tensor_placement(const GroupSchedule& group, const std::vector<GroupTensor>& tensors,
+                                  const GroupTensor& tensor, const std::vector<LayerProblem>& problems, Rng& rng) {
     // Levels around every reader, outermost first; not inside `ii` of a grouped one.
     std::vector<Level> levels = path(group, tensor.readers.front().nest);
     size_t stores = levels.size();  // levels where it may be stored
@@ -104,7 +104,8 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
             const Level level = levels[static_cast<size_t>(rng.below(static_cast<int64_t>(levels.size())))];
             nest.y = {level, level};
         } else {
-            const auto own = std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == k; });
+            const auto own =
+                std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == k; });
             nest.y = random_tensor_placement(group, tensors, *own, problems, rng);
             if (keep_everything) nest.y.store = Level{};
         }
@@ -113,15 +114,16 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
     for (const GroupTensor& tensor : tensors) {
         if (!tensor.is_external()) continue;
         const TensorReader& first = tensor.readers.front();
-        group.nests[static_cast<size_t>(first.nest)].x.push_back({first.operand, random_tensor_placement(group, tensors, tensor, problems, rng)});
+        group.nests[static_cast<size_t>(first.nest)].x.push_back(
+            {first.operand, random_tensor_placement(group, tensors, tensor, problems, rng)});
     }
     return group;
 }
 
 /// The layers of a group with this sink, producers first: grown upwards through layers whose readers are all in it already, so that nothing
 /// else reads an output inside. Ends by chance, 1 to `stop_one_in` after each layer.
-std::vector<LayerId> random_members(const Network& network, LayerId sink, const std::vector<bool>& free, int64_t stop_one_in,
-                                    const RandomOptions& options, Rng& rng) {
+std::vector<LayerId> random_members(const Network& network, LayerId sink, const std::vector<bool>& free,
+                                    int64_t stop_one_in, const RandomOptions& options, Rng& rng) {
     std::vector<bool> is_member(network.layers.size(), false);
     std::vector<LayerId> members{sink};  // sink first: every layer comes after its readers
     is_member[static_cast<size_t>(sink)] = true;
@@ -129,15 +131,17 @@ std::vector<LayerId> random_members(const Network& network, LayerId sink, const 
         if (id < 0 || !free[static_cast<size_t>(id)] || is_member[static_cast<size_t>(id)]) return false;
         const TensorId output = network.layer(id).output;
         const std::vector<LayerId> readers = network.consumers(output);
-        return !network.is_output(output) &&
-               std::all_of(readers.begin(), readers.end(), [&](LayerId reader) { return is_member[static_cast<size_t>(reader)]; });
+        return !network.is_output(output) && std::all_of(readers.begin(), readers.end(), [&](LayerId reader) {
+            return is_member[static_cast<size_t>(reader)];
+        });
     };
     while (static_cast<int64_t>(members.size()) < options.max_depth && !rng.chance(1, stop_one_in)) {
         std::vector<LayerId> next;
         for (const LayerId member : members) {
             for (const TensorId input : network.layer(member).inputs) {
                 const LayerId producer = network.producer(input);
-                if (may_join(producer) && std::find(next.begin(), next.end(), producer) == next.end()) next.push_back(producer);
+                if (may_join(producer) && std::find(next.begin(), next.end(), producer) == next.end())
+                    next.push_back(producer);
             }
         }
         if (next.empty()) break;
@@ -183,7 +187,8 @@ Schedule random_schedule(const Network& network, uint64_t seed, const RandomOpti
     const int64_t stop_one_in = rng.chance(1, 2) ? 2 : 8;
     const bool leave_out = rng.chance(1, 4);
     for (LayerId id = 0; id < count; ++id) {
-        free[static_cast<size_t>(id)] = must_be_scheduled(network, id) || (is_schedulable(network, id) && !(leave_out && rng.chance(1, 2)));
+        free[static_cast<size_t>(id)] =
+            must_be_scheduled(network, id) || (is_schedulable(network, id) && !(leave_out && rng.chance(1, 2)));
     }
     std::vector<GroupSchedule> groups;
     for (LayerId sink = count; sink-- > 0;) {

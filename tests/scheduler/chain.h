@@ -45,8 +45,12 @@ inline TensorId append(Network& network, const std::string& name, TensorId input
     std::vector<int64_t> dims{spec.channels, channels / spec.groups, kernel_y, kernel_x};
     if (spec.kind == LayerKind::conv_transpose) dims = {channels, spec.channels / spec.groups, kernel_y, kernel_x};
     Constant weights{dims, std::vector<float>(static_cast<size_t>(element_count(dims)), 0.0f)};
-    return append(network, name, {.kind = spec.kind, .inputs = {input}, .window = spec.window, .groups = spec.groups,
-                                  .weights = std::make_shared<const Constant>(std::move(weights))});
+    return append(network, name,
+                  {.kind = spec.kind,
+                   .inputs = {input},
+                   .window = spec.window,
+                   .groups = spec.groups,
+                   .weights = std::make_shared<const Constant>(std::move(weights))});
 }
 
 /// Without layers; its input is tensor 0 of channels x rows x columns.
@@ -62,7 +66,8 @@ inline Network empty_network(int64_t channels, int64_t rows, int64_t columns) {
 inline Network chain(int64_t channels, int64_t rows, int64_t columns, const std::vector<LayerSpec>& specs) {
     Network network = empty_network(channels, rows, columns);
     TensorId last = 0;
-    for (const LayerSpec& spec : specs) last = append(network, "conv" + std::to_string(network.layers.size() + 1), last, spec);
+    for (const LayerSpec& spec : specs)
+        last = append(network, "conv" + std::to_string(network.layers.size() + 1), last, spec);
     check(network);
     return network;
 }

@@ -129,11 +129,12 @@ TEST(RandomSchedule, ForksAndJoinsInsideGroups) {
             if (is_schedulable(network, id) && covered.count(id) == 0) ++seen["left to the reference operators"];
         }
     }
-    for (const Operation operation : {Operation::multiply_accumulate, Operation::max_pool, Operation::average_pool, Operation::add, Operation::concat,
-                                      Operation::pointwise}) {
+    for (const Operation operation : {Operation::multiply_accumulate, Operation::max_pool, Operation::average_pool,
+                                      Operation::add, Operation::concat, Operation::pointwise}) {
         EXPECT_GE(seen["operation " + std::to_string(static_cast<int>(operation))], 20) << static_cast<int>(operation);
     }
-    for (const char* kind : {"five layers and more", "shared input", "shared tensor", "input that is a later operand", "left to the reference operators"}) {
+    for (const char* kind : {"five layers and more", "shared input", "shared tensor", "input that is a later operand",
+                             "left to the reference operators"}) {
         EXPECT_GE(seen[kind], 20) << kind;
     }
 }

@@ -176,7 +176,8 @@ private:
         }
         for (const bool weights : {false, true}) {
             for (size_t b = buffers_.size(); b-- > 0;) {
-                if (buffers_[b].is_weights == weights) nodes_[node_of(problem_.arrays[b].placement.compute)].computed.push_back(b);
+                if (buffers_[b].is_weights == weights)
+                    nodes_[node_of(problem_.arrays[b].placement.compute)].computed.push_back(b);
             }
         }
         if (remember_) find_open_buffers();
@@ -204,8 +205,10 @@ private:
                 return is_weights ? part : unit;
             case Role::grouped: {
                 if (is_weights) return part;
-                const Interval channels{part.begin / n.group_outputs * n.group_inputs, ((part.end - 1) / n.group_outputs + 1) * n.group_inputs};
-                return {std::max<int64_t>(channels.begin - reader.first_output, 0), std::min(channels.end - reader.first_output, reader.channels)};
+                const Interval channels{part.begin / n.group_outputs * n.group_inputs,
+                                        ((part.end - 1) / n.group_outputs + 1) * n.group_inputs};
+                return {std::max<int64_t>(channels.begin - reader.first_output, 0),
+                        std::min(channels.end - reader.first_output, reader.channels)};
             }
             case Role::inputs:
                 return part;
@@ -472,8 +475,8 @@ std::vector<int64_t> AxisProblem::key() const {
     }
     for (const AxisArray& a : arrays) {
         const AxisPlacement& p = a.placement;
-        key.insert(key.end(), {a.is_weights ? 1 : 0, a.producer, a.whole, p.store.nest, p.store.depth, p.compute.nest, p.compute.depth,
-                               static_cast<int64_t>(a.readers.size())});
+        key.insert(key.end(), {a.is_weights ? 1 : 0, a.producer, a.whole, p.store.nest, p.store.depth, p.compute.nest,
+                               p.compute.depth, static_cast<int64_t>(a.readers.size())});
         for (const AxisReader& r : a.readers) key.insert(key.end(), {r.nest, r.first_output, r.channels});
     }
     return key;

@@ -21,10 +21,11 @@ namespace laminate::two_level {
 
 /// What a nest's loops on this axis iterate over, and so what a body of them reads of the nest's inputs.
 enum class Role : int64_t {
-    none = 0,          ///< no loop of the nest belongs to the axis
-    spatial = 1,       ///< rows or columns of the output; reads a window
-    outputs = 2,       ///< output channels z, the inputs do not depend on them
-    grouped = 3,       ///< output channels z that read the channels of the groups that they touch, of Concat those of the operand
+    none = 0,     ///< no loop of the nest belongs to the axis
+    spatial = 1,  ///< rows or columns of the output; reads a window
+    outputs = 2,  ///< output channels z, the inputs do not depend on them
+    grouped =
+        3,  ///< output channels z that read the channels of the groups that they touch, of Concat those of the operand
     inputs = 4,        ///< input channels i: reads them, they are the producer's z
     within_group = 5,  ///< input channels i of a grouped layer: index its weights only
 };
@@ -97,7 +98,7 @@ struct AxisBuffer {
 
 struct AxisCounts {
     std::vector<AxisBuffer> buffers;  ///< by AxisProblem::arrays
-    int64_t sink_taps = 0;  ///< as AxisBuffer::taps for the sink's whole output
+    int64_t sink_taps = 0;            ///< as AxisBuffer::taps for the sink's whole output
 };
 
 /// Throws std::overflow_error beyond 64 bits.

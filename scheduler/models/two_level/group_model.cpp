@@ -31,8 +31,12 @@ GroupModel::GroupModel(const std::vector<LayerProblem>& problems, const GroupSch
     for (const Axis& axis : axes_) {
         std::vector<AxisArray> on_axis;
         for (const Array& array : arrays_) {
-            AxisArray result{array.is_weights, array.producer, {}, 0,
-                             {axis_level(axis, group, array.placement.store), axis_level(axis, group, array.placement.compute)}};
+            AxisArray result{
+                array.is_weights,
+                array.producer,
+                {},
+                0,
+                {axis_level(axis, group, array.placement.store), axis_level(axis, group, array.placement.compute)}};
             for (const TensorReader& reader : array.readers) {
                 const auto nest = static_cast<size_t>(reader.nest);
                 result.readers.push_back({reader.nest, 0, 1});
@@ -59,7 +63,9 @@ void GroupModel::find_arrays(const GroupSchedule& group) {
         const TensorReader& first = t.readers.front();
         if (t.is_external()) {
             ++external_count_;
-            if (t.is_shared()) array.elements = (*problems_)[static_cast<size_t>(first.nest)].inputs[static_cast<size_t>(first.operand)].channels;
+            if (t.is_shared())
+                array.elements =
+                    (*problems_)[static_cast<size_t>(first.nest)].inputs[static_cast<size_t>(first.operand)].channels;
         }
         arrays_.push_back(std::move(array));
     }
@@ -67,7 +73,8 @@ void GroupModel::find_arrays(const GroupSchedule& group) {
         const LayerProblem& p = (*problems_)[k];
         weights_.push_back(p.has_weights() ? std::optional(arrays_.size()) : std::nullopt);
         if (!p.has_weights()) continue;
-        arrays_.push_back({*group.nests[k].w, {{static_cast<int>(k), 0}}, -1, true, false, p.y().kernel * p.x().kernel, {}});
+        arrays_.push_back(
+            {*group.nests[k].w, {{static_cast<int>(k), 0}}, -1, true, false, p.y().kernel * p.x().kernel, {}});
     }
 }
 
@@ -103,7 +110,8 @@ void GroupModel::add_channels(Axis& axis, size_t nest, Dim d) const {
     if (axis.roles[nest] != Role::inputs && axis.roles[nest] != Role::grouped) return;
     for (const GroupTensor& tensor : tensors_) {
         const bool is_read_here_alone = !tensor.is_shared() && tensor.readers.front().nest == static_cast<int>(nest);
-        if (is_read_here_alone && !tensor.is_external()) add_channels(axis, static_cast<size_t>(tensor.producer), Dim::z);
+        if (is_read_here_alone && !tensor.is_external())
+            add_channels(axis, static_cast<size_t>(tensor.producer), Dim::z);
     }
 }
 
@@ -154,7 +162,8 @@ AxisProblem GroupModel::axis_problem(size_t axis, const GroupSchedule& group) co
 }
 
 AxisTable GroupModel::empty_table() const {
-    return {std::vector<std::vector<const AxisBuffer*>>(axes_.size(), std::vector<const AxisBuffer*>(arrays_.size(), nullptr)),
+    return {std::vector<std::vector<const AxisBuffer*>>(axes_.size(),
+                                                        std::vector<const AxisBuffer*>(arrays_.size(), nullptr)),
             std::vector<int64_t>(axes_.size(), 0)};
 }
 
@@ -326,10 +335,12 @@ GroupCounts GroupModel::counts(const AxisTable& table, const GroupSchedule& grou
     GroupCounts counts;
     for (size_t k = 0; k < problems_->size(); ++k) {
         const std::optional<size_t> w = weights_[k];
-        counts.layers.push_back({group.nests[k].layer, macs(table, k), w ? brought(table, *w) : Elements{}, w ? sizes[*w] : Elements{},
+        counts.layers.push_back({group.nests[k].layer, macs(table, k), w ? brought(table, *w) : Elements{},
+                                 w ? sizes[*w] : Elements{},
                                  k + 1 < problems_->size() ? sizes[output_of(k)] : sizes.back()});
     }
-    for (size_t b = 0; b < external_count_; ++b) counts.inputs.push_back({tensors_[b].name, brought(table, b), sizes[b]});
+    for (size_t b = 0; b < external_count_; ++b)
+        counts.inputs.push_back({tensors_[b].name, brought(table, b), sizes[b]});
     const int64_t visits = output_visits(group);
     counts.output_writes = problems_->back().output_elements() * visits;
     counts.output_reads = problems_->back().output_elements() * (visits - 1);

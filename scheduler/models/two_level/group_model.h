@@ -60,7 +60,7 @@ private:
         int producer = -1;
         bool is_weights = false;
         bool is_shared = false;
-        int64_t elements = 1;               ///< of what no axis indexes: kernel of weights, all channels of a shared input
+        int64_t elements = 1;  ///< of what no axis indexes: kernel of weights, all channels of a shared input
         std::vector<size_t> indexing_axes;  ///< along which it has more than the unit interval
     };
     struct Axis {

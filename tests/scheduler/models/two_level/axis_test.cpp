@@ -14,7 +14,9 @@ AxisWindow window(int64_t kernel, int64_t stride, int64_t in) {
     return w;
 }
 
-AxisArray tensor(int64_t producer, int64_t reader, AxisPlacement placement) { return {false, producer, {{reader}}, 0, placement}; }
+AxisArray tensor(int64_t producer, int64_t reader, AxisPlacement placement) {
+    return {false, producer, {{reader}}, 0, placement};
+}
 AxisArray weights(int64_t nest, AxisPlacement placement) { return {true, -1, {{nest}}, 0, placement}; }
 
 /// Rows of one layer: D = 7 in tiles of 3, kernel 3, stride 1, input 9; X and W at the given levels.
@@ -67,7 +69,8 @@ AxisProblem rows_of_two(AxisLevel store) {
     producer.window = window(3, 1, 11);
     problem.nests[0].steps = {2, 1};
     problem.nests.insert(problem.nests.begin(), producer);
-    problem.arrays = {tensor(-1, 0, {{0, 0}, {0, 0}}), tensor(0, 1, {store, {1, 1}}), weights(0, {{1, 0}, {1, 0}}), weights(1, {{1, 0}, {1, 0}})};
+    problem.arrays = {tensor(-1, 0, {{0, 0}, {0, 0}}), tensor(0, 1, {store, {1, 1}}), weights(0, {{1, 0}, {1, 0}}),
+                      weights(1, {{1, 0}, {1, 0}})};
     return problem;
 }
 
@@ -97,13 +100,15 @@ TEST(Axis, AHullOverReadersHasNoGaps) {
     // 13 rows summed from two branches of 16: every fourth row repeated four times and ahead by three (row y of the sum reads row
     // 4 * ceil(y / 4)), every second row repeated (2 * floor(y / 2)). Row 1 of the sum jumps to row 4, row 2 reads row 2.
     const auto down = [](int64_t stride) { return AxisWindow{false, 1, stride, 1, 0, 16, 16 / stride}; };
-    const auto up = [](int64_t stride, int64_t pad) { return AxisWindow{true, stride, stride, 1, pad, 16 / stride, 13}; };
+    const auto up = [](int64_t stride, int64_t pad) {
+        return AxisWindow{true, stride, stride, 1, pad, 16 / stride, 13};
+    };
     AxisProblem problem;
     problem.nests = {row_by_row(down(4)), row_by_row(down(2)), row_by_row(up(4, 3)), row_by_row(up(2, 0)),
                      row_by_row({false, 1, 1, 1, 0, 13, 13})};
     const AxisPlacement each_row{{4, 0}, {4, 1}};
-    problem.arrays = {AxisArray{false, -1, {{0}, {1}}, 0, each_row}, tensor(0, 2, each_row), tensor(1, 3, each_row), tensor(2, 4, each_row),
-                      tensor(3, 4, each_row)};
+    problem.arrays = {AxisArray{false, -1, {{0}, {1}}, 0, each_row}, tensor(0, 2, each_row), tensor(1, 3, each_row),
+                      tensor(2, 4, each_row), tensor(3, 4, each_row)};
     const AxisCounts counts = axis_counts(problem);
     EXPECT_EQ(counts.buffers[0].brought, 1 + 4 + 4 + 4);  // for rows 0, 1, 5, 9 of the sum: up to rows 0, 4, 8, 12
     EXPECT_EQ(counts.buffers[1].brought, 4);

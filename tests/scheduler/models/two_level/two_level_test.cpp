@@ -252,10 +252,11 @@ TEST(TwoLevelDag, ResidualBlockRowByRow) {
     // Row y of the sum: row y of c2, rows up to y + 1 of c1, rows up to y + 2 of x, and row y of x for the shortcut. Everything comes once.
     const Network network = residual_block();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network,
-                             "{c1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X root/add.yo; W root/root; Y root/add.yo & "
-                             "c2: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; W root/root; Y root/add.yo & "
-                             "add: yo zo xo io | zi yi xi ii n m; tile z2 y1 x6 i1; Y yo/yo}"));
+        network,
+        parse_group(network,
+                    "{c1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X root/add.yo; W root/root; Y root/add.yo & "
+                    "c2: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; W root/root; Y root/add.yo & "
+                    "add: yo zo xo io | zi yi xi ii n m; tile z2 y1 x6 i1; Y yo/yo}"));
     ASSERT_EQ(c.inputs.size(), 1u);
     EXPECT_EQ(c.inputs[0].reads, Elements(6 * 6 * 2));
     // Rows [y - 1, y + 2) for the new row y of c1, [y, y + 3) when seen from the sum: its own row y is the first of them.
@@ -275,10 +276,12 @@ TEST(TwoLevelDag, ResidualBlockInTilesRecomputesItsHalo) {
     // Tiles of 2 rows, nothing kept. c1: rows 3 + 4 + 3 of 6; x, the hull of c1's windows and of the tile itself: 4 + 6 + 4.
     const Network network = residual_block();
     const GroupCounts c = two_level_counts(
-        network, parse_group(network,
-                             "{c1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X add.yo/add.yo; W root/root; Y add.yo/add.yo & "
-                             "c2: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; W root/root; Y add.yo/add.yo & "
-                             "add: yo zo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}"));
+        network,
+        parse_group(
+            network,
+            "{c1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X add.yo/add.yo; W root/root; Y add.yo/add.yo & "
+            "c2: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; W root/root; Y add.yo/add.yo & "
+            "add: yo zo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}"));
     EXPECT_EQ(c.inputs[0].reads, Elements((4 + 6 + 4) * 6 * 2));
     EXPECT_EQ(c.inputs[0].buffer, Elements(6 * 6 * 2));
     EXPECT_EQ(c.layers[0].macs, Macs((3 + 4 + 3) * 6 * 2 * 2 * 9));
@@ -293,10 +296,12 @@ TEST(TwoLevelDag, TwoConvolutionsReadOneInputOnce) {
     append(network, "add", {.kind = LayerKind::add, .inputs = {narrow, wide}});
     check(network);
     const GroupCounts c = two_level_counts(
-        network, parse_group(network,
-                             "{narrow: zo yo xo io | zi yi xi ii n m; tile z1 y6 x6 i1; X add.yo/add.yo; W root/root; Y add.yo/add.yo & "
-                             "wide: zo yo xo io | zi yi xi ii n m; tile z1 y6 x6 i1; W root/root; Y add.yo/add.yo & "
-                             "add: yo zo xo io | zi yi xi ii n m; tile z1 y2 x6 i1; Y yo/yo}"));
+        network,
+        parse_group(
+            network,
+            "{narrow: zo yo xo io | zi yi xi ii n m; tile z1 y6 x6 i1; X add.yo/add.yo; W root/root; Y add.yo/add.yo & "
+            "wide: zo yo xo io | zi yi xi ii n m; tile z1 y6 x6 i1; W root/root; Y add.yo/add.yo & "
+            "add: yo zo xo io | zi yi xi ii n m; tile z1 y2 x6 i1; Y yo/yo}"));
     ASSERT_EQ(c.inputs.size(), 1u);
     EXPECT_EQ(c.inputs[0].reads, Elements((3 + 4 + 3) * 6));
     EXPECT_EQ(c.inputs[0].buffer, Elements(4 * 6));
@@ -308,22 +313,27 @@ TEST(TwoLevelDag, InceptionInTilesOfChannels) {
     Network network = empty_network(2, 4, 4);
     const TensorId stem = append(network, "stem", 0, {3, square_window(1)});
     const TensorId a = append(network, "a", stem, {2, square_window(1)});
-    const TensorId p = append(network, "p", {.kind = LayerKind::max_pool, .inputs = {stem}, .window = square_window(3, 1, 1)});
+    const TensorId p =
+        append(network, "p", {.kind = LayerKind::max_pool, .inputs = {stem}, .window = square_window(3, 1, 1)});
     append(network, "cat", {.kind = LayerKind::concat, .inputs = {a, p}, .axis = 1});
     check(network);
     const auto counts = [&](const std::string& stem_store) {
         return two_level_counts(
-            network, parse_group(network, "{stem: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; X cat.zo/cat.zo; W root/root; Y " + stem_store +
-                                              "/cat.zo & a: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i3; W root/cat.zo; Y cat.zo/cat.zo & "
-                                              "p: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i1; Y cat.zo/cat.zo & "
-                                              "cat: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i1; Y zo/zo}"));
+            network,
+            parse_group(
+                network,
+                "{stem: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; X cat.zo/cat.zo; W root/root; Y " +
+                    stem_store +
+                    "/cat.zo & a: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i3; W root/cat.zo; Y cat.zo/cat.zo & "
+                    "p: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i1; Y cat.zo/cat.zo & "
+                    "cat: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i1; Y zo/zo}"));
     };
     const GroupCounts kept = counts("root");
     // All channels of the stem when first needed, nothing later.
     EXPECT_EQ(kept.layers[0].macs, Macs(16 * 3 * 2));
     EXPECT_EQ(kept.layers[0].output_buffer, Elements(16 * 3));
     EXPECT_EQ(kept.inputs[0].reads, Elements(16 * 2));
-    EXPECT_EQ(kept.layers[1].macs, Macs(16 * 2 * 3));        // called for the first tile only
+    EXPECT_EQ(kept.layers[1].macs, Macs(16 * 2 * 3));  // called for the first tile only
     EXPECT_EQ(kept.layers[1].weight_reads, Elements(2 * 3));
     EXPECT_EQ(kept.layers[1].output_buffer, Elements(16 * 2));
     EXPECT_EQ(kept.layers[2].output_buffer, Elements(16 * 2));  // the larger of two channels and one
@@ -340,7 +350,8 @@ TEST(TwoLevelDag, OperandsOfConcatAreFetchedChannelByChannel) {
     append(network, "cat", {.kind = LayerKind::concat, .inputs = {first, second}, .axis = 1});
     check(network);
     const GroupCounts c = two_level_counts(
-        network, parse_group(network, "{cat: yo zo xo io | zi yi xi ii n m; tile z2 y1 x4 i1; X0 root/zo; X1 zo/zo; Y zo/zo}"));
+        network,
+        parse_group(network, "{cat: yo zo xo io | zi yi xi ii n m; tile z2 y1 x4 i1; X0 root/zo; X1 zo/zo; Y zo/zo}"));
     ASSERT_EQ(c.inputs.size(), 2u);
     EXPECT_EQ(c.inputs[0].reads, Elements(3 * 16));
     EXPECT_EQ(c.inputs[1].reads, Elements(2 * 16));
@@ -356,9 +367,11 @@ TEST(TwoLevelDag, GlobalPoolingNeedsEverythingOfOneChannel) {
     append(network, "gap", {.kind = LayerKind::global_average_pool, .inputs = {c}});
     check(network);
     const GroupCounts counts = two_level_counts(
-        network, parse_group(network,
-                             "{c: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; X root/gap.zi; W root/gap.zi; Y gap.zi/gap.zi & "
-                             "gap: zo yo xo io | zi yi xi ii n m; tile z3 y1 x1 i1; Y root/root}"));
+        network,
+        parse_group(
+            network,
+            "{c: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; X root/gap.zi; W root/gap.zi; Y gap.zi/gap.zi & "
+            "gap: zo yo xo io | zi yi xi ii n m; tile z3 y1 x1 i1; Y root/root}"));
     EXPECT_EQ(counts.layers[0].output_buffer, Elements(16));
     EXPECT_EQ(counts.layers[0].macs, Macs(16 * 3 * 2 * 9));
     EXPECT_EQ(counts.layers[0].weight_buffer, Elements(2 * 9));

@@ -200,7 +200,8 @@ TEST_P(CorruptedJoin, IsCaught) {
     Network network = empty_network(2, 6, 6);
     const TensorId stem = append(network, "stem", 0, {3, square_window(1)});
     const TensorId a = append(network, "a", stem, {2, square_window(1)});
-    const TensorId p = append(network, "p", {.kind = LayerKind::max_pool, .inputs = {stem}, .window = square_window(3, 1, 1)});
+    const TensorId p =
+        append(network, "p", {.kind = LayerKind::max_pool, .inputs = {stem}, .window = square_window(3, 1, 1)});
     append(network, "cat", {.kind = LayerKind::concat, .inputs = {a, p}, .axis = 1});
     check(network);
     const GroupSchedule group = parse_group(
