@@ -11,19 +11,29 @@
 namespace laminate {
 
 /// Coordinates [begin, end).
-struct Interval {
+struct Range {
     int64_t begin = 0;
     int64_t end = 0;
     [[nodiscard]] bool empty() const { return end <= begin; }
     [[nodiscard]] int64_t size() const { return empty() ? 0 : end - begin; }
-    friend auto operator<=>(const Interval&, const Interval&) = default;
+    /// Becomes the smallest range around both.
+    void extend(Range other) {
+        if (other.empty()) return;
+        if (empty()) {
+            *this = other;
+            return;
+        }
+        begin = std::min(begin, other.begin);
+        end = std::max(end, other.end);
+    }
+    friend auto operator<=>(const Range&, const Range&) = default;
 };
 
 [[nodiscard]] inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 /// Input coordinates that outputs [out.begin, out.end) read, clipped to the tensor.
-[[nodiscard]] inline Interval window_of(const AxisWindow& w, Interval out) {
-    Interval in;
+[[nodiscard]] inline Range window_of(const AxisWindow& w, Range out) {
+    Range in;
     if (w.transposed) {
         in.begin = floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1, w.stride);
         in.end = floor_div(out.end - 1 + w.pad_begin, w.stride) + 1;
@@ -35,7 +45,7 @@ struct Interval {
 }
 
 /// Kernel positions that outputs [out.begin, out.end) multiply, summed; positions on padding included.
-[[nodiscard]] inline int64_t taps_of(const AxisWindow& w, Interval out) {
+[[nodiscard]] inline int64_t taps_of(const AxisWindow& w, Range out) {
     if (!w.transposed) return checked_multiply(out.size(), w.kernel);
     // Tap n serves the outputs o with (o + pad - n * dilation) divisible by the stride.
     int64_t taps = 0;

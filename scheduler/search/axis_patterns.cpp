@@ -15,16 +15,16 @@ int64_t span(const AxisWindow& w) { return (w.kernel - 1) * w.dilation + 1; }
 int64_t pixel(const AxisWindow& w, int64_t at) { return window_of(w, {at, at + 1}).size(); }
 
 /// Everything that outputs in `parts` (disjoint, rising) read, as disjoint rising parts.
-std::vector<Interval> read_by(const AxisWindow& w, const std::vector<Interval>& parts) {
-    std::vector<Interval> result;
-    const auto add = [&](Interval in) {
+std::vector<Range> read_by(const AxisWindow& w, const std::vector<Range>& parts) {
+    std::vector<Range> result;
+    const auto add = [&](Range in) {
         if (in.empty()) return;
         if (!result.empty() && in.begin <= result.back().end)
             result.back().end = std::max(result.back().end, in.end);
         else
             result.push_back(in);
     };
-    for (const Interval& part : parts) {
+    for (const Range& part : parts) {
         if (w.transposed || span(w) >= w.stride) {
             add(window_of(w, part));
             continue;
@@ -88,11 +88,11 @@ void AxisPatterns::find_facts(int layer, int levels, Entry& entry) const {
     facts.levels = levels;
     facts.least_taps.assign(static_cast<size_t>(layer), 0);
     std::map<int64_t, int64_t> extents;
-    std::map<Interval, int64_t> calls;
+    std::map<Range, int64_t> calls;
     for (const auto& [scope, count] : entry.scopes) {
         facts.scopes = checked_add(facts.scopes, count);
         facts.most_calls = std::max(facts.most_calls, static_cast<int64_t>(scope.size()));
-        std::vector<Interval> parts;
+        std::vector<Range> parts;
         for (const Call& call : scope) {
             parts.push_back({call.begin, call.end});
             const int64_t extent = call.end - call.begin;
@@ -107,10 +107,10 @@ void AxisPatterns::find_facts(int layer, int levels, Entry& entry) const {
         }
         for (int k = layer; k > 0; --k) {
             int64_t& taps = facts.least_taps[static_cast<size_t>(k - 1)];
-            for (const Interval& part : parts) taps = checked_add(taps, checked_multiply(count, taps_of(window(k), part)));
+            for (const Range& part : parts) taps = checked_add(taps, checked_multiply(count, taps_of(window(k), part)));
             parts = read_by(window(k), parts);
         }
-        for (const Interval& part : parts)
+        for (const Range& part : parts)
             facts.least_input = checked_add(facts.least_input, checked_multiply(count, part.size()));
     }
     entry.extents.assign(extents.begin(), extents.end());
@@ -130,7 +130,7 @@ AxisPatterns::Step AxisPatterns::own_step(int layer, const Entry& entry, Kind ki
     step.held.assign(kind == Kind::between ? 2 : 1, 0);
     for (const auto& [call, calls] : entry.calls) {
         for (int64_t begin = call.begin; begin < call.end; begin += tile) {
-            const Interval part{begin, std::min(begin + tile, call.end)};
+            const Range part{begin, std::min(begin + tile, call.end)};
             int64_t count = calls;
             if (is_inner(layer, part) && part.size() == tile) {
                 // The tiles up to the border, or to the ragged one, are alike.
@@ -140,7 +140,7 @@ AxisPatterns::Step AxisPatterns::own_step(int layer, const Entry& entry, Kind ki
                 begin += (alike - 1) * tile;
             }
             if (kind != Kind::between) {
-                const Interval need = window_of(w, part);
+                const Range need = window_of(w, part);
                 scopes[{Call{need.begin, need.end, 0}}] += count;
                 step.held[0] = std::max(step.held[0], need.size());
                 continue;
@@ -148,10 +148,10 @@ AxisPatterns::Step AxisPatterns::own_step(int layer, const Entry& entry, Kind ki
             Scope scope;
             int64_t frontier = 0;
             for (int64_t at = part.begin; at < part.end; ++at) {
-                const Interval need = window_of(w, {at, at + 1});
+                const Range need = window_of(w, {at, at + 1});
                 if (need.begin < frontier) step.overlaps = true;
                 step.held[1] = std::max(step.held[1], std::max(frontier, need.end) - need.begin);
-                const Interval fresh{std::max(need.begin, frontier), need.end};
+                const Range fresh{std::max(need.begin, frontier), need.end};
                 frontier = std::max(frontier, need.end);
                 if (!fresh.empty()) scope.push_back({fresh.begin, fresh.end, scope.empty() ? 0 : 1});
             }
@@ -170,13 +170,13 @@ AxisPatterns::Step AxisPatterns::kept_step(int layer, const Entry& entry, Kind k
     for (const auto& [calls, count] : entry.scopes) {
         Scope scope;
         struct Body {
-            Interval need;
+            Range need;
             int64_t frontier = 0;  ///< at its begin
         };
         std::vector<Body> bodies(static_cast<size_t>(levels) + 1);  // in progress, by level
         int64_t frontier = 0;
         int fresh_level = 0;
-        const auto read = [&](Interval need, int level) {
+        const auto read = [&](Range need, int level) {
             // Bodies from `level` inwards begin anew.
             for (int l = level; l <= levels; ++l) bodies[static_cast<size_t>(l)] = {need, frontier};
             for (int l = 0; l <= levels; ++l) {
@@ -187,7 +187,7 @@ AxisPatterns::Step AxisPatterns::kept_step(int layer, const Entry& entry, Kind k
             }
             if (need.begin < frontier) step.overlaps = true;
             fresh_level = std::min(fresh_level, level);
-            const Interval fresh{std::max(need.begin, frontier), need.end};
+            const Range fresh{std::max(need.begin, frontier), need.end};
             frontier = std::max(frontier, need.end);
             if (fresh.empty()) return;
             scope.push_back({fresh.begin, fresh.end, fresh_level});
@@ -213,7 +213,7 @@ AxisPatterns::InputStep AxisPatterns::input_step(Id id, Kind kind, int64_t tile)
     InputStep step;
     for (const auto& [call, calls] : entry(1, id).calls) {
         for (int64_t begin = call.begin; begin < call.end; begin += tile) {
-            const Interval part{begin, std::min(begin + tile, call.end)};
+            const Range part{begin, std::min(begin + tile, call.end)};
             int64_t count = calls;
             if (is_inner(1, part) && part.size() == tile) {
                 const int64_t high = std::min(call.end, inner_[1].second);
@@ -224,7 +224,8 @@ AxisPatterns::InputStep AxisPatterns::input_step(Id id, Kind kind, int64_t tile)
             const int64_t hull = window_of(w, part).size();
             int64_t brought = hull;
             step.whole = std::max(step.whole, hull);
-            if (kind == Kind::between && !w.transposed && !has_gaps && part.begin < inner_[1].second && part.end > inner_[1].first) {
+            const bool touches_inner = std::max(part.begin, inner_[1].first) < std::min(part.end, inner_[1].second);
+            if (kind == Kind::between && !w.transposed && !has_gaps && touches_inner) {
                 // Windows that follow without gaps: together the hull; one that no border clips is the largest.
                 step.folded = span(w);
                 step.overlaps = step.overlaps || (part.size() > 1 && span(w) > w.stride);
@@ -232,7 +233,7 @@ AxisPatterns::InputStep AxisPatterns::input_step(Id id, Kind kind, int64_t tile)
                 brought = 0;
                 int64_t frontier = 0;
                 for (int64_t at = part.begin; at < part.end; ++at) {
-                    const Interval need = window_of(w, {at, at + 1});
+                    const Range need = window_of(w, {at, at + 1});
                     step.overlaps = step.overlaps || need.begin < frontier;
                     step.folded = std::max(step.folded, std::max(frontier, need.end) - need.begin);
                     brought += std::max<int64_t>(0, need.end - std::max(need.begin, frontier));

@@ -87,7 +87,7 @@ private:
     struct Entry {
         std::vector<std::pair<Scope, int64_t>> scopes;     ///< with how many there are
         std::vector<std::pair<int64_t, int64_t>> extents;  ///< of calls, with how many there are
-        std::vector<std::pair<Interval, int64_t>> calls;   ///< the same with their places
+        std::vector<std::pair<Range, int64_t>> calls;   ///< the same with their places
         Facts facts;
         std::map<std::pair<Kind, int64_t>, Step> steps;
     };
@@ -102,7 +102,7 @@ private:
     [[nodiscard]] Step kept_step(int layer, const Entry& entry, Kind kind, Scopes& scopes) const;
 
     std::vector<AxisWindow> windows_;
-    [[nodiscard]] bool is_inner(int layer, Interval part) const {
+    [[nodiscard]] bool is_inner(int layer, Range part) const {
         const auto [low, high] = inner_[static_cast<size_t>(layer)];
         return part.begin >= low && part.end <= high;
     }

@@ -5,56 +5,13 @@
 #include <utility>
 
 #include "base/units.h"
+#include "scheduler/window.h"
 
 namespace laminate::two_level {
 
 namespace {
 
-struct Interval {
-    int64_t begin = 0;
-    int64_t end = 0;
-    [[nodiscard]] bool empty() const { return end <= begin; }
-    [[nodiscard]] int64_t size() const { return empty() ? 0 : end - begin; }
-    /// Becomes the smallest interval around both.
-    void extend(Interval other) {
-        if (other.empty()) return;
-        if (empty()) {
-            *this = other;
-            return;
-        }
-        begin = std::min(begin, other.begin);
-        end = std::max(end, other.end);
-    }
-};
-
-constexpr Interval unit{0, 1};
-
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
-/// Input coordinates that outputs [out.begin, out.end) read, clipped to the tensor.
-Interval window_of(const AxisWindow& w, Interval out) {
-    Interval in;
-    if (w.transposed) {
-        in.begin = floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1, w.stride);
-        in.end = floor_div(out.end - 1 + w.pad_begin, w.stride) + 1;
-    } else {
-        in.begin = out.begin * w.stride - w.pad_begin;
-        in.end = (out.end - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.pad_begin;
-    }
-    return {std::max<int64_t>(in.begin, 0), std::min(in.end, w.in)};
-}
-
-/// Kernel positions that outputs [out.begin, out.end) multiply, summed; positions on padding included.
-int64_t taps_of(const AxisWindow& w, Interval out) {
-    if (!w.transposed) return checked_multiply(out.size(), w.kernel);
-    // Tap n serves the outputs o with (o + pad - n * dilation) divisible by the stride.
-    int64_t taps = 0;
-    for (int64_t n = 0; n < w.kernel; ++n) {
-        const int64_t shift = w.pad_begin - n * w.dilation;
-        taps += floor_div(out.end - 1 + shift, w.stride) - floor_div(out.begin - 1 + shift, w.stride);
-    }
-    return taps;
-}
+constexpr Range unit{0, 1};
 
 /// Runs the loops of one axis in their order, once, with the lifetimes and frontiers of all buffers.
 class AxisSweep {
@@ -88,7 +45,7 @@ private:
     /// A body between store and compute level of a buffer.
     struct Track {
         size_t node = 0;
-        Interval need;         ///< hull over the execution of the body in progress
+        Range need;            ///< hull over the execution of the body in progress
         int64_t frontier = 0;  ///< end of what earlier executions in this lifetime needed
         int64_t trips = 0;     ///< of the loop execution in progress, those that needed anything
         AxisBody seen;         ///< in the lifetime in progress
@@ -96,7 +53,7 @@ private:
     struct Reader {
         AxisReader reader;
         bool inside = false;  ///< compute level in the nest's own loops (depth 0 included)
-        Interval calls;       ///< otherwise: hull of the nest's calls in the compute body in progress
+        Range calls;          ///< otherwise: hull of the nest's calls in the compute body in progress
     };
     struct Buffer {
         bool is_weights = false;
@@ -184,19 +141,19 @@ private:
     }
 
     /// The whole range of the role's dimension where the nest's calls do not restrict it.
-    [[nodiscard]] Interval whole(int64_t k) const {
+    [[nodiscard]] Range whole(int64_t k) const {
         const AxisNest& n = nest(k);
-        return n.role == Role::none ? unit : Interval{0, n.extent};
+        return n.role == Role::none ? unit : Range{0, n.extent};
     }
 
     /// What the loops of nest k run over when the nest is called for `call`.
-    [[nodiscard]] Interval range_of_call(int64_t k, Interval call) const {
+    [[nodiscard]] Range range_of_call(int64_t k, Range call) const {
         const Role role = nest(k).role;
         return role == Role::inputs || role == Role::within_group ? whole(k) : call;
     }
 
     /// What a body of the reader's nest that covers `part` reads.
-    [[nodiscard]] Interval reads(const AxisReader& reader, bool is_weights, Interval part) const {
+    [[nodiscard]] Range reads(const AxisReader& reader, bool is_weights, Range part) const {
         const AxisNest& n = nest(reader.nest);
         switch (n.role) {
             case Role::spatial:
@@ -205,8 +162,8 @@ private:
                 return is_weights ? part : unit;
             case Role::grouped: {
                 if (is_weights) return part;
-                const Interval channels{part.begin / n.group_outputs * n.group_inputs,
-                                        ((part.end - 1) / n.group_outputs + 1) * n.group_inputs};
+                const Range channels{part.begin / n.group_outputs * n.group_inputs,
+                                     ((part.end - 1) / n.group_outputs + 1) * n.group_inputs};
                 return {std::max<int64_t>(channels.begin - reader.first_output, 0),
                         std::min(channels.end - reader.first_output, reader.channels)};
             }
@@ -221,8 +178,8 @@ private:
     }
 
     /// What the body in progress, which covers `part` of its nest and is done but for what comes first in it, needs of the buffer.
-    [[nodiscard]] Interval need_of(const Buffer& buffer, Interval part) const {
-        Interval need;
+    [[nodiscard]] Range need_of(const Buffer& buffer, Range part) const {
+        Range need;
         for (size_t r = buffer.readers_begin; r < buffer.readers_end; ++r) {
             const Reader& reader = readers_[r];
             if (reader.inside)
@@ -238,7 +195,7 @@ private:
         return need;
     }
 
-    void body(size_t node_index, Interval part) {
+    void body(size_t node_index, Range part) {
         if (--steps_left_ <= 0) return;
         Node& node = nodes_[node_index];
         for (const size_t b : node.stored) {
@@ -266,7 +223,7 @@ private:
         // A buffer changes only at its own compute level, so consumers may be looked at before their producers: what a
         // producer must bring is what its consumers will call for in this body.
         for (const size_t b : node.computed) {
-            const Interval need = need_of(buffers_[b], part);
+            const Range need = need_of(buffers_[b], part);
             if (!need.empty()) bring(b, need);
         }
         for (const auto& [b, t] : node.tracked) {
@@ -306,10 +263,10 @@ private:
         into.overlaps = into.overlaps || other.overlaps;
     }
 
-    void bring(size_t b, Interval need) {
+    void bring(size_t b, Range need) {
         Buffer& buffer = buffers_[b];
         for (Track& t : buffer.tracks) t.need.extend(need);
-        const Interval fresh{std::max(need.begin, buffer.frontier), need.end};
+        const Range fresh{std::max(need.begin, buffer.frontier), need.end};
         if (fresh.empty()) return;
         buffer.frontier = fresh.end;
         buffer.brought = checked_add(buffer.brought, fresh.size());
@@ -320,7 +277,7 @@ private:
         call(buffer.producer, fresh);
     }
 
-    void call(int64_t k, Interval box) {
+    void call(int64_t k, Range box) {
         const size_t node = first_[static_cast<size_t>(k)];
         if (!remember_) {
             body(node, range_of_call(k, box));
@@ -336,12 +293,12 @@ private:
         }
         // Run it, with the accumulators that reach outside set aside so that they show this call alone.
         std::vector<int64_t> start;
-        std::vector<Interval> set_aside;
+        std::vector<Range> set_aside;
         for (const size_t b : memory.buffers) {
             start.push_back(buffers_[b].brought);
             start.push_back(buffers_[b].taps);
         }
-        for (const size_t r : memory.waiting) set_aside.push_back(std::exchange(readers_[r].calls, Interval{}));
+        for (const size_t r : memory.waiting) set_aside.push_back(std::exchange(readers_[r].calls, Range{}));
         std::vector<AxisBody> seen_before;
         for (const size_t b : memory.open) {
             for (Track& t : buffers_[b].tracks) seen_before.push_back(std::exchange(t.seen, AxisBody{}));
@@ -354,7 +311,7 @@ private:
             result.taps.push_back(buffer.taps - start[2 * n + 1]);
         }
         for (size_t n = 0; n < memory.waiting.size(); ++n) {
-            Interval& calls = readers_[memory.waiting[n]].calls;
+            Range& calls = readers_[memory.waiting[n]].calls;
             result.calls.push_back(calls);
             calls.extend(set_aside[n]);
         }
@@ -373,10 +330,10 @@ private:
     struct Call {
         std::vector<int64_t> brought;  ///< by Memory::buffers
         std::vector<int64_t> taps;
-        std::vector<Interval> calls;  ///< by Memory::waiting
-        std::vector<Interval> needs;  ///< by Memory::open
-        std::vector<int64_t> after;   ///< state of Memory::open
-        std::vector<AxisBody> seen;   ///< tracks of Memory::open
+        std::vector<Range> calls;    ///< by Memory::waiting
+        std::vector<Range> needs;    ///< by Memory::open
+        std::vector<int64_t> after;  ///< state of Memory::open
+        std::vector<AxisBody> seen;  ///< tracks of Memory::open
     };
     struct KeyHash {
         size_t operator()(const std::vector<int64_t>& key) const {
@@ -419,7 +376,7 @@ private:
         for (const Track& t : buffers_[b].tracks) state.push_back(t.frontier);
     }
 
-    [[nodiscard]] Interval need_at(size_t b, size_t node) const {
+    [[nodiscard]] Range need_at(size_t b, size_t node) const {
         for (const Track& t : buffers_[b].tracks) {
             if (t.node == node) return t.need;
         }
