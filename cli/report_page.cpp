@@ -88,7 +88,15 @@ std::string about(const Network& network, const Json& front) {
         if (front.contains(key) && front[key].is_string())
             text += fmt::format(", {} {}", key, front[key].get<std::string>());
     }
-    text += front.value("complete", true) ? "." : "; the search was interrupted, better ones may exist.";
+    if (front.value("complete", true)) {
+        text += ".";
+    } else if (front.contains("gap") && front["gap"].is_number()) {
+        text +=
+            fmt::format("; not complete: at no memory does a schedule of the space move less than 1/{:.3f} of this.",
+                        1 + front["gap"].get<double>());
+    } else {
+        text += "; not complete: part of the space was not looked at.";
+    }
     return text + " Counts of one image; layers outside of groups run on their own and are not counted.";
 }
 
@@ -126,6 +134,12 @@ Json page_data(const Network& network, const Json& front) {
         points[n]["detail"] = details.size();
         details.push_back(std::move(list));
     }
+    Json bounds = Json::array();
+    for (const Json& bound : front.value("bounds", Json::array())) {
+        bounds.push_back({{"bytes", to_bytes(Elements(bound.at("memory_elements").get<int64_t>())).value()},
+                          {"accesses", bound.at("accesses_elements")}});
+    }
+    data["bounds"] = std::move(bounds);
     data["points"] = std::move(points);
     data["details"] = std::move(details);
     data["groups"] = std::move(groups);

@@ -114,9 +114,11 @@
     html("figcaption", "", figure, `${y.brief} against ${x.brief}`);
     const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
                              "aria-label": `${y.name} against ${x.name}, ${data.points.length} schedules`}, figure);
-    const bounds = yKey === "accesses" ? data.points.filter((p) => p.bound) : [];
+    const shows = xKey === "bytes" && yKey === "accesses";
+    const bounds = shows ? data.points.filter((p) => p.bound) : [];
+    const stairs = shows ? data.bounds.filter((b) => b.accesses > 0) : [];
     const across = logAxis(data.points.map(x.of), left, width - right);
-    const up = logAxis(data.points.map(y.of).concat(bounds.map((p) => p.bound)), height - bottom, top);
+    const up = logAxis(data.points.map(y.of).concat(bounds.map((p) => p.bound), stairs.map((b) => b.accesses)), height - bottom, top);
     for (const tick of logTicks(across.low, across.high, x.binary, width / 55)) {
       const at = across.at(tick).toFixed(1);
       svg("path", {class: "grid", d: `M${at} ${top}V${height - bottom}`}, root);
@@ -131,7 +133,13 @@
     svg("text", {class: "label", x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle"}, root,
         `${x.name} (${x.unit})`);
     svg("text", {class: "label", x: 4, y: 14}, root, `${y.name} (${y.unit})`);
-    if (bounds.length > 0 && xKey === "bytes") {
+    if (stairs.length > 0) {  // up to each memory, at least so many accesses
+      const inside = (at) => Math.min(width - right, Math.max(left, at)).toFixed(1);
+      const d = stairs.map((b) => `V${up.at(b.accesses).toFixed(1)}H${inside(across.at(b.bytes))}`).join("");
+      const path = svg("path", {class: "space-bound", d: `M${left} ${up.at(stairs[0].accesses).toFixed(1)}${d}`}, root);
+      svg("title", {}, path, "no schedule of the space, also of what was not looked at, moves less in this much memory");
+    }
+    if (bounds.length > 0) {
       const line = bounds.slice().sort((a, b) => a.bytes - b.bytes);
       const d = line.map((p, n) => `${n ? "L" : "M"}${across.at(p.bytes).toFixed(1)} ${up.at(p.bound).toFixed(1)}`);
       const path = svg("path", {class: "bound", d: d.join("")}, root);
@@ -152,6 +160,10 @@
 
   function colourBar() {
     const parent = element("colours");
+    if (data.points.some((p) => p.bound))
+      html("p", "hint", parent, "Dashed: what any schedule must move in this much memory, proven.");
+    if (data.bounds.length > 0)
+      html("p", "hint", parent, "Dotted: what any schedule of the space must move, also of the part that was not looked at, proven.");
     if (mostMacs === leastMacs) {
       html("p", "hint", parent, `Every schedule does ${grouped(mostMacs)} MACs.`);
       return;

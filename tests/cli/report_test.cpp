@@ -121,6 +121,22 @@ TEST(ReportPage, FootprintSumAndBoundsWhereTheFrontHasThem) {
     EXPECT_EQ(data["points"][0]["bound"], 2000);
 }
 
+TEST(ReportPage, WhatIsNotCompleteSaysHowFarItMayBeOff) {
+    const Network network = zoo_network("l2net");
+    nlohmann::ordered_json front = front_of(network, {fused_rows});
+    const auto about = [&] { return data_of(report_page(network, front))["about"].get<std::string>(); };
+    EXPECT_EQ(about().find("not complete"), std::string::npos);
+    front["complete"] = false;
+    front["gap"] = 0.25;
+    front["bounds"] = {{{"memory_elements", 100}, {"accesses_elements", 2400}}};
+    EXPECT_NE(about().find("not complete: at no memory does a schedule of the space move less than 1/1.250"),
+              std::string::npos)
+        << about();
+    EXPECT_EQ(data_of(report_page(network, front))["bounds"][0], nlohmann::json({{"bytes", 400}, {"accesses", 2400}}));
+    front["gap"] = nullptr;
+    EXPECT_NE(about().find("not complete: part of the space was not looked at"), std::string::npos) << about();
+}
+
 TEST(Report, RewritesThePageOfAFront) {
     const ScratchDirectory scratch;
     const std::string directory = scratch / "front";
