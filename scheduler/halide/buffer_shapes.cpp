@@ -167,6 +167,16 @@ public:
         span_ = span_.hull(span);
         frontier_ = std::max(frontier_, span.end);
     }
+    /// What a rehearsal changes.
+    struct Presence {
+        bool is_open = false;
+        int64_t frontier = 0;
+    };
+    [[nodiscard]] Presence presence() const { return {is_open_, frontier_}; }
+    void set(const Presence& presence) {
+        is_open_ = presence.is_open;
+        frontier_ = presence.frontier;
+    }
     /// What is not present yet, in the lifetime under way if there is one.
     [[nodiscard]] Span missing(Span span) const { return is_open_ ? Span{std::max(span.begin, frontier_), span.end} : span; }
 
@@ -224,6 +234,8 @@ public:
             last_stop_.push_back(static_cast<int>(stops.rend() - used) - 1);
         }
         fresh_.resize(g.tensors.size());
+        skips_.resize(g.tensors.size());
+        for (size_t t = g.tensors.size(); t-- > 0;) skips_[t] = skips(g.tensors[t]);
         unclipped_columns_.resize(g.tensors.size());
         const int sink = g.group.sink();
         state_[at(sink)].part = work_of_call(sink, extent_of_output(sink));
@@ -299,17 +311,81 @@ private:
         return g_.tensors[at(t)].is_shared() ? tensors_[at(t)].without_gap(all) : all;
     }
     [[nodiscard]] Span missing(int t, Level level) {
-        Fresh& known = fresh_[at(t)];
+        const Fresh& known = fresh_[at(t)];
         if (known.body != body_) {
-            const Span span = tensors_[at(t)].missing(need(t, level));
-            known = {body_, span};
+            const Span all = need(t, level);
+            Span span = tensors_[at(t)].missing(all);
+            const bool returns = span.begin > all.begin && !span.is_empty();
+            if (returns && skips_[at(t)] && placement_of(g_.group, g_.tensors[at(t)]).compute != level) span.begin = rehearsed_begin(t, level, span.end);
+            fresh_[at(t)] = {body_, span};
         }
         return known.span;
+    }
+
+    /// Whether bodies may step over coordinates of a tensor: a window smaller than its stride does, and what feeds one that does.
+    [[nodiscard]] bool skips(const GroupTensor& tensor) const {
+        if (tensor.is_shared() || axis_.kind == Axis::Kind::channels) return false;
+        const int reader = tensor.readers.front().nest;
+        const AxisWindow& w = axis_.kind == Axis::Kind::rows ? g_.problem(reader).y() : g_.problem(reader).x();
+        if (!w.transposed && (w.kernel - 1) * w.dilation + 1 < w.stride) return true;
+        const int output = g_.output_tensor[at(reader)];
+        return output >= 0 && skips_[at(output)];
+    }
+    /// Where the body under way, which returns to what is present of a tensor that it skips parts of, first brings something in: the new part need not begin at the
+    /// frontier. Found by executing the body for the tensor and what is computed from it, with everything put back afterwards. `none` if nothing comes in.
+    int64_t rehearsed_begin(int t, Level level, int64_t none) {
+        const auto state = state_;
+        const auto fresh = fresh_;
+        const auto rehearsal = rehearsal_;
+        const int64_t body_before = body_;
+        std::vector<Watched::Presence> presence;
+        for (const Watched& watched : tensors_) presence.push_back(watched.presence());
+        rehearsal_ = {t, std::nullopt};
+        body(level);
+        const int64_t begin = rehearsal_.begin.value_or(none);
+        state_ = state;
+        fresh_ = fresh;
+        rehearsal_ = rehearsal;
+        body_ = body_before;
+        for (size_t n = 0; n < tensors_.size(); ++n) tensors_[n].set(presence[n]);
+        return begin;
+    }
+    /// A body of a rehearsal: only the tensor in question and those computed from it, which have higher numbers.
+    void rehearse_body(Level level, const Stop& here) {
+        const int tensor = rehearsal_.tensor;
+        std::vector<std::pair<int, Span>> calls;
+        for (const int t : here.tensors_stored) {
+            if (t >= tensor) tensors_[at(t)].set({true, 0});
+        }
+        for (const int t : here.tensors_needed) {
+            if (t < tensor) continue;
+            const Span span = missing(t, level);
+            if (t != tensor) {
+                calls.emplace_back(t, span);
+            } else if (!span.is_empty()) {
+                rehearsal_.begin = span.begin;
+                return;
+            }
+        }
+        for (const auto& [t, span] : calls) {
+            if (!span.is_empty()) tensors_[at(t)].set({true, std::max(tensors_[at(t)].presence().frontier, span.end)});
+        }
+        for (auto call = calls.rbegin(); call != calls.rend() && !rehearsal_.begin; ++call) {
+            const int k = g_.tensors[at(call->first)].producer;
+            if (call->second.is_empty()) continue;
+            state_[at(k)].part = work_of_call(k, call->second);
+            loops(k, 0);
+        }
+        if (!rehearsal_.begin) level.is_root() ? loops(g_.group.sink(), 0) : loops(level.nest, level.loop + 1);
+        for (const int t : here.tensors_stored) {
+            if (t >= tensor) tensors_[at(t)].set({false, 0});
+        }
     }
 
     void body(Level level) {
         body_ = ++serial_;
         const Stop& here = level.is_root() ? root_ : stops_[at(level.nest)][at(level.loop)];
+        if (rehearsal_.tensor >= 0) return rehearse_body(level, here);
         for (const int t : here.tensors_stored) {
             tensors_[at(t)].begin_lifetime();
             if (axis_.kind == Axis::Kind::columns) note_unclipped(t, level);
@@ -352,7 +428,7 @@ private:
         const Span whole = state.part;
         const int64_t step = loop.band == Band::strip ? nest.strip[d - 1] : loop.band == Band::outer ? nest.tile[d] : 1;
         const int64_t execution = ++serial_;
-        for (int64_t begin = whole.begin; begin < whole.end; begin += step) {
+        for (int64_t begin = whole.begin; begin < whole.end && !rehearsal_.begin; begin += step) {
             state.part = {begin, std::min(begin + step, whole.end)};
             state.trips[at(first)] = {execution, ++serial_};
             inside();
@@ -370,6 +446,10 @@ private:
         int64_t body = 0;
         Span span;
     };
+    struct Rehearsal {
+        int tensor = -1;               ///< none under way
+        std::optional<int64_t> begin;  ///< found
+    };
 
     const Group& g_;
     const Axis& axis_;
@@ -383,6 +463,8 @@ private:
     int64_t serial_ = 0;
     int64_t body_ = 0;          ///< number of the body under way
     std::vector<Fresh> fresh_;  ///< what is missing at the begin of that body
+    std::vector<bool> skips_;   ///< by tensor
+    Rehearsal rehearsal_;
 };
 
 /// One axis of one buffer after a run.

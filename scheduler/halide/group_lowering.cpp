@@ -205,9 +205,7 @@ Stmt GroupLowering::body(Level level) {
         all = tensor.is_external() ? allocate_input(t, all) : allocate_output(tensor.producer, all);
     }
     // Outermost, because a buffer's place may depend on the region that its lifetime covers.
-    const Regions::Lets lets = regions_.leave_body();
-    for (auto let = lets.rbegin(); let != lets.rend(); ++let) all = LetStmt::make(let->first, let->second, all);
-    return all;
+    return regions_.leave_body(all);
 }
 
 Stmt GroupLowering::call(int k, const Box& box) {
@@ -238,7 +236,7 @@ Stmt GroupLowering::loops(int k, int first_loop) {
         regions_.set_loop(level, Expr(0), whole);
         return body(level);
     }
-    Regions::Lets lets;
+    std::vector<std::pair<std::string, Expr>> lets;
     const auto bind = [&](const std::string& what, const Expr& value) {
         const Expr simple = simplify(value);
         if (is_const(simple) || simple.as<Variable>() != nullptr) return simple;

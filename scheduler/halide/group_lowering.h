@@ -21,9 +21,6 @@
 
 namespace laminate {
 
-using Halide::Expr;
-using Halide::Internal::Stmt;
-
 /// A box of output or input elements: channels (z), rows, columns.
 using Box = std::array<Interval, 3>;
 

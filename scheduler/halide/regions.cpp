@@ -36,17 +36,24 @@ Regions::Regions(const GroupSchedule& group, const std::vector<LayerProblem>& pr
 
 void Regions::enter_body(Level level) { bodies_.push_back({level, {}, {}, {}}); }
 
-Regions::Lets Regions::leave_body() {
-    Lets lets = std::move(bodies_.back().lets);
+Stmt Regions::leave_body(Stmt body) {
+    const std::vector<Name>& names = bodies_.back().names;
+    for (auto name = names.rbegin(); name != names.rend(); ++name) {
+        if (name->value.defined()) {
+            body = LetStmt::make(name->name, name->value, body);
+        } else {
+            body = Allocate::make(name->name, Halide::Int(32), Halide::MemoryType::Stack, {1}, const_true(), Block::make(name->set_by, body));
+        }
+    }
     bodies_.pop_back();
-    return lets;
+    return body;
 }
 
 Expr Regions::named(const std::string& name, const Expr& value) {
     const Expr simple = simplify(value);
     if (bodies_.empty() || is_const(simple) || simple.as<Variable>() != nullptr) return simple;
     const std::string id = unique_name(name);
-    bodies_.back().lets.emplace_back(id, simple);
+    bodies_.back().names.push_back({id, simple, {}});
     return Variable::make(simple.type(), id);
 }
 
@@ -121,6 +128,10 @@ Interval Regions::missing(int t, Dim axis, Level level) {
     // A shared tensor has no gaps: once anything is there, it goes on from the frontier.
     part.begin = tensor.is_shared() ? where(present > 0, present, part.begin) : Halide::max(part.begin, present);
     if (bodies_.empty() || !(bodies_.back().level == level)) return part;
+    if (needs_rehearsal(t, axis, level)) {
+        part.end = named("needed.end", part.end);
+        part.begin = rehearsed_begin(t, axis, level, named("present", present), part.end);
+    }
     const std::string name =
         (tensor.is_external() ? "X" + std::to_string(t) : nest(tensor.producer).layer) + ".new." + "zyx"[index(axis)];
     part = {named(name + ".begin", part.begin), named(name + ".end", part.end)};
@@ -174,6 +185,83 @@ bool Regions::indexes(int t, Level v) const {
 
 bool Regions::indexes_weights(int k, Level v) const {
     return indexes_output(k, Dim::z, v) || (v.nest == k && loop(v).dim == Dim::i);
+}
+
+bool Regions::skips(int t, Dim axis) const {
+    const GroupTensor& tensor = tensors_[index(t)];
+    if (tensor.is_shared() || axis == Dim::z) return false;
+    const int reader = tensor.readers.front().nest;
+    const AxisWindow& w = problem(reader).window[axis == Dim::y ? 0 : 1];
+    if (!w.transposed && (w.kernel - 1) * w.dilation + 1 < w.stride) return true;
+    return output_tensor(reader) >= 0 && skips(output_tensor(reader), axis);
+}
+
+bool Regions::needs_rehearsal(int t, Dim axis, Level level) const {
+    if (level == placement(t).compute || !skips(t, axis)) return false;
+    const int reader = tensors_[index(t)].readers.front().nest;
+    if (output_tensor(reader) < 0) return false;
+    const Level store = placement(t).store;
+    const Level kept = placement(output_tensor(reader)).store;
+    // Without recomputation the reader never returns.
+    const bool returns = kept.nest == store.nest ? kept.loop > store.loop : encloses(group_, reader, store, kept);
+    const auto repeats = [&](Level from, Level to) {
+        const std::vector<Level> between = lifetime_loops(reader, from, to);
+        return std::any_of(between.begin(), between.end(), [&](Level v) { return indexes(t, axis, v); });
+    };
+    return returns && repeats(store, level) && repeats(level, placement(t).compute);
+}
+
+Expr Regions::rehearsed_begin(int t, Dim axis, Level level, const Expr& present, const Expr& none) {
+    const auto calls = calls_;
+    const auto loops = loops_;
+    const std::vector<Level>& levels = paths_[index(tensors_[index(t)].readers.front().nest)];
+    const auto position = static_cast<size_t>(std::find(levels.begin(), levels.end(), level) - levels.begin());
+    const std::string found = unique_name("rehearsed");
+    const Stmt nothing = Store::make(found, none, 0, Halide::Parameter(), const_true(), ModulusRemainder());
+    const Stmt set_by = Block::make(nothing, rehearsal(t, axis, position, found, present, none));
+    calls_ = calls;
+    loops_ = loops;
+    bodies_.back().names.push_back({found, {}, set_by});
+    return Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
+}
+
+Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& found, const Expr& present, const Expr& none) {
+    const std::vector<Level>& levels = paths_[index(tensors_[index(t)].readers.front().nest)];
+    const Level here = levels[position];
+    if (here == placement(t).compute) {
+        const Interval need = needed(t, axis, here);
+        const Expr before = Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
+        const Expr is_first = need.begin < need.end && need.end > present && before == none;
+        const Stmt store = Store::make(found, Halide::max(need.begin, present), 0, Halide::Parameter(), const_true(), ModulusRemainder());
+        return IfThenElse::make(simplify(is_first), store);
+    }
+    const Level next = levels[position + 1];
+    Expr is_called = const_true();
+    if (next.loop == 0 && next.nest != group_.sink()) {
+        const Interval call = missing(output_tensor(next.nest), axis, here);
+        is_called = is_called_along(next.nest, axis, here);
+        calls_[index(next.nest)][index(axis)] = call;
+    }
+    const Interval whole = covered(next.nest, axis, next.loop - 1);
+    Stmt inside;
+    if (loop(next).dim != axis) {
+        loops_[index(next.nest)][index(next.loop)] = {0, covered(next.nest, loop(next).dim, next.loop - 1)};
+        enter_body(next);
+        inside = leave_body(rehearsal(t, axis, position + 1, found, present, none));
+    } else {
+        const Nest& n = nest(next.nest);
+        const Loop l = loop(next);
+        const int64_t step = l.band == Band::strip ? n.strip[index(axis) - 1] : l.band == Band::outer ? n.tile[index(axis)] : 1;
+        const std::string name = unique_name("rehearsal." + n.layer + "." + to_text(l));
+        const Expr trip = Variable::make(Halide::Int(32), name);
+        const Expr begin = simplify(whole.begin + trip * constant(step));
+        loops_[index(next.nest)][index(next.loop)] = {trip, {begin, simplify(Halide::min(begin + constant(step), whole.end))}};
+        enter_body(next);
+        inside = leave_body(rehearsal(t, axis, position + 1, found, present, none));
+        const Expr trips = simplify((whole.end - whole.begin + constant(step - 1)) / constant(step));
+        inside = For::make(name, 0, trips, ForType::Serial, Halide::Partition::Never, Halide::DeviceAPI::None, inside);
+    }
+    return is_const_one(is_called) ? inside : IfThenElse::make(simplify(is_called), inside);
 }
 
 Expr Regions::needed_before(int t, Dim axis, Level v, Level store) {

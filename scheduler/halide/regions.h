@@ -20,6 +20,7 @@
 namespace laminate {
 
 using Halide::Expr;
+using Halide::Internal::Stmt;
 
 struct Interval {
     Expr begin;
@@ -35,11 +36,10 @@ public:
     Regions(const GroupSchedule& group, const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors);
 
     // ------------------------------------------------------------------------------------------ state of the execution
-    using Lets = std::vector<std::pair<std::string, Expr>>;
     /// The body of `level` is being written: values that are used again get names in it, until it is left. Bodies nest.
     void enter_body(Level level);
-    /// The names, in the order in which they need one another.
-    [[nodiscard]] Lets leave_body();
+    /// The body with its names around it.
+    [[nodiscard]] Stmt leave_body(Stmt body);
     /// The value, or its name in the body under way.
     [[nodiscard]] Expr named(const std::string& name, const Expr& value);
 
@@ -77,10 +77,15 @@ private:
         Expr trip;
         Interval part;
     };
-    /// Values of one body that have names.
+    /// A name of a body: of a value, or of one integer in memory that a statement sets.
+    struct Name {
+        std::string name;
+        Expr value;
+        Stmt set_by;
+    };
     struct Body {
         Level level;
-        Lets lets;
+        std::vector<Name> names;
         std::map<std::pair<int, Dim>, Interval> missing;
         std::map<std::tuple<int, Dim, Level, Level>, Expr> done;
     };
@@ -100,6 +105,16 @@ private:
     Expr is_called_along(int k, Dim d, Level level);
     [[nodiscard]] bool indexes(int tensor, Dim axis, Level v) const;
     [[nodiscard]] bool indexes_output(int k, Dim d, Level v) const;
+
+    /// Whether bodies may step over coordinates of a tensor: a window smaller than its stride does, and what feeds one that does.
+    [[nodiscard]] bool skips(int tensor, Dim axis) const;
+    /// Whether where a body's new part begins depends on how the loops inside go over it: they step over some coordinates and return to others, from an
+    /// earlier body, that are present.
+    [[nodiscard]] bool needs_rehearsal(int tensor, Dim axis, Level level) const;
+    /// Where the new part of the body under way begins, behind `present`; not before `none` if there is none. The code finds it by going through the
+    /// loops inside.
+    Expr rehearsed_begin(int tensor, Dim axis, Level level, const Expr& present, const Expr& none);
+    Stmt rehearsal(int tensor, Dim axis, size_t position, const std::string& found, const Expr& present, const Expr& none);
 
     /// End of what earlier trips of loop v, in the iteration of `store` under way, needed of the tensor; 0: nothing.
     Expr needed_before(int tensor, Dim axis, Level v, Level store);

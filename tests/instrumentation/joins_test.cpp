@@ -63,6 +63,25 @@ TEST(Joins, ConcatCallsOnlyTheBranchThatATileTouches) {
     EXPECT_EQ(disagreement(network, group, 1), "");
 }
 
+/// conv2 takes every second column, so conv1 skips the others, also when conv3 has conv2 computed again.
+TEST(Joins, ColumnsThatAStrideSkipsAreNotBroughtIn) {
+    JoinBuilder b;
+    b.conv(b.conv(b.conv(b.input(1, 1, 9), 1, 3), 1, 1, 2), 1, 3);
+    const Network network = b.finish("skips");
+    const GroupSchedule group = parse_group(network,
+                                            "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x9 i1; X conv3.xi/conv3.xi; W root/root; Y root/conv2.xi & "
+                                            "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y1 x5 i1; W root/root; Y conv3.xi/conv3.xi & "
+                                            "conv3: zo yo xo io | zi yi xi ii n m; tile z1 y1 x5 i1; W root/root; Y root/root}");
+    const GroupCounts counts = measure(network, group);
+    // Columns of conv3 one by one: conv2 computes 0-1, 0-2, 1-3, 2-4, 3-4; conv1 what is new of 0, 2, 4, 6, 8: 0 and 2, then 4, 6, 8,
+    // nothing. X: [0,4), [3,6), [5,8), [7,9).
+    EXPECT_EQ(counts.layers.at(1).macs, Macs(2 + 3 + 3 + 3 + 2));
+    EXPECT_EQ(counts.layers.at(0).macs, Macs(5 * 9));
+    EXPECT_EQ(counts.inputs.at(0).reads, Elements(4 + 3 + 3 + 2));
+    EXPECT_EQ(counts.inputs.at(0).buffer, Elements(4));
+    EXPECT_EQ(disagreement(network, group, 1), "");
+}
+
 std::vector<LayerId> all_layers(const Network& network) {
     std::vector<LayerId> ids;
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) ids.push_back(id);

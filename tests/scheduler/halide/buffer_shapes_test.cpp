@@ -61,6 +61,9 @@ TEST(BufferShapes, EqualTheClosedForm) {
     for (uint64_t seed = 1; seed <= 500; ++seed) check(random_network(seed), seed);
     // Lifetimes in which an older tensor is still present from before.
     for (const uint64_t seed : {3989U, 11282U, 20820U, 25230U}) check(random_chain(seed), seed);
+    // Strides that skip what a recomputed consumer returns to.
+    for (const uint64_t seed : {56264U, 91471U}) check(random_chain(seed), seed);
+    for (const uint64_t seed : {26034U, 93832U, 145174U}) check(random_network(seed), seed);
     EXPECT_GT(groups, 1500);
 }
 
