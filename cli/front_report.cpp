@@ -49,7 +49,7 @@ FrontNotes front_notes(const Network& network, const Front& front, const std::op
         std::vector<GroupCounts> groups;
         for (const GroupSchedule& group : point.schedule.groups())
             groups.push_back(two_level_counts(network, group, &cache));
-        EnergyCounts counts = energy_counts(groups, point.counts.live_total);
+        EnergyCounts counts = energy_counts(groups, memory_of(point.counts, front.footprint));
         counts.register_file_misses = misses;
         notes.energies.push_back(energy(*machine, counts));
     }
@@ -81,7 +81,12 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
         const size_t least = notes.least_energy();
         text += fmt::format("least energy on {}: {}, {:.2f} uJ with {} elements of memory\n", notes.machine->name,
                             file_of(least), notes.energies[least].total_pj() / 1e6,
-                            grouped(front.points[least].counts.live_total.value()));
+                            grouped(memory_of(front.points[least].counts, front.footprint).value()));
+        const bool recomputes = std::any_of(front.points.begin(), front.points.end(), [&](const FrontPoint& point) {
+            return point.counts.macs != front.points.front().counts.macs;
+        });
+        if (recomputes && !front.macs_is_axis)
+            text += "MACs are no axis of this front: less recomputation may need less energy; see --axes 3, --no-recompute\n";
     }
     return text;
 }

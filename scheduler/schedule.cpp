@@ -565,12 +565,12 @@ Schedule parse_schedule(const Network& network, const std::string& text) {
     return {network, std::move(groups)};
 }
 
-std::string to_json(const Network& network, const Schedule& schedule) {
+std::string to_json(const Network& network, const Schedule& schedule, const std::string& hash) {
     nlohmann::ordered_json json;
     json["schema"] = "laminate.schedule";
     json["version"] = 1;
     json["network"] = network.name;
-    json["network_hash"] = network_hash(network);
+    json["network_hash"] = hash.empty() ? network_hash(network) : hash;
     json["schedule"] = to_text(schedule);
     json["groups"] = nlohmann::ordered_json::array();
     for (const GroupSchedule& group : schedule.groups()) json["groups"].push_back(to_text(group));
