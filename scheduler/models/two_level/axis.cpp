@@ -1,6 +1,7 @@
 #include "scheduler/models/two_level/axis.h"
 
 #include <algorithm>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -91,6 +92,7 @@ private:
             depth = std::max(depth, static_cast<size_t>(compute.depth));
         }
         first_.resize(nests);
+        nodes_.reserve(std::accumulate(loops_.begin(), loops_.end(), nests));
         for (size_t k = 0; k < nests; ++k) {
             first_[k] = nodes_.size();
             for (size_t q = 0; q <= loops_[k]; ++q) {
@@ -121,13 +123,13 @@ private:
             }
             buffer.readers_end = readers_.size();
             const size_t store = node_of(array.placement.store);
-            std::vector<size_t> chain{node_of(array.placement.compute)};
-            while (chain.back() != store) chain.push_back(nodes_[chain.back()].parent);
-            for (size_t t = chain.size(); t-- > 0;) {
-                nodes_[chain[t]].tracked.emplace_back(b, buffer.tracks.size());
-                Track track;
-                track.node = chain[t];
-                buffer.tracks.push_back(track);
+            const size_t compute = node_of(array.placement.compute);
+            size_t levels = 1;
+            for (size_t node = compute; node != store; node = nodes_[node].parent) ++levels;
+            buffer.tracks.resize(levels);
+            for (size_t node = compute; levels-- > 0; node = nodes_[node].parent) {
+                nodes_[node].tracked.emplace_back(b, levels);
+                buffer.tracks[levels].node = node;
             }
             nodes_[store].stored.push_back(b);
         }
