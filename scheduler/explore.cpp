@@ -65,6 +65,8 @@ GroupPoint checked_point(const std::vector<LayerProblem>& problems, const GroupS
     return result;
 }
 
+/// From this depth on everything takes so long that most of it is bounded anyway.
+constexpr size_t very_deep = 6;
 /// From this depth on the line-buffer family is searched first: without its points to compare with, bounds prune little.
 constexpr size_t deep = 4;
 
@@ -95,7 +97,8 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         kept.structures.only_kept = true;
         (void)run(kept);
     }
-    if (problems.size() > 1 && own.tiles == search::Tiles::all) {
+    if (problems.size() >= very_deep) own.max_steps /= 20;
+    if (problems.size() > 1 && problems.size() < very_deep && own.tiles == search::Tiles::all) {
         search::GroupSearchOptions coarse = own;
         coarse.tiles = search::Tiles::powers_of_two;
         (void)run(coarse);

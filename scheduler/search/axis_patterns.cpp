@@ -55,6 +55,12 @@ AxisPatterns::AxisPatterns(std::vector<AxisWindow> windows) : windows_(std::move
     whole_ = intern(static_cast<int>(layers), {{{Call{0, windows_.back().out, 0}}, 1}}, 0);
 }
 
+size_t AxisPatterns::Hash::operator()(const std::vector<int64_t>& key) const {
+    size_t h = 1469598103934665603ULL;
+    for (const int64_t v : key) h = (h ^ static_cast<size_t>(v)) * 1099511628211ULL;
+    return h;
+}
+
 AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int levels) {
     const auto [low, high] = inner_[static_cast<size_t>(layer)];
     Scopes moved;
@@ -69,14 +75,19 @@ AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int level
         }
         moved[std::move(s)] += count;
     }
-    std::pair<int, std::vector<std::pair<Scope, int64_t>>> key{levels, {moved.begin(), moved.end()}};
+    std::vector<int64_t> key{levels};
+    for (const auto& [scope, count] : moved) {
+        key.push_back(count);
+        key.push_back(static_cast<int64_t>(scope.size()));
+        for (const Call& call : scope) key.insert(key.end(), {call.begin, call.end, call.level});
+    }
     auto& ids = ids_[static_cast<size_t>(layer)];
     const auto known = ids.find(key);
     if (known != ids.end()) return known->second;
     auto& entries = entries_[static_cast<size_t>(layer)];
     const Id id = static_cast<Id>(entries.size());
     Entry entry;
-    entry.scopes = key.second;
+    entry.scopes.assign(moved.begin(), moved.end());
     find_facts(layer, levels, entry);
     entries.push_back(std::move(entry));
     ids.emplace(std::move(key), id);
@@ -91,6 +102,7 @@ void AxisPatterns::find_facts(int layer, int levels, Entry& entry) const {
     std::map<Range, int64_t> calls;
     for (const auto& [scope, count] : entry.scopes) {
         facts.scopes = checked_add(facts.scopes, count);
+        facts.size += static_cast<int64_t>(scope.size());
         facts.most_calls = std::max(facts.most_calls, static_cast<int64_t>(scope.size()));
         std::vector<Range> parts;
         for (const Call& call : scope) {

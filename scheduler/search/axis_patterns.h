@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "scheduler/problem.h"
@@ -40,6 +41,7 @@ public:
         int64_t largest = 0;     ///< call
         int64_t most_calls = 0;  ///< in a scope
         int levels = 0;          ///< loops of this axis around a call, inside the scope
+        int64_t size = 0;        ///< calls that are told apart: what it takes to look at the pattern
         /// Lower bounds when everything is kept as long as the scope: taps of the layers 1 .. k, and coordinates of the group's input.
         std::vector<int64_t> least_taps;
         int64_t least_input = 0;
@@ -110,7 +112,10 @@ private:
     std::vector<int64_t> least_windows_;
     std::vector<std::pair<int64_t, int64_t>> inner_;  ///< by layer (0: the input): coordinates of A_k that no border touches further down
     std::vector<std::deque<Entry>> entries_;         ///< by layer of the tensor
-    std::vector<std::map<std::pair<int, std::vector<std::pair<Scope, int64_t>>>, Id>> ids_;
+    struct Hash {
+        size_t operator()(const std::vector<int64_t>& key) const;
+    };
+    std::vector<std::unordered_map<std::vector<int64_t>, Id, Hash>> ids_;  ///< by everything that makes a pattern, as numbers
     Id whole_ = 0;
 };
 

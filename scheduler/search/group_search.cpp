@@ -187,18 +187,20 @@ SpatialUse spatial_use(const LayerStructure& s, size_t axis) {
 /// Spatial axes of a chain: options for each sequence of uses, from the last layer on.
 class SpatialAxis {
 public:
-    SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles)
-        : terms_(static_cast<int>(problems.size())), tiles_(tiles), patterns_(windows(problems, axis)) {
+    /// `steps` counts the work, in evaluations of a bound, and a list is left half done beyond `most_steps`: was_cut().
+    SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps, int64_t most_steps)
+        : terms_(static_cast<int>(problems.size())), tiles_(tiles), patterns_(windows(problems, axis)), steps_(steps), most_steps_(most_steps) {
         Option start;
         start.factors.assign(terms_.count(), 1);
         start.pattern = patterns_.whole();
-        lists_[{}] = {{std::move(start)}, {1}};
+        lists_[{}] = {{std::move(start)}, {1}, false};
     }
 
     /// Tile combinations for a sequence of uses; the layers before them build on those that were marked.
     struct List {
         std::vector<Option> options;
         std::vector<char> is_marked;
+        bool is_cut = false;
     };
 
     /// Layers n .. k in use[0 ..]; below k the least that is possible.
@@ -224,8 +226,11 @@ public:
         return *tree;
     }
 
-    /// Combinations looked at so far.
-    [[nodiscard]] int64_t work() const { return work_; }
+    /// The tree returned last lacks options. It will always.
+    [[nodiscard]] bool was_cut(const std::vector<SpatialUse>& uses) const {
+        const auto known = lists_.find(uses);
+        return known != lists_.end() && known->second.is_cut;
+    }
 
 private:
     static std::vector<AxisWindow> windows(const std::vector<LayerProblem>& problems, size_t axis) {
@@ -242,9 +247,14 @@ private:
         const int k = terms_.n + 1 - static_cast<int>(uses.size());
         List result;
         for (size_t n = 0; n < before.options.size(); ++n) {
-            if (before.is_marked[n] != 0) extend(before.options[n], use, k, result.options);
+            if (before.is_marked[n] == 0) continue;
+            // The whole last layer is always looked at: bounds rest on it.
+            if (k < terms_.n && steps_ >= most_steps_) {
+                result.is_cut = true;
+                break;
+            }
+            extend(before.options[n], use, k, result.options);
         }
-        work_ += static_cast<int64_t>(result.options.size());
         result.options = keep_useful(std::move(result.options), k > 1);
         result.is_marked.assign(result.options.size(), 0);
         return lists_[uses] = std::move(result);
@@ -262,6 +272,7 @@ private:
         const bool is_own = use.kind == Kind::above || use.kind == Kind::between || use.kind == Kind::below;
         std::array<double, 4> last{};
         for (const int64_t tile : tiles) {
+            steps_ += steps_of_a_tile;
             if (use.weights == SpatialUse::Weights::per_tile)
                 weights = static_cast<double>(patterns_.tiles(k, before.pattern, tile));
             const double output = k == terms_.n && use.output_holds ? static_cast<double>(tile) : 1;
@@ -278,6 +289,7 @@ private:
                 if (use.disjoint && step.overlaps) continue;
                 held = static_cast<double>(step.held[static_cast<size_t>(use.fold)]);
                 pattern = step.pattern;
+                if (k > 1) steps_ += patterns_.facts(k - 1, pattern).size / 16;
                 if (k == 1) brought = static_cast<double>(patterns_.facts(0, pattern).brought);
             }
             // Most tiles are the one before them, a little larger: the same calls of everything.
@@ -302,7 +314,9 @@ private:
     AxisPatterns patterns_;
     std::map<std::vector<SpatialUse>, List> lists_;
     std::map<std::pair<std::vector<SpatialUse>, std::vector<Residence>>, std::unique_ptr<AxisTree>> trees_;
-    int64_t work_ = 0;
+    int64_t& steps_;
+    int64_t most_steps_;
+    static constexpr int64_t steps_of_a_tile = 5;  // as measured: some microseconds
 };
 
 /// What structures ask of the channels of A_j: the i of layer j + 1 and the z of layer j.
@@ -347,12 +361,13 @@ public:
           options_(options),
           terms_(static_cast<int>(problems.size())),
           found_(options.macs_is_axis),
-          rows_(problems, 0, options.tiles),
-          coefficients_(terms_.count(), 1) {
+          rows_(problems, 0, options.tiles, work_.steps, options.max_steps),
+          coefficients_(terms_.count(), 1),
+          open_(options.macs_is_axis) {
         is_square_ = std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) {
             return p.window[0] == p.window[1];
         });
-        if (!is_square_) columns_.emplace(problems, 1, options.tiles);
+        if (!is_square_) columns_.emplace(problems, 1, options.tiles, work_.steps, options.max_steps);
         for (int k = 1; k <= terms_.n; ++k) {
             const LayerProblem& p = problem(k);
             const double channels = static_cast<double>(checked_multiply(p[Dim::z], p[Dim::i]));
@@ -393,8 +408,8 @@ public:
         }
         return points;
     }
-    [[nodiscard]] bool is_complete() const { return open_.empty(); }
-    [[nodiscard]] const std::vector<Cost>& open() const { return open_; }
+    [[nodiscard]] bool is_complete() const { return open_.size() == 0; }
+    [[nodiscard]] const std::vector<Cost>& open() const { return open_.costs(); }
     [[nodiscard]] Work work() const { return work_; }
 
 private:
@@ -449,6 +464,10 @@ private:
     void extend(const Prefix& prefix, int k, std::vector<Prefix>& wanted) {
         residence_ = prefix.residence;
         std::copy(prefix.chosen.begin(), prefix.chosen.end(), chosen_.end() - static_cast<std::ptrdiff_t>(prefix.chosen.size()));
+        const auto give_up = [&] {
+            if (k < terms_.n && prepare(k + 1)) note_open(most_open_depth);
+        };
+        if (k < terms_.n && is_over()) return give_up();
         for (const LayerStructure& s : structures(k)) {
             const auto resides = s.weights == WeightsLife::resident ? Residence::yes : Residence::no;
             const Residence planned = prefix.residence[static_cast<size_t>(k - 1)];
@@ -457,7 +476,12 @@ private:
             if (options_.structures.only_kept && k < terms_.n - 1 && !is_alike(s, *chosen(k + 1))) continue;
             chosen(k) = &s;
             residence_[static_cast<size_t>(k - 1)] = resides;
-            if (!look(k) || k == 1) continue;
+            const bool survives = look(k);
+            if (k < terms_.n && is_over()) {
+                residence_ = prefix.residence;
+                return give_up();
+            }
+            if (!survives || k == 1) continue;
             Prefix longer{residence_, {&s}};
             longer.chosen.insert(longer.chosen.end(), prefix.chosen.begin(), prefix.chosen.end());
             wanted.push_back(std::move(longer));
@@ -614,15 +638,17 @@ private:
 
     // -------------------------------------------------------------------------------------------------------- branch and bound
 
-    /// Layers n .. k chosen. Complete for k == 1; else true when some combination of their tiles may still matter.
-    bool look(int k) {
+    /// Layers n .. k chosen: their trees, with the least that is possible before them. False where no tiles fit the structures.
+    bool prepare(int k) {
         std::array<std::vector<SpatialUse>, 2> uses;
         for (int j = terms_.n; j >= k; --j) {
             for (size_t axis = 0; axis < 2; ++axis) uses[axis].push_back(spatial_use(*chosen(j), axis));
         }
+        SpatialAxis& columns = is_square_ ? rows_ : *columns_;
         trees_.clear();
         trees_.push_back(&rows_.tree(uses[0], residence_));
-        trees_.push_back(&(is_square_ ? rows_ : *columns_).tree(uses[1], residence_));
+        trees_.push_back(&columns.tree(uses[1], residence_));
+        if (rows_.was_cut(uses[0]) || columns.was_cut(uses[1])) return false;
         for (int j = terms_.n; j >= std::max(k - 1, 0); --j) trees_.push_back(&channels(j, k));
         base_ = coefficients_;
         for (int j = 1; j < k; ++j) {
@@ -636,18 +662,25 @@ private:
         }
         plan_memory(k);
         at_.assign(trees_.size(), 0);
-        double all = 1;
-        for (const AxisTree* tree : trees_) all *= tree->node(0).count;
-        if (k == 1) work_.covered += all;
-        if (is_over()) {
+        return true;
+    }
+
+    /// Layers n .. k chosen. Complete for k == 1; else whether some combination of their tiles may still matter.
+    bool look(int k) {
+        if (!prepare(k)) return false;
+        if (is_over() && k == terms_.n) {
             note_open(most_open_depth);
             return false;
         }
         any_ = false;
-        if (k == 1)
+        if (k == 1) {
+            double all = 1;
+            for (const AxisTree* tree : trees_) all *= tree->node(0).count;
+            work_.covered += all;
             descend<true>();
-        else
+        } else {
             descend<false>();
+        }
         return any_;
     }
 
@@ -769,11 +802,7 @@ private:
             at_[widest] = before;
             return;
         }
-        for (const Cost& o : open_) {
-            if (beats(o, cost, true)) return;
-        }
-        std::erase_if(open_, [&](const Cost& o) { return beats(cost, o, true); });
-        open_.push_back(cost);
+        open_.offer(cost, {});
     }
 
     [[nodiscard]] GroupChoice choice() const {
@@ -801,6 +830,7 @@ private:
 
     const std::vector<LayerProblem>& problems_;
     GroupSearchOptions options_;
+    Work work_;
     Terms terms_;
     Archive<GroupChoice> found_;
     SpatialAxis rows_;
@@ -818,8 +848,8 @@ private:
     std::vector<BufferPlace> places_;
     std::vector<uint32_t> at_;
     bool any_ = false;
-    std::vector<Cost> open_;
-    Work work_;
+    struct Nothing {};
+    Archive<Nothing> open_;  ///< the cheapest of what was left out
 };
 
 GroupSearch::GroupSearch(const std::vector<LayerProblem>& problems, const GroupSearchOptions& options)
