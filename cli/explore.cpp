@@ -52,7 +52,8 @@ private:
 const std::map<std::string, Space> space_names{{"baseline", Space::baseline},
                                               {"tiling", Space::tiling},
                                               {"fusion", Space::fusion},
-                                              {"fusion-recompute", Space::fusion_recompute}};
+                                              {"fusion-recompute", Space::fusion_recompute},
+                                              {"dag", Space::dag}};
 const std::map<std::string, TileSizes> tile_names{
     {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
 const std::map<std::string, Footprint> footprint_names{{"live", Footprint::live}, {"sum", Footprint::sum}};
@@ -144,6 +145,7 @@ void add_explore(Program& program) {
         program.add_verb("explore", "The best schedules: external accesses against memory against work",
                          "  laminate explore zoo:l2net -o front/\n"
                          "  laminate explore zoo:l3net --space fusion --tiles all --footprint sum -o front/\n"
+                         "  laminate explore zoo:resnet18 --space dag --max-depth 6 -o front/\n"
                          "  laminate explore zoo:fsrcnn --memory 64KiB --max-depth 4 --tiles pow2 -o front/\n"
                          "  laminate explore zoo:l3net --machine machines/convfusion-40nm-banked.json -o front/");
     auto options = std::make_shared<Options>();
@@ -155,7 +157,8 @@ void add_explore(Program& program) {
         ->check(CLI::IsMember({"two-level"}))
         ->capture_default_str();
     verb->add_option("--space", options->explore.space,
-                     "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing computed twice), fusion-recompute")
+                     "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing computed twice), fusion-recompute; "
+                     "dag: groups with forks and joins, every pool and Add counted")
         ->transform(CLI::CheckedTransformer(space_names))
         ->default_str("fusion-recompute");
     verb->add_option("--tiles", options->explore.tiles, "Tile sizes to look at: all, divisors or pow2")

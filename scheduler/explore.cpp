@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "scheduler/models/two_level/two_level.h"
+#include "scheduler/search/dag_groups.h"
 #include "scheduler/search/group_search.h"
 #include "scheduler/search/pareto.h"
 
@@ -454,7 +455,9 @@ std::vector<GroupPoint> group_front(const Network& network, const std::vector<La
     return points;
 }
 
-Front explore(const Network& network, const ExploreOptions& options) { return Explorer(network, options).run(); }
+Front explore(const Network& network, const ExploreOptions& options) {
+    return options.space == Space::dag ? explore_dag(network, options) : Explorer(network, options).run();
+}
 
 std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget) {
     const FrontPoint* best = nullptr;

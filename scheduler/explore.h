@@ -1,9 +1,9 @@
 // Search for schedules of a whole network: Pareto fronts of external accesses, memory and MACs under the two-level model.
 //
-// The spaces are ConvFusion's four (IEEE Access 2021, section VII), searched completely: docs/search.md says what is in them, why
+// Four of the spaces are ConvFusion's (IEEE Access 2021, section VII), searched completely: docs/search.md says what is in them, why
 // nothing is lost on the way, and how long it takes. A *sequence* is a run of ungrouped convolutions that feed one another; a *segment* is a contiguous run
-// of a sequence, executed as one group. Every layer that must be scheduled is in one group; pooling, additions and concatenations stay outside (for
-// groups with forks and joins: search/dag_groups.h).
+// of a sequence, executed as one group. Every layer that must be scheduled is in one group; pooling, additions and concatenations stay outside and are not
+// counted, as in the paper. Space::dag counts them all.
 //
 // Counts of every point come from two_level_counts(): the search throws std::logic_error where its own differ. The result does not depend on the number
 // of threads. What a limit or an interrupt left out is bounded from below, never cut silently: Front::bounds, Front::gap.
@@ -27,6 +27,7 @@ enum class Space {
     tiling,            ///< layer by layer, every inner order, tile and store level (the paper's Tiling & Reorder)
     fusion,            ///< and segments with resident weights in which nothing is computed twice
     fusion_recompute,  ///< and segments in which weights may come again and halos may be computed again
+    dag,               ///< beyond the paper: every schedulable layer in a group, groups with forks and joins; a family of schedules (search/dag_groups.h)
 };
 
 enum class TileSizes {

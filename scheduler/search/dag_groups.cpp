@@ -235,8 +235,9 @@ std::vector<GroupPoint> dag_group_front(const Network& network, const std::vecto
                 (hang == Hang::column_strips ? last.strip[1] : last.tile[static_cast<size_t>(Dim::x)]) = column;
                 table.set(x_axis, cache.counts(model.axis_problem(x_axis, group)));
                 const GroupModel::Totals totals = model.totals(table, group);
-                if (options.memory && totals.live_total > *options.memory) continue;
-                points.push_back({group, totals.accesses, totals.live_total, totals.macs});
+                const Elements memory = options.footprint == Footprint::live ? totals.live_total : totals.sum_total;
+                if (options.memory && memory > *options.memory) continue;
+                points.push_back({group, totals.accesses, memory, totals.macs});
             }
         }
         keep_best(points);
@@ -417,6 +418,8 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
 
     Front front;
     front.macs_is_axis = false;
+    front.footprint = options.footprint;
+    front.is_complete = options.stop == nullptr || !options.stop->load();
     std::reverse(complete.begin(), complete.end());  // fewest accesses first
     for (const auto& cover : complete) {
         std::vector<GroupSchedule> groups;

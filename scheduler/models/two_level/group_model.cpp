@@ -356,7 +356,9 @@ GroupModel::Totals GroupModel::totals(const AxisTable& table, const GroupSchedul
         if (arrays_[b].producer < 0) totals.accesses += brought(table, b);
     }
     for (size_t k = 0; k < problems_->size(); ++k) totals.macs += macs(table, k);
-    totals.live_total = live(sizes(table, group));
+    const std::vector<Elements> held = sizes(table, group);
+    totals.live_total = live(held);
+    for (const Elements size : held) totals.sum_total += size;
     return totals;
 }
 

@@ -26,6 +26,7 @@ public:
     struct Totals {
         Elements accesses;
         Elements live_total;
+        Elements sum_total;
         Macs macs;
     };
 
