@@ -1,11 +1,12 @@
 """The six networks of ConvFusion, from search to execution: explore, choose under three budgets, count, compile, run.
 
-  six_networks.py --laminate PROGRAM [NETWORK...] [--tiles divisors|pow2|all] [--keep DIRECTORY]
+  six_networks.py --laminate PROGRAM [NETWORK...] [--tiles divisors|pow2|all] [--max-depth N] [--keep DIRECTORY]
 
-For each network: `explore` at its real size; a tight, a middle and a large budget between the least memory and the most that the front
-uses; for the schedule with the fewest accesses within each budget `validate` (predicted = measured in every group, by the
-counters in the generated code) and `compile`, and the compiled network's output against onnxruntime. DMCNN-VD is counted at
-3840x2160 and run on a part of a picture: 5.5 tera-MACs would take a day in code that follows a schedule to the letter.
+For each network: `explore` at its real size; a tight, a middle and a large budget (3/10, 6/10 and all of the way from the least memory
+to the most that the front uses, by factors); for the schedule with the fewest accesses within each budget `validate` (predicted
+= measured in every group, by the counters in the generated code) and `compile`, and the compiled network's output against
+onnxruntime. DMCNN-VD is counted at 3840x2160 and run on a part of a picture: 5.5 tera-MACs would take a day in code that follows
+a schedule to the letter.
 Exit 0: everything agrees; 1: a line says what does not; 77: onnxruntime is not installed.
 """
 
@@ -42,11 +43,12 @@ def chosen(points, budget):
 def budgets(points):
     least = min(point["live_bytes"] for point in points)
     most = max(point["live_bytes"] for point in points)
-    return {"tight": least, "middle": int((least * most) ** 0.5), "large": most}
+    # The very least would step through single elements, hours of counting at 4K.
+    return {label: round(least ** (1 - part) * most ** part) for label, part in (("tight", 0.3), ("middle", 0.6), ("large", 1))}
 
 
-def front_of(program, network, directory, tiles):
-    seconds, _ = timed(program, "explore", network, "-q", "--tiles", tiles, "-o", directory)
+def front_of(program, network, directory, search):
+    seconds, _ = timed(program, "explore", network, "-q", *search, "-o", directory)
     with open(os.path.join(directory, "front.json"), encoding="utf-8") as file:
         return seconds, json.load(file)["points"]
 
@@ -78,12 +80,12 @@ def output_differs(program, network, schedule, directory):
     return compare.difference(np.load(found), session.run(None, inputs)[0])
 
 
-def check(program, name, tiles, directory):
+def check(program, name, search, directory):
     wrong = 0
     counted, run = COUNTED.get(name, f"zoo:{name}"), RUN.get(name, f"zoo:{name}")
-    seconds, points = front_of(program, counted, os.path.join(directory, "front"), tiles)
+    seconds, points = front_of(program, counted, os.path.join(directory, "front"), search)
     print(f"{counted}: {len(points)} schedules in {seconds:.1f} s", flush=True)
-    run_points = points if run == counted else front_of(program, run, os.path.join(directory, "run-front"), tiles)[1]
+    run_points = points if run == counted else front_of(program, run, os.path.join(directory, "run-front"), search)[1]
     run_directory = "front" if run == counted else "run-front"
     for (label, budget), run_budget in zip(budgets(points).items(), budgets(run_points).values()):
         point, run_point = chosen(points, budget), chosen(run_points, run_budget)
@@ -105,15 +107,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laminate", required=True)
     parser.add_argument("--tiles", default="divisors")
+    parser.add_argument("--max-depth", default="3")
     parser.add_argument("--keep")
     parser.add_argument("networks", nargs="*", default=NETWORKS)
     options = parser.parse_args()
+    search = ["--tiles", options.tiles, "--max-depth", options.max_depth]
     wrong = 0
     for name in options.networks:
         with tempfile.TemporaryDirectory() as temporary:
             directory = os.path.join(options.keep, name) if options.keep else temporary
             os.makedirs(directory, exist_ok=True)
-            wrong += check(options.laminate, name, options.tiles, directory)
+            wrong += check(options.laminate, name, search, directory)
     return 1 if wrong else 0
 
 
