@@ -13,9 +13,8 @@ namespace {
 void group_search(benchmark::State& state, const char* name, size_t layers) {
     const Network network = zoo_network(name);
     std::vector<LayerProblem> problems;
-    for (const LayerId id : schedulable_chains(network).front()) {
-        if (problems.size() < layers) problems.push_back(layer_problem(network, id));
-    }
+    const std::vector<LayerId> chain = schedulable_chains(network).front();
+    for (size_t k = 0; k < layers; ++k) problems.push_back(layer_problem(network, chain.at(k)));
     search::GroupSearchOptions options;
     options.tiles = search::Tiles::all;
     options.macs_is_axis = false;
