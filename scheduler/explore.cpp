@@ -98,6 +98,7 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         kept.structures.only_kept = true;
         (void)run(kept);
     }
+    if (problems.size() <= 2 && own.max_steps < INT64_MAX / 10) own.max_steps *= 10;  // pairs end
     if (problems.size() >= very_deep) own.max_steps /= 20;
     if (problems.size() > 1 && problems.size() < very_deep && own.tiles == search::Tiles::all) {
         search::GroupSearchOptions coarse = own;

@@ -58,9 +58,9 @@ struct ExploreOptions {
     /// MACs as a third axis, else they only decide between equals. Not given: for one sequence of at most four layers. Sums of three-axis fronts
     /// multiply, so for several sequences it may be given up: Front::macs_is_axis.
     std::optional<bool> macs_is_axis;
-    /// Work in one segment, in bounds evaluated (some 0.2 us), before the rest of it is bounded instead of searched. Segments of six layers and more
-    /// get a twentieth.
-    int64_t max_steps = 200'000'000;
+    /// Work in one segment, in bounds evaluated (some 0.2 us), before the rest of it is bounded instead of searched. Segments of one and two layers
+    /// get ten times that, of six and more a twentieth.
+    int64_t max_steps = 40'000'000;
     int threads = 1;
     std::function<void(const ExploreProgress&)> progress = {};  ///< called from one thread at a time
     const std::atomic<bool>* stop = nullptr;  ///< set it to get the front of what was looked at so far
