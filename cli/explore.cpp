@@ -121,7 +121,7 @@ Exit run_explore(const Options& options, const CommonOptions& common, const Outp
     nlohmann::ordered_json answer = front_json(network, front, notes, front.is_complete && !interrupted);
     answer["space"] = name_of(space_names, search.space);
     answer["tiles"] = name_of(tile_names, search.tiles);
-    answer["max_depth"] = search.max_depth;
+    answer["max_depth"] = search.max_depth.value_or(default_max_depth(search.space));
     answer["recompute"] = search.recompute;
     answer["network_given"] = options.network.to_json();
     write_file_atomically(files.aside() / "front.json", answer.dump(2) + "\n");
@@ -164,9 +164,8 @@ void add_explore(Program& program) {
     verb->add_option("--tiles", options->explore.tiles, "Tile sizes to look at: all, divisors or pow2")
         ->transform(CLI::CheckedTransformer(tile_names))
         ->default_str("divisors");
-    verb->add_option("--max-depth", options->explore.max_depth, "Layers in a group at most")
-        ->check(CLI::PositiveNumber)
-        ->capture_default_str();
+    verb->add_option("--max-depth", options->explore.max_depth, "Layers in a group at most (default: all; 8 in space dag)")
+        ->check(CLI::PositiveNumber);
     verb->add_option("--footprint", options->explore.footprint,
                      "Memory that is counted: live (largest live sum) or sum (of all buffers of a group, as in the paper)")
         ->transform(CLI::CheckedTransformer(footprint_names))

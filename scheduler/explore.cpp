@@ -111,6 +111,12 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
     TwoLevelCache cache;
     for (const GroupSearch::Point& point : found)
         result.points.push_back(checked_point(problems, point, options.footprint, cache));
+    if (problems.size() > 1 && !result.open.empty()) {
+        // Not all was looked at: what line buffers and tiles of the whole group reach is there in any case.
+        ExploreOptions coarse = options;
+        coarse.tiles = TileSizes::powers_of_two;
+        for (GroupPoint& point : family_front(problems, coarse)) result.points.push_back(std::move(point));
+    }
     return result;
 }
 
@@ -298,7 +304,7 @@ private:
     void find_segments() {
         std::map<std::vector<int64_t>, size_t> shapes;
         const bool fuses = options_.space == Space::fusion || options_.space == Space::fusion_recompute;
-        const auto depth = static_cast<size_t>(std::clamp<int64_t>(fuses ? options_.max_depth : 1, 1, GroupSearch::most_layers));
+        const auto depth = static_cast<size_t>(std::clamp<int64_t>(fuses ? options_.max_depth.value_or(default_max_depth(options_.space)) : 1, 1, GroupSearch::most_layers));
         for (size_t s = 0; s < sequences_.size(); ++s) {
             for (size_t length = 1; length <= std::min(depth, sequences_[s].size()); ++length) {
                 for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin) {
@@ -397,6 +403,7 @@ private:
 
     void add_points(const Partials& front, Front& result) const {
         TwoLevelCache cache;
+        std::map<GroupSchedule, GroupCounts> known;  // the points share most of their groups
         for (const auto& partial : front.items()) {
             std::vector<GroupSchedule> groups;
             collect_groups(network_, *partial, groups);
@@ -404,7 +411,13 @@ private:
                 return network_.find_layer(a.nests.back().layer) < network_.find_layer(b.nests.back().layer);
             });
             FrontPoint point{Schedule(network_, std::move(groups)), {}};
-            point.counts = two_level_counts(network_, point.schedule, &cache);
+            std::vector<GroupCounts> counts;
+            for (const GroupSchedule& group : point.schedule.groups()) {
+                auto found = known.find(group);
+                if (found == known.end()) found = known.emplace(group, two_level_counts(network_, group, &cache)).first;
+                counts.push_back(found->second);
+            }
+            point.counts = total(counts);
             result.points.push_back(std::move(point));
         }
         const auto key = [&](const FrontPoint& p) {
@@ -439,6 +452,8 @@ private:
 };
 
 }  // namespace
+
+int64_t default_max_depth(Space space) { return space == Space::dag ? 8 : GroupSearch::most_layers; }
 
 std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind) {
     ExploreOptions options;

@@ -6,7 +6,8 @@
 // counted, as in the paper. Space::dag counts them all.
 //
 // Counts of every point come from two_level_counts(): the search throws std::logic_error where its own differ. The result does not depend on the number
-// of threads. What a limit or an interrupt left out is bounded from below, never cut silently: Front::bounds, Front::gap.
+// of threads. What a limit or an interrupt left out is bounded from below, never cut silently: Front::bounds, Front::gap. Groups
+// that were not searched to the end get the tile and line-buffer family of search/dag_groups.h besides.
 #pragma once
 
 #include <atomic>
@@ -52,7 +53,7 @@ struct ExploreOptions {
     Space space = Space::fusion_recompute;
     TileSizes tiles = TileSizes::divisors;
     Footprint footprint = Footprint::live;
-    int64_t max_depth = 8;           ///< layers in a group
+    std::optional<int64_t> max_depth;  ///< layers in a group; not given: default_max_depth()
     bool recompute = true;           ///< false: no element of an intermediate is computed twice
     std::optional<Elements> memory;  ///< only schedules within it, by `footprint`
     /// MACs as a third axis, else they only decide between equals. Not given: for one sequence of at most four layers. Sums of three-axis fronts
@@ -65,6 +66,9 @@ struct ExploreOptions {
     std::function<void(const ExploreProgress&)> progress = {};  ///< called from one thread at a time
     const std::atomic<bool>* stop = nullptr;  ///< set it to get the front of what was looked at so far
 };
+
+/// 8 in Space::dag, whose groups branch; in the other spaces as many as the search can hold, which is more than it proves: Front::gap.
+[[nodiscard]] int64_t default_max_depth(Space space);
 
 struct FrontPoint {
     Schedule schedule;

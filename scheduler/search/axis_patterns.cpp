@@ -89,6 +89,8 @@ AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int level
     Entry entry;
     entry.scopes.assign(moved.begin(), moved.end());
     find_facts(layer, levels, entry);
+    bytes_ += sizeof(Entry) + key.size() * sizeof(int64_t) + static_cast<size_t>(entry.facts.size) * sizeof(Call) +
+              entry.scopes.size() * sizeof(entry.scopes.front()) + entry.calls.size() * sizeof(entry.calls.front());
     entries.push_back(std::move(entry));
     ids.emplace(std::move(key), id);
     return id;

@@ -78,6 +78,9 @@ public:
     [[nodiscard]] int64_t least_window(int layer) const { return least_windows_[static_cast<size_t>(layer - 1)]; }
     [[nodiscard]] const AxisWindow& window(int layer) const { return windows_[static_cast<size_t>(layer - 1)]; }
 
+    /// What is stored, about.
+    [[nodiscard]] size_t bytes() const { return bytes_; }
+
 private:
     struct Call {
         int64_t begin = 0;
@@ -117,6 +120,7 @@ private:
     };
     std::vector<std::unordered_map<std::vector<int64_t>, Id, Hash>> ids_;  ///< by everything that makes a pattern, as numbers
     Id whole_ = 0;
+    size_t bytes_ = 0;
 };
 
 }  // namespace laminate::search

@@ -158,17 +158,127 @@ std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
     return sizes;
 }
 
-/// Keeps the points that no other one beats or equals in (memory, accesses); ties by MACs, then text; by memory, smallest first.
-void keep_best(std::vector<GroupPoint>& points) {
-    const auto before = [](const GroupPoint& a, const GroupPoint& b) {
-        return std::tie(a.live_total, a.accesses, a.macs) < std::tie(b.live_total, b.accesses, b.macs);
+/// A point whose schedule is one that many share, with the sink's sizes of its own.
+struct SizedPoint {
+    Elements accesses;
+    Elements memory;
+    Macs macs;
+    std::shared_ptr<const GroupSchedule> group;
+    int64_t rows = 0;     ///< T_y of the sink; 0: as in `group`
+    int64_t columns = 0;  ///< T_x, or the strip where there is one
+
+    [[nodiscard]] GroupSchedule schedule() const {
+        GroupSchedule sized = *group;
+        if (rows > 0) set_sizes(sized, rows, columns);
+        return sized;
+    }
+    static void set_sizes(GroupSchedule& group, int64_t rows, int64_t columns) {
+        Nest& sink = group.nests.back();
+        sink.tile[static_cast<size_t>(Dim::y)] = rows;
+        (sink.strip[1] > 0 ? sink.strip[1] : sink.tile[static_cast<size_t>(Dim::x)]) = columns;
+    }
+};
+
+/// Keeps the points that no other one beats or equals in (memory, accesses); ties by MACs, then the earlier one; by memory, smallest first.
+void keep_best(std::vector<SizedPoint>& points) {
+    const auto before = [](const SizedPoint& a, const SizedPoint& b) {
+        return std::tie(a.memory, a.accesses, a.macs) < std::tie(b.memory, b.accesses, b.macs);
     };
     std::stable_sort(points.begin(), points.end(), before);
-    std::vector<GroupPoint> kept;
-    for (GroupPoint& p : points) {
+    std::vector<SizedPoint> kept;
+    for (SizedPoint& p : points) {
         if (kept.empty() || p.accesses < kept.back().accesses) kept.push_back(std::move(p));
     }
     points = std::move(kept);
+}
+
+/// Groups of more layers get fewer candidates.
+constexpr size_t long_group = 8;
+constexpr size_t many_sizes = 2048;
+
+/// How many of the largest weights may be fetched again: any number, of long groups none or all.
+std::vector<size_t> refetch_counts(size_t weights) {
+    std::vector<size_t> counts(weights + 1);
+    std::iota(counts.begin(), counts.end(), size_t{0});
+    if (weights > long_group) counts = {0, weights};
+    return counts;
+}
+
+std::vector<SizedPoint> sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
+    std::vector<size_t> by_weights;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        if (problems[k].has_weights()) by_weights.push_back(k);
+    }
+    std::stable_sort(by_weights.begin(), by_weights.end(),
+                     [&](size_t a, size_t b) { return problems[a].weight_elements() > problems[b].weight_elements(); });
+    const LayerProblem& sink = problems.back();
+    std::vector<int64_t> rows = family_sizes(sink[Dim::y], options.tiles);
+    std::vector<int64_t> columns = family_sizes(sink[Dim::x], options.tiles);
+    if (options.tiles == TileSizes::all && (problems.size() > long_group || rows.size() * columns.size() > many_sizes)) {
+        rows = tile_sizes(sink[Dim::y], TileSizes::powers_of_two);
+        columns = tile_sizes(sink[Dim::x], TileSizes::powers_of_two);
+    }
+    const bool recompute = options.recompute && options.space != Space::fusion;
+    std::vector<SizedPoint> points;
+    const auto try_sizes = [&](Hang hang, GroupSchedule group) {
+        const auto shared = std::make_shared<const GroupSchedule>(group);
+        const GroupModel model(problems, group);
+        TwoLevelCache cache;
+        AxisTable table = model.empty_table();
+        for (size_t a = 0; a < model.axis_count(); ++a) table.set(a, cache.counts(model.axis_problem(a, group)));
+        const size_t y_axis = model.axis_of(problems.size() - 1, Dim::y);
+        const size_t x_axis = model.axis_of(problems.size() - 1, Dim::x);
+        const bool many_columns = has_tile_columns(hang) || hang == Hang::column_strips;
+        for (const int64_t row : hang == Hang::own_rows ? std::vector<int64_t>{sink[Dim::y]} : rows) {
+            for (const int64_t column : many_columns ? columns : std::vector<int64_t>{sink[Dim::x]}) {
+                SizedPoint::set_sizes(group, row, column);
+                table.set(y_axis, cache.counts(model.axis_problem(y_axis, group)));
+                table.set(x_axis, cache.counts(model.axis_problem(x_axis, group)));
+                const GroupModel::Totals totals = model.totals(table, group);
+                const Elements memory = options.footprint == Footprint::live ? totals.live_total : totals.sum_total;
+                if (options.memory && memory > *options.memory) continue;
+                points.push_back({totals.accesses, memory, totals.macs, shared, row, column});
+            }
+        }
+        keep_best(points);
+    };
+    for (const Hang hang : all_hangs) {
+        if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
+        const Family family(problems, hang);
+        for (const bool keep_inputs : {false, true}) {
+            if (keep_inputs && !recomputes(hang)) continue;  // kept anyway
+            for (const size_t count : refetch_counts(by_weights.size())) {
+                if (count > 0 && (hang == Hang::own_rows || options.space == Space::fusion)) continue;
+                if (options.stop != nullptr && options.stop->load() && !points.empty()) return points;
+                std::vector<bool> refetched(problems.size(), false);
+                for (size_t n = 0; n < count; ++n) refetched[by_weights[n]] = true;
+                try_sizes(hang, family.group(keep_inputs, refetched));
+            }
+        }
+    }
+    return points;
+}
+
+std::vector<LayerProblem> problems_of(const Network& network, const std::vector<LayerId>& layers) {
+    std::vector<LayerProblem> problems;
+    for (const LayerId id : layers) problems.push_back(layer_problem(network, id));
+    return problems;
+}
+
+std::vector<SizedPoint> sized_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
+    if (layers.size() > 1 || !must_be_scheduled(network, layers.front())) return sized_family(problems_of(network, layers), options);
+    std::vector<SizedPoint> points;
+    for (GroupPoint& point : group_front(network, layers, options)) {
+        points.push_back({point.accesses, point.live_total, point.macs, std::make_shared<const GroupSchedule>(std::move(point.group)), 0, 0});
+    }
+    keep_best(points);
+    return points;
+}
+
+std::vector<GroupPoint> with_schedules(const std::vector<SizedPoint>& points) {
+    std::vector<GroupPoint> result;
+    for (const SizedPoint& p : points) result.push_back({p.schedule(), p.accesses, p.memory, p.macs});
+    return result;
 }
 
 }  // namespace
@@ -201,61 +311,11 @@ std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, Layer
 }
 
 std::vector<GroupPoint> dag_group_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
-    if (layers.size() == 1 && must_be_scheduled(network, layers.front())) {
-        std::vector<GroupPoint> points = group_front(network, layers, options);
-        keep_best(points);
-        return points;
-    }
-    std::vector<LayerProblem> problems;
-    for (const LayerId id : layers) problems.push_back(layer_problem(network, id));
-    std::vector<size_t> by_weights;
-    for (size_t k = 0; k < problems.size(); ++k) {
-        if (problems[k].has_weights()) by_weights.push_back(k);
-    }
-    std::stable_sort(by_weights.begin(), by_weights.end(),
-                     [&](size_t a, size_t b) { return problems[a].weight_elements() > problems[b].weight_elements(); });
-    const LayerProblem& sink = problems.back();
-    const std::vector<int64_t> rows = family_sizes(sink[Dim::y], options.tiles);
-    const std::vector<int64_t> columns = family_sizes(sink[Dim::x], options.tiles);
-    std::vector<GroupPoint> points;
-    TwoLevelCache cache;
-    const auto try_sizes = [&](Hang hang, GroupSchedule group) {
-        const GroupModel model(problems, group);
-        AxisTable table = model.empty_table();
-        for (size_t a = 0; a < model.axis_count(); ++a) table.set(a, cache.counts(model.axis_problem(a, group)));
-        const size_t nest = problems.size() - 1;
-        const size_t y_axis = model.axis_of(nest, Dim::y);
-        const size_t x_axis = model.axis_of(nest, Dim::x);
-        Nest& last = group.nests.back();
-        const bool many_columns = has_tile_columns(hang) || hang == Hang::column_strips;
-        for (const int64_t row : hang == Hang::own_rows ? std::vector<int64_t>{sink[Dim::y]} : rows) {
-            last.tile[static_cast<size_t>(Dim::y)] = row;
-            table.set(y_axis, cache.counts(model.axis_problem(y_axis, group)));
-            for (const int64_t column : many_columns ? columns : std::vector<int64_t>{sink[Dim::x]}) {
-                (hang == Hang::column_strips ? last.strip[1] : last.tile[static_cast<size_t>(Dim::x)]) = column;
-                table.set(x_axis, cache.counts(model.axis_problem(x_axis, group)));
-                const GroupModel::Totals totals = model.totals(table, group);
-                const Elements memory = options.footprint == Footprint::live ? totals.live_total : totals.sum_total;
-                if (options.memory && memory > *options.memory) continue;
-                points.push_back({group, totals.accesses, memory, totals.macs});
-            }
-        }
-        keep_best(points);
-    };
-    for (const Hang hang : all_hangs) {
-        if (recomputes(hang) && (!options.recompute || layers.size() == 1)) continue;
-        const Family family(problems, hang);
-        for (const bool keep_inputs : {false, true}) {
-            if (keep_inputs && !recomputes(hang)) continue;  // kept anyway
-            std::vector<bool> refetched(problems.size(), false);
-            for (size_t count = 0; count <= (hang == Hang::own_rows ? 0 : by_weights.size()); ++count) {
-                if (options.stop != nullptr && options.stop->load() && !points.empty()) return points;
-                if (count > 0) refetched[by_weights[count - 1]] = true;
-                try_sizes(hang, family.group(keep_inputs, refetched));
-            }
-        }
-    }
-    return points;
+    return with_schedules(sized_front(network, layers, options));
+}
+
+std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
+    return with_schedules(sized_family(problems, options));
 }
 
 namespace {
@@ -265,29 +325,30 @@ struct Cover {
     int64_t memory = 0;
     int64_t accesses = 0;
     int64_t macs = 0;
-    const GroupPoint* group = nullptr;
+    const SizedPoint* group = nullptr;
+    const std::vector<LayerId>* layers = nullptr;
     std::shared_ptr<const Cover> before;
 };
 /// By memory, smallest first, accesses falling.
 using Covers = std::vector<std::shared_ptr<const Cover>>;
 
 /// For every memory that one of the two needs, the fewest accesses of both together: sum of accesses, maximum of memory.
-Covers together(const Covers& covers, const std::vector<GroupPoint>& points) {
+Covers together(const Covers& covers, const std::vector<SizedPoint>& points, const std::vector<LayerId>& layers) {
     Covers result;
     size_t c = 0;
     size_t p = 0;
     // Both fit in `memory` up to c and p; the best of each is the last that fits.
     while (c < covers.size() || p < points.size()) {
         const int64_t next_cover = c < covers.size() ? covers[c]->memory : INT64_MAX;
-        const int64_t next_point = p < points.size() ? points[p].live_total.value() : INT64_MAX;
+        const int64_t next_point = p < points.size() ? points[p].memory.value() : INT64_MAX;
         const int64_t memory = std::min(next_cover, next_point);
         if (next_cover == memory) ++c;
         if (next_point == memory) ++p;
         if (c == 0 || p == 0) continue;
         const std::shared_ptr<const Cover>& cover = covers[c - 1];
-        const GroupPoint& point = points[p - 1];
+        const SizedPoint& point = points[p - 1];
         result.push_back(std::make_shared<Cover>(Cover{memory, checked_add(cover->accesses, point.accesses.value()),
-                                                       checked_add(cover->macs, point.macs.value()), &point, cover}));
+                                                       checked_add(cover->macs, point.macs.value()), &point, &layers, cover}));
     }
     return result;
 }
@@ -328,7 +389,7 @@ std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
 struct Candidate {
     std::vector<LayerId> layers;
     size_t like = 0;  ///< first candidate of the same shape
-    std::vector<GroupPoint> front;
+    std::vector<SizedPoint> front;  ///< of the first of its shape only
 };
 
 }  // namespace
@@ -341,11 +402,9 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
     std::vector<size_t> work;
     for (LayerId sink = 0; sink < count; ++sink) {
         if (!is_schedulable(network, sink)) continue;
-        for (std::vector<LayerId>& layers : groups_ending_at(network, sink, options.max_depth)) {
-            std::vector<LayerProblem> problems;
-            for (const LayerId id : layers) problems.push_back(layer_problem(network, id));
+        for (std::vector<LayerId>& layers : groups_ending_at(network, sink, options.max_depth.value_or(default_max_depth(Space::dag)))) {
             const size_t number = candidates.size();
-            const size_t like = shapes.emplace(shape_key(problems), number).first->second;
+            const size_t like = shapes.emplace(shape_key(problems_of(network, layers)), number).first->second;
             if (like == number) work.push_back(number);
             ending_at[static_cast<size_t>(sink)].push_back(number);
             candidates.push_back({std::move(layers), like, {}});
@@ -364,7 +423,7 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
             own.stop = nullptr;
             own.tiles = TileSizes::powers_of_two;
         }
-        candidate.front = dag_group_front(network, candidate.layers, own);
+        candidate.front = sized_front(network, candidate.layers, own);
         if (!options.progress) return;
         const std::lock_guard<std::mutex> lock(mutex);
         ++progress.segments_done;
@@ -372,16 +431,6 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         if (candidate.layers.size() > 1) progress.segment += " .. " + network.layer(candidate.layers.back()).name;
         options.progress(progress);
     });
-    for (size_t n = 0; n < candidates.size(); ++n) {
-        Candidate& candidate = candidates[n];
-        if (candidate.like == n) continue;
-        candidate.front = candidates[candidate.like].front;
-        for (GroupPoint& point : candidate.front) {
-            for (size_t k = 0; k < candidate.layers.size(); ++k)
-                point.group.nests[k].layer = network.layer(candidate.layers[k]).name;
-        }
-    }
-
     // Exact covers from the end: the last layer that is not covered can only be a sink, because everything that reads it is in
     // other groups already. States by that layer, then by what is covered; every group leads to an earlier last layer.
     using State = std::pair<LayerId, std::vector<bool>>;
@@ -406,13 +455,14 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         }
         for (const size_t number : ending_at[static_cast<size_t>(state.first)]) {
             const Candidate& candidate = candidates[number];
-            if (candidate.front.empty()) continue;
+            const std::vector<SizedPoint>& points = candidates[candidate.like].front;
+            if (points.empty()) continue;
             const auto is_free = [&](LayerId id) { return !state.second[static_cast<size_t>(id)]; };
             if (!std::all_of(candidate.layers.begin(), candidate.layers.end(), is_free)) continue;
             std::vector<bool> now = state.second;
             for (const LayerId id : candidate.layers) now[static_cast<size_t>(id)] = true;
             Covers& target = states[state_of(now)];
-            target = better_of(target, together(covers, candidate.front));
+            target = better_of(target, together(covers, points, candidate.layers));
         }
     }
 
@@ -423,7 +473,10 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
     std::reverse(complete.begin(), complete.end());  // fewest accesses first
     for (const auto& cover : complete) {
         std::vector<GroupSchedule> groups;
-        for (const Cover* c = cover.get(); c->group != nullptr; c = c->before.get()) groups.push_back(c->group->group);
+        for (const Cover* c = cover.get(); c->group != nullptr; c = c->before.get()) {
+            groups.push_back(c->group->schedule());
+            for (size_t k = 0; k < c->layers->size(); ++k) groups.back().nests[k].layer = network.layer((*c->layers)[k]).name;
+        }
         front.points.push_back({Schedule(network, std::move(groups)), {}});
     }
     TwoLevelCache cache;

@@ -3,7 +3,8 @@
 //
 // Groups: every set of at most max_depth layers with one sink whose other outputs are read inside alone (groups_ending_at). Schedules
 // of a fused group are a family, not everything (dag_group_front): producers hang at the sink's row or tile loop, with halos computed again or kept along x or
-// along both axes, or each at the row loop of what reads it (line buffers); weights resident, or the largest fetched again in every tile. A group of one layer
+// along both axes, or each at the row loop of what reads it (line buffers); weights resident, or the largest fetched again in every tile (of more than eight: none or
+// all; and powers of two instead of all tiles, as for sinks with more than 2048 pairs of sizes). A group of one layer
 // with weights has the complete front of group_front(). Which groups: exact, over all exact covers of the DAG (docs/search.md).
 #pragma once
 
@@ -20,6 +21,9 @@ namespace laminate {
 /// The best of the family for one group (producers first): by memory, smallest first; no point is beaten in (memory, accesses), ties by MACs, then text.
 [[nodiscard]] std::vector<GroupPoint> dag_group_front(const Network& network, const std::vector<LayerId>& layers,
                                                       const ExploreOptions& options);
+
+/// The family alone, for one group whose problems are at hand.
+[[nodiscard]] std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options);
 
 /// The front (accesses, memory; ties by MACs) over all covers of the network by groups. Throws InputError for a network without schedulable layers.
 [[nodiscard]] Front explore_dag(const Network& network, const ExploreOptions& options);

@@ -187,7 +187,8 @@ SpatialUse spatial_use(const LayerStructure& s, size_t axis) {
 /// Spatial axes of a chain: options for each sequence of uses, from the last layer on.
 class SpatialAxis {
 public:
-    /// `steps` counts the work, in evaluations of a bound, and a list is left half done beyond `most_steps`: was_cut().
+    /// `steps` counts the work, in evaluations of a bound, and a list is left half done beyond `most_steps`: was_cut(). What would not fit in
+    /// memory counts as too much work.
     SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps, int64_t most_steps)
         : terms_(static_cast<int>(problems.size())), tiles_(tiles), patterns_(windows(problems, axis)), steps_(steps), most_steps_(most_steps) {
         Option start;
@@ -222,6 +223,8 @@ public:
                 o.factors[terms_.buffer(j - 1)] = static_cast<double>(patterns_.least_window(j));
             }
         }
+        stored_options_ += 2 * options.size();  // and the nodes above them
+        check_memory(0);
         tree = std::make_unique<AxisTree>(std::move(options), terms_.count(), &list.is_marked);
         return *tree;
     }
@@ -246,6 +249,7 @@ private:
         const SpatialUse& use = uses.back();
         const int k = terms_.n + 1 - static_cast<int>(uses.size());
         List result;
+        size_t untidied = least_untidied;
         for (size_t n = 0; n < before.options.size(); ++n) {
             if (before.is_marked[n] == 0) continue;
             // The whole last layer is always looked at: bounds rest on it.
@@ -254,10 +258,22 @@ private:
                 break;
             }
             extend(before.options[n], use, k, result.options);
+            if (result.options.size() < untidied) continue;
+            result.options = keep_useful(std::move(result.options), k > 1);
+            untidied = 2 * result.options.size() + least_untidied;
+            check_memory(result.options.size());
         }
         result.options = keep_useful(std::move(result.options), k > 1);
         result.is_marked.assign(result.options.size(), 0);
+        stored_options_ += result.options.size();
+        check_memory(0);
         return lists_[uses] = std::move(result);
+    }
+
+    void check_memory(size_t more_options) {
+        const size_t of_an_option = sizeof(Option) + terms_.count() * (sizeof(double) + sizeof(int64_t) / 2);
+        const size_t bytes = (stored_options_ + more_options) * of_an_option + patterns_.bytes();
+        if (bytes > most_bytes) steps_ = std::max(steps_, most_steps_);
     }
 
     void extend(const Option& before, const SpatialUse& use, int k, std::vector<Option>& options) {
@@ -317,6 +333,9 @@ private:
     int64_t& steps_;
     int64_t most_steps_;
     static constexpr int64_t steps_of_a_tile = 5;  // as measured: some microseconds
+    static constexpr size_t least_untidied = 1 << 16;
+    static constexpr size_t most_bytes = size_t{1} << 29;
+    size_t stored_options_ = 0;
 };
 
 /// What structures ask of the channels of A_j: the i of layer j + 1 and the z of layer j.

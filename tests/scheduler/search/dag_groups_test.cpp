@@ -86,7 +86,7 @@ Front2 brute_force(const Network& network, const ExploreOptions& options) {
             for (const auto& [m, a] : so_far) offer(result, m, a);
             return;
         }
-        for (const std::vector<LayerId>& group : groups_ending_at(network, *open.rbegin(), options.max_depth)) {
+        for (const std::vector<LayerId>& group : groups_ending_at(network, *open.rbegin(), *options.max_depth)) {
             std::set<LayerId> rest = open;
             for (const LayerId id : group) rest.erase(id);
             if (rest.size() + group.size() != open.size()) continue;
