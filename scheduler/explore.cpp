@@ -1,7 +1,6 @@
 #include "scheduler/explore.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <memory>
@@ -11,6 +10,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "scheduler/models/two_level/two_level.h"
+#include "scheduler/search/counted.h"
 #include "scheduler/search/dag_groups.h"
 #include "scheduler/search/group_search.h"
 #include "scheduler/search/pareto.h"
@@ -120,12 +120,6 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
     return result;
 }
 
-std::vector<LayerProblem> segment_problems(const Network& network, const std::vector<LayerId>& segment) {
-    std::vector<LayerProblem> problems;
-    for (const LayerId id : segment) problems.push_back(layer_problem(network, id));
-    return problems;
-}
-
 bool may_fuse(const Network& network, LayerId layer) {
     return network.layer(layer).kind != LayerKind::gemm && search::may_fuse(layer_problem(network, layer));
 }
@@ -145,18 +139,6 @@ std::vector<std::vector<LayerId>> sequences_of(const Network& network) {
     return sequences;
 }
 
-/// Two segments with equal shapes have the same front up to the names of their layers.
-std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
-    std::vector<int64_t> key;
-    for (const LayerProblem& p : problems) {
-        key.insert(key.end(), p.extent.begin(), p.extent.end());
-        key.push_back(p.groups);
-        for (const AxisWindow& w : p.window)
-            key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out});
-    }
-    return key;
-}
-
 // ----------------------------------------------------------------------------------------------------------- whole networks
 
 /// A partial answer: a group, or two answers side by side. A bound has neither.
@@ -168,42 +150,14 @@ struct Partial {
 };
 using Partials = Archive<std::shared_ptr<const Partial>>;
 
-Cost together(const Cost& a, const Cost& b) {
-    return {a.accesses + b.accesses, std::max(a.memory, b.memory), a.macs + b.macs};
-}
-
 /// Beyond this many pairs the MACs axis is given up.
 constexpr size_t most_pairs = 4'000'000;
 
-/// Everything of `a` with everything of `b`, into `sum`. On two axes only the best within each memory counts: one pass over both.
+/// Everything of `a` with everything of `b`, into `sum`.
 void add_pairs(const Partials& a, const Partials& b, Partials& sum) {
-    const auto offer = [&](size_t i, size_t j) {
-        const Cost cost = together(a.costs()[i], b.costs()[j]);
-        if (sum.beats_all_above(cost)) return;
-        sum.offer(cost, std::make_shared<const Partial>(Partial{nullptr, nullptr, a.items()[i], b.items()[j]}));
-    };
-    if (sum.macs_is_axis()) {
-        for (size_t i = 0; i < a.size(); ++i) {
-            for (size_t j = 0; j < b.size(); ++j) offer(i, j);
-        }
-        return;
-    }
-    size_t i = 0;
-    size_t j = 0;
-    if (a.size() == 0 || b.size() == 0) return;
-    for (;;) {
-        offer(i, j);
-        const bool a_ends = i + 1 == a.size();
-        const bool b_ends = j + 1 == b.size();
-        if (a_ends && b_ends) return;
-        // The next memory at which either has something better.
-        const double next_a = a_ends ? INFINITY : a.costs()[i + 1].memory;
-        const double next_b = b_ends ? INFINITY : b.costs()[j + 1].memory;
-        const double now = std::max(a.costs()[i].memory, b.costs()[j].memory);
-        const double next = std::min(next_a, next_b);
-        if (next_a <= std::max(now, next)) ++i;
-        if (next_b <= std::max(now, next)) ++j;
-    }
+    search::add_pairs(a, b, sum, [](const auto& first, const auto& second) {
+        return std::make_shared<const Partial>(Partial{nullptr, nullptr, first, second});
+    });
 }
 
 Partials on_two_axes(const Partials& a) {
@@ -310,7 +264,7 @@ private:
                 for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin) {
                     const auto first = sequences_[s].begin() + static_cast<std::ptrdiff_t>(begin);
                     Segment segment{{first, first + static_cast<std::ptrdiff_t>(length)}, s, begin, segments_.size(), {}};
-                    const auto key = shape_key(segment_problems(network_, segment.layers));
+                    const auto key = shape_key(layer_problems(network_, segment.layers));
                     segment.like = shapes.emplace(key, segments_.size()).first->second;
                     progress_.segments_total += segment.like == segments_.size() ? 1 : 0;
                     segments_.push_back(std::move(segment));
@@ -358,7 +312,7 @@ private:
             own.tiles = TileSizes::powers_of_two;
         }
         const Partials& known = partitions_[segment.sequence].best(segment.begin, segment.begin + segment.layers.size());
-        segment.front = search_segment(segment_problems(network_, segment.layers), own, macs_is_axis_, known.costs());
+        segment.front = search_segment(layer_problems(network_, segment.layers), own, macs_is_axis_, known.costs());
         if (stopped) segment.front.open.push_back(Cost{});
         const std::lock_guard<std::mutex> lock(mutex_);
         ++progress_.segments_done;
@@ -402,24 +356,16 @@ private:
     }
 
     void add_points(const Partials& front, Front& result) const {
-        TwoLevelCache cache;
-        std::map<GroupSchedule, GroupCounts> known;  // the points share most of their groups
+        std::vector<Schedule> schedules;
         for (const auto& partial : front.items()) {
             std::vector<GroupSchedule> groups;
             collect_groups(network_, *partial, groups);
             std::sort(groups.begin(), groups.end(), [&](const GroupSchedule& a, const GroupSchedule& b) {
                 return network_.find_layer(a.nests.back().layer) < network_.find_layer(b.nests.back().layer);
             });
-            FrontPoint point{Schedule(network_, std::move(groups)), {}};
-            std::vector<GroupCounts> counts;
-            for (const GroupSchedule& group : point.schedule.groups()) {
-                auto found = known.find(group);
-                if (found == known.end()) found = known.emplace(group, two_level_counts(network_, group, &cache)).first;
-                counts.push_back(found->second);
-            }
-            point.counts = total(counts);
-            result.points.push_back(std::move(point));
+            schedules.emplace_back(network_, std::move(groups));
         }
+        result.points = search::counted(network_, std::move(schedules));
         const auto key = [&](const FrontPoint& p) {
             return std::make_tuple(p.counts.accesses, memory_of(p.counts, options_.footprint), p.counts.macs);
         };
@@ -466,7 +412,7 @@ std::vector<GroupPoint> group_front(const Network& network, const std::vector<La
     if (segment.size() > 1 && !std::all_of(segment.begin(), segment.end(), [&](LayerId l) { return may_fuse(network, l); }))
         return {};
     std::vector<GroupPoint> points =
-        search_segment(segment_problems(network, segment), options, options.macs_is_axis.value_or(true), {}).points;
+        search_segment(layer_problems(network, segment), options, options.macs_is_axis.value_or(true), {}).points;
     std::sort(points.begin(), points.end(), [](const GroupPoint& a, const GroupPoint& b) { return cost_of(a) < cost_of(b); });
     return points;
 }

@@ -68,12 +68,6 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
     return group;
 }
 
-std::vector<LayerProblem> segment_problems(const Network& network, const std::vector<LayerId>& segment) {
-    std::vector<LayerProblem> problems;
-    for (const LayerId id : segment) problems.push_back(layer_problem(network, id));
-    return problems;
-}
-
 int64_t rows_per_input_row(const LayerProblem& sink) { return sink.y().transposed ? sink.y().stride : 1; }
 
 /// Rows of the sink's tile, the preferred first: enough for a register tile of rows in the layers before it too.
@@ -110,7 +104,7 @@ public:
 
     /// The first sizes that fit, widest lines first; otherwise the smallest memory seen.
     [[nodiscard]] std::variant<Choice, Elements> choose(const std::vector<LayerId>& segment) {
-        const std::vector<LayerProblem> problems = segment_problems(network_, segment);
+        const std::vector<LayerProblem> problems = layer_problems(network_, segment);
         constexpr Bytes second_level_cache{2 << 20};
         const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
         // A budget is met even at some cost; without one, a group that must repeat much or go row by row is no gain.
@@ -176,7 +170,7 @@ Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
 
 GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
                                 const LineBufferSizes& sizes) {
-    return line_buffer_group(segment_problems(network, segment), sizes);
+    return line_buffer_group(layer_problems(network, segment), sizes);
 }
 
 std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options) {

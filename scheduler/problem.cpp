@@ -1,6 +1,7 @@
 #include "scheduler/problem.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -126,6 +127,31 @@ LayerProblem layer_problem(const Network& network, LayerId id) {
         throw InputError("layer " + layer.name + ": a " + to_string(layer.kind) + " of this shape cannot be scheduled; see is_schedulable");
     }
     return *problem_of(network, id);
+}
+
+std::vector<LayerProblem> layer_problems(const Network& network, const std::vector<LayerId>& layers) {
+    std::vector<LayerProblem> problems;
+    for (const LayerId id : layers) problems.push_back(layer_problem(network, id));
+    return problems;
+}
+
+std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
+    std::vector<int64_t> key;
+    std::map<TensorId, int64_t> numbers;
+    for (const LayerProblem& p : problems) {
+        key.push_back(static_cast<int64_t>(p.operation));
+        key.insert(key.end(), p.extent.begin(), p.extent.end());
+        key.push_back(p.groups);
+        for (const AxisWindow& w : p.window)
+            key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out});
+        key.push_back(static_cast<int64_t>(p.inputs.size()));
+        for (const LayerInput& input : p.inputs) {
+            key.push_back(numbers.emplace(input.tensor, static_cast<int64_t>(numbers.size())).first->second);
+            key.insert(key.end(), {input.channels, input.first_output_channel});
+        }
+        key.push_back(numbers.emplace(p.output, static_cast<int64_t>(numbers.size())).first->second);
+    }
+    return key;
 }
 
 std::vector<std::vector<LayerId>> schedulable_chains(const Network& network) {

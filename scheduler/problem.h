@@ -78,6 +78,9 @@ struct LayerProblem {
 /// on the reference operators and are not counted.
 [[nodiscard]] bool must_be_scheduled(const Network& network, LayerId layer);
 [[nodiscard]] LayerProblem layer_problem(const Network& network, LayerId layer);
+[[nodiscard]] std::vector<LayerProblem> layer_problems(const Network& network, const std::vector<LayerId>& layers);
+/// Everything that counts depend on, layers and wiring, without names: groups of equal keys have the same fronts up to the names of their layers.
+[[nodiscard]] std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems);
 
 /// Maximal chains of layers that must be scheduled: each layer but the last feeds exactly the next one and is no network output.
 /// Every layer that must be scheduled is in exactly one chain.

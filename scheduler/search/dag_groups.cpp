@@ -6,17 +6,20 @@
 #include <mutex>
 #include <numeric>
 #include <set>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "scheduler/models/two_level/group_model.h"
 #include "scheduler/models/two_level/two_level.h"
+#include "scheduler/search/counted.h"
+#include "scheduler/search/pareto.h"
 
 namespace laminate {
 
 namespace {
 
+using search::Archive;
+using search::Cost;
 using two_level::AxisTable;
 using two_level::GroupModel;
 
@@ -149,20 +152,13 @@ private:
 /// Sizes to try: of `all`, the smallest of each trip count, which is what matters where no padding interferes.
 std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
     if (kind != TileSizes::all) return tile_sizes(extent, kind);
-    std::vector<int64_t> sizes;
-    for (int64_t trips = extent; trips >= 1;) {
-        const int64_t size = ceil_div(extent, trips);
-        sizes.push_back(size);
-        trips = size == extent ? 0 : ceil_div(extent, size + 1);
-    }
+    std::vector<int64_t> sizes{1};
+    for (int64_t trips = extent; trips > 1; trips = ceil_div(extent, sizes.back())) sizes.push_back(ceil_div(extent, trips - 1));
     return sizes;
 }
 
 /// A point whose schedule is one that many share, with the sink's sizes of its own.
 struct SizedPoint {
-    Elements accesses;
-    Elements memory;
-    Macs macs;
     std::shared_ptr<const GroupSchedule> group;
     int64_t rows = 0;     ///< T_y of the sink; 0: as in `group`
     int64_t columns = 0;  ///< T_x, or the strip where there is one
@@ -179,22 +175,11 @@ struct SizedPoint {
     }
 };
 
-/// Keeps the points that no other one beats or equals in (memory, accesses); ties by MACs, then the earlier one; by memory, smallest first.
-void keep_best(std::vector<SizedPoint>& points) {
-    const auto before = [](const SizedPoint& a, const SizedPoint& b) {
-        return std::tie(a.memory, a.accesses, a.macs) < std::tie(b.memory, b.accesses, b.macs);
-    };
-    std::stable_sort(points.begin(), points.end(), before);
-    std::vector<SizedPoint> kept;
-    for (SizedPoint& p : points) {
-        if (kept.empty() || p.accesses < kept.back().accesses) kept.push_back(std::move(p));
-    }
-    points = std::move(kept);
-}
+/// On two axes: accesses and memory.
+using SizedPoints = Archive<SizedPoint>;
 
 /// Groups of more layers get fewer candidates.
 constexpr size_t long_group = 8;
-constexpr size_t many_sizes = 2048;
 
 /// How many of the largest weights may be fetched again: any number, of long groups none or all.
 std::vector<size_t> refetch_counts(size_t weights) {
@@ -204,7 +189,11 @@ std::vector<size_t> refetch_counts(size_t weights) {
     return counts;
 }
 
-std::vector<SizedPoint> sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
+Cost cost_of(Elements accesses, Elements memory, Macs macs) {
+    return {static_cast<double>(accesses.value()), static_cast<double>(memory.value()), static_cast<double>(macs.value())};
+}
+
+SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
     std::vector<size_t> by_weights;
     for (size_t k = 0; k < problems.size(); ++k) {
         if (problems[k].has_weights()) by_weights.push_back(k);
@@ -212,14 +201,12 @@ std::vector<SizedPoint> sized_family(const std::vector<LayerProblem>& problems, 
     std::stable_sort(by_weights.begin(), by_weights.end(),
                      [&](size_t a, size_t b) { return problems[a].weight_elements() > problems[b].weight_elements(); });
     const LayerProblem& sink = problems.back();
-    std::vector<int64_t> rows = family_sizes(sink[Dim::y], options.tiles);
-    std::vector<int64_t> columns = family_sizes(sink[Dim::x], options.tiles);
-    if (options.tiles == TileSizes::all && (problems.size() > long_group || rows.size() * columns.size() > many_sizes)) {
-        rows = tile_sizes(sink[Dim::y], TileSizes::powers_of_two);
-        columns = tile_sizes(sink[Dim::x], TileSizes::powers_of_two);
-    }
+    // The time of one schedule grows with the square of its layers.
+    const TileSizes kind = problems.size() > long_group && options.tiles == TileSizes::all ? TileSizes::powers_of_two : options.tiles;
+    const std::vector<int64_t> rows = family_sizes(sink[Dim::y], kind);
+    const std::vector<int64_t> columns = family_sizes(sink[Dim::x], kind);
     const bool recompute = options.recompute && options.space != Space::fusion;
-    std::vector<SizedPoint> points;
+    SizedPoints points(false);
     const auto try_sizes = [&](Hang hang, GroupSchedule group) {
         const auto shared = std::make_shared<const GroupSchedule>(group);
         const GroupModel model(problems, group);
@@ -230,17 +217,17 @@ std::vector<SizedPoint> sized_family(const std::vector<LayerProblem>& problems, 
         const size_t x_axis = model.axis_of(problems.size() - 1, Dim::x);
         const bool many_columns = has_tile_columns(hang) || hang == Hang::column_strips;
         for (const int64_t row : hang == Hang::own_rows ? std::vector<int64_t>{sink[Dim::y]} : rows) {
+            SizedPoint::set_sizes(group, row, sink[Dim::x]);
+            table.set(y_axis, cache.counts(model.axis_problem(y_axis, group)));
             for (const int64_t column : many_columns ? columns : std::vector<int64_t>{sink[Dim::x]}) {
                 SizedPoint::set_sizes(group, row, column);
-                table.set(y_axis, cache.counts(model.axis_problem(y_axis, group)));
                 table.set(x_axis, cache.counts(model.axis_problem(x_axis, group)));
                 const GroupModel::Totals totals = model.totals(table, group);
                 const Elements memory = options.footprint == Footprint::live ? totals.live_total : totals.sum_total;
                 if (options.memory && memory > *options.memory) continue;
-                points.push_back({totals.accesses, memory, totals.macs, shared, row, column});
+                points.offer(cost_of(totals.accesses, memory, totals.macs), {shared, row, column});
             }
         }
-        keep_best(points);
     };
     for (const Hang hang : all_hangs) {
         if (recomputes(hang) && (!recompute || problems.size() == 1)) continue;
@@ -249,7 +236,7 @@ std::vector<SizedPoint> sized_family(const std::vector<LayerProblem>& problems, 
             if (keep_inputs && !recomputes(hang)) continue;  // kept anyway
             for (const size_t count : refetch_counts(by_weights.size())) {
                 if (count > 0 && (hang == Hang::own_rows || options.space == Space::fusion)) continue;
-                if (options.stop != nullptr && options.stop->load() && !points.empty()) return points;
+                if (options.stop != nullptr && options.stop->load() && points.size() > 0) return points;
                 std::vector<bool> refetched(problems.size(), false);
                 for (size_t n = 0; n < count; ++n) refetched[by_weights[n]] = true;
                 try_sizes(hang, family.group(keep_inputs, refetched));
@@ -259,25 +246,22 @@ std::vector<SizedPoint> sized_family(const std::vector<LayerProblem>& problems, 
     return points;
 }
 
-std::vector<LayerProblem> problems_of(const Network& network, const std::vector<LayerId>& layers) {
-    std::vector<LayerProblem> problems;
-    for (const LayerId id : layers) problems.push_back(layer_problem(network, id));
-    return problems;
-}
-
-std::vector<SizedPoint> sized_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
-    if (layers.size() > 1 || !must_be_scheduled(network, layers.front())) return sized_family(problems_of(network, layers), options);
-    std::vector<SizedPoint> points;
+SizedPoints sized_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
+    if (layers.size() > 1 || !must_be_scheduled(network, layers.front())) return sized_family(layer_problems(network, layers), options);
+    SizedPoints points(false);
     for (GroupPoint& point : group_front(network, layers, options)) {
-        points.push_back({point.accesses, point.live_total, point.macs, std::make_shared<const GroupSchedule>(std::move(point.group)), 0, 0});
+        points.offer(cost_of(point.accesses, point.live_total, point.macs), {std::make_shared<const GroupSchedule>(std::move(point.group)), 0, 0});
     }
-    keep_best(points);
     return points;
 }
 
-std::vector<GroupPoint> with_schedules(const std::vector<SizedPoint>& points) {
+std::vector<GroupPoint> with_schedules(const SizedPoints& points) {
     std::vector<GroupPoint> result;
-    for (const SizedPoint& p : points) result.push_back({p.schedule(), p.accesses, p.memory, p.macs});
+    for (size_t n = 0; n < points.size(); ++n) {
+        const Cost& cost = points.costs()[n];
+        result.push_back({points.items()[n].schedule(), Elements(static_cast<int64_t>(cost.accesses)),
+                          Elements(static_cast<int64_t>(cost.memory)), Macs(static_cast<int64_t>(cost.macs))});
+    }
     return result;
 }
 
@@ -322,74 +306,16 @@ namespace {
 
 /// A partial answer: the cover of some layers, from the network's end.
 struct Cover {
-    int64_t memory = 0;
-    int64_t accesses = 0;
-    int64_t macs = 0;
     const SizedPoint* group = nullptr;
     const std::vector<LayerId>* layers = nullptr;
     std::shared_ptr<const Cover> before;
 };
-/// By memory, smallest first, accesses falling.
-using Covers = std::vector<std::shared_ptr<const Cover>>;
-
-/// For every memory that one of the two needs, the fewest accesses of both together: sum of accesses, maximum of memory.
-Covers together(const Covers& covers, const std::vector<SizedPoint>& points, const std::vector<LayerId>& layers) {
-    Covers result;
-    size_t c = 0;
-    size_t p = 0;
-    // Both fit in `memory` up to c and p; the best of each is the last that fits.
-    while (c < covers.size() || p < points.size()) {
-        const int64_t next_cover = c < covers.size() ? covers[c]->memory : INT64_MAX;
-        const int64_t next_point = p < points.size() ? points[p].memory.value() : INT64_MAX;
-        const int64_t memory = std::min(next_cover, next_point);
-        if (next_cover == memory) ++c;
-        if (next_point == memory) ++p;
-        if (c == 0 || p == 0) continue;
-        const std::shared_ptr<const Cover>& cover = covers[c - 1];
-        const SizedPoint& point = points[p - 1];
-        result.push_back(std::make_shared<Cover>(Cover{memory, checked_add(cover->accesses, point.accesses.value()),
-                                                       checked_add(cover->macs, point.macs.value()), &point, &layers, cover}));
-    }
-    return result;
-}
-
-Covers better_of(const Covers& a, const Covers& b) {
-    Covers all = a;
-    all.insert(all.end(), b.begin(), b.end());
-    std::stable_sort(all.begin(), all.end(), [](const auto& one, const auto& other) {
-        return std::tie(one->memory, one->accesses, one->macs) < std::tie(other->memory, other->accesses, other->macs);
-    });
-    Covers kept;
-    for (std::shared_ptr<const Cover>& cover : all) {
-        if (kept.empty() || cover->accesses < kept.back()->accesses) kept.push_back(std::move(cover));
-    }
-    return kept;
-}
-
-/// Two groups with equal shapes and wiring have the same front up to the names of their layers.
-std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
-    std::vector<int64_t> key;
-    std::map<TensorId, int64_t> numbers;
-    for (const LayerProblem& p : problems) {
-        key.push_back(static_cast<int64_t>(p.operation));
-        key.insert(key.end(), p.extent.begin(), p.extent.end());
-        key.push_back(p.groups);
-        for (const AxisWindow& w : p.window)
-            key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out});
-        key.push_back(static_cast<int64_t>(p.inputs.size()));
-        for (const LayerInput& input : p.inputs) {
-            key.push_back(numbers.emplace(input.tensor, static_cast<int64_t>(numbers.size())).first->second);
-            key.insert(key.end(), {input.channels, input.first_output_channel});
-        }
-        key.push_back(numbers.emplace(p.output, static_cast<int64_t>(numbers.size())).first->second);
-    }
-    return key;
-}
+using Covers = Archive<std::shared_ptr<const Cover>>;
 
 struct Candidate {
     std::vector<LayerId> layers;
     size_t like = 0;  ///< first candidate of the same shape
-    std::vector<SizedPoint> front;  ///< of the first of its shape only
+    SizedPoints front;  ///< of the first of its shape only
 };
 
 }  // namespace
@@ -404,10 +330,10 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         if (!is_schedulable(network, sink)) continue;
         for (std::vector<LayerId>& layers : groups_ending_at(network, sink, options.max_depth.value_or(default_max_depth(Space::dag)))) {
             const size_t number = candidates.size();
-            const size_t like = shapes.emplace(shape_key(problems_of(network, layers)), number).first->second;
+            const size_t like = shapes.emplace(shape_key(layer_problems(network, layers)), number).first->second;
             if (like == number) work.push_back(number);
             ending_at[static_cast<size_t>(sink)].push_back(number);
-            candidates.push_back({std::move(layers), like, {}});
+            candidates.push_back({std::move(layers), like, SizedPoints(false)});
         }
     }
     if (candidates.empty()) throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
@@ -442,8 +368,10 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
     std::vector<bool> covered(network.layers.size(), false);
     for (LayerId id = 0; id < count; ++id) covered[static_cast<size_t>(id)] = !is_schedulable(network, id);
     std::map<State, Covers, std::greater<>> states;
-    states[state_of(covered)] = {std::make_shared<Cover>()};
-    Covers complete;
+    Covers nothing(false);
+    nothing.offer(Cost{}, std::make_shared<Cover>());
+    states.emplace(state_of(covered), std::move(nothing));
+    Covers complete(false);
     while (!states.empty()) {
         const auto first = states.begin();
         const State state = first->first;
@@ -455,14 +383,16 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         }
         for (const size_t number : ending_at[static_cast<size_t>(state.first)]) {
             const Candidate& candidate = candidates[number];
-            const std::vector<SizedPoint>& points = candidates[candidate.like].front;
-            if (points.empty()) continue;
+            const SizedPoints& points = candidates[candidate.like].front;
+            if (points.size() == 0) continue;
             const auto is_free = [&](LayerId id) { return !state.second[static_cast<size_t>(id)]; };
             if (!std::all_of(candidate.layers.begin(), candidate.layers.end(), is_free)) continue;
             std::vector<bool> now = state.second;
             for (const LayerId id : candidate.layers) now[static_cast<size_t>(id)] = true;
-            Covers& target = states[state_of(now)];
-            target = better_of(target, together(covers, points, candidate.layers));
+            Covers& target = states.try_emplace(state_of(now), false).first->second;
+            search::add_pairs(covers, points, target, [&](const auto& before, const SizedPoint& point) {
+                return std::make_shared<const Cover>(Cover{&point, &candidate.layers, before});
+            });
         }
     }
 
@@ -470,17 +400,17 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
     front.macs_is_axis = false;
     front.footprint = options.footprint;
     front.is_complete = options.stop == nullptr || !options.stop->load();
-    std::reverse(complete.begin(), complete.end());  // fewest accesses first
-    for (const auto& cover : complete) {
+    std::vector<Schedule> schedules;
+    for (const auto& cover : complete.items()) {
         std::vector<GroupSchedule> groups;
         for (const Cover* c = cover.get(); c->group != nullptr; c = c->before.get()) {
             groups.push_back(c->group->schedule());
             for (size_t k = 0; k < c->layers->size(); ++k) groups.back().nests[k].layer = network.layer((*c->layers)[k]).name;
         }
-        front.points.push_back({Schedule(network, std::move(groups)), {}});
+        schedules.emplace_back(network, std::move(groups));
     }
-    TwoLevelCache cache;
-    for (FrontPoint& point : front.points) point.counts = two_level_counts(network, point.schedule, &cache);
+    std::reverse(schedules.begin(), schedules.end());  // fewest accesses first
+    front.points = search::counted(network, std::move(schedules));
     return front;
 }
 

@@ -27,6 +27,11 @@ struct Cost {
     return a.accesses < b.accesses || (a.accesses == b.accesses && a.macs <= b.macs);
 }
 
+/// One after the other: traffic and work add up, memory is given back.
+[[nodiscard]] inline Cost together(const Cost& a, const Cost& b) {
+    return {a.accesses + b.accesses, std::max(a.memory, b.memory), a.macs + b.macs};
+}
+
 /// Pareto front with something attached to each point. Of equal points the first stays.
 template <class Item>
 class Archive {
@@ -80,5 +85,32 @@ private:
     std::vector<Cost> costs_;
     std::vector<Item> items_;
 };
+
+/// Every item of `a` together with every item of `b`, as join(item, item), into `sum`. On two axes only the best within each memory counts: one pass over both.
+template <class A, class B, class Sum, class Join>
+void add_pairs(const Archive<A>& a, const Archive<B>& b, Archive<Sum>& sum, const Join& join) {
+    const auto offer = [&](size_t i, size_t j) {
+        const Cost cost = together(a.costs()[i], b.costs()[j]);
+        if (!sum.beats_all_above(cost)) sum.offer(cost, join(a.items()[i], b.items()[j]));
+    };
+    if (sum.macs_is_axis()) {
+        for (size_t i = 0; i < a.size(); ++i) {
+            for (size_t j = 0; j < b.size(); ++j) offer(i, j);
+        }
+        return;
+    }
+    if (a.size() == 0 || b.size() == 0) return;
+    constexpr double never = std::numeric_limits<double>::infinity();
+    for (size_t i = 0, j = 0;;) {
+        offer(i, j);
+        // The next memory at which either has something better.
+        const double next_a = i + 1 == a.size() ? never : a.costs()[i + 1].memory;
+        const double next_b = j + 1 == b.size() ? never : b.costs()[j + 1].memory;
+        const double next = std::max({a.costs()[i].memory, b.costs()[j].memory, std::min(next_a, next_b)});
+        if (next == never) return;
+        if (next_a <= next) ++i;
+        if (next_b <= next) ++j;
+    }
+}
 
 }  // namespace laminate::search

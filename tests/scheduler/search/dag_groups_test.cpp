@@ -66,14 +66,15 @@ TEST(GroupsEndingAt, AreAllSetsThatTheDefinitionAllows) {
     EXPECT_GT(forks, 10);  // the sample holds groups with shared tensors
 }
 
-using Front2 = std::map<int64_t, int64_t>;  ///< memory to fewest accesses
+using Traffic = std::pair<int64_t, int64_t>;   ///< accesses, MACs: in lexicographic order
+using Front2 = std::map<int64_t, Traffic>;  ///< by memory
 
-void offer(Front2& front, int64_t memory, int64_t accesses) {
-    for (const auto& [m, a] : front) {
-        if (m <= memory && a <= accesses) return;
+void offer(Front2& front, int64_t memory, Traffic traffic) {
+    for (const auto& [m, t] : front) {
+        if (m <= memory && t <= traffic) return;
     }
-    std::erase_if(front, [&](const auto& p) { return p.first >= memory && p.second >= accesses; });
-    front[memory] = accesses;
+    std::erase_if(front, [&](const auto& p) { return p.first >= memory && p.second >= traffic; });
+    front[memory] = traffic;
 }
 
 /// All exact covers, one by one, without remembering anything.
@@ -83,7 +84,7 @@ Front2 brute_force(const Network& network, const ExploreOptions& options) {
     Front2 result;
     const std::function<void(std::set<LayerId>, const Front2&)> cover = [&](const std::set<LayerId>& open, const Front2& so_far) {
         if (open.empty()) {
-            for (const auto& [m, a] : so_far) offer(result, m, a);
+            for (const auto& [m, t] : so_far) offer(result, m, t);
             return;
         }
         for (const std::vector<LayerId>& group : groups_ending_at(network, *open.rbegin(), *options.max_depth)) {
@@ -93,28 +94,31 @@ Front2 brute_force(const Network& network, const ExploreOptions& options) {
             auto known = fronts.find(group);
             if (known == fronts.end()) known = fronts.emplace(group, dag_group_front(network, group, options)).first;
             Front2 next;
-            for (const auto& [m, a] : so_far) {
-                for (const GroupPoint& p : known->second) offer(next, std::max(m, p.live_total.value()), a + p.accesses.value());
+            for (const auto& [m, t] : so_far) {
+                for (const GroupPoint& p : known->second)
+                    offer(next, std::max(m, p.live_total.value()), {t.first + p.accesses.value(), t.second + p.macs.value()});
             }
             cover(rest, next);
         }
     };
-    cover({layers.begin(), layers.end()}, {{0, 0}});
+    cover({layers.begin(), layers.end()}, {{0, {0, 0}}});
     return result;
 }
 
 TEST(ExploreDag, FrontIsThatOfAllExactCovers) {
     ExploreOptions options;
     options.max_depth = 4;
+    options.space = Space::dag;
     int tested = 0;
     for (uint64_t seed = 0; seed < 40; ++seed) {
         const Network network = random_network(seed);
         const size_t count = schedulable_layers(network).size();
         if (count == 0 || count > 8) continue;
         ++tested;
+        options.tiles = seed % 2 == 0 ? TileSizes::divisors : TileSizes::all;
         Front2 found;
         for (const FrontPoint& point : explore_dag(network, options).points) {
-            found[point.counts.live_total.value()] = point.counts.accesses.value();
+            found[point.counts.live_total.value()] = {point.counts.accesses.value(), point.counts.macs.value()};
         }
         EXPECT_EQ(found, brute_force(network, options)) << seed;
     }
