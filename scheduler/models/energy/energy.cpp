@@ -2,88 +2,32 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "scheduler/machine/json_object.h"
 
 namespace laminate {
 
-namespace {
-
-/// The numbers of a machine file, with their sources checked and the keys that were asked for noted.
-class Numbers {
-public:
-    Numbers(const nlohmann::json& file, const std::string& where) : file_(file), where_(where) {}
-
-    [[nodiscard]] bool has(const std::string& key) const { return file_.contains(key); }
-
-    [[nodiscard]] double operator()(const std::string& key) {
-        known_.insert(key);
-        if (!has(key)) fail(key, "missing");
-        const nlohmann::json& entry = file_[key];
-        if (!entry.is_object() || !entry.contains("value") || !entry["value"].is_number())
-            fail(key, "found " + entry.dump());
-        if (!entry.contains("source") || !entry["source"].is_string() || entry["source"].get<std::string>().empty())
-            fail(key, "has no source");
-        const auto value = entry["value"].get<double>();
-        if (value < 0) fail(key, "found " + entry["value"].dump());
-        return value;
-    }
-    /// As above, but 0 is refused too.
-    [[nodiscard]] double positive(const std::string& key) {
-        const double value = (*this)(key);
-        if (value == 0) fail(key, "found 0");
-        return value;
-    }
-
-    void refuse_other_keys() const {
-        std::string known;
-        for (const std::string& key : known_) known += (known.empty() ? "" : ", ") + key;
-        for (const auto& [key, entry] : file_.items()) {
-            if (key == "schema" || key == "version" || key == "name" || known_.contains(key)) continue;
-            throw InputError(where_ + ": unknown key \"" + key + "\"; known: " + known);
-        }
-    }
-
-private:
-    [[noreturn]] void fail(const std::string& key, const std::string& found) const {
-        throw InputError(where_ + ": " + key + ": " + found + R"(; expected {"value": number >= 0, "source": text})");
-    }
-
-    const nlohmann::json& file_;
-    const std::string& where_;
-    std::set<std::string> known_;
-};
-
-}  // namespace
-
 EnergyTable parse_energy_table(const std::string& json, const std::string& where) {
-    const nlohmann::json file = nlohmann::json::parse(json, nullptr, false);
-    if (!file.is_object() || !file.contains("schema") || file["schema"] != "laminate.machine")
-        throw InputError(where + R"(: no machine file; expected JSON with "schema": "laminate.machine")");
-    if (!file.contains("version") || file["version"] != 1)
-        throw InputError(where + ": version: found " + (file.contains("version") ? file["version"].dump() : "none") +
-                         ", expected 1");
-    if (!file.contains("name") || !file["name"].is_string()) throw InputError(where + ": name: missing; expected text");
+    const nlohmann::json parsed = parse_json(json, where);
+    JsonObject file(parsed, where);
     EnergyTable table;
-    table.name = file["name"].get<std::string>();
-    Numbers number(file, where);
-    table.element_bits = number.positive("element_bits");
-    table.mac_pj = number("mac_pj");
-    table.external_access_pj = number("external_access_pj");
-    table.internal_accesses_per_mac = number("internal_accesses_per_mac");
-    table.internal_access_base_pj = number("internal_access_base_pj");
-    table.internal_access_pj_per_root_bit = number("internal_access_pj_per_root_bit");
-    if (number.has("bank_bits") || number.has("bank_select_fraction_per_log"))
-        table.banks = {number.positive("bank_bits"), number("bank_select_fraction_per_log")};
-    if (number.has("register_file_elements") || number.has("register_file_access_pj")) {
-        table.register_file = {Elements(static_cast<int64_t>(number.positive("register_file_elements"))),
-                               number("register_file_access_pj")};
+    table.name = file.header("laminate.energy_table");
+    table.element_bits = file.positive_sourced_number("element_bits");
+    table.mac_pj = file.sourced_number("mac_pj");
+    table.external_access_pj = file.sourced_number("external_access_pj");
+    table.internal_accesses_per_mac = file.sourced_number("internal_accesses_per_mac");
+    table.internal_access_base_pj = file.sourced_number("internal_access_base_pj");
+    table.internal_access_pj_per_root_bit = file.sourced_number("internal_access_pj_per_root_bit");
+    if (file.has("bank_bits") || file.has("bank_select_fraction_per_log"))
+        table.banks = {file.positive_sourced_number("bank_bits"), file.sourced_number("bank_select_fraction_per_log")};
+    if (file.has("register_file_elements") || file.has("register_file_access_pj")) {
+        table.register_file = {Elements(static_cast<int64_t>(file.positive_sourced_number("register_file_elements"))),
+                               file.sourced_number("register_file_access_pj")};
     }
-    number.refuse_other_keys();
+    file.refuse_other_keys();
     return table;
 }
 

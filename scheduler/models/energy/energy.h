@@ -26,7 +26,7 @@
 
 namespace laminate {
 
-/// The energy part of a machine file (machines/README.md). pj: picojoules per access of one element.
+/// An energy table (machines/README.md). pj: picojoules per access of one element.
 struct EnergyTable {
     struct Banks {
         double bits = 0;                     ///< of one bank

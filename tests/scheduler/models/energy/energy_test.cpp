@@ -124,15 +124,15 @@ std::string refusal(const std::string& from, const std::string& to) {
 
 TEST(EnergyTable, BadFilesAreRefusedByName) {
     EXPECT_EQ(refusal("\"mac_pj\"", "\"mac_nj\""),
-              R"(m.json: mac_pj: missing; expected {"value": number >= 0, "source": text})");
+              R"(m.json: mac_pj: missing, expected {"value": number >= 0, "source": text})");
     EXPECT_EQ(refusal("\"value\": 10.2", "\"value\": \"10.2\"").substr(0, 21), "m.json: mac_pj: found");
     EXPECT_EQ(refusal("\"value\": 10.2", "\"value\": -1").substr(0, 24), "m.json: mac_pj: found -1");
     EXPECT_EQ(refusal("\"value\": 160000", "\"value\": 0").substr(0, 26), "m.json: bank_bits: found 0");
-    EXPECT_EQ(refusal("\"source\": \"ConvFusion VII-A.3: three reads and one write\"", "\"note\": \"\"").substr(0, 47),
-              "m.json: internal_accesses_per_mac: has no sourc");
+    EXPECT_EQ(refusal("\"source\": \"ConvFusion VII-A.3: three reads and one write\"", "\"note\": \"\"").substr(0, 52),
+              "m.json: internal_accesses_per_mac: found no source, ");
     EXPECT_EQ(refusal("\"bank_select_fraction_per_log\"", "\"bank_select\"").substr(0, 44),
               "m.json: bank_select_fraction_per_log: missin");
-    EXPECT_EQ(refusal("\"schema\"", "\"sch\"").substr(0, 23), "m.json: no machine file");
+    EXPECT_EQ(refusal("\"schema\"", "\"sch\""), R"(m.json: schema: missing, expected "laminate.energy_table")");
     EXPECT_EQ(refusal("\"version\": 1", "\"version\": 2"), "m.json: version: found 2, expected 1");
     EXPECT_EQ(refusal("\"version\": 1,", "\"version\": 1, \"size\": 3,").substr(0, 33),
               "m.json: unknown key \"size\"; known");

@@ -1,0 +1,16 @@
+// The files of machines/ that the build puts into the program (scheduler/CMakeLists.txt), so that names work from
+// anywhere. Private to scheduler/machine.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace laminate {
+
+struct EmbeddedFile {
+    std::string_view name;  ///< without .json
+    std::string_view text;
+};
+[[nodiscard]] const std::vector<EmbeddedFile>& embedded_machines();
+
+}  // namespace laminate

@@ -1,0 +1,113 @@
+// A machine: an array of multiply-accumulators and the memories above it, as data (machines/*.json).
+//
+// Memories are listed from the array upwards. The memories that serve an operand, in this order, are its hierarchy:
+// operands may share a memory or have their own. Data moves between neighbours of a hierarchy in words; an access of
+// b bits to a memory with words of w bits and a smallest access of g bits costs ceil(b / g) * g / w times the energy
+// of a word. The highest memory serves all operands and holds the network's tensors.
+//
+// The array has axes, each with lanes; a lane works on its own index of the loop that lies on the axis. A memory has one copy
+// for each lane of the axes that it is replicated along; over the other axes a copy is shared: its word is broadcast, or for
+// outputs the lanes' products are summed on the way to it (an adder tree).
+//
+//   const Machine machine = open_machine("meta_proto_df");     // or a file
+//   const std::vector<int> levels = machine.hierarchy(Operand::input);
+//
+// Source of the form: DeFiNES (HPCA 2023) section II and Table I; ZigZag's memory hierarchies.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace laminate {
+
+/// I input feature map, W weights, O output feature map of a layer.
+enum class Operand { input, weight, output };
+inline constexpr std::array<Operand, 3> all_operands{Operand::input, Operand::weight, Operand::output};
+
+/// Loops of a layer in the hardware papers' letters; in ours: z, i, x, y, m, n (docs/counting.md). A depthwise layer's
+/// groups lie where K does.
+enum class ArrayLoop { k, c, ox, oy, fx, fy };
+
+/// How data of an operand crosses one side of a memory. Reads leave the memory, writes enter it; lower is nearer the array.
+enum class Transfer { write_from_lower, write_from_higher, read_to_lower, read_to_higher };
+
+[[nodiscard]] const char* to_string(Operand operand);      ///< "I", "W", "O"
+[[nodiscard]] const char* to_string(ArrayLoop loop);       ///< "K", "C", "OX", "OY", "FX", "FY"
+[[nodiscard]] const char* to_string(Transfer transfer);    ///< "read_to_lower", ...
+[[nodiscard]] bool is_read(Transfer transfer);
+
+struct ArrayAxis {
+    std::optional<ArrayLoop> loop;  ///< none: the mapping chooses
+    int64_t lanes = 1;
+};
+
+/// One direction of a memory's ports.
+struct WordAccess {
+    int64_t word_bits = 0;             ///< width of a port: what one cycle moves
+    int64_t smallest_access_bits = 0;  ///< divides word_bits
+    double word_pj = 0;                ///< energy of a whole word
+};
+
+struct MemoryPort {
+    struct Carried {
+        Operand operand;
+        Transfer transfer;
+        bool operator==(const Carried&) const = default;
+    };
+    std::string name;              ///< unique in its memory
+    std::vector<Carried> carries;  ///< transfers that share its cycles
+};
+
+struct Memory {
+    std::string name;  ///< unique in the machine
+    std::vector<Operand> operands;
+    int64_t capacity_bits = 0;  ///< of one copy
+    int64_t banks = 1;          ///< of equal size that make up the capacity
+    std::vector<size_t> replicated_along;  ///< axes of the array, ascending; a copy per lane
+    WordAccess read;
+    WordAccess write;
+    std::vector<MemoryPort> ports;  ///< every transfer of every operand served is carried by exactly one
+    std::string source;             ///< of its numbers, empty: the machine's
+
+    [[nodiscard]] bool serves(Operand operand) const;
+    /// Throws std::out_of_range when the operand is not served.
+    [[nodiscard]] const MemoryPort& port_of(Operand operand, Transfer transfer) const;
+};
+
+struct ElementBits {
+    int64_t input = 0;
+    int64_t weight = 0;
+    int64_t partial_sum = 0;  ///< an output that is not finished
+    int64_t output = 0;
+};
+
+struct Machine {
+    std::string name;
+    std::string about;   ///< one line
+    std::string source;  ///< of the numbers
+    ElementBits bits;
+    std::vector<ArrayAxis> axes;
+    double mac_pj = 0;
+    std::vector<Memory> memories;  ///< from the array upwards
+
+    [[nodiscard]] int64_t mac_count() const;  ///< product of the lanes
+    [[nodiscard]] int64_t copies(const Memory& memory) const;
+    /// Indices into `memories`, lowest first, of those that serve the operand.
+    [[nodiscard]] std::vector<size_t> hierarchy(Operand operand) const;
+    /// Capacity of all copies of all memories but the highest.
+    [[nodiscard]] int64_t on_chip_bits() const;
+};
+
+/// Throws InputError: no JSON, a key that is missing, unknown or out of range, a transfer without a port. `where` begins
+/// the messages.
+[[nodiscard]] Machine parse_machine(const std::string& json, const std::string& where);
+
+/// Names of the machines that come with the program, sorted.
+[[nodiscard]] std::vector<std::string> machine_names();
+/// One of machine_names(), or else a path. Throws InputError as parse_machine, or listing the names.
+[[nodiscard]] Machine open_machine(const std::string& name_or_file);
+
+}  // namespace laminate
