@@ -1,4 +1,4 @@
-// laminate cost NET --schedule F: the two-level model's counts; laminate show F: the schedule as a loop nest.
+// laminate cost NET: a cost model's numbers for one schedule; laminate show F: the schedule as a loop nest.
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/cost_models.h"
 #include "cli/counts_report.h"
 #include "cli/energy_report.h"
-#include "cli/verbs.h"
 #include "nets/zoo.h"
 #include "scheduler/models/bounds/bounds.h"
 #include "scheduler/models/two_level/two_level.h"
@@ -55,6 +55,18 @@ Exit cost(const Network& network, const Schedule& schedule, const std::optional<
     return Exit::ok;
 }
 
+RunModel declare_two_level(CLI::App& app) {
+    auto schedule = std::make_shared<std::string>();
+    app.add_option("--schedule", *schedule, "Schedule file (JSON or text), or the text itself");
+    return [schedule](const ModelRequest& request, const Output& output) {
+        if (schedule->empty()) throw UsageError("--schedule is required with --model two-level");
+        std::optional<EnergyTable> table;
+        if (!request.machine.empty()) table = load_energy_table(request.machine);
+        const Network network = request.network.open();
+        return cost(network, read_schedule(network, *schedule), table, request.common.thread_count(), output);
+    };
+}
+
 /// The network that a schedule file names, when it is one of the zoo's at its default size.
 Network network_of_schedule_file(const std::string& path) {
     const auto refuse = [&](const std::string& found) {
@@ -80,23 +92,23 @@ Schedule read_schedule(const Network& network, const std::string& argument) {
     return is_text ? parse_schedule(network, argument) : load_schedule(network, argument);
 }
 
+CostModel cost_two_level() {
+    return {"two-level", "external accesses, memory, work and energy of a schedule (ConvFusion)", declare_two_level};
+}
+
 void add_cost(Program& program) {
     CLI::App* verb = program.add_verb(
-        "cost", "What the two-level model counts for one schedule",
+        "cost", "What a cost model counts for one schedule",
         "  laminate cost zoo:l2net --schedule front/0003.json\n"
         "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
         "  laminate cost zoo:l2net --schedule front/0003.json --machine machines/convfusion-40nm.json");
-    auto argument = std::make_shared<NetworkArgument>();
-    auto schedule = std::make_shared<std::string>();
-    auto machine = std::make_shared<std::string>();
-    argument->declare(verb);
-    verb->add_option("--schedule", *schedule, "Schedule file (JSON or text), or the text itself")->required();
-    verb->add_option("--machine", *machine, "Machine file (machines/README.md): energy by part")->type_name("FILE");
-    program.on(verb, [argument, schedule, machine, &program](const Output& output) {
-        std::optional<EnergyTable> table;
-        if (!machine->empty()) table = load_energy_table(*machine);
-        const Network network = argument->open();
-        return cost(network, read_schedule(network, *schedule), table, program.common().thread_count(), output);
+    auto request = std::make_shared<ModelRequest>();
+    request->network.declare(verb);
+    verb->add_option("--machine", request->machine, "Machine (machines/README.md)")->type_name("FILE");
+    auto choice = std::make_shared<ModelChoice>(*verb, std::vector<CostModel>{cost_two_level()});
+    program.on(verb, [request, choice, &program](const Output& output) {
+        request->common = program.common();
+        return choice->run(*request, output);
     });
 }
 

@@ -1,0 +1,150 @@
+// explore --model two-level: the Pareto front of schedules under ConvFusion's two-level model.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
+#include "cli/cost_models.h"
+#include "cli/energy_report.h"
+#include "cli/front_report.h"
+#include "cli/report_page.h"
+#include "scheduler/explore.h"
+
+namespace laminate::cli {
+
+namespace {
+
+struct Options {
+    std::string memory;
+    bool no_recompute = false;
+    int axes = 0;  ///< 0: by the network
+    ExploreOptions explore;
+};
+
+const std::map<std::string, Space> space_names{{"baseline", Space::baseline},
+                                              {"tiling", Space::tiling},
+                                              {"fusion", Space::fusion},
+                                              {"fusion-recompute", Space::fusion_recompute},
+                                              {"dag", Space::dag}};
+const std::map<std::string, TileSizes> tile_names{
+    {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
+const std::map<std::string, Footprint> footprint_names{{"live", Footprint::live}, {"sum", Footprint::sum}};
+
+template <class Value>
+std::string name_of(const std::map<std::string, Value>& names, Value value) {
+    const auto found = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.second == value; });
+    return found->first;
+}
+
+bool holds_a_front(const std::filesystem::path& directory) {
+    try {
+        const auto front = nlohmann::json::parse(read_file(directory / "front.json"), nullptr, false);
+        return front.is_object() && front.value("schema", "") == "laminate.front";
+    } catch (const InputError&) {
+        return false;
+    }
+}
+
+Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+    if (request.directory.empty()) throw UsageError("--output is required with --model two-level");
+    std::optional<EnergyTable> machine;
+    if (!request.machine.empty()) machine = load_energy_table(request.machine);
+    const Network network = request.network.open();
+    NewDirectory files(request.directory, holds_a_front, "laminate explore");
+    ExploreOptions search = options.explore;
+    search.threads = request.common.thread_count();
+    search.recompute = !options.no_recompute;
+    if (options.axes != 0) search.macs_is_axis = options.axes == 3;
+    std::optional<int64_t> budget_bytes;
+    if (!options.memory.empty()) {
+        budget_bytes = parse_bytes("--memory", options.memory);
+        search.memory = Elements(*budget_bytes / bytes_per_element);
+    }
+    search.stop = request.stop;
+    auto last_note = std::chrono::steady_clock::now();
+    search.progress = [&](const ExploreProgress& progress) {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last_note < std::chrono::seconds(2)) return;
+        last_note = now;
+        output.note(
+            fmt::format("{} of {} groups, {}", progress.segments_done, progress.segments_total, progress.segment));
+    };
+    const Front front = explore(network, search);
+    const bool interrupted = request.stop->load();
+    if (interrupted) output.note("interrupted: the front of what was looked at so far");
+    if (front.points.empty()) {
+        if (interrupted || !budget_bytes) throw std::runtime_error("explore: no schedule was looked at");
+        search.memory.reset();
+        Elements least = Elements(INT64_MAX);
+        for (const FrontPoint& point : explore(network, search).points)
+            least = std::min(least, memory_of(point.counts, search.footprint));
+        throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
+                                          network.name, bytes_text(*budget_bytes), to_bytes(least).value(),
+                                          bytes_text(to_bytes(least).value())));
+    }
+
+    const std::string hash = network_hash(network);
+    for (size_t n = 0; n < front.points.size(); ++n) {
+        write_file_atomically(files.aside() / fmt::format("{:04}.json", n),
+                              to_json(network, front.points[n].schedule, hash));
+    }
+    std::optional<Elements> misses;
+    if (machine) misses = register_file_misses(network, *machine, search.threads);
+    const FrontNotes notes = front_notes(network, front, machine, misses);
+    nlohmann::ordered_json answer = front_json(network, front, notes, front.is_complete && !interrupted);
+    answer["space"] = name_of(space_names, search.space);
+    answer["tiles"] = name_of(tile_names, search.tiles);
+    answer["max_depth"] = search.max_depth.value_or(default_max_depth(search.space));
+    answer["recompute"] = search.recompute;
+    answer["network_given"] = request.network.to_json();
+    write_file_atomically(files.aside() / "front.json", answer.dump(2) + "\n");
+    write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
+    write_file_atomically(files.aside() / "report.html", report_page(network, answer));
+    files.publish();
+
+    output.print(front_table(front, notes, 20));
+    output.print(front_gap(front));
+    output.print(
+        fmt::format("{} schedules; all in {}: front.json, front.csv, report.html, and 0000.json ... for --schedule",
+                    front.points.size(), request.directory));
+    output.json(answer);
+    return Exit::ok;
+}
+
+RunModel declare(CLI::App& app) {
+    auto options = std::make_shared<Options>();
+    app.add_option("--space", options->explore.space,
+                   "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing computed twice), fusion-recompute; "
+                   "dag: groups with forks and joins, every pool and Add counted")
+        ->transform(CLI::CheckedTransformer(space_names))
+        ->default_str("fusion-recompute");
+    app.add_option("--tiles", options->explore.tiles, "Tile sizes to look at: all, divisors or pow2")
+        ->transform(CLI::CheckedTransformer(tile_names))
+        ->default_str("divisors");
+    app.add_option("--max-depth", options->explore.max_depth, "Layers in a group at most (default: all; 8 in space dag)")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--footprint", options->explore.footprint,
+                   "Memory that is counted: live (largest live sum) or sum (of all buffers of a group, as in the paper)")
+        ->transform(CLI::CheckedTransformer(footprint_names))
+        ->default_str("live");
+    app.add_option("--axes", options->axes, "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains)")
+        ->check(CLI::IsMember({2, 3}));
+    app.add_flag("--no-recompute", options->no_recompute, "No element of an intermediate tensor is computed twice");
+    app.add_option("--memory", options->memory, "Only schedules that hold no more at once, e.g. 64KiB")->type_name("SIZE");
+    return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
+}
+
+}  // namespace
+
+CostModel explore_two_level() {
+    return {"two-level", "external accesses, memory and work of any schedule (ConvFusion); writes a front", declare};
+}
+
+}  // namespace laminate::cli
