@@ -28,7 +28,10 @@ void add(Increments& to, size_t counter, const Expr& n) {
 class Counter {
 public:
     Counter(const GroupCode& code, CountMode mode) : mode_(mode), layout_{code.arrays.size()} {
-        for (size_t a = 0; a < code.arrays.size(); ++a) arrays_[code.arrays[a].name] = a;
+        for (size_t a = 0; a < code.arrays.size(); ++a) {
+            arrays_[code.arrays[a].name] = a;
+            roles_.push_back(code.arrays[a].role);
+        }
     }
 
     /// The statement with counters.
@@ -109,13 +112,18 @@ private:
         count_loads(store.value, const_true(), counts);
         const auto it = arrays_.find(store.name);
         if (it == arrays_.end()) return counts;
-        add(counts, layout_.stores(it->second), executed);
+        const ArrayRole role = roles_[it->second];
+        if (role == ArrayRole::external_output) add(counts, layout_.stores(it->second), executed);
         // A multiply-accumulate: array[i] = array[i] + a * b.
         const auto* sum = store.value.as<Add>();
-        if (sum && ((is_load_of(sum->a, store) && sum->b.as<Mul>()) || (is_load_of(sum->b, store) && sum->a.as<Mul>()))) {
+        if (role == ArrayRole::output_buffer && sum && ((is_load_of(sum->a, store) && sum->b.as<Mul>()) || (is_load_of(sum->b, store) && sum->a.as<Mul>()))) {
             add(counts, layout_.macs(it->second), executed);
         }
         return counts;
+    }
+
+    static bool is_external(ArrayRole role) {
+        return role == ArrayRole::external_input || role == ArrayRole::external_weights || role == ArrayRole::external_output;
     }
 
     static bool is_load_of(const Expr& e, const Store& store) {
@@ -132,7 +140,7 @@ private:
         return simplify(sum);
     }
 
-    /// Loads of tracked arrays in an expression; lazily chosen sides count under their condition.
+    /// Loads of external arrays in an expression; lazily chosen sides count under their condition.
     void count_loads(const Expr& e, const Expr& condition, Increments& counts) {
         class Visitor : public IRVisitor {
         public:
@@ -142,7 +150,7 @@ private:
             void visit(const Load* load) override {
                 IRVisitor::visit(load);
                 const auto it = counter_.arrays_.find(load->name);
-                if (it == counter_.arrays_.end()) return;
+                if (it == counter_.arrays_.end() || !is_external(counter_.roles_[it->second])) return;
                 add(counts_, counter_.layout_.loads(it->second), simplify(Halide::select(condition_, i64(load->type.lanes()), i64(0))));
             }
             void visit(const Call* call) override {
@@ -211,6 +219,7 @@ private:
     CountMode mode_;
     CounterLayout layout_;
     std::map<std::string, size_t> arrays_;
+    std::vector<ArrayRole> roles_;
 };
 
 }  // namespace

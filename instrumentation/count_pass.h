@@ -14,10 +14,11 @@ namespace laminate {
 
 enum class CountMode {
     execute,     ///< the code computes and counts
-    count_only,  ///< the same loops with copies and arithmetic dropped: counts without results
+    count_only,  ///< the same loops with copies and arithmetic dropped: counts without results; loop_sums.h runs it without compiling it
 };
 
-/// Per array of GroupCode::arrays four counters, then two for all buffers together.
+/// Per array of GroupCode::arrays four counters, then two for all buffers together. Only what counts_of() reads is counted: loads and stores of
+/// external arrays, multiply-accumulates into output buffers, sizes of buffers; the others stay 0.
 struct CounterLayout {
     size_t arrays = 0;
     [[nodiscard]] size_t loads(size_t array) const { return 4 * array; }

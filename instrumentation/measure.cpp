@@ -10,14 +10,14 @@
 #include "generators/group_reference.h"
 #include "generators/instrumented.h"
 #include "instrumentation/count_pass.h"
+#include "instrumentation/loop_sums.h"
 
 namespace laminate {
 
 namespace {
 
-GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group, CountMode mode,
-                        const std::vector<std::vector<float>>& inputs, float* output) {
-    const JitGroup jit(with_counters(code, mode), true);
+GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group, const std::vector<std::vector<float>>& inputs, float* output) {
+    const JitGroup jit(with_counters(code, CountMode::execute), true);
     const AlignedFloats constants(code.constants);
     AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float));
     std::vector<int64_t> counters(CounterLayout{code.arrays.size()}.size());
@@ -45,7 +45,9 @@ std::string first_difference(const std::vector<float>& found, const std::vector<
 }  // namespace
 
 GroupCounts measure(const Network& network, const GroupSchedule& group) {
-    return run_counted(instrumented_code(network, group), group, CountMode::count_only, {}, nullptr);
+    const GroupCode code = instrumented_code(network, group);
+    const CounterLayout layout{code.arrays.size()};
+    return counts_of(code, group, summed_counters(with_counters(code, CountMode::count_only), layout.size(), code.strips).counters);
 }
 
 CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule& group, uint64_t seed) {
@@ -53,8 +55,7 @@ CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
     std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()), std::numeric_limits<float>::quiet_NaN());
     CheckedMeasurement measurement;
-    measurement.counts =
-        run_counted(instrumented_code(network, group), group, CountMode::execute, inputs, output.data());
+    measurement.counts = run_counted(instrumented_code(network, group), group, inputs, output.data());
     measurement.wrong_result = first_difference(output, reference_output(network, problems, inputs));
     return measurement;
 }
