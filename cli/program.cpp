@@ -42,6 +42,7 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
         "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, 5 internal.");
     add_info(*this);
     add_zoo(*this);
+    add_machine(*this);
     add_cost(*this);
     add_show(*this);
     add_validate(*this);

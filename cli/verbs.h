@@ -73,6 +73,7 @@ public:
 
 void add_info(Program& program);
 void add_zoo(Program& program);
+void add_machine(Program& program);
 void add_cost(Program& program);
 void add_show(Program& program);
 void add_validate(Program& program);

@@ -1,0 +1,131 @@
+// laminate machine list, laminate machine show NAME, laminate machine check FILE.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "cli/verbs.h"
+#include "scheduler/machine/machine.h"
+#include "scheduler/models/energy/energy.h"
+
+namespace laminate::cli {
+
+namespace {
+
+std::string array_text(const Machine& machine) {
+    std::vector<std::string> axes;
+    for (const ArrayAxis& axis : machine.axes)
+        axes.push_back(fmt::format("{}{}", axis.loop ? std::string(to_string(*axis.loop)) + " " : "", axis.lanes));
+    return fmt::format("{}", fmt::join(axes, " x "));
+}
+
+std::string operands_text(const Memory& memory) {
+    std::vector<std::string> operands;
+    for (const Operand operand : memory.operands) operands.emplace_back(to_string(operand));
+    return fmt::format("{}", fmt::join(operands, " "));
+}
+
+/// Bits where they are no whole bytes.
+std::string capacity_text(int64_t bits) { return bits % 8 == 0 ? bytes_text(bits / 8) : fmt::format("{} bit", bits); }
+
+Exit list(const Output& output) {
+    Table table({{"name"}, {"array"}, {"memories", Align::right}, {"on chip", Align::right}, {"about"}});
+    auto entries = nlohmann::ordered_json::array();
+    for (const std::string& name : machine_names()) {
+        const Machine machine = open_machine(name);
+        table.add({name, array_text(machine), std::to_string(machine.memories.size()), capacity_text(machine.on_chip_bits()),
+                   machine.about});
+        entries.push_back({{"name", name},
+                           {"about", machine.about},
+                           {"macs_per_cycle", machine.mac_count()},
+                           {"memories", machine.memories.size()},
+                           {"on_chip_bits", machine.on_chip_bits()}});
+    }
+    output.print(table.text());
+    output.json({{"schema", "laminate.machines"}, {"version", 1}, {"machines", entries}});
+    return Exit::ok;
+}
+
+nlohmann::ordered_json access_json(const WordAccess& access) {
+    return {{"word_bits", access.word_bits}, {"smallest_access_bits", access.smallest_access_bits}, {"word_pj", access.word_pj}};
+}
+
+Exit show(const std::string& name_or_file, const Output& output) {
+    const Machine machine = open_machine(name_or_file);
+    output.print(fmt::format("{}: {}\narray {}, {} pJ per multiply-accumulate; bits: input {}, weight {}, partial sum {}, output {}\nsource: {}\n",
+                             machine.name, machine.about, array_text(machine), machine.mac_pj, machine.bits.input,
+                             machine.bits.weight, machine.bits.partial_sum, machine.bits.output, machine.source));
+    Table table({{"memory"}, {"serves"}, {"capacity", Align::right}, {"copies", Align::right}, {"word bits r/w", Align::right},
+                 {"smallest access", Align::right}, {"pJ per word r/w", Align::right}, {"ports"}});
+    auto memories = nlohmann::ordered_json::array();
+    for (const Memory& memory : machine.memories) {
+        std::vector<std::string> ports;
+        for (const MemoryPort& port : memory.ports) ports.push_back(port.name);
+        table.add({memory.name, operands_text(memory), capacity_text(memory.capacity_bits), grouped(machine.copies(memory)),
+                   fmt::format("{} / {}", memory.read.word_bits, memory.write.word_bits),
+                   fmt::format("{} / {}", memory.read.smallest_access_bits, memory.write.smallest_access_bits),
+                   fmt::format("{} / {}", memory.read.word_pj, memory.write.word_pj), fmt::format("{}", fmt::join(ports, " "))});
+        auto operands = nlohmann::ordered_json::array();
+        for (const Operand operand : memory.operands) operands.push_back(to_string(operand));
+        memories.push_back({{"name", memory.name},
+                            {"operands", operands},
+                            {"capacity_bits", memory.capacity_bits},
+                            {"banks", memory.banks},
+                            {"copies", machine.copies(memory)},
+                            {"read", access_json(memory.read)},
+                            {"write", access_json(memory.write)},
+                            {"ports", ports},
+                            {"source", memory.source.empty() ? machine.source : memory.source}});
+    }
+    output.print(table.text());
+    for (const Memory& memory : machine.memories) {
+        if (!memory.source.empty()) output.print(fmt::format("{}: {}", memory.name, memory.source));
+    }
+    output.json({{"schema", "laminate.machine_shown"},
+                 {"version", 1},
+                 {"name", machine.name},
+                 {"about", machine.about},
+                 {"source", machine.source},
+                 {"macs_per_cycle", machine.mac_count()},
+                 {"mac_pj", machine.mac_pj},
+                 {"on_chip_bits", machine.on_chip_bits()},
+                 {"memories", memories}});
+    return Exit::ok;
+}
+
+/// Both kinds of files of machines/; what is wrong is thrown.
+Exit check(const std::string& file, const Output& output) {
+    const std::string text = read_file(file);
+    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    const bool energy_table = json.is_object() && json.value("schema", nlohmann::json()) == "laminate.energy_table";
+    const std::string name = energy_table ? parse_energy_table(text, file).name : parse_machine(text, file).name;
+    const std::string kind = energy_table ? "energy table" : "machine";
+    output.print(fmt::format("{}: {} {}, ok", file, kind, name));
+    output.json({{"schema", "laminate.machine_check"}, {"version", 1}, {"file", file}, {"kind", kind}, {"name", name}});
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_machine(Program& program) {
+    CLI::App* machine = program.add_verb("machine", "Memories and arrays of multipliers",
+                                         "  laminate machine list\n"
+                                         "  laminate machine show meta_proto_df\n"
+                                         "  laminate machine check mine.json");
+    machine->require_subcommand(1);
+    program.on(program.add_verb("list", "The machines that come with the program", "", machine), list);
+
+    auto name = std::make_shared<std::string>();
+    CLI::App* show_verb = program.add_verb("show", "One machine's memories, widths and energies", "", machine);
+    show_verb->add_option("NAME", *name, "As in `laminate machine list`, or a file")->required();
+    program.on(show_verb, [name](const Output& output) { return show(*name, output); });
+
+    auto file = std::make_shared<std::string>();
+    CLI::App* check_verb = program.add_verb("check", "Whether a file is a machine or an energy table; names the key that is wrong", "", machine);
+    check_verb->add_option("FILE", *file, "machines/README.md")->required();
+    program.on(check_verb, [file](const Output& output) { return check(*file, output); });
+}
+
+}  // namespace laminate::cli

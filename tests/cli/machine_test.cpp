@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "tests/cli/run_program.h"
+
+namespace laminate::cli {
+namespace {
+
+TEST(MachineVerb, ListsAndShows) {
+    const ProgramResult list = run_program("machine list --json -");
+    ASSERT_EQ(list.exit_code, 0) << list.err;
+    const auto listed = nlohmann::json::parse(list.out);
+    bool found = false;
+    for (const auto& entry : listed["machines"]) found = found || entry["name"] == "meta_proto_df";
+    EXPECT_TRUE(found) << list.out;
+
+    const ProgramResult shown = run_program("machine show meta_proto_df --json -");
+    ASSERT_EQ(shown.exit_code, 0) << shown.err;
+    const auto machine = nlohmann::json::parse(shown.out);
+    EXPECT_EQ(machine["macs_per_cycle"], 1024);
+    EXPECT_EQ(machine["memories"][1]["name"], "rf_2B");
+    EXPECT_EQ(machine["memories"][1]["copies"], 512);
+    EXPECT_EQ(machine["memories"].back()["read"]["word_pj"], 700);
+}
+
+TEST(MachineVerb, ChecksBothKindsOfFiles) {
+    const std::string machines = LAMINATE_MACHINES;
+    EXPECT_NE(run_program("machine check " + machines + "/tpu.json").out.find("machine tpu, ok"), std::string::npos);
+    EXPECT_NE(run_program("machine check " + machines + "/convfusion-40nm.json").out.find("energy table convfusion-40nm, ok"),
+              std::string::npos);
+
+    const ScratchDirectory scratch;
+    std::string text = read_file(machines + "/tpu.json");
+    const std::string key = "\"mac_pj\"";
+    text.replace(text.find(key), key.size(), "\"mac_energy\"");
+    write_file_atomically(scratch / "wrong.json", text);
+    const ProgramResult wrong = run_program("machine check " + (scratch / "wrong.json"));
+    EXPECT_EQ(wrong.exit_code, 3);
+    EXPECT_NE(wrong.err.find("wrong.json: array: mac_pj: missing, expected a number >= 0"), std::string::npos) << wrong.err;
+    EXPECT_EQ(run_program("machine show no-such-machine").exit_code, 3);
+}
+
+}  // namespace
+}  // namespace laminate::cli
