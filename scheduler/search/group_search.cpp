@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <unordered_map>
 
 #include "base/units.h"
 
@@ -184,33 +185,58 @@ SpatialUse spatial_use(const LayerStructure& s, size_t axis) {
     return use;
 }
 
+/// Where the weights of all layers are, as a number, for keys. Two bits a layer.
+using Residences = uint64_t;
+
 /// Spatial axes of a chain: options for each sequence of uses, from the last layer on.
 class SpatialAxis {
 public:
-    /// `steps` counts the work, in evaluations of a bound, and a list is left half done beyond `most_steps`: was_cut(). What would not fit in
+    /// Tile combinations for a sequence of uses; the layers before them build on those that were marked. Made when first asked for.
+    struct List {
+        const List* before = nullptr;  ///< one use less
+        SpatialUse use;
+        int layer = 0;  ///< of `use`
+        bool is_made = false;
+        std::vector<Option> options;
+        std::vector<char> is_marked;
+        bool is_cut = false;  ///< lacks options, and always will
+        std::map<SpatialUse, std::unique_ptr<List>> longer;
+        std::map<Residences, std::unique_ptr<AxisTree>> trees;  ///< by where the weights of the layers before are
+    };
+
+    /// `steps` counts the work, in evaluations of a bound, and a list is left half done beyond `most_steps`: List::is_cut. What would not fit in
     /// memory counts as too much work.
     SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps, int64_t most_steps)
         : terms_(static_cast<int>(problems.size())), tiles_(tiles), patterns_(windows(problems, axis)), steps_(steps), most_steps_(most_steps) {
         Option start;
         start.factors.assign(terms_.count(), 1);
         start.pattern = patterns_.whole();
-        lists_[{}] = {{std::move(start)}, {1}, false};
+        nothing_.layer = terms_.n + 1;
+        nothing_.is_made = true;
+        nothing_.options = {std::move(start)};
+        nothing_.is_marked = {1};
     }
 
-    /// Tile combinations for a sequence of uses; the layers before them build on those that were marked.
-    struct List {
-        std::vector<Option> options;
-        std::vector<char> is_marked;
-        bool is_cut = false;
-    };
+    /// The sequence without uses.
+    [[nodiscard]] List& nothing() { return nothing_; }
 
-    /// Layers n .. k in use[0 ..]; below k the least that is possible.
-    AxisTree& tree(const std::vector<SpatialUse>& uses, const std::vector<Residence>& residence) {
-        const int k = terms_.n + 1 - static_cast<int>(uses.size());
-        std::vector<Residence> open(residence.begin(), residence.begin() + (k - 1));
-        auto& tree = trees_[{uses, open}];
+    [[nodiscard]] static List& longer(List& list, const SpatialUse& use) {
+        std::unique_ptr<List>& next = list.longer[use];
+        if (!next) {
+            next = std::make_unique<List>();
+            next->before = &list;
+            next->use = use;
+            next->layer = list.layer - 1;
+        }
+        return *next;
+    }
+
+    /// The layers of the list; before them the least that is possible.
+    AxisTree& tree(List& list, const std::vector<Residence>& residence, Residences key) {
+        const int k = list.layer;
+        auto& tree = list.trees[key];
         if (tree) return *tree;
-        List& list = this->list(uses);
+        make(list);
         std::vector<Option> options = list.options;
         for (Option& o : options) {
             if (k == 1) break;
@@ -218,7 +244,7 @@ public:
             o.factors[terms_.input()] = static_cast<double>(facts.least_input);
             for (int j = 1; j < k; ++j) {
                 o.factors[terms_.macs(j)] = static_cast<double>(facts.least_taps[static_cast<size_t>(j - 1)]);
-                const bool once = open[static_cast<size_t>(j - 1)] != Residence::no;
+                const bool once = residence[static_cast<size_t>(j - 1)] != Residence::no;
                 o.factors[terms_.weights(j)] = once ? 1.0 : static_cast<double>(facts.scopes);
                 o.factors[terms_.buffer(j - 1)] = static_cast<double>(patterns_.least_window(j));
             }
@@ -229,12 +255,6 @@ public:
         return *tree;
     }
 
-    /// The tree returned last lacks options. It will always.
-    [[nodiscard]] bool was_cut(const std::vector<SpatialUse>& uses) const {
-        const auto known = lists_.find(uses);
-        return known != lists_.end() && known->second.is_cut;
-    }
-
 private:
     static std::vector<AxisWindow> windows(const std::vector<LayerProblem>& problems, size_t axis) {
         std::vector<AxisWindow> result;
@@ -242,32 +262,29 @@ private:
         return result;
     }
 
-    List& list(const std::vector<SpatialUse>& uses) {
-        const auto known = lists_.find(uses);
-        if (known != lists_.end()) return known->second;
-        const List& before = list({uses.begin(), uses.end() - 1});
-        const SpatialUse& use = uses.back();
-        const int k = terms_.n + 1 - static_cast<int>(uses.size());
-        List result;
+    void make(List& list) {
+        if (list.is_made) return;
+        list.is_made = true;
+        const List& before = *list.before;
+        const int k = list.layer;
         size_t untidied = least_untidied;
         for (size_t n = 0; n < before.options.size(); ++n) {
             if (before.is_marked[n] == 0) continue;
             // The whole last layer is always looked at: bounds rest on it.
             if (k < terms_.n && steps_ >= most_steps_) {
-                result.is_cut = true;
+                list.is_cut = true;
                 break;
             }
-            extend(before.options[n], use, k, result.options);
-            if (result.options.size() < untidied) continue;
-            result.options = keep_useful(std::move(result.options), k > 1);
-            untidied = 2 * result.options.size() + least_untidied;
-            check_memory(result.options.size());
+            extend(before.options[n], list.use, k, list.options);
+            if (list.options.size() < untidied) continue;
+            list.options = keep_useful(std::move(list.options), k > 1);
+            untidied = 2 * list.options.size() + least_untidied;
+            check_memory(list.options.size());
         }
-        result.options = keep_useful(std::move(result.options), k > 1);
-        result.is_marked.assign(result.options.size(), 0);
-        stored_options_ += result.options.size();
+        list.options = keep_useful(std::move(list.options), k > 1);
+        list.is_marked.assign(list.options.size(), 0);
+        stored_options_ += list.options.size();
         check_memory(0);
-        return lists_[uses] = std::move(result);
     }
 
     void check_memory(size_t more_options) {
@@ -328,8 +345,7 @@ private:
     Terms terms_;
     Tiles tiles_;
     AxisPatterns patterns_;
-    std::map<std::vector<SpatialUse>, List> lists_;
-    std::map<std::pair<std::vector<SpatialUse>, std::vector<Residence>>, std::unique_ptr<AxisTree>> trees_;
+    List nothing_;
     int64_t& steps_;
     int64_t most_steps_;
     static constexpr int64_t steps_of_a_tile = 5;  // as measured: some microseconds
@@ -352,7 +368,14 @@ struct ChannelUse {
     WeightsLife weights = WeightsLife::own;
     bool output_holds = false;
     bool whole_calls = false;
-    friend auto operator<=>(const ChannelUse&, const ChannelUse&) = default;
+    [[nodiscard]] uint64_t key() const {
+        uint64_t number = static_cast<uint64_t>(fold);
+        const auto add = [&](auto value) { number = number << 3U | static_cast<uint64_t>(value); };
+        add(kind);
+        add(weights);
+        for (const bool flag : {input_weights_hold, input_weights_resident, is_known, z_above, output_weights_hold, output_holds, whole_calls}) add(flag);
+        return number;
+    }
 };
 
 }  // namespace
@@ -443,6 +466,13 @@ private:
 
     [[nodiscard]] Residence residence(int k) const { return residence_[static_cast<size_t>(k - 1)]; }
     [[nodiscard]] bool is_resident(int k) const { return residence(k) == Residence::yes; }
+    /// Of the layers 1 .. k, as a number.
+    [[nodiscard]] Residences residences(int k) const {
+        Residences number = 0;
+        for (int j = 1; j <= k; ++j) number = number << 2U | static_cast<Residences>(residence(j));
+        return number;
+    }
+    [[nodiscard]] SpatialAxis& columns() { return is_square_ ? rows_ : *columns_; }
 
     const std::vector<LayerStructure>& structures(int k) {
         LayerContext context;
@@ -459,20 +489,22 @@ private:
         return work_.steps >= options_.max_steps || (options_.stop != nullptr && options_.stop->load());
     }
 
-    /// Structures of the layers n .. k, and where the weights of all are.
+    /// Structures of the layers n .. k, what they ask of rows and columns, and where the weights of all layers are.
     struct Prefix {
         std::vector<Residence> residence;
         std::vector<const LayerStructure*> chosen;
+        std::array<SpatialAxis::List*, 2> lists{};
     };
 
     /// Which weights are resident is chosen first: it makes the bounds of what is still open tight.
-    [[nodiscard]] std::vector<Prefix> starts() const {
-        if (terms_.n == 1) return {{{Residence::no}, {}}};
-        if (options_.structures.only_resident) return {{std::vector<Residence>(problems_.size(), Residence::yes), {}}};
-        if (terms_.n > most_residences) return {{std::vector<Residence>(problems_.size(), Residence::open), {}}};
+    [[nodiscard]] std::vector<Prefix> starts() {
+        const std::array<SpatialAxis::List*, 2> nothing{&rows_.nothing(), &columns().nothing()};
+        if (terms_.n == 1) return {{{Residence::no}, {}, nothing}};
+        if (options_.structures.only_resident) return {{std::vector<Residence>(problems_.size(), Residence::yes), {}, nothing}};
+        if (terms_.n > most_residences) return {{std::vector<Residence>(problems_.size(), Residence::open), {}, nothing}};
         std::vector<Prefix> result;
         for (size_t choice = size_t{1} << problems_.size(); choice-- > 0;) {
-            Prefix prefix;
+            Prefix prefix{{}, {}, nothing};
             for (size_t k = 0; k < problems_.size(); ++k)
                 prefix.residence.push_back(((choice >> k) & 1U) != 0 ? Residence::yes : Residence::no);
             result.push_back(std::move(prefix));
@@ -482,6 +514,7 @@ private:
 
     void extend(const Prefix& prefix, int k, std::vector<Prefix>& wanted) {
         residence_ = prefix.residence;
+        lists_ = prefix.lists;
         std::copy(prefix.chosen.begin(), prefix.chosen.end(), chosen_.end() - static_cast<std::ptrdiff_t>(prefix.chosen.size()));
         const auto give_up = [&] {
             if (k < terms_.n && prepare(k + 1)) note_open(most_open_depth);
@@ -495,13 +528,15 @@ private:
             if (options_.structures.only_kept && k < terms_.n - 1 && !is_alike(s, *chosen(k + 1))) continue;
             chosen(k) = &s;
             residence_[static_cast<size_t>(k - 1)] = resides;
+            lists_ = {&SpatialAxis::longer(*prefix.lists[0], spatial_use(s, 0)), &SpatialAxis::longer(*prefix.lists[1], spatial_use(s, 1))};
             const bool survives = look(k);
             if (k < terms_.n && is_over()) {
                 residence_ = prefix.residence;
+                lists_ = prefix.lists;
                 return give_up();
             }
             if (!survives || k == 1) continue;
-            Prefix longer{residence_, {&s}};
+            Prefix longer{residence_, {&s}, lists_};
             longer.chosen.insert(longer.chosen.end(), prefix.chosen.begin(), prefix.chosen.end());
             wanted.push_back(std::move(longer));
         }
@@ -549,8 +584,7 @@ private:
 
     AxisTree& channels(int j, int k) {
         const ChannelUse use = channel_use(j, k);
-        const std::vector<Residence> open(residence_.begin(), residence_.begin() + std::max(j, 0));
-        auto& tree = channel_trees_[{j, use, open}];
+        auto& tree = channel_trees_[{j, use.key(), residences(j)}];
         if (!tree) tree = std::make_unique<AxisTree>(keep_useful(channel_options(j, use), false), terms_.count());
         return *tree;
     }
@@ -659,15 +693,10 @@ private:
 
     /// Layers n .. k chosen: their trees, with the least that is possible before them. False where no tiles fit the structures.
     bool prepare(int k) {
-        std::array<std::vector<SpatialUse>, 2> uses;
-        for (int j = terms_.n; j >= k; --j) {
-            for (size_t axis = 0; axis < 2; ++axis) uses[axis].push_back(spatial_use(*chosen(j), axis));
-        }
-        SpatialAxis& columns = is_square_ ? rows_ : *columns_;
         trees_.clear();
-        trees_.push_back(&rows_.tree(uses[0], residence_));
-        trees_.push_back(&columns.tree(uses[1], residence_));
-        if (rows_.was_cut(uses[0]) || columns.was_cut(uses[1])) return false;
+        trees_.push_back(&rows_.tree(*lists_[0], residence_, residences(k - 1)));
+        trees_.push_back(&columns().tree(*lists_[1], residence_, residences(k - 1)));
+        if (lists_[0]->is_cut || lists_[1]->is_cut) return false;
         for (int j = terms_.n; j >= std::max(k - 1, 0); --j) trees_.push_back(&channels(j, k));
         base_ = coefficients_;
         for (int j = 1; j < k; ++j) {
@@ -858,10 +887,18 @@ private:
     std::vector<double> coefficients_;
     double least_macs_ = 0;
     std::map<std::pair<int, LayerContext>, std::vector<LayerStructure>> structures_;
-    std::map<std::tuple<int, ChannelUse, std::vector<Residence>>, std::unique_ptr<AxisTree>> channel_trees_;
+    struct ChannelKeyHash {
+        size_t operator()(const std::array<uint64_t, 3>& key) const {
+            size_t h = 1469598103934665603ULL;
+            for (const uint64_t part : key) h = (h ^ part) * 1099511628211ULL;
+            return h ^ (h >> 32U);
+        }
+    };
+    std::unordered_map<std::array<uint64_t, 3>, std::unique_ptr<AxisTree>, ChannelKeyHash> channel_trees_;  ///< by layer, ChannelUse::key(), residences()
     // The choice in progress.
     std::vector<Residence> residence_;
     std::vector<const LayerStructure*> chosen_;
+    std::array<SpatialAxis::List*, 2> lists_{};  ///< of the layers chosen so far, rows and columns
     std::vector<AxisTree*> trees_;
     std::vector<double> base_;
     std::vector<BufferPlace> places_;
