@@ -319,6 +319,31 @@ private:
         return LetStmt::make(id, simple, make(Variable::make(simple.type(), id)));
     }
 
+    /// Where rows of the ring that a nest reads begin, found once outside the loops over columns and channels.
+    struct RowStarts {
+        std::string name;
+        [[nodiscard]] Expr of(int64_t row) const {
+            return Load::make(Halide::Int(32), name, size(row), Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
+        }
+    };
+    /// For `count` rows from `first` on. In memory that the compiler dissolves: the simplifier would put a name's remainder back into every use,
+    /// and LLVM takes half a minute over those in the guarded blocks of a strided depthwise kernel.
+    Stmt with_row_starts(int k, const Expr& first, int64_t count, const std::function<Stmt(const RowStarts&)>& make) const {
+        const RowStarts starts{unique(problem(k).name + ".row_starts")};
+        std::vector<Stmt> parts;
+        for (int64_t n = 0; n < count; ++n) {
+            const Expr start = simplify(input_ring(k).row_index(first + size(n)));
+            parts.push_back(Store::make(starts.name, start, size(n), Halide::Parameter(), const_true(), ModulusRemainder()));
+        }
+        parts.push_back(make(starts));
+        return Allocate::make(starts.name, Halide::Int(32), Halide::MemoryType::Stack, {size(count)}, const_true(), ir::sequence(parts));
+    }
+    /// From the first to the last row that an output row reads.
+    [[nodiscard]] static int64_t window_rows(const LayerProblem& p) { return (p.y().kernel - 1) * p.y().dilation + 1; }
+    [[nodiscard]] static Expr window_begin(const LayerProblem& p, const Expr& y) { return simplify(y * size(p.y().stride) - size(p.y().pad_begin)); }
+    /// The same of a row of a transposed convolution's input grid, which reads this row and earlier ones.
+    [[nodiscard]] static int64_t phase_rows(const LayerProblem& p) { return (ceil_div(p.y().kernel, p.y().stride) - 1) * p.y().dilation + 1; }
+
     Stmt kernel(int k, const Ranges& range) {
         const LayerProblem& p = problem(k);
         RegisterTile tile = tiles_[static_cast<size_t>(k)];
@@ -330,20 +355,25 @@ private:
         const Parameters names = parameters(k, tile.z);
         const Interval blocks{simplify(range[0].begin / size(tile.z)), simplify((range[0].end + size(tile.z - 1)) / size(tile.z))};
 
-        const auto rows = [&](const std::function<Stmt(Expr, int64_t)>& make) {
+        const auto rows = [&](const std::function<Stmt(Expr, int64_t, RowStarts)>& make) {
+            const auto at_row = [&](const Expr& y, int64_t n) {
+                return with_row_starts(k, window_begin(p, y), (n - 1) * p.y().stride + window_rows(p), [&](const RowStarts& starts) { return make(y, n, starts); });
+            };
             if (p.y().transposed) {
                 // Rows of the input's grid, each with its phases.
                 const Interval q{(range[1].begin + size(p.y().pad_begin)) / size(p.y().stride),
                                        (range[1].end - 1 + size(p.y().pad_begin)) / size(p.y().stride) + 1};
-                return for_each(p.name + ".q", q, [&](const Expr& row) { return make(row, 1); });
+                return for_each(p.name + ".q", q, [&](const Expr& row) {
+                    return with_row_starts(k, row - size(phase_rows(p) - 1), phase_rows(p), [&](const RowStarts& starts) { return make(row, 1, starts); });
+                });
             }
             const Expr count = range[1].end - range[1].begin;
             const Expr full = simplify(count / size(tile.y));
             std::vector<Stmt> parts;
-            parts.push_back(for_each(p.name + ".y", {0, full}, [&](const Expr& y) { return make(simplify(range[1].begin + y * size(tile.y)), tile.y); }));
+            parts.push_back(for_each(p.name + ".y", {0, full}, [&](const Expr& y) { return at_row(simplify(range[1].begin + y * size(tile.y)), tile.y); }));
             const Expr done = simplify(full * size(tile.y));
             if (tile.y > 1 && !is_const_zero(simplify(count - done))) {
-                parts.push_back(for_each(p.name + ".y", {done, count}, [&](const Expr& y) { return make(simplify(range[1].begin + y), 1); }));
+                parts.push_back(for_each(p.name + ".y", {done, count}, [&](const Expr& y) { return at_row(simplify(range[1].begin + y), 1); }));
             }
             return ir::sequence(parts);
         };
@@ -358,20 +388,20 @@ private:
             return for_each(p.name + ".x", {0, trips}, [&](const Expr& x) { return make(simplify(part.begin + x * size(step))); });
         };
         const auto channels = [&](const std::function<Stmt(Expr)>& make) { return for_each(p.name + ".z", blocks, make); };
-        const auto tile_at = [&](const Expr& z_block, const Expr& y, int64_t tile_rows, const Expr& x) {
+        const auto tile_at = [&](const Expr& z_block, const Expr& y, int64_t tile_rows, const RowStarts& starts, const Expr& x) {
             RegisterTile here = tile;
             here.y = tile_rows;
-            return p.y().transposed ? phase_tile(k, here, names, range, z_block, y, x) : column_tile(k, here, names, range, z_block, y, x);
+            return p.y().transposed ? phase_tile(k, here, names, range, starts, z_block, y, x) : column_tile(k, here, names, range, starts, z_block, y, x);
         };
         // Weights that do not fit the nearer caches are read once per call, rows of the input again per block of channels.
         const bool weights_outside = p.weight_elements().value() * 4 > 256 * 1024;
         if (weights_outside) {
             return channels([&](const Expr& z) {
-                return rows([&](const Expr& y, int64_t n) { return columns([&](const Expr& x) { return tile_at(z, y, n, x); }); });
+                return rows([&](const Expr& y, int64_t n, const RowStarts& starts) { return columns([&](const Expr& x) { return tile_at(z, y, n, starts, x); }); });
             });
         }
-        return rows([&](const Expr& y, int64_t n) {
-            return columns([&](const Expr& x) { return channels([&](const Expr& z) { return tile_at(z, y, n, x); }); });
+        return rows([&](const Expr& y, int64_t n, const RowStarts& starts) {
+            return columns([&](const Expr& x) { return channels([&](const Expr& z) { return tile_at(z, y, n, starts, x); }); });
         });
     }
 
@@ -400,7 +430,8 @@ private:
     }
 
     /// tile.z channels x tile.y rows x tile.x vectors of columns of a convolution.
-    Stmt column_tile(int k, const RegisterTile& tile, const Parameters& names, const Ranges& range, const Expr& z_block, const Expr& y, const Expr& x) {
+    Stmt column_tile(int k, const RegisterTile& tile, const Parameters& names, const Ranges& range, const RowStarts& starts,
+                     const Expr& z_block, const Expr& y, const Expr& x) {
         const LayerProblem& p = problem(k);
         const int64_t lanes = unit_.lanes;
         const int64_t last_block = p[Dim::z] / tile.z;
@@ -438,7 +469,7 @@ private:
             if (served.empty()) continue;
             const Expr row = simplify(y * size(p.y().stride) + size(input - p.y().pad_begin));
             const Expr column = x * size(p.x().stride) - size(p.x().pad_begin) - from.first_column;
-            const Stmt block = let(p.name + ".row", from.row_index(row) + first_channel(p, z0) * size(from.pitch) + column, [&](const Expr& base) {
+            const Stmt block = let(p.name + ".row", starts.of(input) + first_channel(p, z0) * size(from.pitch) + column, [&](const Expr& base) {
                 return for_each(p.name + ".i", range[3], [&](const Expr& i) {
                     std::vector<Stmt> steps;
                     for (int64_t m = 0; m < p.x().kernel; ++m) {
@@ -480,7 +511,8 @@ private:
 
     /// All phases of tile.z channels at tile.x vectors of input positions (qy, qx...) of a transposed convolution: output
     /// o = q * S + phase - pad reads inputs q - t with taps phase + t * S.
-    Stmt phase_tile(int k, const RegisterTile& tile, const Parameters& names, const Ranges& range, const Expr& z_block, const Expr& qy, const Expr& qx) {
+    Stmt phase_tile(int k, const RegisterTile& tile, const Parameters& names, const Ranges& range, const RowStarts& starts,
+                    const Expr& z_block, const Expr& qy, const Expr& qx) {
         const LayerProblem& p = problem(k);
         const int64_t lanes = unit_.lanes;
         const AxisWindow& wy = p.y();
@@ -507,7 +539,7 @@ private:
         for (int64_t ty = 0; ty * wy.stride < wy.kernel; ++ty) {
             const Expr row = simplify(qy - size(ty * wy.dilation));
             const Expr column = qx - from.first_column;
-            const Stmt block = let(p.name + ".row", from.row_index(row) + first_channel(p, z0) * size(from.pitch) + column, [&](const Expr& base) {
+            const Stmt block = let(p.name + ".row", starts.of(phase_rows(p) - 1 - ty * wy.dilation) + first_channel(p, z0) * size(from.pitch) + column, [&](const Expr& base) {
                 return for_each(p.name + ".i", range[3], [&](const Expr& i) {
                     std::vector<Stmt> steps;
                     for (int64_t tx = 0; tx * wx.stride < wx.kernel; ++tx) {
@@ -568,25 +600,28 @@ private:
         const Parameters names = parameters(k, block);
         const Interval blocks{0, size(ceil_div(p[Dim::z], block))};
         return for_each(p.name + ".z", blocks, [&](const Expr& z_block) {
-            return for_each(p.name + ".y", range[1], [&](const Expr& y) {
+            const auto row = [&](const Expr& y, const RowStarts& starts) {
                 const Expr count = simplify(range[2].end - range[2].begin);
                 const Expr full = simplify(count / size(tile.x));
                 std::vector<Stmt> parts;
                 parts.push_back(for_each(p.name + ".x", {0, full}, [&](const Expr& x) {
-                    return channel_tile(k, tile.z, tile.x, names, range, z_block, y, simplify(range[2].begin + x * size(tile.x)));
+                    return channel_tile(k, tile.z, tile.x, names, range, starts, z_block, y, simplify(range[2].begin + x * size(tile.x)));
                 }));
                 const Expr done = simplify(full * size(tile.x));
                 if (tile.x > 1 && !is_const_zero(simplify(count - done))) {
                     parts.push_back(for_each(p.name + ".x", {done, count}, [&](const Expr& x) {
-                        return channel_tile(k, tile.z, 1, names, range, z_block, y, simplify(range[2].begin + x));
+                        return channel_tile(k, tile.z, 1, names, range, starts, z_block, y, simplify(range[2].begin + x));
                     }));
                 }
                 return ir::sequence(parts);
+            };
+            return for_each(p.name + ".y", range[1], [&](const Expr& y) {
+                return with_row_starts(k, window_begin(p, y), window_rows(p), [&](const RowStarts& starts) { return row(y, starts); });
             });
         });
     }
 
-    Stmt channel_tile(int k, int64_t vectors, int64_t columns, const Parameters& names, const Ranges& range, const Expr& z_block, const Expr& y, const Expr& x) {
+    Stmt channel_tile(int k, int64_t vectors, int64_t columns, const Parameters& names, const Ranges& range, const RowStarts& starts, const Expr& z_block, const Expr& y, const Expr& x) {
         const LayerProblem& p = problem(k);
         const int64_t lanes = unit_.lanes;
         const Accumulators sums{unique(p.name + ".sum"), lanes};
@@ -616,7 +651,7 @@ private:
         for (int64_t n = 0; n < p.y().kernel; ++n) {
             const Expr row = simplify(y * size(p.y().stride) + size(n * p.y().dilation - p.y().pad_begin));
             const Expr column = x * size(p.x().stride) - size(p.x().pad_begin) - from.first_column;
-            const Stmt block = let(p.name + ".row", from.row_index(row) + column, [&](const Expr& base) {
+            const Stmt block = let(p.name + ".row", starts.of(n * p.y().dilation) + column, [&](const Expr& base) {
                 return for_each(p.name + ".i", range[3], [&](const Expr& i) {
                     std::vector<Stmt> steps;
                     for (int64_t m = 0; m < p.x().kernel; ++m) {
