@@ -136,7 +136,7 @@ RunModel declare(CLI::App& app) {
         ->default_str("live");
     app.add_option("--axes", options->axes, "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains)")
         ->check(CLI::IsMember({2, 3}));
-    app.add_flag("--no-recompute", options->no_recompute, "No element of an intermediate tensor is computed twice");
+    app.add_flag("--no-recompute", options->no_recompute, "No more MACs than layer by layer: nothing is computed twice");
     app.add_option("--memory", options->memory, "Only schedules that hold no more at once, e.g. 64KiB")->type_name("SIZE");
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
 }

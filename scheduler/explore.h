@@ -54,7 +54,9 @@ struct ExploreOptions {
     TileSizes tiles = TileSizes::divisors;
     Footprint footprint = Footprint::live;
     std::optional<int64_t> max_depth;  ///< layers in a group; not given: default_max_depth()
-    bool recompute = true;           ///< false: no element of an intermediate is computed twice
+    /// False: no more MACs than layer by layer. That is to compute nothing twice, but for what strides and cropped borders of a later layer leave unread: not
+    /// computing it makes up for something else computed again.
+    bool recompute = true;
     std::optional<Elements> memory;  ///< only schedules within it, by `footprint`
     /// MACs as a third axis, else they only decide between equals. Not given: for one sequence of at most four layers. Sums of three-axis fronts
     /// multiply, so for several sequences it may be given up: Front::macs_is_axis.

@@ -478,11 +478,24 @@ private:
         LayerContext context;
         context.is_first = k == 1;
         context.is_last = k == terms_.n;
-        if (!context.is_last) context.scope = chosen(k + 1)->scope;
+        if (!context.is_last) {
+            context.scope = chosen(k + 1)->scope;
+            context.may_be_apart = {may_be_apart(k, 0), may_be_apart(k, 1)};
+        }
         const auto key = std::make_pair(k, context);
         const auto known = structures_.find(key);
         if (known != structures_.end()) return known->second;
         return structures_[key] = layer_structures(problem(k), context, options_.structures);
+    }
+
+    /// In a lifetime of A_k: where a reader leaves gaps, or so few coordinates are there that one call may bring them all.
+    [[nodiscard]] bool may_be_apart(int k, size_t axis) const {
+        for (int reader = k + 1;; ++reader) {
+            const AxisWindow& w = problem(reader).window[axis];
+            const int64_t span = (w.kernel - 1) * w.dilation + 1;
+            if ((!w.transposed && span < w.stride) || w.in <= 2 * span) return true;
+            if (chosen(reader)->store >= 0) return false;
+        }
     }
 
     [[nodiscard]] bool is_over() const {

@@ -75,21 +75,21 @@ public:
 private:
     void offer(LayerStructure s) {
         if (!derive(s)) return;
-        for (size_t axis = 0; axis < 2; ++axis) {
-            if (sharing(problem_.window[axis]) != Sharing::by_tile || s.kind[axis] != Kind::between) continue;
-            // Once more for the tiles whose coordinates share nothing: they fold on.
-            LayerStructure apart = s;
-            apart.disjoint[axis] = true;
-            if (axis == 1) keep(apart);
-            if (axis == 0) {
-                keep(apart);
-                if (sharing(problem_.window[1]) == Sharing::by_tile && s.kind[1] == Kind::between) {
-                    apart.disjoint[1] = true;
-                    keep(apart);
-                }
+        // Once more for the tiles with which nothing is shared: they fold on.
+        for (const bool y : {false, true}) {
+            for (const bool x : {false, true}) {
+                if ((y && !can_be_disjoint(s, 0)) || (x && !can_be_disjoint(s, 1))) continue;
+                s.disjoint = {y, x};
+                keep(s);
             }
         }
-        keep(s);
+    }
+
+    [[nodiscard]] bool can_be_disjoint(const LayerStructure& s, size_t axis) const {
+        const Sharing own = sharing(problem_.window[axis]);
+        if (s.store >= 0) return own == Sharing::by_tile && s.kind[axis] == Kind::between;
+        return own != Sharing::never && context_.may_be_apart[axis] &&
+               std::any_of(s.scope.begin(), s.scope.end(), [&](ScopeLoop l) { return l.axis == axis; });
     }
 
     void keep(LayerStructure s) {

@@ -54,7 +54,7 @@ struct LayerStructure {
     bool whole_calls = false;       ///< tiles are as large as the calls: something is kept beyond a call
     bool weights_below = false;     ///< the weights are stored inside the compute level of an input from inside the group, ...
     bool output_below = false;      ///< ... the last layer's output too: they do not live while the producer runs
-    std::array<bool, 2> disjoint{}; ///< y, x: holds only for tiles in which no coordinate reads what an earlier one did
+    std::array<bool, 2> disjoint{}; ///< y, x: holds only for tiles in which nothing reads what something earlier in the lifetime did
     std::vector<ScopeLoop> scope;   ///< loops between the levels of the input
 };
 
@@ -63,6 +63,8 @@ struct LayerContext {
     bool is_first = true;
     bool is_last = true;
     std::vector<ScopeLoop> scope;  ///< loops between the levels of the layer's output; empty for the last layer
+    /// y, x: the pieces of the output that are asked for one after the other in a lifetime may read nothing in common, although neighbours would.
+    std::array<bool, 2> may_be_apart{};
     friend auto operator<=>(const LayerContext&, const LayerContext&) = default;
 };
 
