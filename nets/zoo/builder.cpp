@@ -52,6 +52,16 @@ TensorId Builder::conv_transpose(const std::string& name, TensorId x, const Conv
     return convolution(LayerKind::conv_transpose, name, x, shape, {});
 }
 
+TensorId Builder::select(const std::string& name, TensorId x, int64_t out, int64_t kernel, int64_t stride) {
+    Layer layer{.name = name, .kind = LayerKind::conv, .inputs = {x}};
+    layer.window = {.kernel = {kernel, kernel}, .stride = {stride, stride}};
+    layer.groups = dims(x)[1];
+    std::vector<float> values(static_cast<size_t>(out * kernel * kernel));
+    for (int64_t z = 0; z < out; ++z) values[static_cast<size_t>((z * kernel + kernel / 2) * kernel + kernel / 2)] = 1;
+    layer.weights = constant({out, 1, kernel, kernel}, std::move(values));
+    return append(std::move(layer));
+}
+
 TensorId Builder::gemm(const std::string& name, TensorId x, int64_t out, Activation activation) {
     const int64_t in = dims(x)[1];
     Layer layer{.name = name, .kind = LayerKind::gemm, .inputs = {x}};

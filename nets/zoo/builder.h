@@ -46,6 +46,9 @@ public:
 
     TensorId conv(const std::string& name, TensorId x, const ConvShape& shape, Activation activation = {});
     TensorId conv_transpose(const std::string& name, TensorId x, const ConvShape& shape);
+    /// Takes elements of the input as they are: every `stride`-th row and column of what a window of `kernel` leaves, channels in
+    /// turn (out / channels copies of each). A convolution whose kernels hold a single 1, in their middle.
+    TensorId select(const std::string& name, TensorId x, int64_t out, int64_t kernel, int64_t stride);
     TensorId gemm(const std::string& name, TensorId x, int64_t out, Activation activation = {});
 
     TensorId max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad = 0);

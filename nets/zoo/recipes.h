@@ -45,4 +45,12 @@ struct ResNetShape {
 /// As keras.applications: separable convolutions (a depthwise one without bias, then a 1x1) in residual blocks.
 [[nodiscard]] Network xception(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
 
+// Shapes of the public artifact of DeFiNES: no padding.
+[[nodiscard]] Network fsrcnn_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+[[nodiscard]] Network plain_trunk_defines(const std::string& name, const ZooOptions& options, int64_t in, int64_t height,
+                                          int64_t width, int depth, int64_t out);
+[[nodiscard]] Network mobilenet_v1_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+/// The artifact adds maps of different sizes; here the shortcut selects what is added (Builder::select).
+[[nodiscard]] Network resnet18_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+
 }  // namespace laminate::zoo

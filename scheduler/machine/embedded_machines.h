@@ -1,5 +1,5 @@
-// The files of machines/ that the build puts into the program (scheduler/CMakeLists.txt), so that names work from
-// anywhere. Private to scheduler/machine.
+// Data files that the build puts into the program (scheduler/CMakeLists.txt), so that names work from
+// anywhere. Private to the scheduler.
 #pragma once
 
 #include <string_view>
@@ -12,5 +12,7 @@ struct EmbeddedFile {
     std::string_view text;
 };
 [[nodiscard]] const std::vector<EmbeddedFile>& embedded_machines();
+/// scheduler/models/depth_first/published_layers.json
+[[nodiscard]] std::string_view published_layers_text();
 
 }  // namespace laminate

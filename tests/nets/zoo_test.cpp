@@ -187,15 +187,41 @@ TEST(Zoo, XceptionIsThatOfKeras) {
     EXPECT_NEAR(static_cast<double>(total_macs(net)), 8.4e9, 0.05e9);  // 8.4 G (Cadene, pretrained-models.pytorch)
 }
 
+TEST(Zoo, DefinesNetsHaveTheShapesOfTheArtifact) {
+    const Network fsrcnn = zoo_network("fsrcnn-defines");
+    EXPECT_EQ(total_macs(fsrcnn), 8'362'594'208);
+    EXPECT_EQ(output_dims(fsrcnn, "map2"), (std::vector<int64_t>{1, 12, 546, 966}));
+    EXPECT_EQ(output_dims(fsrcnn, "reconstruct"), (std::vector<int64_t>{1, 16, 540, 960}));
+    EXPECT_EQ(total_macs(zoo_network("dmcnn-vd-defines")), 278'813'332'224);
+    EXPECT_EQ(total_macs(zoo_network("mccnn-defines")), 52'278'792'192);
+    // The artifact also counts the average pooling: 7 * 7 * 1024.
+    EXPECT_EQ(total_macs(zoo_network("mobilenetv1-defines")), 1'891'288'512 - 50'176);
+
+    // The artifact counts poolings (13,838,400 and 25,088) and additions, one each per output; we count our shortcuts.
+    const Network resnet18 = zoo_network("resnet18-defines");
+    int64_t additions = 0, shortcuts = 0;
+    for (size_t i = 0; i < resnet18.layers.size(); ++i) {
+        const Layer& layer = resnet18.layers[i];
+        if (layer.kind == LayerKind::add) additions += element_count(resnet18.tensor(layer.output).dims);
+        if (layer.name.ends_with("shortcut")) shortcuts += layer_macs(resnet18, static_cast<LayerId>(i));
+    }
+    EXPECT_EQ(additions, 1'459'264 + 1'382'976 + 645'248 + 574'592 + 246'016 + 186'624 + 61'952 + 25'088);
+    EXPECT_EQ(total_macs(resnet18) - shortcuts, 9'353'143'424 - 13'838'400 - 25'088 - additions);
+    EXPECT_EQ(output_dims(resnet18, "layer4_1_add"), (std::vector<int64_t>{1, 512, 7, 7}));
+}
+
 TEST(Zoo, EveryNetIsLegalAtAnotherSize) {
     for (const ZooEntry& entry : zoo_entries()) {
-        // Not below 75: InceptionV3 halves five times without padding.
-        const Network network = zoo_network(entry.name, {.height = 80, .width = 75, .batch = 2});
+        // Not below 75: InceptionV3 halves five times without padding. DeFiNES' nets have no padding at all.
+        const bool unpadded = entry.name.ends_with("-defines");
+        const int64_t height = unpadded ? entry.height + 5 : 80;
+        const int64_t width = unpadded ? entry.width + 4 : 75;
+        const Network network = zoo_network(entry.name, {.height = height, .width = width, .batch = 2});
         EXPECT_NO_THROW(check(network)) << entry.name;
         EXPECT_TRUE(is_identifier(network.name)) << network.name;
         EXPECT_EQ(network.tensor(network.inputs[0]).dims[0], 2) << entry.name;
-        EXPECT_EQ(network.tensor(network.inputs[0]).dims[2], 80) << entry.name;
-        EXPECT_EQ(network.tensor(network.inputs[0]).dims[3], 75) << entry.name;
+        EXPECT_EQ(network.tensor(network.inputs[0]).dims[2], height) << entry.name;
+        EXPECT_EQ(network.tensor(network.inputs[0]).dims[3], width) << entry.name;
     }
 }
 

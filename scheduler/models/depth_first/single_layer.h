@@ -1,0 +1,185 @@
+// One layer on a machine: spatial unrolling, one order of the temporal loops, their allocation to the memories, and what that
+// costs. ZigZag's cost model as shipped with DeFiNES; formulas restated where they are computed.
+//
+// Terms: an operand's *hierarchy* is the list of memories that serve it, lowest first, cut at the memory where the layer finds or
+// leaves the operand. An *allocation* gives each operand, per memory, how many of the order's loops (innermost first) run at or
+// below it. The tile of an operand in a memory is what the loops at and below the memory touch of it.
+//
+// Numbers are counted in words first (WordCounts) and priced after. Sums are formed in one fixed order: equal costs are equal
+// bit for bit, and ties are decided by the order of visit.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/machine/machine.h"
+#include "scheduler/models/depth_first/layer_shape.h"
+
+namespace laminate::depth_first {
+
+/// A loop and its trips; of spatial loops the number of lanes, which is a fraction where lanes do not divide the loop.
+struct Loop {
+    Dim dim;
+    double size = 1;
+    bool operator==(const Loop&) const = default;
+};
+/// Innermost first.
+using LoopOrder = std::vector<Loop>;
+
+/// Lanes of each axis of the array that a layer uses; an axis without an entry has one. Parallel to Machine::axes.
+using Unrolling = std::vector<int64_t>;
+/// min(lanes, size of the loop) on every axis that carries a loop of the layer.
+[[nodiscard]] Unrolling default_unrolling(const Machine& machine, const LayerShape& layer);
+/// The loop that an axis carries: groups lie on the axis of K where K is 1.
+[[nodiscard]] Dim dim_of_axis(const ArrayAxis& axis, const LayerShape& layer);
+
+/// Words per transfer of one operand in one memory, all copies together. A word is the port's width; fractions where the
+/// smallest access is narrower.
+struct WordCounts {
+    double read_to_lower = 0;
+    double write_from_lower = 0;
+    double read_to_higher = 0;
+    double write_from_higher = 0;
+    WordCounts& operator+=(const WordCounts& other);
+    [[nodiscard]] WordCounts operator*(double times) const;
+    [[nodiscard]] double reads() const { return read_to_lower + read_to_higher; }
+    [[nodiscard]] double writes() const { return write_from_lower + write_from_higher; }
+};
+
+struct Latency {
+    int64_t temporal_cycles = 0;  ///< every operand always there in time
+    int64_t stall_cycles = 0;
+    int64_t load_cycles = 0;      ///< first tiles of the inputs
+    int64_t off_load_cycles = 0;  ///< last tile of the output
+    [[nodiscard]] int64_t cycles_without_load() const { return temporal_cycles + stall_cycles; }
+    /// What DeFiNES reports: without the final off-load.
+    [[nodiscard]] int64_t cycles() const { return cycles_without_load() + load_cycles; }
+    [[nodiscard]] int64_t cycles_with_off_load() const { return cycles() + off_load_cycles; }
+};
+
+/// Per role (in the order of roles()), per memory of its hierarchy: number of loops of the order at or below the memory.
+using Allocation = std::vector<std::vector<size_t>>;
+
+struct LayerCost {
+    double memory_pj = 0;
+    double mac_pj = 0;
+    double energy_pj = 0;  ///< the sum of both
+    Latency latency;
+    std::vector<std::vector<WordCounts>> words;  ///< [role][level]
+};
+
+/// A layer with the hierarchies of its operands and its unrolling: everything but the order of loops. Keeps a reference to
+/// the machine.
+class MappedLayer {
+public:
+    /// `tops`: per role the number of memories of the operand's hierarchy that the layer may use, at least 1.
+    MappedLayer(const Machine& machine, const LayerShape& layer, const Unrolling& unrolling, const std::vector<size_t>& tops);
+
+    [[nodiscard]] const LayerShape& layer() const { return layer_; }
+    [[nodiscard]] const Machine& machine() const { return machine_; }
+    [[nodiscard]] size_t role_count() const { return roles_.size(); }
+    [[nodiscard]] Role role(size_t r) const { return roles_[r].role; }
+    /// Indices into Machine::memories.
+    [[nodiscard]] const std::vector<size_t>& hierarchy(size_t r) const { return roles_[r].levels; }
+
+    /// Trips that remain for the temporal loops, prime factors of each dimension ascending.
+    [[nodiscard]] std::vector<std::pair<Dim, std::vector<int64_t>>> temporal_factors() const;
+
+    /// ZigZag's allocation of an order: memories from the array upwards, at each the combination of loops that leaves the fewest
+    /// accesses to the memory above. None: the order does not fit.
+    [[nodiscard]] std::optional<Allocation> allocate(const LoopOrder& order) const;
+
+    /// Energy alone, without latency. Sums in the order of roles and levels.
+    [[nodiscard]] double memory_energy(const LoopOrder& order, const Allocation& allocation) const;
+    [[nodiscard]] double mac_energy() const;
+    [[nodiscard]] LayerCost cost(const LoopOrder& order, const Allocation& allocation) const;
+
+    /// Bits of the operand's tile under the loops given by their product per dimension, in a memory of level `level`.
+    /// `reduction_left`: loops of the sum remain above.
+    [[nodiscard]] double tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const;
+
+private:
+    struct RoleData {
+        Role role;
+        int64_t bits;        ///< of an element; of an output that is not finished
+        int64_t final_bits;  ///< of a finished output; otherwise as bits
+        std::vector<size_t> levels;
+        std::array<Relevance, dim_count> relevance;
+        /// Spatial loops: [0] between array and level 0, [m] between levels m - 1 and m, [levels] above all.
+        std::vector<std::vector<Loop>> lanes;
+        std::vector<std::vector<Loop>> whole_lanes;  ///< rounded up, for cycles
+        // Of `lanes`, from each index upwards; the same with whole lanes.
+        struct Units {
+            std::vector<double> unique;   ///< units that hold different data
+            std::vector<double> count;    ///< all units
+            std::vector<double> boost;    ///< lower units with different data per upper one, truncated
+        } units, whole_units;
+        bool irrelevant(Dim dim) const { return relevance[static_cast<size_t>(dim)] == Relevance::irrelevant; }
+    };
+    /// One operand under one order: boundaries moved up over irrelevant loops, and what follows from them per level.
+    struct Movement {
+        std::vector<size_t> bounds;        ///< loops at or below level m - 1; [0] = 0
+        std::vector<double> cycles;        ///< product of these loops
+        std::vector<double> elements;      ///< data of one copy of level m - 1; [0] = 1
+        std::vector<bool> partial;         ///< reduction loops remain in levels m and above (outputs)
+    };
+    struct Transfers;  // of one level: amounts, periods, precisions
+
+    void place_lanes(RoleData& role, const Unrolling& unrolling) const;
+    [[nodiscard]] typename RoleData::Units units_of(const RoleData& role, const std::vector<std::vector<Loop>>& lanes) const;
+    void agree_on_unit_counts(bool whole);
+    [[nodiscard]] Movement movement(const RoleData& role, const LoopOrder& order, const std::vector<size_t>& allocated,
+                                    bool whole) const;
+    [[nodiscard]] Transfers transfers(const RoleData& role, const Movement& movement, size_t level, bool whole) const;
+    [[nodiscard]] WordCounts words(const RoleData& role, const Transfers& transfers, size_t level) const;
+    [[nodiscard]] Latency latency(const LoopOrder& order, const Allocation& allocation) const;
+    [[nodiscard]] std::vector<std::vector<bool>> double_buffered(const LoopOrder& order, const std::vector<Movement>& moved) const;
+
+    const Machine& machine_;
+    LayerShape layer_;
+    std::vector<RoleData> roles_;
+    std::vector<Loop> spatial_;       ///< of all axes in use
+    std::vector<size_t> memories_;    ///< used by any role, ascending
+    std::vector<std::vector<size_t>> served_;  ///< parallel to memories_: roles, in the order of the memory's operands
+};
+
+/// Orders of a multiset of loops, each once: Williams' prefix shifts (SODA 2009), beginning with the non-increasing order by
+/// (name of the dimension, trips). The order of visit decides between equal energies.
+class LoopOrders {
+public:
+    explicit LoopOrders(LoopOrder loops);
+    [[nodiscard]] const LoopOrder& current() const { return current_; }
+    /// False when all were visited.
+    [[nodiscard]] bool next();
+
+private:
+    struct Node {
+        Loop loop;
+        size_t next;
+    };
+    void read();
+    std::vector<Node> nodes_;
+    size_t head_ = 0, i_ = 0, j_ = 0;
+    LoopOrder current_;
+};
+
+/// Prime factors of the temporal loops, merged until at most `limit` remain: of the dimension with most factors (first in the
+/// order G K C OY OX FY FX) the two smallest. No limit: 0.
+[[nodiscard]] LoopOrder limited_factors(const MappedLayer& layer, size_t limit);
+
+struct LayerMapping {
+    LoopOrder order;
+    Allocation allocation;
+    LayerCost cost;
+};
+
+/// The order with the least energy among all orders of at most `limit` factors, the first visited on equality. None: no order fits.
+[[nodiscard]] std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit);
+
+/// "OX3 C2 | K4", innermost first; for messages and reports.
+[[nodiscard]] std::string to_text(const LoopOrder& order);
+
+}  // namespace laminate::depth_first

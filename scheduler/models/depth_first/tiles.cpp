@@ -1,0 +1,121 @@
+#include "scheduler/models/depth_first/tiles.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace laminate::depth_first {
+
+namespace {
+
+int64_t floor_half(int64_t value) { return value >= 0 ? value / 2 : -((1 - value) / 2); }
+
+struct WindowAlong {
+    int64_t stride;
+    int64_t kernel;
+    int64_t pad;
+};
+
+WindowAlong window(const WorkloadLayer& layer, Axis axis) {
+    if (axis == Axis::x) return {layer.shape.stride.x, layer.shape.sizes[Dim::fx], layer.pad_left};
+    return {layer.shape.stride.y, layer.shape.sizes[Dim::fy], layer.pad_top};
+}
+
+int64_t full_size(const WorkloadLayer& layer, Axis axis) { return layer.shape.sizes[axis == Axis::x ? Dim::ox : Dim::oy]; }
+
+int64_t spanned(int64_t outputs, const WindowAlong& window) {
+    return static_cast<int64_t>(span(static_cast<double>(outputs), window.stride, static_cast<double>(window.kernel)));
+}
+
+AxisTile empty_tile(const Stack& stack) {
+    const size_t members = stack.members.size();
+    return {std::vector<int64_t>(members, 0), std::vector<std::array<int64_t, 2>>(members, {0, 0}),
+            std::vector<std::array<int64_t, 2>>(members, {0, 0}), std::vector<int64_t>(members, 0)};
+}
+
+}  // namespace
+
+AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
+    AxisTile result = empty_tile(stack);
+    // Branches run ahead of each other: `lag` of a member is how far its last column lies behind that of the output.
+    std::vector<int64_t> lag(stack.members.size(), 0), left(stack.members.size(), 0);
+    std::vector<bool> read(stack.members.size(), false);
+    result.computed.back() = tile;
+    for (size_t n = stack.members.size(); n-- > 0;) {
+        if (read[n]) result.cached[n] = lag[n] - left[n];
+        const WorkloadLayer& layer = stack.members[n].layer;
+        const WindowAlong w = window(layer, axis);
+        for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
+            const int64_t present = spanned(result.computed[n], w);
+            const int64_t beyond = present - result.computed[n] * w.stride;
+            const int64_t overlap = std::max<int64_t>(0, beyond);
+            result.present[n][operand] = present;
+            result.overlap[n][operand] = overlap;
+            const size_t source = layer.sources[operand];
+            result.computed[source] = std::max(result.computed[source], present - (use ? overlap : 0));
+            const int64_t behind = w.stride * lag[n] - floor_half(beyond + w.stride - 1) + overlap;
+            lag[source] = read[source] ? std::max(lag[source], behind) : behind;
+            left[source] = read[source] ? std::min(left[source], behind - overlap) : behind - overlap;
+            read[source] = true;
+        }
+    }
+    return result;
+}
+
+std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::vector<int64_t>& tiles, bool use) {
+    struct Range {
+        int64_t begin = 0, end = 0;
+        [[nodiscard]] bool empty() const { return begin >= end; }
+    };
+    const size_t members = stack.members.size();
+    std::vector<int64_t> frontier(members, 0);  // end of what earlier tiles needed
+    std::vector<AxisTile> result;
+    int64_t begin = 0;
+    for (const int64_t tile : tiles) {
+        AxisTile here = empty_tile(stack);
+        std::vector<Range> ranges(members);  // what the tile has to have of each output
+        std::vector<std::array<Range, 2>> reads(members);
+        ranges.back() = {begin, begin + tile};
+        begin += tile;
+        for (size_t n = members; n-- > 0;) {
+            const WorkloadLayer& layer = stack.members[n].layer;
+            Range compute = ranges[n];
+            if (use) compute.begin = std::max(compute.begin, frontier[n]);
+            if (compute.empty()) continue;
+            here.computed[n] = compute.end - compute.begin;
+            const WindowAlong w = window(layer, axis);
+            for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
+                const size_t source = layer.sources[operand];
+                const int64_t size = full_size(stack.members[source].layer, axis);
+                Range in{compute.begin * w.stride - w.pad, (compute.end - 1) * w.stride - w.pad + w.kernel};
+                in = {std::clamp<int64_t>(in.begin, 0, size), std::clamp<int64_t>(in.end, 0, size)};
+                if (in.empty()) continue;
+                reads[n][operand] = in;
+                here.present[n][operand] = in.end - in.begin;
+                ranges[source] = ranges[source].empty()
+                                     ? in
+                                     : Range{std::min(ranges[source].begin, in.begin), std::max(ranges[source].end, in.end)};
+            }
+        }
+        for (size_t n = 0; n < members; ++n) {
+            const WorkloadLayer& layer = stack.members[n].layer;
+            for (size_t operand = 0; use && operand < layer.sources.size(); ++operand) {
+                const Range in = reads[n][operand];
+                here.overlap[n][operand] = std::max<int64_t>(0, std::min(in.end, frontier[layer.sources[operand]]) - in.begin);
+            }
+        }
+        for (size_t n = 0; n < members; ++n) frontier[n] = std::max(frontier[n], ranges[n].end);
+        // What this tile reads again of the tiles before, they had to keep.
+        if (!result.empty() && use) {
+            for (size_t n = 0; n < members; ++n) {
+                for (size_t operand = 0; operand < stack.members[n].layer.sources.size(); ++operand) {
+                    int64_t& cached = result.back().cached[stack.members[n].layer.sources[operand]];
+                    cached = std::max(cached, here.overlap[n][operand]);
+                }
+            }
+        }
+        result.push_back(std::move(here));
+    }
+    return result;
+}
+
+}  // namespace laminate::depth_first

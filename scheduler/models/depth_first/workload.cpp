@@ -1,0 +1,166 @@
+#include "scheduler/models/depth_first/workload.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/error.h"
+
+namespace laminate::depth_first {
+
+namespace {
+
+[[noreturn]] void refuse(const Layer& layer, const std::string& what) {
+    throw InputError(layer.name + " (" + to_string(layer.kind) + "): " + what +
+                     "; the depth-first model knows convolutions, pooling, fully connected layers and additions of two tensors");
+}
+
+/// Loops of a layer of the network; none for one that moves no data of its own.
+std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
+    const std::vector<int64_t>& in = network.tensor(layer.inputs.at(0)).dims;
+    const std::vector<int64_t>& out = network.tensor(layer.output).dims;
+    LayerShape shape;
+    const auto windowed = [&](LayerType type, const Window& window) {
+        if (window.dilation[0] != 1 || window.dilation[1] != 1) refuse(layer, "dilated");
+        shape.type = type;
+        shape.sizes[Dim::fy] = window.kernel[0];
+        shape.sizes[Dim::fx] = window.kernel[1];
+        shape.stride = {.x = window.stride[1], .y = window.stride[0]};
+        shape.sizes[Dim::oy] = out.at(2);
+        shape.sizes[Dim::ox] = out.at(3);
+    };
+    switch (layer.kind) {
+        case LayerKind::conv:
+            if (only_selects(layer)) return {};
+            windowed(LayerType::convolution, layer.window);
+            shape.sizes[Dim::g] = layer.groups;
+            shape.sizes[Dim::k] = out[1] / layer.groups;
+            shape.sizes[Dim::c] = in[1] / layer.groups;
+            if (layer.groups > 1 && shape.sizes[Dim::k] == 1 && shape.sizes[Dim::c] == 1) shape.type = LayerType::depthwise;
+            return {shape};
+        case LayerKind::max_pool:
+        case LayerKind::average_pool:
+            windowed(LayerType::pooling, layer.window);
+            shape.sizes[Dim::g] = out[1];
+            return {shape};
+        case LayerKind::global_average_pool:
+            windowed(LayerType::pooling, {.kernel = {in.at(2), in.at(3)}});
+            shape.sizes[Dim::g] = out[1];
+            return {shape};
+        case LayerKind::gemm:
+            shape.sizes[Dim::k] = out.at(1);
+            shape.sizes[Dim::c] = in.at(1);
+            return {shape};
+        case LayerKind::add:
+            if (layer.inputs.size() == 1) return {};  // a constant operand is added on the way
+            if (out.size() != 4) refuse(layer, "addition of tensors without rows and columns");
+            shape.type = LayerType::addition;
+            shape.sizes[Dim::g] = out[1];
+            shape.sizes[Dim::oy] = out[2];
+            shape.sizes[Dim::ox] = out[3];
+            return {shape};
+        case LayerKind::flatten:
+        case LayerKind::softmax:
+        case LayerKind::activation: return {};
+        case LayerKind::conv_transpose:
+        case LayerKind::concat:
+        case LayerKind::depth_to_space: break;
+    }
+    refuse(layer, "not modelled");
+}
+
+}  // namespace
+
+std::vector<std::vector<size_t>> Workload::readers() const {
+    std::vector<std::vector<size_t>> result(layers.size());
+    for (size_t n = 0; n < layers.size(); ++n) {
+        for (const size_t source : layers[n].sources) {
+            if (std::ranges::count(result[source], n) == 0) result[source].push_back(n);
+        }
+    }
+    return result;
+}
+
+int64_t Workload::macs() const {
+    int64_t sum = 0;
+    for (const WorkloadLayer& layer : layers) sum += layer.is_input() ? 0 : layer.shape.macs();
+    return sum;
+}
+
+bool only_selects(const Layer& layer) {
+    if (layer.kind != LayerKind::conv || layer.bias || layer.activation.kind != ActivationKind::none || !layer.weights) return false;
+    const auto kernel = static_cast<size_t>(layer.weights->dims[1] * layer.window.kernel[0] * layer.window.kernel[1]);
+    for (size_t begin = 0; begin < layer.weights->values.size(); begin += kernel) {
+        size_t ones = 0;
+        for (size_t i = begin; i < begin + kernel; ++i) {
+            if (layer.weights->values[i] == 1) {
+                ++ones;
+            } else if (layer.weights->values[i] != 0) {
+                return false;
+            }
+        }
+        if (ones != 1) return false;
+    }
+    return true;
+}
+
+Workload workload_of(const Network& network, bool unpadded_from_output) {
+    if (network.outputs.size() != 1)
+        throw InputError(network.name + ": found " + std::to_string(network.outputs.size()) +
+                         " outputs, expected 1 for the depth-first model");
+    Workload workload;
+    workload.name = network.name;
+    std::map<TensorId, size_t> written;  // tensor -> layer of the workload that holds it
+    const auto source_of = [&](TensorId tensor) {
+        const auto found = written.find(tensor);
+        if (found != written.end()) return found->second;
+        // Not written by any layer so far: an input.
+        const std::vector<int64_t>& dims = network.tensor(tensor).dims;
+        WorkloadLayer input{.name = network.tensor(tensor).name};
+        input.shape.sizes[Dim::k] = dims.at(1);
+        input.shape.sizes[Dim::oy] = dims.size() > 2 ? dims[2] : 1;
+        input.shape.sizes[Dim::ox] = dims.size() > 3 ? dims[3] : 1;
+        workload.layers.push_back(std::move(input));
+        return written[tensor] = workload.layers.size() - 1;
+    };
+    for (size_t id = 0; id < network.layers.size(); ++id) {
+        const Layer& layer = network.layers[id];
+        std::vector<size_t> sources;
+        for (const TensorId tensor : layer.inputs) sources.push_back(source_of(tensor));
+        const std::vector<LayerShape> shapes = shape_of(network, layer);
+        if (shapes.empty()) {
+            written[layer.output] = sources.at(0);
+            continue;
+        }
+        WorkloadLayer added{.name = layer.name, .layer = static_cast<LayerId>(id), .shape = shapes[0], .sources = std::move(sources)};
+        if (!unpadded_from_output && (layer.kind == LayerKind::conv || added.shape.type == LayerType::pooling)) {
+            added.pad_top = layer.window.pad_begin[0];
+            added.pad_left = layer.window.pad_begin[1];
+        }
+        if (layer.kind == LayerKind::gemm) {
+            // After flattening: one window over the whole map.
+            const WorkloadLayer& source = workload.layers[added.sources[0]];
+            added.shape.sizes[Dim::fy] = source.shape.sizes[Dim::oy];
+            added.shape.sizes[Dim::fx] = source.shape.sizes[Dim::ox];
+            added.shape.sizes[Dim::c] /= added.shape.sizes[Dim::fy] * added.shape.sizes[Dim::fx];
+        }
+        workload.layers.push_back(std::move(added));
+        written[layer.output] = workload.layers.size() - 1;
+    }
+    if (workload.layers.empty() || workload.layers.back().is_input()) throw InputError(network.name + ": no layer to cost");
+    if (!unpadded_from_output) return workload;
+
+    const std::vector<std::vector<size_t>> readers = workload.readers();
+    for (size_t n = workload.layers.size() - 1; n-- > 0;) {
+        Sizes& sizes = workload.layers[n].shape.sizes;
+        sizes[Dim::ox] = 0;
+        sizes[Dim::oy] = 0;
+        for (const size_t reader : readers[n]) {
+            sizes[Dim::ox] = std::max(sizes[Dim::ox], workload.layers[reader].shape.input_width());
+            sizes[Dim::oy] = std::max(sizes[Dim::oy], workload.layers[reader].shape.input_height());
+        }
+    }
+    return workload;
+}
+
+}  // namespace laminate::depth_first

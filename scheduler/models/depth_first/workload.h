@@ -1,0 +1,43 @@
+// A network as the depth-first model sees it: layers with windows, poolings and additions; what moves no data of its own (activations,
+// flattening, layers that only select elements) is left out, and its readers read what it read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nets/network.h"
+#include "scheduler/models/depth_first/layer_shape.h"
+
+namespace laminate::depth_first {
+
+struct WorkloadLayer {
+    std::string name;
+    LayerId layer = -1;  ///< in the network, -1: a network input
+    /// Full sizes. Of an input: K, OX, OY.
+    LayerShape shape{};
+    int64_t pad_left = 0;  ///< 0 where sizes are unpadded
+    int64_t pad_top = 0;
+    bool renames_input_channels = false;  ///< by quirk; published_layers.h
+    std::vector<size_t> sources{};  ///< layers of the workload that it reads, all before it; two of an addition
+    [[nodiscard]] bool is_input() const { return layer < 0; }
+};
+
+struct Workload {
+    std::string name;
+    std::vector<WorkloadLayer> layers;  ///< topological order; inputs where they are first read
+    [[nodiscard]] std::vector<std::vector<size_t>> readers() const;
+    /// Of all layers; poolings and additions count one per tap and output.
+    [[nodiscard]] int64_t macs() const;
+};
+
+/// The layer's outputs are input elements as they are: a convolution whose kernels hold one 1 and otherwise 0, without bias and
+/// activation. Addressing does its work.
+[[nodiscard]] bool only_selects(const Layer& layer);
+
+/// One image of the batch. Throws InputError naming a layer that the model does not know, and for networks with several outputs.
+///
+/// `unpadded_from_output`: as in DeFiNES' artifact every size but the output's is what the windows of its readers span, without padding; a
+/// network with padding grows towards its input then. Otherwise sizes are the network's.
+[[nodiscard]] Workload workload_of(const Network& network, bool unpadded_from_output);
+
+}  // namespace laminate::depth_first

@@ -1,0 +1,111 @@
+// Points of the public artifact of DeFiNES (commit 7097d609), run with the settings of its main.py: energies and latencies that
+// --as-published has to meet.
+#include "scheduler/models/depth_first/depth_first.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "nets/zoo.h"
+
+namespace laminate::depth_first {
+namespace {
+
+struct Point {
+    const char* machine;
+    const char* network;
+    Overlap overlap;
+    TileSize tile;
+    size_t limit;
+    double energy_pj;
+    int64_t latency_cycles;
+};
+
+class AsPublished : public ::testing::TestWithParam<Point> {};
+
+TEST_P(AsPublished, EqualsTheArtifact) {
+    const Point& point = GetParam();
+    const DepthFirst model(open_machine(point.machine), zoo_network(point.network), Fidelity::as_published(point.limit));
+    const DepthFirstCost cost = model.cost({.tile = point.tile, .overlap = point.overlap});
+    EXPECT_NEAR(cost.energy_pj / point.energy_pj, 1, 1e-9);
+    EXPECT_EQ(cost.latency_cycles, point.latency_cycles);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Defines, AsPublished,
+    ::testing::Values(
+        Point{"meta_proto_df", "fsrcnn-defines", Overlap::fully_cached, {60, 72}, 6, 2154699943.145, 20187977},
+        Point{"meta_proto_df", "fsrcnn-defines", Overlap::h_cached, {60, 72}, 6, 2220992385.935, 21345958},
+        Point{"meta_proto_df", "fsrcnn-defines", Overlap::recompute, {60, 72}, 6, 2361363150.545, 22776595},
+        Point{"meta_proto_df", "fsrcnn-defines", Overlap::fully_cached, {16, 18}, 6, 1822760872.09, 20523395},
+        Point{"meta_proto_df", "fsrcnn-defines", Overlap::fully_cached, {4, 72}, 6, 1813734143.38, 18484958},
+        // Every layer is cut off, and a cut after the first is ignored: everything is costed twice.
+        Point{"tpu", "fsrcnn-defines", Overlap::fully_cached, {240, 270}, 6, 37868337312.315, 128867502},
+        // Branches across cuts; the input of a stack has its channels twice.
+        Point{"edge_tpu", "resnet18-defines", Overlap::fully_cached, {20, 30}, 6, 16722816441.08, 27900941}),
+    [](const auto& point) {
+        const Point& p = point.param;
+        std::string name = std::string(p.machine) + "_" + p.network + "_" + to_string(p.overlap) + "_" + std::to_string(p.tile.x) + "x" +
+                           std::to_string(p.tile.y);
+        std::erase(name, '-');
+        return name;
+    });
+
+TEST(DepthFirst, KindsOfTilesAreThoseOfThePaper) {
+    // 960 x 540 in tiles of 60 x 72: 3, 6 and 9 kinds (DeFiNES, section III).
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"), Fidelity::as_published(3));
+    const auto kinds = [&](Overlap overlap) { return model.cost({.tile = {60, 72}, .overlap = overlap}).tile_kinds; };
+    EXPECT_EQ(kinds(Overlap::recompute), 3);
+    EXPECT_EQ(kinds(Overlap::h_cached), 6);
+    EXPECT_EQ(kinds(Overlap::fully_cached), 9);
+}
+
+TEST(DepthFirst, FullyCachedComputesEverythingOnce) {
+    const Network network = zoo_network("fsrcnn-defines");
+    const DepthFirst model(open_machine("meta_proto_df"), network, Fidelity::as_published(3));
+    EXPECT_EQ(model.workload().macs(), 8'362'594'208);
+    const DepthFirstCost cached = model.cost({.tile = {60, 72}, .overlap = Overlap::fully_cached});
+    EXPECT_EQ(cached.macs, 8'362'594'208);
+    EXPECT_GT(model.cost({.tile = {60, 72}, .overlap = Overlap::h_cached}).macs, cached.macs);
+}
+
+std::vector<std::string> last_layers(const char* machine, const char* network) {
+    Fidelity fidelity = Fidelity::as_published(1);
+    fidelity.quirks.first_cut_is_ignored = false;
+    const DepthFirst model(open_machine(machine), zoo_network(network), fidelity);
+    std::vector<std::string> names;
+    for (const std::vector<size_t>& stack : model.stacks(Stacks::weights_fit)) names.push_back(model.workload().layers[stack.back()].name);
+    return names;
+}
+
+TEST(DepthFirst, StacksAreCutWhereWeightsNoLongerFit) {
+    // 1 MB of weights: MobileNetV1 is cut after layers 17, 23, 25 and 27 (DeFiNES' artifact).
+    EXPECT_EQ(last_layers("meta_proto_df", "mobilenetv1-defines"),
+              (std::vector<std::string>{"depthwise9", "depthwise12", "depthwise13", "average", "fc"}));
+    // ResNet18: after 13, 16 and then each layer to 25.
+    EXPECT_EQ(last_layers("meta_proto_df", "resnet18-defines"),
+              (std::vector<std::string>{"layer2_1_add", "layer3_0_add", "layer3_1_conv1", "layer3_1_conv2", "layer3_1_add", "layer4_0_conv1",
+                                        "layer4_0_conv2", "layer4_0_add", "layer4_1_conv1", "layer4_1_conv2", "layer4_1_add", "fc"}));
+    EXPECT_EQ(last_layers("meta_proto_df", "dmcnn-vd-defines").size(), 1u);
+    // Edge-TPU-like, 32 KB: FSRCNN whole, every layer of MC-CNN alone.
+    EXPECT_EQ(last_layers("edge_tpu", "fsrcnn-defines").size(), 1u);
+    EXPECT_EQ(last_layers("edge_tpu", "mccnn-defines").size(), 4u);
+}
+
+TEST(DepthFirst, SingleLayersGoThroughTheHighestMemory) {
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"), Fidelity::as_published(3));
+    const Strategy whole{.tile = {960, 540}, .overlap = Overlap::fully_cached, .stacks = Stacks::all};
+    Strategy single = whole;
+    single.stacks = Stacks::single_layer;
+    EXPECT_EQ(model.cost(single).stacks.size(), 8u);
+    EXPECT_GE(model.cost(single).energy_pj, model.cost(whole).energy_pj * 0.99);
+}
+
+TEST(DepthFirst, RefusesWhatItDoesNotKnow) {
+    EXPECT_THROW(DepthFirst(open_machine("tpu"), zoo_network("inceptionv3"), {}), InputError);
+    EXPECT_THROW((void)parse_overlap("some"), InputError);
+    const DepthFirst model(open_machine("tpu"), zoo_network("l2net"), Fidelity::as_published(3));
+    EXPECT_THROW((void)model.cost({.tile = {0, 4}}), InputError);
+}
+
+}  // namespace
+}  // namespace laminate::depth_first
