@@ -8,7 +8,7 @@
 
 namespace laminate::depth_first {
 
-/// Least energy. None: nothing fits.
+/// Least energy. None: nothing fits. Throws InputError where operands compete for more than six memories.
 [[nodiscard]] std::optional<LayerMapping> best_mapping(const MappedLayer& layer);
 
 }  // namespace laminate::depth_first

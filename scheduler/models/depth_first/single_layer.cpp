@@ -61,6 +61,27 @@ double product_of(const LoopOrder& order, size_t begin, size_t end) {
 
 }  // namespace
 
+/// Per transfer of one memory: elements per period, period and number of periods in cycles, bits of an element. No periods:
+/// nothing moves.
+struct MappedLayer::Transfers {
+    struct One {
+        double amount = 0;
+        double period = 0;
+        double count = 0;
+        int64_t bits = 0;
+    };
+    One read_to_lower, write_from_lower, read_to_higher, write_from_higher;
+    [[nodiscard]] const One& operator[](Transfer transfer) const {
+        switch (transfer) {
+            case Transfer::write_from_lower: return write_from_lower;
+            case Transfer::write_from_higher: return write_from_higher;
+            case Transfer::read_to_lower: return read_to_lower;
+            case Transfer::read_to_higher: return read_to_higher;
+        }
+        throw std::logic_error("Transfers");
+    }
+};
+
 Dim dim_of_axis(const ArrayAxis& axis, const LayerShape& layer) {
     if (!axis.loop) throw std::invalid_argument("an axis of the array without a loop");
     switch (*axis.loop) {
@@ -366,27 +387,6 @@ MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrde
     return moved;
 }
 
-/// Per transfer of one memory: elements per period, period and number of periods in cycles, bits of an element. No periods:
-/// nothing moves.
-struct MappedLayer::Transfers {
-    struct One {
-        double amount = 0;
-        double period = 0;
-        double count = 0;
-        int64_t bits = 0;
-    };
-    One read_to_lower, write_from_lower, read_to_higher, write_from_higher;
-    [[nodiscard]] const One& operator[](Transfer transfer) const {
-        switch (transfer) {
-            case Transfer::write_from_lower: return write_from_lower;
-            case Transfer::write_from_higher: return write_from_higher;
-            case Transfer::read_to_lower: return read_to_lower;
-            case Transfer::read_to_higher: return read_to_higher;
-        }
-        throw std::logic_error("Transfers");
-    }
-};
-
 MappedLayer::Transfers MappedLayer::transfers(const RoleData& role, const Movement& moved, size_t level, bool whole) const {
     const RoleData::Units& units = whole ? role.whole_units : role.units;
     const double total = moved.cycles.back();
@@ -456,14 +456,88 @@ double MappedLayer::memory_energy(const LoopOrder& order, const Allocation& allo
         const RoleData& role = roles_[r];
         const Movement moved = movement(role, order, allocation[r], false);
         for (size_t level = 0; level < role.levels.size(); ++level) {
-            const WordCounts count = words(role, transfers(role, moved, level, false), level);
-            const Memory& memory = machine_.memories[role.levels[level]];
-            const double read = memory.read.word_pj * count.read_to_higher + memory.read.word_pj * count.read_to_lower;
-            const double write = memory.write.word_pj * count.write_from_higher + memory.write.word_pj * count.write_from_lower;
-            sum += read + write;
+            sum += energy(role, transfers(role, moved, level, false), level);
         }
     }
     return sum;
+}
+
+double MappedLayer::energy(const RoleData& role, const Transfers& transfers, size_t level) const {
+    const WordCounts count = words(role, transfers, level);
+    const Memory& memory = machine_.memories[role.levels[level]];
+    const double read = memory.read.word_pj * count.read_to_higher + memory.read.word_pj * count.read_to_lower;
+    const double write = memory.write.word_pj * count.write_from_higher + memory.write.word_pj * count.write_from_lower;
+    return read + write;
+}
+
+double MappedLayer::level_bits(size_t r, size_t level, const std::array<double, dim_count>& loops, bool reduction_left) const {
+    std::array<double, dim_count> products = loops;
+    for (size_t m = 0; m <= level; ++m) {
+        for (const Loop& loop : roles_[r].lanes[m]) products[index(loop.dim)] *= loop.size;
+    }
+    return tile_bits(r, products, reduction_left);
+}
+
+bool MappedLayer::lanes_reduce_above(size_t r, size_t level) const {
+    const RoleData& role = roles_[r];
+    for (size_t m = level + 1; m < role.lanes.size(); ++m) {
+        for (const Loop& loop : role.lanes[m]) {
+            if (role.irrelevant(loop.dim) && loop.size > 1) return true;
+        }
+    }
+    return false;
+}
+
+bool MappedLayer::fits(const LoopOrder& order, const Allocation& allocation) const {
+    std::vector<double> used(machine_.memories.size(), 0);
+    for (size_t r = 0; r < roles_.size(); ++r) {
+        const RoleData& role = roles_[r];
+        size_t below = 0;
+        for (size_t level = 0; level < role.levels.size(); ++level) {
+            bool reduction_left = false;
+            for (size_t i = below; i < order.size(); ++i)
+                reduction_left = reduction_left || (role.role == Role::output && role.irrelevant(order[i].dim));
+            std::array<double, dim_count> loops{};
+            loops.fill(1);
+            for (size_t i = 0; i < allocation[r][level]; ++i) loops[index(order[i].dim)] *= order[i].size;
+            used[role.levels[level]] += level_bits(r, level, loops, reduction_left);
+            below = allocation[r][level];
+        }
+        if (below != order.size()) return false;
+    }
+    for (size_t memory = 0; memory < used.size(); ++memory) {
+        if (used[memory] > static_cast<double>(machine_.memories[memory].capacity_bits)) return false;
+    }
+    return true;
+}
+
+double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
+                                    bool reduction_above) const {
+    const RoleData& role = roles_[r];
+    DataGrowth growth(role.relevance, layer_.stride);
+    double cycles = 1, elements = 1;
+    for (size_t dim = 0; dim < dim_count; ++dim) {
+        cycles *= loops[dim];
+        elements *= growth.add({static_cast<Dim>(dim), loops[dim]}).data;
+    }
+    for (size_t m = 0; m < level; ++m) {
+        for (const Loop& loop : role.lanes[m]) elements *= growth.add(loop).data;
+    }
+    elements = rounded(elements);
+    const bool output = role.role == Role::output;
+    const bool partial = output && (reduction_above || lanes_reduce_above(r, level));
+    const int64_t bits = partial ? role.bits : role.final_bits;
+    const double count = std::floor(total / cycles);
+    const Transfers::One above{elements, cycles, count, bits};
+    const Transfers::One below{elements * role.units.boost[level], cycles, count, bits};
+    Transfers upper, lower;
+    (output ? upper.write_from_lower : upper.read_to_lower) = below;
+    (output ? lower.read_to_higher : lower.write_from_higher) = above;
+    if (partial) {
+        upper.read_to_lower = below;
+        lower.write_from_higher = above;
+    }
+    return energy(role, upper, level) + (level > 0 ? energy(role, lower, level - 1) : 0.0);
 }
 
 LayerCost MappedLayer::cost(const LoopOrder& order, const Allocation& allocation) const {

@@ -97,9 +97,24 @@ public:
     [[nodiscard]] double mac_energy() const;
     [[nodiscard]] LayerCost cost(const LoopOrder& order, const Allocation& allocation) const;
 
-    /// Bits of the operand's tile under the loops given by their product per dimension, in a memory of level `level`.
-    /// `reduction_left`: loops of the sum remain above.
-    [[nodiscard]] double tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const;
+    /// Whether the tiles of all memories fit: at each level, loops up to the allocated one and lanes up to the level; outputs as sums where
+    /// the loops above the level below still add to them.
+    [[nodiscard]] bool fits(const LoopOrder& order, const Allocation& allocation) const;
+
+    // For the search of mappings (mapper.cpp): what one boundary between two levels costs does not depend on the order of the loops below it.
+
+    [[nodiscard]] bool irrelevant(size_t r, Dim dim) const { return roles_[r].irrelevant(dim); }
+    /// Bits of the tile in level `level` of role `r` with these loops below.
+    [[nodiscard]] double level_bits(size_t r, size_t level, const std::array<double, dim_count>& loops, bool reduction_left) const;
+    /// Energy of all that crosses between levels `level` - 1 and `level`, with these loops below and `total` cycles in all. Level 0: between
+    /// the array and the lowest memory.
+    [[nodiscard]] double boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
+                                         bool reduction_above) const;
+    /// Whether lanes above the level sum outputs.
+    [[nodiscard]] bool lanes_reduce_above(size_t r, size_t level) const;
+    /// Memories in use and the roles that they serve.
+    [[nodiscard]] const std::vector<size_t>& memories() const { return memories_; }
+    [[nodiscard]] const std::vector<std::vector<size_t>>& served() const { return served_; }
 
 private:
     struct RoleData {
@@ -127,6 +142,8 @@ private:
         std::vector<bool> partial;         ///< reduction loops remain in levels m and above (outputs)
     };
     struct Transfers;  // of one level: amounts, periods, precisions
+    /// Bits of the operand's tile under the loops given by their product per dimension. `reduction_left`: loops of the sum remain above.
+    [[nodiscard]] double tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const;
 
     void place_lanes(RoleData& role, const Unrolling& unrolling) const;
     [[nodiscard]] typename RoleData::Units units_of(const RoleData& role, const std::vector<std::vector<Loop>>& lanes) const;
@@ -135,6 +152,7 @@ private:
                                     bool whole) const;
     [[nodiscard]] Transfers transfers(const RoleData& role, const Movement& movement, size_t level, bool whole) const;
     [[nodiscard]] WordCounts words(const RoleData& role, const Transfers& transfers, size_t level) const;
+    [[nodiscard]] double energy(const RoleData& role, const Transfers& transfers, size_t level) const;
     [[nodiscard]] Latency latency(const LoopOrder& order, const Allocation& allocation) const;
     [[nodiscard]] std::vector<std::vector<bool>> double_buffered(const LoopOrder& order, const std::vector<Movement>& moved) const;
 

@@ -1,0 +1,131 @@
+#include "scheduler/models/depth_first/mapper.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "base/rng.h"
+
+namespace laminate::depth_first {
+namespace {
+
+/// Calls `visit` with every allocation of `loops` loops: per role ascending bounds, the last one all.
+template <typename Visit>
+void for_all_allocations(const MappedLayer& layer, size_t loops, Allocation& allocation, size_t r, const Visit& visit) {
+    if (r == layer.role_count()) {
+        visit(allocation);
+        return;
+    }
+    std::vector<size_t>& bounds = allocation[r];
+    bounds.assign(layer.hierarchy(r).size(), 0);
+    bounds.back() = loops;
+    while (true) {
+        for_all_allocations(layer, loops, allocation, r + 1, visit);
+        // The next ascending sequence.
+        size_t m = bounds.size() - 1;
+        while (m > 0 && bounds[m - 1] == loops) --m;
+        if (m == 0) return;
+        const size_t value = bounds[m - 1] + 1;
+        for (size_t k = m - 1; k + 1 < bounds.size(); ++k) bounds[k] = value;
+    }
+}
+
+double least_energy(const MappedLayer& layer) {
+    double least = std::numeric_limits<double>::infinity();
+    LoopOrders orders(limited_factors(layer, 0));
+    do {
+        Allocation allocation(layer.role_count());
+        for_all_allocations(layer, orders.current().size(), allocation, 0, [&](const Allocation& candidate) {
+            if (!layer.fits(orders.current(), candidate)) return;
+            least = std::min(least, layer.memory_energy(orders.current(), candidate));
+        });
+    } while (orders.next());
+    return least;
+}
+
+/// A machine whose memories are so small that operands compete for them, and a layer of few prime factors.
+struct Case {
+    Machine machine;
+    LayerShape shape;
+    std::vector<size_t> tops;
+};
+
+Case random_case(Rng& rng) {
+    static const std::array<const char*, 6> names{"meta_proto_df", "tpu_df", "edge_tpu_df", "ascend_df", "tesla_npu_df", "meta_proto"};
+    Case made{open_machine(names[rng.below(names.size())]), {}, {}};
+    for (size_t m = 0; m + 1 < made.machine.memories.size(); ++m) {
+        Memory& memory = made.machine.memories[m];
+        if (memory.replicated_along.empty()) memory.capacity_bits = int64_t{64} << rng.below(9);
+    }
+    for (ArrayAxis& axis : made.machine.axes) axis.lanes = 1 + static_cast<int64_t>(rng.below(3));
+    static const std::array<LayerType, 4> types{LayerType::convolution, LayerType::convolution, LayerType::depthwise, LayerType::addition};
+    made.shape.type = types[rng.below(types.size())];
+    const bool grouped = made.shape.type != LayerType::convolution;
+    Sizes& sizes = made.shape.sizes;
+    const auto size = [&] { return 1 + static_cast<int64_t>(rng.below(5)); };
+    (grouped ? sizes[Dim::g] : sizes[Dim::k]) = size();
+    if (!grouped) sizes[Dim::c] = size();
+    sizes[Dim::ox] = size();
+    sizes[Dim::oy] = size();
+    if (made.shape.type != LayerType::addition && rng.below(2) == 0) {
+        sizes[Dim::fx] = sizes[Dim::fy] = 2 + static_cast<int64_t>(rng.below(2));
+        made.shape.stride = {1 + static_cast<int64_t>(rng.below(2)), 1};
+    }
+    for (const Role role : roles(made.shape.type)) {
+        const size_t levels = made.machine.hierarchy(operand_of(role)).size();
+        made.tops.push_back(role == Role::second_input ? made.tops.back() : levels - rng.below(2));
+    }
+    return made;
+}
+
+void expect_equal_to_exhaustive_search(uint64_t seed, int runs) {
+    Rng rng(seed);
+    int feasible = 0, infeasible = 0;
+    for (int run = 0; run < runs; ++run) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", run " + std::to_string(run));
+        const Case test = random_case(rng);
+        const MappedLayer layer(test.machine, test.shape, default_unrolling(test.machine, test.shape), test.tops);
+        if (limited_factors(layer, 0).size() > 4) continue;
+        const double expected = least_energy(layer);
+        const std::optional<LayerMapping> found = best_mapping(layer);
+        ASSERT_EQ(found.has_value(), expected < std::numeric_limits<double>::infinity());
+        if (!found) {
+            ++infeasible;
+            continue;
+        }
+        ++feasible;
+        EXPECT_TRUE(layer.fits(found->order, found->allocation)) << to_text(found->order);
+        EXPECT_NEAR(found->cost.memory_pj, expected, 1e-9 * expected) << to_text(found->order);
+    }
+    EXPECT_GT(feasible, runs / 5);
+    EXPECT_GT(infeasible, 0);
+}
+
+TEST(Mapper, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(7, 50); }
+
+TEST(MapperLong, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(11, 2000); }
+
+TEST(Mapper, IsNeverWorseThanLimitedOrders) {
+    // 3x3, 12 -> 12 on 64 x 76, as in FSRCNN; 56 -> 16 on 60 x 72.
+    for (const char* name : {"meta_proto_df", "tpu_df", "ascend_df", "tesla_npu_df"}) {
+        const Machine machine = open_machine(name);
+        for (const auto& [k, c, ox, oy] : {std::array<int64_t, 4>{12, 12, 64, 76}, {16, 56, 60, 72}, {56, 12, 62, 74}}) {
+            LayerShape shape;
+            shape.sizes[Dim::k] = k;
+            shape.sizes[Dim::c] = c;
+            shape.sizes[Dim::ox] = ox;
+            shape.sizes[Dim::oy] = oy;
+            shape.sizes[Dim::fx] = shape.sizes[Dim::fy] = 3;
+            std::vector<size_t> tops;
+            for (const Role role : roles(shape.type)) tops.push_back(machine.hierarchy(operand_of(role)).size());
+            const MappedLayer layer(machine, shape, default_unrolling(machine, shape), tops);
+            const auto exact = best_mapping(layer);
+            const auto limited = best_limited_mapping(layer, 6);
+            ASSERT_TRUE(exact && limited) << name;
+            EXPECT_LE(exact->cost.energy_pj, limited->cost.energy_pj * (1 + 1e-12)) << name << " " << k << " " << c;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace laminate::depth_first
