@@ -1,0 +1,341 @@
+#include "scheduler/models/layer_optimum/belady.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <utility>
+
+#include "base/units.h"
+
+namespace laminate {
+
+namespace {
+
+/// The words of an axis with windows, by cell, and the cells of the block of outputs i and taps j.
+struct WindowCells {
+    std::vector<int64_t> words;
+    std::vector<std::vector<int32_t>> blocks;  ///< [i * tap blocks + j]
+    int64_t tap_blocks = 1;
+};
+
+WindowCells window_cells(int64_t outputs, int64_t taps, int64_t output_block, int64_t tap_block, int64_t stride, int64_t dilation) {
+    const int64_t output_blocks = ceil_div(outputs, output_block);
+    WindowCells cells;
+    cells.tap_blocks = ceil_div(taps, tap_block);
+    const auto span = static_cast<size_t>((outputs - 1) * stride + (taps - 1) * dilation + 1);
+    const auto for_each_word = [&](int64_t block, const auto& visit) {
+        std::vector<bool> seen(span, false);
+        const int64_t i = block / cells.tap_blocks * output_block;
+        const int64_t j = block % cells.tap_blocks * tap_block;
+        for (int64_t output = i; output < std::min(i + output_block, outputs); ++output) {
+            for (int64_t tap = j; tap < std::min(j + tap_block, taps); ++tap) {
+                const auto word = static_cast<size_t>(output * stride + tap * dilation);
+                if (!seen[word]) visit(word);
+                seen[word] = true;
+            }
+        }
+    };
+    // Words start alike; every block tells those inside from those outside.
+    std::vector<int32_t> cell_of(span, 0);
+    int32_t next = 1;
+    for (int64_t block = 0; block < output_blocks * cells.tap_blocks; ++block) {
+        std::map<int32_t, int32_t> inside;
+        for_each_word(block, [&](size_t word) {
+            const auto [entry, is_new] = inside.emplace(cell_of[word], next);
+            if (is_new) ++next;
+            cell_of[word] = entry->second;
+        });
+    }
+    std::map<int32_t, int32_t> numbers;
+    for (int64_t block = 0; block < output_blocks * cells.tap_blocks; ++block) {
+        std::vector<int32_t>& list = cells.blocks.emplace_back();
+        for_each_word(block, [&](size_t word) {
+            const auto [entry, is_new] = numbers.emplace(cell_of[word], static_cast<int32_t>(numbers.size()));
+            list.push_back(entry->second);
+        });
+        std::sort(list.begin(), list.end());
+        list.erase(std::unique(list.begin(), list.end()), list.end());
+    }
+    cells.words.assign(numbers.size(), 0);
+    for (size_t word = 0; word < span; ++word) {
+        const auto entry = numbers.find(cell_of[word]);
+        if (entry != numbers.end()) ++cells.words[static_cast<size_t>(entry->second)];
+    }
+    return cells;
+}
+
+}  // namespace
+
+BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory) {
+    const TensorAccess access = tensor_access(problem, operand);
+    LoopExtents extents = problem.extent;
+    for (size_t p = 0; p < order.size(); ++p) {
+        if (access[order[p].loop] == LoopRole::reuse && touched_words(problem, operand, extents) <= memory)
+            return {order.begin(), order.begin() + static_cast<std::ptrdiff_t>(p)};
+        at(extents, order[p].loop) = order[p].block;
+    }
+    return order;
+}
+
+int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order, int64_t memory) {
+    const TensorAccess access = tensor_access(problem, operand);
+    const BlockOrder order = needed_order(problem, operand, whole_order, memory);
+    int64_t uses = 1;
+    bool is_instance = true;
+    for (const BlockLoop& l : order) {
+        is_instance = is_instance && access[l.loop] == LoopRole::related;
+        if (!is_instance) uses = checked_multiply(uses, ceil_div(at(problem.extent, l.loop), l.block));
+    }
+    const LoopExtents blocks = block_extents(problem, order);
+    for (size_t a = 0; a < 2; ++a) {
+        if (access.role[3 + a] != LoopRole::partial) continue;
+        // Borders of the neighbours' windows cut a block: about one per window that reaches into it, at most one per word.
+        const int64_t width = touched_words(blocks[3 + a], blocks[5 + a], problem.stride[a], problem.dilation[a]);
+        const int64_t reach = ceil_div(width, blocks[3 + a] * problem.stride[a]) * ceil_div(problem.extent[5 + a], blocks[5 + a]);
+        uses = checked_multiply(uses, std::min(width, 2 * reach));
+    }
+    return uses;
+}
+
+BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order, int64_t memory)
+    : memory_(memory) {
+    const TensorAccess access = tensor_access(problem, operand);
+    const BlockOrder order = needed_order(problem, operand, whole_order, memory);
+    const LoopExtents blocks = block_extents(problem, order);
+    const size_t end = order.size();
+    size_t begin = 0;
+    while (begin < end && access[order[begin].loop] == LoopRole::related) ++begin;
+
+    // Words by which every cell is multiplied: related loops that are whole.
+    int64_t common = 1;
+    for (size_t l = 0; l < convolution_loops; ++l)
+        if (access.role[l] == LoopRole::related && blocks[l] == problem.extent[l]) common = checked_multiply(common, blocks[l]);
+    instances_ = {{1, common}};
+    for (size_t p = 0; p < begin; ++p) {
+        const int64_t extent = at(problem.extent, order[p].loop);
+        const int64_t full = extent / order[p].block;
+        const int64_t rest = extent % order[p].block;
+        std::vector<Instances> split;
+        for (const Instances& i : instances_) {
+            split.push_back({i.count * full, i.factor * order[p].block});
+            if (rest > 0) split.push_back({i.count, i.factor * rest});
+        }
+        instances_ = std::move(split);
+    }
+
+    std::array<WindowCells, 2> axes;
+    for (size_t a = 0; a < 2; ++a) {
+        if (access.role[3 + a] == LoopRole::partial) {
+            axes[a] = window_cells(problem.extent[3 + a], problem.extent[5 + a], blocks[3 + a], blocks[5 + a], problem.stride[a],
+                                   problem.dilation[a]);
+        } else {
+            axes[a] = {{1}, {{0}}, 1};
+        }
+    }
+
+    // Cells: blocks of the related loops, then x cells, then y cells.
+    int64_t related_blocks = 1;
+    std::vector<int64_t> iterations;
+    for (size_t p = begin; p < end; ++p) {
+        iterations.push_back(ceil_div(at(problem.extent, order[p].loop), order[p].block));
+        if (access[order[p].loop] == LoopRole::related) related_blocks *= iterations.back();
+    }
+    const auto x_cells = static_cast<int64_t>(axes[0].words.size());
+    const auto y_cells = static_cast<int64_t>(axes[1].words.size());
+    cell_words_.assign(static_cast<size_t>(related_blocks * x_cells * y_cells), 0);
+
+    std::vector<int64_t> index(iterations.size(), 0);
+    step_begin_ = {0};
+    while (true) {
+        int64_t related = 0;
+        int64_t related_words = 1;
+        LoopExtents block_index{};
+        for (size_t l = 0; l < index.size(); ++l) {
+            const BlockLoop& loop = order[begin + l];
+            at(block_index, loop.loop) = index[l];
+            if (access[loop.loop] != LoopRole::related) continue;
+            related = related * iterations[l] + index[l];
+            related_words *= std::min(loop.block, at(problem.extent, loop.loop) - index[l] * loop.block);
+        }
+        std::array<const std::vector<int32_t>*, 2> cells{};
+        for (size_t a = 0; a < 2; ++a) {
+            cells[a] = access.role[3 + a] == LoopRole::partial
+                           ? &axes[a].blocks[static_cast<size_t>(block_index[3 + a] * axes[a].tap_blocks + block_index[5 + a])]
+                           : &axes[a].blocks.front();
+        }
+        int64_t words = 0;
+        for (const int32_t cell_x : *cells[0]) {
+            for (const int32_t cell_y : *cells[1]) {
+                const int64_t cell = (related * x_cells + cell_x) * y_cells + cell_y;
+                const int64_t size =
+                    related_words * axes[0].words[static_cast<size_t>(cell_x)] * axes[1].words[static_cast<size_t>(cell_y)];
+                cell_words_[static_cast<size_t>(cell)] = size;
+                words += size;
+                uses_.push_back({static_cast<int32_t>(cell), -1});
+            }
+        }
+        step_words_.push_back(words);
+        step_begin_.push_back(uses_.size());
+        size_t l = index.size();
+        while (l > 0 && ++index[l - 1] == iterations[l - 1]) index[--l] = 0;
+        if (l == 0) break;
+    }
+
+    std::vector<int32_t> next(cell_words_.size(), -1);
+    const size_t steps = step_words_.size();
+    for (size_t s = steps; s-- > 0;) {
+        for (size_t u = step_begin_[s]; u < step_begin_[s + 1]; ++u) {
+            uses_[u].next = next[static_cast<size_t>(uses_[u].cell)];
+            next[static_cast<size_t>(uses_[u].cell)] = static_cast<int32_t>(s);
+        }
+    }
+}
+
+int64_t BeladyStream::spills() const {
+    int64_t words = 0;
+    for (const Instances& i : instances_)
+        words = checked_add(words, checked_multiply(i.count, spills_of_instance(i.factor)));
+    return words;
+}
+
+int64_t BeladyStream::spills_of_instance(int64_t factor) const {
+    struct Kept {
+        int32_t next;
+        int64_t words;
+        bool operator<(const Kept& other) const { return next < other.next; }
+    };
+    std::priority_queue<Kept> kept;
+    const size_t steps = step_words_.size();
+    std::vector<int64_t> ending(steps, 0);  // of what is kept, by step of the next use
+    int64_t waiting = 0;
+    int64_t spilled = 0;
+    for (size_t s = 0; s < steps; ++s) {
+        waiting -= ending[s];
+        const int64_t room = memory_ - step_words_[s] * factor;
+        while (waiting > room) {
+            Kept last = kept.top();
+            kept.pop();
+            const int64_t dropped = std::min(last.words, waiting - room);
+            waiting -= dropped;
+            spilled += dropped;
+            ending[static_cast<size_t>(last.next)] -= dropped;
+            if (dropped < last.words) kept.push({last.next, last.words - dropped});
+        }
+        for (size_t u = step_begin_[s]; u < step_begin_[s + 1]; ++u) {
+            const int32_t next = uses_[u].next;
+            if (next < 0) continue;
+            const int64_t words = cell_words_[static_cast<size_t>(uses_[u].cell)] * factor;
+            waiting += words;
+            ending[static_cast<size_t>(next)] += words;
+            kept.push({next, words});
+        }
+    }
+    return spilled;
+}
+
+BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order) {
+    const TensorAccess access = tensor_access(problem, operand);
+    const auto iterations = [&](size_t p) { return ceil_div(at(problem.extent, order[p].loop), order[p].block); };
+    // Of one iteration of the loops before a position: words of all instances together, and of the smallest.
+    LoopExtents blocks = problem.extent;    // full blocks of the loops before the position
+    LoopExtents smallest = problem.extent;  // last blocks
+    int64_t outside = 1;
+    int64_t repeats = 1;
+    int64_t related = 1;
+    for (size_t l = 0; l < convolution_loops; ++l)
+        if (access.role[l] == LoopRole::related) related = checked_multiply(related, problem.extent[l]);
+    const auto axis_sum = [&](size_t a, const auto& of_block) {
+        int64_t sum = 0;
+        for_each_block(problem.extent[3 + a], blocks[3 + a], [&](int64_t n, int64_t outputs) {
+            for_each_block(problem.extent[5 + a], blocks[5 + a], [&](int64_t k, int64_t taps) { sum += n * k * of_block(outputs, taps); });
+        });
+        return sum;
+    };
+    const auto words = [&](size_t a, int64_t outputs, int64_t taps) {
+        return touched_words(outputs, taps, problem.stride[a], problem.dilation[a]);
+    };
+    for (size_t p = 0; p < order.size(); ++p) {
+        const ConvolutionLoop loop = order[p].loop;
+        const auto number = static_cast<size_t>(loop);
+        const LoopRole role = access[loop];
+        const int64_t n = iterations(p);
+        if (role == LoopRole::related && !groups_.empty()) groups_.back().has_subgroups = true;
+        if (role != LoopRole::related) {
+            Group g;
+            g.instances = outside;
+            g.crossing = checked_multiply(related, repeats);
+            for (size_t a = 0; a < 2; ++a) {
+                if (access.role[3 + a] != LoopRole::partial || number == 3 + a || number == 5 + a) continue;
+                g.crossing = checked_multiply(g.crossing, axis_sum(a, [&](int64_t i, int64_t j) { return words(a, i, j); }));
+            }
+            if (role == LoopRole::reuse) {
+                g.smallest = touched_words(problem, operand, smallest);
+                // Adjacent reuse loops are one group.
+                int64_t rounds = n;
+                size_t inner = p + 1;
+                for (; inner < order.size() && access[order[inner].loop] == LoopRole::reuse; ++inner) rounds *= iterations(inner);
+                // Steps of a round: subgroups between this group and the next one of a reuse loop, else blocks.
+                int64_t steps = 1;
+                for (size_t q = inner; q < order.size() && access[order[q].loop] != LoopRole::reuse; ++q) steps *= iterations(q);
+                if (steps > 1) {
+                    g.steps = (rounds - 1) * steps / (steps - 1);
+                    g.all = checked_multiply(g.crossing, rounds - 1);
+                    groups_.push_back(g);
+                }
+                for (size_t q = p; q < inner; ++q) {
+                    outside *= iterations(q);
+                    repeats *= iterations(q);
+                }
+                p = inner - 1;
+                continue;
+            }
+            // Neighbours of a partial loop, summed over the pairs.
+            const size_t a = number == 3 || number == 5 ? 0 : 1;
+            const bool is_output = number < 5;
+            const int64_t extent = problem.extent[number];
+            int64_t shared = 0;
+            for_each_block(problem.extent[is_output ? 5 + a : 3 + a], blocks[is_output ? 5 + a : 3 + a], [&](int64_t count, int64_t other) {
+                const auto width = [&](int64_t own) { return is_output ? words(a, own, other) : words(a, other, own); };
+                for_each_border(extent, order[p].block, [&](int64_t borders, int64_t before, int64_t after) {
+                    shared += count * borders * (width(before) + width(after) - width(before + after));
+                });
+            });
+            g.crossing = checked_multiply(g.crossing, shared);
+            g.all = g.crossing;
+            g.instances = outside * (n - 1);
+            g.steps = 1;
+            LoopExtents own = smallest;
+            own[number] = order[p].block;
+            const int64_t last = extent % order[p].block == 0 ? order[p].block : extent % order[p].block;
+            LoopExtents after = smallest;
+            after[number] = last;
+            LoopExtents both = smallest;
+            both[number] = order[p].block + last;
+            g.smallest = touched_words(problem, operand, own) + touched_words(problem, operand, after) - touched_words(problem, operand, both);
+            groups_.push_back(g);
+        }
+        outside *= n;
+        if (role == LoopRole::reuse) repeats *= n;
+        blocks[number] = order[p].block;
+        smallest[number] = problem.extent[number] % order[p].block == 0 ? order[p].block : problem.extent[number] % order[p].block;
+    }
+}
+
+int64_t BeladyBound::spills(int64_t memory) const {
+    int64_t sum = 0;
+    bool is_spilled_inside = false;
+    bool is_apart = false;  // other subgroups that spill lie between two uses of a word
+    for (auto g = groups_.rbegin(); g != groups_.rend(); ++g) {
+        is_apart = is_spilled_inside && (is_apart || g->has_subgroups);
+        if (is_apart) {
+            sum += g->all;
+            continue;
+        }
+        const int64_t slope = checked_multiply(g->instances, memory);
+        if (g->crossing > slope) sum += std::min(g->all, checked_multiply(g->crossing - slope, g->steps));
+        is_spilled_inside = is_spilled_inside || g->smallest > memory;
+    }
+    return sum;
+}
+
+}  // namespace laminate

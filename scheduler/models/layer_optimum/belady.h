@@ -1,0 +1,79 @@
+// Spills of one tensor under Belady's replacement, exactly, on the blocks that a program really touches.
+//
+// The stream is the sequence of block computations, the last block of a loop clipped to the tensor; each needs all words of its
+// block at once, and only words that it touches. Of the words that do not fit beside the block at work, those whose next use lies furthest
+// are evicted; a word is a spill when it is evicted and used again. That is optimal: to keep a word from one use to its next takes one place in
+// every step between, all words save the same, and dropping the latest end whenever places run out drops the fewest.
+//
+// Words with the same history are one cell: a cell is the words of a block of each related loop, and along an axis with windows the
+// words that lie in the same blocks. A cell may be kept in part. Work is proportional to the cells of all steps, not to words.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/models/layer_optimum/block_schedule.h"
+#include "scheduler/models/layer_optimum/convolution.h"
+
+namespace laminate {
+
+/// The loops that matter to a tensor in so much memory: the order up to the first reuse loop with a round that fits. Between two
+/// of such rounds all its words are present, which is the most that they ever take from the words that wait beside them, so that they act as
+/// one step, and all loops further in may be taken whole. Orders that agree in this agree in their spills.
+[[nodiscard]] BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory);
+
+class BeladyStream {
+public:
+    /// `order`: all of it, or a needed_order(). Related loops outside all others are independent instances. `memory` words hold at least a block.
+    BeladyStream(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory);
+
+    /// Uses of cells in the stream, which is what building it and spills() take time and memory for; without building it.
+    [[nodiscard]] static int64_t uses(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory);
+
+    /// Words evicted that are needed again, of one of the problem's groups.
+    [[nodiscard]] int64_t spills() const;
+
+private:
+    struct Use {
+        int32_t cell;
+        int32_t next;  ///< step of the next use, or -1
+    };
+    /// Independent streams alike but for a factor on the words of every cell.
+    struct Instances {
+        int64_t count;
+        int64_t factor;
+    };
+    [[nodiscard]] int64_t spills_of_instance(int64_t factor) const;
+
+    int64_t memory_ = 0;
+    std::vector<Instances> instances_;
+    std::vector<int64_t> cell_words_;
+    std::vector<size_t> step_begin_;  ///< into uses_, one more than steps
+    std::vector<Use> uses_;
+    std::vector<int64_t> step_words_;
+};
+
+/// A lower bound on BeladyStream::spills() for any memory, in closed form.
+///
+/// Choose any set of steps. At each, at most M words are present, so of the intervals between two uses of a word that span at least one of
+/// the steps, all but the sum of the room at the steps are spills. Steps at the borders between rounds of a reuse loop, or iterations of a partial
+/// one, give (words that cross) - M each; for the rounds of a reuse group every step but one per round may do. Where a group spills in all of its
+/// instances, the intervals of the groups outside it all span such a step.
+class BeladyBound {
+public:
+    BeladyBound(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order);
+    [[nodiscard]] int64_t spills(int64_t memory) const;
+
+private:
+    struct Group {
+        int64_t all = 0;        ///< words of its intervals, all instances together
+        int64_t crossing = 0;   ///< words that cross at one step of every instance, together
+        int64_t steps = 0;      ///< of one instance
+        int64_t instances = 1;
+        int64_t smallest = 0;   ///< words that cross in the smallest instance
+        bool has_subgroups = false;  ///< related loops between this group and the next one
+    };
+    std::vector<Group> groups_;  ///< outermost first
+};
+
+}  // namespace laminate

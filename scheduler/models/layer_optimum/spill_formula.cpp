@@ -1,0 +1,214 @@
+#include "scheduler/models/layer_optimum/spill_formula.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/units.h"
+
+namespace laminate {
+
+namespace {
+
+/// Words of a tensor along one axis with windows: [begin, end), of which only those with a set bit where `bits` is not empty.
+struct AxisWords {
+    int64_t begin = 0;
+    int64_t end = 0;
+    std::vector<bool> bits;  ///< by word - begin
+
+    static AxisWords windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
+        AxisWords words;
+        words.end = (outputs - 1) * stride + (taps - 1) * dilation + 1;
+        if (touched_words(outputs, taps, stride, dilation) == words.end) return words;
+        words.bits.assign(static_cast<size_t>(words.end), false);
+        for (int64_t i = 0; i < outputs; ++i)
+            for (int64_t j = 0; j < taps; ++j) words.bits[static_cast<size_t>(i * stride + j * dilation)] = true;
+        return words;
+    }
+    [[nodiscard]] bool has(int64_t word) const {
+        return word >= begin && word < end && (bits.empty() || bits[static_cast<size_t>(word - begin)]);
+    }
+    [[nodiscard]] AxisWords shifted(int64_t step) const {
+        AxisWords words = *this;
+        words.begin += step;
+        words.end += step;
+        return words;
+    }
+    [[nodiscard]] AxisWords operator&(const AxisWords& other) const {
+        AxisWords both;
+        both.begin = std::max(begin, other.begin);
+        both.end = std::max(both.begin, std::min(end, other.end));
+        if (bits.empty() && other.bits.empty()) return both;
+        both.bits.resize(static_cast<size_t>(both.end - both.begin));
+        for (int64_t w = both.begin; w < both.end; ++w) both.bits[static_cast<size_t>(w - both.begin)] = has(w) && other.has(w);
+        return both;
+    }
+    [[nodiscard]] int64_t size() const {
+        return bits.empty() ? end - begin : std::count(bits.begin(), bits.end(), true);
+    }
+};
+
+/// A product of words along axes: the loops that address an axis alone, from 0 to their extent, and the axes with windows.
+struct Box {
+    int64_t plain = 1;  ///< product of the extents of related loops
+    LoopExtents related{1, 1, 1, 1, 1, 1, 1};
+    std::array<AxisWords, 2> axis;
+
+    [[nodiscard]] int64_t size() const {
+        int64_t words = plain;
+        for (const AxisWords& a : axis) words = checked_multiply(words, a.size());
+        return words;
+    }
+    [[nodiscard]] Box operator&(const Box& other) const {
+        Box both;
+        for (size_t l = 0; l < convolution_loops; ++l) {
+            both.related[l] = std::min(related[l], other.related[l]);
+            both.plain *= both.related[l];
+        }
+        for (size_t a = 0; a < 2; ++a) both.axis[a] = axis[a] & other.axis[a];
+        return both;
+    }
+};
+
+class Walk {
+public:
+    Walk(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order)
+        : problem_(problem), access_(tensor_access(problem, operand)), order_(order), blocks_(block_extents(problem, order)) {}
+
+    [[nodiscard]] TensorGroups groups() const {
+        struct Opened {
+            size_t first;  ///< position of the opening loop, of merged ones the last
+            size_t last;   ///< position of the last related loop, or of the opener
+            int64_t instances;
+            int64_t rounds;
+            int64_t subgroups;
+            std::optional<ConvolutionLoop> partial;
+        };
+        std::vector<Opened> opened;
+        int64_t outside = 1;  // iterations of all loops further out
+        for (size_t p = 0; p < order_.size(); ++p) {
+            const ConvolutionLoop loop = order_[p].loop;
+            const int64_t iterations = ceil_div(at(problem_.extent, loop), order_[p].block);
+            const LoopRole role = access_[loop];
+            if (role == LoopRole::related) {
+                if (!opened.empty()) {
+                    opened.back().last = p;
+                    opened.back().subgroups *= iterations;
+                }
+            } else if (role == LoopRole::reuse && p > 0 && !opened.empty() && opened.back().last == p - 1 &&
+                       opened.back().first == p - 1 && !opened.back().partial) {
+                opened.back().first = opened.back().last = p;
+                opened.back().rounds *= iterations;
+            } else {
+                opened.push_back({p, p, outside, iterations, 1, role == LoopRole::partial ? std::optional(loop) : std::nullopt});
+            }
+            outside *= iterations;
+        }
+
+        TensorGroups result;
+        result.groups.resize(opened.size());
+        const Box block = footprint(order_.size());
+        result.block = block.size();
+        std::vector<Box> spill_free{block};  // Q of the next inner group, as a union
+        int64_t spill_free_words = result.block;
+        for (size_t g = opened.size(); g-- > 0;) {
+            const Opened& o = opened[g];
+            ReuseGroup& group = result.groups[g];
+            group.instances = o.instances;
+            group.rounds = o.rounds;
+            const Box subgroup = footprint(o.last + 1);
+            const Box reused = o.partial ? overlap(subgroup, *o.partial) : subgroup;
+            group.reused = checked_multiply(o.subgroups, reused.size());
+            group.resident = words_in(spill_free, &reused);
+            group.beside = words_in(spill_free, nullptr) - group.resident;
+            group.spill_free = group.reused + group.beside;
+            group.inner_spill_free = spill_free_words;
+            spill_free_words = group.spill_free;
+            const Box round = footprint(o.first + 1);
+            if (o.partial) {
+                spill_free.push_back(overlap(round, *o.partial));
+            } else {
+                spill_free = {round};
+            }
+        }
+        return result;
+    }
+
+private:
+    /// Of one iteration of the loops before `position`, all of the others; padded to whole blocks.
+    [[nodiscard]] Box footprint(size_t position) const {
+        LoopExtents extents = blocks_;
+        for (size_t p = position; p < order_.size(); ++p) {
+            const BlockLoop& l = order_[p];
+            at(extents, l.loop) = l.block * ceil_div(at(problem_.extent, l.loop), l.block);
+        }
+        Box box;
+        for (size_t l = 0; l < convolution_loops; ++l) {
+            if (access_.role[l] != LoopRole::related) continue;
+            box.related[l] = extents[l];
+            box.plain = checked_multiply(box.plain, extents[l]);
+        }
+        for (size_t a = 0; a < 2; ++a) {
+            if (access_.role[3 + a] == LoopRole::partial) {
+                box.axis[a] = AxisWords::windows(extents[3 + a], extents[5 + a], problem_.stride[a], problem_.dilation[a]);
+            } else {
+                box.axis[a].end = 1;
+            }
+        }
+        return box;
+    }
+
+    /// The words that the next iteration of a partial reuse loop uses again.
+    [[nodiscard]] Box overlap(const Box& box, ConvolutionLoop loop) const {
+        const auto number = static_cast<size_t>(loop);
+        const size_t axis = (number - 3) % 2;
+        const int64_t step = (number < 5 ? problem_.stride : problem_.dilation)[axis] * at(blocks_, loop);
+        Box both = box;
+        both.axis[axis] = box.axis[axis] & box.axis[axis].shifted(step);
+        return both;
+    }
+
+    /// Words of the union of `boxes`, of those in `within` when given: inclusion and exclusion.
+    [[nodiscard]] static int64_t words_in(const std::vector<Box>& boxes, const Box* within) {
+        int64_t words = 0;
+        for (size_t subset = 1; subset < size_t{1} << boxes.size(); ++subset) {
+            std::optional<Box> both;
+            if (within != nullptr) both = *within;
+            for (size_t b = 0; b < boxes.size(); ++b)
+                if ((subset >> b & 1) != 0) both = both ? *both & boxes[b] : boxes[b];
+            words += __builtin_popcountll(subset) % 2 == 1 ? both->size() : -both->size();
+        }
+        return words;
+    }
+
+    const ConvolutionProblem& problem_;
+    TensorAccess access_;
+    const BlockOrder& order_;
+    LoopExtents blocks_;
+};
+
+/// Belady on a cyclic sweep keeps the same M - D words for T - D accesses, then the kept window moves on.
+int64_t spills(const ReuseGroup& g, int64_t memory) {
+    if (memory >= g.spill_free) return 0;
+    const int64_t all = checked_multiply(g.reused, g.rounds - 1);
+    if (memory < g.inner_spill_free) return all;
+    const int64_t usable = memory - g.beside;
+    const int64_t cycle = g.reused - g.resident;
+    const int64_t last = all % cycle;
+    return checked_multiply(std::max<int64_t>(g.reused - usable, 0), all / cycle) +
+           std::max<int64_t>(last - (usable - g.resident), 0);
+}
+
+}  // namespace
+
+TensorGroups reuse_groups(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order) {
+    return Walk(problem, operand, order).groups();
+}
+
+int64_t formula_spills(const TensorGroups& tensor, int64_t memory) {
+    int64_t words = 0;
+    for (const ReuseGroup& group : tensor.groups)
+        words = checked_add(words, checked_multiply(group.instances, spills(group, memory)));
+    return words;
+}
+
+}  // namespace laminate

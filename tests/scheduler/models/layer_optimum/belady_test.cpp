@@ -1,0 +1,70 @@
+#include "scheduler/models/layer_optimum/belady.h"
+
+#include <gtest/gtest.h>
+
+#include "base/rng.h"
+#include "tests/scheduler/models/layer_optimum/element_stream.h"
+#include "tests/scheduler/models/layer_optimum/random_problem.h"
+
+namespace laminate {
+namespace {
+
+TEST(Belady, SweepsOverFourWordsKeepTwoOfThem) {
+    // O[k] over three rounds of c, one word a block: k0 k1 k2 k3 | k0 ... | k0 ...; memory 3: the block at work and two that wait.
+    // Kept from round to round: two words for three steps, then the kept pair moves on. 8 words are used again; of each 3 in a row
+    // 4 - 3 = 1 is a spill and 2 are hits, the last 8 mod 3 = 2 uses are hits.
+    const ConvolutionProblem p = parse_convolution("k4 c3");
+    const BlockOrder order = parse_block_order(p, "c1 k1");
+    EXPECT_EQ(BeladyStream(p, Operand::output, order, 3).spills(), 2);
+    EXPECT_EQ(BeladyStream(p, Operand::output, order, 4).spills(), 0);
+    // Only the block at work: all are spills. Least recently used keeps nothing that helps even in three words.
+    EXPECT_EQ(BeladyStream(p, Operand::output, order, 1).spills(), 8);
+    EXPECT_EQ(simulated_spills(element_stream(p, Operand::output, order), 3, Replacement::least_recently_used), 8);
+}
+
+TEST(Belady, NeighbouringWindowsShareTwoColumnsOfThree) {
+    // Blocks of one column of output, 4 rows of windows of 3, swept x then y: between (x, y) and (x + 1, y) lie 4 steps.
+    const ConvolutionProblem p = parse_convolution("x3 y2 m3 n3");
+    const BlockOrder order = parse_block_order(p, "x1 y1");
+    const ElementStream stream = element_stream(p, Operand::input, order);
+    for (int64_t memory = 9; memory <= 20; ++memory)
+        EXPECT_EQ(BeladyStream(p, Operand::input, order, memory).spills(), simulated_spills(stream, memory, Replacement::belady)) << memory;
+    EXPECT_GT(BeladyStream(p, Operand::input, order, 9).spills(), 0);
+    EXPECT_EQ(BeladyStream(p, Operand::input, order, 20).spills(), 0);  // 5 x 4 words in all
+}
+
+TEST(Belady, EqualsElementSimulationOfRandomStreams) {
+    Rng rng(20261121);
+    int64_t with_spills = 0;
+    int64_t lru_worse = 0;
+    for (int n = 0; n < 1500; ++n) {
+        const ConvolutionProblem p = random_convolution(rng, 4);
+        const BlockOrder order = random_order(rng, p, false);
+        const Operand operand = operands[static_cast<size_t>(rng.below(3))];
+        const int64_t block = touched_words(p, operand, block_extents(p, order));
+        const int64_t memory = rng.between(block, std::max(block, touched_words(p, operand, p.extent)));
+        const ElementStream stream = element_stream(p, operand, order);
+        const int64_t expected = simulated_spills(stream, memory, Replacement::belady);
+        const std::string what = to_text(p) + "; " + to_text(order) + "; tensor " + std::to_string(static_cast<int>(operand)) +
+                                 ", memory " + std::to_string(memory);
+        ASSERT_EQ(BeladyStream(p, operand, order, memory).spills(), expected) << what;
+        const BlockOrder needed = needed_order(p, operand, order, memory);
+        ASSERT_EQ(BeladyStream(p, operand, needed, memory).spills(), expected) << what << "; needed " << to_text(needed);
+        ASSERT_LE(BeladyBound(p, operand, order).spills(memory), expected) << what;
+        const int64_t lru = simulated_spills(stream, memory, Replacement::least_recently_used);
+        ASSERT_GE(lru, expected) << what;
+        with_spills += expected > 0 ? 1 : 0;
+        lru_worse += lru > expected ? 1 : 0;
+    }
+    EXPECT_GT(with_spills, 200);
+    EXPECT_GT(lru_worse, 100);
+}
+
+TEST(BeladyBound, IsExactForASweepOfEqualBlocks) {
+    // 4 words a round, 3 rounds, memory 3: steps 3 and 6 (every step but one a round) cross all 4 words: 2 * (4 - 3).
+    const ConvolutionProblem p = parse_convolution("k4 c3");
+    EXPECT_EQ(BeladyBound(p, Operand::output, parse_block_order(p, "c1 k1")).spills(3), 2);
+}
+
+}  // namespace
+}  // namespace laminate
