@@ -63,7 +63,8 @@ private:
     void (*before_)(int);
 };
 
-[[nodiscard]] CostModel explore_two_level();  ///< explore_two_level.cpp
+[[nodiscard]] CostModel explore_two_level();      ///< explore_two_level.cpp
+[[nodiscard]] CostModel explore_layer_optimum();  ///< layer_optimum.cpp
 [[nodiscard]] CostModel cost_two_level();     ///< cost.cpp
 
 }  // namespace laminate::cli

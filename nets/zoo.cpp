@@ -54,6 +54,7 @@ const std::vector<Recipe>& recipes() {
           376,
           1242},
          [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk(n, o, 1, h, w, 4, 64, 64); }},
+        {{"alexnet", {}, "AlexNet with head, two groups as published (Krizhevsky et al., NIPS 2012)", 227, 227}, zoo::alexnet},
         {{"vgg16", {}, "VGG16 with head (Simonyan and Zisserman, 2014)", 224, 224}, zoo::vgg16},
         {{"resnet18", {}, "ResNet18, batch norm folded (He et al., CVPR 2016)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) {

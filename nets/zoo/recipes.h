@@ -25,6 +25,8 @@ namespace laminate::zoo {
 [[nodiscard]] Network plain_trunk(const std::string& name, const ZooOptions& options, int64_t in, int64_t height,
                                   int64_t width, int depth, int64_t maps, int64_t out);
 
+/// Two groups in conv2, conv4 and conv5; without the normalisation of responses. 227 x 227: the 224 of the paper do not give its 55 x 55.
+[[nodiscard]] Network alexnet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
 [[nodiscard]] Network vgg16(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
 
 struct ResNetShape {

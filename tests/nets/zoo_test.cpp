@@ -45,6 +45,16 @@ TEST(Zoo, L2NetIsTable6) {
     }
 }
 
+TEST(Zoo, AlexNetIsAsPublished) {
+    const Network net = zoo_network("alexnet");
+    EXPECT_EQ(output_dims(net, "conv1"), (std::vector<int64_t>{1, 96, 55, 55}));
+    EXPECT_EQ(output_dims(net, "conv2"), (std::vector<int64_t>{1, 256, 27, 27}));
+    EXPECT_EQ(output_dims(net, "conv5"), (std::vector<int64_t>{1, 256, 13, 13}));
+    const int64_t convolutions = 55 * 55 * 96 * 3 * 121 + 27 * 27 * 256 * 48 * 25 + 13 * 13 * (384 * 256 + 384 * 192 + 256 * 192) * 9;
+    EXPECT_EQ(total_macs(net), convolutions + 9216 * 4096 + 4096 * 4096 + 4096 * 1000);  // 724,406,816
+    EXPECT_EQ(parameters(net), 60965224);  // the paper: 60 million
+}
+
 TEST(Zoo, OtherNetsOfTable6) {
     const Network three = zoo_network("l3net");
     EXPECT_EQ(three.tensor(three.inputs[0]).dims, (std::vector<int64_t>{1, 3, 22, 22}));
@@ -248,8 +258,8 @@ TEST(Zoo, WeightsHaveHeVariance) {
 }
 
 TEST(Zoo, Refusals) {
-    test::expect_contains(test::message_of([] { (void)zoo_network("alexnet"); }),
-                          "zoo:alexnet: no such network; known: l2net, l3net, l2net-4k");
+    test::expect_contains(test::message_of([] { (void)zoo_network("lenet"); }),
+                          "zoo:lenet: no such network; known: l2net, l3net, l2net-4k");
     test::expect_contains(test::message_of([] { (void)zoo_network("l2net", {.height = 4, .width = 20}); }),
                           "zoo:l2net: input 1x3x4x20: conv2 (conv): window spans 3 along y, the padded input only 2");
     test::expect_contains(test::message_of([] { (void)zoo_network("l2net", {.batch = 0}); }),

@@ -108,7 +108,7 @@ TensorAccess tensor_access(const ConvolutionProblem& p, Operand operand) {
     const auto related = [&](std::initializer_list<ConvolutionLoop> loops) {
         for (const ConvolutionLoop loop : loops) access.role[static_cast<size_t>(loop)] = LoopRole::related;
     };
-    if (operand == Operand::weights) {
+    if (operand == Operand::weight) {
         related({k, c, m, n});
         return access;
     }
@@ -141,13 +141,13 @@ int64_t touched_words(int64_t outputs, int64_t taps, int64_t stride, int64_t dil
 int64_t touched_words(const ConvolutionProblem& p, Operand operand, const LoopExtents& e) {
     int64_t words = 1;
     const auto times = [&](int64_t factor) { words = checked_multiply(words, factor); };
-    if (operand != Operand::weights) times(at(e, f));
+    if (operand != Operand::weight) times(at(e, f));
     if (operand != Operand::input) times(at(e, k));
     if (operand != Operand::output) times(at(e, c));
     for (size_t axis = 0; axis < 2; ++axis) {
         const int64_t outputs = at(e, window_outputs[axis]);
         const int64_t taps = at(e, window_taps[axis]);
-        if (operand == Operand::weights) {
+        if (operand == Operand::weight) {
             times(taps);
         } else if ((operand == Operand::output) == p.transposed) {
             times(touched_words(outputs, taps, p.stride[axis], p.dilation[axis]));

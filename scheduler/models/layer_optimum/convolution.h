@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "nets/network.h"
+#include "scheduler/machine/machine.h"
 
 namespace laminate {
 
@@ -27,9 +28,6 @@ using LoopExtents = std::array<int64_t, convolution_loops>;
 [[nodiscard]] inline char to_char(ConvolutionLoop loop) { return "fkcxymn"[static_cast<size_t>(loop)]; }
 [[nodiscard]] inline int64_t& at(LoopExtents& extents, ConvolutionLoop loop) { return extents[static_cast<size_t>(loop)]; }
 [[nodiscard]] inline int64_t at(const LoopExtents& extents, ConvolutionLoop loop) { return extents[static_cast<size_t>(loop)]; }
-
-enum class Operand { input = 0, weights = 1, output = 2 };
-inline constexpr std::array<Operand, 3> operands{Operand::input, Operand::weights, Operand::output};
 
 struct ConvolutionProblem {
     std::string name;

@@ -1,7 +1,9 @@
 #include "scheduler/models/layer_optimum/optimum.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <vector>
@@ -21,7 +23,7 @@ constexpr int64_t infinite = INT64_MAX / 8;
 constexpr int64_t longest_stream = 1'000'000;
 constexpr int64_t longest_streams_together = 8'000'000;
 
-int64_t traffic(const ConvolutionProblem& problem, size_t t) { return tensor_access(problem, operands[t]).traffic; }
+int64_t traffic(const ConvolutionProblem& problem, size_t t) { return tensor_access(problem, all_operands[t]).traffic; }
 
 /// Extra words of a tensor by tensor, banks and the loops that matter; nothing for streams that are too long.
 struct KnownSpills {
@@ -37,7 +39,7 @@ public:
                 SpillEvaluator evaluator, KnownSpills& known)
         : problem_(problem), order_(order), tensor_(tensor), bank_words_(buffer.bank_words), evaluator_(evaluator),
           traffic_(traffic(problem, tensor)), known_(known) {
-        const int64_t block = touched_words(problem, operands[tensor], block_extents(problem, order));
+        const int64_t block = touched_words(problem, all_operands[tensor], block_extents(problem, order));
         least_banks_ = ceil_div(block, buffer.bank_words);
     }
     [[nodiscard]] int64_t least_banks() const { return least_banks_; }
@@ -45,22 +47,22 @@ public:
     [[nodiscard]] std::optional<int64_t> exact(int64_t banks) {
         const int64_t memory = checked_multiply(banks, bank_words_);
         if (evaluator_ == SpillEvaluator::eq7) {
-            if (!groups_) groups_ = reuse_groups(problem_, operands[tensor_], order_);
+            if (!groups_) groups_ = reuse_groups(problem_, all_operands[tensor_], order_);
             return checked_multiply(formula_spills(*groups_, memory), traffic_);
         }
-        const BlockOrder needed = needed_order(problem_, operands[tensor_], order_, memory);
+        const BlockOrder needed = needed_order(problem_, all_operands[tensor_], order_, memory);
         const auto [entry, is_new] = known_.words.try_emplace({tensor_, banks, to_text(needed)});
         if (!is_new) return entry->second;
-        const int64_t uses = BeladyStream::uses(problem_, operands[tensor_], needed, memory);
+        const int64_t uses = BeladyStream::uses(problem_, all_operands[tensor_], needed, memory);
         if (uses > std::min(known_.longest, known_.together)) return {};
         known_.together -= uses;
-        entry->second = checked_multiply(BeladyStream(problem_, operands[tensor_], needed, memory).spills(), traffic_);
+        entry->second = checked_multiply(BeladyStream(problem_, all_operands[tensor_], needed, memory).spills(), traffic_);
         return entry->second;
     }
     /// Of the complete order; at least the bound of its prefix.
     [[nodiscard]] int64_t bound(int64_t banks) {
         if (evaluator_ == SpillEvaluator::eq7) return 0;
-        if (!bound_) bound_.emplace(problem_, operands[tensor_], order_);
+        if (!bound_) bound_.emplace(problem_, all_operands[tensor_], order_);
         return checked_multiply(bound_->spills(checked_multiply(banks, bank_words_)), traffic_);
     }
 
@@ -214,7 +216,7 @@ public:
         : problem_(problem), buffer_(buffer), evaluator_(evaluator) {
         for (size_t l = 0; l < convolution_loops; ++l) candidates_[l] = block_candidates(problem.extent[l]);
         for (size_t t = 0; t < 3; ++t) {
-            access_[t] = tensor_access(problem, operands[t]);
+            access_[t] = tensor_access(problem, all_operands[t]);
             for (size_t l = 0; l < convolution_loops; ++l)
                 if (access_[t].role[l] == LoopRole::related) related_words_[t] *= problem.extent[l];
         }
@@ -258,7 +260,7 @@ public:
 
     [[nodiscard]] PerOperand least_banks(const LoopExtents& blocks) const {
         PerOperand banks;
-        for (size_t t = 0; t < 3; ++t) banks[t] = ceil_div(touched_words(problem_, operands[t], blocks), buffer_.bank_words);
+        for (size_t t = 0; t < 3; ++t) banks[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
         return banks;
     }
 
@@ -330,7 +332,7 @@ public:
                 PerOperand needed = least;
                 for (size_t t = 0; t < 3; ++t) {
                     if (access_[t].role[l] == LoopRole::reuse) continue;
-                    needed[t] = ceil_div(touched_words(problem_, operands[t], blocks), buffer_.bank_words);
+                    needed[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
                 }
                 const int64_t extra = bound(prefix, hinges(prefix, l, c), needed);
                 if (extra < best_words_) list.push_back({extra, l, c});
@@ -416,8 +418,40 @@ SpillEvaluator parse_spill_evaluator(const std::string& name) {
 
 int64_t compulsory_words(const ConvolutionProblem& problem) {
     int64_t words = 0;
-    for (const Operand operand : operands) words = checked_add(words, tensor_words(problem, operand));
+    for (const Operand operand : all_operands) words = checked_add(words, tensor_words(problem, operand));
     return words;
+}
+
+int64_t io_lower_bound_words(const ConvolutionProblem& problem, int64_t buffer_words) {
+    double macs = 1;
+    for (const int64_t extent : problem.extent) macs *= static_cast<double>(extent);
+    double reuse = 1;
+    for (size_t a = 0; a < 2; ++a) {
+        // Taps that a word along the axis serves at most: those that are a multiple of the stride apart.
+        const int64_t apart = problem.stride[a] / std::gcd(problem.stride[a], problem.dilation[a]);
+        reuse *= static_cast<double>(std::min(ceil_div(problem.extent[5 + a], apart), problem.extent[3 + a]));
+    }
+    const auto words = static_cast<double>(buffer_words);
+    const double phases = 2 * macs / std::sqrt(reuse * words) - 2 * words;
+    // One word less for the rounding of doubles.
+    const int64_t bound = phases <= 1 ? 0 : static_cast<int64_t>(std::floor(phases * (1 - 1e-12))) - 1;
+    return std::max(compulsory_words(problem), checked_multiply(bound, problem.groups));
+}
+
+int64_t sram_words(const ConvolutionProblem& problem, const BlockOrder& order) {
+    const LoopExtents blocks = block_extents(problem, order);
+    int64_t words = 0;
+    for (const Operand operand : all_operands)
+        words = checked_add(words, checked_multiply(tensor_access(problem, operand).traffic, touched_words(problem, operand, blocks)));
+    words = checked_multiply(words, problem.groups);
+    for (const BlockLoop& l : order) words = checked_multiply(words, ceil_div(at(problem.extent, l.loop), l.block));
+    return words;
+}
+
+ConvolutionProblem with_groups_as_published(ConvolutionProblem problem) {
+    at(problem.extent, ConvolutionLoop::k) *= problem.groups;
+    problem.groups = 1;
+    return problem;
 }
 
 std::optional<DividedBanks> divide_banks(const ConvolutionProblem& problem, const BlockOrder& order, const BankedBuffer& buffer,

@@ -54,6 +54,17 @@ struct DividedBanks {
 /// Words that every schedule moves: each tensor once.
 [[nodiscard]] int64_t compulsory_words(const ConvolutionProblem& problem);
 
+/// Words that every schedule moves through a buffer of so many words: the larger of compulsory_words() and the phases of
+/// scheduler/models/bounds/bounds.h, 2 MACs / sqrt(R S) - 2 S, with this model's MACs (taps on padding are data).
+[[nodiscard]] int64_t io_lower_bound_words(const ConvolutionProblem& problem, int64_t buffer_words);
+
+/// Accesses of the buffer by the array: every block computation reads a block of input and of weights and reads and writes a block of
+/// outputs, the last block of a loop padded. CNNFlow Eq. 2, with 2 C_O as its tables have it. What registers cannot hold comes on top.
+[[nodiscard]] int64_t sram_words(const ConvolutionProblem& problem, const BlockOrder& order);
+
+/// CNNFlow's tables take a grouped layer as one convolution: the input channels of one group, the output channels of all.
+[[nodiscard]] ConvolutionProblem with_groups_as_published(ConvolutionProblem problem);
+
 struct LayerOptimum {
     BlockOrder order;
     DividedBanks division;

@@ -40,7 +40,7 @@ TEST(Belady, EqualsElementSimulationOfRandomStreams) {
     for (int n = 0; n < 1500; ++n) {
         const ConvolutionProblem p = random_convolution(rng, 4);
         const BlockOrder order = random_order(rng, p, false);
-        const Operand operand = operands[static_cast<size_t>(rng.below(3))];
+        const Operand operand = all_operands[static_cast<size_t>(rng.below(3))];
         const int64_t block = touched_words(p, operand, block_extents(p, order));
         const int64_t memory = rng.between(block, std::max(block, touched_words(p, operand, p.extent)));
         const ElementStream stream = element_stream(p, operand, order);

@@ -32,7 +32,7 @@ TEST(Convolution, PaddingIsStoredAndCounted) {
     // AlexNet conv1 as CNNFlow counts it: 56 outputs read (56 - 1) * 4 + 11 = 231 columns.
     const ConvolutionProblem p = parse_convolution("f4 k96 c3 x56 y56 m11 n11 stride 4");
     EXPECT_EQ(tensor_words(p, Operand::input), 4 * 3 * 231 * 231);
-    EXPECT_EQ(tensor_words(p, Operand::weights), 96 * 3 * 11 * 11);
+    EXPECT_EQ(tensor_words(p, Operand::weight), 96 * 3 * 11 * 11);
     EXPECT_EQ(tensor_words(p, Operand::output), 4 * 96 * 56 * 56);
 }
 
@@ -50,7 +50,7 @@ TEST(Convolution, TouchedWordsAreThoseOfTheElements) {
     Rng rng(3);
     for (int n = 0; n < 500; ++n) {
         const ConvolutionProblem p = random_convolution(rng, 5);
-        for (const Operand operand : operands)
+        for (const Operand operand : all_operands)
             ASSERT_EQ(tensor_words(p, operand), static_cast<int64_t>(element_stream(p, operand, {}).front().size())) << to_text(p);
     }
 }

@@ -46,7 +46,7 @@ inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand
                                     const auto [f, k, c, x, y, m, n] = i;
                                     const int64_t window_x = p.stride[0] * x + p.dilation[0] * m;
                                     const int64_t window_y = p.stride[1] * y + p.dilation[1] * n;
-                                    if (operand == Operand::weights) words.insert({k, c, m, n});
+                                    if (operand == Operand::weight) words.insert({k, c, m, n});
                                     if (operand == Operand::input)
                                         words.insert(p.transposed ? Word{f, c, x, y} : Word{f, c, window_x, window_y});
                                     if (operand == Operand::output)

@@ -66,11 +66,11 @@ public:
 private:
     int64_t words(size_t t, const BlockOrder& order, int64_t banks) {
         const int64_t memory = banks * buffer_.bank_words;
-        const int64_t traffic = operands[t] == Operand::output ? 2 : 1;
-        if (touched_words(p_, operands[t], block_extents(p_, order)) > memory) return INT64_MAX;
-        if (evaluator_ == SpillEvaluator::eq7) return traffic * formula_spills(reuse_groups(p_, operands[t], order), memory);
+        const int64_t traffic = all_operands[t] == Operand::output ? 2 : 1;
+        if (touched_words(p_, all_operands[t], block_extents(p_, order)) > memory) return INT64_MAX;
+        if (evaluator_ == SpillEvaluator::eq7) return traffic * formula_spills(reuse_groups(p_, all_operands[t], order), memory);
         // Orders that touch a tensor alike share its simulation.
-        ElementStream stream = element_stream(p_, operands[t], order);
+        ElementStream stream = element_stream(p_, all_operands[t], order);
         stream.erase(std::unique(stream.begin(), stream.end()), stream.end());
         const auto [entry, is_new] = known_.try_emplace({t, banks, std::move(stream)});
         if (is_new) entry->second = traffic * simulated_spills(std::get<2>(entry->first), memory, Replacement::belady);

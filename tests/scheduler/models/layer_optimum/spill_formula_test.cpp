@@ -36,10 +36,10 @@ TEST(SpillFormula, GroupsOfAlexNetConv3) {
 
 TEST(SpillFormula, AdjacentReuseLoopsAreOneGroup) {
     // Weights under f2 x2: 4 rounds of two words, one word a block. As one group: 6 uses again, memory 1: all 6.
-    EXPECT_EQ(spills("f2 k2 x2", Operand::weights, "f1 x1 k1", 1), 6);
-    EXPECT_EQ(spills("f2 k2 x2", Operand::weights, "f1 x1 k1", 2), 0);
+    EXPECT_EQ(spills("f2 k2 x2", Operand::weight, "f1 x1 k1", 1), 6);
+    EXPECT_EQ(spills("f2 k2 x2", Operand::weight, "f1 x1 k1", 2), 0);
     // k3: T = 3, D = 1, M = 2: cycles of 2 in 3 * 3 = 9: 4 (3 - 2) and one left: 1 - (2 - 1) = 0. As two groups the outer one would add 3.
-    EXPECT_EQ(spills("f2 k3 x2", Operand::weights, "f1 x1 k1", 2), 4);
+    EXPECT_EQ(spills("f2 k3 x2", Operand::weight, "f1 x1 k1", 2), 4);
 }
 
 TEST(SpillFormula, KernelBlocksBelowTheStrideCountWordsNotBoxes) {
@@ -55,7 +55,7 @@ TEST(SpillFormula, IsBeladyForWeightsAndOutputsWithBlocksThatDivide) {
         ConvolutionProblem p = random_convolution(rng, 6);
         p.transposed = false;
         const BlockOrder order = random_order(rng, p, true);
-        const Operand operand = rng.chance(1, 2) ? Operand::weights : Operand::output;
+        const Operand operand = rng.chance(1, 2) ? Operand::weight : Operand::output;
         const TensorGroups groups = reuse_groups(p, operand, order);
         const int64_t memory = rng.between(groups.block, std::max(groups.block, touched_words(p, operand, p.extent)));
         const int64_t expected = BeladyStream(p, operand, order, memory).spills();

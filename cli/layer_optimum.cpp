@@ -1,0 +1,217 @@
+// explore --model layer-optimum: for every layer the order, blocks and bank division with the fewest DRAM accesses (CNNFlow).
+#include <fmt/core.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
+#include "base/parallel.h"
+#include "cli/cost_models.h"
+#include "scheduler/machine/machine.h"
+#include "scheduler/models/layer_optimum/layer_machine.h"
+#include "scheduler/models/layer_optimum/optimum.h"
+
+namespace laminate::cli {
+
+namespace {
+
+struct Options {
+    std::string evaluator = "eq7";
+    std::string memory;
+    int64_t banks = 0;  ///< 0: the machine's
+    bool as_published = false;
+};
+
+struct LayerAnswer {
+    std::string name;
+    LayerKind kind = LayerKind::conv;
+    ConvolutionProblem problem;
+    LayerOptimum optimum;
+    std::optional<DividedBanks> by_other;  ///< the same order under the other evaluator, where its stream is not too long
+    double seconds = 0;
+};
+
+SpillEvaluator other(SpillEvaluator evaluator) {
+    return evaluator == SpillEvaluator::eq7 ? SpillEvaluator::belady : SpillEvaluator::eq7;
+}
+
+nlohmann::ordered_json per_operand(const PerOperand& values) {
+    return {{"input", values[0]}, {"weights", values[1]}, {"output", values[2]}};
+}
+
+nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator evaluator, const LayerMachine& machine) {
+    const int64_t word_bytes = machine.word_bits / 8;
+    const LayerOptimum& o = answer.optimum;
+    const LoopExtents blocks = block_extents(answer.problem, o.order);
+    nlohmann::ordered_json block_json;
+    std::string order;
+    for (size_t l = 0; l < convolution_loops; ++l)
+        block_json[std::string(1, to_char(static_cast<ConvolutionLoop>(l)))] = blocks[l];
+    for (const BlockLoop& l : o.order) order += to_char(l.loop);
+    const int64_t bound = io_lower_bound_words(answer.problem, machine.buffer.banks * machine.buffer.bank_words);
+    nlohmann::ordered_json json{
+        {"name", answer.name},
+        {"kind", to_string(answer.kind)},
+        {"loops", to_text(answer.problem)},
+        {"order", order},
+        {"blocks", block_json},
+        {"schedule", to_text(o.order)},
+        {"banks", per_operand(o.division.banks)},
+        {"spilled_words", per_operand(o.division.spills)},
+        {"compulsory_bytes", compulsory_words(answer.problem) * word_bytes},
+        {"dram_bytes", o.dram_words * word_bytes},
+        {"sram_bytes", sram_words(answer.problem, o.order) * word_bytes},
+        {"evaluator", to_string(evaluator)},
+        {"is_proven", o.lower_bound_words == o.dram_words},
+        {"dram_lower_bound_bytes", o.lower_bound_words * word_bytes},
+    };
+    if (answer.by_other)
+        json[fmt::format("dram_by_{}_bytes", to_string(other(evaluator)))] =
+            (compulsory_words(answer.problem) + answer.by_other->extra_words()) * word_bytes;
+    json["io_lower_bound_bytes"] = bound * word_bytes;
+    json["dram_over_io_bound"] = static_cast<double>(o.dram_words) / static_cast<double>(bound);
+    json["nodes"] = o.nodes;
+    json["seconds"] = answer.seconds;
+    return json;
+}
+
+bool holds_layers(const std::filesystem::path& directory) {
+    try {
+        const auto layers = nlohmann::json::parse(read_file(directory / "layers.json"), nullptr, false);
+        return layers.is_object() && layers.value("schema", "") == "laminate.layer_optimum";
+    } catch (const InputError&) {
+        return false;
+    }
+}
+
+std::string mebibytes(int64_t bytes) { return fmt::format("{:.4f}", static_cast<double>(bytes) / (1 << 20)); }
+
+Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+    const SpillEvaluator evaluator = parse_spill_evaluator(options.evaluator);
+    LayerMachine machine = layer_machine(open_machine(request.machine.empty() ? "cnnflow_eyeriss" : request.machine));
+    if (machine.word_bits % 8 != 0) throw InputError(fmt::format("words of {} bits, expected whole bytes", machine.word_bits));
+    const int64_t word_bytes = machine.word_bits / 8;
+    if (!options.memory.empty() || options.banks > 0) {
+        const int64_t buffer_bytes = options.memory.empty() ? machine.buffer.banks * machine.buffer.bank_words * word_bytes
+                                                            : parse_bytes("--buffer", options.memory);
+        if (options.banks > 0) machine.buffer.banks = options.banks;
+        machine.buffer.bank_words = buffer_bytes / word_bytes / machine.buffer.banks;
+        if (machine.buffer.bank_words < 1) {
+            throw InfeasibleError(fmt::format("--buffer {}: less than a word for each of {} banks; the smallest budget that works is {} bytes",
+                                              options.memory, machine.buffer.banks, machine.buffer.banks * word_bytes));
+        }
+    }
+    const Network network = request.network.open();
+    std::vector<LayerAnswer> answers;
+    for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) {
+        if (!must_be_scheduled(network, id)) continue;
+        LayerAnswer answer;
+        answer.name = network.layer(id).name;
+        answer.kind = network.layer(id).kind;
+        answer.problem = convolution_problem(network, id);
+        if (options.as_published) answer.problem = with_groups_as_published(answer.problem);
+        answers.push_back(std::move(answer));
+    }
+    if (answers.empty()) throw InputError(network.name + ": no layer with weights");
+
+    // Layers of one shape are solved once.
+    std::vector<size_t> firsts;
+    std::map<std::string, size_t> first_of;
+    for (size_t n = 0; n < answers.size(); ++n)
+        if (first_of.emplace(to_text(answers[n].problem), n).second) firsts.push_back(n);
+    std::mutex mutex;
+    size_t done = 0;
+    in_parallel(firsts.size(), request.common.thread_count(), [&](size_t index) {
+        LayerAnswer& answer = answers[firsts[index]];
+        if (request.stop->load()) return;
+        const auto begin = std::chrono::steady_clock::now();
+        auto found = layer_optimum(answer.problem, machine.buffer, evaluator);
+        if (const auto* small = std::get_if<BufferTooSmall>(&found)) {
+            throw InfeasibleError(fmt::format("{}: {} banks; the smallest budget that works is {} banks", answer.name,
+                                              machine.buffer.banks, small->banks_needed));
+        }
+        answer.optimum = std::get<LayerOptimum>(std::move(found));
+        answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        answer.by_other = divide_banks(answer.problem, answer.optimum.order, machine.buffer, other(evaluator));
+        const std::lock_guard lock(mutex);
+        output.note(fmt::format("{} of {} shapes, {}", ++done, firsts.size(), answer.name));
+    });
+    if (request.stop->load()) throw std::runtime_error("explore: interrupted before every layer was solved");
+    for (LayerAnswer& answer : answers) {
+        const LayerAnswer& first = answers[first_of.at(to_text(answer.problem))];
+        if (&first == &answer) continue;
+        answer.optimum = first.optimum;
+        answer.by_other = first.by_other;
+    }
+
+    Table table({{"layer"}, {"order and blocks"}, {"banks I/W/O", Align::right}, {"DRAM MiB", Align::right}, {"once MiB", Align::right},
+                 {"SRAM MiB", Align::right}, {"over I/O bound", Align::right}, {"proven"}, {"nodes", Align::right}, {"s", Align::right}});
+    auto layers = nlohmann::ordered_json::array();
+    std::map<std::string, std::array<int64_t, 3>> totals;  // by kind: DRAM, once, SRAM
+    for (const LayerAnswer& answer : answers) {
+        const nlohmann::ordered_json json = layer_json(answer, evaluator, machine);
+        const LayerOptimum& o = answer.optimum;
+        const PerOperand& banks = o.division.banks;
+        table.add({answer.name, to_text(o.order), fmt::format("{}/{}/{}", banks[0], banks[1], banks[2]), mebibytes(json["dram_bytes"]),
+                   mebibytes(json["compulsory_bytes"]), mebibytes(json["sram_bytes"]),
+                   fmt::format("{:.3f}", json["dram_over_io_bound"].get<double>()), json["is_proven"] ? "yes" : "bound",
+                   grouped(o.nodes), fmt::format("{:.2f}", answer.seconds)});
+        auto& total = totals[to_string(answer.kind)];
+        total[0] += json["dram_bytes"].get<int64_t>();
+        total[1] += json["compulsory_bytes"].get<int64_t>();
+        total[2] += json["sram_bytes"].get<int64_t>();
+        layers.push_back(json);
+    }
+    nlohmann::ordered_json total_json;
+    for (const auto& [kind, sums] : totals) {
+        table.add_rule();
+        table.add({"all " + kind, "", "", mebibytes(sums[0]), mebibytes(sums[1]), mebibytes(sums[2]), "", "", "", ""});
+        total_json[kind] = {{"dram_bytes", sums[0]}, {"compulsory_bytes", sums[1]}, {"sram_bytes", sums[2]}};
+    }
+    const nlohmann::ordered_json answer{
+        {"schema", "laminate.layer_optimum"},
+        {"version", 1},
+        {"network", network.name},
+        {"network_given", request.network.to_json()},
+        {"machine", request.machine.empty() ? "cnnflow_eyeriss" : request.machine},
+        {"buffer", {{"banks", machine.buffer.banks}, {"bank_words", machine.buffer.bank_words}, {"word_bytes", word_bytes}}},
+        {"evaluator", to_string(evaluator)},
+        {"as_published", options.as_published},
+        {"layers", layers},
+        {"totals", total_json},
+    };
+    if (!request.directory.empty()) {
+        NewDirectory files(request.directory, holds_layers, "laminate explore --model layer-optimum");
+        write_file_atomically(files.aside() / "layers.json", answer.dump(2) + "\n");
+        files.publish();
+    }
+    output.print(table.text());
+    output.json(answer);
+    return Exit::ok;
+}
+
+RunModel declare(CLI::App& app) {
+    auto options = std::make_shared<Options>();
+    app.add_option("--evaluator", options->evaluator,
+                   "How spills are counted: eq7 (CNNFlow's formula, corrected) or belady (Belady's replacement on the real stream)")
+        ->check(CLI::IsMember({"eq7", "belady"}))
+        ->capture_default_str();
+    app.add_option("--buffer", options->memory, "Size of the buffer instead of the machine's, e.g. 64KiB")->type_name("SIZE");
+    app.add_option("--banks", options->banks, "Banks of the buffer instead of the machine's")->check(CLI::Range(3, 4096));
+    app.add_flag("--grouped-as-one", options->as_published,
+                 "Grouped layers as one convolution with the input channels of one group, as in CNNFlow's tables");
+    return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
+}
+
+}  // namespace
+
+CostModel explore_layer_optimum() {
+    return {"layer-optimum", "the proven fewest DRAM accesses of each layer, banks divided among its tensors (CNNFlow)", declare};
+}
+
+}  // namespace laminate::cli

@@ -1,0 +1,29 @@
+// What the model of one layer needs of a machine: the banked buffer below external memory, and the PE array with its registers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scheduler/machine/machine.h"
+#include "scheduler/models/layer_optimum/optimum.h"
+
+namespace laminate {
+
+/// Register files of equal size, one per PE of an array.
+struct RegisterArray {
+    std::vector<int64_t> lanes;  ///< of every axis of the array
+    int64_t words = 0;           ///< of one PE, shared among the tensors
+};
+
+struct LayerMachine {
+    int64_t word_bits = 0;
+    BankedBuffer buffer;
+    std::optional<RegisterArray> registers;  ///< none where the buffer is the lowest memory
+};
+
+/// Throws InputError, naming the machine, where words of the tensors differ in width, where the memory below the highest does not serve all
+/// three operands or has fewer than three banks, or where a memory between it and the array is no register file of every PE.
+[[nodiscard]] LayerMachine layer_machine(const Machine& machine);
+
+}  // namespace laminate

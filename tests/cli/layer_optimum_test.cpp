@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "tests/cli/run_program.h"
+
+namespace laminate::cli {
+namespace {
+
+TEST(ExploreLayerOptimum, JsonOfEveryLayer) {
+    const ScratchDirectory scratch;
+    const ProgramResult result = run_program("explore 'zoo:mc-cnn?height=60&width=80' --model layer-optimum --machine cnnflow_eyeriss --buffer 8KiB --json - -o " +
+                                             (scratch / "layers"));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    EXPECT_EQ(answer["schema"], "laminate.layer_optimum");
+    ASSERT_EQ(answer["layers"].size(), 4);
+    const auto& layer = answer["layers"][1];
+    EXPECT_EQ(layer["name"], "conv2");
+    EXPECT_EQ(layer["loops"], "f1 k32 c32 x80 y60 m3 n3");
+    EXPECT_EQ(layer["evaluator"], "eq7");
+    EXPECT_EQ(layer["is_proven"], true);
+    // Every tensor once: input 82 x 62 x 32 with its padding, 32 x 32 x 9 weights, output 80 x 60 x 32, 2 bytes a word.
+    EXPECT_EQ(layer["compulsory_bytes"], 2 * (82 * 62 * 32 + 32 * 32 * 9 + 80 * 60 * 32));
+    EXPECT_GE(layer["dram_bytes"], layer["io_lower_bound_bytes"]);
+    EXPECT_EQ(layer["banks"]["input"].get<int>() + layer["banks"]["weights"].get<int>() + layer["banks"]["output"].get<int>(), 27);
+    EXPECT_GT(answer["totals"]["conv"]["dram_bytes"], answer["totals"]["conv"]["compulsory_bytes"]);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch / "layers/layers.json")), answer);
+}
+
+TEST(ExploreLayerOptimum, BeladyIsNoMoreThanTheFormulaWhereBlocksHaveNoGaps) {
+    const std::string layers = "explore 'zoo:mc-cnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --evaluator ";
+    const auto eq7 = nlohmann::json::parse(run_program(layers + "eq7").out);
+    const auto belady = nlohmann::json::parse(run_program(layers + "belady").out);
+    for (size_t l = 0; l < 4; ++l) {
+        EXPECT_LE(belady["layers"][l]["dram_lower_bound_bytes"], eq7["layers"][l]["dram_bytes"]);
+        EXPECT_LE(belady["layers"][l]["dram_lower_bound_bytes"], belady["layers"][l]["dram_bytes"]);
+    }
+}
+
+TEST(ExploreLayerOptimum, TheAnswerDoesNotDependOnThreads) {
+    const auto answer = [](const std::string& threads) {
+        auto json = nlohmann::json::parse(run_program("explore 'zoo:fsrcnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --threads " + threads).out);
+        for (auto& layer : json["layers"]) layer.erase("seconds");
+        return json;
+    };
+    EXPECT_EQ(answer("1"), answer("2"));
+}
+
+TEST(ExploreLayerOptimum, Refusals) {
+    EXPECT_EQ(run_program("explore zoo:mc-cnn --model layer-optimum --machine meta_proto").exit_code, 3);
+    EXPECT_EQ(run_program("explore zoo:mc-cnn --model layer-optimum --evaluator lru").exit_code, 2);
+    const ProgramResult small = run_program("explore zoo:mc-cnn --model layer-optimum --buffer 20");
+    EXPECT_EQ(small.exit_code, 4);
+    EXPECT_NE(small.err.find("the smallest budget that works is 54 bytes"), std::string::npos) << small.err;
+    EXPECT_EQ(run_program("explore zoo:l2net -o nowhere --evaluator belady").exit_code, 2);  // an option of another model
+}
+
+}  // namespace
+}  // namespace laminate::cli
