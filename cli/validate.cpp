@@ -1,14 +1,17 @@
 // laminate validate NET: model, walker and generated code side by side, for one schedule, a front, or random ones.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "cli/counts_report.h"
 #include "cli/front_report.h"
 #include "cli/verbs.h"
@@ -31,17 +34,26 @@ struct Options {
     int64_t execute_macs = 100'000'000;
 };
 
+/// What is validated. `points`: of a front, the files of the schedules taken; empty otherwise.
+struct Candidates {
+    std::vector<Schedule> schedules;
+    std::vector<std::string> points;
+    size_t front_size = 0;
+};
+
 /// The schedules of a front.json, or of the front.json in a directory; `most` of them evenly, 0 for all.
-std::vector<Schedule> load_front(const Network& network, const std::string& path, int64_t most) {
+Candidates load_front(const Network& network, const std::string& path, int64_t most) {
     const std::string file = front_file(path);
     const nlohmann::ordered_json front = read_front(file);
     check_front(file, front, network);
-    std::vector<Schedule> schedules;
+    Candidates candidates;
     const auto& points = front["points"];
+    candidates.front_size = points.size();
     for (const size_t n : evenly(points.size(), most == 0 ? points.size() : static_cast<size_t>(most))) {
-        schedules.push_back(parse_schedule(network, points[n].value("schedule", "")));
+        candidates.schedules.push_back(parse_schedule(network, points[n].value("schedule", "")));
+        candidates.points.push_back(points[n].value("file", std::to_string(n)));
     }
-    return schedules;
+    return candidates;
 }
 
 /// What the witnesses say of one group.
@@ -49,7 +61,8 @@ struct GroupVerdict {
     GroupCounts model;
     std::optional<GroupCounts> walker;  ///< none: too large to step through
     GroupCounts measured;
-    std::string difference;  ///< empty: equal
+    bool is_executed = false;  ///< computed as well, and its result compared
+    std::string difference;    ///< empty: equal
 };
 
 struct Verdict {
@@ -64,15 +77,16 @@ void join(std::string& all, const std::string& text) {
 /// Judges groups, each one once: the schedules of a front share most of theirs.
 class Judge {
 public:
-    Judge(const Network& network, const Options& options) : network_(network), options_(options) {}
+    Judge(const Network& network, const Options& options, int threads, const Output& output)
+        : network_(network), options_(options), threads_(threads), output_(output) {}
 
-    Verdict compare(const Schedule& schedule, uint64_t seed) {
+    /// `what` begins the lines of progress.
+    Verdict compare(const Schedule& schedule, uint64_t seed, const std::string& what) {
+        judge_new(schedule, seed, what);
         Witness model{"model", {}}, walker{"walker", {}}, measured{"measured", {}};
         Verdict verdict;
         for (const GroupSchedule& group : schedule.groups()) {
-            const auto [known, is_new] = groups_.try_emplace(to_text(group));
-            if (is_new) known->second = judge(group, seed);
-            const GroupVerdict& one = known->second;
+            const GroupVerdict& one = groups_.at(to_text(group));
             model.groups.push_back(one.model);
             measured.groups.push_back(one.measured);
             if (one.walker) walker.groups.push_back(*one.walker);
@@ -85,7 +99,32 @@ public:
         return verdict;
     }
 
+    /// Distinct groups seen, and those of them whose code computed its result.
+    [[nodiscard]] size_t groups() const { return groups_.size(); }
+    [[nodiscard]] size_t executed() const {
+        return static_cast<size_t>(std::count_if(groups_.begin(), groups_.end(), [](const auto& g) { return g.second.is_executed; }));
+    }
+
 private:
+    void judge_new(const Schedule& schedule, uint64_t seed, const std::string& what) {
+        std::vector<std::pair<const GroupSchedule*, GroupVerdict*>> fresh;
+        for (const GroupSchedule& group : schedule.groups()) {
+            const auto [known, is_new] = groups_.try_emplace(to_text(group));
+            if (is_new) fresh.emplace_back(&group, &known->second);
+        }
+        std::mutex mutex;
+        size_t done = 0;
+        in_parallel(fresh.size(), threads_, [&](size_t n) {
+            *fresh[n].second = judge(*fresh[n].first, seed);
+            const std::lock_guard lock(mutex);
+            ++done;
+            const auto now = std::chrono::steady_clock::now();
+            if (now - last_note_ < std::chrono::seconds(5)) return;
+            output_.note(fmt::format("{}: {} of {} groups", what, done, fresh.size()));
+            last_note_ = now;
+        });
+    }
+
     GroupVerdict judge(const GroupSchedule& group, uint64_t seed) const {
         GroupVerdict verdict;
         verdict.model = two_level_counts(network_, group);
@@ -93,6 +132,7 @@ private:
         const CheckedMeasurement measurement =
             executed ? measure_and_check(network_, group, seed) : CheckedMeasurement{measure(network_, group), ""};
         verdict.measured = measurement.counts;
+        verdict.is_executed = executed;
         join(verdict.difference, difference(verdict.model, "model", verdict.measured, "measured"));
         join(verdict.difference, measurement.wrong_result);
         if (verdict.model.macs() <= Macs(options_.walker_macs)) {
@@ -104,18 +144,21 @@ private:
 
     const Network& network_;
     const Options& options_;
+    int threads_;
+    const Output& output_;
     std::map<std::string, GroupVerdict> groups_;
+    std::chrono::steady_clock::time_point last_note_ = std::chrono::steady_clock::now();
 };
 
-Exit validate(const Network& network, const std::vector<Schedule>& schedules, const Options& options, const Output& output,
-              uint64_t seed) {
+Exit validate(const Network& network, const Candidates& candidates, const Options& options, const Output& output,
+              const CommonOptions& common) {
+    const std::vector<Schedule>& schedules = candidates.schedules;
     auto entries = nlohmann::ordered_json::array();
     size_t equal = 0;
     size_t walked = 0;
-    Judge judge(network, options);
-    auto last_note = std::chrono::steady_clock::now();
+    Judge judge(network, options, common.thread_count(), output);
     for (size_t n = 0; n < schedules.size(); ++n) {
-        const Verdict verdict = judge.compare(schedules[n], seed + n);
+        const Verdict verdict = judge.compare(schedules[n], common.seed + n, fmt::format("schedule {} of {}, {} equal", n + 1, schedules.size(), equal));
         const bool same = verdict.difference.empty();
         equal += same ? 1 : 0;
         walked += verdict.witnesses.size() == 3 ? 1 : 0;
@@ -130,17 +173,21 @@ Exit validate(const Network& network, const std::vector<Schedule>& schedules, co
             output.print(fmt::format("{}\n{}", to_text(schedules[n]), side_by_side(verdict.witnesses)));
         }
         if (!same) output.print("difference: " + verdict.difference);
-        const auto now = std::chrono::steady_clock::now();
-        if (now - last_note > std::chrono::seconds(5)) {
-            output.note(fmt::format("{} of {} schedules, {} equal", n + 1, schedules.size(), equal));
-            last_note = now;
-        }
     }
     output.print(fmt::format("{}: {} of {} schedules equal; model = {}generated code on {}", network.name, equal,
                              schedules.size(), walked == schedules.size() ? "walker = " : "", schedules.size()));
     if (walked < schedules.size()) {
         output.print(fmt::format("the walker stepped through {} of them; the others have more than --walker-macs {} MACs in a group",
                                  walked, options.walker_macs));
+    }
+    if (judge.executed() < judge.groups()) {
+        output.print(fmt::format("{} of {} different groups executed and their results compared; the others have more than --execute-macs {} MACs and were counted",
+                                 judge.executed(), judge.groups(), options.execute_macs));
+    } else {
+        output.print(fmt::format("all {} different groups executed and their results compared", judge.groups()));
+    }
+    if (candidates.points.size() < candidates.front_size) {
+        output.print(fmt::format("points {} of the front's {}", fmt::join(candidates.points, " "), candidates.front_size));
     }
     output.json({{"schema", "laminate.validate"},
                  {"version", 1},
@@ -149,6 +196,9 @@ Exit validate(const Network& network, const std::vector<Schedule>& schedules, co
                  {"total", schedules.size()},
                  {"equal", equal},
                  {"walked", walked},
+                 {"groups", judge.groups()},
+                 {"executed_groups", judge.executed()},
+                 {"points", candidates.points},
                  {"schedules", entries}});
     return equal == schedules.size() ? Exit::ok : Exit::comparison_failed;
 }
@@ -179,20 +229,20 @@ void add_validate(Program& program) {
         ->capture_default_str();
     program.on(verb, [options, &program](const Output& output) {
         const Network network = options->network.open();
-        std::vector<Schedule> schedules;
+        Candidates candidates;
         if (!options->schedule.empty()) {
-            schedules.push_back(read_schedule(network, options->schedule));
+            candidates.schedules.push_back(read_schedule(network, options->schedule));
         } else if (!options->front.empty()) {
-            schedules = load_front(network, options->front, options->points);
+            candidates = load_front(network, options->front, options->points);
         } else if (options->random > 0) {
             // Schedule n of a seed is the same whatever --random says.
             for (int64_t n = 0; n < options->random; ++n) {
-                schedules.push_back(random_schedule(network, program.common().seed * 1'000'003 + static_cast<uint64_t>(n)));
+                candidates.schedules.push_back(random_schedule(network, program.common().seed * 1'000'003 + static_cast<uint64_t>(n)));
             }
         } else {
             throw UsageError("validate: expected --schedule F, --front DIR or --random N");
         }
-        return validate(network, schedules, *options, output, program.common().seed);
+        return validate(network, candidates, *options, output, program.common());
     });
 }
 

@@ -3,10 +3,10 @@
   six_networks.py --laminate PROGRAM [NETWORK...] [--tiles divisors|pow2|all] [--max-depth N] [--keep DIRECTORY]
 
 For each network: `explore` at its real size; a tight, a middle and a large budget (3/10, 6/10 and all of the way from the least memory
-to the most that the front uses, by factors); for the schedule with the fewest accesses within each budget `validate` (predicted
-= measured in every group, by the counters in the generated code) and `compile`, and the compiled network's output against
-onnxruntime. DMCNN-VD is counted at 3840x2160 and run on a part of a picture: 5.5 tera-MACs would take a day in code that follows
-a schedule to the letter.
+to the most that the front uses, by factors); for the schedule with the fewest accesses within each budget `validate` (every group's
+instrumented code is compiled and executed at real size: predicted = measured, and its result is the reference operators') and
+`compile`, and the compiled network's output against onnxruntime. DMCNN-VD is counted at 3840x2160, its loops without their arithmetic,
+and executed on a part of a picture: 5.5 tera-MACs would take a day in code that follows a schedule to the letter.
 Exit 0: everything agrees; 1: a line says what does not; 77: onnxruntime is not installed.
 """
 
@@ -26,6 +26,7 @@ import numpy as np
 NETWORKS = ("mobilenetv2", "xception", "resnet50", "inceptionv3", "vgg16", "dmcnn-vd")
 COUNTED = {"dmcnn-vd": "zoo:dmcnn-vd?height=2160&width=3840"}
 RUN = {"dmcnn-vd": "zoo:dmcnn-vd?height=68&width=84"}
+ALL_MACS = 10**15
 
 
 def timed(program, *arguments):
@@ -53,16 +54,17 @@ def front_of(program, network, directory, search):
         return seconds, json.load(file)["points"]
 
 
-def counts_differ(program, network, schedule):
-    """Empty when model and generated code agree in every group, else what `validate` says."""
-    done = subprocess.run([program, "validate", network, "--schedule", schedule, "--walker-macs", "1000000", "--execute-macs", "1",
+def counts_differ(program, network, schedule, execute_macs):
+    """Empty when model and generated code agree in every group, else what `validate` says; and how many groups computed their results."""
+    done = subprocess.run([program, "validate", network, "--schedule", schedule, "--walker-macs", "1000000", "--execute-macs", str(execute_macs),
                            "--json", "-", "-q"], capture_output=True, text=True)
     if done.returncode not in (0, 1):
-        return f"exit {done.returncode}: {done.stderr.strip()}"
-    entry = json.loads(done.stdout)["schedules"][0]
+        return f"exit {done.returncode}: {done.stderr.strip()}", 0
+    answer = json.loads(done.stdout)
+    entry = answer["schedules"][0]
     if done.returncode == 1 or entry["model"] != entry["measured"]:
-        return entry.get("difference", "model and measured counts differ")
-    return ""
+        return entry.get("difference", "model and measured counts differ"), answer["executed_groups"]
+    return "", answer["executed_groups"]
 
 
 def output_differs(program, network, schedule, directory):
@@ -90,12 +92,19 @@ def check(program, name, search, directory):
     for (label, budget), run_budget in zip(budgets(points).items(), budgets(run_points).values()):
         point, run_point = chosen(points, budget), chosen(run_points, run_budget)
         begin = time.monotonic()
-        difference = counts_differ(program, counted, os.path.join(directory, "front", point["file"]))
+        difference, executed = counts_differ(program, counted, os.path.join(directory, "front", point["file"]), ALL_MACS if run == counted else 1)
         counting, begin = time.monotonic() - begin, time.monotonic()
         print(f"  {label:6} {budget:>10} B: {point['accesses_elements']:>14} accesses, {point['live_bytes']:>10} B, {point['macs']} MACs, "
-              f"{point['groups']} groups; predicted {'= measured' if not difference else '!= measured: ' + difference} ({counting:.0f} s)",
+              f"{point['groups']} groups, {executed} executed; predicted {'= measured' if not difference else '!= measured: ' + difference} "
+              f"({counting:.0f} s)",
               flush=True)
         wrong += bool(difference)
+        if run != counted:
+            difference, executed = counts_differ(program, run, os.path.join(directory, run_directory, run_point["file"]), ALL_MACS)
+            print(f"         {run}: {run_point['groups']} groups, {executed} executed; predicted "
+                  f"{'= measured' if not difference else '!= measured: ' + difference}", flush=True)
+            wrong += bool(difference)
+            begin = time.monotonic()
         difference = output_differs(program, run, os.path.join(directory, run_directory, run_point["file"]), directory)
         print(f"         output {'= onnxruntime' if not difference else 'differs: ' + difference} "
               f"({time.monotonic() - begin:.0f} s, compiled and run{'' if run == counted else ' as ' + run})", flush=True)

@@ -55,6 +55,22 @@ TEST(Validate, AFrontAgreesAndPointsTakesSomeOfIt) {
     EXPECT_EQ(answer.at("schedules")[0].at("schedule"), points.front().at("schedule"));
     EXPECT_EQ(answer.at("schedules")[1].at("schedule"), points.back().at("schedule"));
     EXPECT_EQ(answer.at("schedules")[1].at("measured").at("macs"), points.back().at("macs"));
+    EXPECT_EQ(answer.at("points"), (nlohmann::json{points.front().at("file"), points.back().at("file")}));
+}
+
+TEST(Validate, SaysWhichGroupsWereExecuted) {
+    // Layer by layer on l2net: conv1 has 18 * 18 * 4 * 27 = 34992 MACs, conv2 16 * 16 * 4 * 36 = 36864.
+    const std::string schedule =
+        "'{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x6 i3; X io/io; W io/io; Y xi/xi}{conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x4 i4; X io/io; W io/io; Y xi/xi}'";
+    const ProgramResult some = run_program("validate zoo:l2net --execute-macs 36000 --schedule " + schedule);
+    ASSERT_EQ(some.exit_code, 0) << some.err << some.out;
+    EXPECT_NE(some.out.find("1 of 2 different groups executed and their results compared; the others have more than --execute-macs 36000 MACs"), std::string::npos)
+        << some.out;
+    const ProgramResult all = run_program("validate zoo:l2net --json - --schedule " + schedule);
+    ASSERT_EQ(all.exit_code, 0) << all.err << all.out;
+    const auto answer = nlohmann::json::parse(all.out);
+    EXPECT_EQ(answer.at("groups"), 2);
+    EXPECT_EQ(answer.at("executed_groups"), 2);
 }
 
 TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
