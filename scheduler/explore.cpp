@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "scheduler/models/two_level/two_level.h"
+#include "scheduler/search/call_bound.h"
 #include "scheduler/search/counted.h"
 #include "scheduler/search/dag_groups.h"
 #include "scheduler/search/group_search.h"
@@ -68,12 +69,27 @@ GroupPoint checked_point(const std::vector<LayerProblem>& problems, const GroupS
 
 /// From this depth on everything takes so long that most of it is bounded anyway.
 constexpr size_t very_deep = 6;
+
+/// Pairs end. What has parts that were left half done will be left so itself: it gets enough work to be good, not to be proven.
+int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
+    if (layers <= 2) return max_steps < INT64_MAX / 10 ? 10 * max_steps : max_steps;
+    if (max_steps == INT64_MAX) return max_steps;
+    if (layers >= very_deep) max_steps /= 20;
+    return parts_are_complete ? max_steps : max_steps / 20;
+}
+
 /// From this depth on the line-buffer family is searched first: without its points to compare with, bounds prune little.
 constexpr size_t deep = 4;
 
-/// `known`: costs that shorter segments reach together.
+Archive<char> archive_of(const std::vector<Cost>& costs, bool macs_is_axis) {
+    Archive<char> archive(macs_is_axis);
+    for (const Cost& cost : costs) archive.offer(cost, 0);
+    return archive;
+}
+
+/// `known`: costs that shorter segments reach together. `parts_are_complete`: they were searched to the end.
 SegmentFront search_segment(const std::vector<LayerProblem>& problems, const ExploreOptions& options, bool macs_is_axis,
-                            const std::vector<Cost>& known) {
+                            const std::vector<Cost>& known, bool parts_are_complete) {
     search::GroupSearchOptions own;
     own.tiles = tiles_of(options);
     own.live = options.footprint == Footprint::live;
@@ -83,7 +99,14 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
     own.structures.only_resident = options.space == Space::fusion;
     if (options.memory) own.memory = static_cast<double>(options.memory->value());
     own.stop = options.stop;
-    own.max_steps = options.max_steps;
+    own.max_steps = steps_of(options.max_steps, problems.size(), parts_are_complete);
+    std::optional<search::CallBound> bound;
+    if (problems.size() > 1) {
+        bound.emplace(problems);
+        own.bound = &*bound;
+        const Archive<char> reached = archive_of(known, macs_is_axis);
+        if (std::all_of(bound->steps().begin(), bound->steps().end(), [&](const Cost& step) { return reached.beats_all_above(step); })) return {};
+    }
     std::vector<GroupSearch::Point> found;
     const auto run = [&](const search::GroupSearchOptions& how) {
         auto search = std::make_unique<GroupSearch>(problems, how);
@@ -98,8 +121,6 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         kept.structures.only_kept = true;
         (void)run(kept);
     }
-    if (problems.size() <= 2 && own.max_steps < INT64_MAX / 10) own.max_steps *= 10;  // pairs end
-    if (problems.size() >= very_deep) own.max_steps /= 20;
     if (problems.size() > 1 && problems.size() < very_deep && own.tiles == search::Tiles::all) {
         search::GroupSearchOptions coarse = own;
         coarse.tiles = search::Tiles::powers_of_two;
@@ -108,6 +129,7 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
     const auto full = run(own);
     SegmentFront result;
     result.open = full->open();
+    if (bound) result.open = at_least_both(result.open, *bound);
     TwoLevelCache cache;
     for (const GroupSearch::Point& point : found)
         result.points.push_back(checked_point(problems, point, options.footprint, cache));
@@ -273,6 +295,15 @@ private:
         }
     }
 
+    /// The two runs that lack one layer of it were; they contain all others.
+    [[nodiscard]] bool parts_are_complete(const Segment& segment) const {
+        return std::all_of(segments_.begin(), segments_.end(), [&](const Segment& s) {
+            const bool is_part = s.sequence == segment.sequence && s.layers.size() + 1 == segment.layers.size() &&
+                                 (s.begin == segment.begin || s.begin == segment.begin + 1);
+            return !is_part || s.front.open.empty();
+        });
+    }
+
     /// All of one length, in parallel: what is known of shorter ones prunes them.
     void search_segments(size_t length) {
         std::vector<size_t> work;
@@ -312,7 +343,7 @@ private:
             own.tiles = TileSizes::powers_of_two;
         }
         const Partials& known = partitions_[segment.sequence].best(segment.begin, segment.begin + segment.layers.size());
-        segment.front = search_segment(layer_problems(network_, segment.layers), own, macs_is_axis_, known.costs());
+        segment.front = search_segment(layer_problems(network_, segment.layers), own, macs_is_axis_, known.costs(), parts_are_complete(segment));
         if (stopped) segment.front.open.push_back(Cost{});
         const std::lock_guard<std::mutex> lock(mutex_);
         ++progress_.segments_done;
@@ -412,7 +443,7 @@ std::vector<GroupPoint> group_front(const Network& network, const std::vector<La
     if (segment.size() > 1 && !std::all_of(segment.begin(), segment.end(), [&](LayerId l) { return may_fuse(network, l); }))
         return {};
     std::vector<GroupPoint> points =
-        search_segment(layer_problems(network, segment), options, options.macs_is_axis.value_or(true), {}).points;
+        search_segment(layer_problems(network, segment), options, options.macs_is_axis.value_or(true), {}, true).points;
     std::sort(points.begin(), points.end(), [](const GroupPoint& a, const GroupPoint& b) { return cost_of(a) < cost_of(b); });
     return points;
 }

@@ -434,6 +434,8 @@ public:
 
     void run() {
         chosen_.assign(problems_.size(), nullptr);
+        find_open_memory();
+        if (options_.bound != nullptr && open_memory_.empty()) return;
         // Layer by layer, so that tiles that matter to no structure of the later layers are gone for the earlier ones.
         std::vector<Prefix> prefixes = starts();
         for (int k = terms_.n; k >= 1; --k) {
@@ -796,7 +798,27 @@ private:
         return cost;
     }
 
-    [[nodiscard]] bool is_wanted(const Cost& cost) const {
+    /// Where schedules that nothing known beats may be, by CallBound: from each memory to the next of its steps.
+    void find_open_memory() {
+        open_memory_.clear();
+        if (options_.bound == nullptr) return;
+        const std::vector<Cost>& steps = options_.bound->steps();
+        for (size_t n = 0; n < steps.size(); ++n) {
+            if (found_.beats_all_above(steps[n])) continue;
+            const double end = n + 1 < steps.size() ? steps[n + 1].memory : INFINITY;
+            if (!open_memory_.empty() && open_memory_.back().second == steps[n].memory)
+                open_memory_.back().second = end;
+            else
+                open_memory_.emplace_back(steps[n].memory, end);
+        }
+    }
+
+    [[nodiscard]] bool is_wanted(Cost cost) const {
+        if (options_.bound != nullptr) {
+            const auto next = std::upper_bound(open_memory_.begin(), open_memory_.end(), cost.memory, [](double m, const auto& part) { return m < part.second; });
+            if (next == open_memory_.end()) return false;
+            cost.memory = std::max(cost.memory, next->first);
+        }
         if (options_.memory && cost.memory > *options_.memory) return false;
         if (!options_.recompute && cost.macs > least_macs_) return false;
         return !found_.beats_all_above(cost);
@@ -915,6 +937,7 @@ private:
     std::vector<AxisTree*> trees_;
     std::vector<double> base_;
     std::vector<BufferPlace> places_;
+    std::vector<std::pair<double, double>> open_memory_;
     std::vector<uint32_t> at_;
     bool any_ = false;
     struct Nothing {};

@@ -18,6 +18,7 @@
 
 #include "scheduler/problem.h"
 #include "scheduler/schedule.h"
+#include "scheduler/search/call_bound.h"
 #include "scheduler/search/layer_structures.h"
 #include "scheduler/search/pareto.h"
 
@@ -32,6 +33,7 @@ struct GroupSearchOptions {
     bool macs_is_axis = true;
     bool recompute = true;      ///< false: MACs are the least possible
     std::optional<double> memory;
+    const CallBound* bound = nullptr;  ///< of these layers: what it shows to be beaten by known costs is not looked at
     int64_t max_steps = INT64_MAX;  ///< bounds to evaluate before giving up completeness
     const std::atomic<bool>* stop = nullptr;
 };

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "base/rng.h"
 #include "nets/network.h"
+#include "scheduler/problem.h"
 
 namespace laminate {
 
@@ -82,6 +85,29 @@ inline std::vector<LayerId> all_layers(const Network& network) {
     std::vector<LayerId> ids;
     for (size_t n = 0; n < network.layers.size(); ++n) ids.push_back(static_cast<LayerId>(n));
     return ids;
+}
+
+/// A chain of 2 to `most` tiny convolutions: any kernel, stride, dilation and padding that is schedulable.
+inline Network tiny_chain(uint64_t seed, int64_t most) {
+    for (Rng rng(seed);;) {
+        std::vector<LayerSpec> specs;
+        const int64_t layers = rng.between(2, most);
+        for (int64_t k = 0; k < layers; ++k) {
+            LayerSpec spec;
+            spec.channels = rng.between(1, 3);
+            const int64_t pad = rng.chance(1, 2) ? 1 : 0;
+            spec.window = square_window(rng.between(1, 3), rng.chance(1, 4) ? 2 : 1, pad);
+            if (rng.chance(1, 4)) spec.window.kernel[1] = 1, spec.window.pad_begin[1] = spec.window.pad_end[1] = 0;
+            if (rng.chance(1, 6)) spec.window.dilation = {2, 1};
+            specs.push_back(spec);
+        }
+        try {
+            Network network = chain(rng.between(1, 2), rng.between(4, 9), rng.between(4, 8), specs);
+            const auto chains = schedulable_chains(network);
+            if (chains.size() == 1 && chains.front().size() == specs.size()) return network;
+        } catch (const InputError&) {  // an output without extent: draw again
+        }
+    }
 }
 
 }  // namespace laminate

@@ -14,29 +14,6 @@
 namespace laminate {
 namespace {
 
-/// A chain of 2 to `most` tiny convolutions: any kernel, stride, dilation and padding that is schedulable.
-Network tiny_chain(uint64_t seed, int64_t most) {
-    for (Rng rng(seed);;) {
-        std::vector<LayerSpec> specs;
-        const int64_t layers = rng.between(2, most);
-        for (int64_t k = 0; k < layers; ++k) {
-            LayerSpec spec;
-            spec.channels = rng.between(1, 3);
-            const int64_t pad = rng.chance(1, 2) ? 1 : 0;
-            spec.window = square_window(rng.between(1, 3), rng.chance(1, 4) ? 2 : 1, pad);
-            if (rng.chance(1, 4)) spec.window.kernel[1] = 1, spec.window.pad_begin[1] = spec.window.pad_end[1] = 0;
-            if (rng.chance(1, 6)) spec.window.dilation = {2, 1};
-            specs.push_back(spec);
-        }
-        try {
-            Network network = chain(rng.between(1, 2), rng.between(4, 9), rng.between(4, 8), specs);
-            const auto chains = schedulable_chains(network);
-            if (chains.size() == 1 && chains.front().size() == specs.size()) return network;
-        } catch (const InputError&) {  // an output without extent: draw again
-        }
-    }
-}
-
 /// Random draws, and walks that start from a draw and keep every change that is no worse in some mixture of the costs.
 void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
     const Network network = tiny_chain(seed, layers);
