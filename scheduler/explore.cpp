@@ -70,11 +70,11 @@ GroupPoint checked_point(const std::vector<LayerProblem>& problems, const GroupS
 /// From this depth on everything takes so long that most of it is bounded anyway.
 constexpr size_t very_deep = 6;
 
-/// Pairs end. What has parts that were left half done will be left so itself: it gets enough work to be good, not to be proven.
+/// Pairs end. What has parts that were left half done would be left so itself: it gets enough work to be good, and is bounded by its calls.
 int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
     if (layers <= 2) return max_steps < INT64_MAX / 10 ? 10 * max_steps : max_steps;
     if (max_steps == INT64_MAX) return max_steps;
-    if (layers >= very_deep) max_steps /= 20;
+    if (layers >= very_deep) return max_steps / (parts_are_complete ? 20 : 100);
     return parts_are_complete ? max_steps : max_steps / 20;
 }
 
@@ -126,10 +126,19 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         coarse.tiles = search::Tiles::powers_of_two;
         (void)run(coarse);
     }
-    const auto full = run(own);
     SegmentFront result;
-    result.open = full->open();
-    if (bound) result.open = at_least_both(result.open, *bound);
+    if (problems.size() < deep || parts_are_complete) {
+        const auto full = run(own);
+        result.open = full->open();
+    } else {
+        result.open = {Cost{}};
+    }
+    if (bound) {
+        Archive<char> reached = archive_of(known, macs_is_axis);
+        for (const GroupSearch::Point& point : found) reached.offer(point.cost, 0);
+        result.open = at_least_both(result.open, *bound);
+        std::erase_if(result.open, [&](const Cost& cost) { return reached.beats_all_above(cost); });
+    }
     TwoLevelCache cache;
     for (const GroupSearch::Point& point : found)
         result.points.push_back(checked_point(problems, point, options.footprint, cache));

@@ -107,13 +107,20 @@ void AxisPatterns::find_facts(int layer, int levels, Entry& entry) const {
         facts.size += static_cast<int64_t>(scope.size());
         facts.most_calls = std::max(facts.most_calls, static_cast<int64_t>(scope.size()));
         std::vector<Range> parts;
+        parts.reserve(scope.size());
+        // Most calls are like the one before.
+        auto last_extent = extents.end();
+        auto last_call = calls.end();
         for (const Call& call : scope) {
             parts.push_back({call.begin, call.end});
             const int64_t extent = call.end - call.begin;
-            extents[extent] = checked_add(extents[extent], count);
+            if (last_extent == extents.end() || last_extent->first != extent) last_extent = extents.try_emplace(extent, 0).first;
+            last_extent->second = checked_add(last_extent->second, count);
             // Equal calls are equal work wherever no border is near.
             const int64_t shift = is_inner(layer, parts.back()) ? call.begin - inner_[static_cast<size_t>(layer)].first : 0;
-            calls[{call.begin - shift, call.end - shift}] += count;
+            const Range place{call.begin - shift, call.end - shift};
+            if (last_call == calls.end() || last_call->first != place) last_call = calls.try_emplace(place, 0).first;
+            last_call->second += count;
             facts.brought = checked_add(facts.brought, checked_multiply(extent, count));
             facts.largest = std::max(facts.largest, extent);
             if (layer > 0)

@@ -79,6 +79,8 @@ constexpr double rounding = 1 - 1e-9;
 /// Weights held are rounded down to so many steps, so that there are not more states.
 constexpr double steps_of_held = 2048;
 
+constexpr size_t most_states = 24;
+
 /// Those that no other one beats; alike in `open` and `again`.
 void keep_best(States& states) {
     std::sort(states.begin(), states.end(), [](const State& a, const State& b) { return a.held != b.held ? a.held < b.held : a.roots < b.roots; });
@@ -86,7 +88,17 @@ void keep_best(States& states) {
     for (const State& s : states) {
         if (kept.empty() || s.roots < kept.back().roots) kept.push_back(s);
     }
-    states = std::move(kept);
+    if (kept.size() <= most_states) {
+        states = std::move(kept);
+        return;
+    }
+    // Neighbours become one that is as good as the best of them in each respect.
+    states.clear();
+    for (size_t n = 0; n < most_states; ++n) {
+        State s = kept[n * kept.size() / most_states];
+        s.roots = kept[(n + 1) * kept.size() / most_states - 1].roots;
+        states.push_back(s);
+    }
 }
 
 }  // namespace
