@@ -34,7 +34,15 @@ namespace {
 /// Whether every output coordinate's window reaches at least one real input: true of every sensible layer. Where it
 /// does not hold, parts of the output depend on padding alone, and a needed region can be empty in the middle of a loop.
 bool windows_reach_input(const AxisWindow& w) {
+    // Away from the borders outputs are alike: tap 0 is an input; of a transposed window all taps that the stride does not leave out are. Checked
+    // for every schedule that is made, so not one by one.
+    const int64_t alike_from = w.transposed ? std::max<int64_t>(0, (w.kernel - 1) * w.dilation - w.pad_begin) + w.stride : ceil_div(w.pad_begin, w.stride);
+    const int64_t alike_to = w.transposed ? (w.in - 1) * w.stride - w.pad_begin : (w.in - 1 + w.pad_begin) / w.stride;
     for (int64_t out = 0; out < w.out; ++out) {
+        if (out >= alike_from && out <= alike_to) {
+            out = alike_to;
+            continue;
+        }
         bool reaches = false;
         for (int64_t tap = 0; tap < w.kernel && !reaches; ++tap) reaches = w.input(out, tap).has_value();
         if (!reaches) return false;
