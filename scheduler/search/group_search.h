@@ -18,13 +18,12 @@
 
 #include "scheduler/problem.h"
 #include "scheduler/schedule.h"
+#include "scheduler/search/axis_options.h"
 #include "scheduler/search/call_bound.h"
 #include "scheduler/search/layer_structures.h"
 #include "scheduler/search/pareto.h"
 
 namespace laminate::search {
-
-enum class Tiles : uint8_t { whole, divisors, powers_of_two, all };
 
 struct GroupSearchOptions {
     Tiles tiles = Tiles::divisors;
@@ -82,7 +81,5 @@ private:
 
 [[nodiscard]] bool may_fuse(const LayerProblem& problem);
 [[nodiscard]] GroupSchedule group_schedule(const std::vector<LayerProblem>& problems, const GroupChoice& choice);
-/// Sizes that a tile of an extent may take: ascending, the extent itself last.
-[[nodiscard]] std::vector<int64_t> tile_candidates(int64_t extent, Tiles kind);
 
 }  // namespace laminate::search
