@@ -164,16 +164,22 @@ TEST(ExhaustiveFronts, OfPairs) {
 TEST(ExhaustiveFronts, OfThreeLayers) { expect_fronts_of_chain(0, 3, 4); }
 TEST(ExhaustiveFronts, OfFourLayers) { expect_fronts_of_chain(0, 4, 2); }
 
-/// 250 chains; of the long label.
-TEST(ExhaustiveFrontsLong, OfPairs) {
-    for (uint64_t seed = 1000; seed < 1150; ++seed) expect_fronts_of_chain(seed, 2, 5);
-}
-TEST(ExhaustiveFrontsLong, OfThreeLayers) {
-    for (uint64_t seed = 1000; seed < 1060; ++seed) expect_fronts_of_chain(seed, 3, 4);
-}
-TEST(ExhaustiveFrontsLong, OfFourLayers) {
-    for (uint64_t seed = 1000; seed < 1040; ++seed) expect_fronts_of_chain(seed, 4, 3);
-}
+/// Ten chains each: 250, of the long label.
+class ExhaustiveFrontsLong : public testing::TestWithParam<uint64_t> {
+protected:
+    static void expect_ten(int64_t layers, int64_t largest) {
+        for (uint64_t seed = 10 * GetParam(); seed < 10 * GetParam() + 10; ++seed) expect_fronts_of_chain(seed, layers, largest);
+    }
+};
+class ExhaustiveFrontsOfPairsLong : public ExhaustiveFrontsLong {};
+TEST_P(ExhaustiveFrontsOfPairsLong, TenChains) { expect_ten(2, 5); }
+INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfPairsLong, testing::Range<uint64_t>(100, 115));
+class ExhaustiveFrontsOfThreeLayersLong : public ExhaustiveFrontsLong {};
+TEST_P(ExhaustiveFrontsOfThreeLayersLong, TenChains) { expect_ten(3, 4); }
+INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfThreeLayersLong, testing::Range<uint64_t>(100, 106));
+class ExhaustiveFrontsOfFourLayersLong : public ExhaustiveFrontsLong {};
+TEST_P(ExhaustiveFrontsOfFourLayersLong, TenChains) { expect_ten(4, 3); }
+INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfFourLayersLong, testing::Range<uint64_t>(100, 104));
 
 /// The enumeration drops early what a point of the front beats; here it knows of none.
 TEST(ExhaustiveFronts, WithoutKnowingTheFront) {
@@ -187,7 +193,7 @@ TEST(ExhaustiveFronts, WithoutKnowingTheFront) {
 }
 
 /// Nothing but loops over orders, levels and tiles, and the closed form. Minutes for the tiniest pair there is.
-TEST(ExhaustiveFrontsLong, OfLiteralLoops) {
+TEST(LiteralLoopsLong, FrontOfTheTiniestPair) {
     const Network network = chain(1, 3, 1, {{1, square_window(1)}, {1, square_window(1)}});
     const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
     const SpaceOfAChain space(problems);
