@@ -55,7 +55,7 @@ using Ranges = std::array<Interval, 4>;  ///< by Dim
 class Optimised final : public GroupLowering {
 public:
     Optimised(const Network& network, const GroupSchedule& group, const VectorUnit& unit) : GroupLowering(network, group), unit_(unit) {
-        const std::vector<BufferShape> shapes = buffer_shapes(group, problems_).tensors;
+        const std::vector<BufferShape> shapes = buffer_shapes(group, problems_, StripRange::any).tensors;
         for (int k = 0; k <= sink(); ++k) {
             const Nest& last = nest(sink());
             const int64_t sink_rows = std::min(last[Dim::y], last.strip[0] == 0 ? last[Dim::y] : last.strip[0]);

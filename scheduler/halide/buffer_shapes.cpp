@@ -210,7 +210,8 @@ private:
 /// Executes the group along one axis.
 class AxisRun {
 public:
-    AxisRun(const Group& g, const Axis& axis) : g_(g), axis_(axis), stops_(g.problems.size()), state_(g.problems.size()) {
+    /// `output`: what is computed of the sink's output along the axis, nothing for all of it.
+    AxisRun(const Group& g, const Axis& axis, const std::optional<Span>& output = {}) : g_(g), axis_(axis), stops_(g.problems.size()), state_(g.problems.size()) {
         for (const GroupTensor& tensor : g.tensors) tensors_.emplace_back(g, axis, tensor.readers.front().nest, placement_of(g.group, tensor));
         for (int k = 0; k < std::ssize(g.problems); ++k) {
             stops_[at(k)].resize(g.nest(k).loops.size());
@@ -238,7 +239,7 @@ public:
         for (size_t t = g.tensors.size(); t-- > 0;) skips_[t] = skips(g.tensors[t]);
         unclipped_columns_.resize(g.tensors.size());
         const int sink = g.group.sink();
-        state_[at(sink)].part = work_of_call(sink, extent_of_output(sink));
+        state_[at(sink)].part = work_of_call(sink, output.value_or(extent_of_output(sink)));
         body(Level{});
     }
 
@@ -547,15 +548,9 @@ BufferShape sink_output_shape(const Nest& nest, const LayerProblem& p) {
     return shape;
 }
 
-}  // namespace
-
-BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
-    const Group g(group, problems);
-    const std::vector<Axis> axes = axes_of(g);
-    std::vector<AxisRun> runs;
-    runs.reserve(axes.size());
-    for (const Axis& axis : axes) runs.emplace_back(g, axis);
-
+/// From one run along each axis.
+BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems, const std::vector<Axis>& axes, const std::vector<const AxisRun*>& runs) {
+    const GroupSchedule& group = g.group;
     BufferShapes shapes;
     for (size_t t = 0; t < g.tensors.size(); ++t) {
         const GroupTensor& tensor = g.tensors[t];
@@ -563,14 +558,14 @@ BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerPr
         for (size_t a = 0; a < axes.size(); ++a) {
             const bool is_channels = axes[a].kind == Axis::Kind::channels;
             const int dimension = is_channels ? (axes[a].is_real[t] ? 0 : -1) : axes[a].kind == Axis::Kind::rows ? 1 : 2;
-            const Watched& watched = runs[a].tensor(t);
+            const Watched& watched = runs[a]->tensor(t);
             if (dimension >= 0 || !watched.loops().empty()) seen.push_back({dimension, &watched});
         }
         const TensorReader& reader = tensor.readers.front();
         BufferShape shape = fold(levels_between(g.paths[at(reader.nest)], placement_of(group, tensor)), seen);
         // Shared: all channels whenever anything is needed.
         if (tensor.is_shared() && shape.extent[1] > 0) shape.extent[0] = g.problem(reader.nest).inputs[at(reader.operand)].channels;
-        shape.unclipped_columns = runs[1].unclipped_columns(t);
+        shape.unclipped_columns = runs[1]->unclipped_columns(t);
         shapes.tensors.push_back(shape);
     }
     for (int k = 0; k < std::ssize(problems); ++k) {
@@ -580,7 +575,7 @@ BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerPr
             for (size_t a = 0; a < axes.size(); ++a) {
                 const bool indexes = axes[a].kind == Axis::Kind::channels && axes[a].loops[at(k)];
                 const int dimension = !indexes ? -1 : axes[a].loops[at(k)] == Dim::z ? 0 : 1;
-                const Watched& watched = runs[a].weights(at(k));
+                const Watched& watched = runs[a]->weights(at(k));
                 if (dimension >= 0 || !watched.loops().empty()) seen.push_back({dimension, &watched});
             }
             shape = fold(levels_between(g.paths[at(k)], *group.nests[at(k)].w), seen);
@@ -589,6 +584,41 @@ BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerPr
         shapes.weights.push_back(shape);
     }
     shapes.output = sink_output_shape(group.nests.back(), problems.back());
+    return shapes;
+}
+
+void enlarge(BufferShape& shape, const BufferShape& other) {
+    for (size_t d = 0; d < 3; ++d) {
+        shape.extent[d] = std::max(shape.extent[d], other.extent[d]);
+        shape.folds[d] = shape.folds[d] || other.folds[d];
+    }
+    shape.unclipped_columns = std::max(shape.unclipped_columns, other.unclipped_columns);
+}
+
+}  // namespace
+
+BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems, StripRange strips) {
+    const Group g(group, problems);
+    const std::vector<Axis> axes = axes_of(g);
+    std::vector<AxisRun> whole;
+    std::vector<const AxisRun*> runs;
+    whole.reserve(axes.size());
+    for (const Axis& axis : axes) runs.push_back(&whole.emplace_back(g, axis));
+    BufferShapes shapes = shapes_of(g, problems, axes, runs);
+    const Nest& sink = group.nests.back();
+    if (strips == StripRange::all || sink.loops.front().band != Band::strip) return shapes;
+
+    // Strips after the second one of a range do what they do in a range that begins at 0.
+    const Dim d = sink.loops.front().dim;
+    const size_t strip_axis = d == Dim::y ? 0 : 1;
+    const int64_t extent = problems.back()[d], step = sink.strip[at(d) - 1];
+    for (int64_t begin = step; begin < extent; begin += step) {
+        const AxisRun part(g, axes[strip_axis], Span{begin, std::min(begin + 2 * step, extent)});
+        runs[strip_axis] = &part;
+        const BufferShapes found = shapes_of(g, problems, axes, runs);
+        for (size_t t = 0; t < shapes.tensors.size(); ++t) enlarge(shapes.tensors[t], found.tensors[t]);
+        for (size_t k = 0; k < shapes.weights.size(); ++k) enlarge(shapes.weights[k], found.weights[k]);
+    }
     return shapes;
 }
 

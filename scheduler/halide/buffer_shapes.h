@@ -31,6 +31,13 @@ struct BufferShapes {
     BufferShape output;                ///< Y of the sink
 };
 
-[[nodiscard]] BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems);
+/// Which strips of the sink are executed in one go.
+enum class StripRange {
+    all,  ///< from first to last, as docs/counting.md says
+    any,  ///< any range of the outermost strip loop, as threads divide it: nothing is present where a range begins, so a first call computes
+          ///< more than the same strip does after others, and may need a larger buffer
+};
+
+[[nodiscard]] BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems, StripRange strips = StripRange::all);
 
 }  // namespace laminate

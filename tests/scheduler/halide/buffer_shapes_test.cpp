@@ -34,6 +34,19 @@ TEST(BufferShapes, LineBuffersOfAFusedPair) {
     EXPECT_EQ(shapes.output.elements(), 1);  // xi is inside zi and yi: one sum at a time
 }
 
+/// Threads begin at any strip, where nothing is present yet.
+TEST(BufferShapes, ARangeOfStripsMayNeedMoreThanAllOfThem) {
+    const Network network = random_network(5064);
+    const GroupSchedule group = parse_group(network,
+                                            "{conv1: xo zo io yo | zi ii yi xi n m; tile z5 y8 x2 i3; X zo/xi; W conv2.yo/conv2.xo; Y root/conv2.xo & "
+                                            "conv2: ys || yo zo xo io | ii zi yi xi n m; strip y1; tile z5 y5 x1 i1; W xi/xi; Y io/io}");
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    // A row of conv2 needs 4 of conv1, whose row y needs X's rows y - 1 and y + 2. From strip 0: rows 0 to 3, so X's -1 (padding) to 5, then one row at a time.
+    EXPECT_EQ(buffer_shapes(group, problems).tensors.at(0).extent[1], 6);
+    // From strip 1: rows 1 to 4 at once, so X's 0 to 6.
+    EXPECT_EQ(buffer_shapes(group, problems, StripRange::any).tensors.at(0).extent[1], 7);
+}
+
 void expect_closed_form(const Network& network, const GroupSchedule& group, uint64_t seed) {
     const GroupCounts counts = two_level_counts(network, group);
     const BufferShapes shapes = buffer_shapes(group, group_problems(network, group));
