@@ -79,7 +79,7 @@ constexpr double rounding = 1 - 1e-9;
 /// Weights held are rounded down to so many steps, so that there are not more states.
 constexpr double steps_of_held = 2048;
 
-constexpr size_t most_states = 24;
+constexpr size_t most_states = 160;
 
 /// Those that no other one beats; alike in `open` and `again`.
 void keep_best(States& states) {
