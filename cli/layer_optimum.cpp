@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -13,6 +14,7 @@
 #include "base/parallel.h"
 #include "cli/cost_models.h"
 #include "scheduler/machine/machine.h"
+#include "scheduler/models/layer_optimum/dram_sram_front.h"
 #include "scheduler/models/layer_optimum/layer_machine.h"
 #include "scheduler/models/layer_optimum/optimum.h"
 
@@ -25,6 +27,16 @@ struct Options {
     std::string memory;
     int64_t banks = 0;  ///< 0: the machine's
     bool as_published = false;
+    bool front = false;
+    double sram_factor = 8;
+    std::optional<double> weight;
+    bool curve = false;
+};
+
+/// Fewest DRAM accesses in a buffer of a size; nothing where it is too small.
+struct CurvePoint {
+    int64_t buffer_bytes = 0;
+    std::optional<LayerOptimum> optimum;
 };
 
 struct LayerAnswer {
@@ -33,6 +45,8 @@ struct LayerAnswer {
     ConvolutionProblem problem;
     LayerOptimum optimum;
     std::optional<DividedBanks> by_other;  ///< the same order under the other evaluator, where its stream is not too long
+    DramSramFront front;
+    std::vector<CurvePoint> curve;
     double seconds = 0;
 };
 
@@ -44,7 +58,61 @@ nlohmann::ordered_json per_operand(const PerOperand& values) {
     return {{"input", values[0]}, {"weights", values[1]}, {"output", values[2]}};
 }
 
-nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator evaluator, const LayerMachine& machine) {
+nlohmann::ordered_json point_json(const DramSramPoint& point, int64_t word_bytes) {
+    nlohmann::ordered_json json{{"dram_bytes", point.dram_words * word_bytes},
+                                {"sram_bytes", point.sram_words * word_bytes},
+                                {"schedule", to_text(point.order)},
+                                {"banks", per_operand(point.division.banks)}};
+    if (point.registers) {
+        nlohmann::ordered_json lanes;
+        for (size_t l = 0; l < convolution_loops; ++l)
+            if (point.registers->lanes[l] > 1) lanes[std::string(1, to_char(static_cast<ConvolutionLoop>(l)))] = point.registers->lanes[l];
+        json["pe_order"] = point.registers->order;
+        json["pe_lanes"] = lanes;
+        json["register_words"] = per_operand(point.registers->words);
+    }
+    return json;
+}
+
+nlohmann::ordered_json curve_json(const CurvePoint& point, const ConvolutionProblem& problem, int64_t word_bytes) {
+    nlohmann::ordered_json json{{"buffer_bytes", point.buffer_bytes}};
+    if (point.optimum) {
+        json["dram_bytes"] = point.optimum->dram_words * word_bytes;
+        json["dram_lower_bound_bytes"] = point.optimum->lower_bound_words * word_bytes;
+        json["schedule"] = to_text(point.optimum->order);
+    }
+    json["io_lower_bound_bytes"] = io_lower_bound_words(problem, point.buffer_bytes / word_bytes) * word_bytes;
+    return json;
+}
+
+/// Powers of two from 1 KiB to 4 MiB, divided into the machine's number of banks.
+std::vector<CurvePoint> dram_curve(const ConvolutionProblem& problem, const LayerMachine& machine, SpillEvaluator evaluator) {
+    std::vector<CurvePoint> curve;
+    for (int64_t bytes = 1 << 10; bytes <= 4 << 20; bytes *= 2) {
+        CurvePoint& point = curve.emplace_back(CurvePoint{bytes, {}});
+        const BankedBuffer buffer{machine.buffer.banks, bytes * 8 / machine.word_bits / machine.buffer.banks};
+        if (buffer.bank_words < 1) continue;
+        auto found = layer_optimum(problem, buffer, evaluator);
+        if (auto* optimum = std::get_if<LayerOptimum>(&found)) point.optimum = std::move(*optimum);
+    }
+    return curve;
+}
+
+std::string curves_csv(const std::vector<LayerAnswer>& answers, int64_t word_bytes) {
+    std::string csv = "layer,buffer_bytes,dram_bytes,io_lower_bound_bytes,schedule\n";
+    for (const LayerAnswer& answer : answers) {
+        for (const CurvePoint& point : answer.curve) {
+            csv += fmt::format("{},{},{},{},{}\n", answer.name, point.buffer_bytes,
+                               point.optimum ? std::to_string(point.optimum->dram_words * word_bytes) : "",
+                               io_lower_bound_words(answer.problem, point.buffer_bytes / word_bytes) * word_bytes,
+                               point.optimum ? to_text(point.optimum->order) : "");
+        }
+    }
+    return csv;
+}
+
+nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator evaluator, const LayerMachine& machine,
+                                  const std::optional<double>& weight) {
     const int64_t word_bytes = machine.word_bits / 8;
     const LayerOptimum& o = answer.optimum;
     const LoopExtents blocks = block_extents(answer.problem, o.order);
@@ -76,6 +144,18 @@ nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator eval
     json["io_lower_bound_bytes"] = bound * word_bytes;
     json["dram_over_io_bound"] = static_cast<double>(o.dram_words) / static_cast<double>(bound);
     json["nodes"] = o.nodes;
+    if (!answer.front.points.empty()) {
+        auto points = nlohmann::ordered_json::array();
+        for (const DramSramPoint& point : answer.front.points) points.push_back(point_json(point, word_bytes));
+        json["front"] = points;
+        json["front_nodes"] = answer.front.nodes;
+        if (weight) json["chosen"] = point_json(choose(answer.front, *weight), word_bytes);
+    }
+    if (!answer.curve.empty()) {
+        auto points = nlohmann::ordered_json::array();
+        for (const CurvePoint& point : answer.curve) points.push_back(curve_json(point, answer.problem, word_bytes));
+        json["curve"] = points;
+    }
     json["seconds"] = answer.seconds;
     return json;
 }
@@ -138,6 +218,11 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         answer.optimum = std::get<LayerOptimum>(std::move(found));
         answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         answer.by_other = divide_banks(answer.problem, answer.optimum.order, machine.buffer, other(evaluator));
+        if (options.front || options.weight) {
+            const auto most = static_cast<int64_t>(options.sram_factor * static_cast<double>(sram_words(answer.problem, {})));
+            answer.front = dram_sram_front(answer.problem, machine.buffer, machine.registers, most);
+        }
+        if (options.curve) answer.curve = dram_curve(answer.problem, machine, evaluator);
         const std::lock_guard lock(mutex);
         output.note(fmt::format("{} of {} shapes, {}", ++done, firsts.size(), answer.name));
     });
@@ -147,6 +232,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         if (&first == &answer) continue;
         answer.optimum = first.optimum;
         answer.by_other = first.by_other;
+        answer.front = first.front;
+        answer.curve = first.curve;
     }
 
     Table table({{"layer"}, {"order and blocks"}, {"banks I/W/O", Align::right}, {"DRAM MiB", Align::right}, {"once MiB", Align::right},
@@ -154,7 +241,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     auto layers = nlohmann::ordered_json::array();
     std::map<std::string, std::array<int64_t, 3>> totals;  // by kind: DRAM, once, SRAM
     for (const LayerAnswer& answer : answers) {
-        const nlohmann::ordered_json json = layer_json(answer, evaluator, machine);
+        const nlohmann::ordered_json json = layer_json(answer, evaluator, machine, options.weight);
         const LayerOptimum& o = answer.optimum;
         const PerOperand& banks = o.division.banks;
         table.add({answer.name, to_text(o.order), fmt::format("{}/{}/{}", banks[0], banks[1], banks[2]), mebibytes(json["dram_bytes"]),
@@ -188,9 +275,22 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.directory.empty()) {
         NewDirectory files(request.directory, holds_layers, "laminate explore --model layer-optimum");
         write_file_atomically(files.aside() / "layers.json", answer.dump(2) + "\n");
+        if (options.curve) write_file_atomically(files.aside() / "curves.csv", curves_csv(answers, word_bytes));
         files.publish();
     }
     output.print(table.text());
+    for (const LayerAnswer& layer : answers) {
+        if (layer.front.points.empty()) continue;
+        output.print(fmt::format("{}: {} points of DRAM and SRAM accesses, MiB", layer.name, layer.front.points.size()));
+        Table front({{"DRAM", Align::right}, {"SRAM", Align::right}, {"order and blocks"}, {"within a PE"}});
+        const DramSramPoint* chosen = options.weight ? &choose(layer.front, *options.weight) : nullptr;
+        for (const DramSramPoint& point : layer.front.points) {
+            if (chosen != nullptr && chosen != &point) continue;
+            front.add({mebibytes(point.dram_words * word_bytes), mebibytes(point.sram_words * word_bytes), to_text(point.order),
+                       point.registers ? point.registers->order : ""});
+        }
+        output.print(front.text());
+    }
     output.json(answer);
     return Exit::ok;
 }
@@ -203,6 +303,13 @@ RunModel declare(CLI::App& app) {
         ->capture_default_str();
     app.add_option("--buffer", options->memory, "Size of the buffer instead of the machine's, e.g. 64KiB")->type_name("SIZE");
     app.add_option("--banks", options->banks, "Banks of the buffer instead of the machine's")->check(CLI::Range(3, 4096));
+    app.add_flag("--dram-sram-front", options->front,
+                 "Problem 0 as well: all best pairs of DRAM and SRAM accesses that the machine's registers allow");
+    app.add_option("--weight", options->weight, "Of that front, the point of least DRAM + WEIGHT * SRAM accesses")->check(CLI::NonNegativeNumber);
+    app.add_option("--sram-factor", options->sram_factor, "The front ends at so many times the least SRAM accesses")
+        ->check(CLI::Range(1.0, 1e6))
+        ->capture_default_str();
+    app.add_flag("--curve", options->curve, "DRAM accesses for buffers of 1 KiB to 4 MiB as well; with -o also curves.csv");
     app.add_flag("--grouped-as-one", options->as_published,
                  "Grouped layers as one convolution with the input channels of one group, as in CNNFlow's tables");
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };

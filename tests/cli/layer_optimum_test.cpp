@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -46,6 +47,29 @@ TEST(ExploreLayerOptimum, TheAnswerDoesNotDependOnThreads) {
         return json;
     };
     EXPECT_EQ(answer("1"), answer("2"));
+}
+
+TEST(ExploreLayerOptimum, FrontAndCurve) {
+    const ScratchDirectory scratch;
+    const ProgramResult result = run_program("explore 'zoo:fsrcnn?height=12&width=16' --model layer-optimum --buffer 2KiB --weight 0.01 --curve --json - -o " +
+                                             (scratch / "layers"));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    for (const auto& layer : answer["layers"]) {
+        const auto& front = layer["front"];
+        for (size_t n = 1; n < front.size(); ++n) {
+            EXPECT_LT(front[n]["dram_bytes"], front[n - 1]["dram_bytes"]);
+            EXPECT_GT(front[n]["sram_bytes"], front[n - 1]["sram_bytes"]);
+        }
+        EXPECT_GE(layer["chosen"]["dram_bytes"], layer["dram_bytes"]);
+        // A larger buffer needs no more; 4 MiB hold every tensor of these layers.
+        const auto& curve = layer["curve"];
+        ASSERT_EQ(curve.size(), 13);
+        for (size_t n = 1; n < curve.size(); ++n) EXPECT_LE(curve[n]["dram_bytes"], curve[n - 1]["dram_bytes"]);
+        EXPECT_EQ(curve[12]["dram_bytes"], layer["compulsory_bytes"]);
+    }
+    const std::string csv = read_file(scratch / "layers/curves.csv");
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 13 * static_cast<int64_t>(answer["layers"].size()));
 }
 
 TEST(ExploreLayerOptimum, Refusals) {

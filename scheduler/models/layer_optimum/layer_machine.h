@@ -3,18 +3,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "scheduler/machine/machine.h"
-#include "scheduler/models/layer_optimum/optimum.h"
+#include "scheduler/models/layer_optimum/bank_division.h"
+#include "scheduler/models/layer_optimum/register_mapping.h"
 
 namespace laminate {
-
-/// Register files of equal size, one per PE of an array.
-struct RegisterArray {
-    std::vector<int64_t> lanes;  ///< of every axis of the array
-    int64_t words = 0;           ///< of one PE, shared among the tensors
-};
 
 struct LayerMachine {
     int64_t word_bits = 0;

@@ -3,53 +3,19 @@
 //
 //   DRAM accesses = every tensor once + E_input + E_weights + 2 E_output,  E = words evicted that are needed again
 //
-// Branch and bound over prefixes of the order, from the outermost loop in. Every prefix with the other loops whole is a complete
-// schedule. Bound of all schedules that begin with a prefix: each of its reuse loops of R rounds, in each of N instances, moves
-// (R - 1) (T - M)+ words at least, T the words that a round touches; each partial reuse loop the same with the words that neighbouring iterations
-// share: at the border between two iterations at most M of those words are present. Borders of different loops count different
-// accesses, and loops further in change none of it, so the sum holds. Summed over instances with their true, ragged sizes
-// (sum of (T - M)+ >= (sum of T - N M)+). Per tensor this is a convex falling function of its banks; the bound is the least sum over divisions of the
-// banks, infinite where not even the smallest blocks fit. It holds for both evaluators.
+// Branch and bound over prefixes of the order, from the outermost loop in, cut by the bounds of prefix_bounds.h.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
 
+#include "scheduler/models/layer_optimum/bank_division.h"
 #include "scheduler/models/layer_optimum/block_schedule.h"
 #include "scheduler/models/layer_optimum/convolution.h"
 
 namespace laminate {
-
-enum class SpillEvaluator {
-    eq7,     ///< CNNFlow's formula, corrected (spill_formula.h)
-    belady,  ///< Belady's replacement on the real stream (belady.h)
-};
-[[nodiscard]] const char* to_string(SpillEvaluator evaluator);
-/// Throws UsageError listing the names.
-[[nodiscard]] SpillEvaluator parse_spill_evaluator(const std::string& name);
-
-/// A buffer of equal banks, each of which serves one tensor.
-struct BankedBuffer {
-    int64_t banks = 1;
-    int64_t bank_words = 1;
-};
-
-/// One number per Operand.
-using PerOperand = std::array<int64_t, 3>;
-
-/// The best division of the banks for one order, words of the whole layer (all groups).
-struct DividedBanks {
-    PerOperand banks{};    ///< at least one each, all of the buffer's together
-    PerOperand spills{};   ///< words evicted that are needed again
-    /// Beyond every tensor once: each spill of the output counts twice.
-    [[nodiscard]] int64_t extra_words() const { return spills[0] + spills[1] + 2 * spills[2]; }
-};
-/// Nothing where the blocks do not fit. The first of equal divisions in the order of banks of the input, then weights.
-[[nodiscard]] std::optional<DividedBanks> divide_banks(const ConvolutionProblem& problem, const BlockOrder& order,
-                                                       const BankedBuffer& buffer, SpillEvaluator evaluator);
 
 /// Words that every schedule moves: each tensor once.
 [[nodiscard]] int64_t compulsory_words(const ConvolutionProblem& problem);
@@ -82,7 +48,7 @@ struct BufferTooSmall {
 [[nodiscard]] std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProblem& problem, const BankedBuffer& buffer,
                                                                        SpillEvaluator evaluator);
 
-/// Lower bound on the extra words of every schedule that begins with `prefix`, as above; nothing where none fits. For tests.
+/// Lower bound on the extra words of every schedule that begins with `prefix` (prefix_bounds.h); nothing where none fits. For tests.
 [[nodiscard]] std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const BlockOrder& prefix,
                                                   const BankedBuffer& buffer);
 

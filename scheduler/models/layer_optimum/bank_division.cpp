@@ -1,0 +1,157 @@
+#include "scheduler/models/layer_optimum/bank_division.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "scheduler/models/layer_optimum/belady.h"
+#include "scheduler/models/layer_optimum/spill_formula.h"
+
+namespace laminate {
+
+namespace {
+
+int64_t traffic(const ConvolutionProblem& problem, size_t t) { return tensor_access(problem, all_operands[t]).traffic; }
+
+/// Extra words of one tensor by banks: lower bounds, and exact numbers once they are asked for.
+class TensorCurve {
+public:
+    TensorCurve(const ConvolutionProblem& problem, size_t tensor, const BlockOrder& order, const BankedBuffer& buffer,
+                SpillEvaluator evaluator, KnownSpills& known)
+        : problem_(problem), order_(order), tensor_(tensor), bank_words_(buffer.bank_words), evaluator_(evaluator),
+          traffic_(traffic(problem, tensor)), known_(known) {
+        const int64_t block = touched_words(problem, all_operands[tensor], block_extents(problem, order));
+        least_banks_ = ceil_div(block, buffer.bank_words);
+    }
+    [[nodiscard]] int64_t least_banks() const { return least_banks_; }
+    /// Nothing where the stream is too long to be gone through.
+    [[nodiscard]] std::optional<int64_t> exact(int64_t banks) {
+        const int64_t memory = checked_multiply(banks, bank_words_);
+        if (evaluator_ == SpillEvaluator::eq7) {
+            if (!groups_) groups_ = reuse_groups(problem_, all_operands[tensor_], order_);
+            return checked_multiply(formula_spills(*groups_, memory), traffic_);
+        }
+        const BlockOrder needed = needed_order(problem_, all_operands[tensor_], order_, memory);
+        const auto [entry, is_new] = known_.words.try_emplace({tensor_, banks, to_text(needed)});
+        if (!is_new) return entry->second;
+        const int64_t uses = BeladyStream::uses(problem_, all_operands[tensor_], needed, memory);
+        if (uses > std::min(known_.longest, known_.together)) return {};
+        known_.together -= uses;
+        entry->second = checked_multiply(BeladyStream(problem_, all_operands[tensor_], needed, memory).spills(), traffic_);
+        return entry->second;
+    }
+    /// Of the complete order; at least the bound of its prefix.
+    [[nodiscard]] int64_t bound(int64_t banks) {
+        if (evaluator_ == SpillEvaluator::eq7) return 0;
+        if (!bound_) bound_.emplace(problem_, all_operands[tensor_], order_);
+        return checked_multiply(bound_->spills(checked_multiply(banks, bank_words_)), traffic_);
+    }
+
+private:
+    const ConvolutionProblem& problem_;
+    const BlockOrder& order_;
+    size_t tensor_;
+    int64_t bank_words_;
+    SpillEvaluator evaluator_;
+    int64_t traffic_;
+    KnownSpills& known_;
+    int64_t least_banks_ = 1;
+    std::optional<TensorGroups> groups_;
+    std::optional<BeladyBound> bound_;
+};
+
+/// Least sum of the curves over all divisions.
+Division least_division(const BankCurves& curves, int64_t banks) {
+    Division best;
+    for (int64_t i = 1; i <= banks - 2; ++i) {
+        const int64_t input = curves[0][static_cast<size_t>(i - 1)];
+        if (input >= best.words) continue;
+        for (int64_t w = 1; w <= banks - 1 - i; ++w) {
+            const int64_t words =
+                input + curves[1][static_cast<size_t>(w - 1)] + curves[2][static_cast<size_t>(banks - i - w - 1)];
+            if (words < best.words) best = {{i, w, banks - i - w}, words};
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+BankCurves zero_curves(const BankedBuffer& buffer) {
+    BankCurves curves;
+    for (std::vector<int64_t>& curve : curves) curve.assign(static_cast<size_t>(buffer.banks - 2), 0);
+    return curves;
+}
+
+ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder& order, const BankedBuffer& buffer,
+                             SpillEvaluator evaluator, BankCurves curves, int64_t limit, KnownSpills& known) {
+    std::array<TensorCurve, 3> tensors{TensorCurve(problem, 0, order, buffer, evaluator, known),
+                                       TensorCurve(problem, 1, order, buffer, evaluator, known),
+                                       TensorCurve(problem, 2, order, buffer, evaluator, known)};
+    for (size_t t = 0; t < 3; ++t) {
+        for (int64_t b = 1; b <= buffer.banks - 2; ++b) {
+            int64_t& words = curves[t][static_cast<size_t>(b - 1)];
+            words = b < tensors[t].least_banks() ? infinite_words : std::max(words, tensors[t].bound(b));
+        }
+    }
+    std::array<std::vector<bool>, 3> is_exact;
+    for (std::vector<bool>& flags : is_exact) flags.assign(curves[0].size(), false);
+    ExactDivision result;
+    while (true) {
+        const Division division = least_division(curves, buffer.banks);
+        if (division.words >= std::min(limit, infinite_words)) return result;
+        bool all_exact = true;
+        for (size_t t = 0; t < 3; ++t) {
+            const auto b = static_cast<size_t>(division.banks[t] - 1);
+            if (is_exact[t][b]) continue;
+            all_exact = false;
+            is_exact[t][b] = true;
+            const std::optional<int64_t> words = tensors[t].exact(division.banks[t]);
+            if (!words) {
+                result.unproven = std::min(result.unproven, division.words);
+                curves[t][b] = infinite_words;
+                break;
+            }
+            const bool is_more = *words > curves[t][b];
+            curves[t][b] = *words;
+            // With fewer banks there are no fewer spills.
+            for (size_t fewer = b; fewer-- > 0;) curves[t][fewer] = std::max(curves[t][fewer], *words);
+            if (is_more) break;  // perhaps that rules the division out
+        }
+        if (all_exact) {
+            result.best = division;
+            return result;
+        }
+    }
+}
+
+DividedBanks divided_banks(const ConvolutionProblem& problem, const Division& division, const BlockOrder& order, const BankedBuffer& buffer,
+                     SpillEvaluator evaluator) {
+    DividedBanks result;
+    result.banks = division.banks;
+    for (size_t t = 0; t < 3; ++t) {
+        KnownSpills known;
+        TensorCurve curve(problem, t, order, buffer, evaluator, known);
+        result.spills[t] = checked_multiply(curve.exact(division.banks[t]).value() / traffic(problem, t), problem.groups);
+    }
+    return result;
+}
+
+const char* to_string(SpillEvaluator evaluator) { return evaluator == SpillEvaluator::eq7 ? "eq7" : "belady"; }
+
+SpillEvaluator parse_spill_evaluator(const std::string& name) {
+    for (const SpillEvaluator evaluator : {SpillEvaluator::eq7, SpillEvaluator::belady})
+        if (name == to_string(evaluator)) return evaluator;
+    throw UsageError("evaluator \"" + name + "\": expected eq7 or belady");
+}
+
+std::optional<DividedBanks> divide_banks(const ConvolutionProblem& problem, const BlockOrder& order, const BankedBuffer& buffer,
+                                         SpillEvaluator evaluator) {
+    if (buffer.banks < 3) return {};
+    KnownSpills known;
+    const ExactDivision division = exact_division(problem, order, buffer, evaluator, zero_curves(buffer), infinite_words, known);
+    if (!division.best) return {};
+    return divided_banks(problem, *division.best, order, buffer, evaluator);
+}
+
+}  // namespace laminate

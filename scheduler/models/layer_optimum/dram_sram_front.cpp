@@ -1,0 +1,114 @@
+#include "scheduler/models/layer_optimum/dram_sram_front.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/units.h"
+#include "scheduler/models/layer_optimum/optimum.h"
+#include "scheduler/models/layer_optimum/prefix_bounds.h"
+
+namespace laminate {
+
+namespace {
+
+class FrontSearch {
+public:
+    FrontSearch(const ConvolutionProblem& problem, const BankedBuffer& buffer, const std::optional<RegisterArray>& registers,
+                int64_t most_sram_words)
+        : problem_(problem), buffer_(buffer), bounds_(problem, buffer), most_sram_words_(most_sram_words) {
+        if (registers) mapper_.emplace(problem, *registers);
+    }
+
+    /// Short orders first: they soon give points that cut the long ones.
+    void run() {
+        for (depth_ = 2; depth_ <= convolution_loops; ++depth_) visit(bounds_.root());
+    }
+    [[nodiscard]] int64_t nodes() const { return nodes_; }
+
+    struct Point {
+        BlockOrder order;
+        Division division;
+        std::optional<RegisterMapping> registers;
+    };
+    /// By SRAM words, of each the least extra words; extra words fall.
+    [[nodiscard]] const std::map<int64_t, Point>& points() const { return points_; }
+
+private:
+    /// Extra words that an order with so many SRAM words has to stay below.
+    [[nodiscard]] int64_t limit(int64_t sram) const {
+        if (sram > most_sram_words_) return 0;
+        const auto after = points_.upper_bound(sram);
+        return after == points_.begin() ? infinite_words : std::prev(after)->second.division.words;
+    }
+
+    [[nodiscard]] bool registers_serve(const BlockOrder& order, std::optional<RegisterMapping>& mapping) {
+        if (!mapper_) return true;
+        const LoopExtents blocks = block_extents(problem_, order);
+        const auto [entry, is_new] = mappings_.try_emplace(blocks);
+        if (is_new) entry->second = mapper_->without_extra_accesses(blocks);
+        mapping = entry->second;
+        return mapping.has_value();
+    }
+
+    void visit(const Prefix& prefix) {
+        ++nodes_;
+        // Extensions have no fewer SRAM words: more block computations, of blocks that together are no smaller.
+        const int64_t sram = sram_words(problem_, prefix.order);
+        const int64_t below = limit(sram);
+        if (bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < below) {
+            const ExactDivision division =
+                exact_division(problem_, prefix.order, buffer_, SpillEvaluator::eq7, prefix.curves, below, known_);
+            std::optional<RegisterMapping> mapping;
+            if (division.best && registers_serve(prefix.order, mapping)) {
+                points_[sram] = {prefix.order, *division.best, mapping};
+                for (auto next = points_.upper_bound(sram); next != points_.end() && next->second.division.words >= division.best->words;)
+                    next = points_.erase(next);
+            }
+        }
+        if (prefix.order.size() == depth_) return;
+        for (const Extension& e : bounds_.extensions(prefix, limit(sram))) {
+            BlockOrder order = prefix.order;
+            order.push_back({static_cast<ConvolutionLoop>(e.loop), bounds_.candidates(e.loop)[e.candidate]});
+            if (e.bound < limit(sram_words(problem_, order))) visit(bounds_.extended(prefix, e.loop, e.candidate));
+        }
+    }
+
+    const ConvolutionProblem& problem_;
+    BankedBuffer buffer_;
+    PrefixBounds bounds_;
+    int64_t most_sram_words_;
+    std::optional<RegisterMapper> mapper_;
+    std::map<LoopExtents, std::optional<RegisterMapping>> mappings_;
+    std::map<int64_t, Point> points_;
+    KnownSpills known_;
+    size_t depth_ = 0;  ///< longest order of this pass
+    int64_t nodes_ = 0;
+};
+
+}  // namespace
+
+DramSramFront dram_sram_front(const ConvolutionProblem& problem, const BankedBuffer& buffer, const std::optional<RegisterArray>& registers,
+                              int64_t most_sram_words) {
+    DramSramFront front;
+    if (buffer.banks < 3) return front;
+    FrontSearch search(problem, buffer, registers, most_sram_words);
+    search.run();
+    front.nodes = search.nodes();
+    for (const auto& [sram, point] : search.points()) {
+        DramSramPoint& p = front.points.emplace_back();
+        p.order = point.order;
+        p.division = divided_banks(problem, point.division, point.order, buffer, SpillEvaluator::eq7);
+        p.dram_words = checked_add(compulsory_words(problem), p.division.extra_words());
+        p.sram_words = sram_words(problem, point.order);
+        p.registers = point.registers;
+    }
+    return front;
+}
+
+const DramSramPoint& choose(const DramSramFront& front, double weight) {
+    const auto cost = [&](const DramSramPoint& p) { return static_cast<double>(p.dram_words) + weight * static_cast<double>(p.sram_words); };
+    return *std::min_element(front.points.begin(), front.points.end(),
+                             [&](const DramSramPoint& a, const DramSramPoint& b) { return cost(a) < cost(b); });
+}
+
+}  // namespace laminate

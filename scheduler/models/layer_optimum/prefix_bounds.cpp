@@ -1,0 +1,163 @@
+#include "scheduler/models/layer_optimum/prefix_bounds.h"
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace laminate {
+
+namespace {
+
+WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>& output_blocks, const std::vector<int64_t>& tap_blocks,
+                       int64_t stride, int64_t dilation) {
+    const auto words = [&](int64_t i, int64_t j) { return touched_words(i, j, stride, dilation); };
+    WindowSums sums;
+    for (const int64_t b : output_blocks) {
+        for (auto* table : {&sums.touched, &sums.output_overlap, &sums.tap_overlap}) table->emplace_back();
+        for (const int64_t q : tap_blocks) {
+            int64_t touched = 0;
+            int64_t output_overlap = 0;
+            int64_t tap_overlap = 0;
+            for_each_block(outputs, b, [&](int64_t n, int64_t i) {
+                for_each_block(taps, q, [&](int64_t k, int64_t j) { touched += n * k * words(i, j); });
+                for_each_border(taps, q, [&](int64_t k, int64_t before, int64_t j) {
+                    tap_overlap += n * k * (words(i, before) + words(i, j) - words(i, before + j));
+                });
+            });
+            for_each_block(taps, q, [&](int64_t k, int64_t j) {
+                for_each_border(outputs, b, [&](int64_t n, int64_t before, int64_t i) {
+                    output_overlap += n * k * (words(before, j) + words(i, j) - words(before + i, j));
+                });
+            });
+            sums.touched.back().push_back(touched);
+            sums.output_overlap.back().push_back(output_overlap);
+            sums.tap_overlap.back().push_back(tap_overlap);
+        }
+    }
+    return sums;
+}
+
+}  // namespace
+
+PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer) : problem_(problem), buffer_(buffer) {
+    for (size_t l = 0; l < convolution_loops; ++l) candidates_[l] = block_candidates(problem.extent[l]);
+    for (size_t t = 0; t < 3; ++t) {
+        access_[t] = tensor_access(problem, all_operands[t]);
+        for (size_t l = 0; l < convolution_loops; ++l)
+            if (access_[t].role[l] == LoopRole::related) related_words_[t] *= problem.extent[l];
+    }
+    for (size_t a = 0; a < 2; ++a) {
+        windows_[a] = window_sums(problem.extent[3 + a], problem.extent[5 + a], candidates_[3 + a], candidates_[5 + a],
+                                  problem.stride[a], problem.dilation[a]);
+    }
+    is_square_ = problem.extent[3] == problem.extent[4] && problem.extent[5] == problem.extent[6] &&
+                 problem.stride[0] == problem.stride[1] && problem.dilation[0] == problem.dilation[1];
+}
+
+Prefix PrefixBounds::root() const {
+    Prefix prefix;
+    prefix.curves = zero_curves(buffer_);
+    return prefix;
+}
+
+std::array<Hinge, 3> PrefixBounds::hinges(const Prefix& prefix, size_t loop, size_t candidate) const {
+    std::array<Hinge, 3> added;
+    const int64_t iterations = ceil_div(problem_.extent[loop], candidates_[loop][candidate]);
+    for (size_t t = 0; t < 3; ++t) {
+        const LoopRole role = access_[t].role[loop];
+        if (role == LoopRole::related) continue;
+        int64_t words = related_words_[t] * prefix.repeats[t];
+        for (size_t a = 0; a < 2; ++a) {
+            if (access_[t].role[3 + a] != LoopRole::partial) continue;
+            if (loop == 3 + a) {
+                words *= windows_[a].output_overlap[candidate][prefix.candidate[5 + a]];
+            } else if (loop == 5 + a) {
+                words *= windows_[a].tap_overlap[prefix.candidate[3 + a]][candidate];
+            } else {
+                words *= windows_[a].touched[prefix.candidate[3 + a]][prefix.candidate[5 + a]];
+            }
+        }
+        if (role == LoopRole::reuse) words *= iterations - 1;
+        added[t] = {words * access_[t].traffic, prefix.iterations * (iterations - 1) * access_[t].traffic};
+    }
+    return added;
+}
+
+PerOperand PrefixBounds::least_banks(const LoopExtents& blocks) const {
+    PerOperand banks;
+    for (size_t t = 0; t < 3; ++t) banks[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
+    return banks;
+}
+
+LoopExtents PrefixBounds::smallest_blocks(const Prefix& prefix) const {
+    LoopExtents blocks{1, 1, 1, 1, 1, 1, 1};
+    for (const BlockLoop& l : prefix.order) at(blocks, l.loop) = l.block;
+    return blocks;
+}
+
+int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least) const {
+    int64_t left = buffer_.banks - least[0] - least[1] - least[2];
+    if (left < 0) return infinite_words;
+    const auto value = [&](size_t t, int64_t banks) {
+        return prefix.curves[t][static_cast<size_t>(banks - 1)] + added[t].at(banks * buffer_.bank_words);
+    };
+    PerOperand banks = least;
+    PerOperand words;
+    PerOperand saved;
+    for (size_t t = 0; t < 3; ++t) {
+        words[t] = value(t, banks[t]);
+        saved[t] = left > 0 ? words[t] - value(t, banks[t] + 1) : 0;
+    }
+    for (; left > 0; --left) {
+        const size_t t = saved[0] >= saved[1] ? (saved[0] >= saved[2] ? 0 : 2) : (saved[1] >= saved[2] ? 1 : 2);
+        if (saved[t] == 0) break;
+        ++banks[t];
+        words[t] -= saved[t];
+        saved[t] = left > 1 ? words[t] - value(t, banks[t] + 1) : 0;
+    }
+    return words[0] + words[1] + words[2];
+}
+
+Prefix PrefixBounds::extended(const Prefix& prefix, size_t loop, size_t candidate) const {
+    const std::array<Hinge, 3> added = hinges(prefix, loop, candidate);
+    const int64_t block = candidates_[loop][candidate];
+    const int64_t iterations = ceil_div(problem_.extent[loop], block);
+    Prefix next = prefix;
+    next.order.push_back({static_cast<ConvolutionLoop>(loop), block});
+    next.candidate[loop] = candidate;
+    next.is_in_order[loop] = true;
+    next.iterations *= iterations;
+    for (size_t t = 0; t < 3; ++t) {
+        if (access_[t].role[loop] == LoopRole::reuse) next.repeats[t] *= iterations;
+        for (int64_t b = 1; b <= buffer_.banks - 2; ++b)
+            next.curves[t][static_cast<size_t>(b - 1)] += added[t].at(b * buffer_.bank_words);
+    }
+    return next;
+}
+
+std::vector<Extension> PrefixBounds::extensions(const Prefix& prefix, int64_t limit) const {
+    std::vector<Extension> list;
+    LoopExtents blocks = smallest_blocks(prefix);
+    const PerOperand least = least_banks(blocks);
+    const bool is_first_window =
+        !prefix.is_in_order[3] && !prefix.is_in_order[4] && !prefix.is_in_order[5] && !prefix.is_in_order[6];
+    for (size_t l = 0; l < convolution_loops; ++l) {
+        if (prefix.is_in_order[l]) continue;
+        if (is_square_ && is_first_window && (l == 4 || l == 6)) continue;  // columns and rows alike
+        for (size_t c = 1; c < candidates_[l].size(); ++c) {
+            blocks[l] = candidates_[l][c];
+            PerOperand needed = least;
+            for (size_t t = 0; t < 3; ++t) {
+                if (access_[t].role[l] == LoopRole::reuse) continue;
+                needed[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
+            }
+            const int64_t extra = bound(prefix, hinges(prefix, l, c), needed);
+            if (extra < limit) list.push_back({extra, l, c});
+        }
+        blocks[l] = 1;
+    }
+    std::stable_sort(list.begin(), list.end(), [](const Extension& a, const Extension& b) { return a.bound < b.bound; });
+    return list;
+}
+
+}  // namespace laminate

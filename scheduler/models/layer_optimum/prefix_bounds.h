@@ -1,0 +1,78 @@
+// Lower bounds on the extra words of all schedules that begin with the same outer loops: what the branch and bound of this folder cuts by.
+//
+// Every prefix of an order, with the other loops whole, is a complete schedule. Bound of all that begin with it: each of its reuse loops of
+// R rounds, in each of N instances, moves (R - 1) (T - M)+ words at least, T the words that a round touches; each partial reuse loop the same with
+// the words that neighbouring iterations share: at the border between two iterations at most M of those words are present. Borders of different
+// loops count different accesses, and loops further in change none of it, so the sum holds. Summed over instances with their true, ragged
+// sizes (sum of (T - M)+ >= (sum of T - N M)+). Per tensor this is a convex falling function of its banks; the bound is the least sum over divisions
+// of the banks, infinite where not even the smallest blocks fit. It holds for both evaluators.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/models/layer_optimum/bank_division.h"
+
+namespace laminate {
+
+/// Sums over all blocks of an axis with windows, clipped, for the candidates of its two loops: [output candidate][tap candidate].
+struct WindowSums {
+    std::vector<std::vector<int64_t>> touched;         ///< words of every block
+    std::vector<std::vector<int64_t>> output_overlap;  ///< words that neighbours in the output loop share
+    std::vector<std::vector<int64_t>> tap_overlap;     ///< words that neighbours in the tap loop share
+};
+
+/// words - slope * memory, 0 where that is negative.
+struct Hinge {
+    int64_t words = 0;
+    int64_t slope = 1;
+    [[nodiscard]] int64_t at(int64_t memory) const { return memory > words / slope ? 0 : words - slope * memory; }
+};
+
+/// A prefix of an order: everything that bounds of its extensions need.
+struct Prefix {
+    BlockOrder order;
+    std::array<size_t, convolution_loops> candidate{};  ///< of each loop; 0: whole
+    std::array<bool, convolution_loops> is_in_order{};
+    int64_t iterations = 1;  ///< of all loops of the order together
+    PerOperand repeats{1, 1, 1};  ///< of its loops that are reuse loops of the tensor
+    BankCurves curves;            ///< extra words that its loops cost; convex where blocks of one iteration would fit
+};
+
+struct Extension {
+    int64_t bound = 0;
+    size_t loop = 0;
+    size_t candidate = 0;
+};
+
+class PrefixBounds {
+public:
+    PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer);
+    [[nodiscard]] Prefix root() const;
+    /// What the loop adds to the curve of each tensor as the innermost of the prefix.
+    [[nodiscard]] std::array<Hinge, 3> hinges(const Prefix& prefix, size_t loop, size_t candidate) const;
+    [[nodiscard]] PerOperand least_banks(const LoopExtents& blocks) const;
+    /// Blocks of the prefix, 1 for the other loops.
+    [[nodiscard]] LoopExtents smallest_blocks(const Prefix& prefix) const;
+    /// Least sum of the prefix's curves with the hinges added, over divisions with at least `least` banks; infinite where there is none. The
+    /// curves are convex: the next bank goes where it saves most.
+    [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least) const;
+    [[nodiscard]] Prefix extended(const Prefix& prefix, size_t loop, size_t candidate) const;
+    [[nodiscard]] int64_t bound(const Prefix& prefix) const { return bound(prefix, {}, least_banks(smallest_blocks(prefix))); }
+    [[nodiscard]] const std::vector<int64_t>& candidates(size_t loop) const { return candidates_[loop]; }
+    /// All extensions of less than `limit` extra words, least bound first. On square layers, where columns and rows are alike, the first of
+    /// their loops is one of columns.
+    [[nodiscard]] std::vector<Extension> extensions(const Prefix& prefix, int64_t limit) const;
+
+private:
+    const ConvolutionProblem& problem_;
+    BankedBuffer buffer_;
+    std::array<std::vector<int64_t>, convolution_loops> candidates_;  ///< blocks, the whole loop first
+    std::array<TensorAccess, 3> access_;
+    PerOperand related_words_{1, 1, 1};  ///< product of the extents of a tensor's related loops
+    std::array<WindowSums, 2> windows_;
+    bool is_square_ = false;
+};
+
+}  // namespace laminate
