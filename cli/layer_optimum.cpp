@@ -28,7 +28,7 @@ struct Options {
     int64_t banks = 0;  ///< 0: the machine's
     bool as_published = false;
     bool front = false;
-    double sram_factor = 8;
+    double sram_factor = 20;
     std::optional<double> weight;
     bool curve = false;
 };
@@ -46,6 +46,7 @@ struct LayerAnswer {
     LayerOptimum optimum;
     std::optional<DividedBanks> by_other;  ///< the same order under the other evaluator, where its stream is not too long
     DramSramFront front;
+    int64_t front_sram_words = 0;  ///< where the front ends
     std::vector<CurvePoint> curve;
     double seconds = 0;
 };
@@ -149,7 +150,14 @@ nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator eval
         for (const DramSramPoint& point : answer.front.points) points.push_back(point_json(point, word_bytes));
         json["front"] = points;
         json["front_nodes"] = answer.front.nodes;
-        if (weight) json["chosen"] = point_json(choose(answer.front, *weight), word_bytes);
+        json["front_ends_at_sram_bytes"] = answer.front_sram_words * word_bytes;
+        if (weight) {
+            const DramSramPoint& chosen = choose(answer.front, *weight);
+            json["chosen"] = point_json(chosen, word_bytes);
+            // Beyond the end of the front: no fewer DRAM accesses than the layer's fewest, more SRAM accesses than the end.
+            json["chosen"]["is_proven"] = static_cast<double>(chosen.dram_words) + *weight * static_cast<double>(chosen.sram_words) <=
+                                          static_cast<double>(o.lower_bound_words) + *weight * static_cast<double>(answer.front_sram_words);
+        }
     }
     if (!answer.curve.empty()) {
         auto points = nlohmann::ordered_json::array();
@@ -219,8 +227,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         answer.by_other = divide_banks(answer.problem, answer.optimum.order, machine.buffer, other(evaluator));
         if (options.front || options.weight) {
-            const auto most = static_cast<int64_t>(options.sram_factor * static_cast<double>(sram_words(answer.problem, {})));
-            answer.front = dram_sram_front(answer.problem, machine.buffer, machine.registers, most);
+            answer.front_sram_words = static_cast<int64_t>(options.sram_factor * static_cast<double>(sram_words(answer.problem, {})));
+            answer.front = dram_sram_front(answer.problem, machine.buffer, machine.registers, answer.front_sram_words);
         }
         if (options.curve) answer.curve = dram_curve(answer.problem, machine, evaluator);
         const std::lock_guard lock(mutex);
@@ -233,6 +241,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         answer.optimum = first.optimum;
         answer.by_other = first.by_other;
         answer.front = first.front;
+        answer.front_sram_words = first.front_sram_words;
         answer.curve = first.curve;
     }
 

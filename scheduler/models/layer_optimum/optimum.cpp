@@ -27,6 +27,12 @@ public:
             visit(bounds_.root());
         }
     }
+    /// Of the orders with as few words, one with the fewest sram_words().
+    void break_ties() {
+        best_sram_words_ = sram_words(problem_, best_order_);
+        for (depth_ = 2; depth_ <= convolution_loops; ++depth_) visit_tie(bounds_.root());
+    }
+
     /// Takes the order as the best so far if it is.
     void evaluate(const BlockOrder& order, const BankCurves& bounds) {
         const ExactDivision division = exact_division(problem_, order, buffer_, evaluator_, bounds, best_words_, known_);
@@ -55,6 +61,34 @@ private:
         }
     }
 
+    void visit_tie(const Prefix& prefix) {
+        ++nodes_;
+        const int64_t limit = best_words_ + 1;
+        if (bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < limit) {
+            const ExactDivision division = exact_division(problem_, prefix.order, buffer_, evaluator_, prefix.curves, limit, known_);
+            if (division.best) {
+                best_ = division.best;
+                best_words_ = division.best->words;
+                best_order_ = prefix.order;
+                best_sram_words_ = sram_words(problem_, prefix.order);
+            }
+        }
+        if (prefix.order.size() == depth_) return;
+        // Extensions have no fewer SRAM words: more block computations, of blocks that together are no smaller.
+        std::vector<std::pair<int64_t, Extension>> cheaper;
+        BlockOrder order = prefix.order;
+        for (const Extension& e : bounds_.extensions(prefix, limit)) {
+            order.push_back({static_cast<ConvolutionLoop>(e.loop), bounds_.candidates(e.loop)[e.candidate]});
+            cheaper.emplace_back(sram_words(problem_, order), e);
+            order.pop_back();
+        }
+        std::stable_sort(cheaper.begin(), cheaper.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        for (const auto& [sram, e] : cheaper) {
+            if (sram >= best_sram_words_) break;
+            if (e.bound <= best_words_) visit_tie(bounds_.extended(prefix, e.loop, e.candidate));
+        }
+    }
+
     const ConvolutionProblem& problem_;
     BankedBuffer buffer_;
     SpillEvaluator evaluator_;
@@ -65,6 +99,7 @@ private:
     int64_t unproven_ = infinite_words;
     KnownSpills known_{{}, longest_stream, longest_streams_together};
     size_t depth_ = 0;  ///< longest order of this pass
+    int64_t best_sram_words_ = 0;
     int64_t nodes_ = 0;
 };
 
@@ -120,11 +155,14 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
         for (BlockOrder order = by_formula.best_order(); !order.empty(); order.pop_back()) search.evaluate(order, zero_curves(buffer));
     }
     search.run();
+    const int64_t nodes = search.nodes();
+    search.break_ties();
     LayerOptimum optimum;
     optimum.order = search.best_order();
     optimum.division = divided_banks(problem, *search.best(), optimum.order, buffer, evaluator);
     optimum.dram_words = checked_add(compulsory_words(problem), optimum.division.extra_words());
-    optimum.nodes = search.nodes();
+    optimum.nodes = nodes;
+    optimum.tie_nodes = search.nodes() - nodes;
     optimum.lower_bound_words =
         compulsory_words(problem) + checked_multiply(std::min(search.best()->words, search.unproven()), problem.groups);
     return optimum;

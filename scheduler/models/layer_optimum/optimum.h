@@ -31,6 +31,7 @@ namespace laminate {
 /// CNNFlow's tables take a grouped layer as one convolution: the input channels of one group, the output channels of all.
 [[nodiscard]] ConvolutionProblem with_groups_as_published(ConvolutionProblem problem);
 
+/// Of the orders with the fewest DRAM accesses, one with the fewest sram_words().
 struct LayerOptimum {
     BlockOrder order;
     DividedBanks division;
@@ -38,6 +39,7 @@ struct LayerOptimum {
     /// No order has fewer. Below dram_words only under belady, where an order that may be better has a stream too long to go through.
     int64_t lower_bound_words = 0;
     int64_t nodes = 0;       ///< prefixes whose extensions were looked at
+    int64_t tie_nodes = 0;   ///< the same, in choosing among orders with as few words
 };
 
 /// Not even blocks of one iteration fit.

@@ -1,7 +1,9 @@
 #include "scheduler/models/layer_optimum/spill_formula.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/units.h"
 
@@ -9,23 +11,24 @@ namespace laminate {
 
 namespace {
 
-/// Words of a tensor along one axis with windows: [begin, end), of which only those with a set bit where `bits` is not empty.
+/// Words of a tensor along one axis with windows: [begin, end), of which only those with a set bit where there are `bits`.
 struct AxisWords {
     int64_t begin = 0;
     int64_t end = 0;
-    std::vector<bool> bits;  ///< by word - begin
+    std::shared_ptr<const std::vector<bool>> bits;  ///< by word - begin; none where there are no gaps, as nearly always
 
     static AxisWords windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
         AxisWords words;
         words.end = (outputs - 1) * stride + (taps - 1) * dilation + 1;
         if (touched_words(outputs, taps, stride, dilation) == words.end) return words;
-        words.bits.assign(static_cast<size_t>(words.end), false);
+        std::vector<bool> touched(static_cast<size_t>(words.end), false);
         for (int64_t i = 0; i < outputs; ++i)
-            for (int64_t j = 0; j < taps; ++j) words.bits[static_cast<size_t>(i * stride + j * dilation)] = true;
+            for (int64_t j = 0; j < taps; ++j) touched[static_cast<size_t>(i * stride + j * dilation)] = true;
+        words.bits = std::make_shared<const std::vector<bool>>(std::move(touched));
         return words;
     }
     [[nodiscard]] bool has(int64_t word) const {
-        return word >= begin && word < end && (bits.empty() || bits[static_cast<size_t>(word - begin)]);
+        return word >= begin && word < end && (!bits || (*bits)[static_cast<size_t>(word - begin)]);
     }
     [[nodiscard]] AxisWords shifted(int64_t step) const {
         AxisWords words = *this;
@@ -37,13 +40,14 @@ struct AxisWords {
         AxisWords both;
         both.begin = std::max(begin, other.begin);
         both.end = std::max(both.begin, std::min(end, other.end));
-        if (bits.empty() && other.bits.empty()) return both;
-        both.bits.resize(static_cast<size_t>(both.end - both.begin));
-        for (int64_t w = both.begin; w < both.end; ++w) both.bits[static_cast<size_t>(w - both.begin)] = has(w) && other.has(w);
+        if (!bits && !other.bits) return both;
+        std::vector<bool> touched(static_cast<size_t>(both.end - both.begin));
+        for (int64_t w = both.begin; w < both.end; ++w) touched[static_cast<size_t>(w - both.begin)] = has(w) && other.has(w);
+        both.bits = std::make_shared<const std::vector<bool>>(std::move(touched));
         return both;
     }
     [[nodiscard]] int64_t size() const {
-        return bits.empty() ? end - begin : std::count(bits.begin(), bits.end(), true);
+        return bits ? std::count(bits->begin(), bits->end(), true) : end - begin;
     }
 };
 
@@ -167,15 +171,32 @@ private:
         return both;
     }
 
+    [[nodiscard]] static int64_t words_of_both(const Box& a, const Box& b) {
+        int64_t words = 1;
+        for (size_t l = 0; l < convolution_loops; ++l) words *= std::min(a.related[l], b.related[l]);
+        for (size_t x = 0; x < 2; ++x) words = checked_multiply(words, words_of_both(a.axis[x], b.axis[x]));
+        return words;
+    }
+    [[nodiscard]] static int64_t words_of_both(const AxisWords& a, const AxisWords& b) {
+        if (a.bits || b.bits) return (a & b).size();
+        return std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
+    }
+
     /// Words of the union of `boxes`, of those in `within` when given: inclusion and exclusion.
     [[nodiscard]] static int64_t words_in(const std::vector<Box>& boxes, const Box* within) {
+        if (within != nullptr && boxes.size() == 1) return words_of_both(boxes[0], *within);
+        if (boxes.size() == 1) return boxes[0].size();
         int64_t words = 0;
         for (size_t subset = 1; subset < size_t{1} << boxes.size(); ++subset) {
+            const Box* last = within;  // meets all the others in `both`
             std::optional<Box> both;
-            if (within != nullptr) both = *within;
-            for (size_t b = 0; b < boxes.size(); ++b)
-                if ((subset >> b & 1) != 0) both = both ? *both & boxes[b] : boxes[b];
-            words += __builtin_popcountll(subset) % 2 == 1 ? both->size() : -both->size();
+            for (size_t b = 0; b < boxes.size(); ++b) {
+                if ((subset >> b & 1) == 0) continue;
+                if (last != nullptr) both = both ? std::move(*both) & *last : *last;
+                last = &boxes[b];
+            }
+            const int64_t common = both ? words_of_both(*both, *last) : last->size();
+            words += __builtin_popcountll(subset) % 2 == 1 ? common : -common;
         }
         return words;
     }
