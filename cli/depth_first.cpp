@@ -1,0 +1,75 @@
+// cost --model depth-first: one point of DeFiNES' space on a machine of many memories.
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/cost_models.h"
+#include "cli/depth_first_report.h"
+#include "scheduler/models/depth_first/depth_first.h"
+
+namespace laminate::cli {
+
+namespace {
+
+using depth_first::DepthFirst;
+using depth_first::DepthFirstCost;
+using depth_first::Strategy;
+
+struct Options {
+    std::string tile;
+    std::string overlap = "fully-cached";
+    std::string stacks = "weights-fit";
+    DepthFirstFidelity fidelity;
+};
+
+Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+    if (options.tile.empty()) throw UsageError("--tile is required with --model depth-first");
+    if (request.machine.empty()) throw UsageError("--machine is required with --model depth-first");
+    Strategy strategy;
+    strategy.tile = parse_tile(options.tile);
+    strategy.overlap = depth_first::parse_overlap(options.overlap);
+    strategy.stacks = depth_first::parse_stacks(options.stacks);
+    const depth_first::Fidelity fidelity = options.fidelity.get();
+    const Machine machine = open_machine(request.machine);
+    const Network network = request.network.open();
+    const DepthFirst model(machine, network, fidelity);
+    DepthFirstCost cost;
+    try {
+        cost = model.cost(strategy);
+    } catch (const depth_first::InfeasibleMapping& error) {
+        throw InfeasibleError(error.what());
+    }
+    output.print(depth_first_text(model, cost));
+    nlohmann::ordered_json answer = depth_first_json(model, strategy, cost);
+    nlohmann::ordered_json full{{"schema", "laminate.cost"},
+                                {"version", 1},
+                                {"model", "depth-first"},
+                                {"network", network.name},
+                                {"network_hash", network_hash(network)},
+                                {"machine", machine.name},
+                                {"as_published", options.fidelity.as_published},
+                                {"lpf_limit", fidelity.loop_limit}};
+    full.update(answer);
+    output.json(full);
+    return Exit::ok;
+}
+
+RunModel declare(CLI::App& app) {
+    auto options = std::make_shared<Options>();
+    app.add_option("--tile", options->tile, "Columns x rows of each stack's output")->type_name("WxH");
+    app.add_option("--overlap", options->overlap, "What tiles keep for their neighbours: recompute, h-cached or fully-cached")
+        ->capture_default_str();
+    app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
+    options->fidelity.declare(app);
+    return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
+}
+
+}  // namespace
+
+CostModel cost_depth_first() {
+    return {"depth-first", "energy and latency of depth-first tiles on a machine of many memories (DeFiNES)", declare};
+}
+
+}  // namespace laminate::cli

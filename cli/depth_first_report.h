@@ -1,0 +1,31 @@
+// Options, tables and JSON that `cost` and `explore` share with --model depth-first.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "scheduler/models/depth_first/depth_first.h"
+
+namespace laminate::cli {
+
+/// --as-published and --lpf-limit.
+struct DepthFirstFidelity {
+    bool as_published = false;
+    size_t lpf_limit = 0;
+
+    void declare(CLI::App& options);
+    [[nodiscard]] depth_first::Fidelity get() const;
+};
+
+/// "60x72": columns, then rows. Throws UsageError.
+[[nodiscard]] depth_first::TileSize parse_tile(const std::string& text);
+
+/// Energy by memory and operand, latency, stacks.
+[[nodiscard]] std::string depth_first_text(const depth_first::DepthFirst& model, const depth_first::DepthFirstCost& cost);
+
+/// {"tile_columns":, "tile_rows":, "overlap":, "stacks":, "energy_pj":, "latency_cycles":, "macs":, ..., "memories": [{"memory":, "I": {...}, ...}]}
+[[nodiscard]] nlohmann::ordered_json depth_first_json(const depth_first::DepthFirst& model, const depth_first::Strategy& strategy,
+                                                      const depth_first::DepthFirstCost& cost);
+
+}  // namespace laminate::cli
