@@ -676,10 +676,12 @@ DepthFirstCost DepthFirst::cost(const Strategy& strategy) const {
     total.copy_words.resize(parts_->machine.memories.size());
     total.stacks = parts_->stacks(strategy.stacks);
     for (const std::vector<size_t>& layers : total.stacks) {
+        const StackCost before{total.energy_pj, total.latency_cycles};
         const Stack stack = parts_->stack_of(layers);
         StackRun(parts_->machine, stack, parts_->workload, parts_->fidelity.quirks, strategy,
                  [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops) { return parts_->mapping(layer, shape, tops); })
             .add_to(total);
+        total.stack_costs.push_back({total.energy_pj - before.energy_pj, total.latency_cycles - before.latency_cycles});
     }
     return total;
 }

@@ -91,6 +91,11 @@ struct LayerTileCost {
     std::vector<std::vector<size_t>> hierarchies{};  ///< per role, indices into Machine::memories
 };
 
+struct StackCost {
+    double energy_pj = 0;
+    int64_t latency_cycles = 0;
+};
+
 struct DepthFirstCost {
     double energy_pj = 0;
     double mac_pj = 0;
@@ -102,6 +107,7 @@ struct DepthFirstCost {
     /// Words of the copies, per memory.
     std::vector<WordCounts> copy_words;
     std::vector<std::vector<size_t>> stacks;  ///< layers of each, in the order of execution
+    std::vector<StackCost> stack_costs;       ///< parallel to stacks
     int64_t tile_kinds = 0;
     std::vector<LayerTileCost> details;       ///< one per stack, kind of tile and layer
 };

@@ -1,0 +1,83 @@
+#include "scheduler/models/depth_first/sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "nets/zoo.h"
+
+namespace laminate::depth_first {
+namespace {
+
+const SweepPoint& point(const Sweep& sweep, Overlap overlap, int64_t x, int64_t y) {
+    return *std::ranges::find_if(sweep.points, [&](const SweepPoint& p) {
+        return p.strategy.overlap == overlap && p.strategy.tile == TileSize{x, y};
+    });
+}
+
+// DeFiNES, section V-A, at LPF limit 8, as all figures of the paper.
+TEST(Sweep, CaseStudyOneIsThatOfThePaper) {
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"), Fidelity::as_published(8));
+    SweepOptions options;
+    options.overlaps = {Overlap::fully_cached};
+    options.columns = {4, 960};
+    options.rows = {72, 540};
+    options.threads = 2;
+    const Sweep found = sweep(model, options);
+    ASSERT_EQ(found.points.size(), 4u);
+    // Best of the whole case study, and of these four: 4 x 72.
+    EXPECT_EQ(found.points[found.best.value()].strategy.tile, (TileSize{4, 72}));
+    // Layer by layer: 19.1 mJ, 29 million cycles.
+    ASSERT_TRUE(found.layer_by_layer.has_value());
+    EXPECT_NEAR(found.layer_by_layer->energy_pj / 1e9, 19.1, 0.05);
+    EXPECT_NEAR(static_cast<double>(found.layer_by_layer->latency_cycles) / 1e6, 29, 0.5);
+}
+
+TEST(Sweep, OfOneStackCombinesToItsBestPoint) {
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"), {});
+    SweepOptions options;
+    options.columns = {4, 60, 5000};
+    options.rows = {72};
+    options.threads = 2;
+    const Sweep found = sweep(model, options);
+    ASSERT_EQ(found.points.size(), 9u);  // 5000 columns are the map's 960
+    EXPECT_EQ(found.points.back().strategy.tile.x, 960);
+    ASSERT_TRUE(found.best && found.combination);
+    EXPECT_EQ(found.combination->points, (std::vector<size_t>{*found.best}));
+    EXPECT_EQ(found.combination->latency_cycles, found.points[*found.best].latency_cycles);
+    EXPECT_LE(point(found, Overlap::fully_cached, 4, 72).energy_pj, point(found, Overlap::recompute, 4, 72).energy_pj);
+    // The front begins with the least energy and falls in latency.
+    EXPECT_EQ(found.front.front(), *found.best);
+    for (size_t n = 1; n < found.front.size(); ++n)
+        EXPECT_LT(found.points[found.front[n]].latency_cycles, found.points[found.front[n - 1]].latency_cycles);
+}
+
+TEST(Sweep, EachStackHasItsOwnBestPoint) {
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("mobilenetv1-defines"), {});
+    SweepOptions options;
+    options.columns = {4, 28};
+    options.rows = {4, 28};
+    const Sweep found = sweep(model, options);
+    ASSERT_TRUE(found.best && found.combination);
+    EXPECT_EQ(found.combination->points.size(), 5u);
+    for (const SweepPoint& p : found.points) EXPECT_LE(found.combination->energy_pj, p.energy_pj * (1 + 1e-12));
+}
+
+TEST(Sweep, ThreadsDoNotChangeTheAnswer) {
+    std::vector<double> energies;
+    for (const int threads : {1, 3}) {
+        const DepthFirst model(open_machine("tesla_npu_df"), zoo_network("fsrcnn-defines"), {});
+        SweepOptions options;
+        options.columns = {16, 60};
+        options.rows = {18};
+        options.threads = threads;
+        for (const SweepPoint& p : sweep(model, options).points) energies.push_back(p.energy_pj);
+    }
+    EXPECT_TRUE(std::equal(energies.begin(), energies.begin() + static_cast<ptrdiff_t>(energies.size() / 2),
+                           energies.begin() + static_cast<ptrdiff_t>(energies.size() / 2)));
+    EXPECT_THROW((void)parse_objective("power"), InputError);
+}
+
+}  // namespace
+}  // namespace laminate::depth_first
