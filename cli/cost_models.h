@@ -66,6 +66,7 @@ private:
 [[nodiscard]] CostModel explore_two_level();      ///< explore_two_level.cpp
 [[nodiscard]] CostModel explore_layer_optimum();  ///< layer_optimum.cpp
 [[nodiscard]] CostModel cost_two_level();     ///< cost.cpp
+[[nodiscard]] CostModel explore_depth_first();  ///< explore_depth_first.cpp
 [[nodiscard]] CostModel cost_depth_first();   ///< depth_first.cpp
 
 }  // namespace laminate::cli

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "scheduler/models/depth_first/depth_first.h"
+#include "scheduler/models/depth_first/sweep.h"
 
 namespace laminate::cli {
 
@@ -27,5 +28,14 @@ struct DepthFirstFidelity {
 /// {"tile_columns":, "tile_rows":, "overlap":, "stacks":, "energy_pj":, "latency_cycles":, "macs":, ..., "memories": [{"memory":, "I": {...}, ...}]}
 [[nodiscard]] nlohmann::ordered_json depth_first_json(const depth_first::DepthFirst& model, const depth_first::Strategy& strategy,
                                                       const depth_first::DepthFirstCost& cost);
+
+/// One table of energy and latency per overlap mode, then the best points beside layer by layer and single layers.
+[[nodiscard]] std::string sweep_text(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep);
+/// {"points": [...], "best":, "front":, "layer_by_layer":, "single_layer":, "combination":}
+[[nodiscard]] nlohmann::ordered_json sweep_json(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep);
+/// overlap,tile_columns,tile_rows,energy_pj,latency_cycles,macs
+[[nodiscard]] std::string sweep_csv(const depth_first::Sweep& sweep);
+/// Heat maps of energy and latency per overlap mode, and the best point's energy by memory and operand: one HTML file that needs nothing else.
+[[nodiscard]] std::string sweep_page(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep, const std::string& network);
 
 }  // namespace laminate::cli
