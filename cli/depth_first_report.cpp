@@ -38,6 +38,7 @@ nlohmann::ordered_json words_json(const Memory& memory, const WordCounts& words)
 
 void DepthFirstFidelity::declare(CLI::App& options) {
     options.add_flag("--as-published", as_published, "The paper's public artifact to the letter, with its quirks (docs/defines.md)");
+    options.add_option("--quirk", quirks, "One of the artifact's quirks alone (docs/defines.md)")->delimiter(',')->type_name("NAME");
     options.add_option("--lpf-limit", lpf_limit,
                        "Map layers by orders of at most N merged prime factors, as LOMA does; 0: all factors and allocations, exactly")
         ->type_name("N")
@@ -47,6 +48,7 @@ void DepthFirstFidelity::declare(CLI::App& options) {
 depth_first::Fidelity DepthFirstFidelity::get() const {
     depth_first::Fidelity fidelity;
     if (as_published) fidelity.quirks = depth_first::Quirks::as_published();
+    for (const std::string& quirk : quirks) depth_first::add_quirk(fidelity.quirks, quirk);
     fidelity.loop_limit = lpf_limit;
     return fidelity;
 }

@@ -10,9 +10,10 @@
 
 namespace laminate::cli {
 
-/// --as-published and --lpf-limit.
+/// --as-published, --quirk and --lpf-limit.
 struct DepthFirstFidelity {
     bool as_published = false;
+    std::vector<std::string> quirks;
     size_t lpf_limit = 0;
 
     void declare(CLI::App& options);

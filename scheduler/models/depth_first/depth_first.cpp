@@ -58,15 +58,34 @@ Stacks parse_stacks(const std::string& text) {
     return parse_named(std::array{Stacks::weights_fit, Stacks::single_layer, Stacks::all}, text, "stacks");
 }
 
+const std::vector<QuirkName>& quirk_names() {
+    static const std::vector<QuirkName> names{{"unpadded", &Quirks::unpadded},
+                                              {"left-over-tiles-first", &Quirks::left_over_tiles_first},
+                                              {"last-cache-level-wins", &Quirks::last_cache_level_wins},
+                                              {"column-cache-sized-with-cached-rows", &Quirks::column_cache_sized_with_cached_rows},
+                                              {"first-cut-is-ignored", &Quirks::first_cut_is_ignored},
+                                              {"published-layers", &Quirks::published_layers},
+                                              {"no-off-load", &Quirks::no_off_load},
+                                              {"macs-of-poolings-and-additions", &Quirks::macs_of_poolings_and_additions}};
+    return names;
+}
+
+void add_quirk(Quirks& quirks, const std::string& name) {
+    std::string known;
+    for (const QuirkName& quirk : quirk_names()) {
+        if (name == quirk.name) {
+            quirks.*quirk.member = true;
+            return;
+        }
+        known += (known.empty() ? "" : ", ") + std::string(quirk.name);
+    }
+    throw InputError("quirk: found \"" + name + "\", expected one of " + known);
+}
+
 Quirks Quirks::as_published() {
-    return {.unpadded = true,
-            .left_over_tiles_first = true,
-            .last_cache_level_wins = true,
-            .column_cache_sized_with_cached_rows = true,
-            .first_cut_is_ignored = true,
-            .published_layers = true,
-            .no_off_load = true,
-            .macs_of_poolings_and_additions = true};
+    Quirks quirks;
+    for (const QuirkName& quirk : quirk_names()) quirks.*quirk.member = true;
+    return quirks;
 }
 
 struct DepthFirst::Parts {

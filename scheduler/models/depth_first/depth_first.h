@@ -61,6 +61,14 @@ struct Quirks {
     [[nodiscard]] static Quirks as_published();
     [[nodiscard]] static Quirks mended() { return {}; }
 };
+struct QuirkName {
+    const char* name;  ///< "left-over-tiles-first"
+    bool Quirks::* member;
+};
+/// In the order of the members.
+[[nodiscard]] const std::vector<QuirkName>& quirk_names();
+/// Switches one quirk on. Throws InputError listing the names.
+void add_quirk(Quirks& quirks, const std::string& name);
 
 struct Fidelity {
     Quirks quirks = Quirks::mended();

@@ -1,6 +1,7 @@
 #include "scheduler/models/depth_first/tiles.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace laminate::depth_first {
@@ -36,12 +37,22 @@ AxisTile empty_tile(const Stack& stack) {
 
 AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
     AxisTile result = empty_tile(stack);
-    // Branches run ahead of each other: `lag` of a member is how far its last column lies behind that of the output.
-    std::vector<int64_t> lag(stack.members.size(), 0), left(stack.members.size(), 0);
-    std::vector<bool> read(stack.members.size(), false);
+    // Branches run ahead of each other: a member's lag is how far its last column lies behind that of the output. The walk is the artifact's: from
+    // the output along every path, and what a reader wants is what its last visit said, with the lag known when that visit was noted.
+    struct Wanted {
+        int64_t overlap;
+        int64_t lag;
+    };
+    struct Visit {
+        size_t member;
+        int64_t lag;
+    };
+    std::vector<std::map<size_t, Wanted>> wanted(stack.members.size());  // [source][reader]
+    std::vector<Visit> to_visit{{stack.members.size() - 1, 0}};
     result.computed.back() = tile;
-    for (size_t n = stack.members.size(); n-- > 0;) {
-        if (read[n]) result.cached[n] = lag[n] - left[n];
+    while (!to_visit.empty()) {
+        const auto [n, lag] = to_visit.back();
+        to_visit.pop_back();
         const WorkloadLayer& layer = stack.members[n].layer;
         const WindowAlong w = window(layer, axis);
         for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
@@ -52,11 +63,20 @@ AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
             result.overlap[n][operand] = overlap;
             const size_t source = layer.sources[operand];
             result.computed[source] = std::max(result.computed[source], present - (use ? overlap : 0));
-            const int64_t behind = w.stride * lag[n] - floor_half(beyond + w.stride - 1) + overlap;
-            lag[source] = read[source] ? std::max(lag[source], behind) : behind;
-            left[source] = read[source] ? std::min(left[source], behind - overlap) : behind - overlap;
-            read[source] = true;
+            wanted[source][n] = {overlap, w.stride * lag - floor_half(beyond + w.stride - 1) + overlap};
+            int64_t furthest = wanted[source][n].lag;
+            for (const auto& [reader, entry] : wanted[source]) furthest = std::max(furthest, entry.lag);
+            to_visit.push_back({source, furthest});
         }
+    }
+    for (size_t n = 0; n < stack.members.size(); ++n) {
+        if (wanted[n].empty()) continue;
+        int64_t furthest = wanted[n].begin()->second.lag, leftmost = furthest;
+        for (const auto& [reader, entry] : wanted[n]) {
+            furthest = std::max(furthest, entry.lag);
+            leftmost = std::min(leftmost, entry.lag - entry.overlap);
+        }
+        result.cached[n] = furthest - leftmost;
     }
     return result;
 }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "nets/zoo.h"
 
@@ -41,7 +43,11 @@ INSTANTIATE_TEST_SUITE_P(
         // Every layer is cut off, and a cut after the first is ignored: everything is costed twice.
         Point{"tpu", "fsrcnn-defines", Overlap::fully_cached, {240, 270}, 6, 37868337312.315, 128867502},
         // Branches across cuts; the input of a stack has its channels twice.
-        Point{"edge_tpu", "resnet18-defines", Overlap::fully_cached, {20, 30}, 6, 16722816441.08, 27900941}),
+        Point{"edge_tpu", "resnet18-defines", Overlap::fully_cached, {20, 30}, 6, 16722816441.08, 27900941},
+        // Depthwise and pointwise layers, five stacks.
+        Point{"ascend", "mobilenetv1-defines", Overlap::h_cached, {14, 14}, 6, 3277106832.93, 6854856},
+        // Branches inside a stack, cached over two axes.
+        Point{"tesla_npu_df", "resnet18-defines", Overlap::fully_cached, {20, 20}, 6, 2688618017.467858, 13064698}),
     [](const auto& point) {
         const Point& p = point.param;
         std::string name = std::string(p.machine) + "_" + p.network + "_" + to_string(p.overlap) + "_" + std::to_string(p.tile.x) + "x" +
@@ -98,6 +104,30 @@ TEST(DepthFirst, SingleLayersGoThroughTheHighestMemory) {
     single.stacks = Stacks::single_layer;
     EXPECT_EQ(model.cost(single).stacks.size(), 8u);
     EXPECT_GE(model.cost(single).energy_pj, model.cost(whole).energy_pj * 0.99);
+}
+
+// Padding, strides, branches, shortcuts: whatever the tile, each output is computed once, and none that is not there.
+TEST(DepthFirst, PaddedNetworksAreComputedOnceToo) {
+    for (const char* name : {"vgg16", "resnet18", "mobilenetv2", "fsrcnn"}) {
+        const DepthFirst model(open_machine("meta_proto_df"), zoo_network(name, {.height = 96, .width = 80}), Fidelity{.loop_limit = 1});
+        int64_t recomputed = 0;
+        for (const TileSize tile : {TileSize{3, 5}, TileSize{7, 2}, TileSize{100, 100}}) {
+            EXPECT_EQ(model.cost({.tile = tile, .overlap = Overlap::fully_cached}).macs, model.workload().macs())
+                << name << " " << tile.x << "x" << tile.y;
+            recomputed = std::max(recomputed, model.cost({.tile = tile, .overlap = Overlap::recompute}).macs);
+        }
+        EXPECT_GT(recomputed, model.workload().macs()) << name;
+    }
+}
+
+TEST(DepthFirst, EveryQuirkHasItsName) {
+    Quirks quirks;
+    for (const QuirkName& quirk : quirk_names()) {
+        EXPECT_FALSE(quirks.*quirk.member);
+        add_quirk(quirks, quirk.name);
+        EXPECT_TRUE(quirks.*quirk.member);
+    }
+    EXPECT_THROW(add_quirk(quirks, "none"), InputError);
 }
 
 TEST(DepthFirst, RefusesWhatItDoesNotKnow) {
