@@ -52,11 +52,50 @@ int32_t on_event(Halide::JITUserContext*, const halide_trace_event_t* event) {
     return 0;
 }
 
+/// Blocks of one array as they are noted.
+struct BlockEvents {
+    std::string array;
+    std::string buffer;
+    halide_trace_event_code_t moved = halide_trace_load;
+    BlockStream blocks;
+};
+BlockEvents* current_blocks = nullptr;
+
+int32_t on_block_event(Halide::JITUserContext*, const halide_trace_event_t* event) {
+    if (event->event == halide_trace_begin_realization && current_blocks->buffer == event->func) {
+        current_blocks->blocks.emplace_back();
+    } else if (event->event == current_blocks->moved && current_blocks->array == event->func) {
+        current_blocks->blocks.back().push_back(event->coordinates[0]);
+    }
+    return 0;
+}
+
+using TraceHandler = int32_t (*)(Halide::JITUserContext*, const halide_trace_event_t*);
+
+/// Runs a body with events; the caller holds `one_trace` and has set what the handler notes into.
+void run_traced(const Stmt& body, const GroupCode& code, TraceHandler handler, const std::vector<std::vector<float>>& inputs,
+                std::vector<float>& output) {
+    const JitGroup jit(body, false);
+    Halide::JITHandlers handlers;
+    handlers.custom_trace = handler;
+    JITSharedRuntime::set_default_handlers(handlers);
+    const AlignedFloats constants(code.constants);
+    std::vector<const float*> arrays;
+    for (const std::vector<float>& input : inputs) arrays.push_back(input.data());
+    float* outputs = output.data();
+    const int status = jit.function()(arrays.data(), &outputs, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips));
+    JITSharedRuntime::set_default_handlers(Halide::JITHandlers());
+    if (status != 0) throw std::runtime_error("traced code returned " + std::to_string(status));
+}
+
 class AddEvents : public IRMutator {
 public:
     explicit AddEvents(const GroupCode& code) {
         for (const CodeArray& array : code.arrays) tracked_.insert(array.name);
+        realized_ = tracked_;
     }
+    /// Loads and stores of one array, lifetimes of another.
+    AddEvents(const std::string& array, const std::string& buffer) : tracked_{array}, realized_{buffer} {}
     using IRMutator::visit;
 
 protected:
@@ -69,7 +108,7 @@ protected:
     }
     Stmt visit(const Allocate* allocation) override {
         Stmt body = mutate(allocation->body);
-        if (tracked_.count(allocation->name) > 0) {
+        if (realized_.count(allocation->name) > 0) {
             Expr elements = 1;
             for (const Expr& extent : allocation->extents) elements = elements * extent;
             body = ir::sequence({event(allocation->name, halide_trace_begin_realization, allocation->type, elements), body,
@@ -121,30 +160,20 @@ private:
     }
 
     std::set<std::string> tracked_;
+    std::set<std::string> realized_;
 };
 
 }  // namespace
 
 GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, const std::vector<std::vector<float>>& inputs,
                           std::vector<float>& output) {
-    const JitGroup jit(AddEvents(code).mutate(code.body), false);
     Events events;
-    int status = 0;
     {
         const std::scoped_lock lock(one_trace);
-        Halide::JITHandlers handlers;
-        handlers.custom_trace = on_event;
-        JITSharedRuntime::set_default_handlers(handlers);
         current_events = &events;
-        const AlignedFloats constants(code.constants);
-        std::vector<const float*> arrays;
-        for (const std::vector<float>& input : inputs) arrays.push_back(input.data());
-        float* outputs = output.data();
-        status = jit.function()(arrays.data(), &outputs, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips));
+        run_traced(AddEvents(code).mutate(code.body), code, on_event, inputs, output);
         current_events = nullptr;
-        JITSharedRuntime::set_default_handlers(Halide::JITHandlers());
     }
-    if (status != 0) throw std::runtime_error("traced code returned " + std::to_string(status));
 
     GroupCounts counts;
     for (const Nest& nest : group.nests) counts.layers.push_back({nest.layer, {}, {}, {}, {}});
@@ -173,6 +202,27 @@ GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, con
     }
     counts.live_total = Elements(events.live_peak);
     return counts;
+}
+
+BlockStream traced_blocks(const GroupCode& code, ArrayRole array, const std::vector<std::vector<float>>& inputs, std::vector<float>& output) {
+    const std::map<ArrayRole, ArrayRole> buffer_of{{ArrayRole::external_input, ArrayRole::input_buffer},
+                                                   {ArrayRole::external_weights, ArrayRole::weights_buffer},
+                                                   {ArrayRole::external_output, ArrayRole::output_buffer}};
+    const auto name_of = [&](ArrayRole role) {
+        const auto found = std::find_if(code.arrays.begin(), code.arrays.end(), [&](const CodeArray& a) { return a.role == role; });
+        return found->name;
+    };
+    BlockEvents events;
+    events.array = name_of(array);
+    events.buffer = name_of(buffer_of.at(array));
+    if (array == ArrayRole::external_output) events.moved = halide_trace_store;
+    {
+        const std::scoped_lock lock(one_trace);
+        current_blocks = &events;
+        run_traced(AddEvents(events.array, events.buffer).mutate(code.body), code, on_block_event, inputs, output);
+        current_blocks = nullptr;
+    }
+    return std::move(events.blocks);
 }
 
 }  // namespace laminate

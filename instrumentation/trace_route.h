@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "generators/group_code.h"
+#include "instrumentation/replacement_memory.h"
 #include "scheduler/counts.h"
 
 namespace laminate {
@@ -15,5 +16,11 @@ namespace laminate {
 /// is how MACs are counted here.
 [[nodiscard]] GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group,
                                         const std::vector<std::vector<float>>& inputs, std::vector<float>& output);
+
+/// The elements (planar CHW; weights as stored) of an external array of a single layer that the same code brings in, or writes, within each lifetime of
+/// its buffer, in the order of execution: what a memory that manages itself would be asked for (replacement_memory.h). `array`: external_input,
+/// external_weights or external_output. Where store and compute level are the same loop, each lifetime asks for all that its body needs.
+[[nodiscard]] BlockStream traced_blocks(const GroupCode& code, ArrayRole array, const std::vector<std::vector<float>>& inputs,
+                                        std::vector<float>& output);
 
 }  // namespace laminate

@@ -1,7 +1,10 @@
 // Orders that scheduler/models/layer_optimum finds, as ordinary schedules, counted by the generated code.
 #include <gtest/gtest.h>
 
+#include "generators/instrumented.h"
 #include "instrumentation/measure.h"
+#include "instrumentation/trace_route.h"
+#include "scheduler/models/layer_optimum/belady.h"
 #include "scheduler/models/layer_optimum/managed_schedule.h"
 #include "scheduler/models/layer_optimum/optimum.h"
 #include "tests/scheduler/chain.h"
@@ -54,6 +57,53 @@ TEST(LayerOptimumSchedule, Vgg16Conv3_1WithManagedBuffers) {
     EXPECT_EQ(managed->counts.output_reads, Elements(0));
     // Replacement that looks ahead keeps a part of what comes again: never more words than managed buffers of the same size.
     EXPECT_LE(compulsory_words(layer.problem) + belady->extra_words(), accesses(managed->counts));
+}
+
+/// The blocks that generated code asks for when each tensor has a buffer for one block alone: x and w in the innermost loop over blocks, y outside of
+/// the channels, replayed under Belady's replacement, against the model.
+void expect_replay_is_the_model(const Layer& layer, const std::string& order_text, const std::vector<int64_t>& memories) {
+    const BlockOrder order = parse_block_order(layer.problem, order_text);
+    auto managed = managed_schedule(layer.network, 0, order, {27, 27, 27}, {81, 1 << 20});
+    ASSERT_TRUE(managed);
+    const Placement innermost{{0, 3}, {0, 3}};
+    managed->group.nests.front().x = {{0, innermost}};
+    managed->group.nests.front().w = innermost;
+    check_group(layer.network, managed->group);
+    const GroupCode code = instrumented_code(layer.network, managed->group);
+    const std::vector<std::vector<float>> inputs{std::vector<float>(static_cast<size_t>(tensor_words(layer.problem, Operand::input)))};
+    std::vector<float> output(static_cast<size_t>(tensor_words(layer.problem, Operand::output)));
+    for (const auto& [operand, array] : {std::pair{Operand::input, ArrayRole::external_input}, std::pair{Operand::weight, ArrayRole::external_weights}}) {
+        const BlockStream stream = traced_blocks(code, array, inputs, output);
+        int64_t spilled = 0;
+        for (const int64_t memory : memories) {
+            const int64_t spills = BeladyStream(layer.problem, operand, order, memory).spills();
+            EXPECT_EQ(replayed_spills(stream, memory, Replacement::belady), spills) << to_string(operand) << ", memory " << memory;
+            EXPECT_GE(replayed_spills(stream, memory, Replacement::least_recently_used), spills);
+            spilled += spills;
+        }
+        EXPECT_GT(spilled, 0) << to_string(operand);
+    }
+}
+
+TEST(LayerOptimumReplay, SmallLayer) {
+    expect_replay_is_the_model(layer_of("f1 k12 c6 x10 y9 m3 n3"), "k5 x4 y3 c2", {110, 150, 200, 300, 500, 650});
+}
+
+TEST(LayerOptimumReplayLong, Vgg16Conv3_1) {
+    expect_replay_is_the_model(layer_of("f1 k256 c128 x56 y56 m3 n3"), "k64 x28 y28 c1", {2048, 3 * 2048, 25 * 2048});
+}
+
+TEST(LayerOptimumReplayLong, AlexNetConv2) {
+    expect_replay_is_the_model(layer_of("f1 k256 c48 x27 y27 m5 n5"), "k64 x14 y14 c4", {4 * 2048, 8 * 2048, 20 * 2048});
+}
+
+TEST(ReplacementMemory, SweepsOverFourWords) {
+    // Three rounds of four words in three: of 8 uses again 2 are spills (belady_test.cpp), all 8 when the least recently used goes.
+    const BlockStream stream{{0}, {1}, {2}, {3}, {0}, {1}, {2}, {3}, {0}, {1}, {2}, {3}};
+    EXPECT_EQ(replayed_spills(stream, 4, Replacement::belady), 0);
+    EXPECT_EQ(replayed_spills(stream, 3, Replacement::belady), 2);
+    EXPECT_EQ(replayed_spills(stream, 3, Replacement::least_recently_used), 8);
+    EXPECT_THROW((void)replayed_spills({{0, 1}}, 1, Replacement::belady), std::logic_error);
 }
 
 TEST(LayerOptimumSchedule, RefusesWhatSchedulesCannotSay) {

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "instrumentation/replacement_memory.h"
 #include "scheduler/models/layer_optimum/block_schedule.h"
 #include "scheduler/models/layer_optimum/convolution.h"
 
@@ -57,8 +58,6 @@ inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand
     block(block, 0);
     return stream;
 }
-
-enum class Replacement { belady, least_recently_used };
 
 /// Words that come into `memory` words more than once. Every block is present as a whole; what must go is not in the block.
 inline int64_t simulated_spills(const ElementStream& stream, int64_t memory, Replacement replacement) {
