@@ -233,6 +233,76 @@ int64_t BeladyStream::spills_of_instance(int64_t factor) const {
     return spilled;
 }
 
+namespace {
+
+/// Words of a step at the border between two iterations of a loop over output columns (or rows), position p, beyond those that cross the border.
+struct BesideBorder {
+    /// First step of the later iteration: of its block, what the earlier iteration did not touch.
+    int64_t beside = 0;
+    /// First step of the last iteration of the next inner loop over rows (columns), within the earlier iteration: what that loop's
+    /// iterations share and the new rows of the block, less what the step comes too early for. 0 where there is no such loop.
+    int64_t inner = 0;
+};
+
+BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, size_t p) {
+    const auto last_of = [&](const BlockLoop& l) {
+        const int64_t rest = at(problem.extent, l.loop) % l.block;
+        return rest == 0 ? l.block : rest;
+    };
+    const auto is_tap = [&](size_t q) { return order[q].loop == ConvolutionLoop::m || order[q].loop == ConvolutionLoop::n; };
+    // Where taps are cut further in, a block is narrower than its windows; its words are left out.
+    bool windows_are_whole = true;
+    const auto own = static_cast<size_t>(order[p].loop);
+    const size_t a = own - 3;
+    const size_t b = 1 - a;
+    LoopExtents taps = problem.extent;  // of m and n: their smallest blocks
+    for (size_t q = 0; q < order.size(); ++q) {
+        if (q > p && is_tap(q)) {
+            windows_are_whole = false;
+        } else {
+            at(taps, order[q].loop) = last_of(order[q]);
+        }
+    }
+    const auto width = [&](size_t axis, int64_t outputs) {
+        return touched_words(outputs, taps[5 + axis], problem.stride[axis], problem.dilation[axis]);
+    };
+    const int64_t before = order[p].block;
+    const int64_t after = last_of(order[p]);
+    const auto related = [&](size_t until, bool smallest) {
+        int64_t words = 1;
+        for (size_t l = 0; l < convolution_loops; ++l) {
+            if (access.role[l] != LoopRole::related) continue;
+            int64_t extent = problem.extent[l];
+            for (size_t q = 0; q < until; ++q)
+                if (static_cast<size_t>(order[q].loop) == l) extent = smallest ? last_of(order[q]) : order[q].block;
+            words = checked_multiply(words, extent);
+        }
+        return words;
+    };
+    BesideBorder result;
+    const bool has_other_axis = access.role[3 + b] == LoopRole::partial;
+    const int64_t smallest_block = windows_are_whole ? related(order.size(), true) : 0;
+    result.beside = smallest_block * (width(a, before + after) - width(a, before)) * (has_other_axis ? width(b, taps[3 + b]) : 1);
+
+    size_t next = p + 1;
+    while (next < order.size() && access[order[next].loop] == LoopRole::related) ++next;
+    if (next == order.size() || static_cast<size_t>(order[next].loop) != 3 + b || !has_other_axis) return result;
+    // Where taps are ragged outside of both loops, windows differ from instance to instance; not looked at.
+    for (size_t q = 0; q < p; ++q)
+        if (is_tap(q)) return result;
+    const int64_t rows = problem.extent[3 + b];
+    const int64_t last = last_of(order[next]);
+    const int64_t new_rows = width(b, rows) - width(b, rows - last);
+    const int64_t shared_rows = width(b, order[next].block) + width(b, last) - width(b, order[next].block + last);
+    const int64_t shared_columns = width(a, before) + width(a, before) - width(a, before + before);
+    result.inner = related(next + 1, true) * shared_rows * width(a, before) -
+                   related(next + 1, false) * shared_columns * (new_rows + shared_rows) + smallest_block * width(a, before) * new_rows;
+    result.inner = std::max<int64_t>(result.inner, 0);
+    return result;
+}
+
+}  // namespace
+
 BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order) {
     const TensorAccess access = tensor_access(problem, operand);
     const auto iterations = [&](size_t p) { return ceil_div(at(problem.extent, order[p].loop), order[p].block); };
@@ -312,6 +382,11 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
             LoopExtents both = smallest;
             both[number] = order[p].block + last;
             g.smallest = touched_words(problem, operand, own) + touched_words(problem, operand, after) - touched_words(problem, operand, both);
+            if (is_output) {
+                const auto [beside, inner] = beside_border(problem, access, order, p);
+                g.beside = beside;
+                g.inner = inner;
+            }
             groups_.push_back(g);
         }
         outside *= n;
@@ -324,15 +399,21 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
 int64_t BeladyBound::spills(int64_t memory) const {
     int64_t sum = 0;
     bool is_spilled_inside = false;
+    bool is_free_inside = false;  // the next inner group spills nothing
     bool is_apart = false;  // other subgroups that spill lie between two uses of a word
     for (auto g = groups_.rbegin(); g != groups_.rend(); ++g) {
         is_apart = is_spilled_inside && (is_apart || g->has_subgroups);
         if (is_apart) {
             sum += g->all;
+            is_free_inside = false;
             continue;
         }
-        const int64_t slope = checked_multiply(g->instances, memory);
-        if (g->crossing > slope) sum += std::min(g->all, checked_multiply(g->crossing - slope, g->steps));
+        // The better of two steps at every border; the inner one takes from the next inner group, which then has none of its own.
+        const int64_t more = is_free_inside ? std::max(g->beside, g->inner) : g->beside;
+        const int64_t room = checked_multiply(g->instances, memory - more);
+        const int64_t spilled = g->crossing > room ? checked_multiply(g->crossing - room, g->steps) : 0;
+        sum += more == g->beside ? std::min(g->all, spilled) : spilled;
+        is_free_inside = spilled == 0;
         is_spilled_inside = is_spilled_inside || g->smallest > memory;
     }
     return sum;

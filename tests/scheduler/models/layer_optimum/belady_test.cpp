@@ -60,6 +60,30 @@ TEST(Belady, EqualsElementSimulationOfRandomStreams) {
     EXPECT_GT(lru_worse, 100);
 }
 
+TEST(BeladyBound, IsNeverAboveTheSpillsOfWindows) {
+    Rng rng(99);
+    int64_t bounds = 0;
+    int64_t spills = 0;
+    for (int n = 0; n < 20000; ++n) {
+        ConvolutionProblem p = random_convolution(rng, 9);
+        if (rng.chance(2, 3)) {
+            p.stride = p.dilation = {1, 1};
+            p.extent[5] = p.extent[6] = 3;
+        }
+        const Operand windows = p.transposed ? Operand::output : Operand::input;
+        const BlockOrder order = random_order(rng, p, false);
+        const int64_t block = touched_words(p, windows, block_extents(p, order));
+        const int64_t memory = block + rng.below(1 + (touched_words(p, windows, p.extent) - block) / rng.between(1, 6));
+        if (BeladyStream::uses(p, windows, order, memory) > 20000) continue;
+        const int64_t exact = BeladyStream(p, windows, order, memory).spills();
+        const int64_t bound = BeladyBound(p, windows, order).spills(memory);
+        ASSERT_LE(bound, exact) << to_text(p) << "; " << to_text(order) << "; memory " << memory;
+        bounds += bound;
+        spills += exact;
+    }
+    EXPECT_GT(2 * bounds, spills) << "and not far below";
+}
+
 TEST(BeladyBound, IsExactForASweepOfEqualBlocks) {
     // 4 words a round, 3 rounds, memory 3: steps 3 and 6 (every step but one a round) cross all 4 words: 2 * (4 - 3).
     const ConvolutionProblem p = parse_convolution("k4 c3");
