@@ -31,6 +31,12 @@ struct Options {
     double sram_factor = 20;
     std::optional<double> weight;
     bool curve = false;
+    int64_t effort = 1;
+
+    [[nodiscard]] StreamLimits limits() const {
+        const StreamLimits one;
+        return {one.longest * effort, one.together * effort};
+    }
 };
 
 /// Fewest DRAM accesses in a buffer of a size; nothing where it is too small.
@@ -87,13 +93,14 @@ nlohmann::ordered_json curve_json(const CurvePoint& point, const ConvolutionProb
 }
 
 /// Powers of two from 1 KiB to 4 MiB, divided into the machine's number of banks.
-std::vector<CurvePoint> dram_curve(const ConvolutionProblem& problem, const LayerMachine& machine, SpillEvaluator evaluator) {
+std::vector<CurvePoint> dram_curve(const ConvolutionProblem& problem, const LayerMachine& machine, SpillEvaluator evaluator,
+                                   const StreamLimits& limits) {
     std::vector<CurvePoint> curve;
     for (int64_t bytes = 1 << 10; bytes <= 4 << 20; bytes *= 2) {
         CurvePoint& point = curve.emplace_back(CurvePoint{bytes, {}});
         const BankedBuffer buffer{machine.buffer.banks, bytes * 8 / machine.word_bits / machine.buffer.banks};
         if (buffer.bank_words < 1) continue;
-        auto found = layer_optimum(problem, buffer, evaluator);
+        auto found = layer_optimum(problem, buffer, evaluator, limits);
         if (auto* optimum = std::get_if<LayerOptimum>(&found)) point.optimum = std::move(*optimum);
     }
     return curve;
@@ -218,7 +225,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         LayerAnswer& answer = answers[firsts[index]];
         if (request.stop->load()) return;
         const auto begin = std::chrono::steady_clock::now();
-        auto found = layer_optimum(answer.problem, machine.buffer, evaluator);
+        auto found = layer_optimum(answer.problem, machine.buffer, evaluator, options.limits());
         if (const auto* small = std::get_if<BufferTooSmall>(&found)) {
             throw InfeasibleError(fmt::format("{}: {} banks; the smallest budget that works is {} banks", answer.name,
                                               machine.buffer.banks, small->banks_needed));
@@ -230,7 +237,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             answer.front_sram_words = static_cast<int64_t>(options.sram_factor * static_cast<double>(sram_words(answer.problem, {})));
             answer.front = dram_sram_front(answer.problem, machine.buffer, machine.registers, answer.front_sram_words);
         }
-        if (options.curve) answer.curve = dram_curve(answer.problem, machine, evaluator);
+        if (options.curve) answer.curve = dram_curve(answer.problem, machine, evaluator, options.limits());
         const std::lock_guard lock(mutex);
         output.note(fmt::format("{} of {} shapes, {}", ++done, firsts.size(), answer.name));
     });
@@ -317,6 +324,9 @@ RunModel declare(CLI::App& app) {
     app.add_option("--weight", options->weight, "Of that front, the point of least DRAM + WEIGHT * SRAM accesses")->check(CLI::NonNegativeNumber);
     app.add_option("--sram-factor", options->sram_factor, "The front ends at so many times the least SRAM accesses")
         ->check(CLI::Range(1.0, 1e6))
+        ->capture_default_str();
+    app.add_option("--effort", options->effort, "belady: goes through streams of so many million uses, eight times that in one layer")
+        ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     app.add_flag("--curve", options->curve, "DRAM accesses for buffers of 1 KiB to 4 MiB as well; with -o also curves.csv");
     app.add_flag("--grouped-as-one", options->as_published,

@@ -12,14 +12,10 @@ namespace laminate {
 
 namespace {
 
-/// Uses of cells that a search goes through: about a second. Counted, not timed, so that the answer is the same everywhere.
-constexpr int64_t longest_stream = 1'000'000;
-constexpr int64_t longest_streams_together = 8'000'000;
-
 class Search {
 public:
-    Search(const ConvolutionProblem& problem, const BankedBuffer& buffer, SpillEvaluator evaluator)
-        : problem_(problem), buffer_(buffer), evaluator_(evaluator), bounds_(problem, buffer) {}
+    Search(const ConvolutionProblem& problem, const BankedBuffer& buffer, SpillEvaluator evaluator, const StreamLimits& limits)
+        : problem_(problem), buffer_(buffer), evaluator_(evaluator), bounds_(problem, buffer), known_{{}, limits.longest, limits.together} {}
 
     /// Short orders first: a good one is found soon, and without one the long ones would take many more nodes.
     void run() {
@@ -97,7 +93,7 @@ private:
     BlockOrder best_order_;
     int64_t best_words_ = infinite_words;
     int64_t unproven_ = infinite_words;
-    KnownSpills known_{{}, longest_stream, longest_streams_together};
+    KnownSpills known_;
     size_t depth_ = 0;  ///< longest order of this pass
     int64_t best_sram_words_ = 0;
     int64_t nodes_ = 0;
@@ -144,13 +140,13 @@ ConvolutionProblem with_groups_as_published(ConvolutionProblem problem) {
 }
 
 std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProblem& problem, const BankedBuffer& buffer,
-                                                         SpillEvaluator evaluator) {
+                                                         SpillEvaluator evaluator, const StreamLimits& limits) {
     // A block of one iteration is one word of each tensor.
     if (buffer.banks < 3) return BufferTooSmall{3};
-    Search search(problem, buffer, evaluator);
+    Search search(problem, buffer, evaluator, limits);
     if (evaluator == SpillEvaluator::belady) {
         // A good start: what is best by the formula, which is fast; all of its prefixes, for the stream of the whole may be too long.
-        Search by_formula(problem, buffer, SpillEvaluator::eq7);
+        Search by_formula(problem, buffer, SpillEvaluator::eq7, limits);
         by_formula.run();
         for (BlockOrder order = by_formula.best_order(); !order.empty(); order.pop_back()) search.evaluate(order, zero_curves(buffer));
     }

@@ -47,8 +47,15 @@ struct BufferTooSmall {
     int64_t banks_needed = 0;
 };
 
+/// How far SpillEvaluator::belady goes through streams, in uses of cells (BeladyStream::uses). Counted, not timed, so that the answer is the
+/// same everywhere.
+struct StreamLimits {
+    int64_t longest = 1'000'000;   ///< of one stream: some tens of milliseconds
+    int64_t together = 8'000'000;  ///< of one search: about half a second
+};
+
 [[nodiscard]] std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProblem& problem, const BankedBuffer& buffer,
-                                                                       SpillEvaluator evaluator);
+                                                                       SpillEvaluator evaluator, const StreamLimits& limits = {});
 
 /// Lower bound on the extra words of every schedule that begins with `prefix` (prefix_bounds.h); nothing where none fits. For tests.
 [[nodiscard]] std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const BlockOrder& prefix,

@@ -182,8 +182,37 @@ private:
         return std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
     }
 
+    /// The same where no box has gaps, of the boxes from `next` on, within intervals. Boxes come from the inside out, and the related
+    /// loops of an inner one lie within those of an outer one: `plain` of the first box chosen holds for all further ones, -1: none yet.
+    [[nodiscard]] static int64_t words_in_intervals(const std::vector<Box>& boxes, size_t next, int64_t plain,
+                                                    const std::array<int64_t, 2>& begin, const std::array<int64_t, 2>& end) {
+        int64_t words = 0;
+        for (size_t b = next; b < boxes.size(); ++b) {
+            std::array<int64_t, 2> from;
+            std::array<int64_t, 2> to;
+            for (size_t a = 0; a < 2; ++a) {
+                from[a] = std::max(begin[a], boxes[b].axis[a].begin);
+                to[a] = std::min(end[a], boxes[b].axis[a].end);
+            }
+            if (from[0] >= to[0] || from[1] >= to[1]) continue;
+            const int64_t first = plain < 0 ? boxes[b].plain : plain;
+            words += first * (to[0] - from[0]) * (to[1] - from[1]) - words_in_intervals(boxes, b + 1, first, from, to);
+        }
+        return words;
+    }
+
     /// Words of the union of `boxes`, of those in `within` when given: inclusion and exclusion.
     [[nodiscard]] static int64_t words_in(const std::vector<Box>& boxes, const Box* within) {
+        const auto has_gaps = [](const Box& box) { return box.axis[0].bits || box.axis[1].bits; };
+        if (std::none_of(boxes.begin(), boxes.end(), has_gaps) && (within == nullptr || !has_gaps(*within))) {
+            std::array<int64_t, 2> begin{0, 0};
+            std::array<int64_t, 2> end{INT64_MAX, INT64_MAX};
+            for (size_t a = 0; a < 2 && within != nullptr; ++a) {
+                begin[a] = within->axis[a].begin;
+                end[a] = within->axis[a].end;
+            }
+            return words_in_intervals(boxes, 0, -1, begin, end);
+        }
         if (within != nullptr && boxes.size() == 1) return words_of_both(boxes[0], *within);
         if (boxes.size() == 1) return boxes[0].size();
         int64_t words = 0;
