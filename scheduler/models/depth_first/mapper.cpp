@@ -83,7 +83,14 @@ private:
     /// [role][boundaries placed][multiset]: the least that the others cost, at this multiset or larger ones.
     std::vector<std::vector<std::vector<double>>> rest_;
     /// Memories that several roles share and that do not hold all of them whole.
-    std::vector<size_t> watched_;
+    struct Watched {
+        size_t memory;
+        std::vector<std::pair<size_t, size_t>> sharers;  ///< role and level
+    };
+    std::vector<Watched> watched_;
+    /// Bits in watched memories of nodes that are done and otherwise equal. Costs rise from one to the next, so a later one that
+    /// also takes no less of each memory leads nowhere better.
+    std::unordered_map<Node, std::vector<std::array<double, most_watched>>, Hash> done_;
 
     struct Entry {
         double estimate;
@@ -139,8 +146,13 @@ void Search::tabulate() {
     }
     for (size_t at = 0; at < layer_.memories().size(); ++at) {
         const size_t memory = layer_.memories()[at];
-        if (layer_.served()[at].size() > 1 && whole[memory] > static_cast<double>(layer_.machine().memories[memory].capacity_bits))
-            watched_.push_back(memory);
+        if (layer_.served()[at].size() < 2 || whole[memory] <= static_cast<double>(layer_.machine().memories[memory].capacity_bits)) continue;
+        Watched watched{memory, {}};
+        for (const size_t r : layer_.served()[at]) {
+            const std::vector<size_t>& levels = layer_.hierarchy(r);
+            watched.sharers.emplace_back(r, static_cast<size_t>(std::ranges::find(levels, memory) - levels.begin()));
+        }
+        watched_.push_back(std::move(watched));
     }
     if (watched_.size() > most_watched) {
         throw InputError("machine " + layer_.machine().name + ": found " + std::to_string(watched_.size()) +
@@ -180,11 +192,14 @@ bool Search::fits(size_t r, size_t level, size_t multiset, bool reduction, Node&
     const size_t memory = layer_.hierarchy(r)[level];
     const double bits = layer_.level_bits(r, level, products_[multiset], r == 0 && reduction);
     const auto capacity = static_cast<double>(layer_.machine().memories[memory].capacity_bits);
-    const auto found = std::ranges::find(watched_, memory);
+    const auto found = std::ranges::find(watched_, memory, &Watched::memory);
     if (found == watched_.end()) return bits <= capacity;
     double& used = node.used[static_cast<size_t>(found - watched_.begin())];
     if (used + bits > capacity) return false;
     used += bits;
+    // Once all have their place it no longer matters how much is left.
+    const bool full = std::ranges::all_of(found->sharers, [&](const auto& sharer) { return node.levels[sharer.first] > sharer.second; });
+    if (full) used = 0;
     return true;
 }
 
@@ -256,6 +271,16 @@ std::optional<LayerMapping> Search::run() {
         Reached& reached = known_.at(*entry.node);
         if (reached.done || entry.cost > reached.cost) continue;
         reached.done = true;
+        if (!watched_.empty()) {
+            Node key = *entry.node;
+            key.used = {};
+            auto& others = done_[key];
+            const bool dominated = std::ranges::any_of(others, [&](const auto& used) {
+                return std::ranges::equal(used, entry.node->used, std::less_equal<>());
+            });
+            if (dominated) continue;
+            others.push_back(entry.node->used);
+        }
         if (entry.node->multiset == multisets_ - 1 && entry.node->role == layer_.role_count()) return mapping(*entry.node);
         expand(*entry.node, entry.cost);
     }

@@ -47,7 +47,11 @@ INSTANTIATE_TEST_SUITE_P(
         // Depthwise and pointwise layers, five stacks.
         Point{"ascend", "mobilenetv1-defines", Overlap::h_cached, {14, 14}, 6, 3277106832.93, 6854856},
         // Branches inside a stack, cached over two axes.
-        Point{"tesla_npu_df", "resnet18-defines", Overlap::fully_cached, {20, 20}, 6, 2688618017.467858, 13064698}),
+        Point{"tesla_npu_df", "resnet18-defines", Overlap::fully_cached, {20, 20}, 6, 2688618017.467858, 13064698},
+        Point{"edge_tpu_df", "resnet18-defines", Overlap::h_cached, {5, 9}, 6, 5641174767.055, 27271852},
+        Point{"ascend_df", "fsrcnn-defines", Overlap::h_cached, {60, 72}, 6, 2564963338.88, 27859385},
+        Point{"meta_proto", "fsrcnn-defines", Overlap::h_cached, {16, 18}, 6, 2510769496.285, 27013618},
+        Point{"tpu_df", "mobilenetv1-defines", Overlap::recompute, {12, 12}, 6, 5382911237.021, 10693251}),
     [](const auto& point) {
         const Point& p = point.param;
         std::string name = std::string(p.machine) + "_" + p.network + "_" + to_string(p.overlap) + "_" + std::to_string(p.tile.x) + "x" +
