@@ -13,6 +13,7 @@
 #include "base/new_directory.h"
 #include "base/parallel.h"
 #include "cli/cost_models.h"
+#include "cli/curve_page.h"
 #include "scheduler/machine/machine.h"
 #include "scheduler/models/layer_optimum/dram_sram_front.h"
 #include "scheduler/models/layer_optimum/layer_machine.h"
@@ -117,6 +118,19 @@ std::string curves_csv(const std::vector<LayerAnswer>& answers, int64_t word_byt
         }
     }
     return csv;
+}
+
+std::vector<LayerCurve> page_curves(const std::vector<LayerAnswer>& answers, int64_t word_bytes) {
+    std::vector<LayerCurve> curves;
+    for (const LayerAnswer& answer : answers) {
+        LayerCurve& curve = curves.emplace_back(LayerCurve{answer.name, to_text(answer.problem), {}});
+        for (const CurvePoint& point : answer.curve) {
+            std::optional<int64_t> dram;
+            if (point.optimum) dram = point.optimum->dram_words * word_bytes;
+            curve.points.push_back({point.buffer_bytes, dram, io_lower_bound_words(answer.problem, point.buffer_bytes / word_bytes) * word_bytes});
+        }
+    }
+    return curves;
 }
 
 nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator evaluator, const LayerMachine& machine,
@@ -291,7 +305,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.directory.empty()) {
         NewDirectory files(request.directory, holds_layers, "laminate explore --model layer-optimum");
         write_file_atomically(files.aside() / "layers.json", answer.dump(2) + "\n");
-        if (options.curve) write_file_atomically(files.aside() / "curves.csv", curves_csv(answers, word_bytes));
+        if (options.curve) {
+            write_file_atomically(files.aside() / "curves.csv", curves_csv(answers, word_bytes));
+            write_file_atomically(files.aside() / "curves.html", curve_page(network.name + ": DRAM accesses by buffer", page_curves(answers, word_bytes)));
+        }
         files.publish();
     }
     output.print(table.text());
@@ -328,7 +345,7 @@ RunModel declare(CLI::App& app) {
     app.add_option("--effort", options->effort, "belady: goes through streams of so many million uses, eight times that in one layer")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    app.add_flag("--curve", options->curve, "DRAM accesses for buffers of 1 KiB to 4 MiB as well; with -o also curves.csv");
+    app.add_flag("--curve", options->curve, "DRAM accesses for buffers of 1 KiB to 4 MiB as well; with -o also curves.csv and curves.html");
     app.add_flag("--grouped-as-one", options->as_published,
                  "Grouped layers as one convolution with the input channels of one group, as in CNNFlow's tables");
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };

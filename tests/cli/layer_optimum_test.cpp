@@ -11,8 +11,8 @@ namespace {
 
 TEST(ExploreLayerOptimum, JsonOfEveryLayer) {
     const ScratchDirectory scratch;
-    const ProgramResult result = run_program("explore 'zoo:mc-cnn?height=60&width=80' --model layer-optimum --machine cnnflow_eyeriss --buffer 8KiB --json - -o " +
-                                             (scratch / "layers"));
+    const ProgramResult result = run_program(
+        "explore 'zoo:mc-cnn?height=60&width=80' --model layer-optimum --machine cnnflow_eyeriss --buffer 8KiB --json - -o " + (scratch / "layers"));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     EXPECT_EQ(answer["schema"], "laminate.layer_optimum");
@@ -42,7 +42,8 @@ TEST(ExploreLayerOptimum, BeladyIsNoMoreThanTheFormulaWhereBlocksHaveNoGaps) {
 
 TEST(ExploreLayerOptimum, TheAnswerDoesNotDependOnThreads) {
     const auto answer = [](const std::string& threads) {
-        auto json = nlohmann::json::parse(run_program("explore 'zoo:fsrcnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --threads " + threads).out);
+        const std::string layers = "explore 'zoo:fsrcnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --threads ";
+        auto json = nlohmann::json::parse(run_program(layers + threads).out);
         for (auto& layer : json["layers"]) layer.erase("seconds");
         return json;
     };
@@ -68,6 +69,11 @@ TEST(ExploreLayerOptimum, FrontAndCurve) {
         for (size_t n = 1; n < curve.size(); ++n) EXPECT_LE(curve[n]["dram_bytes"], curve[n - 1]["dram_bytes"]);
         EXPECT_EQ(curve[12]["dram_bytes"], layer["compulsory_bytes"]);
     }
+    const std::string page = read_file(scratch / "layers/curves.html");
+    size_t charts = 0;
+    for (size_t at = page.find("<svg"); at != std::string::npos; at = page.find("<svg", at + 1)) ++charts;
+    EXPECT_EQ(charts, answer["layers"].size());
+    EXPECT_EQ(page.find("http"), std::string::npos);
     const std::string csv = read_file(scratch / "layers/curves.csv");
     EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 13 * static_cast<int64_t>(answer["layers"].size()));
 }

@@ -150,9 +150,8 @@ TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
 TEST(LayerOptimum, OneRoundOfEveryLoopNeedsThreeBanks) {
     const ConvolutionProblem p = parse_convolution("k2 c2");
     EXPECT_EQ(std::get<BufferTooSmall>(layer_optimum(p, {2, 100}, SpillEvaluator::eq7)).banks_needed, 3);
-    // One word a bank: k1 c1 blocks; 4 weights, 2 inputs, 2 outputs once, and with c outermost each output once more (twice the traffic),
-    // with k outermost each input once more, of which Belady keeps one word of two: 2 inputs, 2 uses again, one bank: 2 spills less
-    // the one that both rounds meet at their border.
+    // One word a bank, blocks of one word: 4 weights, 2 inputs, 2 outputs once. With k outermost inputs come as 0 1 0 1, each once more: 2 words.
+    // With c outermost outputs do, and each costs a write and a read more: 4.
     const auto optimum = std::get<LayerOptimum>(layer_optimum(p, {3, 1}, SpillEvaluator::belady));
     EXPECT_EQ(compulsory_words(p), 8);
     EXPECT_EQ(optimum.division.extra_words(), 2);
