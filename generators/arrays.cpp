@@ -31,6 +31,28 @@ Expr choose(const Expr& condition, const Expr& then, const Expr& otherwise) {
     return Call::make(then.type(), Call::if_then_else, {condition, then, otherwise}, Call::PureIntrinsic);
 }
 
+Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride) {
+    return lanes == 1 ? first : Ramp::make(first, size(stride), static_cast<int>(lanes));
+}
+
+// Left to Halide, overlapping strided loads become shuffles over which LLVM sits for minutes (depthwise layers of stride 2).
+Expr strided_load(const std::string& array, const Expr& first, int64_t lanes, int64_t stride) {
+    if (lanes == 1 || stride == 1 || stride > 4) return load(array, lanes_from(first, lanes, stride), Alignment::element);
+    const Expr wide = load(array, lanes_from(first, lanes * stride), Alignment::element);
+    return Shuffle::make_slice(wide, 0, static_cast<int>(stride), static_cast<int>(lanes));
+}
+
+Expr broadcast(const Expr& e, int64_t lanes) { return lanes == 1 ? e : Broadcast::make(e, static_cast<int>(lanes)); }
+
+Stmt guarded(const Expr& condition, const Stmt& body) {
+    const Expr simple = simplify(condition);
+    return is_const_one(simple) ? body : IfThenElse::make(simple, body);
+}
+
+Stmt Accumulators::around(int64_t count, const Stmt& body) const {
+    return Allocate::make(name, Halide::Float(32), Halide::MemoryType::Register, {size(count * lanes)}, const_true(), body);
+}
+
 Stmt sequence(const std::vector<Stmt>& parts) {
     Stmt all;
     for (const Stmt& part : parts) {

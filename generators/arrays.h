@@ -28,6 +28,25 @@ enum class Alignment { element, vector };
 /// Within `body`, `name` is element `index` of an array of pointers.
 [[nodiscard]] Stmt with_pointer(const std::string& name, const std::string& pointers, int index, const Stmt& body);
 
+[[nodiscard]] inline Expr size(int64_t extent) { return static_cast<int32_t>(extent); }
+/// Indices first, first + stride, ...
+[[nodiscard]] Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride = 1);
+/// Every stride-th element from `first` on, by one wide load and a selection: reads up to lanes * stride elements.
+[[nodiscard]] Expr strided_load(const std::string& array, const Expr& first, int64_t lanes, int64_t stride);
+[[nodiscard]] Expr broadcast(const Expr& e, int64_t lanes);
+/// The statement without the test where the condition is known to hold.
+[[nodiscard]] Stmt guarded(const Expr& condition, const Stmt& body);
+
+/// Vectors kept in registers: a constant-sized array that the compiler dissolves.
+struct Accumulators {
+    std::string name;
+    int64_t lanes;
+    [[nodiscard]] Expr index(int64_t n) const { return lanes_from(size(n * lanes), lanes); }
+    [[nodiscard]] Expr get(int64_t n) const { return load(name, index(n)); }
+    [[nodiscard]] Stmt set(int64_t n, const Expr& value) const { return store(name, value, index(n)); }
+    [[nodiscard]] Stmt around(int64_t count, const Stmt& body) const;
+};
+
 /// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
 [[nodiscard]] Expr activate(const Activation& activation, const Expr& value, const Expr& slope);
 

@@ -3,33 +3,28 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 
 #include "generators/arrays.h"
 #include "generators/constants.h"
 #include "generators/register_tile.h"
+#include "generators/winograd.h"
 #include "scheduler/halide/buffer_shapes.h"
 #include "scheduler/halide/group_lowering.h"
 
 namespace laminate {
 
 using namespace Halide::Internal;
+using ir::Accumulators;
+using ir::broadcast;
+using ir::guarded;
+using ir::lanes_from;
+using ir::size;
+using ir::strided_load;
 
 namespace {
 
-Expr size(int64_t extent) { return static_cast<int32_t>(extent); }
 int64_t round_up(int64_t n, int64_t step) { return ceil_div(n, step) * step; }
-
-Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride = 1) {
-    return lanes == 1 ? first : Ramp::make(first, size(stride), static_cast<int>(lanes));
-}
-/// Every stride-th element of a ring's row. One wide load and a selection: left to Halide, overlapping strided loads become shuffles
-/// over which LLVM sits for minutes (depthwise layers of stride 2). Rows have slack for the elements behind the last.
-Expr strided_load(const std::string& array, const Expr& first, int64_t lanes, int64_t stride) {
-    if (lanes == 1 || stride == 1 || stride > 4) return ir::load(array, lanes_from(first, lanes, stride), ir::Alignment::element);
-    const Expr wide = ir::load(array, lanes_from(first, lanes * stride), ir::Alignment::element);
-    return Shuffle::make_slice(wide, 0, static_cast<int>(stride), static_cast<int>(lanes));
-}
-Expr broadcast(const Expr& e, int64_t lanes) { return lanes == 1 ? e : Broadcast::make(e, static_cast<int>(lanes)); }
 
 /// A ring of rows in the scratch block; see optimised.h.
 struct RowRing {
@@ -54,8 +49,13 @@ using Ranges = std::array<Interval, 4>;  ///< by Dim
 
 class Optimised final : public GroupLowering {
 public:
-    Optimised(const Network& network, const GroupSchedule& group, const VectorUnit& unit) : GroupLowering(network, group), unit_(unit) {
+    Optimised(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels)
+        : GroupLowering(network, group), unit_(unit), winograd_(problems_.size()) {
         const std::vector<BufferShape> shapes = buffer_shapes(group, problems_, StripRange::any).tensors;
+        if (kernels.winograd && std::any_of(problems_.begin(), problems_.end(), suits_winograd)) {
+            const auto steps = row_steps(group, problems_);
+            for (size_t k = 0; k < problems_.size(); ++k) winograd_[k] = winograd_tile(problems_[k], steps[k], unit);
+        }
         for (int k = 0; k <= sink(); ++k) {
             const Nest& last = nest(sink());
             const int64_t sink_rows = std::min(last[Dim::y], last.strip[0] == 0 ? last[Dim::y] : last.strip[0]);
@@ -97,7 +97,13 @@ public:
             offset += round_up(ring.elements(), 16);
             rings_.push_back(ring);
         }
-        scratch_bytes_ = offset * 4;
+        // Last: patches behind the end of a row may be read beyond it.
+        transforms_offset_elements_ = offset;
+        int64_t transforms = 0;
+        for (size_t k = 0; k < problems_.size(); ++k) {
+            if (winograd_[k]) transforms = std::max(transforms, winograd_scratch_elements(problems_[k], *winograd_[k], unit));
+        }
+        scratch_bytes_ = (offset + transforms) * 4;
     }
 
     GroupCode code() {
@@ -105,6 +111,7 @@ public:
         Stmt body = lower();
         for (const auto& [name, offset] : constant_offsets_) body = ir::with_array(name, argument::constants, offset, body);
         for (const RowRing& ring : rings_) body = ir::with_array(ring.name, argument::scratch, ring.offset_elements, body);
+        body = ir::with_array(transforms_, argument::scratch, transforms_offset_elements_, body);
         for (int t = 0; t < std::ssize(tensors_) && tensor(t).is_external(); ++t) {
             body = ir::with_pointer(input_name(t), argument::inputs, t, body);
             code.arrays.push_back({input_name(t), ArrayRole::external_input, t});
@@ -204,7 +211,8 @@ private:
         int64_t beyond = 0;
         for (const TensorReader& reader : tensor(t).readers) {
             const AxisWindow& w = problem(reader.nest).x();
-            const int64_t last_read = w.transposed ? (w.out - 1 + w.pad_begin) / w.stride : (w.out - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation;
+            const int64_t outputs = winograd_[static_cast<size_t>(reader.nest)] ? round_up(w.out, WinogradTile::columns) : w.out;
+            const int64_t last_read = w.transposed ? (w.out - 1 + w.pad_begin) / w.stride : (outputs - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation;
             beyond = std::max(beyond, last_read - columns + 1);
         }
         if (beyond <= 0) return {};
@@ -291,26 +299,9 @@ private:
         return k == sink() ? problem(k)[Dim::y] * problem(k)[Dim::x] : ring(output_tensor(k)).pitch;
     }
 
-    /// Sums kept in registers: a constant-sized array that the compiler dissolves.
-    struct Accumulators {
-        std::string name;
-        int64_t lanes;
-        [[nodiscard]] Expr index(int64_t n) const { return lanes_from(size(n * lanes), lanes); }
-        [[nodiscard]] Expr get(int64_t n) const { return ir::load(name, index(n)); }
-        [[nodiscard]] Stmt set(int64_t n, const Expr& value) const { return ir::store(name, value, index(n)); }
-        [[nodiscard]] Stmt around(int64_t count, const Stmt& body) const {
-            return Allocate::make(name, Halide::Float(32), Halide::MemoryType::Register, {size(count * lanes)}, const_true(), body);
-        }
-    };
-
     [[nodiscard]] static bool is_whole(const Interval& range, int64_t extent) {
         return is_const(range.begin, 0) && is_const(range.end, extent);
     }
-    static Stmt guarded(const Expr& condition, const Stmt& body) {
-        const Expr simple = simplify(condition);
-        return is_const_one(simple) ? body : IfThenElse::make(simple, body);
-    }
-
     /// Binds an index expression so that it is computed once, outside the loops below.
     static Stmt let(const std::string& name, const Expr& value, const std::function<Stmt(Expr)>& make) {
         const Expr simple = simplify(value);
@@ -346,6 +337,8 @@ private:
 
     Stmt kernel(int k, const Ranges& range) {
         const LayerProblem& p = problem(k);
+        if (winograd_[static_cast<size_t>(k)] && is_whole(range[0], p[Dim::z]) && is_whole(range[2], p[Dim::x]) && is_whole(range[3], p[Dim::i]))
+            return winograd_kernel(k, range);
         RegisterTile tile = tiles_[static_cast<size_t>(k)];
         // Channel tiles of a schedule need not fit the packed blocks.
         const bool whole_z = is_whole(range[0], p[Dim::z]);
@@ -405,6 +398,33 @@ private:
         });
     }
 
+    Stmt winograd_kernel(int k, const Ranges& range) {
+        const LayerProblem& p = problem(k);
+        const WinogradTile& tile = *winograd_[static_cast<size_t>(k)];
+        const std::string prefix = unique(p.name);
+        Parameters names;
+        names.bias = constant(prefix + ".bias", padded(canonical_bias(layer(k), p), tile.channels));
+        const std::vector<float> slope = canonical_slope(layer(k), p);
+        if (!slope.empty()) names.slope = constant(prefix + ".slope", padded(slope, tile.channels));
+        WinogradNames code;
+        code.input = input_ring(k).name;
+        code.output = output_array(k);
+        const auto weights = [&](int64_t rows) {
+            return constant(prefix + (rows == 1 ? ".transformed1" : ".transformed2"), winograd_weights(canonical_weights(layer(k), p), p, rows, tile.channels));
+        };
+        if (tile.has_singles) code.weights[0] = weights(1);
+        if (tile.has_pairs) code.weights[1] = weights(2);
+        code.scratch = transforms_;
+        code.input_row = [&](const Expr& row) { return simplify(input_ring(k).index(0, row, 0)); };
+        code.input_plane = input_ring(k).pitch;
+        code.output_row = [&](const Expr& row) { return simplify(output_index(k, 0, row, 0)); };
+        code.output_plane = output_plane(k);
+        code.finished = [&](const Expr& channel, const Expr& sum) {
+            return finished(k, range, names, channel, sum + per_channel(names.bias, channel, sum.type().lanes()));
+        };
+        return winograd_rows(p, tile, unit_, code, range[1]);
+    }
+
     /// First input channel that output channel z reads.
     [[nodiscard]] static Expr first_channel(const LayerProblem& p, const Expr& z) {
         if (p.groups == 1) return 0;
@@ -421,9 +441,15 @@ private:
         return Halide::select(range[3].begin > 0, before, bias);
     }
 
+    /// Of one channel for all lanes, or of a vector of channels.
+    [[nodiscard]] static Expr per_channel(const std::string& array, const Expr& channel, int64_t lanes) {
+        const Expr value = ir::load(array, channel);
+        return channel.type().is_scalar() ? broadcast(value, lanes) : value;
+    }
+
     [[nodiscard]] Expr finished(int k, const Ranges& range, const Parameters& names, const Expr& z, const Expr& sum) const {
         const int64_t lanes = sum.type().lanes();
-        const Expr slope = names.slope.empty() ? broadcast(Expr(0.0F), lanes) : broadcast(ir::load(names.slope, z), lanes);
+        const Expr slope = names.slope.empty() ? broadcast(Expr(0.0F), lanes) : per_channel(names.slope, z, lanes);
         const Expr value = ir::activate(layer(k).activation, sum, slope);
         if (is_whole(range[3], problem(k)[Dim::i])) return value;
         return Halide::select(range[3].end >= size(problem(k)[Dim::i]), value, sum);
@@ -771,6 +797,9 @@ private:
     std::vector<RowRing> rings_;  ///< by tensor
     ConstantBlock constants_;
     std::vector<std::pair<std::string, int64_t>> constant_offsets_;
+    std::vector<std::optional<WinogradTile>> winograd_;  ///< by nest; none: directly
+    std::string transforms_ = unique("transforms");
+    int64_t transforms_offset_elements_ = 0;
     int64_t scratch_bytes_ = 0;
 };
 
@@ -783,8 +812,8 @@ VectorUnit vector_unit(const Halide::Target& target) {
     return {lanes, many ? 24 : 12};
 }
 
-GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit) {
-    return Optimised(network, group, unit).code();
+GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {
+    return Optimised(network, group, unit, kernels).code();
 }
 
 }  // namespace laminate

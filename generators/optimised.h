@@ -19,6 +19,10 @@ struct VectorUnit {
 };
 [[nodiscard]] VectorUnit vector_unit(const Halide::Target& target);
 
-[[nodiscard]] GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit);
+struct KernelOptions {
+    bool winograd = true;  ///< minimal filtering where it pays (winograd.h); sums then differ by rounding
+};
+
+[[nodiscard]] GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels = {});
 
 }  // namespace laminate

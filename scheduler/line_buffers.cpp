@@ -9,8 +9,8 @@ namespace laminate {
 
 namespace {
 
-/// Rows of each layer per iteration of its own row loop. One, where a long row with several output channels keeps the vector
-/// registers busy by itself: the line buffer before it is smallest then. Else what the sink's rows need anew, so that in the
+/// Rows of each layer per iteration of its own row loop. One (or the two of a Winograd patch), where a long row with several output channels keeps
+/// the vector registers busy by itself: the line buffer before it is smallest then. Else what the sink's rows need anew, so that in the
 /// steady state one tile of the layer is computed per tile of its consumer.
 std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problems, int64_t rows) {
     constexpr int64_t long_row = 128;
@@ -19,7 +19,8 @@ std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problem
     for (size_t k = problems.size(); k-- > 0;) {
         const LayerProblem& p = problems[k];
         const bool one_is_enough = k + 1 < problems.size() && p[Dim::x] >= long_row && p[Dim::z] / p.groups >= several_channels;
-        all[k] = one_is_enough ? 1 : std::clamp<int64_t>(rows, 1, p[Dim::y]);
+        const int64_t fewest = suits_winograd(p) ? 2 : 1;
+        all[k] = std::clamp<int64_t>(one_is_enough ? fewest : rows, 1, p[Dim::y]);
         rows = p.y().transposed ? ceil_div(all[k], p.y().stride) : all[k] * p.y().stride;
     }
     return all;
@@ -70,10 +71,18 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
 
 int64_t rows_per_input_row(const LayerProblem& sink) { return sink.y().transposed ? sink.y().stride : 1; }
 
+/// A single layer so narrow that its weights are worth more than its rows: all rows together read them once.
+bool takes_all_rows(const std::vector<LayerProblem>& problems) {
+    constexpr int64_t narrow = 48;
+    return problems.size() == 1 && suits_winograd(problems.front()) && problems.front()[Dim::x] <= narrow;
+}
+
 /// Rows of the sink's tile, the preferred first: enough for a register tile of rows in the layers before it too.
-std::vector<int64_t> row_choices(const LayerProblem& sink) {
+std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems) {
+    const LayerProblem& sink = problems.back();
     const int64_t up = rows_per_input_row(sink);
     std::vector<int64_t> rows;
+    if (takes_all_rows(problems)) rows.push_back(sink[Dim::y]);
     for (const int64_t r : {4 * up, 2 * up, up, int64_t{1}}) {
         const int64_t clamped = std::min(r, sink[Dim::y]);
         if (std::find(rows.begin(), rows.end(), clamped) == rows.end()) rows.push_back(clamped);
@@ -115,7 +124,9 @@ public:
         const int64_t base = macs(problems, {1, 0, 0});
         std::optional<Elements> least;
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
-            for (const int64_t rows : row_choices(problems.back())) {
+            // Winograd's patches want whole rows, and save more than fusing one more layer does.
+            if (columns != 0 && !options_.memory && std::any_of(problems.begin(), problems.end(), suits_winograd)) break;
+            for (const int64_t rows : row_choices(problems)) {
                 if (rows < fewest_rows) continue;
                 LineBufferSizes sizes{rows, 0, columns};
                 const GroupCounts counts = two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
@@ -144,6 +155,10 @@ private:
                                      int64_t without_strips) {
         if (options_.threads <= 1) return 0;
         const int64_t extent = problems.back()[Dim::y];
+        if (sizes.rows == extent && takes_all_rows(problems)) {
+            constexpr int64_t pair = 2;
+            return ceil_div(ceil_div(extent, options_.threads), pair) * pair;
+        }
         const auto attempt = [&](int64_t strips, int64_t percent) -> std::optional<int64_t> {
             LineBufferSizes with = sizes;
             with.strip_rows = ceil_div(ceil_div(extent, strips), sizes.rows) * sizes.rows;

@@ -82,6 +82,9 @@ struct LayerProblem {
 /// Everything that counts depend on, layers and wiring, without names: groups of equal keys have the same fronts up to the names of their layers.
 [[nodiscard]] std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems);
 
+/// A 3x3 convolution of stride 1 whose channels are enough for Winograd's minimal filtering to be worth its transforms (generators/winograd.h); it wants rows by two.
+[[nodiscard]] bool suits_winograd(const LayerProblem& problem);
+
 /// Maximal chains of layers that must be scheduled: each layer but the last feeds exactly the next one and is no network output.
 /// Every layer that must be scheduled is in exactly one chain.
 [[nodiscard]] std::vector<std::vector<LayerId>> schedulable_chains(const Network& network);

@@ -234,8 +234,11 @@ public:
             const auto used = std::find_if(stops.rbegin(), stops.rend(), [](const Stop& s) { return s.is_used; });
             last_stop_.push_back(static_cast<int>(stops.rend() - used) - 1);
         }
+        // What threads divide is a loop in any case.
+        if (g.nest(g.group.sink()).loops.front().band == Band::strip) last_stop_.back() = std::max(last_stop_.back(), 0);
         fresh_.resize(g.tensors.size());
         skips_.resize(g.tensors.size());
+        steps_.resize(g.problems.size());
         for (size_t t = g.tensors.size(); t-- > 0;) skips_[t] = skips(g.tensors[t]);
         unclipped_columns_.resize(g.tensors.size());
         const int sink = g.group.sink();
@@ -246,6 +249,8 @@ public:
     [[nodiscard]] const Watched& tensor(size_t t) const { return tensors_[t]; }
     [[nodiscard]] const Watched& weights(size_t k) const { return *weights_[k]; }
     [[nodiscard]] int64_t unclipped_columns(size_t t) const { return unclipped_columns_[t]; }
+    /// By nest.
+    [[nodiscard]] const std::vector<std::set<std::pair<int64_t, int64_t>>>& steps() const { return steps_; }
 
 private:
     /// What the schedule places in the body of a level.
@@ -419,7 +424,10 @@ private:
     }
 
     void loops(int k, int first) {
-        if (first > last_stop_[at(k)]) return;
+        if (first > last_stop_[at(k)]) {
+            if (rehearsal_.tensor < 0) steps_[at(k)].emplace(state_[at(k)].part.begin, state_[at(k)].part.end);
+            return;
+        }
         const auto inside = [&] { stops_[at(k)][at(first)].is_used ? body({k, first}) : loops(k, first + 1); };
         const Nest& nest = g_.nest(k);
         const Loop loop = nest.loops[at(first)];
@@ -465,6 +473,7 @@ private:
     int64_t body_ = 0;          ///< number of the body under way
     std::vector<Fresh> fresh_;  ///< what is missing at the begin of that body
     std::vector<bool> skips_;   ///< by tensor
+    std::vector<std::set<std::pair<int64_t, int64_t>>> steps_;
     Rehearsal rehearsal_;
 };
 
@@ -620,6 +629,28 @@ BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerPr
         for (size_t k = 0; k < shapes.weights.size(); ++k) enlarge(shapes.weights[k], found.weights[k]);
     }
     return shapes;
+}
+
+std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+    GroupSchedule resident = group;
+    for (Nest& nest : resident.nests) {
+        if (nest.w) nest.w = Placement{};
+    }
+    const Group g(resident, problems);
+    const std::vector<Axis> axes = axes_of(g);
+    const Axis& rows = axes.front();
+    std::vector<std::set<std::pair<int64_t, int64_t>>> steps = AxisRun(g, rows).steps();
+    const Nest& sink = group.nests.back();
+    const Loop outermost = sink.loops.front();
+    if (outermost.band != Band::strip || outermost.dim != Dim::y) return steps;
+    // A thread may begin at any strip.
+    const int64_t extent = problems.back()[Dim::y];
+    const int64_t step = sink.strip[at(Dim::y) - 1];
+    for (int64_t begin = step; begin < extent; begin += step) {
+        const AxisRun part(g, rows, Span{begin, std::min(begin + 2 * step, extent)});
+        for (size_t k = 0; k < steps.size(); ++k) steps[k].insert(part.steps()[k].begin(), part.steps()[k].end());
+    }
+    return steps;
 }
 
 }  // namespace laminate

@@ -11,6 +11,8 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "scheduler/schedule.h"
@@ -39,5 +41,8 @@ enum class StripRange {
 };
 
 [[nodiscard]] BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems, StripRange strips = StripRange::all);
+
+/// Rows [begin, end) of its output that each nest's innermost bodies work on, all of them, with weights resident: what kernels are asked for.
+[[nodiscard]] std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(const GroupSchedule& group, const std::vector<LayerProblem>& problems);
 
 }  // namespace laminate

@@ -44,6 +44,8 @@ public:
     [[nodiscard]] Stmt lower();
     /// Trips of the outermost strip loop; 1 without strips.
     [[nodiscard]] int64_t strip_count() const;
+    /// Loop over [range.begin, range.end) of one index; emits `make(index)`.
+    [[nodiscard]] static Stmt for_each(const std::string& name, const Interval& range, const std::function<Stmt(Expr)>& make);
 
 protected:
     GroupLowering(const Network& network, const GroupSchedule& group);
@@ -87,8 +89,6 @@ protected:
     /// What one body of that loop covers, see Regions::covered.
     [[nodiscard]] Interval covered(int k, Dim d, int loop) const { return regions_.covered(k, d, loop); }
     [[nodiscard]] Interval needed(int tensor, Dim axis, Level level, bool clipped) { return regions_.needed(tensor, axis, level, clipped); }
-    /// Loop over [range.begin, range.end) of one index; emits `make(index)`.
-    [[nodiscard]] static Stmt for_each(const std::string& name, const Interval& range, const std::function<Stmt(Expr)>& make);
     [[nodiscard]] static std::string unique(const std::string& name) { return Halide::Internal::unique_name(name); }
 
     const Network& network_;

@@ -5,57 +5,23 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 #include <numeric>
 
-#include "base/aligned.h"
-#include "generators/executable.h"
 #include "generators/group_reference.h"
 #include "nets/zoo.h"
 #include "scheduler/line_buffers.h"
 #include "scheduler/random_schedule.h"
+#include "tests/generators/poisoned_run.h"
 
 namespace laminate {
 namespace {
-
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-constexpr size_t guard = 64;
-
-struct Outcome {
-    std::vector<float> output;
-    bool guards_intact = true;
-};
-
-/// Runs in NaN memory; each strip in its own call when `strip_by_strip`.
-Outcome run(const GroupCode& code, size_t outputs, const std::vector<std::vector<float>>& inputs, bool strip_by_strip) {
-    const JitGroup jit(code.body, false);
-    const AlignedFloats constants(code.constants);
-    const size_t scratch_elements = static_cast<size_t>(code.scratch_bytes) / sizeof(float);
-    AlignedFloats scratch(scratch_elements + guard, nan);
-    std::vector<float> memory(outputs + 2 * guard, nan);
-    std::vector<const float*> in;
-    for (const std::vector<float>& input : inputs) in.push_back(input.data());
-    float* out = memory.data() + guard;
-    const auto strips = static_cast<int32_t>(code.strips);
-    for (int32_t s = 0; s < strips; s += strip_by_strip ? 1 : strips) {
-        EXPECT_EQ(jit.function()(in.data(), &out, constants.data(), scratch.data(), s, strip_by_strip ? s + 1 : strips), 0);
-    }
-    Outcome result;
-    for (size_t g = 0; g < guard; ++g) {
-        if (!std::isnan(memory[g]) || !std::isnan(memory[outputs + guard + g]) || !std::isnan(scratch.data()[scratch_elements + g])) {
-            result.guards_intact = false;
-        }
-    }
-    result.output.assign(out, out + outputs);
-    return result;
-}
 
 void expect_right(const Network& network, const GroupSchedule& group, const VectorUnit& unit, uint64_t seed) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
     const std::vector<float> expected = reference_output(network, problems, inputs);
     const GroupCode code = optimised_code(network, group, unit);
-    const Outcome got = run(code, expected.size(), inputs, false);
+    const Outcome got = run_poisoned(code, expected.size(), inputs, false);
     EXPECT_TRUE(got.guards_intact) << "seed " << seed << " wrote outside its memory: " << to_text(group);
     double range = 1;
     for (const float v : expected) range = std::max(range, std::fabs(static_cast<double>(v)));
@@ -63,7 +29,7 @@ void expect_right(const Network& network, const GroupSchedule& group, const Vect
         // Sigmoid and tanh are approximated; everything else is exact.
         ASSERT_NEAR(got.output[e], expected[e], 1e-5 * range) << "element " << e << ", seed " << seed << ": " << to_text(group);
     }
-    const Outcome strips = run(code, expected.size(), inputs, true);
+    const Outcome strips = run_poisoned(code, expected.size(), inputs, true);
     EXPECT_EQ(got.output, strips.output) << "strips leave a seam, seed " << seed << ": " << to_text(group);
 }
 
@@ -101,7 +67,7 @@ TEST(Optimised, LineBuffersOfFsrcnnAreSeamFree) {
     std::vector<float> whole;
     for (const LineBufferSizes& sizes : {LineBufferSizes{2, 0, 0}, LineBufferSizes{4, 10, 0}, LineBufferSizes{3, 7, 0}, LineBufferSizes{2, 16, 33}}) {
         const GroupCode code = optimised_code(network, line_buffer_group(network, chain, sizes), unit);
-        const Outcome got = run(code, expected.size(), inputs, true);
+        const Outcome got = run_poisoned(code, expected.size(), inputs, true);
         EXPECT_TRUE(got.guards_intact);
         double worst = 0;
         double range = 0;

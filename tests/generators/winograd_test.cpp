@@ -1,0 +1,126 @@
+// Minimal filtering against the reference operators, and against itself however threads cut the rows.
+#include "generators/winograd.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "generators/group_reference.h"
+#include "scheduler/line_buffers.h"
+#include "tests/generators/poisoned_run.h"
+#include "tests/scheduler/chain.h"
+
+namespace laminate {
+namespace {
+
+/// A chain of 3x3 convolutions with seeded weights between -1 and 1, biases and PRelu.
+Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& channels, const Window& window) {
+    std::mt19937 random(7);
+    const auto values = [&](int64_t count) {
+        std::vector<float> all(static_cast<size_t>(count));
+        for (float& v : all) v = static_cast<float>(random() % 2001) / 1000.0F - 1.0F;
+        return all;
+    };
+    Network network = empty_network(channels.front(), rows, columns);
+    TensorId last = 0;
+    for (size_t k = 1; k < channels.size(); ++k) {
+        last = append(network, "conv" + std::to_string(k), last, {.channels = channels[k], .window = window});
+        Layer& layer = network.layers.back();
+        const std::vector<int64_t> dims = layer.weights->dims;
+        layer.weights = std::make_shared<const Constant>(Constant{dims, values(element_count(dims))});
+        layer.bias = std::make_shared<const Constant>(Constant{{channels[k]}, values(channels[k])});
+        layer.activation = {.kind = ActivationKind::prelu, .slope = std::make_shared<const Constant>(Constant{{channels[k]}, values(channels[k])})};
+    }
+    check(network);
+    return network;
+}
+
+/// The largest difference from the reference operators, relative to the largest output.
+double error_of(const Network& network, const LineBufferSizes& sizes, const VectorUnit& unit) {
+    const GroupSchedule group = line_buffer_group(network, schedulable_chains(network).front(), sizes);
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
+    const std::vector<float> expected = reference_output(network, problems, inputs);
+    const GroupCode code = optimised_code(network, group, unit);
+    const GroupCode direct = optimised_code(network, group, unit, {.winograd = false});
+    EXPECT_NE(code.constants, direct.constants) << "computed directly: " << to_text(group);
+    const Outcome whole = run_poisoned(code, expected.size(), inputs, false);
+    const Outcome strips = run_poisoned(code, expected.size(), inputs, true);
+    EXPECT_TRUE(whole.guards_intact);
+    EXPECT_EQ(whole.output, strips.output);
+    double range = 0;
+    double worst = 0;
+    for (size_t e = 0; e < expected.size(); ++e) {
+        range = std::max(range, std::fabs(static_cast<double>(expected[e])));
+        const double difference = std::fabs(static_cast<double>(whole.output[e]) - expected[e]);
+        worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+    }
+    return worst / range;
+}
+
+constexpr double allowed = 2e-6;  ///< of the largest output; seen: up to 8e-7
+
+Window same() { return square_window(3, 1, 1); }
+
+TEST(Winograd, WidePicturesUseLanesOfTiles) {
+    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}, VectorUnit{4, 24}}) {
+        for (const int64_t columns : {61, 64, 130}) {
+            EXPECT_LE(error_of(chain_of(9, columns, {24, 24}, same()), {4, 0, 0}, unit), allowed) << columns;
+            EXPECT_LE(error_of(chain_of(10, columns, {24, 20}, square_window(3)), {2, 4, 0}, unit), allowed) << columns;
+        }
+    }
+}
+
+TEST(Winograd, NarrowPicturesUseLanesOfChannels) {
+    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}}) {
+        for (const int64_t size : {7, 14, 28}) {
+            EXPECT_LE(error_of(chain_of(size, size, {32, 48}, same()), {size, 0, 0}, unit), allowed) << size;
+            if (size > 7) EXPECT_LE(error_of(chain_of(size, size, {40, 44}, same()), {size, size / 4 * 2, 0}, unit), allowed) << size;
+        }
+    }
+}
+
+TEST(Winograd, ChainsOfLineBuffers) {
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    for (const LineBufferSizes& sizes : {LineBufferSizes{4, 0, 0}, LineBufferSizes{2, 8, 0}, LineBufferSizes{3, 9, 0}, LineBufferSizes{1, 0, 0}}) {
+        EXPECT_LE(error_of(chain_of(23, 131, {24, 32, 32, 24}, same()), sizes, unit), allowed);
+        EXPECT_LE(error_of(chain_of(23, 130, {24, 32, 24}, square_window(3, 1, 2)), sizes, unit), allowed);
+        EXPECT_LE(error_of(chain_of(15, 15, {24, 44, 32}, same()), sizes, unit), allowed);
+
+    }
+}
+
+TEST(Winograd, WeightsOfOneFrequencyAreSumsOfTheKernel) {
+    const Network network = chain_of(8, 64, {1, 1}, same());
+    const LayerProblem p = layer_problem(network, 0);
+    const std::vector<float> kernel{1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const std::vector<float> two = winograd_weights(kernel, p, 2, 1);
+    ASSERT_EQ(two.size(), 24U);
+    EXPECT_FLOAT_EQ(two[0], 1.0F / 4);                                // G row 0, column row 0: 1/4 of the first tap
+    EXPECT_FLOAT_EQ(two[6 + 1], 0.5F * (12 + 15 + 18) * (-1.0F / 6));  // sums of columns, halved, times -1/6
+    EXPECT_FLOAT_EQ(two[23], 9);
+    const std::vector<float> one = winograd_weights(kernel, p, 1, 1);
+    ASSERT_EQ(one.size(), 18U);
+    EXPECT_FLOAT_EQ(one[6 + 5], 6);  // the middle row alone, its last tap
+}
+
+TEST(Winograd, IsForWideEnoughKernelsOfThreeByThree) {
+    const VectorUnit unit{16, 24};
+    const auto tile = [&](const LayerSpec& spec, int64_t channels, int64_t columns) {
+        Network network = empty_network(channels, 16, columns);
+        append(network, "layer", 0, spec);
+        return winograd_tile(layer_problem(network, 0), {{0, 16}}, unit);
+    };
+    EXPECT_TRUE(tile({.channels = 64, .window = same()}, 64, 64));
+    EXPECT_EQ(tile({.channels = 64, .window = same()}, 64, 64)->axis, VectorAxis::x);
+    EXPECT_EQ(tile({.channels = 64, .window = same()}, 64, 14)->axis, VectorAxis::z);
+    EXPECT_FALSE(tile({.channels = 64, .window = square_window(3, 2, 1)}, 64, 64));
+    EXPECT_FALSE(tile({.channels = 64, .window = square_window(5, 1, 2)}, 64, 64));
+    EXPECT_FALSE(tile({.channels = 64, .window = same(), .groups = 64}, 64, 64));
+    EXPECT_FALSE(tile({.channels = 64, .window = same()}, 3, 64));  // transforms of 64 outputs for three inputs
+}
+
+}  // namespace
+}  // namespace laminate
