@@ -28,6 +28,7 @@ Exit compile(const Options& options, const CommonOptions& common, const Output& 
     const Schedule schedule = options.schedule.choose(network, common.thread_count());
     CompileOptions compile_options = options.compile;
     compile_options.check.seed = common.seed;
+    compile_options.kernels = options.schedule.kernels();
     compile_options.threads = common.threads;
     compile_options.note = [&](const std::string& line) { output.note("laminate: " + line); };
     const Manifest manifest = compile_network(network, schedule, compile_options, options.directory);

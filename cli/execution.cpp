@@ -16,6 +16,7 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
                 "Budget of internal memory of one thread, e.g. 256KiB; the schedule with the fewest accesses within it")
             ->type_name("SIZE");
     file->excludes(size);
+    verb->add_flag("--no-winograd", no_winograd, "Every convolution by its definition: no minimal filtering, whose sums round differently");
     if (!with_layer_by_layer) return;
     auto* layers =
         verb->add_flag("--layer-by-layer", layer_by_layer, "Every layer on its own, in the same kind of code");
@@ -39,10 +40,17 @@ Schedule ScheduleArgument::choose(const Network& network, int threads) const {
     return std::get<Schedule>(found);
 }
 
-Execution::Execution(Network network, Schedule schedule, const CommonOptions& common, const Output& output)
+KernelOptions ScheduleArgument::kernels() const {
+    KernelOptions kernels{.winograd = !no_winograd};
+    if (!memory.empty()) kernels.scratch = Bytes(parse_bytes("--memory", memory));
+    return kernels;
+}
+
+Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common, const Output& output)
     : network_(std::move(network)), schedule_(std::move(schedule)) {
     CompileOptions options;
     options.check.seed = common.seed;
+    options.kernels = kernels;
     options.threads = common.threads;
     options.note = [&](const std::string& line) { output.note("laminate: " + line); };
     compiled_ = std::make_unique<JitNetwork>(*network_, *schedule_, options);

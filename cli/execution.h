@@ -15,14 +15,17 @@
 
 namespace laminate::cli {
 
-/// --schedule F, --memory SIZE, --layer-by-layer; none of them: the fewest accesses with each group within a core's second-level cache.
+/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd; none of them: the fewest accesses with each group within a core's second-level cache.
 struct ScheduleArgument {
     std::string schedule;
     std::string memory;
     bool layer_by_layer = false;
+    bool no_winograd = false;
 
     void declare(CLI::App* verb, bool with_layer_by_layer = true);
     [[nodiscard]] bool is_given() const { return !schedule.empty() || !memory.empty() || layer_by_layer; }
+    /// --no-winograd; with --memory only what stays within it.
+    [[nodiscard]] KernelOptions kernels() const;
     /// Throws InfeasibleError when nothing fits in --memory, InputError for a bad schedule.
     [[nodiscard]] Schedule choose(const Network& network, int threads) const;
 };
@@ -31,7 +34,7 @@ struct ScheduleArgument {
 class Execution {
 public:
     /// Compiles for this process. Remarks go to `output`.
-    Execution(Network network, Schedule schedule, const CommonOptions& common, const Output& output);
+    Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common, const Output& output);
     /// A directory of `laminate compile`.
     Execution(const std::string& directory, const CommonOptions& common);
 

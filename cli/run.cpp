@@ -146,7 +146,7 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         }
         Schedule schedule = options.schedule.choose(network, common.thread_count());
         output.detail("schedule: " + to_text(schedule));
-        execution = std::make_unique<Execution>(std::move(network), std::move(schedule), common, output);
+        execution = std::make_unique<Execution>(std::move(network), std::move(schedule), options.schedule.kernels(), common, output);
     }
     Session& session = execution->session();
     const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();

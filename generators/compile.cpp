@@ -168,7 +168,7 @@ private:
 
     /// What runs instead of the group: itself, unless it fails its check. Called by several threads.
     void compile(const GroupSchedule& schedule, std::vector<Piece>& pieces) {
-        GroupCode code = optimised_code(network_, schedule, unit_);
+        GroupCode code = optimised_code(network_, schedule, unit_, options_.kernels);
         std::shared_ptr<const JitGroup> jit = function_of(schedule, code);
         const std::string wrong = options_.checker(network_, schedule, code, jit->function(), options_.check);
         if (wrong.empty()) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "generators/check_group.h"
+#include "generators/optimised.h"
 #include "nets/network.h"
 #include "runtime/compiled_network.h"
 #include "runtime/manifest.h"
@@ -30,6 +31,7 @@ struct CompileOptions {
     std::string target = "host";  ///< or a Halide target; JitNetwork is always for the host
     int threads = 0;              ///< of the compiler, 0: one per core
     CheckOptions check{};
+    KernelOptions kernels{};
     /// What decides whether a group may be used: empty text for yes. Called by several threads.
     std::function<std::string(const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function,
                               const CheckOptions&)>

@@ -813,7 +813,9 @@ VectorUnit vector_unit(const Halide::Target& target) {
 }
 
 GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {
-    return Optimised(network, group, unit, kernels).code();
+    GroupCode code = Optimised(network, group, unit, kernels).code();
+    if (!kernels.winograd || !kernels.scratch || code.scratch_bytes <= kernels.scratch->value()) return code;
+    return Optimised(network, group, unit, {.winograd = false}).code();
 }
 
 }  // namespace laminate

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "base/units.h"
 #include "generators/group_code.h"
 
 namespace laminate {
@@ -21,6 +23,8 @@ struct VectorUnit {
 
 struct KernelOptions {
     bool winograd = true;  ///< minimal filtering where it pays (winograd.h); sums then differ by rounding
+    /// Of a thread: groups whose transformed patches would need more are computed directly.
+    std::optional<Bytes> scratch{};
 };
 
 [[nodiscard]] GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels = {});
