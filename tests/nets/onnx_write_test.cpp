@@ -28,9 +28,10 @@ void expect_round_trip(const Network& network) {
 
 TEST(SaveOnnx, EveryZooNetComesBackTheSame) {
     for (const ZooEntry& entry : zoo_entries()) {
-        // 75 pixels, InceptionV3's least, keep VGG16's head small; the 4K nets are l2net and l3net again. Without padding MobileNetV1 shrinks faster.
-        const int64_t rows = entry.name == "mobilenetv1-defines" ? 225 : 75;
-        expect_round_trip(zoo_network(entry.name, {.height = rows, .width = rows + 1, .batch = 2}));
+        // 75 pixels, InceptionV3's least, keep VGG16's head small; the 4K nets are l2net and l3net again. The unpadded networks of DeFiNES
+        // end in nothing at other sizes than their own.
+        const bool is_unpadded = entry.name.ends_with("-defines");
+        expect_round_trip(zoo_network(entry.name, is_unpadded ? ZooOptions{} : ZooOptions{.height = 75, .width = 76, .batch = 2}));
     }
 }
 
