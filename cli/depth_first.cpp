@@ -37,7 +37,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const DepthFirst model(machine, network, fidelity);
     DepthFirstCost cost;
     try {
-        cost = model.cost(strategy);
+        cost = model.cost(strategy, false);
     } catch (const depth_first::InfeasibleMapping& error) {
         throw InfeasibleError(error.what());
     }

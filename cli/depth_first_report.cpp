@@ -305,7 +305,7 @@ std::string sweep_page(const DepthFirst& model, const Sweep& sweep, const std::s
     }
     // Energy of the best point by memory and operand, stacked.
     const SweepPoint& best = sweep.points[*sweep.best];
-    const DepthFirstCost cost = model.cost(best.strategy);
+    const DepthFirstCost cost = model.cost(best.strategy, false);
     html += fmt::format("<h2>Best point {}: {:.4f} mJ by memory and operand</h2>\n<table>\n", tile_text(best), cost.energy_pj / 1e9);
     const std::array<std::pair<const char*, const char*>, 4> parts{{{"I", "#4c78a8"}, {"W", "#f58518"}, {"O", "#54a24b"}, {"copies", "#888"}}};
     for (size_t m = 0; m < cost.words.size(); ++m) {

@@ -113,8 +113,8 @@ class StackRun {
 public:
     using Map = std::function<std::shared_ptr<const std::optional<LayerMapping>>(size_t layer, const LayerShape& shape,
                                                                                 const std::vector<size_t>& tops)>;
-    StackRun(const Machine& machine, const Stack& stack, const Workload& workload, const Quirks& quirks, const Strategy& strategy, Map map)
-        : machine_(machine), stack_(stack), workload_(workload), quirks_(quirks), strategy_(strategy), map_(std::move(map)) {
+    StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy, bool with_details, Map map)
+        : machine_(machine), stack_(stack), quirks_(quirks), strategy_(strategy), with_details_(with_details), map_(std::move(map)) {
         for (const Operand operand : all_operands) hierarchies_[static_cast<size_t>(operand)] = machine.hierarchy(operand);
     }
 
@@ -169,9 +169,9 @@ private:
 
     const Machine& machine_;
     const Stack& stack_;
-    const Workload& workload_;
     const Quirks& quirks_;
     const Strategy& strategy_;
+    bool with_details_;
     Map map_;
     std::array<std::vector<size_t>, 3> hierarchies_;
     AxisPlan x_, y_;
@@ -508,11 +508,10 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
                                        place(*kind.make_columns, Operand::output)});
             }
 
-            LayerTileCost detail{.layer = *member.workload_layer, .shape = shape, .times = times, .mapping = **mapping};
-            detail.copies = copy_cost(machine_, bundle);
-            charge(detail.copies);
+            const CopyCost copies = copy_cost(machine_, bundle);
+            charge(copies);
             const auto often = static_cast<double>(times);
-            const LayerCost& cost = detail.mapping.cost;
+            const LayerCost& cost = (*mapping)->cost;
             const bool multiplies = shape.type == LayerType::convolution || shape.type == LayerType::depthwise ||
                                     quirks_.macs_of_poolings_and_additions;
             total.energy_pj += often * (multiplies ? cost.energy_pj : cost.memory_pj);
@@ -522,11 +521,17 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
             const std::vector<Role> all = roles(shape.type);
             for (size_t r = 0; r < all.size(); ++r) {
                 const std::vector<size_t>& levels = hierarchy(operand_of(all[r]));
-                detail.hierarchies.emplace_back(levels.begin(), levels.begin() + static_cast<ptrdiff_t>(tops[r]));
                 for (size_t m = 0; m < tops[r]; ++m)
                     total.words[levels[m]][static_cast<size_t>(operand_of(all[r]))] += cost.words[r][m] * often;
             }
-            total.details.push_back(std::move(detail));
+            if (with_details_) {
+                LayerTileCost detail{.layer = *member.workload_layer, .shape = shape, .times = times, .mapping = **mapping, .copies = copies};
+                for (size_t r = 0; r < all.size(); ++r) {
+                    const std::vector<size_t>& levels = hierarchy(operand_of(all[r]));
+                    detail.hierarchies.emplace_back(levels.begin(), levels.begin() + static_cast<ptrdiff_t>(tops[r]));
+                }
+                total.details.push_back(std::move(detail));
+            }
             break;
         }
     }
@@ -688,7 +693,7 @@ const Machine& DepthFirst::machine() const { return parts_->machine; }
 
 std::vector<std::vector<size_t>> DepthFirst::stacks(Stacks rule) const { return parts_->stacks(rule); }
 
-DepthFirstCost DepthFirst::cost(const Strategy& strategy) const {
+DepthFirstCost DepthFirst::cost(const Strategy& strategy, bool with_details) const {
     if (strategy.tile.x < 1 || strategy.tile.y < 1) throw InputError("tile: found 0 or less, expected at least 1x1");
     DepthFirstCost total;
     total.words.resize(parts_->machine.memories.size());
@@ -697,7 +702,7 @@ DepthFirstCost DepthFirst::cost(const Strategy& strategy) const {
     for (const std::vector<size_t>& layers : total.stacks) {
         const StackCost before{total.energy_pj, total.latency_cycles};
         const Stack stack = parts_->stack_of(layers);
-        StackRun(parts_->machine, stack, parts_->workload, parts_->fidelity.quirks, strategy,
+        StackRun(parts_->machine, stack, parts_->fidelity.quirks, strategy, with_details,
                  [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops) { return parts_->mapping(layer, shape, tops); })
             .add_to(total);
         total.stack_costs.push_back({total.energy_pj - before.energy_pj, total.latency_cycles - before.latency_cycles});

@@ -117,7 +117,7 @@ struct DepthFirstCost {
     std::vector<std::vector<size_t>> stacks;  ///< layers of each, in the order of execution
     std::vector<StackCost> stack_costs;       ///< parallel to stacks
     int64_t tile_kinds = 0;
-    std::vector<LayerTileCost> details;       ///< one per stack, kind of tile and layer
+    std::vector<LayerTileCost> details;       ///< one per stack, kind of tile and layer; empty where not asked for
 };
 
 /// No mapping of a layer fits the machine. what() names layer and machine.
@@ -139,8 +139,8 @@ public:
     [[nodiscard]] const Machine& machine() const;
     /// Layers of each stack in the order of execution; by quirk some twice.
     [[nodiscard]] std::vector<std::vector<size_t>> stacks(Stacks rule) const;
-    /// Throws InfeasibleMapping.
-    [[nodiscard]] DepthFirstCost cost(const Strategy& strategy) const;
+    /// Throws InfeasibleMapping. `with_details`: fills DepthFirstCost::details, which takes most of the time where tiles are many.
+    [[nodiscard]] DepthFirstCost cost(const Strategy& strategy, bool with_details = true) const;
 
 private:
     struct Parts;

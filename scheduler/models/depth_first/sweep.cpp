@@ -15,7 +15,7 @@ namespace {
 SweepPoint evaluate(const DepthFirst& model, const Strategy& strategy) {
     SweepPoint point{.strategy = strategy, .stacks = {}};
     try {
-        DepthFirstCost cost = model.cost(strategy);
+        DepthFirstCost cost = model.cost(strategy, false);
         point.fits = true;
         point.energy_pj = cost.energy_pj;
         point.latency_cycles = cost.latency_cycles;
