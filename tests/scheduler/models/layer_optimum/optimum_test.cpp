@@ -147,6 +147,22 @@ TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
     EXPECT_GT(positive, 100);
 }
 
+TEST(LayerOptimum, IoLowerBoundHoldsForTheBestOrders) {
+    // By hand: k64 c64 x64 as a matrix product, 64^3 MACs, in 48 words: 2 * 64^3 / sqrt(48) - 96 = 75578.4; all tensors together are 12288.
+    EXPECT_EQ(io_lower_bound_words(parse_convolution("k64 c64 x64"), 48), 75578 - 1);  // one less for rounding
+    Rng rng(17);
+    int above_compulsory = 0;
+    for (int n = 0; n < 400; ++n) {
+        const ConvolutionProblem p = random_convolution(rng, 8);
+        const BankedBuffer buffer{rng.between(3, 6), rng.between(1, 6)};
+        const auto optimum = std::get<LayerOptimum>(layer_optimum(p, buffer, SpillEvaluator::belady));
+        const int64_t bound = io_lower_bound_words(p, buffer.banks * buffer.bank_words);
+        ASSERT_LE(bound, optimum.lower_bound_words) << to_text(p) << "; " << buffer.banks << " banks of " << buffer.bank_words;
+        above_compulsory += bound > compulsory_words(p) ? 1 : 0;
+    }
+    EXPECT_GT(above_compulsory, 10);
+}
+
 TEST(LayerOptimum, OneRoundOfEveryLoopNeedsThreeBanks) {
     const ConvolutionProblem p = parse_convolution("k2 c2");
     EXPECT_EQ(std::get<BufferTooSmall>(layer_optimum(p, {2, 100}, SpillEvaluator::eq7)).banks_needed, 3);
