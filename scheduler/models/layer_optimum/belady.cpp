@@ -235,6 +235,24 @@ int64_t BeladyStream::spills_of_instance(int64_t factor) const {
 
 namespace {
 
+int64_t last_block(const ConvolutionProblem& problem, const BlockLoop& l) {
+    const int64_t rest = at(problem.extent, l.loop) % l.block;
+    return rest == 0 ? l.block : rest;
+}
+
+/// Product of the extents of a tensor's related loops within one iteration of the first `until` loops, of the smallest or a full one.
+int64_t related_words(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, size_t until, bool smallest) {
+    int64_t words = 1;
+    for (size_t l = 0; l < convolution_loops; ++l) {
+        if (access.role[l] != LoopRole::related) continue;
+        int64_t extent = problem.extent[l];
+        for (size_t q = 0; q < until; ++q)
+            if (static_cast<size_t>(order[q].loop) == l) extent = smallest ? last_block(problem, order[q]) : order[q].block;
+        words = checked_multiply(words, extent);
+    }
+    return words;
+}
+
 /// Words of a step at the border between two iterations of a loop over output columns (or rows), position p, beyond those that cross the border.
 struct BesideBorder {
     /// First step of the later iteration: of its block, what the earlier iteration did not touch.
@@ -245,10 +263,7 @@ struct BesideBorder {
 };
 
 BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, size_t p) {
-    const auto last_of = [&](const BlockLoop& l) {
-        const int64_t rest = at(problem.extent, l.loop) % l.block;
-        return rest == 0 ? l.block : rest;
-    };
+    const auto last_of = [&](const BlockLoop& l) { return last_block(problem, l); };
     const auto is_tap = [&](size_t q) { return order[q].loop == ConvolutionLoop::m || order[q].loop == ConvolutionLoop::n; };
     // Where taps are cut further in, a block is narrower than its windows; its words are left out.
     bool windows_are_whole = true;
@@ -268,17 +283,7 @@ BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess
     };
     const int64_t before = order[p].block;
     const int64_t after = last_of(order[p]);
-    const auto related = [&](size_t until, bool smallest) {
-        int64_t words = 1;
-        for (size_t l = 0; l < convolution_loops; ++l) {
-            if (access.role[l] != LoopRole::related) continue;
-            int64_t extent = problem.extent[l];
-            for (size_t q = 0; q < until; ++q)
-                if (static_cast<size_t>(order[q].loop) == l) extent = smallest ? last_of(order[q]) : order[q].block;
-            words = checked_multiply(words, extent);
-        }
-        return words;
-    };
+    const auto related = [&](size_t until, bool smallest) { return related_words(problem, access, order, until, smallest); };
     BesideBorder result;
     const bool has_other_axis = access.role[3 + b] == LoopRole::partial;
     const int64_t smallest_block = windows_are_whole ? related(order.size(), true) : 0;
@@ -299,6 +304,44 @@ BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess
                    related(next + 1, false) * shared_columns * (new_rows + shared_rows) + smallest_block * width(a, before) * new_rows;
     result.inner = std::max<int64_t>(result.inner, 0);
     return result;
+}
+
+/// Words that a sweep of windows over columns and rows (rows and columns) holds in its midst: what neighbouring tiles share and, within a tile, neighbouring
+/// rows of it. For the loops from position `begin` on, inside a reuse group of so many rounds. 0 where they are no such sweep, or too short for a step
+/// in every round with a whole window between their places.
+int64_t sweeping_windows(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, size_t begin, int64_t rounds) {
+    const auto next_other = [&](size_t from) {
+        while (from < order.size() && access[order[from].loop] == LoopRole::related) ++from;
+        return from;
+    };
+    const size_t outer = next_other(begin);
+    const size_t inner = next_other(outer + 1);
+    const auto is_window_output = [&](size_t q) {
+        return q < order.size() && access[order[q].loop] == LoopRole::partial &&
+               (order[q].loop == ConvolutionLoop::x || order[q].loop == ConvolutionLoop::y);
+    };
+    if (!is_window_output(outer) || !is_window_output(inner)) return 0;
+    for (size_t q = 0; q < inner; ++q)
+        if (order[q].loop == ConvolutionLoop::m || order[q].loop == ConvolutionLoop::n) return 0;
+    const auto last_of = [&](const BlockLoop& l) { return last_block(problem, l); };
+    const auto related = [&](size_t until, bool smallest) { return related_words(problem, access, order, until, smallest); };
+    const size_t a = order[outer].loop == ConvolutionLoop::x ? 0 : 1;
+    const size_t b = 1 - a;
+    const auto width = [&](size_t axis, int64_t outputs) {
+        return touched_words(outputs, problem.extent[5 + axis], problem.stride[axis], problem.dilation[axis]);
+    };
+    const int64_t tile = order[outer].block;
+    // Neighbouring tiles that a word can be in: the steps of two rounds lie so far apart that none is in the tiles of both. The first and the last tile
+    // share words with one neighbour only.
+    const int64_t reach = ceil_div((problem.extent[5 + a] - 1) * problem.dilation[a], tile * problem.stride[a]) + 1;
+    if (problem.extent[3 + a] / tile < 3 + (rounds - 1) * reach) return 0;
+    const int64_t rows = order[inner].block;
+    const int64_t last = last_of(order[inner]);
+    const int64_t shared_columns = 2 * width(a, tile) - width(a, 2 * tile);
+    const int64_t shared_rows = width(b, rows) + width(b, last) - width(b, rows + last);
+    return std::max<int64_t>(0, related(outer + 1, true) * shared_columns * width(b, problem.extent[3 + b]) +
+                                    related(inner + 1, true) * shared_rows * width(a, tile) -
+                                    related(inner + 1, false) * shared_columns * shared_rows);
 }
 
 }  // namespace
@@ -350,6 +393,8 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
                 if (steps > 1) {
                     g.steps = (rounds - 1) * steps / (steps - 1);
                     g.all = checked_multiply(g.crossing, rounds - 1);
+                    g.rounds = rounds;
+                    g.sweep = sweeping_windows(problem, access, order, inner, rounds);
                     groups_.push_back(g);
                 }
                 for (size_t q = p; q < inner; ++q) {
@@ -413,6 +458,10 @@ int64_t BeladyBound::spills(int64_t memory) const {
         const int64_t room = checked_multiply(g->instances, memory - more);
         const int64_t spilled = g->crossing > room ? checked_multiply(g->crossing - room, g->steps) : 0;
         sum += more == g->beside ? std::min(g->all, spilled) : spilled;
+        // Or, instead of all steps so far, one in the midst of every round: all words that are used in the next round cross one of them, and what
+        // the windows hold.
+        if (g->sweep > 0 && !is_spilled_inside)
+            sum = std::max(sum, g->all - checked_multiply(checked_multiply(g->instances, g->rounds), memory - g->sweep));
         is_free_inside = spilled == 0;
         is_spilled_inside = is_spilled_inside || g->smallest > memory;
     }

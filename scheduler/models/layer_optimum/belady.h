@@ -73,6 +73,8 @@ private:
         int64_t smallest = 0;   ///< words that cross in the smallest instance
         int64_t beside = 0;     ///< further words present at that step, of each instance
         int64_t inner = 0;      ///< the same for a step further in, of words that the next inner group counts else
+        int64_t rounds = 1;     ///< of a reuse group
+        int64_t sweep = 0;      ///< words that windows inside a reuse group hold in the midst of a round
         bool has_subgroups = false;  ///< related loops between this group and the next one
     };
     std::vector<Group> groups_;  ///< outermost first

@@ -84,6 +84,13 @@ TEST(BeladyBound, IsNeverAboveTheSpillsOfWindows) {
     EXPECT_GT(2 * bounds, spills) << "and not far below";
 }
 
+TEST(BeladyBound, CountsWhatWindowsHoldInTheMidstOfARound) {
+    // VGG16 conv2_1, input, one picture, k in two rounds, windows of one column, then of one row: T = 114 * 114 * 64 words. Between two columns
+    // 2 * 114 * 64 wait, between two rows 2 * 3 * 64 of which 2 * 2 * 64 wait anyway: 14720. Two rounds of M = 16384: T + 2 (14720 - 16384).
+    const ConvolutionProblem p = parse_convolution("k128 c64 x112 y112 m3 n3");
+    EXPECT_EQ(BeladyBound(p, Operand::input, parse_block_order(p, "k64 x1 y1 c1")).spills(16384), 114 * 114 * 64 - 2 * (16384 - 14720));
+}
+
 TEST(BeladyBound, IsExactForASweepOfEqualBlocks) {
     // 4 words a round, 3 rounds, memory 3: steps 3 and 6 (every step but one a round) cross all 4 words: 2 * (4 - 3).
     const ConvolutionProblem p = parse_convolution("k4 c3");
