@@ -42,6 +42,7 @@ INSTANTIATE_TEST_SUITE_P(
         Point{"meta_proto_df", "fsrcnn-defines", Overlap::fully_cached, {4, 72}, 6, 1813734143.38, 18484958},
         // Every layer is cut off, and a cut after the first is ignored: everything is costed twice.
         Point{"tpu", "fsrcnn-defines", Overlap::fully_cached, {240, 270}, 6, 37868337312.315, 128867502},
+        Point{"tpu", "mccnn-defines", Overlap::fully_cached, {94, 207}, 6, 53619209970.175, 135878174},
         // Branches across cuts; the input of a stack has its channels twice.
         Point{"edge_tpu", "resnet18-defines", Overlap::fully_cached, {20, 30}, 6, 16722816441.08, 27900941},
         // Depthwise and pointwise layers, five stacks.
