@@ -60,7 +60,7 @@ double error_of(const Network& network, const LineBufferSizes& sizes, const Vect
     return worst / range;
 }
 
-constexpr double allowed = 2e-6;  ///< of the largest output; seen: up to 8e-7
+constexpr double allowed = 2e-6;  ///< of the largest output
 
 Window same() { return square_window(3, 1, 1); }
 
