@@ -2,7 +2,7 @@
 # CMake does the work; see CMakePresets.json. Everything that is made lies under build/.
 #
 #   make            the program, build/bin/laminate        make bench     Google Benchmark programs
-#   make demo       a picture upscaled by a fused network  make peers     race against onnxruntime
+#   make demo       a picture upscaled by a fused network  make peers     race against the best runtimes
 #   make test       the test suite (under 20 minutes)      make format    clang-format over every source
 #   make test-long  and the long tests                     make clean     removes build/ but keeps build/venv
 #
@@ -37,7 +37,7 @@ test-long: everything
 bench: configure
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target bench
 
-peers: build $(STAMPS)/peers
+peers: build $(STAMPS)/peers $(STAMPS)/openvino
 	@$(VENV)/bin/python bench/peers.py --laminate build/bin/laminate
 
 format: $(STAMPS)/format-packages
@@ -75,6 +75,10 @@ $(STAMPS)/browser: cmake/setup.sh | $(STAMPS)
 
 # After `tools`: both write into the same environment.
 $(STAMPS)/peers: requirements-peers.txt $(STAMPS)/tools
+	@cmake/setup.sh venv $(VENV) $<
+	@touch $@
+
+$(STAMPS)/openvino: bench/requirements-openvino.txt $(STAMPS)/peers
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@
 

@@ -1,8 +1,8 @@
-"""Race of compiled networks against onnxruntime: one run, interleaved, in processes of their own.
+"""Race of compiled networks against onnxruntime, and OpenVINO where it is installed: one run, interleaved, in processes of their own.
 
   peers.py --laminate PROGRAM [--net zoo:NAME?...]... [--threads 1,2] [--rounds 7] [--json FILE]
 
-Per network and thread count the contestants are: the fused network, the same compiled layer by layer, onnxruntime. Each is a
+Per network and thread count the contestants are: the fused network, the same compiled layer by layer, onnxruntime, OpenVINO. Each is a
 compiled directory or a model file made beforehand; outputs are compared before anything is timed. Then `rounds` times in turn
 each contestant gets a fresh process that warms up and times some runs, so that drift of the machine meets all alike.
 
@@ -39,14 +39,10 @@ def reset_peak():
         clear.write("5")
 
 
-def onnxruntime_worker(path, input_file, threads, seconds):
+def onnxruntime_runner(path, value, output, threads):
     import numpy as np
     import onnxruntime
 
-    value = np.load(input_file)
-    output = np.load(input_file.replace("input.npy", "output.npy"))  # as large as what will come: already resident
-    reset_peak()
-    before = resident_bytes("VmRSS")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -56,12 +52,57 @@ def onnxruntime_worker(path, input_file, threads, seconds):
     binding = session.io_binding()
     binding.bind_input(session.get_inputs()[0].name, "cpu", 0, np.float32, value.shape, value.ctypes.data)
     binding.bind_output(session.get_outputs()[0].name, "cpu", 0, np.float32, output.shape, output.ctypes.data)
-    session.run_with_iobinding(binding)
+    return lambda: session.run_with_iobinding(binding)
+
+
+def openvino_runner(path, value, output, threads):
+    import openvino
+
+    compiled = openvino.Core().compile_model(path, "CPU", {
+        "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"})
+    request = compiled.create_infer_request()
+    request.set_input_tensor(0, openvino.Tensor(value, shared_memory=True))
+    request.set_output_tensor(0, openvino.Tensor(output, shared_memory=True))
+    return request.infer
+
+
+RUNNERS = {"onnxruntime": onnxruntime_runner, "openvino": openvino_runner}
+
+
+def installed_peers():
+    """Name of each contestant and its module, onnxruntime first: the reference of the race."""
+    import onnxruntime
+
+    peers = {"onnxruntime " + onnxruntime.__version__: "onnxruntime"}
+    try:
+        import openvino
+        peers["OpenVINO " + openvino.__version__.split("-")[0]] = "openvino"
+    except ImportError:
+        print("OpenVINO is not installed (bench/requirements-openvino.txt)", file=sys.stderr)
+    return peers
+
+
+def peer_worker(peer, path, input_file, threads, seconds):
+    import importlib
+
+    import numpy as np
+
+    importlib.import_module(peer)
+    value = np.load(input_file)
+    expected = np.load(input_file.replace("input.npy", "output.npy"))
+    output = np.zeros_like(expected)
+    output += 1  # resident, as the arrays of the others
+    reset_peak()
+    before = resident_bytes("VmRSS")
+    infer = RUNNERS[peer](path, value, output, threads)
+    infer()
+    if not np.allclose(output, expected, rtol=1e-3, atol=1e-5 * float(expected.max() - expected.min())):
+        sys.exit(f"{peer} differs from onnxruntime")
     times = []
     end = time.perf_counter() + seconds
     while len(times) < 3 or time.perf_counter() < end:
         start = time.perf_counter()
-        session.run_with_iobinding(binding)
+        infer()
         times.append((time.perf_counter() - start) * 1e3)
     print(json.dumps({"times_ms": times, "peak_rss_bytes": resident_bytes("VmHWM") - before}))
 
@@ -118,15 +159,17 @@ def race(program, net, threads, rounds, seconds, directory):
         if not np.allclose(ours, expected, rtol=1e-3, atol=1e-5 * span):
             sys.exit(f"peers: {net}: {name} differs from onnxruntime by {np.abs(ours - expected).max():.3g} (range {span:.3g})")
         contestants[name] = lambda compiled=compiled: laminate_round(program, compiled, threads, seconds)
-    contestants["onnxruntime " + onnxruntime.__version__] = lambda: json.loads(run(
-        [sys.executable, os.path.abspath(__file__), "--worker", model, os.path.join(directory, "input.npy"), str(threads), str(seconds)]))
+    peers = installed_peers()
+    for name, peer in peers.items():
+        contestants[name] = lambda peer=peer: json.loads(run(
+            [sys.executable, os.path.abspath(__file__), "--worker", peer, model, os.path.join(directory, "input.npy"), str(threads), str(seconds)]))
 
     results = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, one_round in contestants.items():
             results[name].append(one_round())
     rows = {name: summary(r) for name, r in results.items()}
-    peer = rows["onnxruntime " + onnxruntime.__version__]
+    peer = rows[next(iter(peers))]
 
     print(f"\n{net}, {threads} thread{'s' if threads > 1 else ''}, {2 * macs / 1e9:.3f} GFLOP, {rounds} interleaved rounds; outputs equal")
     print(f"{'':26}{'min ms':>10}{'median ms':>11}{'spread':>8}{'GFLOP/s':>9}{'memory MiB':>12}{'speed':>8}{'memory':>9}")
@@ -146,11 +189,11 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="timed runs per contestant and round")
     parser.add_argument("--json")
-    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        path, input_file, threads, seconds = options.worker
-        onnxruntime_worker(path, input_file, int(threads), float(seconds))
+        peer, path, input_file, threads, seconds = options.worker
+        peer_worker(peer, path, input_file, int(threads), float(seconds))
         return 0
     if not options.laminate:
         parser.error("--laminate is needed")
