@@ -103,14 +103,7 @@ void add_cost(Program& program) {
         "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
         "  laminate cost zoo:l2net --schedule front/0003.json --machine machines/convfusion-40nm.json\n"
         "  laminate cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 60x72 --overlap fully-cached");
-    auto request = std::make_shared<ModelRequest>();
-    request->network.declare(verb);
-    verb->add_option("--machine", request->machine, "Machine (machines/README.md): a file, or a name of `laminate machine list`")->type_name("FILE|NAME");
-    auto choice = std::make_shared<ModelChoice>(*verb, std::vector<CostModel>{cost_two_level(), cost_depth_first()});
-    program.on(verb, [request, choice, &program](const Output& output) {
-        request->common = program.common();
-        return choice->run(*request, output);
-    });
+    declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false);
 }
 
 void add_show(Program& program) {

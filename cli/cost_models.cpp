@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace laminate::cli {
 
@@ -13,11 +16,33 @@ namespace {
 std::atomic<bool> interrupted{false};
 extern "C" void note_interrupt(int) { interrupted.store(true); }
 
-}  // namespace
+/// While it lives an interrupt sets `interrupted` instead of ending the program.
+class InterruptHandler {
+public:
+    InterruptHandler() : before_(std::signal(SIGINT, note_interrupt)) {}
+    ~InterruptHandler() { std::signal(SIGINT, before_); }
+    InterruptHandler(const InterruptHandler&) = delete;
+    InterruptHandler& operator=(const InterruptHandler&) = delete;
 
-InterruptHandler::InterruptHandler() : before_(std::signal(SIGINT, note_interrupt)) {}
-InterruptHandler::~InterruptHandler() { std::signal(SIGINT, before_); }
-std::atomic<bool>& InterruptHandler::stop() const { return interrupted; }
+private:
+    void (*before_)(int);
+};
+
+/// The models of a verb, and which was chosen.
+class ModelChoice {
+public:
+    ModelChoice(CLI::App& verb, const std::vector<CostModel>& models);
+    [[nodiscard]] Exit run(const ModelRequest& request, const Output& output) const;
+
+private:
+    struct Entry {
+        std::string name;
+        CLI::App* options;
+        RunModel run;
+    };
+    std::string chosen_;
+    std::vector<Entry> entries_;
+};
 
 ModelChoice::ModelChoice(CLI::App& verb, const std::vector<CostModel>& models) : chosen_(models.front().name) {
     std::vector<std::string> names;
@@ -42,6 +67,35 @@ Exit ModelChoice::run(const ModelRequest& request, const Output& output) const {
         }
     }
     return (*chosen)(request, output);
+}
+
+}  // namespace
+
+void declare_models(Program& program, CLI::App* verb, const std::vector<CostModel>& models, bool with_directory) {
+    auto request = std::make_shared<ModelRequest>();
+    request->network.declare(verb);
+    if (with_directory)
+        verb->add_option("-o,--output", request->directory, "Directory to make; what an explore left there before is replaced")->type_name("DIR");
+    verb->add_option("--machine", request->machine, "Machine (machines/README.md): a file, or a name of `laminate machine list`")->type_name("FILE|NAME");
+    auto choice = std::make_shared<ModelChoice>(*verb, models);
+    program.on(verb, [request, choice, with_directory, &program](const Output& output) {
+        request->common = program.common();
+        std::optional<InterruptHandler> handler;
+        if (with_directory) {
+            handler.emplace();
+            request->stop = &interrupted;
+        }
+        return choice->run(*request, output);
+    });
+}
+
+bool holds_answer(const std::filesystem::path& directory, const std::string& file, const std::string& schema) {
+    try {
+        const auto answer = nlohmann::json::parse(read_file(directory / file), nullptr, false);
+        return answer.is_object() && answer.value("schema", "") == schema;
+    } catch (const InputError&) {
+        return false;
+    }
 }
 
 }  // namespace laminate::cli

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -33,40 +34,17 @@ struct CostModel {
     std::function<RunModel(CLI::App& options)> declare;
 };
 
-/// --model with one of several models on a verb, the first by default; refuses options of the models that were not chosen.
-class ModelChoice {
-public:
-    ModelChoice(CLI::App& verb, const std::vector<CostModel>& models);
-    /// Throws UsageError when an option of another model was given.
-    [[nodiscard]] Exit run(const ModelRequest& request, const Output& output) const;
+/// NET, --machine and --model, the first of `models` by default, on a verb; with_directory: -o too, and an interrupt is handed to the model. Options of a
+/// model that was not chosen are refused with UsageError.
+void declare_models(Program& program, CLI::App* verb, const std::vector<CostModel>& models, bool with_directory);
 
-private:
-    struct Entry {
-        std::string name;
-        CLI::App* options;
-        RunModel run;
-    };
-    std::string chosen_;
-    std::vector<Entry> entries_;
-};
-
-/// `stop` of a request is set while this lives and the user interrupts.
-class InterruptHandler {
-public:
-    InterruptHandler();
-    ~InterruptHandler();
-    InterruptHandler(const InterruptHandler&) = delete;
-    InterruptHandler& operator=(const InterruptHandler&) = delete;
-    [[nodiscard]] std::atomic<bool>& stop() const;
-
-private:
-    void (*before_)(int);
-};
+/// Whether an `explore` made this directory: `file` in it is JSON of this schema.
+[[nodiscard]] bool holds_answer(const std::filesystem::path& directory, const std::string& file, const std::string& schema);
 
 [[nodiscard]] CostModel explore_two_level();      ///< explore_two_level.cpp
-[[nodiscard]] CostModel explore_layer_optimum();  ///< layer_optimum.cpp
-[[nodiscard]] CostModel cost_two_level();     ///< cost.cpp
-[[nodiscard]] CostModel explore_depth_first();  ///< explore_depth_first.cpp
-[[nodiscard]] CostModel cost_depth_first();   ///< depth_first.cpp
+[[nodiscard]] CostModel explore_layer_optimum();  ///< explore_layer_optimum.cpp
+[[nodiscard]] CostModel explore_depth_first();    ///< explore_depth_first.cpp
+[[nodiscard]] CostModel cost_two_level();         ///< cost.cpp
+[[nodiscard]] CostModel cost_depth_first();       ///< cost_depth_first.cpp
 
 }  // namespace laminate::cli

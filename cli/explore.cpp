@@ -1,6 +1,4 @@
 // laminate explore NET: the best schedules under a cost model.
-#include <memory>
-
 #include "cli/cost_models.h"
 
 namespace laminate::cli {
@@ -15,18 +13,7 @@ void add_explore(Program& program) {
                          "  laminate explore zoo:l3net --machine machines/convfusion-40nm-banked.json -o front/\n"
                          "  laminate explore zoo:alexnet?batch=4 --model layer-optimum --machine cnnflow_eyeriss\n"
                          "  laminate explore zoo:fsrcnn-defines --model depth-first --machine meta_proto_df -o tiles/");
-    auto request = std::make_shared<ModelRequest>();
-    request->network.declare(verb);
-    verb->add_option("-o,--output", request->directory, "Directory to make; what an explore left there before is replaced")->type_name("DIR");
-    verb->add_option("--machine", request->machine, "Machine (machines/README.md): a file, or a name of `laminate machine list`")->type_name("FILE|NAME");
-    auto choice = std::make_shared<ModelChoice>(
-        *verb, std::vector<CostModel>{explore_two_level(), explore_layer_optimum(), explore_depth_first()});
-    program.on(verb, [request, choice, &program](const Output& output) {
-        const InterruptHandler handler;
-        request->common = program.common();
-        request->stop = &handler.stop();
-        return choice->run(*request, output);
-    });
+    declare_models(program, verb, {explore_two_level(), explore_layer_optimum(), explore_depth_first()}, true);
 }
 
 }  // namespace laminate::cli

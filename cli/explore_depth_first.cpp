@@ -31,15 +31,6 @@ struct Options {
     DepthFirstFidelity fidelity;
 };
 
-bool is_ours(const std::filesystem::path& directory) {
-    try {
-        const auto json = nlohmann::json::parse(read_file(directory / "sweep.json"), nullptr, false);
-        return json.is_object() && json.value("schema", "") == "laminate.depth_first_sweep";
-    } catch (const InputError&) {
-        return false;
-    }
-}
-
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
     if (request.machine.empty()) throw UsageError("--machine is required with --model depth-first");
     depth_first::SweepOptions search = options.sweep;
@@ -49,17 +40,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     search.objective = depth_first::parse_objective(options.objective);
     search.threads = request.common.thread_count();
     search.stop = request.stop;
-    auto last_note = std::chrono::steady_clock::now();
-    search.progress = [&](size_t done, size_t total) {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - last_note < std::chrono::seconds(2)) return;
-        last_note = now;
-        output.note(fmt::format("{} of {} points", done, total));
-    };
+    OccasionalNotes notes(output);
+    search.progress = [&](size_t done, size_t total) { notes.note([&] { return fmt::format("{} of {} points", done, total); }); };
     const Machine machine = open_machine(request.machine);
     const Network network = request.network.open();
     std::optional<NewDirectory> files;
-    if (!request.directory.empty()) files.emplace(request.directory, is_ours, "laminate explore");
+    if (!request.directory.empty()) files.emplace(request.directory, [](const auto& place) { return holds_answer(place, "sweep.json", "laminate.depth_first_sweep"); }, "laminate explore");
     const auto begin = std::chrono::steady_clock::now();
     const DepthFirst model(machine, network, options.fidelity.get());
     const Sweep found = depth_first::sweep(model, search);

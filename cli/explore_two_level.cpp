@@ -43,21 +43,13 @@ std::string name_of(const std::map<std::string, Value>& names, Value value) {
     return found->first;
 }
 
-bool holds_a_front(const std::filesystem::path& directory) {
-    try {
-        const auto front = nlohmann::json::parse(read_file(directory / "front.json"), nullptr, false);
-        return front.is_object() && front.value("schema", "") == "laminate.front";
-    } catch (const InputError&) {
-        return false;
-    }
-}
-
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
     if (request.directory.empty()) throw UsageError("--output is required with --model two-level");
     std::optional<EnergyTable> machine;
     if (!request.machine.empty()) machine = load_energy_table(request.machine);
     const Network network = request.network.open();
-    NewDirectory files(request.directory, holds_a_front, "laminate explore");
+    NewDirectory files(
+        request.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); }, "laminate explore");
     ExploreOptions search = options.explore;
     search.threads = request.common.thread_count();
     search.recompute = !options.no_recompute;
@@ -68,13 +60,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         search.memory = Elements(*budget_bytes / bytes_per_element);
     }
     search.stop = request.stop;
-    auto last_note = std::chrono::steady_clock::now();
+    OccasionalNotes notes_of_progress(output);
     search.progress = [&](const ExploreProgress& progress) {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - last_note < std::chrono::seconds(2)) return;
-        last_note = now;
-        output.note(
-            fmt::format("{} of {} groups, {}", progress.segments_done, progress.segments_total, progress.segment));
+        notes_of_progress.note([&] { return fmt::format("{} of {} groups, {}", progress.segments_done, progress.segments_total, progress.segment); });
     };
     const Front front = explore(network, search);
     const bool interrupted = request.stop->load();

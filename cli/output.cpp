@@ -126,4 +126,11 @@ int64_t parse_bytes(const std::string& option, const std::string& text) {
     return static_cast<int64_t>(bytes);
 }
 
+void OccasionalNotes::note(const std::function<std::string()>& line) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < std::chrono::seconds(2)) return;
+    last_ = now;
+    output_.note(line());
+}
+
 }  // namespace laminate::cli

@@ -2,7 +2,9 @@
 // Tables go to stdout, progress and remarks to stderr; with `--json -` stdout carries the JSON and nothing else.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -47,6 +49,17 @@ public:
 
 private:
     const CommonOptions& options_;
+};
+
+/// Remarks while long work goes on, one in two seconds at most. Calls must not overlap.
+class OccasionalNotes {
+public:
+    explicit OccasionalNotes(const Output& output) : output_(output) {}
+    void note(const std::function<std::string()>& line);
+
+private:
+    const Output& output_;
+    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
 enum class Align { left, right };

@@ -78,7 +78,7 @@ void join(std::string& all, const std::string& text) {
 class Judge {
 public:
     Judge(const Network& network, const Options& options, int threads, const Output& output)
-        : network_(network), options_(options), threads_(threads), output_(output) {}
+        : network_(network), options_(options), threads_(threads), notes_(output) {}
 
     /// `what` begins the lines of progress.
     Verdict compare(const Schedule& schedule, uint64_t seed, const std::string& what) {
@@ -118,10 +118,7 @@ private:
             *fresh[n].second = judge(*fresh[n].first, seed);
             const std::lock_guard lock(mutex);
             ++done;
-            const auto now = std::chrono::steady_clock::now();
-            if (now - last_note_ < std::chrono::seconds(5)) return;
-            output_.note(fmt::format("{}: {} of {} groups", what, done, fresh.size()));
-            last_note_ = now;
+            notes_.note([&] { return fmt::format("{}: {} of {} groups", what, done, fresh.size()); });
         });
     }
 
@@ -145,9 +142,8 @@ private:
     const Network& network_;
     const Options& options_;
     int threads_;
-    const Output& output_;
     std::map<std::string, GroupVerdict> groups_;
-    std::chrono::steady_clock::time_point last_note_ = std::chrono::steady_clock::now();
+    OccasionalNotes notes_;
 };
 
 Exit validate(const Network& network, const Candidates& candidates, const Options& options, const Output& output,

@@ -54,7 +54,9 @@ public:
         const std::vector<BufferShape> shapes = buffer_shapes(group, problems_, StripRange::any).tensors;
         if (kernels.winograd && std::any_of(problems_.begin(), problems_.end(), suits_winograd)) {
             const auto steps = row_steps(group, problems_);
-            for (size_t k = 0; k < problems_.size(); ++k) winograd_[k] = winograd_tile(problems_[k], steps[k], unit);
+            for (int k = 0; k <= sink(); ++k) {
+                if (k == sink() || strips_begin_anew()) winograd_[static_cast<size_t>(k)] = winograd_tile(problem(k), steps[static_cast<size_t>(k)], unit);
+            }
         }
         for (int k = 0; k <= sink(); ++k) {
             const Nest& last = nest(sink());
@@ -180,6 +182,15 @@ protected:
     }
 
 private:
+    /// Whether a strip computes the same rows wherever a thread begins. Where rows are kept from strip to strip, it depends on the thread which of them are paired.
+    [[nodiscard]] bool strips_begin_anew() const {
+        if (nest(sink()).loops.front().band != Band::strip) return true;
+        for (int k = 0; k < sink(); ++k) {
+            if (nest(k).y.store.is_root()) return false;
+        }
+        return true;
+    }
+
     // --------------------------------------------------------------------------------------------------- rows and padding
 
     Stmt with_first_column(int t, const Stmt& body) {

@@ -189,15 +189,6 @@ nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator eval
     return json;
 }
 
-bool holds_layers(const std::filesystem::path& directory) {
-    try {
-        const auto layers = nlohmann::json::parse(read_file(directory / "layers.json"), nullptr, false);
-        return layers.is_object() && layers.value("schema", "") == "laminate.layer_optimum";
-    } catch (const InputError&) {
-        return false;
-    }
-}
-
 std::string mebibytes(int64_t bytes) { return fmt::format("{:.4f}", static_cast<double>(bytes) / (1 << 20)); }
 
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
@@ -303,7 +294,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"totals", total_json},
     };
     if (!request.directory.empty()) {
-        NewDirectory files(request.directory, holds_layers, "laminate explore --model layer-optimum");
+        NewDirectory files(request.directory, [](const auto& place) { return holds_answer(place, "layers.json", "laminate.layer_optimum"); }, "laminate explore --model layer-optimum");
         write_file_atomically(files.aside() / "layers.json", answer.dump(2) + "\n");
         if (options.curve) {
             write_file_atomically(files.aside() / "curves.csv", curves_csv(answers, word_bytes));
