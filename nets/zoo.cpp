@@ -76,6 +76,19 @@ const std::vector<Recipe>& recipes() {
          [](S n, O o, int64_t h, int64_t w) {
              return zoo::resnet(n, o, h, w, {.blocks = {3, 4, 6, 3}, .bottleneck = true, .stride_in_1x1 = true});
          }},
+        {{"resnet152", {}, "ResNet152, stride in the 3x3 convolution, batch norm folded (He et al., CVPR 2016)", 224, 224},
+         [](S n, O o, int64_t h, int64_t w) {
+             return zoo::resnet(n, o, h, w, {.blocks = {3, 8, 36, 3}, .bottleneck = true, .stride_in_1x1 = false});
+         }},
+        {{"resnet1202", {}, "ResNet1202 for CIFAR, 600 basic blocks, batch norm folded (He et al., CVPR 2016)", 32, 32},
+         [](S n, O o, int64_t h, int64_t w) { return zoo::resnet_cifar(n, o, h, w, 200); }},
+        {{"googlenet", {"inceptionv1"}, "GoogLeNet, pools as in Caffe (Szegedy et al., CVPR 2015)", 224, 224}, zoo::googlenet},
+        {{"squeezenet", {"squeezenet1.0"}, "SqueezeNet 1.0 (Iandola et al., 2016)", 224, 224},
+         [](S n, O o, int64_t h, int64_t w) { return zoo::squeezenet(n, o, h, w, false); }},
+        {{"squeezenet-1.1", {"squeezenet1.1"}, "SqueezeNet 1.1 (Iandola et al., 2016)", 224, 224},
+         [](S n, O o, int64_t h, int64_t w) { return zoo::squeezenet(n, o, h, w, true); }},
+        {{"nasnet-a", {"nasnet-mobile"}, "NASNet-A (4 @ 1056), batch norm folded (Zoph et al., CVPR 2018; Keras)", 224, 224},
+         [](S n, O o, int64_t h, int64_t w) { return zoo::nasnet_a(n, o, h, w, 4, 1056); }},
         {{"mobilenetv1", {}, "MobileNetV1 1.0, batch norm folded (Howard et al., 2017)", 224, 224}, zoo::mobilenet_v1},
         {{"fsrcnn-defines", {}, "FSRCNN as in DeFiNES' artifact: no padding, sub-pixel output (HPCA 2023)", 554, 974}, zoo::fsrcnn_defines},
         {{"dmcnn-vd-defines", {}, "DMCNN-VD as in DeFiNES' artifact: no padding", 552, 808},
@@ -111,7 +124,7 @@ Network zoo_network(const std::string& name, const ZooOptions& options) {
         const auto& aliases = recipe.entry.aliases;
         if (recipe.entry.name == name || std::find(aliases.begin(), aliases.end(), name) != aliases.end()) {
             std::string identifier = recipe.entry.name;
-            std::replace(identifier.begin(), identifier.end(), '-', '_');
+            std::replace_if(identifier.begin(), identifier.end(), [](char c) { return c == '-' || c == '.'; }, '_');
             try {
                 (void)element_count({options.batch, options.height.value_or(recipe.entry.height),
                                      options.width.value_or(recipe.entry.width)});

@@ -91,10 +91,21 @@ TensorId Builder::max_pool_same(const std::string& name, TensorId x, int64_t ker
     return append(std::move(layer));
 }
 
-TensorId Builder::average_pool_same(const std::string& name, TensorId x, int64_t kernel) {
+TensorId Builder::max_pool_ceil(const std::string& name, TensorId x, int64_t kernel, int64_t stride) {
+    Layer layer{.name = name, .kind = LayerKind::max_pool, .inputs = {x}};
+    layer.window = {.kernel = {kernel, kernel}, .stride = {stride, stride}};
+    for (size_t axis = 0; axis < 2; ++axis) {
+        const int64_t size = dims(x)[2 + axis];
+        const int64_t last = std::max<int64_t>(0, size - kernel + stride - 1) / stride;  // index of the last window
+        layer.window.pad_end[axis] = std::max<int64_t>(0, last * stride + kernel - size);
+    }
+    return append(std::move(layer));
+}
+
+TensorId Builder::average_pool_same(const std::string& name, TensorId x, int64_t kernel, int64_t stride) {
     Layer layer{.name = name, .kind = LayerKind::average_pool, .inputs = {x}};
     const int64_t pad = kernel / 2;
-    layer.window = {.kernel = {kernel, kernel}, .pad_begin = {pad, pad}, .pad_end = {pad, pad}};
+    layer.window = {.kernel = {kernel, kernel}, .stride = {stride, stride}, .pad_begin = {pad, pad}, .pad_end = {pad, pad}};
     return append(std::move(layer));
 }
 
@@ -114,9 +125,9 @@ TensorId Builder::simple(LayerKind kind, const std::string& name, TensorId x) {
     return append({.name = name, .kind = kind, .inputs = {x}});
 }
 
-TensorId Builder::classifier(TensorId x) {
+TensorId Builder::classifier(TensorId x, int64_t classes) {
     const TensorId pooled = simple(LayerKind::global_average_pool, "average", x);
-    return simple(LayerKind::softmax, "softmax", gemm("fc", simple(LayerKind::flatten, "flatten", pooled), 1000));
+    return simple(LayerKind::softmax, "softmax", gemm("fc", simple(LayerKind::flatten, "flatten", pooled), classes));
 }
 
 Activation Builder::prelu(int64_t channels) {

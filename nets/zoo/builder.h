@@ -54,8 +54,10 @@ public:
     TensorId max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad = 0);
     /// Output ceil(size / stride), padded as TensorFlow does for "same": what is odd goes to the end.
     TensorId max_pool_same(const std::string& name, TensorId x, int64_t kernel, int64_t stride);
-    /// Stride 1, size unchanged, an odd kernel; padding is left out of the averages.
-    TensorId average_pool_same(const std::string& name, TensorId x, int64_t kernel);
+    /// No padding but at the end, where the last window, which begins inside, lacks something (Caffe, PyTorch's ceil_mode).
+    TensorId max_pool_ceil(const std::string& name, TensorId x, int64_t kernel, int64_t stride);
+    /// An odd kernel, padded by half of it: size unchanged, or halved by stride 2. Padding is left out of the averages.
+    TensorId average_pool_same(const std::string& name, TensorId x, int64_t kernel, int64_t stride = 1);
 
     TensorId add(const std::string& name, TensorId a, TensorId b, Activation activation = {});
     /// Along the channels.
@@ -63,8 +65,8 @@ public:
     /// A layer that the tensor's other readers do not see, so that it is not folded into the producer.
     TensorId activation(const std::string& name, TensorId x, Activation activation);
     TensorId simple(LayerKind kind, const std::string& name, TensorId x);
-    /// Global average, 1000 classes, probabilities.
-    TensorId classifier(TensorId x);
+    /// Global average, one fully connected layer, probabilities.
+    TensorId classifier(TensorId x, int64_t classes = 1000);
 
     /// Slopes between 0.1 and 0.4, one per channel.
     [[nodiscard]] Activation prelu(int64_t channels);

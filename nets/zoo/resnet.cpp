@@ -37,4 +37,21 @@ Network resnet(const std::string& name, const ZooOptions& options, int64_t heigh
     return b.finish(b.classifier(x));
 }
 
+Network resnet_cifar(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, int blocks) {
+    Builder b(name, options);
+    TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 16, .pad = 1}, relu());
+    for (int s = 0; s < 3; ++s) {
+        const int64_t maps = int64_t{16} << s;
+        for (int i = 0; i < blocks; ++i) {
+            const std::string block = "layer" + std::to_string(s + 1) + "_" + std::to_string(i) + "_";
+            const int64_t stride = s > 0 && i == 0 ? 2 : 1;
+            TensorId y = b.conv(block + "conv1", x, {.out = maps, .stride = stride, .pad = 1}, relu());
+            y = b.conv(block + "conv2", y, {.out = maps, .pad = 1, .variance = 1.0 / (3 * blocks)});
+            if (stride != 1) x = b.conv(block + "shortcut", x, {.out = maps, .kernel = 1, .stride = stride});
+            x = b.add(block + "add", x, y, relu());
+        }
+    }
+    return b.finish(b.classifier(x, 10));
+}
+
 }  // namespace laminate::zoo

@@ -31,6 +31,11 @@ std::vector<int64_t> output_dims(const Network& network, const char* layer) {
     return network.tensor(network.layer(network.find_layer(layer)).output).dims;
 }
 
+int64_t count_of(const Network& network, LayerKind kind) {
+    return std::count_if(network.layers.begin(), network.layers.end(),
+                         [&](const Layer& layer) { return layer.kind == kind; });
+}
+
 TEST(Zoo, L2NetIsTable6) {
     const Network net = zoo_network("l2net");
     EXPECT_EQ(net.tensor(net.inputs[0]).dims, (std::vector<int64_t>{1, 3, 20, 20}));
@@ -123,9 +128,36 @@ TEST(Zoo, ClassificationNetsHaveThePublishedSizes) {
     EXPECT_EQ(output_dims(v2, "conv_last"), (std::vector<int64_t>{1, 1280, 7, 7}));
 }
 
-int64_t count_of(const Network& network, LayerKind kind) {
-    return std::count_if(network.layers.begin(), network.layers.end(),
-                         [&](const Layer& layer) { return layer.kind == kind; });
+TEST(Zoo, NetsThatOptimusGroups) {
+    const Network googlenet = zoo_network("googlenet");
+    EXPECT_EQ(output_dims(googlenet, "pool1"), (std::vector<int64_t>{1, 64, 56, 56}));
+    EXPECT_EQ(output_dims(googlenet, "inception4e"), (std::vector<int64_t>{1, 832, 14, 14}));
+    EXPECT_EQ(parameters(googlenet), 6998552);  // Caffe's bvlc_googlenet
+    EXPECT_NEAR(static_cast<double>(total_macs(googlenet)), 1.58e9, 0.01e9);
+
+    const Network squeezenet = zoo_network("squeezenet");  // torchvision: 1,248,424 and 1,235,496 parameters
+    EXPECT_EQ(parameters(squeezenet), 1248424);
+    EXPECT_EQ(output_dims(squeezenet, "conv1"), (std::vector<int64_t>{1, 96, 109, 109}));
+    EXPECT_EQ(output_dims(squeezenet, "pool4"), (std::vector<int64_t>{1, 256, 27, 27}));  // (54 - 3) / 2 = 25.5, the window at 52 lacks a row
+    EXPECT_EQ(parameters(zoo_network("squeezenet-1.1")), 1235496);
+
+    const Network resnet152 = zoo_network("resnet152");  // torchvision: 60,192,808, with two parameters for each of 75,712 normalised channels
+    EXPECT_EQ(parameters(resnet152), 60192808 - 75712);
+    EXPECT_EQ(count_of(resnet152, LayerKind::conv), 151 + 4);
+    EXPECT_NEAR(static_cast<double>(total_macs(resnet152)), 11.5e9, 0.05e9);
+
+    // 1201 convolutions of 3x3, two shortcuts that change the size, one fully connected layer; 19.4 M parameters in He et al., Table 6.
+    const Network resnet1202 = zoo_network("resnet1202");
+    EXPECT_EQ(count_of(resnet1202, LayerKind::conv), 1 + 3 * 200 * 2 + 2);
+    EXPECT_NEAR(static_cast<double>(parameters(resnet1202)), 19.4e6, 0.05e6);
+    EXPECT_EQ(output_dims(resnet1202, "layer3_199_add"), (std::vector<int64_t>{1, 64, 8, 8}));
+
+    // Zoph et al., Table 2: 564 M multiply-adds, 5.3 M parameters. 16 cells: 12 with 5 Adds, 4 with 5.
+    const Network nasnet = zoo_network("nasnet-a");
+    EXPECT_EQ(count_of(nasnet, LayerKind::add), 16 * 5);
+    EXPECT_EQ(output_dims(nasnet, "stage3_cell4_join"), (std::vector<int64_t>{1, 1056, 7, 7}));
+    EXPECT_NEAR(static_cast<double>(total_macs(nasnet)), 564e6, 6e6);
+    EXPECT_NEAR(static_cast<double>(parameters(nasnet)), 5.3e6, 0.05e6);
 }
 
 TEST(Zoo, InceptionV3IsThatOfKeras) {

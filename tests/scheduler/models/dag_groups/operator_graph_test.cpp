@@ -1,0 +1,89 @@
+#include "scheduler/models/dag_groups/operator_graph.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "nets/zoo.h"
+#include "scheduler/models/dag_groups/grouping.h"
+
+namespace laminate::dag_groups {
+namespace {
+
+int find(const OperatorGraph& graph, const std::string& name) {
+    for (int op = 0; op < graph.size(); ++op) {
+        if (graph.operators[static_cast<size_t>(op)].name == name) return op;
+    }
+    return -1;
+}
+
+TEST(OperatorGraph, ReachOfAWindow) {
+    EXPECT_EQ((Reach{3, 1, 1}.inputs(4)), 6);      // 4 + 3 - 1
+    EXPECT_EQ((Reach{3, 2, 1}.inputs(4)), 9);      // 4 * 2 + 3 - 2
+    EXPECT_EQ((Reach{9, 1, 2}.inputs(4)), 6);      // outputs 1 .. 4 of a transposed 9x9 of stride 2: ((4 - 1) + 8) / 2 + 1
+    EXPECT_EQ((Reach{2, 1, 2}.inputs(2)), 2);      // depth to space: two rows may come from two
+}
+
+TEST(OperatorGraph, Vgg16WithoutItsFullyConnectedLayers) {
+    const Network network = zoo_network("vgg16");
+    const OperatorGraph graph = operator_graph(network);
+    EXPECT_EQ(graph.size(), 13 + 5);
+    EXPECT_EQ(graph.left_out.size(), 4u);  // fc6, fc7, fc8 and the softmax
+    EXPECT_TRUE(graph.maps[static_cast<size_t>(find(graph, "pool5"))].is_output);
+    EXPECT_EQ(convex_groups(graph), 171);  // Table 5; 18 * 19 / 2
+}
+
+TEST(OperatorGraph, SqueezeNetHasTheGroupsOfThePaper) {
+    const OperatorGraph graph = operator_graph(zoo_network("squeezenet"));
+    EXPECT_EQ(graph.size(), 38);           // Table 5
+    EXPECT_EQ(convex_groups(graph), 1057);  // Table 5
+}
+
+TEST(OperatorGraph, ResNetsHaveTheGroupsOfThePaper) {
+    const Network network = zoo_network("resnet50");
+    const OperatorGraph graph = operator_graph(network);
+    EXPECT_EQ(graph.size(), 2 + 48 + 4 + 16 + 2);
+    EXPECT_EQ(convex_groups(graph), 3510);  // Table 5
+    // An Add in the last convolution of its branch: 16 operators fewer.
+    const OperatorGraph merged = operator_graph(network, {.adds = true});
+    EXPECT_EQ(merged.size(), 2 + 48 + 4 + 2);
+    EXPECT_EQ(convex_groups(merged), 2048);
+    const Operator& add = merged.operators[static_cast<size_t>(find(merged, "layer1_1_add"))];
+    EXPECT_EQ(add.layers.size(), 2u);
+    EXPECT_EQ(add.weights, 64 * 256);
+    ASSERT_EQ(add.inputs.size(), 2u);
+    // Batch norm and activations are merged already; the softmax and the flatten belong to what they follow.
+    EXPECT_EQ(graph.operators.back().layers.size(), 2u);
+    EXPECT_EQ(convex_groups(operator_graph(zoo_network("resnet152"))), 24250);  // Table 5
+}
+
+TEST(OperatorGraph, GoogLeNetMergesPoolsInto1x1) {
+    const Network network = zoo_network("googlenet");
+    const OperatorGraph graph = operator_graph(network);
+    EXPECT_EQ(graph.size(), 72);  // Table 5
+    // Table 5: 50436. The difference, 72, are 8 sets in each of 9 modules (docs/optimus.md).
+    EXPECT_EQ(convex_groups(graph), 50508);
+    const Operator& pool = graph.operators[static_cast<size_t>(find(graph, "inception3a_pool_1x1"))];
+    ASSERT_EQ(pool.inputs.size(), 1u);
+    EXPECT_EQ(pool.inputs[0].reach[0], (Reach{3, 1, 1}));
+    EXPECT_EQ(pool.layers.size(), 2u);
+    EXPECT_EQ(operator_graph(network, {.pools = false}).size(), 72 + 9);
+}
+
+TEST(OperatorGraph, ReadersAndDirectInputs) {
+    const OperatorGraph graph = operator_graph(zoo_network("resnet18"));
+    const auto pool = static_cast<size_t>(find(graph, "pool1"));
+    EXPECT_EQ(graph.maps[pool].readers, (std::vector<int>{find(graph, "layer1_0_conv1"), find(graph, "layer1_0_add")}));
+    EXPECT_TRUE(graph.operators[static_cast<size_t>(find(graph, "layer1_0_add"))].inputs[0].is_direct);
+    EXPECT_FALSE(graph.operators[static_cast<size_t>(find(graph, "fc"))].inputs[0].is_direct);  // a flatten in between
+    EXPECT_EQ(graph.maps.size(), graph.operators.size() + 1);
+    EXPECT_EQ(graph.maps.back().channels, 3);
+}
+
+TEST(OperatorGraph, NasNetHasTenReadersOfACell) {
+    const OperatorGraph graph = operator_graph(zoo_network("nasnet-a"));
+    // 12 normal cells of 28 and two 1x1 convolutions, 4 reductions of 29 and two (the first: one); stem, pooling, classes: docs/optimus.md.
+    EXPECT_EQ(graph.size(), 12 * (28 + 2) + 4 * (29 + 2) - 1 + 3);
+}
+
+}  // namespace
+}  // namespace laminate::dag_groups
