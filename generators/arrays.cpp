@@ -15,10 +15,10 @@ const Parameter& foreign() {
 
 }  // namespace
 
-Expr load(const std::string& array, const Expr& index, Alignment alignment) {
+Expr load(const std::string& array, const Expr& index, Alignment alignment, const Expr& predicate) {
     const int lanes = index.type().lanes();
     return Load::make(Halide::Float(32, lanes), array, index, Halide::Buffer<>(),
-                      alignment == Alignment::element ? foreign() : Parameter(), const_true(lanes), ModulusRemainder());
+                      alignment == Alignment::element ? foreign() : Parameter(), predicate.defined() ? predicate : const_true(lanes), ModulusRemainder());
 }
 
 Stmt store(const std::string& array, const Expr& value, const Expr& index, Alignment alignment, const Expr& predicate) {
@@ -47,6 +47,14 @@ Expr broadcast(const Expr& e, int64_t lanes) { return lanes == 1 ? e : Broadcast
 Stmt guarded(const Expr& condition, const Stmt& body) {
     const Expr simple = simplify(condition);
     return is_const_one(simple) ? body : IfThenElse::make(simple, body);
+}
+
+Stmt with_values(const std::string& name, const std::vector<Expr>& values, const std::function<Stmt(const std::vector<Expr>&)>& make) {
+    std::vector<Expr> names;
+    for (const Expr& value : values) names.push_back(Variable::make(value.type(), unique_name(name)));
+    Stmt body = make(names);
+    for (size_t n = values.size(); n-- > 0;) body = LetStmt::make(names[n].as<Variable>()->name, values[n], body);
+    return body;
 }
 
 Stmt Accumulators::around(int64_t count, const Stmt& body) const {

@@ -3,6 +3,7 @@
 
 #include <Halide.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ using Halide::Internal::Stmt;
 /// Loads of arrays that others own: their alignment is that of an element.
 enum class Alignment { element, vector };
 
-[[nodiscard]] Expr load(const std::string& array, const Expr& index, Alignment alignment = Alignment::vector);
+/// Lanes that the predicate leaves out are not read.
+[[nodiscard]] Expr load(const std::string& array, const Expr& index, Alignment alignment = Alignment::vector, const Expr& predicate = Expr());
 [[nodiscard]] Stmt store(const std::string& array, const Expr& value, const Expr& index, Alignment alignment = Alignment::vector,
                          const Expr& predicate = Expr());
 /// Evaluates only the chosen side, unlike select.
@@ -36,6 +38,10 @@ enum class Alignment { element, vector };
 [[nodiscard]] Expr broadcast(const Expr& e, int64_t lanes);
 /// The statement without the test where the condition is known to hold.
 [[nodiscard]] Stmt guarded(const Expr& condition, const Stmt& body);
+
+/// Binds values for what `make` does with their names. A kernel binds the vectors that all products of a step share first and the others one after the other:
+/// the compiler keeps that order, and with it the number of registers.
+[[nodiscard]] Stmt with_values(const std::string& name, const std::vector<Expr>& values, const std::function<Stmt(const std::vector<Expr>&)>& make);
 
 /// Vectors kept in registers: a constant-sized array that the compiler dissolves.
 struct Accumulators {

@@ -8,6 +8,7 @@
 #include "generators/arrays.h"
 #include "generators/constants.h"
 #include "generators/register_tile.h"
+#include "generators/whole_map.h"
 #include "generators/winograd.h"
 #include "scheduler/halide/buffer_shapes.h"
 #include "scheduler/halide/group_lowering.h"
@@ -248,31 +249,6 @@ private:
         return name;
     }
 
-    /// Channel values of `per_channel`, `block` at a time, the last block filled up with zeros.
-    static std::vector<float> padded(std::vector<float> per_channel, int64_t block) {
-        per_channel.resize(static_cast<size_t>(round_up(static_cast<int64_t>(per_channel.size()), block)), 0.0F);
-        return per_channel;
-    }
-
-    /// [block of z][n][i][m][z in block], blocks of `block` output channels, the last one filled up with zeros.
-    static std::vector<float> packed_weights(const std::vector<float>& w, const LayerProblem& p, int64_t block) {
-        const int64_t kn = p.y().kernel;
-        const int64_t km = p.x().kernel;
-        const int64_t di = p[Dim::i];
-        std::vector<float> packed(static_cast<size_t>(round_up(p[Dim::z], block) * kn * di * km), 0.0F);
-        for (int64_t z = 0; z < p[Dim::z]; ++z) {
-            for (int64_t i = 0; i < di; ++i) {
-                for (int64_t n = 0; n < kn; ++n) {
-                    for (int64_t m = 0; m < km; ++m) {
-                        packed[static_cast<size_t>((((z / block * kn + n) * di + i) * km + m) * block + z % block)] =
-                            w[static_cast<size_t>(((z * di + i) * kn + n) * km + m)];
-                    }
-                }
-            }
-        }
-        return packed;
-    }
-
     struct Parameters {
         std::string weights;
         std::string bias;
@@ -510,20 +486,28 @@ private:
                 return for_each(p.name + ".i", range[3], [&](const Expr& i) {
                     std::vector<Stmt> steps;
                     for (int64_t m = 0; m < p.x().kernel; ++m) {
+                        std::vector<Expr> loaded;
                         for (int64_t v = 0; v < tile.x; ++v) {
                             const Expr first = base + i * size(from.pitch) + size(m * p.x().dilation + v * lanes * p.x().stride);
-                            const Expr value = strided_load(from.name, first, lanes, p.x().stride);
-                            const std::string loaded = unique(p.name + ".in");
-                            std::vector<Stmt> uses;
+                            loaded.push_back(strided_load(from.name, first, lanes, p.x().stride));
+                        }
+                        steps.push_back(ir::with_values(p.name + ".in", loaded, [&](const std::vector<Expr>& in) {
+                            std::vector<Stmt> products;
                             for (const auto& [r, n] : served) {
                                 for (int64_t z = 0; z < tile.z; ++z) {
-                                    const Expr weight = ir::load(names.weights, weight_index(p, names, z_block, n, i, m) + size(z));
-                                    const int64_t s = sum(z, r, v);
-                                    uses.push_back(sums.set(s, sums.get(s) + Variable::make(value.type(), loaded) * broadcast(weight, lanes)));
+                                    const Expr weight = broadcast(ir::load(names.weights, weight_index(p, names, z_block, n, i, m) + size(z)), lanes);
+                                    products.push_back(ir::with_values(p.name + ".w", {weight}, [&, r = r](const std::vector<Expr>& w) {
+                                        std::vector<Stmt> uses;
+                                        for (int64_t v = 0; v < tile.x; ++v) {
+                                            const int64_t s = sum(z, r, v);
+                                            uses.push_back(sums.set(s, sums.get(s) + in[static_cast<size_t>(v)] * w.front()));
+                                        }
+                                        return ir::sequence(uses);
+                                    }));
                                 }
                             }
-                            steps.push_back(LetStmt::make(loaded, value, ir::sequence(uses)));
-                        }
+                            return ir::sequence(products);
+                        }));
                     }
                     return ir::sequence(steps);
                 });
@@ -824,6 +808,7 @@ VectorUnit vector_unit(const Halide::Target& target) {
 }
 
 GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {
+    if (std::optional<GroupCode> code = whole_map_code(network, group, unit)) return *std::move(code);
     GroupCode code = Optimised(network, group, unit, kernels).code();
     if (!kernels.winograd || !kernels.scratch || code.scratch_bytes <= kernels.scratch->value()) return code;
     return Optimised(network, group, unit, {.winograd = false}).code();

@@ -114,6 +114,8 @@ public:
     /// The first sizes that fit, widest lines first; otherwise the smallest memory seen.
     [[nodiscard]] std::variant<Choice, Elements> choose(const std::vector<LayerId>& segment) {
         const std::vector<LayerProblem> problems = layer_problems(network_, segment);
+        // Small maps are faster layer by layer than row by row: no accesses beyond a core's caches are at stake.
+        if (!options_.memory && segment.size() > 1 && std::any_of(problems.begin(), problems.end(), suits_whole_map)) return Elements{};
         constexpr Bytes second_level_cache{2 << 20};
         const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
         // A budget is met even at some cost; without one, a group that must repeat much or go row by row is no gain.
@@ -154,6 +156,7 @@ private:
     [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes,
                                      int64_t without_strips) {
         if (options_.threads <= 1) return 0;
+        if (problems.size() == 1 && suits_whole_map(problems.front())) return 0;  // threads divide its channels
         const int64_t extent = problems.back()[Dim::y];
         if (sizes.rows == extent && takes_all_rows(problems)) {
             constexpr int64_t pair = 2;
@@ -186,6 +189,22 @@ Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
 GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
                                 const LineBufferSizes& sizes) {
     return line_buffer_group(layer_problems(network, segment), sizes);
+}
+
+bool suits_whole_map(const LayerProblem& p) {
+    if (p.operation != Operation::multiply_accumulate || p.y().transposed || p.x().transposed) return false;
+    constexpr int64_t most_columns = 32, most_taps = 25, most_stride = 2;
+    const int64_t pixels = p[Dim::y] * p[Dim::x];
+    if (pixels > most_columns * most_columns) return false;
+    if (p.groups == 1) {
+        for (const AxisWindow& w : p.window) {
+            if (w.kernel != 1 || w.stride != 1 || w.pad_begin != 0 || w.in != w.out) return false;
+        }
+        constexpr int64_t half_a_vector = 8;
+        return pixels == 1 || pixels >= half_a_vector;
+    }
+    return p.groups == p[Dim::z] && p[Dim::x] > 1 && p[Dim::x] <= most_columns && p[Dim::y] <= most_columns &&
+           p.y().kernel * p.x().kernel <= most_taps && p.x().stride <= most_stride && p.y().stride <= most_stride;
 }
 
 std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options) {

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "nets/network.h"
 #include "scheduler/explore.h"
+#include "scheduler/problem.h"
 #include "scheduler/schedule.h"
 
 namespace laminate {
@@ -26,6 +27,10 @@ struct LineBufferSizes {
 [[nodiscard]] GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
                                               const LineBufferSizes& sizes = {});
 
+/// A 1x1 or depthwise convolution or a dense layer whose map is small enough that its rows are short and its tensors stay in a core's
+/// caches: worth computing by itself, straight from its input (generators/whole_map.h), rather than row by row in a longer group.
+[[nodiscard]] bool suits_whole_map(const LayerProblem& problem);
+
 struct LineBufferOptions {
     /// Internal memory of one thread: to_bytes(live_total) of each group stays within it. Without a budget a group
     /// may grow while its live memory stays below 2 MiB (a core's second-level cache) and single layers take what they need.
@@ -35,7 +40,7 @@ struct LineBufferOptions {
 };
 
 /// The partition of every chain with the fewest accesses, then the fewest groups, within the budget; MACs of a group at most a quarter (without
-/// a budget 5 %) above those without recomputation.
+/// a budget 5 %) above those without recomputation. Without a budget, layers that suits_whole_map() are groups of their own.
 [[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
                                                                       const LineBufferOptions& options = {});
 

@@ -55,6 +55,19 @@ TEST(LineBufferSchedule, FusesAllThatFits) {
     EXPECT_EQ(layer_by_layer_schedule(l3net()).groups().size(), 3u);
 }
 
+TEST(LineBufferSchedule, SmallMapsAreGroupsOfTheirOwnUnlessABudgetAsksForFewAccesses) {
+    // 1x1, depthwise 3x3, 1x1 on maps of 14 x 14; the depthwise layer of stride 2 before them reads 28 x 28.
+    const std::vector<LayerSpec> block{{16, square_window(3, 2, 1), 16}, {32, square_window(1)}, {32, square_window(3, 1, 1), 32}, {16, square_window(1)}};
+    const Network small = chain(16, 28, 28, block);
+    const Schedule alone = planned(small, {std::nullopt, 2});
+    EXPECT_EQ(alone.groups().size(), 4u);
+    // Threads divide channels, not rows.
+    for (const GroupSchedule& group : alone.groups()) EXPECT_EQ(group.nests.back().strip, (std::array<int64_t, 2>{0, 0}));
+    EXPECT_EQ(planned(small, {Bytes(1 << 20), 1}).groups().size(), 1u);
+    // On maps of 40 x 40 they are fused.
+    EXPECT_EQ(planned(chain(16, 80, 80, block), {}).groups().size(), 1u);
+}
+
 TEST(LineBufferSchedule, EveryGroupStaysWithinTheBudget) {
     const Network network = l3net();
     // Three lines of rows of one: 3 x 22 x 3 + 3 x 20 x 4 + 3 x 18 x 4 + 396 weights + 1 = 1051 elements.

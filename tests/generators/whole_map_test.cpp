@@ -1,0 +1,143 @@
+// Layers straight from the caller's arrays: right, within their arrays, and bit for bit what the kernels over line buffers compute.
+#include "generators/whole_map.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "generators/group_reference.h"
+#include "scheduler/line_buffers.h"
+#include "tests/generators/poisoned_run.h"
+#include "tests/scheduler/chain.h"
+
+namespace laminate {
+namespace {
+
+constexpr VectorUnit avx512{16, 24};
+
+/// One layer with seeded weights between -1 and 1, a bias and a PRelu.
+Network layer_of(int64_t channels, int64_t rows, int64_t columns, const LayerSpec& spec) {
+    std::mt19937 random(11);
+    const auto values = [&](int64_t count) {
+        std::vector<float> all(static_cast<size_t>(count));
+        for (float& v : all) v = static_cast<float>(random() % 2001) / 1000.0F - 1.0F;
+        return all;
+    };
+    Network network = chain(channels, rows, columns, {spec});
+    Layer& layer = network.layers.back();
+    layer.weights = std::make_shared<const Constant>(Constant{layer.weights->dims, values(element_count(layer.weights->dims))});
+    layer.bias = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)});
+    layer.activation = {.kind = ActivationKind::prelu, .slope = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)})};
+    return network;
+}
+
+LayerSpec pointwise(int64_t channels) { return {.channels = channels, .window = square_window(1)}; }
+LayerSpec depthwise(int64_t channels, const Window& window) { return {.channels = channels, .window = window, .groups = channels}; }
+
+/// Memory that ends where no page follows: whoever reads on gets a signal.
+class LastElements {
+public:
+    explicit LastElements(const std::vector<float>& values) {
+        constexpr size_t page = 4096;
+        const size_t bytes = values.size() * sizeof(float);
+        size_ = (bytes + page - 1) / page * page + page;
+        memory_ = static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        if (memory_ == MAP_FAILED || mprotect(memory_ + size_ - page, page, PROT_NONE) != 0) throw std::bad_alloc();
+        first_ = reinterpret_cast<float*>(memory_ + size_ - page - bytes);
+        std::copy(values.begin(), values.end(), first_);
+    }
+    LastElements(const LastElements&) = delete;
+    LastElements& operator=(const LastElements&) = delete;
+    ~LastElements() { munmap(memory_, size_); }
+    [[nodiscard]] const float* data() const { return first_; }
+
+private:
+    char* memory_ = nullptr;
+    size_t size_ = 0;
+    float* first_ = nullptr;
+};
+
+/// Runs the layer whole and strip by strip; both are right and equal, and equal to what line buffers in strips of two rows give.
+void expect_right(const Network& network, const VectorUnit& unit, const std::string& what) {
+    const GroupSchedule group = line_buffer_group(network, {0});
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
+    const std::vector<float> expected = reference_output(network, problems, inputs);
+    ASSERT_TRUE(suits_whole_map(problems.front())) << what;
+    const std::optional<GroupCode> code = whole_map_code(network, group, unit);
+    ASSERT_TRUE(code) << what;
+    EXPECT_EQ(code->scratch_bytes, 0) << what;
+
+    const Outcome strips = run_poisoned(*code, expected.size(), inputs, true);
+    const Outcome whole = run_poisoned(*code, expected.size(), inputs, false);
+    EXPECT_TRUE(whole.guards_intact && strips.guards_intact) << what;
+    EXPECT_EQ(whole.output, strips.output) << what;
+    float range = 0;
+    for (const float v : expected) range = std::max(range, std::abs(v));
+    for (size_t e = 0; e < expected.size(); ++e) ASSERT_NEAR(whole.output[e], expected[e], 1e-5F * range) << what << ", element " << e;
+
+    const LastElements input(inputs.front());
+    const AlignedFloats constants(code->constants);
+    std::vector<float> output(expected.size());
+    const float* in = input.data();
+    float* out = output.data();
+    EXPECT_EQ(JitGroup(code->body, false).function()(&in, &out, constants.data(), nullptr, 0, static_cast<int32_t>(code->strips)), 0);
+    EXPECT_EQ(output, whole.output) << what;
+
+    if (problems.front()[Dim::y] < 4) return;
+    const GroupSchedule lines = line_buffer_group(network, {0}, {2, 2, 0});
+    ASSERT_FALSE(whole_map_code(network, lines, unit));
+    const Outcome by_lines = run_poisoned(optimised_code(network, lines, unit, {.winograd = false}), expected.size(), inputs, true);
+    const bool is_exact = problems.front().x().pad_begin == 0;
+    for (size_t e = 0; e < expected.size(); ++e) ASSERT_NEAR(by_lines.output[e], whole.output[e], is_exact ? 0 : 1e-6F * range) << what << ", element " << e;
+}
+
+TEST(WholeMap, PointwiseLayers) {
+    // 49 pixels: lanes are channels, 9 of a last block of 32; 196: three vectors of pixels four times and four pixels more.
+    for (const auto& [in, extent, out] : {std::array<int64_t, 3>{5, 3, 9}, {96, 7, 41}, {33, 14, 20}, {8, 4, 3}, {7, 20, 64}}) {
+        const std::string what = std::to_string(in) + " -> " + std::to_string(out) + " at " + std::to_string(extent);
+        expect_right(layer_of(in, extent, extent, pointwise(out)), avx512, what);
+        expect_right(layer_of(in, extent, extent, pointwise(out)), {8, 12}, what + ", 8 lanes");
+    }
+}
+
+TEST(WholeMap, ManyInputChannelsAreComputedInChunksOfPixels) {
+    // 800 channels x 400 pixels x 4 bytes = 1.2 MiB: more than a chunk may be.
+    const Network network = layer_of(800, 20, 20, pointwise(10));
+    expect_right(network, avx512, "chunks");
+    EXPECT_GE(whole_map_code(network, line_buffer_group(network, {0}), avx512)->strips, 4);
+}
+
+TEST(WholeMap, DenseLayers) {
+    expect_right(layer_of(50, 1, 1, pointwise(1000)), avx512, "50 -> 1000");
+    expect_right(layer_of(3, 1, 1, pointwise(5)), avx512, "3 -> 5");
+    expect_right(layer_of(20, 1, 1, pointwise(100)), {4, 24}, "20 -> 100, 4 lanes");
+}
+
+TEST(WholeMap, DepthwiseLayers) {
+    expect_right(layer_of(9, 14, 14, depthwise(9, square_window(3, 1, 1))), avx512, "14 x 14");
+    expect_right(layer_of(3, 7, 7, depthwise(3, square_window(3, 1, 1))), avx512, "7 x 7");
+    expect_right(layer_of(2, 14, 14, depthwise(2, square_window(3, 2, 1))), avx512, "stride 2");
+    expect_right(layer_of(2, 56, 55, depthwise(2, square_window(3, 2, 1))), avx512, "stride 2, 28 x 28");
+    expect_right(layer_of(2, 11, 19, depthwise(2, square_window(5, 1, 2))), {8, 12}, "5 x 5");
+    expect_right(layer_of(2, 12, 13, depthwise(2, square_window(3, 1, 2, 2))), {4, 24}, "dilated");
+    expect_right(layer_of(2, 9, 9, depthwise(2, square_window(3))), avx512, "without padding");
+}
+
+TEST(WholeMap, OtherGroupsAreNotForIt) {
+    const Network conv = layer_of(4, 14, 14, {.channels = 4, .window = square_window(3, 1, 1)});
+    EXPECT_FALSE(whole_map_code(conv, line_buffer_group(conv, {0}), avx512));
+    const Network wide = layer_of(4, 40, 40, pointwise(4));
+    EXPECT_FALSE(whole_map_code(wide, line_buffer_group(wide, {0}), avx512));
+    const Network tiled = layer_of(4, 14, 14, pointwise(4));
+    GroupSchedule group = line_buffer_group(tiled, {0});
+    ASSERT_TRUE(whole_map_code(tiled, group, avx512));
+    group.nests.front().tile[static_cast<size_t>(Dim::i)] = 2;
+    EXPECT_FALSE(whole_map_code(tiled, group, avx512));
+}
+
+}  // namespace
+}  // namespace laminate
