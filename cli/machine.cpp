@@ -83,6 +83,11 @@ Exit show(const std::string& name_or_file, const Output& output) {
     for (const Memory& memory : machine.memories) {
         if (!memory.source.empty()) output.print(fmt::format("{}: {}", memory.name, memory.source));
     }
+    auto constants = nlohmann::ordered_json::array();
+    for (const MachineConstant& constant : machine.constants) {
+        output.print(fmt::format("{} = {}{}: {}", constant.name, constant.value, constant.is_fitted ? " (fitted)" : "", constant.source));
+        constants.push_back({{"name", constant.name}, {"value", constant.value}, {"fitted", constant.is_fitted}, {"source", constant.source}});
+    }
     output.json({{"schema", "laminate.machine_shown"},
                  {"version", 1},
                  {"name", machine.name},
@@ -91,7 +96,8 @@ Exit show(const std::string& name_or_file, const Output& output) {
                  {"macs_per_cycle", machine.mac_count()},
                  {"mac_pj", machine.mac_pj},
                  {"on_chip_bits", machine.on_chip_bits()},
-                 {"memories", memories}});
+                 {"memories", memories},
+                 {"constants", constants}});
     return Exit::ok;
 }
 

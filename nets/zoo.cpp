@@ -55,7 +55,10 @@ const std::vector<Recipe>& recipes() {
           1242},
          [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk(n, o, 1, h, w, 4, 64, 64); }},
         {{"alexnet", {}, "AlexNet with head, two groups as published (Krizhevsky et al., NIPS 2012)", 227, 227}, zoo::alexnet},
-        {{"vgg16", {}, "VGG16 with head (Simonyan and Zisserman, 2014)", 224, 224}, zoo::vgg16},
+        {{"vgg16", {}, "VGG16 with head (Simonyan and Zisserman, 2014)", 224, 224},
+         [](S n, O o, int64_t h, int64_t w) { return zoo::vgg(n, o, h, w, {2, 2, 3, 3, 3}); }},
+        {{"vgg19", {}, "VGG19 with head, configuration E of the same paper", 224, 224},
+         [](S n, O o, int64_t h, int64_t w) { return zoo::vgg(n, o, h, w, {2, 2, 4, 4, 4}); }},
         {{"resnet18", {}, "ResNet18, batch norm folded (He et al., CVPR 2016)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) {
              return zoo::resnet(n, o, h, w, {.blocks = {2, 2, 2, 2}, .bottleneck = false, .stride_in_1x1 = false});

@@ -27,7 +27,8 @@ namespace laminate::zoo {
 
 /// Two groups in conv2, conv4 and conv5; without the normalisation of responses. 227 x 227: the 224 of the paper do not give its 55 x 55.
 [[nodiscard]] Network alexnet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
-[[nodiscard]] Network vgg16(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+/// `convolutions` of each stage: 2 2 3 3 3 for VGG16 (configuration D), 2 2 4 4 4 for VGG19 (E).
+[[nodiscard]] Network vgg(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, const std::array<int, 5>& convolutions);
 
 struct ResNetShape {
     std::array<int, 4> blocks;  ///< residual blocks of each stage

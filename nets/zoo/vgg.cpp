@@ -1,20 +1,19 @@
 #include <array>
 #include <string>
-#include <utility>
 
 #include "nets/zoo/builder.h"
 #include "nets/zoo/recipes.h"
 
 namespace laminate::zoo {
 
-Network vgg16(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
+Network vgg(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, const std::array<int, 5>& convolutions) {
     Builder b(name, options);
     TensorId x = b.input(3, height, width);
-    const std::array<std::pair<int, int64_t>, 5> stages{{{2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}}};
-    for (size_t s = 0; s < stages.size(); ++s) {
+    const std::array<int64_t, 5> maps{64, 128, 256, 512, 512};
+    for (size_t s = 0; s < maps.size(); ++s) {
         const std::string stage = std::to_string(s + 1);
-        for (int i = 1; i <= stages[s].first; ++i) {
-            x = b.conv("conv" + stage + "_" + std::to_string(i), x, {.out = stages[s].second, .pad = 1}, relu());
+        for (int i = 1; i <= convolutions[s]; ++i) {
+            x = b.conv("conv" + stage + "_" + std::to_string(i), x, {.out = maps[s], .pad = 1}, relu());
         }
         x = b.max_pool("pool" + stage, x, 2, 2);
     }

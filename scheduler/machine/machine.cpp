@@ -222,6 +222,11 @@ int64_t Machine::on_chip_bits() const {
     return sum;
 }
 
+const MachineConstant* Machine::constant(const std::string& wanted) const {
+    const auto found = std::ranges::find(constants, wanted, &MachineConstant::name);
+    return found == constants.end() ? nullptr : &*found;
+}
+
 Machine parse_machine(const std::string& json, const std::string& where) {
     const nlohmann::json parsed = parse_json(json, where);
     JsonObject file(parsed, where);
@@ -259,6 +264,19 @@ Machine parse_machine(const std::string& json, const std::string& where) {
             if (other.name == memory.name) entry.fail("name", "\"" + memory.name + "\" twice", "one memory of a name");
         }
         machine.memories.push_back(std::move(memory));
+    }
+    if (file.has("constants")) {
+        for (JsonObject& entry : file.objects("constants")) {
+            MachineConstant constant{entry.text("name"), entry.number("value"), false, entry.text("source")};
+            if (entry.has("fitted")) {
+                const nlohmann::json& fitted = entry.at("fitted", "true or false");
+                if (!fitted.is_boolean()) entry.fail("fitted", fitted.dump(), "true or false");
+                constant.is_fitted = fitted.get<bool>();
+            }
+            if (machine.constant(constant.name) != nullptr) entry.fail("name", "\"" + constant.name + "\" twice", "one constant of a name");
+            entry.refuse_other_keys();
+            machine.constants.push_back(std::move(constant));
+        }
     }
     const Memory& highest = machine.memories.back();
     if (highest.operands.size() != all_operands.size() || !highest.replicated_along.empty())

@@ -84,6 +84,14 @@ struct ElementBits {
     int64_t output = 0;
 };
 
+/// A number that only one model asks for. `is_fitted`: chosen so that published results come out, where the source itself does not give it.
+struct MachineConstant {
+    std::string name;
+    double value = 0;
+    bool is_fitted = false;
+    std::string source;
+};
+
 struct Machine {
     std::string name;
     std::string about;   ///< one line
@@ -92,6 +100,7 @@ struct Machine {
     std::vector<ArrayAxis> axes;
     double mac_pj = 0;
     std::vector<Memory> memories;  ///< from the array upwards
+    std::vector<MachineConstant> constants{};  ///< by name, each once; may be none
 
     [[nodiscard]] int64_t mac_count() const;  ///< product of the lanes
     [[nodiscard]] int64_t copies(const Memory& memory) const;
@@ -99,6 +108,8 @@ struct Machine {
     [[nodiscard]] std::vector<size_t> hierarchy(Operand operand) const;
     /// Capacity of all copies of all memories but the highest.
     [[nodiscard]] int64_t on_chip_bits() const;
+    /// Null when there is none of this name.
+    [[nodiscard]] const MachineConstant* constant(const std::string& wanted) const;
 };
 
 /// Throws InputError: no JSON, a key that is missing, unknown or out of range, a transfer without a port. `where` begins

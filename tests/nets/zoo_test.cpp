@@ -100,6 +100,11 @@ TEST(Zoo, ClassificationNetsHaveThePublishedSizes) {
     EXPECT_EQ(total_macs(vgg), 15470264320);  // 15.47 G
     EXPECT_EQ(output_dims(vgg, "pool5"), (std::vector<int64_t>{1, 512, 7, 7}));
 
+    const Network vgg19 = zoo_network("vgg19", {.height = 32, .width = 32});
+    // 143,667,240 in torchvision, with 7 x 7 x 512 inputs of fc6 where this small picture has one pixel.
+    EXPECT_EQ(parameters(vgg19), 143667240 - 48 * 512 * 4096);
+    EXPECT_EQ(vgg19.layers.size(), 16u + 5 + 1 + 3 + 1);
+
     const Network resnet18 = zoo_network("resnet18");
     EXPECT_EQ(total_macs(resnet18), 1814073344);  // 1.81 G
     EXPECT_EQ(output_dims(resnet18, "layer4_1_add"), (std::vector<int64_t>{1, 512, 7, 7}));

@@ -114,6 +114,13 @@ TEST(Machine, BadFilesAreRefusedByKey) {
               "port's direction");
     EXPECT_EQ(refusal("\"array\"", "\"size\": 3, \"array\""),
               "m.json: unknown key \"size\"; known: about, array, element_bits, memories, name, schema, source, version");
+    const auto constants = [](const std::string& fitted, const std::string& name) {
+        const std::string first = R"({"name": "a", "value": 1, "source": "s"})";
+        return refusal("\"array\"", "\"constants\": [" + first + R"(, {"name": ")" + name + R"(", "value": 2, "fitted": )" + fitted + R"(, "source": "s"}], "array")");
+    };
+    EXPECT_EQ(constants("2", "b"), "m.json: constants[1]: fitted: found 2, expected true or false");
+    EXPECT_EQ(constants("true", "a"), "m.json: constants[1]: name: found \"a\" twice, expected one constant of a name");
+    EXPECT_EQ(constants("true", "b"), "accepted");
     EXPECT_EQ(refusal("\"version\": 1", "\"version\": 2"), "m.json: version: found 2, expected 1");
     EXPECT_EQ(refusal("{", "["), "m.json: found no JSON, expected a JSON object");
 }
