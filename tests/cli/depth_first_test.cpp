@@ -45,7 +45,7 @@ TEST(DepthFirstModel, ExploreWritesItsPoints) {
 TEST(DepthFirstModel, RefusesByName) {
     EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16").exit_code, 2);
     EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --tile 16x18").exit_code, 2);
-    EXPECT_EQ(run_program("cost zoo:inceptionv3 --model depth-first --machine tpu --tile 16x18").exit_code, 3);
+    EXPECT_EQ(run_program("cost zoo:fsrcnn-x2 --model depth-first --machine tpu --tile 16x18 --as-published").exit_code, 3);
     EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --machine nothing --tile 16x18").exit_code, 3);
 }
 

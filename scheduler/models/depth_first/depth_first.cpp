@@ -37,12 +37,13 @@ const char* to_string(Overlap overlap) {
         case Overlap::recompute: return "recompute";
         case Overlap::h_cached: return "h-cached";
         case Overlap::fully_cached: return "fully-cached";
+        case Overlap::v_cached: return "v-cached";
     }
     throw std::logic_error("to_string(Overlap)");
 }
 
 Overlap parse_overlap(const std::string& text) {
-    return parse_named(std::array{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached}, text, "overlap");
+    return parse_named(std::array{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached, Overlap::v_cached}, text, "overlap");
 }
 
 const char* to_string(Stacks stacks) {
@@ -100,7 +101,9 @@ struct DepthFirst::Parts {
     mutable std::map<MappingKey, MappingPtr> mappings;
 
     [[nodiscard]] MappingPtr mapping(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops) const;
+    [[nodiscard]] std::vector<std::vector<size_t>> units() const;
     [[nodiscard]] std::vector<std::vector<size_t>> stacks(Stacks rule) const;
+    void add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details, DepthFirstCost& total) const;
     [[nodiscard]] Stack stack_of(const std::vector<size_t>& layers) const;
     [[nodiscard]] int64_t input_channels(size_t source, const std::vector<size_t>& layers,
                                          const std::vector<std::vector<size_t>>& readers) const;
@@ -144,6 +147,7 @@ private:
     };
     struct Levels {
         Level columns, rows, weights;
+        int64_t bits = 0;  ///< of all at once
     };
     /// What the cost of a tile depends on.
     struct TileKind {
@@ -153,8 +157,8 @@ private:
         auto operator<=>(const TileKind&) const = default;
     };
 
-    [[nodiscard]] bool caches_columns() const { return strategy_.overlap != Overlap::recompute; }
-    [[nodiscard]] bool caches_rows() const { return strategy_.overlap == Overlap::fully_cached; }
+    [[nodiscard]] bool caches_columns() const { return strategy_.overlap == Overlap::h_cached || strategy_.overlap == Overlap::fully_cached; }
+    [[nodiscard]] bool caches_rows() const { return strategy_.overlap == Overlap::v_cached || strategy_.overlap == Overlap::fully_cached; }
     [[nodiscard]] const std::vector<size_t>& hierarchy(Operand operand) const { return hierarchies_[static_cast<size_t>(operand)]; }
     [[nodiscard]] bool single(size_t memory) const { return machine_.memories[memory].replicated_along.empty(); }
     [[nodiscard]] int64_t capacity(size_t memory) const { return machine_.memories[memory].capacity_bits; }
@@ -190,7 +194,7 @@ StackRun::AxisPlan StackRun::plan(Axis axis, int64_t tile) const {
         // An endless map: tiles differ by their size and by whether any is before.
         std::map<std::pair<int64_t, bool>, Kind> made;
         for (size_t t = 0; t < tiles.size(); ++t) {
-            const bool first = t == 0 && caches_columns();  // without caches all are
+            const bool first = t == 0 && strategy_.overlap != Overlap::recompute;  // without caches all are
             auto [entry, is_new] = made.try_emplace({tiles[t], first});
             Kind& kind = entry->second;
             if (is_new) {
@@ -231,14 +235,11 @@ StackRun::AxisPlan StackRun::plan(Axis axis, int64_t tile) const {
 }
 
 LayerShape StackRun::shape_of(size_t member, const AxisTile& x, const AxisTile& y) const {
-    LayerShape shape = stack_.members[member].layer.shape;
-    shape.sizes[Dim::ox] = x.computed[member];
-    shape.sizes[Dim::oy] = y.computed[member];
-    return shape;
+    return executed_shape(stack_.members[member].layer, x.computed[member], y.computed[member]);
 }
 
 int64_t StackRun::input_bits(size_t member, size_t operand, const AxisTile& x, const AxisTile& y) const {
-    return stack_.members[member].layer.shape.input_channels() * x.present[member][operand] * y.present[member][operand] * machine_.bits.input;
+    return stack_.members[member].layer.source_channels[operand] * x.present[member][operand] * y.present[member][operand] * machine_.bits.input;
 }
 
 int64_t StackRun::output_bits(size_t member, const AxisTile& x, const AxisTile& y) const {
@@ -278,12 +279,14 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
         if (stack_.members[n].is_input()) continue;
         weighted = weighted || layer.shape.type != LayerType::addition;
         weights += layer.shape.weight_elements() * machine_.bits.weight;
-        const int64_t column = layer.shape.input_channels() * machine_.bits.input;
         for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
+            const int64_t column = layer.source_channels[operand] * machine_.bits.input;
             const int64_t overlap_x = x.sizing.overlap[n][operand];
             const int64_t overlap_y = y.sizing.overlap[n][operand];
-            const int64_t width = quirks_.unpadded ? layer.shape.input_width()
-                                                   : stack_.members[layer.sources[operand]].layer.shape.sizes[Dim::ox];
+            // Rows are kept until the row of tiles below, or, where tiles go down column by column, for the next tile alone.
+            const int64_t width = !caches_columns()     ? x.sizing.present[n][operand]
+                                  : quirks_.unpadded ? layer.shape.input_width()
+                                                     : stack_.members[layer.sources[operand]].layer.shape.sizes[Dim::ox];
             columns += column * overlap_x * y.sizing.present[n][operand];
             rows += column * width * overlap_y;
             both += column * overlap_x * overlap_y;
@@ -294,6 +297,7 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
     const int64_t with_columns = x.first ? alive : alive + columns;
     const int64_t with_rows = with_columns + rows;
     Levels levels;
+    levels.bits = with_rows + weights;
     if (caches_columns()) {
         for (const size_t memory : hierarchy(Operand::output)) {
             if (!holds_inputs(memory) || capacity(memory) < with_columns) continue;
@@ -332,11 +336,13 @@ void StackRun::add_to(DepthFirstCost& total) {
     y_ = plan(Axis::y, strategy_.tile.y);
     std::vector<std::vector<Levels>> found(x_.kinds.size());  // [x][y]
     Level rows, last_rows;
+    int64_t bits = 0;
     for (size_t x = 0; x < x_.kinds.size(); ++x) {
         for (size_t y = 0; y < y_.kinds.size(); ++y) {
             found[x].push_back(levels(x_.kinds[x], y_.kinds[y]));
             rows = higher(rows, found[x].back().rows);
             weights_ = higher(weights_, found[x].back().weights);
+            bits = std::max(bits, found[x].back().bits);
         }
     }
     const auto last = [](const AxisPlan& plan) {
@@ -367,6 +373,7 @@ void StackRun::add_to(DepthFirstCost& total) {
             if (times > 0) kinds[kind] += times;
         }
     }
+    total.on_chip_bits = std::max(total.on_chip_bits, bits);
     total.tile_kinds += static_cast<int64_t>(kinds.size());
     for (const auto& [kind, times] : kinds) add_tile(kind, times, total);
 }
@@ -473,25 +480,24 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
                 const Operand operand = machine_.memories[from.memory].serves(Operand::output) ? Operand::output : Operand::input;
                 bundle.push_back({DataCopy::Reason::output_to_input, from.bits, place(from.memory, operand), here});
             }
-            const int64_t channel_bits = shape.input_channels() * machine_.bits.output;
             for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
                 const int64_t overlap = x.overlap[n][operand];
                 if (kind.use_columns && *kind.use_columns != input_memory) {
-                    const int64_t bits = channel_bits * overlap * y.present[n][operand];
+                    const int64_t bits = layer.source_channels[operand] * machine_.bits.output * overlap * y.present[n][operand];
                     if (bits > 0) bundle.push_back({DataCopy::Reason::column_cache_read, bits, place(*kind.use_columns, Operand::input), here});
                 }
             }
             for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
                 if (kind.use_rows && *kind.use_rows != input_memory) {
                     const int64_t width = x.present[n][operand] - (kind.use_columns ? x.overlap[n][operand] : 0);
-                    const int64_t bits = channel_bits * width * y.overlap[n][operand];
+                    const int64_t bits = layer.source_channels[operand] * machine_.bits.output * width * y.overlap[n][operand];
                     if (bits > 0) bundle.push_back({DataCopy::Reason::row_cache_read, bits, place(*kind.use_rows, Operand::input), here});
                 }
             }
             stored[n] = {output_memory, output, false};
 
             // Rows first: their part of the columns has passed the columns' memory then.
-            const int64_t output_channel_bits = shape.output_channels() * machine_.bits.output;
+            const int64_t output_channel_bits = layer.shape.output_channels() * machine_.bits.output;
             const bool is_read = !stack_.readers[n].empty();
             int64_t rows_written = 0;
             if (is_read && kind.make_rows && *kind.make_rows != output_memory) {
@@ -558,9 +564,25 @@ DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(size_t layer, const Lay
     return mappings.try_emplace(std::move(key), std::move(made)).first->second;
 }
 
+std::vector<std::vector<size_t>> DepthFirst::Parts::units() const {
+    const std::vector<std::vector<size_t>> readers = workload.readers();
+    std::vector<std::vector<size_t>> units{{0}};
+    int64_t branches = 1;
+    for (size_t n = 1; n < workload.layers.size(); ++n) {
+        std::vector<size_t> sources = workload.layers[n].sources;
+        std::ranges::sort(sources);
+        sources.erase(std::ranges::unique(sources).begin(), sources.end());
+        branches -= static_cast<int64_t>(sources.size()) - 1;
+        units.back().push_back(n);
+        if (branches == 1) units.emplace_back();
+        branches += static_cast<int64_t>(readers[n].size()) - 1;
+    }
+    if (units.back().empty()) units.pop_back();
+    return units;
+}
+
 /// DeFiNES III, axis 3: units of layers between which only one map is alive, put together while their weights fit.
 std::vector<std::vector<size_t>> DepthFirst::Parts::stacks(Stacks rule) const {
-    const std::vector<std::vector<size_t>> readers = workload.readers();
     std::vector<size_t> cuts;  // last layers of stacks but the last one, or, by quirk, of all
     const size_t count = workload.layers.size();
     if (rule == Stacks::single_layer) {
@@ -568,23 +590,11 @@ std::vector<std::vector<size_t>> DepthFirst::Parts::stacks(Stacks rule) const {
             if (!workload.layers[n].is_input()) cuts.push_back(n);
         }
     } else if (rule == Stacks::weights_fit) {
-        std::vector<std::vector<size_t>> units{{0}};
-        int64_t branches = 1;
-        for (size_t n = 1; n < count; ++n) {
-            std::vector<size_t> sources = workload.layers[n].sources;
-            std::ranges::sort(sources);
-            sources.erase(std::ranges::unique(sources).begin(), sources.end());
-            branches -= static_cast<int64_t>(sources.size()) - 1;
-            units.back().push_back(n);
-            if (branches == 1) units.emplace_back();
-            branches += static_cast<int64_t>(readers[n].size()) - 1;
-        }
-        if (units.back().empty()) units.pop_back();
         const std::vector<size_t> levels = machine.hierarchy(Operand::weight);
         const int64_t capacity = machine.memories[levels.size() > 1 ? levels[levels.size() - 2] : levels[0]].capacity_bits;
         int64_t sum = 0;
         std::optional<size_t> last;
-        for (const std::vector<size_t>& unit : units) {
+        for (const std::vector<size_t>& unit : units()) {
             int64_t weights = 0;
             for (const size_t n : unit) weights += workload.layers[n].shape.weight_elements() * (workload.layers[n].is_input() ? 0 : machine.bits.weight);
             if (weights > capacity) {
@@ -666,6 +676,13 @@ Stack DepthFirst::Parts::stack_of(const std::vector<size_t>& layers) const {
     return stack;
 }
 
+void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details, DepthFirstCost& total) const {
+    const Stack stack = stack_of(layers);
+    StackRun(machine, stack, fidelity.quirks, strategy, with_details,
+             [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops) { return mapping(layer, shape, tops); })
+        .add_to(total);
+}
+
 DepthFirst::DepthFirst(Machine machine, const Network& network, const Fidelity& fidelity) : parts_(std::make_unique<Parts>()) {
     for (const ArrayAxis& axis : machine.axes) {
         if (!axis.loop) throw InputError("machine " + machine.name + ": an axis of the array has no loop; the depth-first model needs one on each");
@@ -674,7 +691,8 @@ DepthFirst::DepthFirst(Machine machine, const Network& network, const Fidelity& 
     parts_->workload = workload_of(network, fidelity.quirks.unpadded);
     parts_->fidelity = fidelity;
     for (WorkloadLayer& layer : parts_->workload.layers) {
-        Unrolling lanes = default_unrolling(parts_->machine, layer.shape);
+        Unrolling lanes =
+            default_unrolling(parts_->machine, executed_shape(layer, layer.shape.sizes[Dim::ox], layer.shape.sizes[Dim::oy]));
         if (fidelity.quirks.published_layers) {
             apply_published_layer(parts_->machine, network.name, layer, lanes);
         } else {
@@ -700,14 +718,32 @@ DepthFirstCost DepthFirst::cost(const Strategy& strategy, bool with_details) con
     total.copy_words.resize(parts_->machine.memories.size());
     total.stacks = parts_->stacks(strategy.stacks);
     for (const std::vector<size_t>& layers : total.stacks) {
-        const StackCost before{total.energy_pj, total.latency_cycles};
-        const Stack stack = parts_->stack_of(layers);
-        StackRun(parts_->machine, stack, parts_->fidelity.quirks, strategy, with_details,
-                 [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops) { return parts_->mapping(layer, shape, tops); })
-            .add_to(total);
-        total.stack_costs.push_back({total.energy_pj - before.energy_pj, total.latency_cycles - before.latency_cycles});
+        const StackCost before{total.energy_pj, total.latency_cycles, std::exchange(total.on_chip_bits, 0)};
+        parts_->add_stack(layers, strategy, with_details, total);
+        total.stack_costs.push_back({total.energy_pj - before.energy_pj, total.latency_cycles - before.latency_cycles, total.on_chip_bits});
+        total.on_chip_bits = std::max(total.on_chip_bits, before.on_chip_bits);
     }
     return total;
+}
+
+std::vector<std::vector<size_t>> DepthFirst::units() const {
+    std::vector<std::vector<size_t>> result;
+    for (const std::vector<size_t>& unit : parts_->units()) {
+        std::vector<size_t> layers;
+        for (const size_t n : unit) {
+            if (!parts_->workload.layers[n].is_input()) layers.push_back(n);
+        }
+        if (!layers.empty()) result.push_back(std::move(layers));
+    }
+    return result;
+}
+
+StackCost DepthFirst::stack_cost(const std::vector<size_t>& layers, const Strategy& strategy) const {
+    DepthFirstCost total;
+    total.words.resize(parts_->machine.memories.size());
+    total.copy_words.resize(parts_->machine.memories.size());
+    parts_->add_stack(layers, strategy, false, total);
+    return {total.energy_pj, total.latency_cycles, total.on_chip_bits};
 }
 
 }  // namespace laminate::depth_first

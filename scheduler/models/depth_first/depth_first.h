@@ -32,9 +32,10 @@ enum class Overlap {
     recompute,     ///< nothing
     h_cached,      ///< columns, for the tile to the right; rows are computed again
     fully_cached,  ///< both
+    v_cached,      ///< rows, for the tile below, which comes next; columns are computed again. Not in the paper: h_cached on the other axis
 };
 [[nodiscard]] const char* to_string(Overlap overlap);
-/// "recompute", "h-cached", "fully-cached". Throws InputError.
+/// "recompute", "h-cached", "fully-cached", "v-cached". Throws InputError.
 [[nodiscard]] Overlap parse_overlap(const std::string& text);
 
 /// Which layers are executed together.
@@ -102,6 +103,8 @@ struct LayerTileCost {
 struct StackCost {
     double energy_pj = 0;
     int64_t latency_cycles = 0;
+    /// Memory in which all of a tile would lie at once: its live maps and caches, and the weights of the stack. Of the largest kind of tile.
+    int64_t on_chip_bits = 0;
 };
 
 struct DepthFirstCost {
@@ -109,6 +112,7 @@ struct DepthFirstCost {
     double mac_pj = 0;
     double copy_pj = 0;
     int64_t latency_cycles = 0;
+    int64_t on_chip_bits = 0;  ///< the largest of the stacks
     int64_t macs = 0;
     /// [memory of the machine][role]: words of the layers, second inputs with the inputs.
     std::vector<std::array<WordCounts, 3>> words;
@@ -139,6 +143,10 @@ public:
     [[nodiscard]] const Machine& machine() const;
     /// Layers of each stack in the order of execution; by quirk some twice.
     [[nodiscard]] std::vector<std::vector<size_t>> stacks(Stacks rule) const;
+    /// Layers between which more than one map is alive, which no cut separates; in the order of execution, network inputs left out.
+    [[nodiscard]] std::vector<std::vector<size_t>> units() const;
+    /// Of these layers as one stack; `strategy.stacks` is not looked at. Throws InfeasibleMapping.
+    [[nodiscard]] StackCost stack_cost(const std::vector<size_t>& layers, const Strategy& strategy) const;
     /// Throws InfeasibleMapping. `with_details`: fills DepthFirstCost::details, which takes most of the time where tiles are many.
     [[nodiscard]] DepthFirstCost cost(const Strategy& strategy, bool with_details = true) const;
 

@@ -25,6 +25,11 @@ double span(double outputs, int64_t stride, double kernel) {
     return std::trunc(outputs * kernel - std::max(0.0, kernel - static_cast<double>(stride)) * (outputs - 1.0));
 }
 
+double span(double outputs, int64_t stride, double kernel, int64_t dilation) {
+    // Inputs are output + dilation x tap: outputs and taps change places.
+    return dilation == 1 ? span(outputs, stride, kernel) : span(kernel, dilation, outputs);
+}
+
 int64_t LayerShape::macs() const {
     int64_t product = 1;
     for (size_t dim = 0; dim < dim_count; ++dim) product *= sizes[static_cast<Dim>(dim)];
@@ -32,11 +37,11 @@ int64_t LayerShape::macs() const {
 }
 
 int64_t LayerShape::input_width() const {
-    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::ox]), stride.x, static_cast<double>(sizes[Dim::fx])));
+    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::ox]), stride.x, static_cast<double>(sizes[Dim::fx]), dilation.x));
 }
 
 int64_t LayerShape::input_height() const {
-    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::oy]), stride.y, static_cast<double>(sizes[Dim::fy])));
+    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::oy]), stride.y, static_cast<double>(sizes[Dim::fy]), dilation.y));
 }
 
 int64_t LayerShape::output_elements() const { return output_channels() * sizes[Dim::ox] * sizes[Dim::oy]; }

@@ -48,11 +48,14 @@ struct Stride {
 /// Number of different inputs under `outputs` neighbouring outputs of a window; inputs that a stride jumps over are not
 /// counted. Fractions of lanes may come in; the result is truncated.
 [[nodiscard]] double span(double outputs, int64_t stride, double kernel);
+/// The same where kernel taps lie `dilation` apart; only one of stride and dilation is above 1.
+[[nodiscard]] double span(double outputs, int64_t stride, double kernel, int64_t dilation);
 
 struct LayerShape {
     LayerType type = LayerType::convolution;
     Sizes sizes;
     Stride stride;
+    Stride dilation;  ///< steps between taps of a kernel; above 1 only where the stride is 1
     /// Inputs are indexed by the output's rows and columns; only for windows of one element without stride. Additions always are.
     bool direct_input = false;
 

@@ -19,7 +19,8 @@ size_t index(Dim dim) { return static_cast<size_t>(dim); }
 /// second. A loop of a window (OX with FX, OY with FY) is both: its data factor is the growth of the span, the rest is reuse.
 class DataGrowth {
 public:
-    DataGrowth(const std::array<Relevance, dim_count>& relevance, Stride stride) : relevance_(relevance), stride_(stride) {}
+    DataGrowth(const std::array<Relevance, dim_count>& relevance, const LayerShape& layer)
+        : relevance_(relevance), stride_(layer.stride), dilation_(layer.dilation) {}
 
     struct Factors {
         double data;
@@ -33,7 +34,9 @@ public:
         }
         Window& window = loop.dim == Dim::ox || loop.dim == Dim::fx ? x_ : y_;
         (loop.dim == Dim::ox || loop.dim == Dim::oy ? window.outputs : window.kernel) *= loop.size;
-        const double data = span(window.outputs, &window == &x_ ? stride_.x : stride_.y, window.kernel);
+        const bool along_x = &window == &x_;
+        const double data =
+            span(window.outputs, along_x ? stride_.x : stride_.y, window.kernel, along_x ? dilation_.x : dilation_.y);
         const double reuse = window.outputs * window.kernel / data;
         const Factors factors{data / window.data, reuse / window.reuse};
         window.data = data;
@@ -46,7 +49,7 @@ private:
         double outputs = 1, kernel = 1, data = 1, reuse = 1;
     };
     const std::array<Relevance, dim_count>& relevance_;
-    Stride stride_;
+    Stride stride_, dilation_;
     Window x_, y_;
 };
 
@@ -188,7 +191,7 @@ void MappedLayer::place_lanes(RoleData& role, const Unrolling& unrolling) const 
 }
 
 MappedLayer::RoleData::Units MappedLayer::units_of(const RoleData& role, const std::vector<std::vector<Loop>>& lanes) const {
-    DataGrowth growth(role.relevance, layer_.stride);
+    DataGrowth growth(role.relevance, layer_);
     std::vector<double> data(lanes.size(), 1), all(lanes.size(), 1);
     for (size_t level = 0; level < lanes.size(); ++level) {
         for (const Loop& loop : lanes[level]) {
@@ -257,7 +260,8 @@ double MappedLayer::tile_bits(size_t r, const std::array<double, dim_count>& pro
         if (role.relevance[dim] == Relevance::relevant) elements *= size(static_cast<Dim>(dim));
     }
     if (role.relevance[index(Dim::ox)] == Relevance::partial)
-        elements *= span(size(Dim::ox), layer_.stride.x, size(Dim::fx)) * span(size(Dim::oy), layer_.stride.y, size(Dim::fy));
+        elements *= span(size(Dim::ox), layer_.stride.x, size(Dim::fx), layer_.dilation.x) *
+                    span(size(Dim::oy), layer_.stride.y, size(Dim::fy), layer_.dilation.y);
     return elements * static_cast<double>(reduction_left ? role.bits : role.final_bits);
 }
 
@@ -356,7 +360,7 @@ MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrde
         while (bound < order.size() && role.irrelevant(order[bound].dim)) ++bound;
         moved.bounds.push_back(bound);
     }
-    DataGrowth growth(role.relevance, layer_.stride);
+    DataGrowth growth(role.relevance, layer_);
     double cycles = 1, elements = 1;
     moved.cycles.push_back(1);
     moved.elements.push_back(1);
@@ -514,7 +518,7 @@ bool MappedLayer::fits(const LoopOrder& order, const Allocation& allocation) con
 double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
                                     bool reduction_above) const {
     const RoleData& role = roles_[r];
-    DataGrowth growth(role.relevance, layer_.stride);
+    DataGrowth growth(role.relevance, layer_);
     double cycles = 1, elements = 1;
     for (size_t dim = 0; dim < dim_count; ++dim) {
         cycles *= loops[dim];

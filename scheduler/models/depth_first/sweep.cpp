@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -19,6 +20,7 @@ SweepPoint evaluate(const DepthFirst& model, const Strategy& strategy) {
         point.fits = true;
         point.energy_pj = cost.energy_pj;
         point.latency_cycles = cost.latency_cycles;
+        point.on_chip_bits = cost.on_chip_bits;
         point.macs = cost.macs;
         point.stacks = std::move(cost.stack_costs);
     } catch (const InfeasibleMapping&) {
@@ -30,6 +32,17 @@ std::vector<int64_t> within(std::vector<int64_t> sizes, int64_t map) {
     std::set<int64_t> result;
     for (const int64_t size : sizes) result.insert(std::min(size, map));
     return {result.begin(), result.end()};
+}
+
+/// Overlap by overlap, row by row.
+std::vector<Strategy> all_strategies(const SweepOptions& options, int64_t width, int64_t height) {
+    std::vector<Strategy> strategies;
+    for (const Overlap overlap : options.overlaps) {
+        for (const int64_t y : within(options.rows, height)) {
+            for (const int64_t x : within(options.columns, width)) strategies.push_back({{x, y}, overlap, options.stacks});
+        }
+    }
+    return strategies;
 }
 
 }  // namespace
@@ -67,12 +80,7 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
         width = std::max(width, sizes[Dim::ox]);
         height = std::max(height, sizes[Dim::oy]);
     }
-    std::vector<Strategy> strategies;
-    for (const Overlap overlap : options.overlaps) {
-        for (const int64_t y : within(options.rows, height)) {
-            for (const int64_t x : within(options.columns, width)) strategies.push_back({{x, y}, overlap, options.stacks});
-        }
-    }
+    std::vector<Strategy> strategies = all_strategies(options, width, height);
     const size_t grid = strategies.size();
     strategies.push_back({{width, height}, Overlap::fully_cached, options.stacks});
     const std::vector<std::vector<size_t>> all = model.stacks(Stacks::single_layer);
@@ -115,10 +123,15 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
                                 worth(result.points[*result.best].energy_pj, result.points[*result.best].latency_cycles))
             result.best = n;
     }
-    std::ranges::stable_sort(order, {}, [&](size_t n) { return std::pair(result.points[n].energy_pj, result.points[n].latency_cycles); });
+    std::ranges::stable_sort(order, {}, [&](size_t n) {
+        return std::tuple(result.points[n].energy_pj, result.points[n].latency_cycles, result.points[n].on_chip_bits);
+    });
     for (const size_t n : order) {
-        if (result.front.empty() || result.points[n].latency_cycles < result.points[result.front.back()].latency_cycles)
-            result.front.push_back(n);
+        const SweepPoint& point = result.points[n];
+        const bool dominated = std::ranges::any_of(result.front, [&](size_t other) {
+            return result.points[other].latency_cycles <= point.latency_cycles && result.points[other].on_chip_bits <= point.on_chip_bits;
+        });
+        if (!dominated) result.front.push_back(n);
     }
     if (result.best) {
         Sweep::Combination combination;
@@ -135,6 +148,91 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
         result.combination = std::move(combination);
     }
     return result;
+}
+
+std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options) {
+    const std::vector<std::vector<size_t>> units = model.units();
+    struct Run {
+        size_t begin, end;  ///< units
+        std::vector<size_t> layers;
+        std::vector<Strategy> strategies;
+    };
+    std::vector<Run> runs;
+    struct Job {
+        size_t run, strategy;
+    };
+    std::vector<Job> jobs;
+    for (size_t begin = 0; begin < units.size(); ++begin) {
+        std::vector<size_t> layers;
+        for (size_t end = begin + 1; end <= units.size(); ++end) {
+            layers.insert(layers.end(), units[end - 1].begin(), units[end - 1].end());
+            const Sizes& sizes = model.workload().layers[layers.back()].shape.sizes;
+            runs.push_back({begin, end, layers, all_strategies(options, sizes[Dim::ox], sizes[Dim::oy])});
+            for (size_t strategy = 0; strategy < runs.back().strategies.size(); ++strategy) jobs.push_back({runs.size() - 1, strategy});
+        }
+    }
+    std::vector<std::optional<StackCost>> costs(jobs.size());
+    std::mutex mutex;
+    size_t done = 0;
+    bool stopped = false;
+    in_parallel(jobs.size(), options.threads, [&](size_t n) {
+        const bool stop = options.stop != nullptr && options.stop->load();
+        if (!stop) {
+            try {
+                const Run& run = runs[jobs[n].run];
+                costs[n] = model.stack_cost(run.layers, run.strategies[jobs[n].strategy]);
+            } catch (const InfeasibleMapping&) {
+            }
+        }
+        const std::scoped_lock lock(mutex);
+        stopped = stopped || stop;
+        ++done;
+        if (options.progress) options.progress(done, jobs.size());
+    });
+    if (stopped) return std::nullopt;
+
+    // Cuts of the first units that can be part of a best one.
+    struct Part {
+        double energy_pj = 0;
+        int64_t latency_cycles = 0;
+        size_t job = 0;                ///< the last stack
+        size_t before_units = 0;       ///< where it begins
+        size_t before = 0;             ///< part of the units before it
+    };
+    const auto worth = [&](const Part& part) { return value(options.objective, part.energy_pj, part.latency_cycles); };
+    std::vector<std::vector<Part>> best(units.size() + 1);
+    best[0] = {{}};
+    for (size_t end = 1; end <= units.size(); ++end) {
+        std::vector<Part> parts;
+        for (size_t n = 0; n < jobs.size(); ++n) {
+            const Run& run = runs[jobs[n].run];
+            if (run.end != end || !costs[n]) continue;
+            for (size_t before = 0; before < best[run.begin].size(); ++before) {
+                const Part& part = best[run.begin][before];
+                parts.push_back({part.energy_pj + costs[n]->energy_pj, part.latency_cycles + costs[n]->latency_cycles, n, run.begin, before});
+            }
+        }
+        if (options.objective == Objective::energy_delay) {
+            std::ranges::stable_sort(parts, {}, [](const Part& part) { return std::pair(part.energy_pj, part.latency_cycles); });
+            for (const Part& part : parts) {
+                if (best[end].empty() || part.latency_cycles < best[end].back().latency_cycles) best[end].push_back(part);
+            }
+        } else if (!parts.empty()) {
+            best[end] = {*std::ranges::min_element(parts, {}, worth)};
+        }
+    }
+    if (best.back().empty()) return std::nullopt;
+    const Part* part = &*std::ranges::min_element(best.back(), {}, worth);
+    Cut cut{.stacks = {}, .energy_pj = part->energy_pj, .latency_cycles = part->latency_cycles};
+    for (size_t at = units.size(); at > 0;) {
+        const Run& run = runs[jobs[part->job].run];
+        cut.stacks.push_back({run.layers, run.strategies[jobs[part->job].strategy], *costs[part->job]});
+        cut.on_chip_bits = std::max(cut.on_chip_bits, costs[part->job]->on_chip_bits);
+        at = part->before_units;
+        part = &best[at][part->before];
+    }
+    std::ranges::reverse(cut.stacks);
+    return cut;
 }
 
 }  // namespace laminate::depth_first

@@ -34,6 +34,7 @@ struct SweepPoint {
     bool fits = false;  ///< otherwise a layer has no mapping, and there is no cost
     double energy_pj = 0;
     int64_t latency_cycles = 0;
+    int64_t on_chip_bits = 0;
     int64_t macs = 0;
     std::vector<StackCost> stacks;
 };
@@ -41,7 +42,7 @@ struct SweepPoint {
 struct Sweep {
     std::vector<SweepPoint> points;  ///< overlap by overlap, row by row; sizes beyond the map left out
     std::optional<size_t> best;
-    std::vector<size_t> front;       ///< least energy and latency: no other point has less of one and no more of the other; by energy
+    std::vector<size_t> front;       ///< of energy, latency and on-chip memory: no other point has less of one and no more of the others; by energy
     std::optional<SweepPoint> layer_by_layer;  ///< the whole map as tile: layers one after the other, maps in the lowest memory that holds them
     std::optional<SweepPoint> single_layer;    ///< every map through the highest memory
     /// Each stack with its best point; none where a stack fits in none. Costs of stacks add.
@@ -53,6 +54,25 @@ struct Sweep {
     std::optional<Combination> combination;
     bool complete = true;  ///< false: stopped
 };
+
+/// A stack of its own, with the tile and overlap that are best for it.
+struct ChosenStack {
+    std::vector<size_t> layers;
+    Strategy strategy;
+    StackCost cost;
+};
+/// The network cut into stacks.
+struct Cut {
+    std::vector<ChosenStack> stacks;
+    double energy_pj = 0;
+    int64_t latency_cycles = 0;
+    int64_t on_chip_bits = 0;  ///< the largest of the stacks
+};
+
+/// Of all cuts of the network between its units (DepthFirst::units()), each stack with any tile and overlap of `options`, one of least objective: every
+/// run of units is costed with every tile and overlap, and the best cut follows by dynamic programming (for energy x delay over the front of both).
+/// `options.stacks` is not looked at. None: nothing fits, or stopped.
+[[nodiscard]] std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options);
 
 [[nodiscard]] Sweep sweep(const DepthFirst& model, const SweepOptions& options);
 

@@ -14,11 +14,13 @@ struct WindowAlong {
     int64_t stride;
     int64_t kernel;
     int64_t pad;
+    int64_t dilation;
+    bool transposed;
 };
 
 WindowAlong window(const WorkloadLayer& layer, Axis axis) {
-    if (axis == Axis::x) return {layer.shape.stride.x, layer.shape.sizes[Dim::fx], layer.pad_left};
-    return {layer.shape.stride.y, layer.shape.sizes[Dim::fy], layer.pad_top};
+    if (axis == Axis::x) return {layer.shape.stride.x, layer.shape.sizes[Dim::fx], layer.pad_left, layer.shape.dilation.x, layer.transposed};
+    return {layer.shape.stride.y, layer.shape.sizes[Dim::fy], layer.pad_top, layer.shape.dilation.y, layer.transposed};
 }
 
 int64_t full_size(const WorkloadLayer& layer, Axis axis) { return layer.shape.sizes[axis == Axis::x ? Dim::ox : Dim::oy]; }
@@ -29,8 +31,24 @@ int64_t spanned(int64_t outputs, const WindowAlong& window) {
 
 AxisTile empty_tile(const Stack& stack) {
     const size_t members = stack.members.size();
-    return {std::vector<int64_t>(members, 0), std::vector<std::array<int64_t, 2>>(members, {0, 0}),
-            std::vector<std::array<int64_t, 2>>(members, {0, 0}), std::vector<int64_t>(members, 0)};
+    std::vector<std::vector<int64_t>> per_source;
+    for (const Stack::Member& member : stack.members) per_source.emplace_back(member.layer.sources.size(), 0);
+    return {std::vector<int64_t>(members, 0), per_source, per_source, std::vector<int64_t>(members, 0)};
+}
+
+struct Range {
+    int64_t begin = 0, end = 0;
+    [[nodiscard]] bool empty() const { return begin >= end; }
+};
+
+/// The inputs that outputs [begin, end) look at, first to last, those in the padding among them.
+Range inputs_under(const Range& outputs, const WindowAlong& window) {
+    const int64_t reach = (window.kernel - 1) * window.dilation;
+    if (!window.transposed)
+        return {outputs.begin * window.stride - window.pad, (outputs.end - 1) * window.stride - window.pad + reach + 1};
+    const auto floor_div = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
+    return {floor_div(outputs.begin + window.pad - reach + window.stride - 1, window.stride),
+            floor_div(outputs.end - 1 + window.pad, window.stride) + 1};
 }
 
 }  // namespace
@@ -82,10 +100,6 @@ AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
 }
 
 std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::vector<int64_t>& tiles, bool use) {
-    struct Range {
-        int64_t begin = 0, end = 0;
-        [[nodiscard]] bool empty() const { return begin >= end; }
-    };
     const size_t members = stack.members.size();
     std::vector<int64_t> frontier(members, 0);  // end of what earlier tiles needed
     std::vector<AxisTile> result;
@@ -93,11 +107,12 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::ve
     for (const int64_t tile : tiles) {
         AxisTile here = empty_tile(stack);
         std::vector<Range> ranges(members);  // what the tile has to have of each output
-        std::vector<std::array<Range, 2>> reads(members);
+        std::vector<std::vector<Range>> reads(members);
         ranges.back() = {begin, begin + tile};
         begin += tile;
         for (size_t n = members; n-- > 0;) {
             const WorkloadLayer& layer = stack.members[n].layer;
+            reads[n].resize(layer.sources.size());
             Range compute = ranges[n];
             if (use) compute.begin = std::max(compute.begin, frontier[n]);
             if (compute.empty()) continue;
@@ -106,7 +121,7 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::ve
             for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
                 const size_t source = layer.sources[operand];
                 const int64_t size = full_size(stack.members[source].layer, axis);
-                Range in{compute.begin * w.stride - w.pad, (compute.end - 1) * w.stride - w.pad + w.kernel};
+                Range in = inputs_under(compute, w);
                 in = {std::clamp<int64_t>(in.begin, 0, size), std::clamp<int64_t>(in.end, 0, size)};
                 if (in.empty()) continue;
                 reads[n][operand] = in;

@@ -2,7 +2,6 @@
 // inputs is already there (DeFiNES III, step 2). Rows and columns do not depend on each other.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -27,8 +26,8 @@ enum class Axis { x, y };
 /// Per member of a stack.
 struct AxisTile {
     std::vector<int64_t> computed;                ///< outputs along the axis; of an input: fetched
-    std::vector<std::array<int64_t, 2>> present;  ///< inputs along the axis under `computed`, per operand
-    std::vector<std::array<int64_t, 2>> overlap;  ///< of these, left by the tile before
+    std::vector<std::vector<int64_t>> present;    ///< inputs along the axis under `computed`, per source
+    std::vector<std::vector<int64_t>> overlap;    ///< of these, left by the tile before
     std::vector<int64_t> cached;                  ///< outputs that the next tile reads again
     auto operator<=>(const AxisTile&) const = default;
 };

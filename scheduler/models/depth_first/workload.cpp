@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units.h"
 
 namespace laminate::depth_first {
 
@@ -12,7 +13,7 @@ namespace {
 
 [[noreturn]] void refuse(const Layer& layer, const std::string& what) {
     throw InputError(layer.name + " (" + to_string(layer.kind) + "): " + what +
-                     "; the depth-first model knows convolutions, pooling, fully connected layers and additions of two tensors");
+                     "; the depth-first model knows convolutions, pooling, fully connected layers, concatenations and additions of two tensors");
 }
 
 /// Loops of a layer of the network; none for one that moves no data of its own.
@@ -21,17 +22,22 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
     const std::vector<int64_t>& out = network.tensor(layer.output).dims;
     LayerShape shape;
     const auto windowed = [&](LayerType type, const Window& window) {
-        if (window.dilation[0] != 1 || window.dilation[1] != 1) refuse(layer, "dilated");
+        for (const size_t axis : {0, 1}) {
+            if (window.dilation[axis] > 1 && window.stride[axis] > 1) refuse(layer, "strided and dilated along one axis");
+        }
         shape.type = type;
         shape.sizes[Dim::fy] = window.kernel[0];
         shape.sizes[Dim::fx] = window.kernel[1];
         shape.stride = {.x = window.stride[1], .y = window.stride[0]};
+        shape.dilation = {.x = window.dilation[1], .y = window.dilation[0]};
         shape.sizes[Dim::oy] = out.at(2);
         shape.sizes[Dim::ox] = out.at(3);
     };
     switch (layer.kind) {
         case LayerKind::conv:
             if (only_selects(layer)) return {};
+            [[fallthrough]];
+        case LayerKind::conv_transpose:
             windowed(LayerType::convolution, layer.window);
             shape.sizes[Dim::g] = layer.groups;
             shape.sizes[Dim::k] = out[1] / layer.groups;
@@ -53,6 +59,7 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             return {shape};
         case LayerKind::add:
             if (layer.inputs.size() == 1) return {};  // a constant operand is added on the way
+            if (layer.inputs.size() > 2) refuse(layer, "addition of " + std::to_string(layer.inputs.size()) + " tensors");
             if (out.size() != 4) refuse(layer, "addition of tensors without rows and columns");
             shape.type = LayerType::addition;
             shape.sizes[Dim::g] = out[1];
@@ -62,9 +69,13 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
         case LayerKind::flatten:
         case LayerKind::softmax:
         case LayerKind::activation: return {};
-        case LayerKind::conv_transpose:
         case LayerKind::concat:
-        case LayerKind::depth_to_space: break;
+            if (layer.axis != 1) refuse(layer, "concatenated along axis " + std::to_string(layer.axis));
+            return {};
+        case LayerKind::depth_to_space:
+            // It only says where on the map an element lies, which matters to a reader alone.
+            if (layer.output == network.outputs.at(0)) return {};
+            break;
     }
     refuse(layer, "not modelled");
 }
@@ -83,8 +94,25 @@ std::vector<std::vector<size_t>> Workload::readers() const {
 
 int64_t Workload::macs() const {
     int64_t sum = 0;
-    for (const WorkloadLayer& layer : layers) sum += layer.is_input() ? 0 : layer.shape.macs();
+    for (const WorkloadLayer& layer : layers)
+        sum += layer.is_input() ? 0 : executed_shape(layer, layer.shape.sizes[Dim::ox], layer.shape.sizes[Dim::oy]).macs();
     return sum;
+}
+
+LayerShape executed_shape(const WorkloadLayer& layer, int64_t columns, int64_t rows) {
+    LayerShape shape = layer.shape;
+    shape.sizes[Dim::ox] = columns;
+    shape.sizes[Dim::oy] = rows;
+    if (!layer.transposed) return shape;
+    Sizes& sizes = shape.sizes;
+    sizes[Dim::k] *= shape.stride.x * shape.stride.y;
+    sizes[Dim::ox] = ceil_div(columns, shape.stride.x);
+    sizes[Dim::oy] = ceil_div(rows, shape.stride.y);
+    sizes[Dim::fx] = ceil_div(sizes[Dim::fx], shape.stride.x);
+    sizes[Dim::fy] = ceil_div(sizes[Dim::fy], shape.stride.y);
+    shape.stride = {};
+    if (sizes[Dim::k] > 1 && shape.type == LayerType::depthwise) shape.type = LayerType::convolution;
+    return shape;
 }
 
 bool only_selects(const Layer& layer) {
@@ -110,8 +138,12 @@ Workload workload_of(const Network& network, bool unpadded_from_output) {
                          " outputs, expected 1 for the depth-first model");
     Workload workload;
     workload.name = network.name;
-    std::map<TensorId, size_t> written;  // tensor -> layer of the workload that holds it
-    const auto source_of = [&](TensorId tensor) {
+    struct Part {
+        size_t layer;
+        int64_t channels;
+    };
+    std::map<TensorId, std::vector<Part>> written;  // tensor -> layers of the workload that hold its channels
+    const auto parts_of = [&](TensorId tensor) -> const std::vector<Part>& {
         const auto found = written.find(tensor);
         if (found != written.end()) return found->second;
         // Not written by any layer so far: an input.
@@ -121,19 +153,29 @@ Workload workload_of(const Network& network, bool unpadded_from_output) {
         input.shape.sizes[Dim::oy] = dims.size() > 2 ? dims[2] : 1;
         input.shape.sizes[Dim::ox] = dims.size() > 3 ? dims[3] : 1;
         workload.layers.push_back(std::move(input));
-        return written[tensor] = workload.layers.size() - 1;
+        return written[tensor] = {{workload.layers.size() - 1, dims.at(1)}};
     };
     for (size_t id = 0; id < network.layers.size(); ++id) {
         const Layer& layer = network.layers[id];
-        std::vector<size_t> sources;
-        for (const TensorId tensor : layer.inputs) sources.push_back(source_of(tensor));
+        std::vector<Part> read;
+        for (const TensorId tensor : layer.inputs) {
+            const std::vector<Part>& parts = parts_of(tensor);
+            read.insert(read.end(), parts.begin(), parts.end());
+        }
         const std::vector<LayerShape> shapes = shape_of(network, layer);
         if (shapes.empty()) {
-            written[layer.output] = sources.at(0);
+            written[layer.output] = std::move(read);
             continue;
         }
-        WorkloadLayer added{.name = layer.name, .layer = static_cast<LayerId>(id), .shape = shapes[0], .sources = std::move(sources)};
-        if (!unpadded_from_output && (layer.kind == LayerKind::conv || added.shape.type == LayerType::pooling)) {
+        WorkloadLayer added{.name = layer.name, .layer = static_cast<LayerId>(id), .shape = shapes[0]};
+        for (const Part& part : read) added.sources.push_back(part.layer);
+        added.transposed = layer.kind == LayerKind::conv_transpose;
+        const Stride one;
+        if (unpadded_from_output && (added.transposed || added.shape.dilation != one)) refuse(layer, "not known without padding");
+        if (added.transposed && added.shape.dilation != one) refuse(layer, "dilated");
+        if (added.transposed && (added.shape.sizes[Dim::fx] < added.shape.stride.x || added.shape.sizes[Dim::fy] < added.shape.stride.y))
+            refuse(layer, "stride above the kernel");
+        if (!unpadded_from_output && (layer.kind == LayerKind::conv || added.transposed || added.shape.type == LayerType::pooling)) {
             added.pad_top = layer.window.pad_begin[0];
             added.pad_left = layer.window.pad_begin[1];
         }
@@ -142,10 +184,15 @@ Workload workload_of(const Network& network, bool unpadded_from_output) {
             const WorkloadLayer& source = workload.layers[added.sources[0]];
             added.shape.sizes[Dim::fy] = source.shape.sizes[Dim::oy];
             added.shape.sizes[Dim::fx] = source.shape.sizes[Dim::ox];
-            added.shape.sizes[Dim::c] /= added.shape.sizes[Dim::fy] * added.shape.sizes[Dim::fx];
+            const int64_t elements = added.shape.sizes[Dim::fy] * added.shape.sizes[Dim::fx];
+            added.shape.sizes[Dim::c] /= elements;
         }
+        // A layer that selects channels is left out: what its reader wants counts, not what lies there.
+        const bool concatenated = read.size() > layer.inputs.size();
+        for (const Part& part : read) added.source_channels.push_back(concatenated ? part.channels : added.shape.input_channels());
+        const int64_t channels = added.shape.output_channels();
         workload.layers.push_back(std::move(added));
-        written[layer.output] = workload.layers.size() - 1;
+        written[layer.output] = {{workload.layers.size() - 1, channels}};
     }
     if (workload.layers.empty() || workload.layers.back().is_input()) throw InputError(network.name + ": no layer to cost");
     if (!unpadded_from_output) return workload;

@@ -1,5 +1,5 @@
 // A network as the depth-first model sees it: layers with windows, poolings and additions; what moves no data of its own (activations,
-// flattening, layers that only select elements) is left out, and its readers read what it read.
+// flattening, concatenation, layers that only select elements) is left out, and its readers read what it read.
 #pragma once
 
 #include <string>
@@ -17,10 +17,18 @@ struct WorkloadLayer {
     LayerShape shape{};
     int64_t pad_left = 0;  ///< 0 where sizes are unpadded
     int64_t pad_top = 0;
+    /// A transposed convolution: input i adds to outputs i * stride - pad + tap; `shape` has the outputs' sizes and the whole kernel.
+    bool transposed = false;
     bool renames_input_channels = false;  ///< by quirk; published_layers.h
-    std::vector<size_t> sources{};  ///< layers of the workload that it reads, all before it; two of an addition
+    /// Layers of the workload that it reads, all before it: operand by operand, the parts of a concatenation each by itself.
+    std::vector<size_t> sources{};
+    std::vector<int64_t> source_channels{};  ///< parallel to sources
     [[nodiscard]] bool is_input() const { return layer < 0; }
 };
+
+/// The layer as a machine executes it when it computes `columns` x `rows` of the output. A transposed convolution is one convolution per phase of its
+/// stride, all of one size: the phases are output channels, and kernels of uneven phases are filled up with zeros.
+[[nodiscard]] LayerShape executed_shape(const WorkloadLayer& layer, int64_t columns, int64_t rows);
 
 struct Workload {
     std::string name;

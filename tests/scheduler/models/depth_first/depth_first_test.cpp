@@ -125,6 +125,44 @@ TEST(DepthFirst, PaddedNetworksAreComputedOnceToo) {
     }
 }
 
+TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
+    // 9 x 9, stride 4, 12 -> 2: 16 phases of 3 x 3, 2 of the 9 taps along an axis being zeros in 3 of 4 phases.
+    WorkloadLayer layer;
+    layer.transposed = true;
+    layer.shape.sizes[Dim::k] = 2;
+    layer.shape.sizes[Dim::c] = 12;
+    layer.shape.sizes[Dim::fx] = layer.shape.sizes[Dim::fy] = 9;
+    layer.shape.stride = {4, 4};
+    const LayerShape executed = executed_shape(layer, 8, 6);
+    EXPECT_EQ(executed.macs(), 16 * 2 * 12 * 3 * 3 * 2 * 2);  // 2 x 2 positions cover 8 x 6 outputs
+
+    // Taps 3 apart: one output sees 1, 4, 7; four see 1 .. 10; all different until taps meet.
+    EXPECT_EQ(span(1, 1, 3, 3), 3);
+    EXPECT_EQ(span(2, 1, 3, 3), 6);
+    EXPECT_EQ(span(4, 1, 3, 3), 10);
+
+    // An inception network: what is concatenated lies in its parts, and readers fetch from each.
+    const Workload workload = workload_of(zoo_network("inceptionv3"), false);
+    const auto readers_of_parts = std::ranges::count_if(workload.layers, [](const WorkloadLayer& l) { return l.sources.size() > 2; });
+    EXPECT_GT(readers_of_parts, 10);
+    for (const WorkloadLayer& l : workload.layers) {
+        if (l.is_input()) continue;
+        int64_t channels = 0;
+        for (const int64_t part : l.source_channels) channels += part;
+        EXPECT_EQ(channels, l.shape.input_channels()) << l.name;
+    }
+}
+
+TEST(DepthFirst, CachesRowsAsItCachesColumns) {
+    // A square network without anything that tells rows from columns, on a machine without either on its array.
+    const DepthFirst model(open_machine("tpu_df"), zoo_network("l2net"), {});
+    const DepthFirstCost columns = model.cost({.tile = {3, 5}, .overlap = Overlap::h_cached, .stacks = Stacks::all});
+    const DepthFirstCost rows = model.cost({.tile = {5, 3}, .overlap = Overlap::v_cached, .stacks = Stacks::all});
+    EXPECT_EQ(rows.macs, columns.macs);
+    EXPECT_EQ(rows.on_chip_bits, columns.on_chip_bits);
+    EXPECT_NEAR(rows.energy_pj, columns.energy_pj, 1e-9 * columns.energy_pj);
+}
+
 TEST(DepthFirst, EveryQuirkHasItsName) {
     Quirks quirks;
     for (const QuirkName& quirk : quirk_names()) {
@@ -136,7 +174,8 @@ TEST(DepthFirst, EveryQuirkHasItsName) {
 }
 
 TEST(DepthFirst, RefusesWhatItDoesNotKnow) {
-    EXPECT_THROW(DepthFirst(open_machine("tpu"), zoo_network("inceptionv3"), {}), InputError);
+    // A transposed convolution in an endless map.
+    EXPECT_THROW(DepthFirst(open_machine("tpu"), zoo_network("fsrcnn-x2"), Fidelity::as_published(6)), InputError);
     EXPECT_THROW((void)parse_overlap("some"), InputError);
     const DepthFirst model(open_machine("tpu"), zoo_network("l2net"), Fidelity::as_published(3));
     EXPECT_THROW((void)model.cost({.tile = {0, 4}}), InputError);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "nets/zoo.h"
@@ -47,10 +48,56 @@ TEST(Sweep, OfOneStackCombinesToItsBestPoint) {
     EXPECT_EQ(found.combination->points, (std::vector<size_t>{*found.best}));
     EXPECT_EQ(found.combination->latency_cycles, found.points[*found.best].latency_cycles);
     EXPECT_LE(point(found, Overlap::fully_cached, 4, 72).energy_pj, point(found, Overlap::recompute, 4, 72).energy_pj);
-    // The front begins with the least energy and falls in latency.
+    // The front begins with the least energy. Every point is on it, or one of it has no more of anything.
     EXPECT_EQ(found.front.front(), *found.best);
-    for (size_t n = 1; n < found.front.size(); ++n)
-        EXPECT_LT(found.points[found.front[n]].latency_cycles, found.points[found.front[n - 1]].latency_cycles);
+    for (size_t n = 0; n < found.points.size(); ++n) {
+        const SweepPoint& p = found.points[n];
+        EXPECT_TRUE(std::ranges::any_of(found.front, [&](size_t other) {
+            const SweepPoint& q = found.points[other];
+            return other == n || (q.energy_pj <= p.energy_pj && q.latency_cycles <= p.latency_cycles && q.on_chip_bits <= p.on_chip_bits);
+        })) << n;
+    }
+}
+
+TEST(Sweep, BestCutIsTheBestOfAllCuts) {
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("l3net"), {});
+    SweepOptions options;
+    options.columns = {2, 8, 100};
+    options.rows = {2, 100};
+    options.threads = 2;
+    const std::vector<std::vector<size_t>> units = model.units();
+    ASSERT_EQ(units.size(), 3u);
+    for (const Objective objective : {Objective::energy, Objective::latency, Objective::energy_delay}) {
+        options.objective = objective;
+        const std::optional<Cut> found = best_cut(model, options);
+        ASSERT_TRUE(found);
+        // Bit n: a cut behind unit n. Each stack alone with each tile and overlap, and all combinations of them.
+        double least = std::numeric_limits<double>::infinity();
+        for (int cuts = 0; cuts < 4; ++cuts) {
+            std::vector<std::pair<double, int64_t>> sums{{0, 0}};
+            std::vector<size_t> layers;
+            for (size_t n = 0; n < units.size(); ++n) {
+                layers.insert(layers.end(), units[n].begin(), units[n].end());
+                if (n + 1 < units.size() && (cuts >> n & 1) == 0) continue;
+                std::vector<std::pair<double, int64_t>> longer;
+                for (const Overlap overlap : options.overlaps) {
+                    for (const int64_t x : options.columns) {
+                        for (const int64_t y : options.rows) {
+                            const StackCost cost = model.stack_cost(layers, {.tile = {x, y}, .overlap = overlap});
+                            for (const auto& [energy, latency] : sums) longer.emplace_back(energy + cost.energy_pj, latency + cost.latency_cycles);
+                        }
+                    }
+                }
+                sums = std::move(longer);
+                layers.clear();
+            }
+            for (const auto& [energy, latency] : sums) least = std::min(least, value(objective, energy, latency));
+        }
+        EXPECT_NEAR(value(objective, found->energy_pj, found->latency_cycles), least, 1e-9 * least) << to_string(objective);
+        double energy = 0;
+        for (const ChosenStack& stack : found->stacks) energy += stack.cost.energy_pj;
+        EXPECT_NEAR(energy, found->energy_pj, 1e-9 * energy);
+    }
 }
 
 TEST(Sweep, EachStackHasItsOwnBestPoint) {
