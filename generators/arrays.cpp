@@ -58,7 +58,10 @@ Stmt with_values(const std::string& name, const std::vector<Expr>& values, const
 }
 
 Stmt Accumulators::around(int64_t count, const Stmt& body) const {
-    return Allocate::make(name, Halide::Float(32), Halide::MemoryType::Register, {size(count * lanes)}, const_true(), body);
+    // Halide gives the place of an array that is done with to the next one of the same type, and LLVM would keep half a vector in a whole one: so a single
+    // vector is of its own type.
+    const Halide::Type type = Halide::Float(32, count == 1 ? static_cast<int>(lanes) : 1);
+    return Allocate::make(name, type, Halide::MemoryType::Register, {size(count == 1 ? 1 : count * lanes)}, const_true(), body);
 }
 
 Stmt sequence(const std::vector<Stmt>& parts) {

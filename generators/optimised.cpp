@@ -332,6 +332,7 @@ private:
         if (tile.axis == VectorAxis::z && whole_z) return channel_kernel(k, tile, range);
         if (tile.axis == VectorAxis::z) tile = {VectorAxis::x, 1, 1, 1};
         if (!whole_z) tile.z = 1;
+        if (!is_whole(range[2], p[Dim::x])) tile.has_half = false;
         const Parameters names = parameters(k, tile.z);
         const Interval blocks{simplify(range[0].begin / size(tile.z)), simplify((range[0].end + size(tile.z - 1)) / size(tile.z))};
 
@@ -448,8 +449,10 @@ private:
         const LayerProblem& p = problem(k);
         const int64_t lanes = unit_.lanes;
         const int64_t last_block = p[Dim::z] / tile.z;
-        const Accumulators sums{unique(p.name + ".sum"), lanes};
-        const auto sum = [&](int64_t z, int64_t r, int64_t v) { return (z * tile.y + r) * tile.x + v; };
+        // Each in an array of its own: LLVM keeps two halves of one array in one register and takes them apart for every product.
+        std::vector<Accumulators> sums;
+        for (int64_t n = 0; n < tile.z * tile.y * tile.x; ++n) sums.push_back({unique(p.name + ".sum"), tile.lanes(n % tile.x, unit_)});
+        const auto sum = [&](int64_t z, int64_t r, int64_t v) -> const Accumulators& { return sums[static_cast<size_t>((z * tile.y + r) * tile.x + v)]; };
         const Expr z0 = simplify(z_block * size(tile.z));
 
         // Lanes behind the end of a row of Y must not be written, nor ones that hold partial sums of the next tile.
@@ -457,17 +460,18 @@ private:
         const bool ragged = (k == sink() || !is_whole(range[3], p[Dim::i])) && !(is_const(row_length) && *as_const_int(row_length) % (tile.x * lanes) == 0);
         const auto predicate = [&](int64_t v) -> Expr {
             if (!ragged) return {};
-            return lanes_from(simplify(x + size(v * lanes)), lanes) < broadcast(range[2].end, lanes);
+            const int64_t n = tile.lanes(v, unit_);
+            return lanes_from(simplify(x + size(v * lanes)), n) < broadcast(range[2].end, n);
         };
         const auto at = [&](int64_t z, int64_t r, int64_t v) {
-            return lanes_from(simplify(output_index(k, z0 + size(z), y + size(r), x + size(v * lanes))), lanes);
+            return lanes_from(simplify(output_index(k, z0 + size(z), y + size(r), x + size(v * lanes))), tile.lanes(v, unit_));
         };
 
         std::vector<Stmt> parts;
         for (int64_t z = 0; z < tile.z; ++z) {
             for (int64_t r = 0; r < tile.y; ++r) {
                 for (int64_t v = 0; v < tile.x; ++v) {
-                    parts.push_back(sums.set(sum(z, r, v), starting_sum(k, range, names, z0 + size(z), at(z, r, v), predicate(v))));
+                    parts.push_back(sum(z, r, v).set(0, starting_sum(k, range, names, z0 + size(z), at(z, r, v), predicate(v))));
                 }
             }
         }
@@ -489,22 +493,34 @@ private:
                         std::vector<Expr> loaded;
                         for (int64_t v = 0; v < tile.x; ++v) {
                             const Expr first = base + i * size(from.pitch) + size(m * p.x().dilation + v * lanes * p.x().stride);
-                            loaded.push_back(strided_load(from.name, first, lanes, p.x().stride));
+                            loaded.push_back(strided_load(from.name, first, tile.lanes(v, unit_), p.x().stride));
                         }
-                        steps.push_back(ir::with_values(p.name + ".in", loaded, [&](const std::vector<Expr>& in) {
+                        // Products of every loaded vector with every weight; the fewer ones are bound first.
+                        std::vector<Expr> weights;
+                        std::vector<std::pair<int64_t, int64_t>> outputs;  // z, row
+                        for (const auto& [r, n] : served) {
+                            for (int64_t z = 0; z < tile.z; ++z) {
+                                weights.push_back(broadcast(ir::load(names.weights, weight_index(p, names, z_block, n, i, m) + size(z)), lanes));
+                                outputs.emplace_back(z, r);
+                            }
+                        }
+                        const auto product = [&](int64_t v, size_t output, const Expr& value, const Expr& weight) {
+                            const Accumulators& s = sum(outputs[output].first, outputs[output].second, v);
+                            const Expr factor = s.lanes == lanes ? weight : Shuffle::make_slice(weight, 0, 1, static_cast<int>(s.lanes));
+                            return s.set(0, s.get(0) + value * factor);
+                        };
+                        const bool few_weights = weights.size() < loaded.size();
+                        steps.push_back(ir::with_values(p.name + ".in", few_weights ? weights : loaded, [&](const std::vector<Expr>& bound) {
                             std::vector<Stmt> products;
-                            for (const auto& [r, n] : served) {
-                                for (int64_t z = 0; z < tile.z; ++z) {
-                                    const Expr weight = broadcast(ir::load(names.weights, weight_index(p, names, z_block, n, i, m) + size(z)), lanes);
-                                    products.push_back(ir::with_values(p.name + ".w", {weight}, [&, r = r](const std::vector<Expr>& w) {
-                                        std::vector<Stmt> uses;
-                                        for (int64_t v = 0; v < tile.x; ++v) {
-                                            const int64_t s = sum(z, r, v);
-                                            uses.push_back(sums.set(s, sums.get(s) + in[static_cast<size_t>(v)] * w.front()));
-                                        }
-                                        return ir::sequence(uses);
-                                    }));
-                                }
+                            for (size_t other = 0; other < (few_weights ? loaded : weights).size(); ++other) {
+                                products.push_back(ir::with_values(p.name + ".w", {(few_weights ? loaded : weights)[other]}, [&](const std::vector<Expr>& one) {
+                                    std::vector<Stmt> uses;
+                                    for (size_t b = 0; b < bound.size(); ++b) {
+                                        uses.push_back(few_weights ? product(static_cast<int64_t>(other), b, one.front(), bound[b])
+                                                                   : product(static_cast<int64_t>(b), other, bound[b], one.front()));
+                                    }
+                                    return ir::sequence(uses);
+                                }));
                             }
                             return ir::sequence(products);
                         }));
@@ -518,7 +534,7 @@ private:
             std::vector<Stmt> stores;
             for (int64_t r = 0; r < tile.y; ++r) {
                 for (int64_t v = 0; v < tile.x; ++v) {
-                    stores.push_back(ir::store(output_array(k), finished(k, range, names, z0 + size(z), sums.get(sum(z, r, v))), at(z, r, v),
+                    stores.push_back(ir::store(output_array(k), finished(k, range, names, z0 + size(z), sum(z, r, v).get(0)), at(z, r, v),
                                                ir::Alignment::element, predicate(v)));
                 }
             }
@@ -527,7 +543,9 @@ private:
             const Stmt all = ir::sequence(stores);
             parts.push_back(may_be_missing ? guarded(z0 + size(z) < size(p[Dim::z]), all) : all);
         }
-        return sums.around(tile.z * tile.y * tile.x, ir::sequence(parts));
+        Stmt body = ir::sequence(parts);
+        for (const Accumulators& one : sums) body = one.around(1, body);
+        return body;
     }
 
     /// All phases of tile.z channels at tile.x vectors of input positions (qy, qx...) of a transposed convolution: output

@@ -30,10 +30,15 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
             for (int64_t x = 1; x <= 8; ++x) {
                 const int64_t sums = z * y * x * phases;
                 if (sums > unit.accumulators) continue;
+                constexpr int64_t narrowest_half = 8;
+                const bool has_half = phases == 1 && !p.x().transposed && positions <= x * unit.lanes - unit.lanes / 2 && positions > (x - 1) * unit.lanes &&
+                                      unit.lanes >= 2 * narrowest_half;
+                const double width = static_cast<double>(x) - (has_half ? 0.5 : 0);
+                const double used = has_half ? static_cast<double>(positions) / (width * static_cast<double>(unit.lanes)) : used_part(positions, x * unit.lanes);
                 // Per input row and column tap: x vectors are loaded and serve every row whose window holds the input row.
                 const auto kernel = static_cast<double>(p.y().kernel);
                 const double rows_served = phases > 1 ? 1 : static_cast<double>(y) * kernel / (kernel + static_cast<double>((y - 1) * p.y().stride));
-                const double multiplications = static_cast<double>(z * x * phases) * rows_served;
+                const double multiplications = static_cast<double>(z * phases) * width * rows_served;
                 // A vector at a shifted column lies across two cache lines, one of strided columns in two vectors.
                 const double load_cost = (p.x().kernel > 1 ? 2.0 : 1.0) * (p.x().stride > 1 && !p.x().transposed ? 2.0 : 1.0);
                 const double loads = static_cast<double>(x) * load_cost + static_cast<double>(z * phases) * rows_served;
@@ -41,10 +46,10 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
                 // than the latency stalls.
                 const double cycles = std::max({multiplications, loads, multiplications * 8.0 / static_cast<double>(sums)}) + 0.15 * loads;
                 const double score = multiplications / cycles * used_part(group_outputs, z) * used_part(rows, y) *
-                                     used_part(positions, x * unit.lanes) * (1.0 - 0.01 * static_cast<double>(y - 1));
+                                     used * (1.0 - 0.01 * static_cast<double>(y - 1));
                 if (score > best_score + 1e-9) {
                     best_score = score;
-                    best = {VectorAxis::x, z, y, x};
+                    best = {VectorAxis::x, z, y, x, has_half};
                 }
             }
         }

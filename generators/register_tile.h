@@ -18,6 +18,10 @@ struct RegisterTile {
     int64_t z = 1;  ///< axis x: output channels; axis z: vectors of output channels
     int64_t y = 1;  ///< rows
     int64_t x = 1;  ///< axis x: vectors of columns; axis z: columns
+    /// Axis x: half of the last vector is enough for the end of a row, which is one tile. Processors that compute wide vectors in two halves save one.
+    bool has_half = false;
+
+    [[nodiscard]] int64_t lanes(int64_t vector, const VectorUnit& unit) const { return has_half && vector == x - 1 ? unit.lanes / 2 : unit.lanes; }
 };
 
 /// Chosen from the layer's extents and `rows`, the rows that one call computes at most: the tile that keeps the multipliers

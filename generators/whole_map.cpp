@@ -162,11 +162,17 @@ private:
             consider({VectorAxis::x, channels, vectors * lanes}, ceil_div(p_[Dim::z], channels) * of_block * di);
         }
         for (const int64_t vectors : {1, 2, 3, 4}) {
-            const int64_t pixels = std::min(unit_.accumulators / vectors, pixels_);
-            const int64_t rest = pixels_ % pixels;
-            const int64_t of_block = pixels_ / pixels * products(vectors, pixels) + (rest == 0 ? 0 : products(vectors, rest));
             // Single elements come from as many streams as there are input channels.
             if (pixels_ > 4 * lanes) continue;
+            // Weights and one element at a time leave room for a few more sums.
+            const int64_t most = (unit_.accumulators + unit_.accumulators / 6) / vectors;
+            const int64_t pixels = ceil_div(pixels_, ceil_div(pixels_, most));
+            const int64_t rest = pixels_ % pixels;
+            // Weights come from memory once, for the first pixels.
+            constexpr int64_t bytes_per_cycle = 4;
+            const int64_t arrival = vectors * lanes * bytes_per_element / bytes_per_cycle;
+            const int64_t of_block = std::max(products(vectors, pixels), arrival) + (pixels_ / pixels - 1) * products(vectors, pixels) +
+                                     (rest == 0 ? 0 : products(vectors, rest));
             const int64_t stores = vectors * pixels_ * lanes * lane_store;
             consider({VectorAxis::z, vectors * lanes, pixels}, ceil_div(p_[Dim::z], vectors * lanes) * (of_block * di + stores));
         }
@@ -206,7 +212,7 @@ private:
         // A chunk of pixels stays in the second-level cache while the channels of a part are computed.
         constexpr int64_t cached_bytes = 384 * 1024;
         const int64_t chunks = std::min(tiles, ceil_div(tiles * step * p_[Dim::i] * bytes_per_element, cached_bytes));
-        const int64_t channel_parts = std::min(blocks, ceil_div(parts_wanted, chunks));
+        const int64_t channel_parts = std::min(blocks, ceil_div(parts_wanted, 2 * chunks) * 2);
         return for_parts(chunks * channel_parts, [&](const Expr& part) {
             const Interval channels = part_of(simplify(part % size(channel_parts)), channel_parts, blocks);
             const Interval chunk = part_of(simplify(part / size(channel_parts)), chunks, tiles);
@@ -268,12 +274,16 @@ private:
         const int64_t blocks = ceil_div(p_[Dim::z], block);
         const int64_t full = pixels_ / tile.pixels;
         const int64_t last = pixels_ - full * tile.pixels;
-        const int64_t parts = std::min(blocks, parts_wanted);
-        return for_parts(parts, [&](const Expr& part) {
-            return loop(".z", part_of(part, parts, blocks), [&](const Expr& z) {
+        // With few blocks of channels, threads divide the pixels too.
+        const int64_t chunks = std::clamp<int64_t>(full, 1, ceil_div(parts_wanted, std::min(blocks, parts_wanted)));
+        const int64_t channel_parts = std::min(blocks, parts_wanted);
+        return for_parts(chunks * channel_parts, [&](const Expr& part) {
+            const Expr number = simplify(part / size(channel_parts));
+            const Interval chunk = part_of(number, chunks, full);
+            return loop(".z", part_of(simplify(part % size(channel_parts)), channel_parts, blocks), [&](const Expr& z) {
                 std::vector<Stmt> all;
-                if (full > 0) all.push_back(loop(".x", {0, size(full)}, [&](const Expr& x) { return channel_tile(z, block, simplify(x * size(tile.pixels)), tile.pixels); }));
-                if (last > 0) all.push_back(channel_tile(z, block, size(full * tile.pixels), last));
+                if (full > 0) all.push_back(loop(".x", chunk, [&](const Expr& x) { return channel_tile(z, block, simplify(x * size(tile.pixels)), tile.pixels); }));
+                if (last > 0) all.push_back(ir::guarded(number == size(chunks - 1), channel_tile(z, block, size(full * tile.pixels), last)));
                 return ir::sequence(all);
             });
         });

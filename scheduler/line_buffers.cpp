@@ -101,6 +101,16 @@ std::vector<int64_t> column_choices(int64_t extent) {
     return columns;
 }
 
+/// Rows of each of `strips` strips: whole tiles, unless the last strip would then be much smaller than the others and threads wait for each other.
+/// Then at least whole pairs (winograd.h).
+int64_t even_strip_rows(int64_t extent, int64_t strips, int64_t tile) {
+    const auto rounded = [&](int64_t unit) { return ceil_div(ceil_div(extent, strips), unit) * unit; };
+    constexpr int64_t pair = 2;
+    const int64_t rows = rounded(tile);
+    const int64_t uneven = rows * ceil_div(extent, rows) - extent;
+    return 10 * uneven > rows ? std::min(rows, rounded(pair)) : rows;
+}
+
 class Planner {
 public:
     Planner(const Network& network, const LineBufferOptions& options) : network_(network), options_(options) {}
@@ -164,7 +174,7 @@ private:
         }
         const auto attempt = [&](int64_t strips, int64_t percent) -> std::optional<int64_t> {
             LineBufferSizes with = sizes;
-            with.strip_rows = ceil_div(ceil_div(extent, strips), sizes.rows) * sizes.rows;
+            with.strip_rows = even_strip_rows(extent, strips, sizes.rows);
             if (macs(problems, with) - without_strips > without_strips / 100 * percent) return std::nullopt;
             return with.strip_rows;
         };
@@ -203,7 +213,8 @@ bool suits_whole_map(const LayerProblem& p) {
         constexpr int64_t half_a_vector = 8;
         return pixels == 1 || pixels >= half_a_vector;
     }
-    return p.groups == p[Dim::z] && p[Dim::x] > 1 && p[Dim::x] <= most_columns && p[Dim::y] <= most_columns &&
+    // What it reads should be in the caches too: after a larger map it is better fused.
+    return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= most_columns && p.y().in <= most_columns &&
            p.y().kernel * p.x().kernel <= most_taps && p.x().stride <= most_stride && p.y().stride <= most_stride;
 }
 

@@ -12,6 +12,7 @@
 #include "scheduler/line_buffers.h"
 #include "scheduler/random_schedule.h"
 #include "tests/generators/poisoned_run.h"
+#include "tests/scheduler/chain.h"
 
 namespace laminate {
 namespace {
@@ -33,6 +34,13 @@ void expect_right(const Network& network, const GroupSchedule& group, const Vect
     EXPECT_EQ(got.output, strips.output) << "strips leave a seam, seed " << seed << ": " << to_text(group);
 }
 
+/// -2 .. 2 in turn: sums stay exact.
+std::vector<float> small_integers(const Constant& constant) {
+    std::vector<float> values(constant.values.size());
+    for (size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(n * 7 % 5) - 2.0F;
+    return values;
+}
+
 TEST(Optimised, RandomChainsUnderRandomSchedules) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     for (uint64_t seed = 1; seed <= 60; ++seed) {
@@ -49,6 +57,19 @@ TEST(Optimised, ShorterVectorsGiveTheSameResults) {
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, VectorUnit{8, 12}, seed);
         if (HasFailure()) return;
+    }
+}
+
+/// Rows whose last vector is half full (56 = 3.5 x 16, 23 < 24), by strips of rows and in one, and where column strips cut them.
+TEST(Optimised, HalfAVectorAtTheEndOfARow) {
+    const VectorUnit unit{16, 24};
+    for (const int64_t columns : {56, 23}) {
+        const Network network = chain(3, 40, columns, {{7, square_window(3, 1, 1)}, {7, square_window(3, 1, 1), 7}, {9, square_window(1)}});
+        for (const LineBufferSizes& sizes : {LineBufferSizes{4, 0, 0}, LineBufferSizes{3, 10, 0}, LineBufferSizes{2, 16, 24}}) {
+            Network seeded = network;
+            for (Layer& layer : seeded.layers) layer.weights = std::make_shared<const Constant>(Constant{layer.weights->dims, small_integers(*layer.weights)});
+            expect_right(seeded, line_buffer_group(seeded, {0, 1, 2}, sizes), unit, 1);
+        }
     }
 }
 

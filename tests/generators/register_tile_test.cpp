@@ -39,6 +39,17 @@ TEST(RegisterTile, ChannelsDivideWithoutRest) {
     EXPECT_EQ(12 % tile.z, 0);
 }
 
+TEST(RegisterTile, AShortEndOfARowTakesHalfAVector) {
+    // 56 columns: three vectors and a half; 960: whole vectors; 60: the last vector is more than half full.
+    const RegisterTile tile = register_tile(conv(128, 128, 1, 56), 1, 56, avx512);
+    EXPECT_EQ(tile.x, 4);
+    EXPECT_TRUE(tile.has_half);
+    EXPECT_EQ(tile.lanes(2, avx512), 16);
+    EXPECT_EQ(tile.lanes(3, avx512), 8);
+    EXPECT_FALSE(register_tile(conv(128, 128, 1, 960), 1, 960, avx512).has_half);
+    EXPECT_FALSE(register_tile(conv(128, 128, 1, 60), 1, 60, avx512).has_half);
+}
+
 TEST(RegisterTile, SmallMapsAndDenseLayersUseVectorsOfChannels) {
     EXPECT_EQ(register_tile(conv(1000, 512, 1, 1), 1, 1, avx512).axis, VectorAxis::z);
     EXPECT_EQ(register_tile(conv(512, 512, 3, 7), 4, 7, avx512).axis, VectorAxis::z);
