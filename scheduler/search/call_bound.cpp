@@ -81,6 +81,9 @@ constexpr double steps_of_held = 2048;
 
 constexpr size_t most_states = 160;
 
+/// More of it is dearer than any schedule that is not beaten: it bounds the number of states.
+constexpr double most_again = 1e6;
+
 /// Those that no other one beats; alike in `open` and `again`.
 void keep_best(States& states) {
     std::sort(states.begin(), states.end(), [](const State& a, const State& b) { return a.held != b.held ? a.held < b.held : a.roots < b.roots; });
@@ -130,7 +133,7 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems) {
     };
 
     // Tiles from one power to the next stand for each other: the smallest where a term rises with the tile, the largest where it falls.
-    const double power = n <= 3 ? 2 : 8;
+    constexpr double power = 2;
     struct Tile {
         double least, most;
     };
@@ -159,15 +162,15 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems) {
             for (const Last& last : lasts) {
                 States states;
                 const double c = wide ? t.least : 1;
-                const double again_before = last.again * (wide ? input_tiles : width);
+                const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
                 decide(n - 1, c, again_before, weights(n - 1) * c / width, false, last.extra, {last.held, 0, 0, last.again}, states);
                 for (size_t k = n - 1; k-- > 1;) {
                     std::map<std::array<double, 2>, States> next;
                     States made;
                     for (const State& s : states) {
                         made.clear();
-                        decide(k, channels(k), 1, weights(k), false, 0, s, made);
-                        decide(k, 1, channels(k), weights(k), true, 0, s, made);
+                        decide(k, channels(k), s.again, weights(k), false, 0, s, made);
+                        decide(k, 1, std::min(most_again, s.again * channels(k)), weights(k), true, 0, s, made);
                         for (const State& m : made) next[{m.open, m.again}].push_back(m);
                     }
                     states.clear();

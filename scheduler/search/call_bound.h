@@ -8,10 +8,11 @@
 // 2. Weights in the layer's own nest come anew with each call. A call that makes s pixels of c channels fits in the buffer, s c <= B_k, and brings the weights of c channels: V_k c / D_k.
 //    So W_k moves at least V_k c rho_k S_k / B_k elements, where rho_k is how often A_k is computed.
 // 3. c is all D_k (*wide*: the reader's loop over its inputs is inside the call), or one. With one channel at a time (*narrow*), everything that layer k reads is
-//    computed again for each of its channels, since what is kept beyond a call never has a channel loop around it: rho_{k-1} >= D_k, and so X comes D_k times.
+//    computed again for each of its channels, since what is kept beyond a call never has a channel loop around it: each channel has lifetimes of A_{k-1} of its own, and all that is
+//    read comes to be in those of every channel. Lifetimes of A_{k-2} lie inside those of A_{k-1}, so the factors multiply: rho_{k-1} >= D_k rho_k, down to X. The same holds for 5 and 6.
 // 4. Narrow, with a lifetime of A_k for each channel: then weights as long as A_k's buffer hold one channel, R_k = V_k / D_k, and come again in each lifetime, of which each call of layer k + 1 has D_k;
 //    it makes B_{k+1} elements at most. So W_k moves at least V_k rho_{k+1} D_{k+1} S_{k+1} / B_{k+1}.
-// 5. The last layer may tile its inputs by t: then c of layer n - 1 is t (wide), or one; rho_{n-2} >= ceil(D_{n-1} / t), or D_{n-1}; and Y costs 2 ceil(D_{n-1} / t) - 1 of itself.
+// 5. The last layer may tile its inputs by t: then c of layer n - 1 is t (wide), or one; rho_{n-2} >= ceil(D_{n-1} / t) rho_{n-1}, or D_{n-1} rho_{n-1}; and Y costs 2 ceil(D_{n-1} / t) - 1 of itself.
 // 6. Its weights, with tiles T_z of its outputs (rho_{n-1} >= ceil(D_n / T_z), since tile loops are outside all levels; D_n where z is above the store level of A_{n-1}, as with T_z = 1) come again
 //    after s pixels: the tiles of the loops over y and x inside their store level. At the root they are whole. Else: are all these loops inside ii, and z too, Y's buffer holds s T_z: V_n S_n T_z / M at least.
 //    Is one outside ii and z, they hold a kernel for each of t T_z. Is z outside of them (and of ii, or of one that is outside ii) and below the compute level of A_{n-1}, a call of layer n - 1 makes s pixels

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "base/units.h"
@@ -11,6 +12,35 @@
 namespace laminate::search {
 
 namespace {
+
+/// The structures of a layer in some surroundings; what they ask of the axes and of the memory, numbered, since many ask the same.
+struct StructureSet {
+    struct Uses {
+        std::array<size_t, 2> spatial{};
+        size_t output_channels = 0;
+        size_t input_channels = 0;
+        size_t plan = 0;
+    };
+    std::vector<LayerStructure> all;
+    std::vector<Uses> uses;  ///< by structure
+    Uses count;              ///< how many numbers there are
+
+    explicit StructureSet(std::vector<LayerStructure> structures) : all(std::move(structures)) {
+        std::array<std::map<SpatialUse, size_t>, 2> spatial;
+        std::map<std::tuple<bool, bool, WeightsLife, bool, bool, Kind, int>, size_t> output;
+        std::map<std::tuple<Kind, int, bool, bool>, size_t> input;
+        std::map<std::tuple<bool, WeightsLife, bool, bool>, size_t> plan;
+        const auto number = [](auto& numbers, const auto& key) { return numbers.emplace(key, numbers.size()).first->second; };
+        for (const LayerStructure& s : all) {
+            const int fold = s.fold[ScopeLoop::channel];
+            uses.push_back({{number(spatial[0], spatial_use(s, 0)), number(spatial[1], spatial_use(s, 1))},
+                            number(output, std::make_tuple(s.z_above, s.weights_hold_z, s.weights, s.output_holds[0], s.whole_calls, s.channel_kind, fold)),
+                            number(input, std::make_tuple(s.channel_kind, fold, s.weights_hold_i, s.weights == WeightsLife::resident)),
+                            number(plan, std::make_tuple(s.store < 0, s.weights, s.weights_below, s.output_below))});
+        }
+        count = {{spatial[0].size(), spatial[1].size()}, output.size(), input.size(), plan.size()};
+    }
+};
 
 /// What structures ask of the channels of A_j: the i of layer j + 1 and the z of layer j.
 struct ChannelUse {
@@ -52,7 +82,8 @@ public:
           terms_(static_cast<int>(problems.size())),
           found_(options.macs_is_axis),
           rows_(problems, 0, options.tiles, work_.steps, options.max_steps),
-          coefficients_(terms_.count(), 1),
+          coefficients_(padded_terms(terms_.count()), 1),
+          prepared_plan_(terms_, {}),
           open_(options.macs_is_axis) {
         is_square_ = std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) {
             return p.window[0] == p.window[1];
@@ -124,7 +155,7 @@ private:
     }
     [[nodiscard]] SpatialAxis& columns() { return is_square_ ? rows_ : *columns_; }
 
-    const std::vector<LayerStructure>& structures(int k) {
+    const StructureSet& structures(int k) {
         LayerContext context;
         context.is_first = k == 1;
         context.is_last = k == terms_.n;
@@ -135,7 +166,7 @@ private:
         const auto key = std::make_pair(k, context);
         const auto known = structures_.find(key);
         if (known != structures_.end()) return known->second;
-        return structures_[key] = layer_structures(problem(k), context, options_.structures);
+        return structures_.emplace(key, StructureSet(layer_structures(problem(k), context, options_.structures))).first->second;
     }
 
     /// In a lifetime of A_k: where a reader leaves gaps, or so few coordinates are there that one call may bring them all.
@@ -183,7 +214,10 @@ private:
             if (k < terms_.n && prepare(k + 1)) note_open(most_open_depth);
         };
         if (k < terms_.n && is_over()) return give_up();
-        for (const LayerStructure& s : structures(k)) {
+        const StructureSet& set = structures(k);
+        start_looking(k, set);
+        for (size_t n = 0; n < set.all.size(); ++n) {
+            const LayerStructure& s = set.all[n];
             const auto resides = s.weights == WeightsLife::resident ? Residence::yes : Residence::no;
             const Residence planned = prefix.residence[static_cast<size_t>(k - 1)];
             if (planned != Residence::open && planned != resides) continue;
@@ -191,8 +225,7 @@ private:
             if (options_.structures.only_kept && k < terms_.n - 1 && !is_alike(s, *chosen(k + 1))) continue;
             chosen(k) = &s;
             residence_[static_cast<size_t>(k - 1)] = resides;
-            lists_ = {&SpatialAxis::longer(*prefix.lists[0], spatial_use(s, 0)), &SpatialAxis::longer(*prefix.lists[1], spatial_use(s, 1))};
-            const bool survives = look(k);
+            const bool survives = look(k, prefix, set.uses[n]);
             if (k < terms_.n && is_over()) {
                 residence_ = prefix.residence;
                 lists_ = prefix.lists;
@@ -354,6 +387,18 @@ private:
 
     // -------------------------------------------------------------------------------------------------------- branch and bound
 
+    /// The coefficients, with layers before the k-th at their least.
+    [[nodiscard]] std::vector<double> base_before(int k) const {
+        std::vector<double> base = coefficients_;
+        for (int j = 1; j < k; ++j) {
+            // One kernel at least; resident: all of it. The channel axes that are open give the rest.
+            if (!is_resident(j)) continue;
+            const LayerProblem& p = problem(j);
+            base[terms_.weight_buffer(j)] *= static_cast<double>(j == k - 1 ? p[Dim::i] : p[Dim::z] * p[Dim::i]);
+        }
+        return base;
+    }
+
     /// Layers n .. k chosen: their trees, with the least that is possible before them. False where no tiles fit the structures.
     bool prepare(int k) {
         trees_.clear();
@@ -361,49 +406,110 @@ private:
         trees_.push_back(&columns().tree(*lists_[1], residence_, residences(k - 1)));
         if (lists_[0]->is_cut || lists_[1]->is_cut) return false;
         for (int j = terms_.n; j >= std::max(k - 1, 0); --j) trees_.push_back(&channels(j, k));
-        base_ = coefficients_;
-        for (int j = 1; j < k; ++j) {
-            // One kernel at least; resident: all of it. The channel axes that are open give the rest.
-            if (!is_resident(j)) continue;
-            const LayerProblem& p = problem(j);
-            base_[terms_.weight_buffer(j)] *= static_cast<double>(j == k - 1 ? p[Dim::i] : p[Dim::z] * p[Dim::i]);
-        }
-        for (const AxisTree* tree : trees_) {
-            if (tree->empty()) return false;
-        }
-        plan_memory(k);
+        base_ = base_before(k);
+        prepared_plan_ = plan(k);
+        return begin_at_roots(prepared_plan_);
+    }
+
+    bool begin_at_roots(const CostPlan& plan) {
+        plan_ = &plan;
+        rows_of_.clear();
+        rows_of_.resize(trees_.size());
         at_.assign(trees_.size(), 0);
-        return true;
+        return std::none_of(trees_.begin(), trees_.end(), [](const AxisTree* tree) { return tree->empty(); });
+    }
+
+    /// What the structures of layer k share while the layers after it stay as they are, by StructureSet::Uses. Most structures are dropped by the bound of
+    /// all their tiles, so that bound has to be quick. Made when first asked for.
+    struct Shared {
+        struct OfAnAxis {
+            SpatialAxis::List* list = nullptr;
+            AxisTree* tree = nullptr;
+        };
+        std::array<std::vector<OfAnAxis>, 2> spatial;
+        struct OfAResidence {
+            std::vector<AxisTree*> later;  ///< channels of A_n .. A_{k+1}
+            std::vector<double> product;   ///< their least, times base_
+            std::vector<AxisTree*> output_channels;  ///< of A_k
+            std::vector<AxisTree*> input_channels;   ///< of A_{k-1}
+        };
+        std::array<OfAResidence, 2> by_residence;  ///< of layer k: not at the root, at the root
+        std::vector<std::optional<CostPlan>> plans;
+    };
+
+    void start_looking(int k, const StructureSet& set) {
+        base_ = base_before(k);
+        for (size_t axis = 0; axis < 2; ++axis) shared_.spatial[axis].assign(set.count.spatial[axis], {});
+        for (auto& own : shared_.by_residence) {
+            own.later.clear();
+            own.product.clear();
+            own.output_channels.assign(set.count.output_channels, nullptr);
+            own.input_channels.assign(set.count.input_channels, nullptr);
+        }
+        shared_.plans.clear();
+        shared_.plans.resize(set.count.plan);
     }
 
     /// Layers n .. k chosen. Complete for k == 1; else whether some combination of their tiles may still matter.
-    bool look(int k) {
+    bool look(int k, const Prefix& prefix, const StructureSet::Uses& uses) {
         work_.steps += steps_of_a_look;
-        if (!prepare(k)) return false;
+        std::array<AxisTree*, 2> spatial{};
+        for (size_t axis = 0; axis < 2; ++axis) {
+            Shared::OfAnAxis& own = shared_.spatial[axis][uses.spatial[axis]];
+            if (own.tree == nullptr) {
+                own.list = &SpatialAxis::longer(*prefix.lists[axis], spatial_use(*chosen(k), axis));
+                own.tree = &(axis == 0 ? rows_ : columns()).tree(*own.list, residence_, residences(k - 1));
+            }
+            lists_[axis] = own.list;
+            spatial[axis] = own.tree;
+        }
+        if (lists_[0]->is_cut || lists_[1]->is_cut) return false;
+        const size_t count = padded_terms(terms_.count());
+        Shared::OfAResidence& own = shared_.by_residence[is_resident(k) ? 1 : 0];
+        if (own.product.empty()) {
+            own.product = base_;
+            for (int j = terms_.n; j > k; --j) {
+                own.later.push_back(&channels(j, k));
+                multiply(own.product.data(), own.later.back()->least(0), count, own.product.data());
+            }
+        }
+        AxisTree*& output = own.output_channels[uses.output_channels];
+        if (output == nullptr) output = &channels(k, k);
+        AxisTree*& input = own.input_channels[uses.input_channels];
+        if (input == nullptr) input = &channels(k - 1, k);
+        const std::array<AxisTree*, 4> others{spatial[0], spatial[1], output, input};
+        if (std::any_of(others.begin(), others.end(), [](const AxisTree* tree) { return tree->empty(); })) return false;
+        if (k == 1) {
+            double all = 1;
+            for (const AxisTree* tree : own.later) all *= static_cast<double>(tree->node(0).count);
+            for (const AxisTree* tree : others) all *= static_cast<double>(tree->node(0).count);
+            work_.covered += all;
+        }
+        auto& plan_of_uses = shared_.plans[uses.plan];
+        if (!plan_of_uses) plan_of_uses = plan(k);
+        double product[max_terms];
+        std::copy(own.product.begin(), own.product.end(), product);
+        for (const AxisTree* tree : others) multiply(product, tree->least(0), count, product);
+        if (!is_wanted(plan_of_uses->cost(product))) return false;
+
+        trees_ = {spatial[0], spatial[1]};
+        trees_.insert(trees_.end(), own.later.begin(), own.later.end());
+        trees_.insert(trees_.end(), {output, input});
+        begin_at_roots(*plan_of_uses);
         if (is_over() && k == terms_.n) {
             note_open(most_open_depth);
             return false;
         }
         any_ = false;
-        if (k == 1) {
-            double all = 1;
-            for (const AxisTree* tree : trees_) all *= tree->node(0).count;
-            work_.covered += all;
+        if (k == 1)
             descend<true>();
-        } else {
+        else
             descend<false>();
-        }
         return any_;
     }
 
-    struct BufferPlace {
-        size_t term = 0;
-        int nest = 0;           ///< 0: lives always
-        bool is_below = false;  ///< does not live while the nest's producer runs
-    };
-
-    void plan_memory(int k) {
-        places_.clear();
+    [[nodiscard]] CostPlan plan(int k) const {
+        std::vector<BufferPlace> places;
         const auto scope_nest = [&](int tensor) {  // nest in whose loops A_tensor is stored
             int j = tensor + 1;
             while (j >= k && chosen(j)->store < 0) ++j;
@@ -411,7 +517,7 @@ private:
         };
         for (int j = terms_.n; j >= 1; --j) {
             const bool is_open = j < k;
-            places_.push_back({terms_.buffer(j - 1), is_open ? j : scope_nest(j - 1), false});
+            places.push_back({terms_.buffer(j - 1), is_open ? j : scope_nest(j - 1), false});
             BufferPlace weights{terms_.weight_buffer(j), j, is_open};
             if (is_resident(j))
                 weights = {terms_.weight_buffer(j), 0, false};
@@ -419,32 +525,28 @@ private:
                 weights = {terms_.weight_buffer(j), scope_nest(j), false};
             else if (!is_open)
                 weights.is_below = chosen(j)->weights_below;
-            places_.push_back(weights);
+            places.push_back(weights);
         }
-        places_.push_back({terms_.output_buffer(), terms_.n, chosen(terms_.n)->output_below});
+        places.push_back({terms_.output_buffer(), terms_.n, chosen(terms_.n)->output_below});
         if (!options_.live) {
-            for (BufferPlace& place : places_) place = {place.term, 0, false};
+            for (BufferPlace& place : places) place = {place.term, 0, false};
         }
+        return {terms_, std::move(places)};
     }
 
     [[nodiscard]] Cost bound() const {
         double product[max_terms];
-        const size_t count = terms_.count();
-        for (size_t t = 0; t < count; ++t) product[t] = base_[t];
-        for (size_t a = 0; a < trees_.size(); ++a) {
-            const double* least = trees_[a]->least(at_[a]);
-            for (size_t t = 0; t < count; ++t) product[t] *= least[t];
+        const size_t count = padded_terms(terms_.count());
+        std::copy(base_.begin(), base_.end(), product);
+        for (size_t a = 0; a < trees_.size(); ++a) multiply(product, trees_[a]->least(at_[a]), count, product);
+        return plan_->cost(product);
+    }
+
+    /// `count`: a multiple of four.
+    static void multiply(const double* a, const double* b, size_t count, double* result) {
+        for (size_t begin = 0; begin < count; begin += 4) {
+            for (size_t t = begin; t < begin + 4; ++t) result[t] = a[t] * b[t];
         }
-        Cost cost;
-        for (size_t t = 0; t <= terms_.visits(); ++t) cost.accesses += product[t];
-        for (int k = 1; k <= terms_.n; ++k) cost.macs += product[terms_.macs(k)];
-        double held[max_layers + 1] = {};
-        double below[max_layers + 1] = {};
-        for (const BufferPlace& place : places_) (place.is_below ? below : held)[place.nest] += product[place.term];
-        double inside = 0;
-        for (int k = 1; k <= terms_.n; ++k) inside = held[k] + std::max(below[k], inside);
-        cost.memory = held[0] + inside;
-        return cost;
     }
 
     /// Where schedules that nothing known beats may be, by CallBound: from each memory to the next of its steps.
@@ -462,11 +564,16 @@ private:
         }
     }
 
+    /// From `memory` on the first at which schedules may matter; infinite where there is none.
+    [[nodiscard]] double next_open_memory(double memory) const {
+        const auto next = std::upper_bound(open_memory_.begin(), open_memory_.end(), memory, [](double m, const auto& part) { return m < part.second; });
+        return next == open_memory_.end() ? INFINITY : std::max(memory, next->first);
+    }
+
     [[nodiscard]] bool is_wanted(Cost cost) const {
         if (options_.bound != nullptr) {
-            const auto next = std::upper_bound(open_memory_.begin(), open_memory_.end(), cost.memory, [](double m, const auto& part) { return m < part.second; });
-            if (next == open_memory_.end()) return false;
-            cost.memory = std::max(cost.memory, next->first);
+            cost.memory = next_open_memory(cost.memory);
+            if (cost.memory == INFINITY) return false;
         }
         if (options_.memory && cost.memory > *options_.memory) return false;
         if (!options_.recompute && cost.macs > least_macs_) return false;
@@ -482,14 +589,12 @@ private:
         if (!is_wanted(cost)) return;
         const size_t widest = widest_axis();
         if (widest == trees_.size()) {
-            any_ = true;
-            if (complete) {
-                ++work_.evaluated;
-                found_.offer(cost, choice());
-            } else {
-                trees_[0]->mark(at_[0]);
-                trees_[1]->mark(at_[1]);
-            }
+            work_.evaluated += complete ? 1 : 0;
+            take<complete>(cost);
+            return;
+        }
+        if (is_small()) {
+            scan<complete>();
             return;
         }
         const uint32_t before = at_[widest];
@@ -499,6 +604,94 @@ private:
             descend<complete>();
         }
         at_[widest] = before;
+    }
+
+    /// One combination is left, and nothing known beats it.
+    template <bool complete>
+    void take(const Cost& cost) {
+        any_ = true;
+        if (complete) {
+            found_.offer(cost, choice());
+        } else {
+            trees_[0]->mark(at_[0]);
+            trees_[1]->mark(at_[1]);
+        }
+    }
+
+    // So few combinations are quicker evaluated than bounded: all of them, in rows along the axis that has most.
+
+    [[nodiscard]] bool is_small() const {
+        double combinations = 1;
+        for (size_t a = 0; a < trees_.size(); ++a) combinations *= static_cast<double>(trees_[a]->node(at_[a]).count);
+        return combinations <= static_cast<double>(options_.most_in_a_grid);
+    }
+
+    template <bool complete>
+    void scan() {
+        grid_axes_.clear();
+        for (size_t a = 0; a < trees_.size(); ++a) {
+            if (trees_[a]->node(at_[a]).count > 1) grid_axes_.push_back(a);
+        }
+        std::sort(grid_axes_.begin(), grid_axes_.end(), [&](size_t a, size_t b) { return trees_[a]->node(at_[a]).count < trees_[b]->node(at_[b]).count; });
+        const size_t row_axis = grid_axes_.back();
+        const size_t count = padded_terms(terms_.count());
+        grid_products_.resize(grid_axes_.size() * count);
+        double* product = grid_products_.data();
+        std::copy(base_.begin(), base_.end(), product);
+        for (size_t a = 0; a < trees_.size(); ++a) {
+            const AxisTree& tree = *trees_[a];
+            if (tree.node(at_[a]).count == 1) multiply(product, tree.least(at_[a]), count, product);
+        }
+        for (size_t t = 0; t < terms_.count(); ++t) {
+            if (trees_[row_axis]->varies()[t] == 0) product[t] *= trees_[row_axis]->least(0)[t];
+        }
+        if (!rows_of_[row_axis]) rows_of_[row_axis].emplace(*plan_, *trees_[row_axis]);
+        scan_from<complete>(0, product);
+    }
+
+    /// The axes from the `depth`-th on are not down to one combination.
+    template <bool complete>
+    void scan_from(size_t depth, double* product) {
+        const size_t axis = grid_axes_[depth];
+        if (depth + 1 == grid_axes_.size()) return scan_row<complete>(axis, product);
+        const AxisTree& tree = *trees_[axis];
+        const uint32_t before = at_[axis];
+        const AxisTree::Node node = tree.node(before);
+        const size_t count = padded_terms(terms_.count());
+        for (uint32_t place = node.first; place < node.first + node.count; ++place) {
+            at_[axis] = tree.leaf_at(place);
+            multiply(product, tree.least(at_[axis]), count, product + count);
+            scan_from<complete>(depth + 1, product + count);
+        }
+        at_[axis] = before;
+    }
+
+    template <bool complete>
+    void scan_row(size_t axis, const double* product) {
+        const AxisTree& tree = *trees_[axis];
+        const uint32_t before = at_[axis];
+        const AxisTree::Node node = tree.node(before);
+        const bool with_macs = found_.macs_is_axis();
+        CostRow row;
+        for (uint32_t begin = 0; begin < node.count; begin += CostRow::most) {
+            const size_t size = std::min<size_t>(CostRow::most, node.count - begin);
+            rows_of_[axis]->costs(product, node.first + begin, size, with_macs, row);
+            ++work_.steps;
+            work_.evaluated += complete ? static_cast<int64_t>(size) : 0;
+            double memory = *std::min_element(row.memory.begin(), row.memory.begin() + static_cast<std::ptrdiff_t>(size));
+            if (options_.bound != nullptr) memory = next_open_memory(memory);
+            if (memory == INFINITY) continue;
+            const double macs = with_macs ? *std::min_element(row.macs.begin(), row.macs.begin() + static_cast<std::ptrdiff_t>(size)) : 0;
+            const double most = found_.most_accesses(memory, macs);
+            for (size_t j = 0; j < size; ++j) {
+                if (row.accesses[j] > most) continue;
+                if (!is_wanted({row.accesses[j], row.memory[j], with_macs ? row.macs[j] : 0})) continue;
+                at_[axis] = tree.leaf_at(node.first + begin + static_cast<uint32_t>(j));
+                const Cost cost = bound();
+                if (is_wanted(cost)) take<complete>(cost);
+            }
+        }
+        at_[axis] = before;
     }
 
     [[nodiscard]] bool is_marked() const {
@@ -556,10 +749,9 @@ private:
     }
 
     static constexpr int most_open_depth = 6;
-    static constexpr int64_t steps_of_a_look = 4;  ///< as measured: a microsecond
+    static constexpr int64_t steps_of_a_look = 1;  ///< as measured: a fifth of a microsecond
     static constexpr int most_residences = 5;  ///< layers whose weights are placed before anything else
-    static constexpr size_t max_layers = GroupSearch::most_layers;
-    static constexpr size_t max_terms = 4 * max_layers + 3;
+    static constexpr size_t max_terms = padded_terms(Terms(CostPlan::most_layers).count());
 
     const std::vector<LayerProblem>& problems_;
     GroupSearchOptions options_;
@@ -571,7 +763,7 @@ private:
     bool is_square_ = false;
     std::vector<double> coefficients_;
     double least_macs_ = 0;
-    std::map<std::pair<int, LayerContext>, std::vector<LayerStructure>> structures_;
+    std::map<std::pair<int, LayerContext>, StructureSet> structures_;
     struct ChannelKeyHash {
         size_t operator()(const std::array<uint64_t, 3>& key) const {
             size_t h = 1469598103934665603ULL;
@@ -586,7 +778,12 @@ private:
     std::array<SpatialAxis::List*, 2> lists_{};  ///< of the layers chosen so far, rows and columns
     std::vector<AxisTree*> trees_;
     std::vector<double> base_;
-    std::vector<BufferPlace> places_;
+    const CostPlan* plan_ = nullptr;
+    CostPlan prepared_plan_;
+    Shared shared_;
+    std::vector<std::optional<CostPlan::Row>> rows_of_;  ///< by axis, made when first used
+    std::vector<size_t> grid_axes_;
+    std::vector<double> grid_products_;
     std::vector<std::pair<double, double>> open_memory_;
     std::vector<uint32_t> at_;
     bool any_ = false;

@@ -20,6 +20,7 @@
 #include "scheduler/schedule.h"
 #include "scheduler/search/axis_options.h"
 #include "scheduler/search/call_bound.h"
+#include "scheduler/search/cost_plan.h"
 #include "scheduler/search/layer_structures.h"
 #include "scheduler/search/pareto.h"
 
@@ -33,7 +34,8 @@ struct GroupSearchOptions {
     bool recompute = true;      ///< false: MACs are the least possible
     std::optional<double> memory;
     const CallBound* bound = nullptr;  ///< of these layers: what it shows to be beaten by known costs is not looked at
-    int64_t max_steps = INT64_MAX;  ///< bounds to evaluate before giving up completeness
+    int64_t most_in_a_grid = 256;   ///< combinations of tiles that are evaluated without bounding parts of them first
+    int64_t max_steps = INT64_MAX;  ///< bounds, and rows of schedules, to evaluate before giving up completeness
     const std::atomic<bool>* stop = nullptr;
 };
 
@@ -45,7 +47,7 @@ struct GroupChoice {
 
 class GroupSearch {
 public:
-    static constexpr int most_layers = 32;
+    static constexpr int most_layers = CostPlan::most_layers;
 
     /// `problems` outlives the search. Of more than one layer: none grouped, transposed kernels larger than their strides (may_fuse).
     GroupSearch(const std::vector<LayerProblem>& problems, const GroupSearchOptions& options);
@@ -66,7 +68,7 @@ public:
     [[nodiscard]] bool is_complete() const;
     /// No schedule that was left out costs less than some of these in every respect.
     [[nodiscard]] const std::vector<Cost>& open() const;
-    /// Bounds evaluated; points evaluated; schedules that the bounds stood for (tiles of all structures looked at or dropped).
+    /// Bounds, and rows of schedules, evaluated; schedules evaluated; schedules that the bounds stood for (tiles of all structures looked at or dropped).
     struct Work {
         int64_t steps = 0;
         int64_t evaluated = 0;

@@ -54,6 +54,17 @@ public:
         return false;
     }
 
+    /// What needs at least so much memory and so many MACs is beaten by some point if it moves more than this; on three axes, if it moves as much.
+    [[nodiscard]] double most_accesses(double memory, double macs) const {
+        const size_t end = first_above(memory);
+        double most = std::numeric_limits<double>::infinity();
+        if (!macs_is_axis_) return end > 0 ? costs_[end - 1].accesses : most;
+        for (size_t n = 0; n < end; ++n) {
+            if (costs_[n].macs <= macs) most = std::min(most, costs_[n].accesses);
+        }
+        return most;
+    }
+
     /// False when it is not better than what is there.
     bool offer(const Cost& cost, Item item) {
         if (beats_all_above(cost)) return false;

@@ -1,0 +1,69 @@
+// From terms (axis_options.h) to costs: accesses and MACs are sums of terms; memory is a nested sum and maximum of buffers, because some buffers
+// do not live at the same time. For one schedule (or the least of a set), and for a row of schedules that differ along one axis.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/search/axis_options.h"
+#include "scheduler/search/pareto.h"
+
+namespace laminate::search {
+
+struct BufferPlace {
+    size_t term = 0;
+    int nest = 0;           ///< 0: lives always
+    bool is_below = false;  ///< does not live while the nest's producer runs
+};
+
+/// Costs of schedules next to each other.
+struct CostRow {
+    static constexpr size_t most = 64;
+    std::array<double, most> accesses;
+    std::array<double, most> memory;
+    std::array<double, most> macs;  ///< where they were asked for
+};
+
+class CostPlan {
+public:
+    static constexpr int most_layers = 32;
+
+    CostPlan(Terms terms, std::vector<BufferPlace> places) : terms_(terms), places_(std::move(places)) {}
+
+    /// `product`: the value of every term.
+    [[nodiscard]] Cost cost(const double* product) const;
+
+    /// What of the costs varies along one axis; made once for many rows.
+    class Row {
+    public:
+        Row(const CostPlan& plan, const AxisTree& axis);
+        /// Schedules with the options of the axis at places `first` .. `first + size` - 1, at most CostRow::most. `product`: the value of each term over all
+        /// other axes, times this axis' factor where it does not vary.
+        void costs(const double* product, uint32_t first, size_t size, bool with_macs, CostRow& row) const;
+
+    private:
+        struct Sum {
+            std::vector<size_t> fixed;
+            std::vector<size_t> varying;
+            void add(size_t term, bool varies) { (varies ? varying : fixed).push_back(term); }
+        };
+        void evaluate(const Sum& sum, const double* product, uint32_t first, size_t size, double* result) const;
+
+        const AxisTree* axis_;
+        Sum accesses_;
+        Sum macs_;
+        Sum held_always_;
+        struct Nest {
+            Sum held;
+            Sum below;
+        };
+        std::vector<Nest> nests_;  ///< inside out
+    };
+
+private:
+    Terms terms_;
+    std::vector<BufferPlace> places_;
+};
+
+}  // namespace laminate::search
