@@ -2,16 +2,22 @@
 #include "generators/compile.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <mutex>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "generators/executable.h"
 #include "nets/zoo.h"
+#include "runtime/cpu.h"
 #include "runtime/reference_operators.h"
 #include "runtime/session.h"
 #include "scheduler/line_buffers.h"
 #include "scheduler/random_schedule.h"
+#include "tests/scheduler/chain.h"
 
 namespace laminate {
 namespace {
@@ -75,6 +81,66 @@ TEST(JitNetwork, RandomNetworksOfAllKindsUnderRandomSchedules) {
         EXPECT_EQ(outputs, expected) << "seed " << seed << "\n" << to_text(schedule);
     }
     EXPECT_GT(several_inputs, 0);
+}
+
+/// Every kind of kernel: strided 3x3, 1x1 and depthwise, Winograd's, a transposed convolution and pooling.
+Network all_kernels() {
+    Network network = empty_network(3, 24, 40);
+    TensorId last = append(network, "strided", 0, {.channels = 12, .window = square_window(3, 2, 1)});
+    last = append(network, "depthwise", last, {.channels = 12, .window = square_window(3, 1, 1), .groups = 12});
+    last = append(network, "wide", last, {.channels = 32, .window = square_window(1)});
+    last = append(network, "filtered", last, {.channels = 32, .window = square_window(3, 1, 1)});
+    last = append(network, "pooled", Layer{.kind = LayerKind::max_pool, .inputs = {last}, .window = square_window(2, 2)});
+    append(network, "larger", last, {.channels = 2, .window = square_window(4, 2, 1), .kind = LayerKind::conv_transpose});
+    Rng rng(2);
+    for (Layer& layer : network.layers) {
+        if (!layer.weights) continue;
+        layer.weights = std::make_shared<const Constant>(Constant{layer.weights->dims, small_integers(element_count(layer.weights->dims), rng.below(100))});
+        layer.activation.kind = ActivationKind::relu;
+    }
+    check(network);
+    return network;
+}
+
+TEST(CompileNetwork, CodeForAProcessorWithoutAvx512RunsHere) {
+    if (!cpu_has("avx2") || !cpu_has("fma")) GTEST_SKIP() << "this processor has no AVX2";
+    const Network network = all_kernels();
+    const std::filesystem::path directory = std::filesystem::path(testing::TempDir()) / ("laminate_avx2_" + std::to_string(getpid()));
+    CompileOptions options;
+    options.target = "x86-64-linux-avx2-fma";
+    options.note = [](const std::string& line) { ADD_FAILURE() << line; };
+    const Manifest manifest = compile_network(network, std::get<Schedule>(line_buffer_schedule(network)), options, directory);
+    EXPECT_EQ(std::count(manifest.cpu_features.begin(), manifest.cpu_features.end(), "avx512f"), 0);
+    const std::vector<float> input = small_integers(input_elements(network), 4);
+    const std::vector<float> expected = run_reference_network(network, {input})[0];
+    std::vector<float> found(expected.size());
+    {
+        Session session = Session::open(directory, {2});
+        session.run({input.data()}, {found.data()});
+    }
+    std::filesystem::remove_all(directory);
+    const float largest = *std::max_element(expected.begin(), expected.end());
+    ASSERT_GT(largest, 0);
+    for (size_t n = 0; n < expected.size(); ++n) ASSERT_NEAR(found[n], expected[n], 1e-5F * largest) << "element " << n;
+}
+
+/// No compiler for the other processor is needed for that much.
+TEST(WriteObject, ForAnotherKindOfProcessor) {
+    const Network network = all_kernels();
+    const Schedule schedule = layer_by_layer_schedule(network);
+    for (const auto& [target, machine] : {std::pair{"arm-64-linux", 183}, {"x86-64-linux-avx2-fma", 62}}) {  // EM_AARCH64, EM_X86_64
+        std::vector<NamedBody> bodies;
+        for (const GroupSchedule& group : schedule.groups())
+            bodies.push_back({"group" + std::to_string(bodies.size()), optimised_code(network, group, vector_unit(code_target(target))).body});
+        const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / ("laminate_" + std::to_string(getpid()) + ".o");
+        write_object(bodies, "groups", code_target(target), file.string());
+        const std::string bytes = read_file(file);
+        std::filesystem::remove(file);
+        ASSERT_GT(bytes.size(), 64U) << target;
+        EXPECT_EQ(bytes.substr(1, 3), "ELF") << target;
+        EXPECT_EQ(static_cast<unsigned char>(bytes[18]), machine) << target;  // e_machine
+        EXPECT_NE(bytes.find("group4"), std::string::npos) << target;
+    }
 }
 
 TEST(JitNetwork, StripsMayBeSharedOutAmongAnyNumberOfThreads) {
