@@ -268,9 +268,9 @@ private:
         return names;
     }
 
-    [[nodiscard]] Expr weight_index(const LayerProblem& p, const Parameters& names, const Expr& z_block, int64_t n, const Expr& i, int64_t m) const {
+    [[nodiscard]] Expr weight_index(const LayerProblem& p, const Parameters& names, const Expr& z_block, int64_t n, const Expr& i, const Expr& m) const {
         const Expr row = (z_block * size(p.y().kernel) + size(n)) * size(p[Dim::i]) + i;
-        return (row * size(p.x().kernel) + size(m)) * size(names.block);
+        return (row * size(p.x().kernel) + m) * size(names.block);
     }
 
     // --------------------------------------------------------------------------------------------------------------- kernels
@@ -500,7 +500,7 @@ private:
                         std::vector<std::pair<int64_t, int64_t>> outputs;  // z, row
                         for (const auto& [r, n] : served) {
                             for (int64_t z = 0; z < tile.z; ++z) {
-                                weights.push_back(broadcast(ir::load(names.weights, weight_index(p, names, z_block, n, i, m) + size(z)), lanes));
+                                weights.push_back(broadcast(ir::load(names.weights, weight_index(p, names, z_block, n, i, size(m)) + size(z)), lanes));
                                 outputs.emplace_back(z, r);
                             }
                         }
@@ -590,7 +590,7 @@ private:
                             for (int64_t py = 0; py < wy.stride && py + ty * wy.stride < wy.kernel; ++py) {
                                 for (int64_t px = 0; px < wx.stride && px + tx * wx.stride < wx.kernel; ++px) {
                                     for (int64_t z = 0; z < tile.z; ++z) {
-                                        const Expr weight = ir::load(names.weights, weight_index(p, names, z_block, py + ty * wy.stride, i, px + tx * wx.stride) + size(z));
+                                        const Expr weight = ir::load(names.weights, weight_index(p, names, z_block, py + ty * wy.stride, i, size(px + tx * wx.stride)) + size(z));
                                         const int64_t s = sum(z, py, px, v);
                                         uses.push_back(sums.set(s, sums.get(s) + Variable::make(value.type(), loaded) * broadcast(weight, lanes)));
                                     }
@@ -647,7 +647,10 @@ private:
                     return channel_tile(k, tile.z, tile.x, names, range, starts, z_block, y, simplify(range[2].begin + x * size(tile.x)));
                 }));
                 const Expr done = simplify(full * size(tile.x));
-                if (tile.x > 1 && !is_const_zero(simplify(count - done))) {
+                const Expr rest = simplify(count - done);
+                if (is_const(rest) && !is_const_zero(rest)) {
+                    parts.push_back(channel_tile(k, tile.z, *as_const_int(rest), names, range, starts, z_block, y, simplify(range[2].begin + done)));
+                } else if (tile.x > 1 && !is_const_zero(rest)) {
                     parts.push_back(for_each(p.name + ".x", {done, count}, [&](const Expr& x) {
                         return channel_tile(k, tile.z, 1, names, range, starts, z_block, y, simplify(range[2].begin + x));
                     }));
@@ -692,20 +695,23 @@ private:
             const Expr column = x * size(p.x().stride) - size(p.x().pad_begin) - from.first_column;
             const Stmt block = let(p.name + ".row", starts.of(n * p.y().dilation) + column, [&](const Expr& base) {
                 return for_each(p.name + ".i", range[3], [&](const Expr& i) {
-                    std::vector<Stmt> steps;
-                    for (int64_t m = 0; m < p.x().kernel; ++m) {
-                        for (int64_t v = 0; v < vectors; ++v) {
-                            const Expr weights = ir::load(names.weights, lanes_from(weight_index(p, names, z_block, n, i, m) + size(v * lanes), lanes));
-                            const std::string loaded = unique(p.name + ".w");
-                            std::vector<Stmt> uses;
+                    // A loop: taps share elements, and the compiler would keep more of them than there are registers.
+                    return for_each(p.name + ".m", {0, size(p.x().kernel)}, [&](const Expr& m) {
+                        std::vector<Expr> weights;
+                        for (int64_t v = 0; v < vectors; ++v) weights.push_back(ir::load(names.weights, lanes_from(weight_index(p, names, z_block, n, i, m) + size(v * lanes), lanes)));
+                        return ir::with_values(p.name + ".w", weights, [&](const std::vector<Expr>& w) {
+                            std::vector<Stmt> products;
                             for (int64_t c = 0; c < columns; ++c) {
-                                const Expr value = ir::load(from.name, base + i * size(from.pitch) + size(m * p.x().dilation + c * p.x().stride));
-                                uses.push_back(sums.set(sum(v, c), sums.get(sum(v, c)) + broadcast(value, lanes) * Variable::make(weights.type(), loaded)));
+                                const Expr value = ir::load(from.name, base + i * size(from.pitch) + m * size(p.x().dilation) + size(c * p.x().stride));
+                                products.push_back(ir::with_values(p.name + ".in", {broadcast(value, lanes)}, [&](const std::vector<Expr>& in) {
+                                    std::vector<Stmt> uses;
+                                    for (int64_t v = 0; v < vectors; ++v) uses.push_back(sums.set(sum(v, c), sums.get(sum(v, c)) + in.front() * w[static_cast<size_t>(v)]));
+                                    return ir::sequence(uses);
+                                }));
                             }
-                            steps.push_back(LetStmt::make(loaded, weights, ir::sequence(uses)));
-                        }
-                    }
-                    return ir::sequence(steps);
+                            return ir::sequence(products);
+                        });
+                    });
                 });
             });
             parts.push_back(guarded(row >= 0 && row < size(p.y().in), block));

@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "base/error.h"
 
@@ -234,33 +236,63 @@ void run_gemm(const Layer& layer, const Dims& in, const float* input, const Dims
 
 // ---- pooling --------------------------------------------------------------------------------------------------------
 
+/// Outputs [first, second) of an axis whose window has input element `tap` inside the picture.
+std::pair<int64_t, int64_t> outputs_with_tap(const Window& window, size_t axis, int64_t tap, int64_t in, int64_t out) {
+    const int64_t offset = tap * window.dilation[axis] - window.pad_begin[axis];
+    const int64_t stride = window.stride[axis];
+    const int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+    const int64_t end = offset >= in ? 0 : (in - 1 - offset) / stride + 1;
+    return {first, std::max(first, std::min(end, out))};
+}
+
+/// A row of outputs at a time, tap by tap: loops that compilers vectorise, because whole networks wait for their pooling layers.
 void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
     const Window& window = layer.window;
     const bool is_max = layer.kind == LayerKind::max_pool;
     const int64_t taps = window.kernel[0] * window.kernel[1];
+    const int64_t stride = window.stride[1];
+    // Padding takes no part in a maximum; in a mean it counts only when the layer says so.
+    std::vector<int64_t> columns_inside(static_cast<size_t>(out[3]), 0);
+    for (int64_t m = 0; m < window.kernel[1]; ++m) {
+        const auto [first, end] = outputs_with_tap(window, 1, m, in[3], out[3]);
+        for (int64_t x = first; x < end; ++x) ++columns_inside[static_cast<size_t>(x)];
+    }
 #pragma omp parallel for num_threads(team_size(threads))
     for (int64_t plane = 0; plane < out[0] * out[1]; ++plane) {
         const float* source = input + plane * in[2] * in[3];
         float* target = output + plane * out[2] * out[3];
         for (int64_t y = 0; y < out[2]; ++y) {
-            for (int64_t x = 0; x < out[3]; ++x) {
-                // Padding takes no part in a maximum; in a mean it counts only when the layer says so.
-                float largest = -std::numeric_limits<float>::infinity(), sum = 0;
-                int64_t inside = 0;
-                for (int64_t n = 0; n < window.kernel[0]; ++n) {
-                    const int64_t row = y * window.stride[0] + n * window.dilation[0] - window.pad_begin[0];
-                    if (row < 0 || row >= in[2]) continue;
-                    for (int64_t m = 0; m < window.kernel[1]; ++m) {
-                        const int64_t column = x * window.stride[1] + m * window.dilation[1] - window.pad_begin[1];
-                        if (column < 0 || column >= in[3]) continue;
-                        const float value = source[row * in[3] + column];
-                        largest = std::max(largest, value);
-                        sum += value;
-                        ++inside;
+            float* row_out = target + y * out[3];
+            std::fill_n(row_out, out[3], is_max ? -std::numeric_limits<float>::infinity() : 0.0F);
+            int64_t rows_inside = 0;
+            for (int64_t n = 0; n < window.kernel[0]; ++n) {
+                const int64_t row = y * window.stride[0] + n * window.dilation[0] - window.pad_begin[0];
+                if (row < 0 || row >= in[2]) continue;
+                ++rows_inside;
+                for (int64_t m = 0; m < window.kernel[1]; ++m) {
+                    const auto [first, end] = outputs_with_tap(window, 1, m, in[3], out[3]);
+                    const float* from = source + row * in[3] + m * window.dilation[1] - window.pad_begin[1];
+                    const auto take = [&, first = first, end = end](auto step) {
+                        if (is_max) {
+                            for (int64_t x = first; x < end; ++x) row_out[x] = std::max(row_out[x], from[x * step]);
+                        } else {
+                            for (int64_t x = first; x < end; ++x) row_out[x] += from[x * step];
+                        }
+                    };
+                    // The usual strides as constants.
+                    if (stride == 1) {
+                        take(std::integral_constant<int64_t, 1>());
+                    } else if (stride == 2) {
+                        take(std::integral_constant<int64_t, 2>());
+                    } else {
+                        take(stride);
                     }
                 }
-                const int64_t divisor = layer.count_include_pad ? taps : std::max<int64_t>(inside, 1);
-                target[y * out[3] + x] = is_max ? largest : sum / static_cast<float>(divisor);
+            }
+            if (is_max) continue;
+            for (int64_t x = 0; x < out[3]; ++x) {
+                const int64_t inside = rows_inside * columns_inside[static_cast<size_t>(x)];
+                row_out[x] /= static_cast<float>(layer.count_include_pad ? taps : std::max<int64_t>(inside, 1));
             }
         }
         activate_row(layer.activation, plane % out[1], target, out[2] * out[3]);

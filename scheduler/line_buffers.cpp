@@ -203,7 +203,7 @@ GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerI
 
 bool suits_whole_map(const LayerProblem& p) {
     if (p.operation != Operation::multiply_accumulate || p.y().transposed || p.x().transposed) return false;
-    constexpr int64_t most_columns = 32, most_taps = 25, most_stride = 2;
+    constexpr int64_t most_columns = 36, most_taps = 25, most_stride = 2;
     const int64_t pixels = p[Dim::y] * p[Dim::x];
     if (pixels > most_columns * most_columns) return false;
     if (p.groups == 1) {

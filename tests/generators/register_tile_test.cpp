@@ -53,7 +53,13 @@ TEST(RegisterTile, AShortEndOfARowTakesHalfAVector) {
 TEST(RegisterTile, SmallMapsAndDenseLayersUseVectorsOfChannels) {
     EXPECT_EQ(register_tile(conv(1000, 512, 1, 1), 1, 1, avx512).axis, VectorAxis::z);
     EXPECT_EQ(register_tile(conv(512, 512, 3, 7), 4, 7, avx512).axis, VectorAxis::z);
-    EXPECT_EQ(register_tile(conv(512, 512, 3, 14), 4, 14, avx512).axis, VectorAxis::x);
+    // 17 of 24 lanes at best along columns; along channels all, with 9 and 8 columns at a time.
+    const RegisterTile tile = register_tile(conv(192, 192, 7, 17), 4, 17, avx512);
+    EXPECT_EQ(tile.axis, VectorAxis::z);
+    EXPECT_EQ(tile.x, 9);
+    EXPECT_EQ(tile.z, 2);
+    EXPECT_EQ(register_tile(conv(512, 512, 3, 31), 4, 31, avx512).axis, VectorAxis::x);
+    EXPECT_EQ(register_tile(conv(3, 512, 3, 17), 4, 17, avx512).axis, VectorAxis::x);
 }
 
 }  // namespace
