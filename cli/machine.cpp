@@ -1,4 +1,4 @@
-// laminate machine list, laminate machine show NAME, laminate machine check FILE.
+// laminate machine list, show NAME, check FILE, measure.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/machine_speed.h"
 #include "cli/verbs.h"
 #include "scheduler/machine/machine.h"
 #include "scheduler/models/energy/energy.h"
@@ -113,13 +114,35 @@ Exit check(const std::string& file, const Output& output) {
     return Exit::ok;
 }
 
+/// This machine's constants, as measured: what a schedule's counts are worth in time.
+Exit measure(const CommonOptions& common, const Output& output) {
+    const int threads = common.thread_count();
+    const double first = peak_gflops(threads);
+    const std::vector<MemoryLevel> levels = measured_memory_levels(threads);
+    const double peak = std::max(first, peak_gflops(threads));  // the clock may have risen
+    output.print(fmt::format("{} thread{}: {:.1f} GFLOP/s (32-bit multiply-adds in registers)", threads, threads == 1 ? "" : "s", peak));
+    Table table({{"level"}, {"size", Align::right}, {"array of a thread", Align::right}, {"read GB/s", Align::right}});
+    auto entries = nlohmann::ordered_json::array();
+    for (const MemoryLevel& level : levels) {
+        table.add({level.name, level.size_bytes > 0 ? bytes_text(level.size_bytes) : "", bytes_text(level.array_bytes), fmt::format("{:.1f}", level.gigabytes_per_second)});
+        entries.push_back({{"name", level.name},
+                           {"size_bytes", level.size_bytes > 0 ? nlohmann::ordered_json(level.size_bytes) : nlohmann::ordered_json(nullptr)},
+                           {"array_bytes", level.array_bytes},
+                           {"read_gigabytes_per_second", level.gigabytes_per_second}});
+    }
+    output.print(table.text());
+    output.json({{"schema", "laminate.machine_measured"}, {"version", 1}, {"threads", threads}, {"peak_gflops", peak}, {"memories", entries}});
+    return Exit::ok;
+}
+
 }  // namespace
 
 void add_machine(Program& program) {
     CLI::App* machine = program.add_verb("machine", "Memories and arrays of multipliers",
                                          "  laminate machine list\n"
                                          "  laminate machine show meta_proto_df\n"
-                                         "  laminate machine check mine.json");
+                                         "  laminate machine check mine.json\n"
+                                         "  laminate machine measure --threads 2");
     machine->require_subcommand(1);
     program.on(program.add_verb("list", "The machines that come with the program", "", machine), list);
 
@@ -132,6 +155,9 @@ void add_machine(Program& program) {
     CLI::App* check_verb = program.add_verb("check", "Whether a file is a machine or an energy table; names the key that is wrong", "", machine);
     check_verb->add_option("FILE", *file, "machines/README.md")->required();
     program.on(check_verb, [file](const Output& output) { return check(*file, output); });
+
+    CLI::App* measure_verb = program.add_verb("measure", "This machine: peak of its multipliers, sizes and read bandwidths of its memories", "", machine);
+    program.on(measure_verb, [&program](const Output& output) { return measure(program.common(), output); });
 }
 
 }  // namespace laminate::cli

@@ -4,9 +4,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
 #include <numeric>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "base/aligned.h"
 
 namespace laminate::cli {
 
@@ -38,6 +44,24 @@ LAMINATE_MULTIPLY_ADD_LOOP(with_avx2, __attribute__((target("avx2,fma"))), 8, 12
 LAMINATE_MULTIPLY_ADD_LOOP(with_any_cpu, , 4, 12)
 #undef LAMINATE_MULTIPLY_ADD_LOOP
 
+/// Adds up `count` floats, a multiple of 128, in eight independent sums.
+#define LAMINATE_READ_LOOP(name, target_text, lanes)                                                                                     \
+    target_text void name(const float* from, int64_t count) {                                                                            \
+        typedef float Vector __attribute__((vector_size(4 * (lanes)), aligned(4)));                                                      \
+        Vector sums[8] = {};                                                                                                             \
+        for (int64_t k = 0; k < count; k += 8 * (lanes)) {                                                                               \
+            _Pragma("GCC unroll 8") for (int n = 0; n < 8; ++n) sums[n] += *reinterpret_cast<const Vector*>(from + k + n * (lanes));     \
+        }                                                                                                                                \
+        for (int n = 0; n < 8; ++n) result = sums[n][0];                                                                                 \
+    }
+
+#if defined(__x86_64__)
+LAMINATE_READ_LOOP(read_with_avx512, __attribute__((target("avx512f"))), 16)
+LAMINATE_READ_LOOP(read_with_avx2, __attribute__((target("avx2,fma"))), 8)
+#endif
+LAMINATE_READ_LOOP(read_with_any_cpu, , 4)
+#undef LAMINATE_READ_LOOP
+
 using Loop = int64_t (*)(int64_t iterations);
 
 Loop widest_loop() {
@@ -46,6 +70,16 @@ Loop widest_loop() {
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return with_avx2;
 #endif
     return with_any_cpu;
+}
+
+using ReadLoop = void (*)(const float* from, int64_t count);
+
+ReadLoop widest_read_loop() {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) return read_with_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return read_with_avx2;
+#endif
+    return read_with_any_cpu;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -70,16 +104,70 @@ double best_of_one_thread(Loop loop) {
     return best;
 }
 
+/// What one thread reads; at least a few passes, and pieces short enough to fall between time slices of a busy machine.
+double best_read_of_one_thread(ReadLoop loop, int64_t bytes) {
+    constexpr int64_t step = 128;
+    const int64_t count = std::max<int64_t>(step, bytes / 4 / step * step);
+    const AlignedFloats array(static_cast<size_t>(count), 1.0F);
+    constexpr int64_t piece_bytes = 4 << 20;
+    const int64_t passes = std::max<int64_t>(1, piece_bytes / (4 * count));
+    constexpr int pieces = 12;
+    loop(array.data(), count);
+    double best = 0;
+    for (int n = 0; n < pieces; ++n) {
+        const auto start = std::chrono::steady_clock::now();
+        for (int64_t pass = 0; pass < passes; ++pass) loop(array.data(), count);
+        best = std::max(best, static_cast<double>(4 * count * passes) / seconds_since(start) / 1e9);
+    }
+    return best;
+}
+
+/// Adds up what each of `threads` threads finds out.
+double sum_over_threads(int threads, const std::function<double()>& measure) {
+    std::vector<double> found(static_cast<size_t>(threads));
+    std::vector<std::thread> others;
+    for (size_t t = 1; t < found.size(); ++t) others.emplace_back([&, t] { found[t] = measure(); });
+    found[0] = measure();
+    for (std::thread& other : others) other.join();
+    return std::accumulate(found.begin(), found.end(), 0.0);
+}
+
 }  // namespace
+
+double read_gigabytes_per_second(int64_t bytes, int threads) {
+    const ReadLoop loop = widest_read_loop();
+    return sum_over_threads(threads, [&] { return best_read_of_one_thread(loop, bytes); });
+}
+
+std::vector<MemoryLevel> measured_memory_levels(int threads) {
+    std::vector<MemoryLevel> levels;
+    int64_t largest = 0;
+    // Where Linux describes the first core's caches; the C library's answers are wrong on some virtual machines.
+    const std::string caches = "/sys/devices/system/cpu/cpu0/cache/index";
+    for (int n = 0;; ++n) {
+        const auto word = [&](const char* file) {
+            std::string text;
+            std::ifstream(caches + std::to_string(n) + "/" + file) >> text;
+            return text;
+        };
+        const std::string level = word("level"), kind = word("type"), size = word("size");  // size: "32K"
+        if (level.empty() || size.empty()) break;
+        if (kind == "Instruction") continue;
+        const int64_t unit = size.back() == 'K' ? 1024 : size.back() == 'M' ? 1024 * 1024 : 1;
+        const int64_t bytes = std::strtoll(size.c_str(), nullptr, 10) * unit;
+        if (bytes <= 0) continue;
+        largest = std::max(largest, bytes);
+        levels.push_back({"L" + level, bytes, bytes / 2 / (level == "3" ? threads : 1), 0});
+    }
+    constexpr int64_t least = 64 << 20, most = 512 << 20;
+    levels.push_back({"DRAM", 0, std::clamp(4 * largest, least, most), 0});
+    for (MemoryLevel& level : levels) level.gigabytes_per_second = read_gigabytes_per_second(level.array_bytes, threads);
+    return levels;
+}
 
 double peak_gflops(int threads) {
     const Loop loop = widest_loop();
-    std::vector<double> best(static_cast<size_t>(threads));
-    std::vector<std::thread> others;
-    for (size_t t = 1; t < best.size(); ++t) others.emplace_back([&, t] { best[t] = best_of_one_thread(loop); });
-    best[0] = best_of_one_thread(loop);
-    for (std::thread& other : others) other.join();
-    return std::accumulate(best.begin(), best.end(), 0.0);
+    return sum_over_threads(threads, [&] { return best_of_one_thread(loop); });
 }
 
 }  // namespace laminate::cli

@@ -42,5 +42,19 @@ TEST(MachineVerb, ChecksBothKindsOfFiles) {
     EXPECT_EQ(run_program("machine show no-such-machine").exit_code, 3);
 }
 
+TEST(MachineVerb, MeasuresThisMachine) {
+    const ProgramResult measured = run_program("machine measure --threads 1 --json -");
+    ASSERT_EQ(measured.exit_code, 0) << measured.err;
+    const auto answer = nlohmann::json::parse(measured.out);
+    EXPECT_EQ(answer["schema"], "laminate.machine_measured");
+    EXPECT_EQ(answer["threads"], 1);
+    EXPECT_GT(answer["peak_gflops"], 0.5);
+    ASSERT_GE(answer["memories"].size(), 1U);
+    EXPECT_EQ(answer["memories"].back()["name"], "DRAM");
+    for (const auto& memory : answer["memories"]) EXPECT_GT(memory["read_gigabytes_per_second"], 0.1) << memory;
+    // No cache is slower than a fourth of the memory behind all of them, however busy the machine.
+    EXPECT_GT(answer["memories"].front()["read_gigabytes_per_second"].get<double>(), answer["memories"].back()["read_gigabytes_per_second"].get<double>() / 4);
+}
+
 }  // namespace
 }  // namespace laminate::cli
