@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -99,6 +100,17 @@ struct Sum {
             energy_pj.reset();
         }
     }
+};
+
+/// The plan with its prices.
+struct Priced {
+    std::vector<Entry> entries;
+    Sum together;
+    Sum apart;
+    Sum fused_together;  ///< of layers in stacks of two or more
+    Sum fused_apart;
+    int64_t fused_baseline_bytes = 0;
+    bool has_baseline = false;  ///< for every fused layer
 };
 
 nlohmann::ordered_json latency_json(const std::optional<Latency>& latency) {
@@ -206,12 +218,12 @@ std::string layers_text(const Entry& entry) {
     return entry.names.size() == 1 ? entry.names.front() : fmt::format("{} .. {} ({})", entry.names.front(), entry.names.back(), entry.names.size());
 }
 
-std::string table_text(const std::vector<Entry>& entries, const Sum& together, const Sum& apart) {
+std::string table_text(const Priced& priced) {
     Table table({{"layers"}, {"tile x y z i"}, {"moved KiB", Align::right}, {"apart KiB", Align::right}, {"ratio", Align::right}, {"on chip KiB", Align::right},
                  {"CTC", Align::right}, {"compute + communication", Align::right}, {"spatial serial", Align::right}, {"energy uJ", Align::right}});
     const auto kib = [](int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 1024); };
     const auto energy = [](const std::optional<double>& pj) { return pj ? fmt::format("{:.1f}", *pj / 1e6) : std::string("-"); };
-    for (const Entry& entry : entries) {
+    for (const Entry& entry : priced.entries) {
         int64_t alone = 0;
         for (const StackCost& single : entry.singles) alone += single.volume_bytes;
         const Tile& tile = entry.stack->tile;
@@ -222,9 +234,58 @@ std::string table_text(const std::vector<Entry>& entries, const Sum& together, c
                    energy(entry.cost.energy_pj)});
     }
     table.add_rule();
-    table.add({"all", "", kib(together.volume_bytes), kib(apart.volume_bytes), fmt::format("{:.3f}", ratio(together.volume_bytes, apart.volume_bytes)), "", "",
-               latency_text(together.latency), "", energy(together.energy_pj)});
+    table.add({"all", "", kib(priced.together.volume_bytes), kib(priced.apart.volume_bytes),
+               fmt::format("{:.3f}", ratio(priced.together.volume_bytes, priced.apart.volume_bytes)), "", "", latency_text(priced.together.latency), "",
+               energy(priced.together.energy_pj)});
     return table.text();
+}
+
+Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine& machine, const GivenBaseline& baseline, const std::optional<Schedule>& schedule) {
+    std::map<LayerId, StackCost> alone;
+    for (const PlannedStack& single : plan.singles) alone.emplace(single.layers.front(), stack_cost(network, single, machine));
+    TwoLevelCache cache;
+    Priced priced;
+    priced.has_baseline = baseline.is_given();
+    for (size_t n = 0; n < plan.stacks.size(); ++n) {
+        const PlannedStack& stack = plan.stacks[n];
+        Entry entry{&stack, {}, stack_cost(network, stack, machine), {}, {}, {}};
+        for (const LayerId id : stack.layers) {
+            entry.names.push_back(network.layer(id).name);
+            entry.singles.push_back(alone.at(id));
+            priced.apart.add(alone.at(id));
+            if (stack.is_fused()) priced.fused_apart.add(alone.at(id));
+        }
+        priced.together.add(entry.cost);
+        if (baseline.is_given()) {
+            if (const auto volume = baseline.volume(stack.layers)) entry.baseline_bytes = *volume * machine.element_bytes();
+        }
+        if (stack.is_fused()) {
+            priced.fused_together.add(entry.cost);
+            priced.fused_baseline_bytes += entry.baseline_bytes.value_or(0);
+            priced.has_baseline = priced.has_baseline && entry.baseline_bytes;
+        }
+        if (schedule) entry.counted = two_level_counts(network, schedule->groups()[n], &cache);
+        priced.entries.push_back(std::move(entry));
+    }
+    return priced;
+}
+
+nlohmann::ordered_json totals_json(const Priced& priced) {
+    nlohmann::ordered_json json{{"all_layers", {{"stacks", sum_json(priced.together)}, {"apart", sum_json(priced.apart)}}},
+                                {"fused_layers", {{"stacks", sum_json(priced.fused_together)}, {"apart", sum_json(priced.fused_apart)}}}};
+    if (priced.has_baseline) json["fused_layers"]["baseline_bytes"] = priced.fused_baseline_bytes;
+    return json;
+}
+
+/// The schedule alone in its front, so that `validate --front` and `report` take the directory.
+nlohmann::ordered_json one_point_front(const Network& network, const Schedule& schedule) {
+    Front front;
+    front.points.push_back({schedule, two_level_counts(network, schedule)});
+    front.is_complete = false;  // of no space
+    front.gap = std::numeric_limits<double>::infinity();
+    nlohmann::ordered_json json = front_json(network, front, front_notes(network, front, {}, {}), false);
+    json["model"] = "spatial-fusion";
+    return json;
 }
 
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
@@ -255,44 +316,11 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (plan.stacks.empty()) throw InputError(network.name + ": no layer that can be scheduled");
 
     std::optional<Schedule> schedule;
-    TwoLevelCache cache;
     if (files) schedule = fusion_schedule(network, plan);
-    std::map<LayerId, StackCost> alone;
-    for (const PlannedStack& single : plan.singles) alone.emplace(single.layers.front(), stack_cost(network, single, machine));
-    std::vector<Entry> entries;
-    Sum together;
-    Sum apart;
-    Sum fused_together;
-    Sum fused_apart;
-    std::optional<int64_t> fused_baseline_bytes = 0;
-    for (size_t n = 0; n < plan.stacks.size(); ++n) {
-        const PlannedStack& stack = plan.stacks[n];
-        Entry entry{&stack, {}, stack_cost(network, stack, machine), {}, {}, {}};
-        for (const LayerId id : stack.layers) {
-            entry.names.push_back(network.layer(id).name);
-            entry.singles.push_back(alone.at(id));
-            apart.add(alone.at(id));
-            if (stack.is_fused()) fused_apart.add(alone.at(id));
-        }
-        together.add(entry.cost);
-        if (stack.is_fused()) fused_together.add(entry.cost);
-        if (baseline.is_given()) {
-            if (const auto volume = baseline.volume(stack.layers)) entry.baseline_bytes = *volume * machine.element_bytes();
-            if (stack.is_fused() && fused_baseline_bytes && entry.baseline_bytes) {
-                *fused_baseline_bytes += *entry.baseline_bytes;
-            } else if (stack.is_fused()) {
-                fused_baseline_bytes.reset();
-            }
-        }
-        if (schedule) entry.counted = two_level_counts(network, schedule->groups()[n], &cache);
-        entries.push_back(std::move(entry));
-    }
+    const Priced priced = price(network, plan, machine, baseline, schedule);
 
     auto stacks = nlohmann::ordered_json::array();
-    for (const Entry& entry : entries) stacks.push_back(entry_json(network, entry));
-    nlohmann::ordered_json totals{{"all_layers", {{"stacks", sum_json(together)}, {"apart", sum_json(apart)}}},
-                                  {"fused_layers", {{"stacks", sum_json(fused_together)}, {"apart", sum_json(fused_apart)}}}};
-    if (baseline.is_given()) totals["fused_layers"]["baseline_bytes"] = or_null(fused_baseline_bytes);
+    for (const Entry& entry : priced.entries) stacks.push_back(entry_json(network, entry));
     nlohmann::ordered_json answer{{"schema", "laminate.spatial_fusion"},
                                   {"version", 1},
                                   {"model", "spatial-fusion"},
@@ -310,30 +338,24 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                   {"complete", plan.is_complete},
                                   {"search_ms", search_ms},
                                   {"stacks", stacks},
-                                  {"totals", totals}};
+                                  {"totals", totals_json(priced)}};
     if (schedule) {
         const std::string hash = network_hash(network);
         answer["network_hash"] = hash;
-        Front front;
-        front.points.push_back({*schedule, two_level_counts(network, *schedule, &cache)});
-        front.is_complete = false;
-        front.gap = std::numeric_limits<double>::infinity();
-        nlohmann::ordered_json point = front_json(network, front, front_notes(network, front, {}, {}), false);
-        point["model"] = "spatial-fusion";
-        point["network_given"] = request.network.to_json();
+        nlohmann::ordered_json front = one_point_front(network, *schedule);
+        front["network_given"] = request.network.to_json();
         write_file_atomically(files->aside() / "0000.json", to_json(network, *schedule, hash));
-        write_file_atomically(files->aside() / "front.json", point.dump(2) + "\n");
+        write_file_atomically(files->aside() / "front.json", front.dump(2) + "\n");
         write_file_atomically(files->aside() / "stacks.json", answer.dump(2) + "\n");
         files->publish();
     }
-    output.print(table_text(entries, together, apart));
-    if (fused_apart.volume_bytes > 0) {
-        output.print(fmt::format("fused layers: {:.1f} % of what their layers move apart{}", 100 * ratio(fused_together.volume_bytes, fused_apart.volume_bytes),
-                                 baseline.is_given() && fused_baseline_bytes
-                                     ? fmt::format(", {:.1f} % of the baseline given", 100 * ratio(fused_together.volume_bytes, *fused_baseline_bytes))
-                                     : ""));
+    output.print(table_text(priced));
+    if (priced.fused_apart.volume_bytes > 0) {
+        const int64_t fused = priced.fused_together.volume_bytes;
+        output.print(fmt::format("fused layers: {:.1f} % of what they move apart{}", 100 * ratio(fused, priced.fused_apart.volume_bytes),
+                                 priced.has_baseline ? fmt::format(", {:.1f} % of the baseline given", 100 * ratio(fused, priced.fused_baseline_bytes)) : ""));
     }
-    output.print(fmt::format("{} stacks in {:.1f} ms{}", entries.size(), search_ms,
+    output.print(fmt::format("{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
                              files ? fmt::format("; all in {}: stacks.json, front.json, and 0000.json for --schedule", request.directory) : ""));
     output.json(answer);
     return Exit::ok;
