@@ -27,10 +27,14 @@ struct Place {
 /// places to try.
 class Packer {
 public:
+    /// `steps`: places that may be tried in all.
     Packer(Size array, int64_t& steps) : array_(array), steps_(steps) {}
 
-    /// Places in the order of `sizes`; nothing where they do not fit, or `steps` ran out.
+    /// Places in the order of `sizes`; nothing where they do not fit, or where too many places were tried: gave_up().
     [[nodiscard]] std::optional<std::vector<Place>> pack(const std::vector<Size>& sizes) {
+        constexpr int64_t most_places = 50'000;
+        steps_of_this_ = std::min(steps_, most_places);
+        gave_up_ = false;
         sizes_ = sizes;
         order_.resize(sizes.size());
         std::iota(order_.begin(), order_.end(), size_t{0});
@@ -41,6 +45,7 @@ public:
         if (!place(0)) return {};
         return places_;
     }
+    [[nodiscard]] bool gave_up() const { return gave_up_; }
 
 private:
     [[nodiscard]] std::vector<int64_t> ends(int64_t Size::* extent, int64_t limit) const {
@@ -72,7 +77,11 @@ private:
             if (row + size.rows > array_.rows) break;
             for (const int64_t column : columns_) {
                 if (column + size.columns > array_.columns) break;
-                if (--steps_ < 0) return false;
+                --steps_;
+                if (--steps_of_this_ < 0) {
+                    gave_up_ = true;
+                    return false;
+                }
                 if (!is_free(n, {column, row})) continue;
                 places_[order_[n]] = {column, row};
                 if (place(n + 1)) return true;
@@ -83,6 +92,8 @@ private:
 
     Size array_;
     int64_t& steps_;
+    int64_t steps_of_this_ = 0;
+    bool gave_up_ = false;
     std::vector<Size> sizes_;
     std::vector<size_t> order_;
     std::vector<int64_t> columns_;
@@ -130,8 +141,9 @@ public:
     [[nodiscard]] std::optional<SpatialPartition> run() {
         for (const auto& options : options_)
             if (options.empty()) return {};
+        begin_small();
         choose(0, 0, 0);
-        if (best_) best_->least_cycles = steps_ < 0 ? least_cycles_[0] : best_->cycles;
+        if (best_) best_->least_cycles = steps_ < 0 || gave_up_ ? least_cycles_[0] : best_->cycles;
         return best_;
     }
 
@@ -142,6 +154,38 @@ private:
     };
 
     [[nodiscard]] int64_t together_cycles(int64_t a, int64_t b) const { return together_ == Together::serial ? a + b : std::max(a, b); }
+
+    [[nodiscard]] int64_t chosen_cycles() const {
+        int64_t cycles = 0;
+        for (const Option* option : chosen_) cycles = together_cycles(cycles, option->mapping.cycles);
+        return cycles;
+    }
+
+    /// A first partition: the smallest sub-arrays, then one larger after the other, each time the one that gains most.
+    void begin_small() {
+        for (size_t l = 0; l < options_.size(); ++l)
+            chosen_[l] = &*std::ranges::min_element(options_[l], {}, [](const Option& option) { return std::pair(option.size.area(), option.mapping.cycles); });
+        keep_if_it_fits(chosen_cycles());
+        for (bool better = best_.has_value(); better;) {
+            better = false;
+            std::vector<const Option*> next = chosen_;
+            const std::vector<const Option*> now = chosen_;
+            for (size_t l = 0; l < options_.size(); ++l) {
+                for (const Option& option : options_[l]) {
+                    chosen_ = now;
+                    chosen_[l] = &option;
+                    int64_t area = 0;
+                    for (const Option* chosen : chosen_) area += chosen->size.area();
+                    if (chosen_cycles() >= best_->cycles || area > array_.area()) continue;
+                    keep_if_it_fits(chosen_cycles());
+                    if (best_->cycles != chosen_cycles()) continue;
+                    next = chosen_;
+                    better = true;
+                }
+            }
+            chosen_ = next;
+        }
+    }
 
     void choose(size_t l, int64_t cycles, int64_t area) {
         if (steps_ < 0 || (best_ && together_cycles(cycles, least_cycles_[l]) >= best_->cycles)) return;
@@ -165,7 +209,8 @@ private:
         if (does_not_fit_.contains(multiset)) return;
         const auto places = packer_.pack(sizes);
         if (!places) {
-            if (steps_ >= 0) does_not_fit_.insert(std::move(multiset));
+            gave_up_ = gave_up_ || packer_.gave_up();
+            does_not_fit_.insert(std::move(multiset));  // or is given up
             return;
         }
         best_.emplace();
@@ -183,6 +228,7 @@ private:
     std::vector<int64_t> least_area_;
     std::vector<const Option*> chosen_;
     std::set<std::vector<Size>> does_not_fit_;
+    bool gave_up_ = false;  ///< on a set of sub-arrays that may fit
     std::optional<SpatialPartition> best_;
 };
 

@@ -56,8 +56,8 @@ struct SpatialPartition {
     int64_t least_cycles = 0;  ///< no partition needs fewer; equal to `cycles` unless the search was ended
     [[nodiscard]] bool is_proven() const { return cycles == least_cycles; }
 };
-/// The partition of fewest cycles, by branch and bound over all sizes and places. Nothing where no partition holds all layers (or none was found
-/// within `max_steps` placements tried, which matters for stacks of eight and more layers).
+/// The partition of fewest cycles, by branch and bound over all sizes and places; for stacks of seven and more layers mostly the best of `max_steps` places
+/// tried, with a bound. Nothing where there is none, or none was found among these.
 [[nodiscard]] std::optional<SpatialPartition> spatial_partition(const Stack& stack, int64_t bottom_tile_rows, const ArrayMachine& machine, Together together,
                                                                 int64_t max_steps = 2'000'000);
 

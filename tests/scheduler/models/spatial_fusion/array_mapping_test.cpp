@@ -128,9 +128,19 @@ TEST(SpatialPartition, AnEndedSearchGivesABound) {
     ASSERT_TRUE(complete && complete->is_proven());
     for (const int64_t steps : {20, 100, 1000}) {
         const auto ended = spatial_partition(stack, 4, array_of(32, 16), Together::serial, steps);
-        if (!ended) continue;
+        ASSERT_TRUE(ended) << steps;
         EXPECT_LE(ended->least_cycles, complete->cycles);
         EXPECT_GE(ended->cycles, complete->cycles);
+    }
+}
+
+TEST(SpatialPartition, LongStacksHaveOneToo) {
+    const Stack stack = layers(8, 16, std::vector<LayerSpec>(9, {8, square_window(3, 1, 1)}));
+    for (const Together together : {Together::serial, Together::parallel}) {
+        const auto found = spatial_partition(stack, 4, array_of(32, 16), together);
+        ASSERT_TRUE(found);
+        EXPECT_EQ(found->layers.size(), 9u);
+        EXPECT_LE(found->least_cycles, found->cycles);
     }
 }
 
