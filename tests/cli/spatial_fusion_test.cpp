@@ -26,7 +26,7 @@ TEST(ExploreSpatialFusion, StacksOfAChainMoveEveryTensorOnce) {
     EXPECT_EQ(stack["operations"], 80LL * 60 * 9 * (32 + 3 * 32 * 32));
     EXPECT_LE(stack["exact_footprint_bytes"], stack["footprint_bytes"]);
     EXPECT_LE(stack["footprint_bytes"], answer["on_chip_bytes"]);
-    EXPECT_EQ(stack["tile_classes"], 9);
+    EXPECT_EQ(stack["tile_classes"], nullptr);  // one-pixel tiles under four layers: the last tiles bring nothing, three sizes an axis do not do
     EXPECT_EQ(stack["temporal"]["register_bytes_per_layer"], 512 / 4);
     EXPECT_GE(stack["spatial_serial"]["compute_cycles"], stack["spatial_parallel"]["compute_cycles"]);
     EXPECT_LT(answer["totals"]["all_layers"]["stacks"]["volume_bytes"], answer["totals"]["all_layers"]["apart"]["volume_bytes"]);
@@ -82,7 +82,7 @@ TEST(ExploreSpatialFusion, Refusals) {
     EXPECT_EQ(run_program(base + "--count fitted").exit_code, 2);
     EXPECT_EQ(run_program(base + "--baseline-rows conv9=3").exit_code, 2);
     EXPECT_EQ(run_program(base + "--tiles all").exit_code, 2);  // an option of another model
-    const ProgramResult transposed = run_program("explore zoo:fsrcnn --model spatial-fusion");
+    const ProgramResult transposed = run_program("explore zoo:fsrcnn-x2 --model spatial-fusion");
     EXPECT_EQ(transposed.exit_code, 3);
     EXPECT_NE(transposed.err.find("a transposed convolution"), std::string::npos) << transposed.err;
     const ProgramResult small = run_program(base + "--on-chip 18");
