@@ -320,7 +320,7 @@ TEST(PublishedTables, SpatialLatencyOnTheSubArraysOfTable6) {
 TEST(PublishedTables, AHalfWiderArrayHalvesSpatialCycles) {
     // Paper, configuration 3 to 4: latency -45 % for ResNet18 and -75 % for VGG16-E. 1.5 times the PEs can give more than a third only through divisors: eight
     // columns hold two input channels of a 3x3 kernel, twelve hold four. So no more than a half: the second number is out of reach.
-    EXPECT_NEAR(100 - percent(spatial_cycles(resnet(), hwff(4)), spatial_cycles(resnet(), hwff(3))), 48, 0.5);
+    EXPECT_NEAR(100 - percent(spatial_cycles(resnet(), hwff(4)), spatial_cycles(resnet(), hwff(3))), 50, 0.05);
     EXPECT_LE(100 - percent(spatial_cycles(vgg(), hwff(4)), spatial_cycles(vgg(), hwff(3))), 50);
 }
 
