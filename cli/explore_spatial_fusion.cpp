@@ -308,7 +308,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const auto found = plan_fusion(network, search);
     const double search_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
-        throw InfeasibleError(fmt::format("{}: a layer does not fit in {} bytes; the smallest budget that it needs is {} bytes", network.name,
+        throw InfeasibleError(fmt::format("{}: a layer does not fit in {} bytes; the smallest budget that works is {} bytes", network.name,
                                           machine.on_chip_bytes, infeasible->demand.value() * machine.element_bytes()));
     }
     const FusionPlan& plan = std::get<FusionPlan>(found);
@@ -340,6 +340,13 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                   {"stacks", stacks},
                                   {"totals", totals_json(priced)}};
     if (schedule) {
+        const auto too_large = std::ranges::count_if(priced.entries, [&](const Entry& entry) {
+            return entry.counted->live_total.value() * machine.element_bytes() > machine.on_chip_bytes;
+        });
+        if (too_large > 0) {
+            output.note(fmt::format("{} of {} stacks hold more in the schedule, whose buffers are boxes, than the {} of the machine", too_large,
+                                    priced.entries.size(), bytes_text(machine.on_chip_bytes)));
+        }
         const std::string hash = network_hash(network);
         answer["network_hash"] = hash;
         nlohmann::ordered_json front = one_point_front(network, *schedule);

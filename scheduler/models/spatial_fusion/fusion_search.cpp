@@ -115,10 +115,19 @@ std::optional<PlannedStack> best_of_layer(const LayerProblem& layer, const Fusio
     return best.get();
 }
 
-/// The least that a layer alone needs.
-int64_t least_footprint(const LayerProblem& layer) {
-    return can_be_stacked(layer) ? single_layer_footprint(layer, {1, 1, 1, layer.groups > 1 && !is_channelwise(layer) ? layer.inputs.front().channels : 1})
-                                 : static_cast<int64_t>(layer.inputs.size()) + 1;
+/// The least that a layer alone needs: one pixel of one channel, or one row.
+int64_t least_footprint(const LayerProblem& layer, const FusionOptions& options) {
+    if (!can_be_stacked(layer)) return static_cast<int64_t>(layer.inputs.size()) + 1;
+    const bool by_groups = layer.groups > 1 && !is_channelwise(layer);
+    return single_layer_footprint(layer, {options.full_rows ? layer[Dim::x] : 1, 1, 1, by_groups ? layer.inputs.front().channels : 1});
+}
+
+/// What every layer of the network needs.
+int64_t least_footprint(const Network& network, const FusionOptions& options) {
+    int64_t least = 0;
+    for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id)
+        if (is_schedulable(network, id)) least = std::max(least, least_footprint(layer_problem(network, id), options));
+    return least;
 }
 
 /// Best stacks and singles of a network, equal shapes once.
@@ -243,7 +252,7 @@ std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network, const F
         Candidates candidates(chain.size());
         for (size_t n = 0; n < chain.size(); ++n) {
             const auto single = finder.single(chain[n]);
-            if (!single) return Infeasible{Elements(least_footprint(layer_problem(network, chain[n]))), Elements(options.capacity)};
+            if (!single) return Infeasible{Elements(least_footprint(network, options)), Elements(options.capacity)};
             plan.singles.push_back(*single);
             candidates[n].push_back(*single);
         }

@@ -70,7 +70,7 @@ struct FusionPlan {
 /// Chains that stacks lie on; every schedulable layer is in exactly one. Throws InputError for a transposed convolution, which the model does not know.
 [[nodiscard]] std::vector<std::vector<LayerId>> stackable_chains(const Network& network);
 
-/// Infeasible: a layer that does not fit by itself in the smallest tiles.
+/// Infeasible: some layer does not fit by itself in the smallest tiles; `demand` is what all of them fit in.
 [[nodiscard]] std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network, const FusionOptions& options);
 
 }  // namespace laminate::spatial_fusion

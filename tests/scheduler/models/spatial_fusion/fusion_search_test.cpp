@@ -163,11 +163,15 @@ TEST(FusionSearch, ForksAndJoinsEndStacks) {
 }
 
 TEST(FusionSearch, WhatDoesNotFitSaysWhatWould) {
-    const Network network = chain(2, 8, 8, {{4, square_window(3, 1, 1)}});
-    const auto found = plan_fusion(network, {.capacity = 18});
-    ASSERT_TRUE(std::holds_alternative<Infeasible>(found));
-    EXPECT_EQ(std::get<Infeasible>(found).demand, Elements(9 + 1 + 9));  // one pixel of one channel, nine inputs, nine weights
-    EXPECT_TRUE(std::holds_alternative<FusionPlan>(plan_fusion(network, {.capacity = 19})));
+    const Network network = chain(2, 8, 8, {{4, square_window(3, 1, 1)}, {4, square_window(5, 1, 2)}});
+    // One pixel of one channel: 25 inputs, 25 weights, an output. In full rows 5 rows of 7 + 5 columns, 25 weights, 8 outputs.
+    for (const auto& [full_rows, needed] : {std::pair<bool, int64_t>{false, 25 + 25 + 1}, {true, 5 * 12 + 25 + 8}}) {
+        const auto found = plan_fusion(network, {.capacity = 18, .full_rows = full_rows});
+        ASSERT_TRUE(std::holds_alternative<Infeasible>(found));
+        EXPECT_EQ(std::get<Infeasible>(found).demand, Elements(needed));
+        EXPECT_TRUE(std::holds_alternative<Infeasible>(plan_fusion(network, {.capacity = needed - 1, .full_rows = full_rows})));
+        EXPECT_TRUE(std::holds_alternative<FusionPlan>(plan_fusion(network, {.capacity = needed, .full_rows = full_rows})));
+    }
 }
 
 TEST(FusionSearch, TransposedConvolutionsAreRefusedByName) {
