@@ -101,14 +101,13 @@ std::vector<int64_t> column_choices(int64_t extent) {
     return columns;
 }
 
-/// Rows of each of `strips` strips: whole tiles, unless the last strip would then be much smaller than the others and threads wait for each other.
-/// Then at least whole pairs (winograd.h).
-int64_t even_strip_rows(int64_t extent, int64_t strips, int64_t tile) {
-    const auto rounded = [&](int64_t unit) { return ceil_div(ceil_div(extent, strips), unit) * unit; };
-    constexpr int64_t pair = 2;
-    const int64_t rows = rounded(tile);
-    const int64_t uneven = rows * ceil_div(extent, rows) - extent;
-    return 10 * uneven > rows ? std::min(rows, rounded(pair)) : rows;
+/// Rows of the thread with the most to do when threads take strips in order as they come free.
+int64_t longest_share(int64_t extent, int64_t strip_rows, int threads) {
+    std::vector<int64_t> rows(static_cast<size_t>(threads), 0);
+    for (int64_t begin = 0; begin < extent; begin += strip_rows) {
+        *std::min_element(rows.begin(), rows.end()) += std::min(strip_rows, extent - begin);
+    }
+    return *std::max_element(rows.begin(), rows.end());
 }
 
 class Planner {
@@ -172,14 +171,34 @@ private:
             constexpr int64_t pair = 2;
             return ceil_div(ceil_div(extent, options_.threads), pair) * pair;
         }
-        const auto attempt = [&](int64_t strips, int64_t percent) -> std::optional<int64_t> {
-            LineBufferSizes with = sizes;
-            with.strip_rows = even_strip_rows(extent, strips, sizes.rows);
-            if (macs(problems, with) - without_strips > without_strips / 100 * percent) return std::nullopt;
-            return with.strip_rows;
+        // Two strips for each thread even out what other work takes away; one, where two would repeat too much. Whole tiles of rows, or else pairs (winograd.h)
+        // or any number, where threads would wait for each other.
+        struct Attempt {
+            int64_t strips;
+            int64_t percent;
+            double price;
         };
-        if (const std::optional<int64_t> rows = attempt(2 * options_.threads, 3)) return *rows;
-        return attempt(options_.threads, 25).value_or(0);
+        const bool wants_pairs = std::any_of(problems.begin(), problems.end(), suits_winograd);
+        int64_t best = 0;
+        double least = 0;
+        std::set<int64_t> known;
+        for (const Attempt& attempt : {Attempt{2 * options_.threads, 3, 1.0}, Attempt{options_.threads, 25, 1.03}}) {
+            for (const int64_t unit : {sizes.rows, int64_t{2}, int64_t{1}}) {
+                if (unit == 1 && wants_pairs) continue;
+                LineBufferSizes with = sizes;
+                with.strip_rows = ceil_div(ceil_div(extent, attempt.strips), unit) * unit;
+                if (!known.insert(with.strip_rows).second) continue;
+                const int64_t needed = macs(problems, with);
+                if (needed - without_strips > without_strips / 100 * attempt.percent) continue;
+                const double ragged = with.strip_rows % sizes.rows == 0 ? 1.0 : 1.03;
+                const double cost = attempt.price * ragged * static_cast<double>(needed) * static_cast<double>(longest_share(extent, with.strip_rows, options_.threads));
+                if (best == 0 || cost < least) {
+                    least = cost;
+                    best = with.strip_rows;
+                }
+            }
+        }
+        return best;
     }
 
     const Network& network_;

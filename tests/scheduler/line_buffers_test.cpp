@@ -98,6 +98,14 @@ TEST(LineBufferSchedule, ThreadsGetStrips) {
     EXPECT_EQ(planned(network, {}).groups()[0].nests.back().strip, (std::array<int64_t, 2>{0, 0}));
 }
 
+TEST(LineBufferSchedule, ThreadsGetEvenStripsOfFewRows) {
+    // 34 rows by tiles of four would be strips of 20 and 14, or four of 12, 12, 10 and nothing; 17 and 17 leave nobody waiting.
+    const Network network = chain(3, 38, 64, {{4, square_window(3)}, {4, square_window(3)}});
+    const Schedule schedule = planned(network, {std::nullopt, 2});
+    ASSERT_EQ(schedule.groups().size(), 1u);
+    EXPECT_EQ(schedule.groups()[0].nests.back().strip, (std::array<int64_t, 2>{17, 0}));
+}
+
 TEST(LineBufferSchedule, WideLinesAreCutIntoColumnsWhereTheBudgetAsks) {
     const Network network = chain(8, 64, 1028, {{8, square_window(3)}, {8, square_window(3)}});
     // Full width: X 3 x 1028 x 8 and conv1 3 x 1026 x 8 alone are 49296 elements.
