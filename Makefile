@@ -5,6 +5,8 @@
 #   make demo       a picture upscaled by a fused network  make peers     race against the best runtimes
 #   make test       the test suite (under 20 minutes)      make format    clang-format over every source
 #   make test-long  and the long tests                     make clean     removes build/ but keeps build/venv
+#   make install PREFIX=/usr/local                         make package   .tar.gz and .deb in build/PRESET/packages
+#   make docs       docs/cli.md anew from the program
 #
 # PRESET=dev|asan-ubsan|tsan|release|ci chooses the variant; CI=true makes `ci` (warnings are errors) the default.
 
@@ -20,7 +22,8 @@ PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev 
             libcli11-dev libpng-dev libjpeg62-turbo-dev
 
 .DELETE_ON_ERROR:
-.PHONY: build configure demo test test-long bench peers format clean
+.PHONY: build configure demo test test-long bench peers format clean install package installable docs
+PREFIX ?= /usr/local
 
 build: configure
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target laminate
@@ -36,6 +39,18 @@ test-long: everything
 
 bench: configure
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target bench
+
+installable: configure
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target installable
+
+install: installable
+	@$(CMAKE) --install $(BUILD) --prefix $(PREFIX)
+
+package: installable
+	@cd $(BUILD) && $(CURDIR)/$(VENV)/bin/cpack
+
+docs: configure
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target docs
 
 peers: build $(STAMPS)/peers $(STAMPS)/openvino
 	@$(VENV)/bin/python bench/peers.py --laminate build/bin/laminate

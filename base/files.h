@@ -3,7 +3,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -28,12 +30,17 @@ namespace laminate {
 }
 
 /// Calls `write` with the path of a new file in the target's directory, then renames that file to `path`. When `write` throws,
-/// the file is removed and the target left as it was. Throws InputError when the directory cannot be written.
+/// the file is removed and the target left as it was. A device or pipe is written as it is. Throws InputError when the directory cannot be written.
 inline void write_file_atomically(const std::filesystem::path& path,
                                   const std::function<void(const std::filesystem::path& aside)>& write) {
+    std::error_code error;
+    // /dev/null, /dev/stdout, a pipe: nothing to replace, and nothing that may be replaced.
+    if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error) && !std::filesystem::is_directory(path, error)) {
+        write(path);
+        return;
+    }
     std::filesystem::path aside = path;
     aside += ".partial-" + std::to_string(::getpid());
-    std::error_code error;
     try {
         write(aside);
         std::filesystem::rename(aside, path, error);
@@ -48,10 +55,11 @@ inline void write_file_atomically(const std::filesystem::path& path,
 /// Replaces the contents of `path` by `bytes`.
 inline void write_file_atomically(const std::filesystem::path& path, std::string_view bytes) {
     write_file_atomically(path, [&](const std::filesystem::path& aside) {
+        errno = 0;
         std::ofstream out(aside, std::ios::binary | std::ios::trunc);
         out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
         out.close();
-        if (!out) throw InputError(path.string() + ": cannot be written");
+        if (!out) throw InputError(path.string() + ": cannot be written" + (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
     });
 }
 

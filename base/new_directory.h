@@ -1,8 +1,15 @@
 // Writing a whole directory: it is made aside and renamed, so that no reader ever meets half of it, and an error leaves nothing.
+// What a killed process left aside goes when the same place is written again.
 #pragma once
 
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -30,8 +37,9 @@ public:
                                  "; expected a new directory");
             }
         }
+        remove_abandoned();
         aside_ = place_;
-        aside_ += ".partial-" + std::to_string(::getpid());
+        aside_ += partial + std::to_string(::getpid());
         std::filesystem::create_directories(aside_, error);
         if (error) throw InputError(place.string() + ": cannot be written: " + error.message());
     }
@@ -49,6 +57,8 @@ public:
             rename(aside_, place_);
             return;
         }
+        // In one step where the file system can: `place` is there at every moment.
+        if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) return;  // the old one is aside now, and goes
         std::filesystem::path old = place_;
         old += ".old-" + std::to_string(::getpid());
         rename(place_, old);
@@ -62,6 +72,22 @@ public:
     }
 
 private:
+    static constexpr const char* partial = ".partial-";
+
+    /// Directories made aside for this place by processes that are no more.
+    void remove_abandoned() const {
+        const std::string prefix = place_.filename().string() + partial;
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator(place_.parent_path(), error)) {
+            const std::string name = entry.path().filename().string();
+            if (name.size() <= prefix.size() || name.size() > prefix.size() + 9 || name.rfind(prefix, 0) != 0) continue;
+            const std::string digits = name.substr(prefix.size());
+            if (!std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) continue;
+            if (::kill(static_cast<pid_t>(std::stol(digits)), 0) == 0 || errno != ESRCH) continue;
+            std::filesystem::remove_all(entry.path(), error);
+        }
+    }
+
     void rename(const std::filesystem::path& from, const std::filesystem::path& to) const {
         std::error_code error;
         std::filesystem::rename(from, to, error);

@@ -37,6 +37,16 @@ const std::map<std::string, TileSizes> tile_names{
     {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
 const std::map<std::string, Footprint> footprint_names{{"live", Footprint::live}, {"sum", Footprint::sum}};
 
+/// An option that takes one of the names; --help lists them.
+template <class Value>
+CLI::CheckedTransformer named_values(const std::map<std::string, Value>& values) {
+    std::string names;
+    for (const auto& [name, value] : values) names += (names.empty() ? "" : ",") + name;
+    CLI::CheckedTransformer transformer(values);
+    transformer.description("{" + names + "}");
+    return transformer;
+}
+
 template <class Value>
 std::string name_of(const std::map<std::string, Value>& names, Value value) {
     const auto found = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.second == value; });
@@ -111,16 +121,16 @@ RunModel declare(CLI::App& app) {
     app.add_option("--space", options->explore.space,
                    "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing computed twice), fusion-recompute; "
                    "dag: groups with forks and joins, every pool and Add counted")
-        ->transform(CLI::CheckedTransformer(space_names))
+        ->transform(named_values(space_names))
         ->default_str("fusion-recompute");
     app.add_option("--tiles", options->explore.tiles, "Tile sizes to look at: all, divisors or pow2")
-        ->transform(CLI::CheckedTransformer(tile_names))
+        ->transform(named_values(tile_names))
         ->default_str("divisors");
     app.add_option("--max-depth", options->explore.max_depth, "Layers in a group at most (default: all; 8 in space dag)")
         ->check(CLI::PositiveNumber);
     app.add_option("--footprint", options->explore.footprint,
                    "Memory that is counted: live (largest live sum) or sum (of all buffers of a group, as in the paper)")
-        ->transform(CLI::CheckedTransformer(footprint_names))
+        ->transform(named_values(footprint_names))
         ->default_str("live");
     app.add_option("--axes", options->axes, "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains)")
         ->check(CLI::IsMember({2, 3}));

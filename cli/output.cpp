@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -20,10 +22,19 @@ int CommonOptions::thread_count() const {
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+namespace {
+
+/// What stays in the buffer is looked at when the program ends.
+void write_to_stdout(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
+        throw InputError(std::string("standard output: cannot be written: ") + std::strerror(errno));
+}
+
+}  // namespace
+
 void Output::print(const std::string& text) const {
     if (options_.json == "-") return;
-    fmt::print("{}", text);
-    if (text.empty() || text.back() != '\n') fmt::print("\n");
+    write_to_stdout(text.empty() || text.back() != '\n' ? text + "\n" : text);
 }
 
 void Output::note(const std::string& line) const {
@@ -40,7 +51,7 @@ void Output::json(const nlohmann::ordered_json& answer) const {
     if (options_.json.empty()) return;
     const std::string text = answer.dump(2) + "\n";
     if (options_.json == "-") {
-        fmt::print("{}", text);
+        write_to_stdout(text);
     } else {
         write_file_atomically(options_.json, text);
     }

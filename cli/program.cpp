@@ -1,13 +1,17 @@
 // Command line to verb, exception to exit code.
 #include <fmt/core.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/reference.h"
+#include "cli/sweep.h"
 #include "cli/verbs.h"
 
 namespace laminate::cli {
@@ -51,6 +55,8 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
     add_bench(*this);
     add_explore(*this);
     add_report(*this);
+    add_sweep(*this);
+    add_reference(*this, app_);
 }
 
 CLI::App* Program::add_verb(const std::string& name, const std::string& about, const std::string& examples,
@@ -82,7 +88,11 @@ int Program::run(int argc, char** argv) {
     common_.verbosity = quiet_ ? -1 : verbose_;
     try {
         const Output output(common_);
-        return static_cast<int>(chosen_(output));
+        const Exit exit = chosen_(output);
+        // A full disk may show only now.
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+            return fail(Exit::bad_input, fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
+        return static_cast<int>(exit);
     } catch (const UsageError& error) {
         return fail(Exit::usage, error.what());
     } catch (const InputError& error) {

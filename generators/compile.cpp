@@ -317,6 +317,8 @@ Manifest compile_network(const Network& network, const Schedule& schedule, const
     write_file_atomically(files.aside() / (name + ".h"), header_text(built.manifest));
     link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(), object_files,
                    {options.compiler, options.archiver});
+    built.manifest.library_file = identity_of(files.aside() / shared_library_file(built.manifest));
+    write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     files.publish();
     return std::move(built.manifest);
 }

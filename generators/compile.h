@@ -62,7 +62,7 @@ private:
 ///   libNAME.a      a static library; its one symbol meant for users is NAME_network
 ///   libNAME.so     the same as a shared object, which Session::open(directory) loads
 ///   NAME.h         the C header of both, self-contained
-///   manifest.json  runtime/manifest.h
+///   manifest.json  runtime/manifest.h, with the hash of libNAME.so
 ///   schedule.json  scheduler/schedule.h: what was asked for
 /// All files are made in a directory beside `directory` that is renamed at the end: on any error nothing is left and an earlier
 /// `directory` stays as it was. Throws InputError when `directory` exists and neither is empty nor was made by this function, for

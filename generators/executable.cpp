@@ -1,6 +1,14 @@
 #include "generators/executable.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
 #include "base/error.h"
+#include "base/files.h"
 #include "scheduler/halide/group_lowering.h"
 
 namespace laminate {
@@ -23,6 +31,23 @@ LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool cou
     if (counted) add(counters_argument, Halide::type_of<int64_t*>());
     return {name, arguments, body, Halide::LinkageType::ExternalPlusArgv, Halide::NameMangling::C};
 }
+
+/// A file without a disk, gone with the object.
+class MemoryFile {
+public:
+    MemoryFile() : file_(::memfd_create("laminate-object", MFD_CLOEXEC)) {
+        if (file_ < 0) throw std::runtime_error(std::string("object code: no memory for it: ") + std::strerror(errno));
+    }
+    ~MemoryFile() { ::close(file_); }
+    MemoryFile(const MemoryFile&) = delete;
+    MemoryFile& operator=(const MemoryFile&) = delete;
+
+    [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
+    [[nodiscard]] std::string contents() const { return read_file(path()); }
+
+private:
+    int file_ = -1;
+};
 
 }  // namespace
 
@@ -53,7 +78,10 @@ void write_object(const std::vector<NamedBody>& bodies, const std::string& modul
                   const std::string& path) {
     Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
     for (const NamedBody& body : bodies) module.append(lowered_function(body.symbol, body.body, false));
-    module.compile({{Halide::OutputFileType::object, path}});
+    // LLVM ends the process when a file cannot be written, so it writes into memory; the file is ours to write, and to report.
+    const MemoryFile object;
+    module.compile({{Halide::OutputFileType::object, object.path()}});
+    write_file_atomically(path, object.contents());
 }
 
 }  // namespace laminate

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"
+#include "base/xxhash64.h"
 
 namespace laminate {
 namespace {
@@ -262,6 +264,20 @@ ConstantPtr extract(const ConstantRange& range, const std::string& where, const 
 
 }  // namespace
 
+FileIdentity identity_of(const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    XxHash64 hash;
+    FileIdentity identity;
+    std::vector<char> buffer(size_t{1} << 20);
+    while (in.read(buffer.data(), std::ssize(buffer)) || in.gcount() > 0) {
+        hash.add({buffer.data(), static_cast<size_t>(in.gcount())});
+        identity.bytes += in.gcount();
+    }
+    if (!in.eof()) throw InputError(file.string() + ": cannot be read");
+    identity.xxh64 = hash.text();
+    return identity;
+}
+
 LayerStep layer_step(const Layer& layer, std::vector<float>& constants) {
     LayerStep step;
     step.layer = layer;
@@ -368,18 +384,19 @@ std::string to_json(const Manifest& manifest) {
     for (const Step& step : manifest.steps) {
         steps.push_back(std::visit([](const auto& s) { return json_of(s); }, step));
     }
-    const Json out{{"schema", schema_name},
-                   {"version", schema_version},
-                   {"network", manifest.network},
-                   {"network_hash", manifest.network_hash},
-                   {"library", manifest.library},
-                   {"target", manifest.target},
-                   {"halide_version", manifest.halide_version},
-                   {"cpu_features", manifest.cpu_features},
-                   {"tensors", tensors},
-                   {"inputs", manifest.inputs},
-                   {"outputs", manifest.outputs},
-                   {"steps", steps}};
+    Json out{{"schema", schema_name},
+             {"version", schema_version},
+             {"network", manifest.network},
+             {"network_hash", manifest.network_hash},
+             {"library", manifest.library},
+             {"target", manifest.target},
+             {"halide_version", manifest.halide_version},
+             {"cpu_features", manifest.cpu_features},
+             {"tensors", tensors},
+             {"inputs", manifest.inputs},
+             {"outputs", manifest.outputs},
+             {"steps", steps}};
+    if (manifest.library_file) out["library_file"] = {{"bytes", manifest.library_file->bytes}, {"xxh64", manifest.library_file->xxh64}};
     return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -420,6 +437,10 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
         } else {
             node.fail("kind is \"" + kind + "\", expected group or layer");
         }
+    }
+    if (root.has("library_file")) {
+        const Node file = root["library_file"];
+        manifest.library_file = FileIdentity{file["bytes"].integer(0), file["xxh64"].text()};
     }
     check(manifest, where);
     return manifest;

@@ -8,10 +8,12 @@
 //   {"kind": "layer", "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},
 //    "inputs": [ids], "output": id}]}
 // A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants. Attributes of a layer
-// that have their default value are left out.
+// that have their default value are left out. manifest.json has one member more than the embedded text, by which damage to the library is
+// found before it is loaded: "library_file": {"bytes", "xxh64"}.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <variant>
@@ -54,6 +56,15 @@ struct LayerStep {
 
 using Step = std::variant<GroupStep, LayerStep>;
 
+/// By which a file is known again.
+struct FileIdentity {
+    int64_t bytes = 0;
+    std::string xxh64;  ///< base/xxhash64.h, 16 digits
+    friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+/// Reads the file; throws InputError when it cannot.
+[[nodiscard]] FileIdentity identity_of(const std::filesystem::path& file);
+
 struct Manifest {
     std::string network;
     std::string network_hash;  ///< nets/network.h
@@ -65,6 +76,7 @@ struct Manifest {
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
     std::vector<Step> steps;
+    std::optional<FileIdentity> library_file;  ///< of lib<library>.so; not in the text that the library itself holds
 };
 
 /// The step for a layer; appends the layer's constants to `constants`, each array on a 64-byte boundary of the block.

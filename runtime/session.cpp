@@ -112,6 +112,27 @@ struct CloseLibrary {
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
 
+/// Before the library is loaded: a file that was cut short ends the program when its missing pages are touched.
+void check_library(const std::filesystem::path& file, const Manifest& manifest) {
+    if (!manifest.library_file) return;
+    const FileIdentity found = identity_of(file);
+    const FileIdentity& expected = *manifest.library_file;
+    if (found.bytes != expected.bytes) {
+        throw InputError(file.string() + ": is damaged or of another compilation: " + std::to_string(found.bytes) + " bytes, expected " +
+                         std::to_string(expected.bytes));
+    }
+    if (found != expected) {
+        throw InputError(file.string() + ": is damaged or of another compilation: its XXH64 is " + found.xxh64 + ", expected " + expected.xxh64);
+    }
+}
+
+/// Whether `text`, a manifest.json, and the one that the library holds are of one compilation.
+bool is_same_compilation(const std::string& text, Manifest manifest, const char* embedded) {
+    if (text == embedded) return true;
+    manifest.library_file.reset();
+    return to_json(manifest) == embedded;
+}
+
 /// A step with everything resolved that does not change from run to run.
 struct ReadyStep {
     // Group: pointers of one image are made of `places` and `image_elements`.
@@ -338,6 +359,7 @@ Session Session::open(const std::filesystem::path& directory, const SessionOptio
                              feature);
         }
     }
+    check_library(file, manifest);
     auto implementation = std::make_unique<Implementation>();
     // An absolute path: dlopen() would look for a bare name in the system's directories.
     implementation->library.reset(dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL));
@@ -349,7 +371,7 @@ Session Session::open(const std::filesystem::path& directory, const SessionOptio
         static_cast<const laminate_compiled_network*>(dlsym(implementation->library.get(), "laminate_network"));
     if (!network)
         throw InputError(file.string() + ": has no symbol laminate_network, expected a library of `laminate compile`");
-    if (network->abi_version == LAMINATE_ABI_VERSION && network->manifest && text != network->manifest) {
+    if (network->abi_version == LAMINATE_ABI_VERSION && network->manifest && !is_same_compilation(text, manifest, network->manifest)) {
         throw InputError(file.string() + ": was not made together with " + (directory / manifest_file).string());
     }
     implementation->prepare(*network, options, file.string());

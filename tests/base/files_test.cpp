@@ -1,6 +1,11 @@
 #include "base/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <thread>
 
 #include <string>
 
@@ -45,12 +50,45 @@ TEST_F(Files, AWriterThatThrowsLeavesTheOldContentsAndNothingBeside) {
     EXPECT_EQ(files_in_directory(), 1);
 }
 
+TEST_F(Files, APipeIsWrittenAndStaysAPipe) {
+    const fs::path pipe = directory_ / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    std::string read;
+    std::thread reader([&] { std::getline(std::ifstream(pipe), read); });
+    write_file_atomically(pipe, "through\n");
+    reader.join();
+    EXPECT_EQ(read, "through");
+    EXPECT_TRUE(fs::is_fifo(pipe));
+    EXPECT_EQ(files_in_directory(), 1);
+}
+
+// A disk that is full looks like a file that may not grow.
+TEST_F(Files, WhatDoesNotFitIsSaidAndTheOldFileStays) {
+    write_file_atomically(directory_ / "f", "old");
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{1000, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    std::string message;
+    try {
+        write_file_atomically(directory_ / "f", std::string(100'000, 'x'));
+    } catch (const InputError& error) {
+        message = error.what();
+    }
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, handler);
+    EXPECT_EQ(message, (directory_ / "f").string() + ": cannot be written: File too large");
+    EXPECT_EQ(read_file(directory_ / "f"), "old");
+    EXPECT_EQ(files_in_directory(), 1);
+}
+
 TEST_F(Files, AMissingDirectoryIsNamed) {
     try {
         write_file_atomically(directory_ / "none" / "f", "x");
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
-        EXPECT_EQ(error.what(), (directory_ / "none" / "f").string() + ": cannot be written");
+        EXPECT_EQ(error.what(), (directory_ / "none" / "f").string() + ": cannot be written: No such file or directory");
     }
 }
 

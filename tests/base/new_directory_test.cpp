@@ -1,6 +1,8 @@
 #include "base/new_directory.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -35,6 +37,23 @@ TEST_F(NewDirectoryTest, AppearsWholeWhenPublished) {
     made.publish();
     EXPECT_EQ(read_file(root_ / "out/mark"), "1");
     EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(NewDirectoryTest, RemovesWhatAKilledProcessLeftAndNothingElse) {
+    // A process that has ended and was waited for: its number is nobody's.
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    const fs::path dead = root_ / ("out.partial-" + std::to_string(child)), living = root_ / ("out.partial-" + std::to_string(::getppid())),
+                   other = root_ / "out.partial-notes";
+    for (const fs::path& directory : {dead, living, other}) {
+        fs::create_directory(directory);
+        put(directory / "half", "1");
+    }
+    NewDirectory made(root_ / "out", is_ours, "this test");
+    EXPECT_FALSE(fs::exists(dead));
+    EXPECT_TRUE(fs::exists(living / "half"));
+    EXPECT_TRUE(fs::exists(other / "half"));
 }
 
 TEST_F(NewDirectoryTest, LeavesNothingUnpublished) {

@@ -1,0 +1,410 @@
+#include "cli/sweep.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/xxhash64.h"
+#include "cli/verbs.h"
+#include "scheduler/machine/json_object.h"
+
+namespace laminate::cli {
+
+namespace fs = std::filesystem;
+
+// ---------------------------------------------------------------------------------------------------------------------- jobs
+
+namespace {
+
+/// What a person recognises: the network's name without zoo:, folders and sizes.
+std::string short_name(const std::string& network) {
+    std::string name = network.substr(0, network.find('?'));
+    if (name.rfind("zoo:", 0) == 0) name = name.substr(4);
+    name = fs::path(name).stem().string();
+    for (char& c : name) {
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
+    }
+    return name.substr(0, 40);
+}
+
+std::string job_id(const SweepJob& job) {
+    XxHash64 hash;
+    for (const std::string& argument : job.arguments) hash.add(argument + '\n');
+    return short_name(job.network) + "-" + hash.text();
+}
+
+/// The texts of a key, or one empty text when it is not there.
+std::vector<std::string> texts_or_none(JsonObject& sweep, const std::string& key) {
+    return sweep.has(key) ? sweep.texts(key) : std::vector<std::string>{""};
+}
+
+}  // namespace
+
+std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& where) {
+    const nlohmann::json json = parse_json(text, where);
+    JsonObject list(json, where);
+    (void)list.header("laminate.jobs");
+    std::vector<SweepJob> jobs;
+    std::set<std::string> known;
+    for (JsonObject& sweep : list.objects("sweeps")) {
+        const std::vector<std::string> networks = sweep.texts("networks"), machines = texts_or_none(sweep, "machines"),
+                                       budgets = texts_or_none(sweep, "memory");
+        const std::vector<std::string> arguments = sweep.has("arguments") ? sweep.texts("arguments") : std::vector<std::string>{};
+        for (const std::string& argument : arguments) {
+            for (const char* ours : {"-o", "--output", "--json", "--threads"}) {
+                if (argument == ours || argument.rfind(std::string(ours) + "=", 0) == 0)
+                    sweep.fail("arguments", argument, std::string("options of explore without ") + ours + ", which sweep gives");
+            }
+        }
+        sweep.refuse_other_keys();
+        for (const std::string& network : networks) {
+            for (const std::string& machine : machines) {
+                for (const std::string& memory : budgets) {
+                    SweepJob job{"", network, machine, memory, {network}};
+                    if (!machine.empty()) job.arguments.push_back("--machine=" + machine);
+                    if (!memory.empty()) job.arguments.push_back("--memory=" + memory);
+                    job.arguments.insert(job.arguments.end(), arguments.begin(), arguments.end());
+                    job.id = job_id(job);
+                    if (known.insert(job.id).second) jobs.push_back(std::move(job));
+                }
+            }
+        }
+    }
+    list.refuse_other_keys();
+    return jobs;
+}
+
+JobClaims::JobClaims(const fs::path& file) : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    if (file_ < 0) throw InputError(file.string() + ": cannot be written: " + std::strerror(errno));
+}
+
+JobClaims::~JobClaims() { ::close(file_); }
+
+namespace {
+
+/// One byte per job, far beyond the end of the file: a lock needs no bytes.
+struct flock lock_of(const SweepJob& job, short kind) {
+    XxHash64 hash;
+    hash.add(job.id);
+    struct flock lock {};
+    lock.l_type = kind;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = static_cast<off_t>(hash.value() >> 2);
+    lock.l_len = 1;
+    return lock;
+}
+
+}  // namespace
+
+bool JobClaims::claim(const SweepJob& job) {
+    struct flock lock = lock_of(job, F_WRLCK);
+    if (::fcntl(file_, F_OFD_SETLK, &lock) == 0) return true;
+    if (errno != EAGAIN && errno != EACCES) throw InputError(std::string("claims: cannot be locked: ") + std::strerror(errno) + "; expected a file system with locks");
+    return false;
+}
+
+void JobClaims::release(const SweepJob& job) {
+    struct flock lock = lock_of(job, F_UNLCK);
+    (void)::fcntl(file_, F_OFD_SETLK, &lock);
+}
+
+// --------------------------------------------------------------------------------------------------------------------- running
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::atomic<bool> interrupted{false};
+extern "C" void note_sweep_interrupt(int) { interrupted.store(true); }
+
+struct Options {
+    std::string jobs;
+    std::string directory;
+    int processes = 0;
+};
+
+/// A number that a launcher of parallel programs puts into the environment of each of its processes.
+std::optional<int> launcher_number(std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+        const char* text = std::getenv(name);
+        int value = 0;
+        if (text != nullptr && std::from_chars(text, text + std::strlen(text), value).ec == std::errc()) return value;
+    }
+    return std::nullopt;
+}
+
+/// Rank and processes on this machine: Open MPI, MPICH and Intel MPI, Slurm. Nothing of MPI itself is needed: jobs are claimed through the directory.
+int launcher_rank() { return launcher_number({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}).value_or(0); }
+int launcher_local_processes() { return std::max(1, launcher_number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}).value_or(1)); }
+
+/// The outcome of a job that is done, in this run or an earlier one.
+std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
+    const fs::path file = directory / (job.id + ".json");
+    std::error_code error;
+    if (!fs::exists(file, error)) return std::nullopt;
+    Json outcome = Json::parse(read_file(file), nullptr, false);
+    if (!outcome.is_object() || outcome.value("schema", "") != "laminate.sweep_job" || outcome.value("arguments", std::vector<std::string>{}) != job.arguments)
+        return std::nullopt;
+    return outcome;
+}
+
+/// The last line that explore said, without its head.
+std::string last_line(const fs::path& log) {
+    std::ifstream in(log);
+    std::string last;
+    for (std::string line; std::getline(in, line);) {
+        if (!line.empty()) last = line;
+    }
+    const std::string head = "laminate: error: ";
+    return last.rfind(head, 0) == 0 ? last.substr(head.size()) : last;
+}
+
+class Sweep {
+public:
+    Sweep(std::vector<SweepJob> jobs, fs::path directory, int processes, int threads, const Output& output)
+        : jobs_(std::move(jobs)),
+          directory_(std::move(directory)),
+          claims_(directory_ / "claims"),
+          processes_(static_cast<size_t>(processes)),
+          threads_(threads),
+          output_(output) {}
+
+    ~Sweep() {
+        for (const auto& [pid, job] : running_) ::kill(pid, SIGKILL);
+        while (!running_.empty()) finish_one(0);
+    }
+    Sweep(const Sweep&) = delete;
+    Sweep& operator=(const Sweep&) = delete;
+
+    /// Until every job has an outcome; `waits`: also for jobs that other processes have. False when interrupted.
+    bool run(bool waits) {
+        while (!interrupted) {
+            size_t elsewhere = 0;
+            for (const SweepJob& job : jobs_) {
+                if (interrupted || outcomes_.count(job.id) > 0 || is_running(job)) continue;
+                if (running_.size() >= processes_) break;
+                if (!claims_.claim(job)) {
+                    ++elsewhere;
+                    continue;
+                }
+                // Another process may have finished it before the claim.
+                if (take_outcome(job))
+                    claims_.release(job);
+                else
+                    start(job);
+            }
+            if (running_.empty() && (elsewhere == 0 || !waits)) {
+                if (std::all_of(jobs_.begin(), jobs_.end(), [&](const SweepJob& job) { return outcomes_.count(job.id) > 0; }) || !waits) return true;
+            }
+            if (running_.empty())
+                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            else
+                finish_one(elsewhere > 0 ? WNOHANG : 0);
+        }
+        while (!running_.empty()) finish_one(0);  // they got the interrupt too
+        return false;
+    }
+
+    [[nodiscard]] const std::map<std::string, Json>& outcomes() const { return outcomes_; }
+
+private:
+    [[nodiscard]] bool is_running(const SweepJob& job) const {
+        return std::any_of(running_.begin(), running_.end(), [&](const auto& entry) { return entry.second->id == job.id; });
+    }
+
+    bool take_outcome(const SweepJob& job) {
+        std::optional<Json> outcome = outcome_of(directory_, job);
+        if (!outcome) return false;
+        outcomes_.emplace(job.id, std::move(*outcome));
+        return true;
+    }
+
+    [[nodiscard]] fs::path log_of(const SweepJob& job) const { return directory_ / (job.id + ".log"); }
+
+    void start(const SweepJob& job) {
+        std::vector<std::string> words{"laminate", "explore"};
+        words.insert(words.end(), job.arguments.begin(), job.arguments.end());
+        words.insert(words.end(), {"--output=" + (directory_ / job.id).string(), "--threads=" + std::to_string(threads_)});
+        std::vector<char*> arguments;
+        for (std::string& word : words) arguments.push_back(word.data());
+        arguments.push_back(nullptr);
+        const std::string log = log_of(job).string();
+        const pid_t parent = ::getpid();
+        const pid_t child = ::fork();
+        if (child < 0) throw std::runtime_error(std::string("sweep: no process for a job: ") + std::strerror(errno));
+        if (child == 0) {
+            // A job must not outlive the sweep: its claim would be gone.
+            ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            const int to = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+            if (::getppid() != parent || to < 0 || ::dup2(to, STDOUT_FILENO) < 0 || ::dup2(to, STDERR_FILENO) < 0) ::_exit(127);
+            ::execv("/proc/self/exe", arguments.data());
+            ::_exit(127);
+        }
+        running_.emplace(child, &job);
+    }
+
+    /// Waits for a job to end and notes its outcome; `flags`: WNOHANG looks and naps instead.
+    void finish_one(int flags) {
+        int status = 0;
+        const pid_t pid = ::waitpid(-1, &status, flags);
+        if (pid == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        if (pid < 0 && errno == ECHILD) running_.clear();
+        const auto found = running_.find(pid);
+        if (found == running_.end()) return;
+        const SweepJob& job = *found->second;
+        running_.erase(found);
+        note_outcome(job, status);
+        claims_.release(job);
+    }
+
+    void note_outcome(const SweepJob& job, int status) {
+        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+        // Only what the job itself decides: what an interrupt or a crash left is done again.
+        if (interrupted) return;
+        if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::usage) && code != static_cast<int>(Exit::bad_input) &&
+            code != static_cast<int>(Exit::infeasible)) {
+            throw std::runtime_error(fmt::format("{}: {}: {}; the same command goes on from here", job.id,
+                                                 code < 0 ? fmt::format("ended by signal {}", WTERMSIG(status)) : fmt::format("exit code {}", code), last_line(log_of(job))));
+        }
+        Json outcome{{"schema", "laminate.sweep_job"}, {"version", 1}, {"arguments", job.arguments}, {"exit_code", code}};
+        if (code != static_cast<int>(Exit::ok)) outcome["message"] = last_line(log_of(job));
+        write_file_atomically(directory_ / (job.id + ".json"), outcome.dump(2) + "\n");
+        std::error_code ignored;
+        fs::remove(log_of(job), ignored);
+        output_.note(fmt::format("{}: {} ({} of {})", job.id, code == 0 ? "done" : outcome["message"].get<std::string>(), outcomes_.size() + 1, jobs_.size()));
+        outcomes_.emplace(job.id, std::move(outcome));
+    }
+
+    std::vector<SweepJob> jobs_;
+    fs::path directory_;
+    JobClaims claims_;
+    size_t processes_;
+    int threads_;
+    const Output& output_;
+    std::map<pid_t, const SweepJob*> running_;
+    std::map<std::string, Json> outcomes_;
+};
+
+// --------------------------------------------------------------------------------------------------------------------- merging
+
+std::string csv_quoted(const std::string& text) {
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return quoted + "\"";
+}
+
+/// One entry per job in the order of the list, one line of CSV per schedule. What a clock says is in neither: every run gives the same bytes.
+struct Merged {
+    Json answer;
+    std::string csv = "job,network,machine,memory,file,accesses_elements,live_bytes,macs,groups\n";
+    std::string table;
+    size_t failed = 0;
+};
+
+Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json>& outcomes, const fs::path& directory, const std::string& name) {
+    Merged merged;
+    Table table({{"job"}, {"network"}, {"machine"}, {"memory", Align::right}, {"schedules", Align::right}, {"least accesses", Align::right},
+                 {"/ bound", Align::right}, {"holds", Align::right}});
+    Json entries = Json::array();
+    for (const SweepJob& job : jobs) {
+        const Json& outcome = outcomes.at(job.id);
+        const int code = outcome.at("exit_code").get<int>();
+        Json entry{{"id", job.id}, {"network", job.network}, {"machine", job.machine}, {"memory", job.memory}, {"arguments", job.arguments}, {"exit_code", code}};
+        std::vector<std::string> cells{job.id, job.network, job.machine, job.memory, "", "", "", ""};
+        if (code != 0) {
+            entry["message"] = outcome.at("message");
+            cells[4] = code == static_cast<int>(Exit::infeasible) ? "none fits" : "failed";
+            merged.failed += code != static_cast<int>(Exit::infeasible);
+        }
+        const fs::path front_file = directory / job.id / "front.json";
+        if (code == 0 && fs::exists(front_file)) {
+            const Json front = Json::parse(read_file(front_file));
+            entry["network_hash"] = front.at("network_hash");
+            entry["complete"] = front.at("complete");
+            const Json* least = nullptr;
+            for (const Json& point : front.at("points")) {
+                if (least == nullptr || point.at("accesses_elements") < least->at("accesses_elements")) least = &point;
+                merged.csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", job.id, csv_quoted(job.network), csv_quoted(job.machine), job.memory,
+                                          point.at("file").get<std::string>(), point.at("accesses_elements").get<int64_t>(), point.at("live_bytes").get<int64_t>(),
+                                          point.at("macs").get<int64_t>(), point.at("groups").get<int64_t>());
+            }
+            entry["schedules"] = front.at("points").size();
+            cells[4] = std::to_string(front.at("points").size());
+            if (least != nullptr) {
+                entry["least_accesses"] = *least;
+                cells[5] = grouped(least->at("accesses_elements").get<int64_t>());
+                cells[6] = fmt::format("{:.2f}", least->at("achieved_over_bound").get<double>());
+                cells[7] = bytes_text(least->at("live_bytes").get<int64_t>());
+            }
+        }
+        table.add(cells);
+        entries.push_back(std::move(entry));
+    }
+    merged.table = table.text();
+    merged.answer = {{"schema", "laminate.sweep"}, {"version", 1}, {"name", name}, {"jobs", entries}};
+    return merged;
+}
+
+Exit sweep(const Options& options, const CommonOptions& common, const Output& output) {
+    const std::string text = read_file(options.jobs);
+    const std::vector<SweepJob> jobs = sweep_jobs(text, options.jobs);
+    std::error_code error;
+    fs::create_directories(options.directory, error);
+    if (error) throw InputError(options.directory + ": cannot be written: " + error.message());
+
+    const int cores = std::max(1, common.thread_count() / launcher_local_processes());
+    const int processes = std::min(options.processes > 0 ? options.processes : cores, static_cast<int>(std::max<size_t>(1, jobs.size())));
+    const bool is_first = launcher_rank() == 0;
+    const auto before = std::signal(SIGINT, note_sweep_interrupt);
+    Sweep work(jobs, options.directory, processes, std::max(1, cores / processes), output);
+    const bool is_done = work.run(is_first);
+    std::signal(SIGINT, before);
+    if (!is_done) throw std::runtime_error(fmt::format("interrupted; {} of {} jobs are done, the same command goes on from here", work.outcomes().size(), jobs.size()));
+    if (!is_first) return Exit::ok;  // the first process waits for all and merges
+
+    const Merged merged = merge(jobs, work.outcomes(), options.directory, nlohmann::json::parse(text).at("name").get<std::string>());
+    write_file_atomically(fs::path(options.directory) / "sweep.json", merged.answer.dump(2) + "\n");
+    write_file_atomically(fs::path(options.directory) / "sweep.csv", merged.csv);
+    output.print(merged.table);
+    output.print(fmt::format("{} jobs; all in {}: sweep.json, sweep.csv, and a directory of explore for each", jobs.size(), options.directory));
+    output.json(merged.answer);
+    if (merged.failed > 0) throw InputError(fmt::format("{}: {} of {} jobs failed; sweep.json says why", options.jobs, merged.failed, jobs.size()));
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_sweep(Program& program) {
+    CLI::App* verb = program.add_verb("sweep", "explore over networks, machines and budgets; goes on after a kill, by several processes at once",
+                                      "  laminate sweep jobs.json -o sweep/\n"
+                                      "  laminate sweep jobs.json -o sweep/ --processes 1\n"
+                                      "  mpirun -np 4 laminate sweep jobs.json -o sweep/");
+    auto options = std::make_shared<Options>();
+    verb->add_option("JOBS", options->jobs, "List of jobs, JSON (docs/sweep.md)")->required();
+    verb->add_option("-o,--output", options->directory, "Directory; what is there already is not done again")->required()->type_name("DIR");
+    verb->add_option("--processes", options->processes, "Jobs at a time (default: one per core)")->check(CLI::Range(1, 1024));
+    program.on(verb, [options, &program](const Output& output) { return sweep(*options, program.common(), output); });
+}
+
+}  // namespace laminate::cli

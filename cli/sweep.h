@@ -1,0 +1,52 @@
+// Many explorations as one list of jobs (`laminate sweep JOBS.json -o DIR`): which jobs a list holds, and who runs which.
+//
+// A job is one `laminate explore` in a process of its own, and leaves in DIR the directory ID that explore made and ID.json, its outcome,
+// which is written last: a job with an outcome is done, all others are still to do. ID is a hash of the job's arguments, so a list may grow,
+// and directories may be merged by copying one into the other.
+//
+// Any number of processes may work on one DIR at a time, on this machine or on others that see the same files: started by hand, or by
+// mpirun. A process claims a job by a lock on a byte of DIR/claims that ends with the process; so nothing is to be cleared up after a kill.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace laminate::cli {
+
+class Program;
+void add_sweep(Program& program);
+
+struct SweepJob {
+    std::string id;       ///< "l2net-0123456789abcdef"
+    std::string network;  ///< as in the list
+    std::string machine;  ///< "" without
+    std::string memory;
+    std::vector<std::string> arguments;  ///< of `laminate explore`, without -o
+};
+
+/// Reads a list:
+///   {"schema": "laminate.jobs", "version": 1, "name": "...", "sweeps": [
+///     {"networks": ["zoo:l2net", ...], "machines": ["FILE|NAME", ...], "memory": ["64KiB", ...], "arguments": ["--max-depth=4", ...]}]}
+/// Each sweep stands for all networks x machines x budgets; machines, memory and arguments may be left out. A job that occurs twice is done once.
+/// Throws InputError "WHERE: ..." for anything else.
+[[nodiscard]] std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& where);
+
+/// Claims of jobs among processes; each claim ends with release(), and with the process.
+class JobClaims {
+public:
+    /// `file` is made when it is not there. Throws InputError when it cannot be written.
+    explicit JobClaims(const std::filesystem::path& file);
+    ~JobClaims();
+    JobClaims(const JobClaims&) = delete;
+    JobClaims& operator=(const JobClaims&) = delete;
+
+    /// False when another process has it.
+    [[nodiscard]] bool claim(const SweepJob& job);
+    void release(const SweepJob& job);
+
+private:
+    int file_ = -1;
+};
+
+}  // namespace laminate::cli

@@ -1,0 +1,125 @@
+"""Compiled networks by the C API of the runtime (runtime/laminate.h), on NumPy arrays. No Halide."""
+
+import ctypes
+import functools
+import os
+import threading
+from typing import NamedTuple
+
+import numpy
+
+from ._program import Error, InputError, find_runtime
+
+_FLOATS = ctypes.POINTER(ctypes.c_float)
+
+
+class Tensor(NamedTuple):
+    name: str
+    shape: tuple
+
+
+@functools.cache
+def _library():
+    library = ctypes.CDLL(find_runtime())
+    session, index = ctypes.c_void_p, ctypes.c_int32
+
+    def declare(name, result, *arguments):
+        function = getattr(library, "laminate_" + name)
+        function.restype, function.argtypes = result, arguments
+
+    declare("open", session, ctypes.c_char_p, ctypes.c_int32)
+    declare("close", None, session)
+    for side in ("input", "output"):
+        declare(side + "_count", ctypes.c_int32, session)
+        declare(side + "_name", ctypes.c_char_p, session, index)
+        declare(side + "_rank", ctypes.c_int32, session, index)
+        declare(side + "_dims", ctypes.POINTER(ctypes.c_int64), session, index)
+    declare("arena_bytes", ctypes.c_int64, session)
+    declare("run", ctypes.c_int32, session, ctypes.POINTER(_FLOATS), ctypes.POINTER(_FLOATS))
+    declare("last_error", ctypes.c_char_p)
+    return library
+
+
+def _last_error():
+    return _library().laminate_last_error().decode(errors="replace")
+
+
+class Network:
+    """A directory of `laminate compile`, opened: all memory that runs use is allocated here, once.
+
+    inputs, outputs: the network's tensors, with names and shapes (N C H W). One run at a time; several objects may run at once.
+    """
+
+    def __init__(self, directory, threads=0):
+        """threads: at most so many, 0 for OpenMP's choice."""
+        self._session = None
+        self._lock = threading.Lock()
+        self.directory = os.fspath(directory)
+        self._session = _library().laminate_open(os.fsencode(self.directory), threads)
+        if not self._session:
+            raise InputError(_last_error())
+        self.inputs = self._tensors("input")
+        self.outputs = self._tensors("output")
+
+    def _tensors(self, side):
+        def ask(what, *arguments):
+            return getattr(_library(), f"laminate_{side}_{what}")(self._session, *arguments)
+
+        return [Tensor(ask("name", k).decode(errors="replace"), tuple(ask("dims", k)[: ask("rank", k)])) for k in range(ask("count"))]
+
+    @property
+    def arena_bytes(self):
+        """Memory of a run beyond inputs, outputs and constants."""
+        return _library().laminate_arena_bytes(self._opened())
+
+    def _opened(self):
+        if not self._session:
+            raise Error(f"{self.directory}: the network is closed")
+        return self._session
+
+    def _input_arrays(self, inputs, named):
+        if named:
+            if inputs:
+                raise TypeError("inputs by position or by name, not both")
+            unknown = set(named) - {tensor.name for tensor in self.inputs}
+            if unknown:
+                raise InputError(f"input {sorted(unknown)[0]}: expected {', '.join(t.name for t in self.inputs)}")
+            inputs = [named[tensor.name] for tensor in self.inputs if tensor.name in named]
+        if len(inputs) != len(self.inputs):
+            raise InputError(f"found {len(inputs)} inputs, expected {len(self.inputs)}: {', '.join(t.name for t in self.inputs)}")
+        arrays = []
+        for tensor, given in zip(self.inputs, inputs):
+            array = numpy.asarray(given)
+            if array.dtype.kind not in "fiub":
+                raise InputError(f"input {tensor.name}: found {array.dtype}, expected numbers")
+            if array.shape != tensor.shape:
+                raise InputError(f"input {tensor.name}: found shape {array.shape}, expected {tensor.shape}")
+            arrays.append(numpy.ascontiguousarray(array, dtype=numpy.float32))
+        return arrays
+
+    def run(self, *inputs, **named):
+        """Runs on arrays by position, or by the inputs' names; returns a list of float32 arrays. float32 C-ordered arrays are not copied."""
+        arrays = self._input_arrays(inputs, named)
+        results = [numpy.empty(tensor.shape, dtype=numpy.float32) for tensor in self.outputs]
+
+        def pointers(of):
+            return (_FLOATS * len(of))(*[array.ctypes.data_as(_FLOATS) for array in of])
+
+        with self._lock:
+            if _library().laminate_run(self._opened(), pointers(arrays), pointers(results)) != 0:
+                raise Error(_last_error())
+        return results
+
+    def close(self):
+        if self._session:
+            _library().laminate_close(self._session)
+            self._session = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        self.close()

@@ -1,0 +1,147 @@
+// What goes wrong outside the program: full disks, directories that cannot be written, kills, damaged files (docs/reliability.md).
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include "base/files.h"
+#include "run_program.h"
+
+namespace laminate::cli {
+namespace {
+
+/// Runs a shell command with $laminate; exit code and stderr.
+ProgramResult run_shell(const ScratchDirectory& scratch, const std::string& command) {
+    const std::string file = scratch / "said";
+    const int status = std::system(("laminate=" + std::string(LAMINATE_PROGRAM) + "; { " + command + "; } > /dev/null 2> " + file).c_str());
+    ProgramResult result{WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_file(file)};
+    std::filesystem::remove(file);
+    return result;
+}
+
+size_t lines_of(const std::string& text) { return static_cast<size_t>(std::count(text.begin(), text.end(), '\n')); }
+
+TEST(FullDisk, OnStandardOutputIsSaid) {
+    const ScratchDirectory scratch;
+    for (const char* arguments : {"info zoo:l2net", "info zoo:vgg16 --json -", "reference man"}) {
+        const ProgramResult result = run_shell(scratch, std::string("$laminate ") + arguments + " > /dev/full");
+        EXPECT_EQ(result.exit_code, 3) << arguments;
+        EXPECT_EQ(result.err, "laminate: error: standard output: cannot be written: No space left on device\n") << arguments;
+    }
+}
+
+// A file system of a few pages: every verb that writes either succeeds or says one line and leaves nothing.
+TEST(FullDisk, LeavesNothingAndIsSaid) {
+    const ScratchDirectory scratch;
+    std::filesystem::create_directory(scratch / "disk");
+    const std::string on_disk = "unshare -m sh -c 'mount -t tmpfs -o size=$0 laminate " + (scratch / "disk") + " && cd " + (scratch / "disk") + " && ";
+    if (run_shell(scratch, on_disk + "true' 4k").exit_code != 0) GTEST_SKIP() << "no right to mount a file system of its own";
+    for (const char* verb : {"compile zoo:l3net -o net", "explore zoo:l2net -o front", "zoo export mc-cnn -o net.onnx",
+                             "run 'zoo:mc-cnn?height=64&width=64' --output y.npy"}) {
+        for (const char* size : {"4k", "16k", "40k", "64k"}) {
+            const ProgramResult result = run_shell(scratch, on_disk + LAMINATE_PROGRAM + " \"$@\" --quiet; code=$?; test $code = 0 || test -z \"$(ls -A)\" || code=99; exit $code' " + size + " " + verb);
+            EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 3) << verb << " on " << size << ": " << result.exit_code << " " << result.err;
+            if (result.exit_code == 3) {
+                EXPECT_EQ(lines_of(result.err), 1U) << verb << " on " << size << ": " << result.err;
+                EXPECT_NE(result.err.find("No space left on device"), std::string::npos) << verb << " on " << size << ": " << result.err;
+            }
+        }
+    }
+}
+
+TEST(ReadOnlyDirectory, IsRefusedInOneLine) {
+    const ScratchDirectory scratch;
+    const std::string directory = scratch / "locked";
+    std::filesystem::create_directory(directory);
+    std::filesystem::permissions(directory, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+    // Root may write everywhere unless it gives that up.
+    const std::string unprivileged = ::geteuid() == 0 ? "setpriv --bounding-set -dac_override " : "";
+    for (const char* verb : {"compile zoo:l2net -o ", "explore zoo:l2net -o ", "zoo export l2net -o ", "run zoo:l2net --output "}) {
+        const ProgramResult result = run_shell(scratch, unprivileged + "$laminate " + verb + directory + "/x.npy --quiet");
+        EXPECT_EQ(result.exit_code, 3) << verb << result.err;
+        EXPECT_EQ(lines_of(result.err), 1U) << result.err;
+        EXPECT_NE(result.err.find("cannot be written"), std::string::npos) << result.err;
+    }
+    std::filesystem::permissions(directory, std::filesystem::perms::owner_all);
+    EXPECT_TRUE(std::filesystem::is_empty(directory));
+}
+
+/// Kills the program after some time, at other times in turn; afterwards `place` holds the whole answer of an earlier run or is not there.
+void kill_again_and_again(const ScratchDirectory& scratch, const std::string& verb, const std::string& network, const std::string& proof) {
+    const std::string place = scratch / "out";
+    for (const int milliseconds : {1, 20, 60, 120, 200, 300, 450}) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::execl(LAMINATE_PROGRAM, "laminate", verb.c_str(), network.c_str(), "-o", place.c_str(), "--quiet", "--json", "/dev/null", static_cast<char*>(nullptr));
+            ::_exit(127);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+        ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+        if (std::filesystem::exists(place)) {
+            EXPECT_EQ(run_program(proof + place).exit_code, 0) << "half a directory after " << milliseconds << " ms";
+        }
+    }
+    const ProgramResult next = run_program(verb + " " + network + " --quiet -o " + place);
+    EXPECT_EQ(next.exit_code, 0) << next.err;
+    EXPECT_EQ(run_program(proof + place).exit_code, 0);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch / "."), std::filesystem::directory_iterator()), 1) << "something was left beside the directory";
+}
+
+TEST(Killed, CompileLeavesTheWholeOrNothingAndTheNextOneWorks) {
+    const ScratchDirectory scratch;
+    kill_again_and_again(scratch, "compile", "zoo:l3net", "run ");
+}
+
+TEST(Killed, ExploreLeavesTheWholeOrNothingAndTheNextOneWorks) {
+    const ScratchDirectory scratch;
+    kill_again_and_again(scratch, "explore", "zoo:l3net", "report ");
+}
+
+// The first remark on progress says that the search is in its midst.
+TEST(Interrupted, ExploreHandsOverWhatItFoundAndSaysThatItIsNotAll) {
+    const ScratchDirectory scratch;
+    const std::string place = scratch / "out", remarks = scratch / "remarks";
+    const pid_t child = ::fork();
+    if (child == 0) {
+        if (std::freopen(remarks.c_str(), "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
+        ::execl(LAMINATE_PROGRAM, "laminate", "explore", "zoo:fsrcnn", "--tiles", "all", "-o", place.c_str(), static_cast<char*>(nullptr));
+        ::_exit(127);
+    }
+    for (int tries = 0; tries < 6000; ++tries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        if (std::filesystem::exists(remarks) && read_file(remarks).find(" groups") != std::string::npos) break;
+    }
+    ::kill(child, SIGINT);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << ": " << read_file(remarks);
+    EXPECT_NE(read_file(remarks).find("interrupted: the front of what was looked at so far"), std::string::npos);
+    EXPECT_NE(read_file(place + "/front.json").find("\"complete\": false"), std::string::npos);
+}
+
+TEST(DamagedNetwork, IsRefusedBeforeItRuns) {
+    const ScratchDirectory scratch;
+    ASSERT_EQ(run_program("compile zoo:l2net --quiet -o " + (scratch / "net")).exit_code, 0);
+    const std::string library = scratch / "net/libl2net.so", whole = read_file(library);
+    for (const size_t length : {whole.size() - 1, whole.size() / 2, size_t{100}, size_t{0}}) {
+        write_file_atomically(library, whole.substr(0, length));
+        const ProgramResult result = run_program("run " + (scratch / "net"));
+        EXPECT_EQ(result.exit_code, 3) << length;
+        EXPECT_NE(result.err.find("is damaged or of another compilation: " + std::to_string(length) + " bytes, expected " + std::to_string(whole.size())), std::string::npos) << result.err;
+    }
+    // One bit anywhere.
+    for (const size_t at : {whole.size() / 5, whole.size() / 2, whole.size() - 1}) {
+        std::string changed = whole;
+        changed[at] = static_cast<char>(changed[at] ^ 4);
+        write_file_atomically(library, changed);
+        EXPECT_NE(run_program("run " + (scratch / "net")).err.find("its XXH64 is "), std::string::npos) << at;
+    }
+    write_file_atomically(library, whole);
+    EXPECT_EQ(run_program("run " + (scratch / "net") + " --quiet").exit_code, 0);
+}
+
+}  // namespace
+}  // namespace laminate::cli

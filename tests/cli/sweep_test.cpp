@@ -1,0 +1,131 @@
+// Lists of jobs, and their outcomes however they were run: cli/sweep.h.
+#include "cli/sweep.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "run_program.h"
+
+namespace laminate::cli {
+namespace {
+
+std::string list(const std::string& sweeps) { return R"({"schema": "laminate.jobs", "version": 1, "name": "test", "sweeps": [)" + sweeps + "]}"; }
+
+std::string refusal(const std::string& text) {
+    try {
+        (void)sweep_jobs(text, "jobs.json");
+    } catch (const InputError& error) {
+        return error.what();
+    }
+    return "accepted";
+}
+
+TEST(SweepJobs, AreAllNetworksTimesMachinesTimesBudgets) {
+    const auto jobs = sweep_jobs(list(R"({"networks": ["zoo:l2net", "a/b.onnx"], "machines": ["m.json"], "memory": ["1KiB", "2KiB"], "arguments": ["--max-depth=2"]})"), "jobs.json");
+    ASSERT_EQ(jobs.size(), 4U);  // 2 x 1 x 2
+    EXPECT_EQ(jobs[3].arguments, (std::vector<std::string>{"a/b.onnx", "--machine=m.json", "--memory=2KiB", "--max-depth=2"}));
+    EXPECT_EQ(jobs[0].id.substr(0, 6), "l2net-");
+    EXPECT_EQ(jobs[3].id.substr(0, 2), "b-");
+}
+
+TEST(SweepJobs, KeepTheirNamesWhenTheListGrowsAndOccurOnce) {
+    const auto one = sweep_jobs(list(R"({"networks": ["zoo:l3net"]})"), "jobs.json");
+    const auto more = sweep_jobs(list(R"({"networks": ["zoo:l2net", "zoo:l3net"]}, {"networks": ["zoo:l3net"]})"), "jobs.json");
+    ASSERT_EQ(more.size(), 2U);
+    EXPECT_EQ(more[1].id, one[0].id);
+}
+
+TEST(SweepJobs, AWrongListIsRefusedByName) {
+    EXPECT_EQ(refusal("{"), "jobs.json: found no JSON, expected a JSON object");
+    EXPECT_NE(refusal(list("")).find("sweeps"), std::string::npos);
+    EXPECT_EQ(refusal(list(R"({"networks": ["zoo:l2net"], "budget": ["1KiB"]})")), "jobs.json: sweeps[0]: unknown key \"budget\"; known: arguments, machines, memory, networks");
+    EXPECT_NE(refusal(list(R"({"networks": ["zoo:l2net"], "arguments": ["-o", "x"]})")).find("options of explore without -o"), std::string::npos);
+}
+
+class SweepTest : public ::testing::Test {
+protected:
+    // l3net within 1 KiB has schedules, within 16 bytes none: 3 jobs, one of them infeasible.
+    SweepTest() {
+        write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:l3net"], "memory": ["16B", "1KiB"]})"));
+    }
+    [[nodiscard]] std::string command(const std::string& directory) const { return "sweep " + (scratch_ / "jobs.json") + " -o " + (scratch_ / directory); }
+    [[nodiscard]] std::string merged(const std::string& directory) const {
+        return read_file(scratch_ / (directory + "/sweep.json")) + read_file(scratch_ / (directory + "/sweep.csv"));
+    }
+    ScratchDirectory scratch_;
+};
+
+TEST_F(SweepTest, GivesEveryJobAnOutcomeAndInfeasibleIsOne) {
+    const ProgramResult result = run_program(command("out") + " --processes 2");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(read_file(scratch_ / "out/sweep.json"));
+    ASSERT_EQ(answer.at("jobs").size(), 3U);
+    EXPECT_EQ(answer["jobs"][0]["exit_code"], 0);
+    EXPECT_EQ(answer["jobs"][1]["exit_code"], 4);
+    EXPECT_NE(answer["jobs"][1]["message"].get<std::string>().find("no schedule fits in 16 B"), std::string::npos);
+    // The job's own answer is that of explore alone.
+    const std::string id = answer["jobs"][0]["id"];
+    ASSERT_EQ(run_program("explore zoo:l2net -o " + (scratch_ / "alone")).exit_code, 0);
+    EXPECT_EQ(read_file(scratch_ / ("out/" + id + "/front.json")), read_file(scratch_ / "alone/front.json"));
+    // One line of CSV per schedule of the two that have some, and the head.
+    const std::string csv = read_file(scratch_ / "out/sweep.csv");
+    EXPECT_EQ(static_cast<size_t>(std::count(csv.begin(), csv.end(), '\n')),
+              1 + answer["jobs"][0]["schedules"].get<size_t>() + answer["jobs"][2]["schedules"].get<size_t>());
+}
+
+TEST_F(SweepTest, TwoProcessesOnOneDirectoryGiveTheSame) {
+    ASSERT_EQ(run_program(command("one") + " --processes 1").exit_code, 0);
+    // As mpirun starts them: the second one merges nothing.
+    const std::string program = std::string(LAMINATE_PROGRAM) + " " + command("two") + " --processes 1 --quiet";
+    const std::string both = "OMPI_COMM_WORLD_RANK=1 " + program + " > " + (scratch_ / "second") + " & OMPI_COMM_WORLD_RANK=0 " + program + " > " + (scratch_ / "first") + "; first=$?; wait $!; exit $((first + $?))";
+    ASSERT_EQ(std::system(both.c_str()), 0);
+    EXPECT_EQ(merged("two"), merged("one"));
+    EXPECT_EQ(read_file(scratch_ / "second"), "");
+    EXPECT_NE(read_file(scratch_ / "first").find("3 jobs; all in "), std::string::npos);
+}
+
+TEST_F(SweepTest, GoesOnAfterAKill) {
+    // The last job takes seconds: the kill comes before its end.
+    write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=2", "--tiles=pow2"]})"));
+    ASSERT_EQ(run_program(command("whole") + " --processes 1").exit_code, 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const std::string jobs = scratch_ / "jobs.json", out = scratch_ / "killed";
+        ::execl(LAMINATE_PROGRAM, "laminate", "sweep", jobs.c_str(), "-o", out.c_str(), "--processes", "1", "--quiet", static_cast<char*>(nullptr));
+        ::_exit(127);
+    }
+    // In the midst: the first job has its outcome, the last has begun.
+    const auto outcomes = [&] {
+        size_t count = 0;
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "killed", error)) count += entry.path().extension() == ".json";
+        return count;
+    };
+    for (int tries = 0; outcomes() == 0 && tries < 6000; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    EXPECT_FALSE(std::filesystem::exists(scratch_ / "killed/sweep.json"));
+    const ProgramResult result = run_program(command("killed") + " --processes 1");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(merged("killed"), merged("whole"));
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "killed"))
+        EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
+}
+
+TEST_F(SweepTest, AJobThatCannotBeDoneIsSaidAtTheEnd) {
+    write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:nothing", "zoo:l2net"]})"));
+    const ProgramResult result = run_program(command("out"));
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_NE(result.err.find("jobs.json: 1 of 2 jobs failed; sweep.json says why"), std::string::npos) << result.err;
+    const auto answer = nlohmann::json::parse(read_file(scratch_ / "out/sweep.json"));
+    EXPECT_NE(answer["jobs"][0]["message"].get<std::string>().find("nothing"), std::string::npos);
+    EXPECT_EQ(answer["jobs"][1]["exit_code"], 0);
+}
+
+}  // namespace
+}  // namespace laminate::cli
