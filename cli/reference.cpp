@@ -202,6 +202,7 @@ std::string markdown_text(const ProgramReference& program) {
     for (const std::string& line : split(program.notes, '\n')) text += markdown_escaped(line) + "\n\n";
     text += "Options of every verb:\n\n";
     for (const OptionReference& option : common_options(program)) text += markdown_item(option);
+    std::string last_notes;
     for (const VerbReference& verb : program.verbs) {
         if (verb.has_verbs) continue;
         text += "\n## " + verb.name + "\n\n" + markdown_escaped(verb.about) + ".\n\n    " + usage_text(verb) + "\n";
@@ -216,9 +217,10 @@ std::string markdown_text(const ProgramReference& program) {
                 text += "\nWith `" + section.title + "` (" + markdown_escaped(section.about) + "):\n\n";
             for (const OptionReference& option : options) text += markdown_item(option);
         }
-        if (verb.notes.empty()) continue;
+        // Verbs below one verb share its notes: said with the first. The comment is for tests/docs: the examples' files are nobody's.
+        if (verb.notes.empty() || std::exchange(last_notes, verb.notes) == verb.notes) continue;
         text += "\n";
-        for (const std::string& line : split(verb.notes, '\n')) text += line.rfind("  ", 0) == 0 ? "    " + line.substr(2) + "\n" : line + "\n\n";
+        for (const std::string& line : split(verb.notes, '\n')) text += line.rfind("  ", 0) == 0 ? "    " + line.substr(2) + "\n" : line + "\n\n<!-- run: form -->\n";
     }
     return text;
 }

@@ -70,6 +70,9 @@ std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& whe
     for (JsonObject& sweep : list.objects("sweeps")) {
         const std::vector<std::string> networks = sweep.texts("networks"), machines = texts_or_none(sweep, "machines"),
                                        budgets = texts_or_none(sweep, "memory");
+        for (const auto& [key, texts] : {std::pair{"networks", &networks}, {"machines", &machines}, {"memory", &budgets}}) {
+            if (texts->empty()) sweep.fail(key, "none", "at least one");
+        }
         const std::vector<std::string> arguments = sweep.has("arguments") ? sweep.texts("arguments") : std::vector<std::string>{};
         for (const std::string& argument : arguments) {
             for (const char* ours : {"-o", "--output", "--json", "--threads"}) {
@@ -158,7 +161,7 @@ std::optional<int> launcher_number(std::initializer_list<const char*> names) {
 int launcher_rank() { return launcher_number({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}).value_or(0); }
 int launcher_local_processes() { return std::max(1, launcher_number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}).value_or(1)); }
 
-/// The outcome of a job that is done, in this run or an earlier one.
+/// The outcome of a job that is done, in this run or an earlier one. What failed is tried again: a file may have been missing, a disk full.
 std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
     const fs::path file = directory / (job.id + ".json");
     std::error_code error;
@@ -166,6 +169,8 @@ std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
     Json outcome = Json::parse(read_file(file), nullptr, false);
     if (!outcome.is_object() || outcome.value("schema", "") != "laminate.sweep_job" || outcome.value("arguments", std::vector<std::string>{}) != job.arguments)
         return std::nullopt;
+    const int code = outcome.value("exit_code", -1);
+    if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::infeasible)) return std::nullopt;
     return outcome;
 }
 
@@ -191,8 +196,10 @@ public:
           output_(output) {}
 
     ~Sweep() {
-        for (const auto& [pid, job] : running_) ::kill(pid, SIGKILL);
-        while (!running_.empty()) finish_one(0);
+        for (const auto& [pid, job] : running_) {
+            ::kill(pid, SIGKILL);
+            ::waitpid(pid, nullptr, 0);
+        }
     }
     Sweep(const Sweep&) = delete;
     Sweep& operator=(const Sweep&) = delete;

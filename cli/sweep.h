@@ -1,7 +1,7 @@
 // Many explorations as one list of jobs (`laminate sweep JOBS.json -o DIR`): which jobs a list holds, and who runs which.
 //
 // A job is one `laminate explore` in a process of its own, and leaves in DIR the directory ID that explore made and ID.json, its outcome,
-// which is written last: a job with an outcome is done, all others are still to do. ID is a hash of the job's arguments, so a list may grow,
+// which is written last: a job with an outcome is done, all others are still to do, and so are those that failed. ID is a hash of the job's arguments, so a list may grow,
 // and directories may be merged by copying one into the other.
 //
 // Any number of processes may work on one DIR at a time, on this machine or on others that see the same files: started by hand, or by

@@ -1,6 +1,5 @@
 #include "generators/compiled_files.h"
 
-#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,10 +8,11 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/memory_file.h"
 #include "compiled_network_text.h"
 #include "nets/network.h"
 
@@ -84,17 +84,28 @@ std::string header_text(const Manifest& manifest) {
 
 namespace {
 
-/// Runs a program in `directory`; what it says goes to a file there.
+/// The line of a tool's output that says why: it may be surrounded by headings.
+std::string reason_in(const std::string& said) {
+    std::istringstream in(said);
+    std::string first;
+    for (std::string line; std::getline(in, line);) {
+        if (line.find("rror") != std::string::npos || line.find("No space left") != std::string::npos) return line;
+        if (first.empty()) first = line;
+    }
+    return first.empty() ? "no reason given" : first;
+}
+
+/// Runs a program in `directory`.
 void run_tool(const fs::path& directory, const std::vector<std::string>& command) {
-    const fs::path log = directory / "tool.log";
+    const MemoryFile said;
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
 
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, said.descriptor(), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, said.descriptor(), STDERR_FILENO);
     posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
     pid_t child = 0;
     const int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
@@ -104,14 +115,8 @@ void run_tool(const fs::path& directory, const std::vector<std::string>& command
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        fs::remove(log);
-        return;
-    }
-    std::ifstream said(log);
-    std::string line;
-    std::getline(said, line);
-    throw InputError(command[0] + " " + command[1] + ": failed: " + (line.empty() ? "no reason given" : line));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+    throw InputError(command[0] + " " + command[1] + ": failed: " + reason_in(said.contents()));
 }
 
 /// Constants and manifest as they lie in their files, on the boundaries that the code expects.

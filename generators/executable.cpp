@@ -1,14 +1,8 @@
 #include "generators/executable.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <stdexcept>
-
 #include "base/error.h"
 #include "base/files.h"
+#include "base/memory_file.h"
 #include "scheduler/halide/group_lowering.h"
 
 namespace laminate {
@@ -31,23 +25,6 @@ LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool cou
     if (counted) add(counters_argument, Halide::type_of<int64_t*>());
     return {name, arguments, body, Halide::LinkageType::ExternalPlusArgv, Halide::NameMangling::C};
 }
-
-/// A file without a disk, gone with the object.
-class MemoryFile {
-public:
-    MemoryFile() : file_(::memfd_create("laminate-object", MFD_CLOEXEC)) {
-        if (file_ < 0) throw std::runtime_error(std::string("object code: no memory for it: ") + std::strerror(errno));
-    }
-    ~MemoryFile() { ::close(file_); }
-    MemoryFile(const MemoryFile&) = delete;
-    MemoryFile& operator=(const MemoryFile&) = delete;
-
-    [[nodiscard]] std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-    [[nodiscard]] std::string contents() const { return read_file(path()); }
-
-private:
-    int file_ = -1;
-};
 
 }  // namespace
 

@@ -57,7 +57,7 @@ TEST_F(SmallProgram, IsDescribedWhole) {
 
 TEST_F(SmallProgram, InMarkdown) {
     const std::string text = markdown_text(reference_of(app_));
-    EXPECT_NE(text.find("    laminate fold -o DIR [OPTIONS] SHEET\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("    laminate fold -o DIR [OPTIONS] SHEET\n\n- `SHEET`: What is folded (required)\n"), std::string::npos) << text;
     EXPECT_NE(text.find("- `--times INT`: How often (1 to 7; default 1)\n"), std::string::npos) << text;
     EXPECT_NE(text.find("- `--hand TEXT`: Which: it's [either] (one of left, right)\n"), std::string::npos) << text;
     EXPECT_NE(text.find("    laminate fold a.txt -o b\\c/\n"), std::string::npos) << text;

@@ -43,6 +43,7 @@ TEST(SweepJobs, KeepTheirNamesWhenTheListGrowsAndOccurOnce) {
 TEST(SweepJobs, AWrongListIsRefusedByName) {
     EXPECT_EQ(refusal("{"), "jobs.json: found no JSON, expected a JSON object");
     EXPECT_NE(refusal(list("")).find("sweeps"), std::string::npos);
+    EXPECT_EQ(refusal(list(R"({"networks": []})")), "jobs.json: sweeps[0]: networks: found none, expected at least one");
     EXPECT_EQ(refusal(list(R"({"networks": ["zoo:l2net"], "budget": ["1KiB"]})")), "jobs.json: sweeps[0]: unknown key \"budget\"; known: arguments, machines, memory, networks");
     EXPECT_NE(refusal(list(R"({"networks": ["zoo:l2net"], "arguments": ["-o", "x"]})")).find("options of explore without -o"), std::string::npos);
 }
@@ -117,14 +118,19 @@ TEST_F(SweepTest, GoesOnAfterAKill) {
         EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
 }
 
-TEST_F(SweepTest, AJobThatCannotBeDoneIsSaidAtTheEnd) {
-    write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:nothing", "zoo:l2net"]})"));
+TEST_F(SweepTest, AJobThatFailsIsSaidAtTheEndAndTriedAgain) {
+    const std::string network = scratch_ / "late.onnx";
+    write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": [")" + network + R"(", "zoo:l2net"]})"));
     const ProgramResult result = run_program(command("out"));
     EXPECT_EQ(result.exit_code, 3);
     EXPECT_NE(result.err.find("jobs.json: 1 of 2 jobs failed; sweep.json says why"), std::string::npos) << result.err;
     const auto answer = nlohmann::json::parse(read_file(scratch_ / "out/sweep.json"));
-    EXPECT_NE(answer["jobs"][0]["message"].get<std::string>().find("nothing"), std::string::npos);
+    EXPECT_NE(answer["jobs"][0]["message"].get<std::string>().find("late.onnx: no such file"), std::string::npos) << answer;
     EXPECT_EQ(answer["jobs"][1]["exit_code"], 0);
+
+    ASSERT_EQ(run_program("zoo export l3net -o " + network).exit_code, 0);
+    EXPECT_EQ(run_program(command("out")).exit_code, 0);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "out/sweep.json"))["jobs"][0]["exit_code"], 0);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ whose head is "c file=main.c" is written to main.c. A comment line before a bloc
     <!-- run: slow -->              only with --slow, the label `long`
     <!-- run: no, REASON -->        shown, not run
     <!-- run: exit 4 -->            each of its commands ends with this code
+    <!-- run: form -->              with files that nobody has: verb, options and values are checked, nothing is done
 
 `make install PREFIX=P` installs BUILD there. Other `make TARGET`s are not run, but the Makefile must have the target; mpirun is not run where it is missing. What stands in square brackets or capitals with no value (VERB, DIR) is no command but a form,
 and so are lines with "...".
@@ -87,6 +88,17 @@ def missing_target(command):
     return next((f"the Makefile has no target {t}" for t in targets if not re.search(rf"^{re.escape(t)}:", text, re.M)), "")
 
 
+def wrong_form(command, program, environment):
+    """Why the program would refuse this `laminate ...` before it looks at any file; "" when it would not."""
+    words = shlex.split(command, comments=True)
+    # --help is answered after values are checked, and before files are opened.
+    help_text = subprocess.run([program, *words[words.index("laminate") + 1:], "--help"], env=environment, capture_output=True, text=True, check=False)
+    if help_text.returncode != 0:
+        return help_text.stderr.strip()
+    options = [re.match(r"--?[a-z][a-z-]*", word).group() for word in words if re.match(r"--?[a-z]", word)]
+    return next((f"no option {option}" for option in options if not re.search(rf"(^|[\s,]){re.escape(option)}\b", help_text.stdout, re.M)), "")
+
+
 def run(document, program, build, cmake, slow):
     done = failed = 0
     with tempfile.TemporaryDirectory(prefix="laminate-docs-") as directory:
@@ -114,7 +126,7 @@ def run(document, program, build, cmake, slow):
             expected = int(block.mark.split()[1]) if block.mark.startswith("exit ") else 0
             for line, command in commands_of(block):
                 first = command.split()[0]
-                if first == "mpirun" and not shutil.which("mpirun"):
+                if first == "mpirun" and block.mark != "form" and not shutil.which("mpirun"):
                     print(f"{document.name}:{line}: not run: no mpirun here")
                     break  # what follows in the block looks at its results
                 done += 1
@@ -122,7 +134,9 @@ def run(document, program, build, cmake, slow):
                 message = missing_target(command) if first == "make" else ""
                 if prefix:
                     command = f"{shlex.quote(cmake)} --install {shlex.quote(str(build))} --prefix {prefix.group(1)}"
-                if first != "make" or prefix:
+                if block.mark == "form":
+                    message = wrong_form(command, program, environment)
+                elif first != "make" or prefix:
                     result = subprocess.run(["bash", "-c", command], cwd=here, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
                     said = (result.stderr.strip() or result.stdout.strip()).splitlines()[-1:]
                     message = message if result.returncode == expected else f"exit code {result.returncode}, expected {expected}: {''.join(said)}"
