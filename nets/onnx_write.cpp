@@ -1,4 +1,6 @@
 // Canonical networks to ONNX: one node per layer, and one more where the layer carries an activation.
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <unordered_set>
@@ -260,10 +262,11 @@ void save_onnx(const Network& network, const std::string& path) {
     if (model.ByteSizeLong() > INT32_MAX)
         throw InputError(path + ": the network has more than 2 GiB of weights, which one ONNX file cannot hold");
     write_file_atomically(path, [&](const std::filesystem::path& aside) {
+        errno = 0;
         std::ofstream out(aside, std::ios::binary | std::ios::trunc);
         const bool written = model.SerializeToOstream(&out);
         out.close();
-        if (!written || !out) throw InputError(path + ": cannot be written");
+        if (!written || !out) throw InputError(path + ": cannot be written" + (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
     });
 }
 

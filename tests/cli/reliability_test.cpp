@@ -40,7 +40,7 @@ TEST(FullDisk, LeavesNothingAndIsSaid) {
     if (run_shell(scratch, on_disk + "true' 4k").exit_code != 0) GTEST_SKIP() << "no right to mount a file system of its own";
     for (const char* verb : {"compile zoo:l3net -o net", "explore zoo:l2net -o front", "zoo export mc-cnn -o net.onnx",
                              "run 'zoo:mc-cnn?height=64&width=64' --output y.npy"}) {
-        for (const char* size : {"4k", "16k", "40k", "64k"}) {
+        for (const char* size : {"16k", "64k"}) {
             const ProgramResult result = run_shell(scratch, on_disk + LAMINATE_PROGRAM + " \"$@\" --quiet; code=$?; test $code = 0 || test -z \"$(ls -A)\" || code=99; exit $code' " + size + " " + verb);
             EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 3) << verb << " on " << size << ": " << result.exit_code << " " << result.err;
             if (result.exit_code == 3) {
@@ -71,7 +71,7 @@ TEST(ReadOnlyDirectory, IsRefusedInOneLine) {
 /// Kills the program after some time, at other times in turn; afterwards `place` holds the whole answer of an earlier run or is not there.
 void kill_again_and_again(const ScratchDirectory& scratch, const std::string& verb, const std::string& network, const std::string& proof) {
     const std::string place = scratch / "out";
-    for (const int milliseconds : {1, 20, 60, 120, 200, 300, 450}) {
+    for (const int milliseconds : {20, 60, 120, 250, 450}) {
         const pid_t child = ::fork();
         if (child == 0) {
             ::execl(LAMINATE_PROGRAM, "laminate", verb.c_str(), network.c_str(), "-o", place.c_str(), "--quiet", "--json", "/dev/null", static_cast<char*>(nullptr));
