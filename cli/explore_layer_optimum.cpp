@@ -1,6 +1,8 @@
 // explore --model layer-optimum: for every layer the order, blocks and bank division with the fewest DRAM accesses (CNNFlow).
 #include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -48,6 +50,7 @@ struct CurvePoint {
 
 struct LayerAnswer {
     std::string name;
+    bool is_solved = false;  ///< false: interrupted before
     LayerKind kind = LayerKind::conv;
     ConvolutionProblem problem;
     LayerOptimum optimum;
@@ -93,11 +96,11 @@ nlohmann::ordered_json curve_json(const CurvePoint& point, const ConvolutionProb
     return json;
 }
 
-/// Powers of two from 1 KiB to 4 MiB, divided into the machine's number of banks.
+/// Powers of two from 1 KiB to 4 MiB, divided into the machine's number of banks; cut short by `stop`.
 std::vector<CurvePoint> dram_curve(const ConvolutionProblem& problem, const LayerMachine& machine, SpillEvaluator evaluator,
-                                   const StreamLimits& limits) {
+                                   const StreamLimits& limits, const std::atomic<bool>& stop) {
     std::vector<CurvePoint> curve;
-    for (int64_t bytes = 1 << 10; bytes <= 4 << 20; bytes *= 2) {
+    for (int64_t bytes = 1 << 10; bytes <= 4 << 20 && !stop.load(); bytes *= 2) {
         CurvePoint& point = curve.emplace_back(CurvePoint{bytes, {}});
         const BankedBuffer buffer{machine.buffer.banks, bytes * 8 / machine.word_bits / machine.buffer.banks};
         if (buffer.bank_words < 1) continue;
@@ -242,19 +245,30 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             answer.front_sram_words = static_cast<int64_t>(options.sram_factor * static_cast<double>(sram_words(answer.problem, {})));
             answer.front = dram_sram_front(answer.problem, machine.buffer, machine.registers, answer.front_sram_words);
         }
-        if (options.curve) answer.curve = dram_curve(answer.problem, machine, evaluator, options.limits());
+        if (options.curve) answer.curve = dram_curve(answer.problem, machine, evaluator, options.limits(), *request.stop);
+        if (options.curve && request.stop->load()) return;
+        answer.is_solved = true;
         const std::lock_guard lock(mutex);
         output.note(fmt::format("{} of {} shapes, {}", ++done, firsts.size(), answer.name));
     });
-    if (request.stop->load()) throw std::runtime_error("explore: interrupted before every layer was solved");
     for (LayerAnswer& answer : answers) {
         const LayerAnswer& first = answers[first_of.at(to_text(answer.problem))];
         if (&first == &answer) continue;
+        answer.is_solved = first.is_solved;
         answer.optimum = first.optimum;
         answer.by_other = first.by_other;
         answer.front = first.front;
         answer.front_sram_words = first.front_sram_words;
         answer.curve = first.curve;
+    }
+    std::vector<std::string> unsolved;
+    for (const LayerAnswer& answer : answers) {
+        if (!answer.is_solved) unsolved.push_back(answer.name);
+    }
+    if (unsolved.size() == answers.size()) throw std::runtime_error("explore: interrupted before any layer was solved");
+    if (!unsolved.empty()) {
+        std::erase_if(answers, [](const LayerAnswer& answer) { return !answer.is_solved; });
+        output.note(fmt::format("interrupted: the layers solved so far; not {}", fmt::join(unsolved, ", ")));
     }
 
     Table table({{"layer"}, {"order and blocks"}, {"banks I/W/O", Align::right}, {"DRAM MiB", Align::right}, {"once MiB", Align::right},
@@ -290,6 +304,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"buffer", {{"banks", machine.buffer.banks}, {"bank_words", machine.buffer.bank_words}, {"word_bytes", word_bytes}}},
         {"evaluator", to_string(evaluator)},
         {"as_published", options.as_published},
+        {"complete", unsolved.empty()},
+        {"unsolved_layers", unsolved},
         {"layers", layers},
         {"totals", total_json},
     };

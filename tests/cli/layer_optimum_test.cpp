@@ -50,6 +50,26 @@ TEST(ExploreLayerOptimum, TheAnswerDoesNotDependOnThreads) {
     EXPECT_EQ(answer("1"), answer("2"));
 }
 
+/// Interrupted once a layer is there. The curve keeps the other layers busy for long enough.
+TEST(ExploreLayerOptimum, AnInterruptLeavesTheLayersSolvedSoFar) {
+    const ScratchDirectory scratch;
+    const std::string notes = scratch / "notes";
+    const std::string json = scratch / "answer.json";
+    const std::string command = "sh -c '" LAMINATE_PROGRAM " explore \"zoo:vgg16?batch=3\" --model layer-optimum --curve --threads 1 --json " + json + " 2>" + notes +
+                                " >/dev/null & program=$!; until grep -q \"1 of\" " + notes + "; do sleep 0.02; done; kill -INT $program; wait $program'";
+    ASSERT_EQ(std::system(command.c_str()), 0) << read_file(notes);
+    const auto answer = nlohmann::json::parse(read_file(json));
+    EXPECT_EQ(answer["complete"], false);
+    EXPECT_FALSE(answer["layers"].empty());
+    EXPECT_FALSE(answer["unsolved_layers"].empty());
+    EXPECT_EQ(answer["layers"].size() + answer["unsolved_layers"].size(), 16u);  // 13 convolutions, 3 fully connected
+    for (const auto& layer : answer["layers"]) {
+        EXPECT_EQ(layer["curve"].size(), 13u) << layer["name"];  // 1 KiB .. 4 MiB
+        EXPECT_GE(layer["dram_bytes"], layer["io_lower_bound_bytes"]) << layer["name"];
+    }
+    EXPECT_NE(read_file(notes).find("interrupted: the layers solved so far; not "), std::string::npos) << read_file(notes);
+}
+
 TEST(ExploreLayerOptimum, FrontAndCurve) {
     const ScratchDirectory scratch;
     const ProgramResult result = run_program("explore 'zoo:fsrcnn?height=12&width=16' --model layer-optimum --buffer 2KiB --weight 0.01 --curve --json - -o " +

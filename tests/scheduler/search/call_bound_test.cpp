@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "base/rng.h"
 #include "scheduler/models/bounds/bounds.h"
 #include "scheduler/search/group_search.h"
 #include "tests/scheduler/chain.h"
+#include "tests/scheduler/search/space_of_a_chain.h"
 
 namespace laminate::search {
 namespace {
@@ -64,6 +66,54 @@ TEST(CallBound, IsBelowFrontsOfChainsWithManyChannels) {
         }
     }
 }
+
+/// Chains of three to five layers, too deep for their fronts: walks over schedules that keep what comes closer to the bound. One channel at a time in several layers is among
+/// them, where the factors of the layers multiply.
+void expect_below_walks(uint64_t first, uint64_t last, int64_t steps) {
+    int64_t schedules = 0;
+    for (uint64_t seed = first; seed <= last; ++seed) {
+        Rng rng(seed);
+        std::vector<LayerSpec> specs;
+        const int64_t layers = rng.between(3, 5);
+        for (int64_t k = 0; k < layers; ++k) {
+            const int64_t kernel = rng.between(1, 3);
+            specs.push_back({rng.between(2, 6), square_window(kernel, 1, kernel / 2)});
+        }
+        const Network network = chain(rng.between(1, 3), rng.between(4, 7), rng.between(4, 7), specs);
+        const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
+        ASSERT_TRUE(fuses(problems));
+        const CallBound bound(problems);
+        const SpaceOfAChain space(problems);
+        TwoLevelCache cache;
+        ChainSchedule at;
+        double ratio = 0;
+        for (int64_t n = 0; n < steps; ++n) {
+            const bool starts = n % 100 == 0;
+            ChainSchedule next = at;
+            if (starts) {
+                do next = space.draw(rng);
+                while (!space.group(next));
+            } else {
+                for (int64_t changes = rng.between(1, 3); changes > 0; --changes) space.change(next, rng);
+            }
+            const auto group = space.group(next);
+            if (!group) continue;
+            ++schedules;
+            const ThreeCosts cost = space.cost(*group, Footprint::live, cache);
+            const double own = static_cast<double>(cost[0]) / bound.accesses(static_cast<double>(cost[1]));
+            ASSERT_GE(own, 1) << "seed " << seed << ", memory " << cost[1] << ": " << to_text(*group);
+            if (starts || own <= ratio) {
+                at = next;
+                ratio = own;
+            }
+        }
+    }
+    EXPECT_GT(schedules, static_cast<int64_t>(last - first + 1) * steps / 20);
+}
+
+TEST(CallBound, IsBelowWalksThroughDeepChains) { expect_below_walks(1, 12, 400); }
+
+TEST(CallBoundLong, IsBelowWalksThroughDeepChains) { expect_below_walks(100, 200, 20'000); }
 
 TEST(CallBound, EndsAtTheCompulsoryTraffic) {
     const auto problems = problems_of(chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}, {5, square_window(3, 2)}}));
