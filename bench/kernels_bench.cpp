@@ -38,7 +38,8 @@ void layer(benchmark::State& state, const std::string& spec, const std::string& 
 }
 
 void add(const char* kernel, const char* spec, const char* name) {
-    benchmark::RegisterBenchmark((std::string(kernel) + "/" + (spec + 4) + "/" + name).c_str(), layer, std::string(spec), std::string(name))->Unit(benchmark::kMicrosecond);
+    const std::string title = std::string(kernel) + "/" + (spec + 4) + "/" + name;
+    benchmark::RegisterBenchmark(title.c_str(), layer, std::string(spec), std::string(name))->Unit(benchmark::kMicrosecond);
 }
 
 }  // namespace

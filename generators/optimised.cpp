@@ -698,14 +698,18 @@ private:
                     // A loop: taps share elements, and the compiler would keep more of them than there are registers.
                     return for_each(p.name + ".m", {0, size(p.x().kernel)}, [&](const Expr& m) {
                         std::vector<Expr> weights;
-                        for (int64_t v = 0; v < vectors; ++v) weights.push_back(ir::load(names.weights, lanes_from(weight_index(p, names, z_block, n, i, m) + size(v * lanes), lanes)));
+                        for (int64_t v = 0; v < vectors; ++v) {
+                            weights.push_back(ir::load(names.weights, lanes_from(weight_index(p, names, z_block, n, i, m) + size(v * lanes), lanes)));
+                        }
                         return ir::with_values(p.name + ".w", weights, [&](const std::vector<Expr>& w) {
                             std::vector<Stmt> products;
                             for (int64_t c = 0; c < columns; ++c) {
                                 const Expr value = ir::load(from.name, base + i * size(from.pitch) + m * size(p.x().dilation) + size(c * p.x().stride));
                                 products.push_back(ir::with_values(p.name + ".in", {broadcast(value, lanes)}, [&](const std::vector<Expr>& in) {
                                     std::vector<Stmt> uses;
-                                    for (int64_t v = 0; v < vectors; ++v) uses.push_back(sums.set(sum(v, c), sums.get(sum(v, c)) + in.front() * w[static_cast<size_t>(v)]));
+                                    for (int64_t v = 0; v < vectors; ++v) {
+                                        uses.push_back(sums.set(sum(v, c), sums.get(sum(v, c)) + in.front() * w[static_cast<size_t>(v)]));
+                                    }
                                     return ir::sequence(uses);
                                 }));
                             }

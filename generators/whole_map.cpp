@@ -56,7 +56,8 @@ Interval part_of(const Expr& part, int64_t parts, int64_t extent) {
 
 class WholeMap {
 public:
-    WholeMap(const LayerProblem& problem, const Layer& layer, const VectorUnit& unit) : p_(problem), layer_(layer), unit_(unit), pixels_(p_[Dim::y] * p_[Dim::x]) {}
+    WholeMap(const LayerProblem& problem, const Layer& layer, const VectorUnit& unit)
+        : p_(problem), layer_(layer), unit_(unit), pixels_(p_[Dim::y] * p_[Dim::x]) {}
 
     GroupCode code() {
         GroupCode code;
@@ -85,7 +86,9 @@ private:
         const std::vector<float> slope = canonical_slope(layer_, p_);
         if (!slope.empty()) slope_ = constant(".slope", padded(slope, block));
     }
-    [[nodiscard]] Stmt loop(const std::string& name, const Interval& range, const Make& make) const { return GroupLowering::for_each(p_.name + name, range, make); }
+    [[nodiscard]] Stmt loop(const std::string& name, const Interval& range, const Make& make) const {
+        return GroupLowering::for_each(p_.name + name, range, make);
+    }
     [[nodiscard]] Stmt for_parts(int64_t parts, const Make& make) {
         strips_ = parts;
         const auto bound = [](const char* name) { return Variable::make(Halide::Int(32), name); };
@@ -187,7 +190,8 @@ private:
         constexpr int64_t fewest = 4, most = 12;
         int64_t best = std::min(fewest, all);
         for (int64_t vectors = best + 1; vectors <= std::min({most, all, unit_.accumulators}); ++vectors) {
-            if (ceil_div(all, vectors) * vectors <= ceil_div(all, best) * best && ceil_div(all, vectors) >= std::min(parts_wanted, ceil_div(all, fewest))) best = vectors;
+            const bool wastes_no_more = ceil_div(all, vectors) * vectors <= ceil_div(all, best) * best;
+            if (wastes_no_more && ceil_div(all, vectors) >= std::min(parts_wanted, ceil_div(all, fewest))) best = vectors;
         }
         return best;
     }
@@ -205,7 +209,9 @@ private:
         const int64_t step = tile.pixels;
         const int64_t full = pixels_ / step;
         std::vector<Run> last;
-        for (int64_t x = full * step; x < pixels_; x += unit_.lanes) last.push_back(inside({x, unit_.lanes, 0, std::min(unit_.lanes, pixels_ - x)}, pixels_));
+        for (int64_t x = full * step; x < pixels_; x += unit_.lanes) {
+            last.push_back(inside({x, unit_.lanes, 0, std::min(unit_.lanes, pixels_ - x)}, pixels_));
+        }
         std::vector<Run> whole;
         for (int64_t v = 0; v < vectors; ++v) whole.push_back({v * unit_.lanes, unit_.lanes, 0, unit_.lanes});
         const int64_t tiles = full + (last.empty() ? 0 : 1);
@@ -238,8 +244,7 @@ private:
             std::vector<Expr> values;
             for (const Run& run : runs) {
                 const Expr from = lanes_from(simplify(i * size(pixels_) + x + size(run.first)), run.lanes);
-                // Only a map smaller than a vector ends within one.
-                values.push_back(ir::load("X", from, ir::Alignment::element, pixels_ < run.lanes ? wanted_lanes(run) : Expr()));
+                values.push_back(ir::load("X", from, ir::Alignment::element));
             }
             return ir::with_values(p_.name + ".in", values, [&](const std::vector<Expr>& in) {
                 std::vector<Stmt> products;
@@ -282,7 +287,9 @@ private:
             const Interval chunk = part_of(number, chunks, full);
             return loop(".z", part_of(simplify(part % size(channel_parts)), channel_parts, blocks), [&](const Expr& z) {
                 std::vector<Stmt> all;
-                if (full > 0) all.push_back(loop(".x", chunk, [&](const Expr& x) { return channel_tile(z, block, simplify(x * size(tile.pixels)), tile.pixels); }));
+                if (full > 0) {
+                    all.push_back(loop(".x", chunk, [&](const Expr& x) { return channel_tile(z, block, simplify(x * size(tile.pixels)), tile.pixels); }));
+                }
                 if (last > 0) all.push_back(ir::guarded(number == size(chunks - 1), channel_tile(z, block, size(full * tile.pixels), last)));
                 return ir::sequence(all);
             });
@@ -365,7 +372,8 @@ private:
             for (int64_t m = 0; m < wx.kernel; ++m) {
                 for (size_t v = 0; v < runs.size(); ++v) {
                     const int64_t column = runs[v].first * wx.stride + m * wx.dilation - wx.pad_begin;
-                    parts.push_back(ir::with_values(p_.name + ".in", {row_of_input(simplify((z * size(wy.in) + size(in)) * size(wx.in)), column, runs[v])}, [&](const std::vector<Expr>& value) {
+                    const Expr row = simplify((z * size(wy.in) + size(in)) * size(wx.in));
+                    parts.push_back(ir::with_values(p_.name + ".in", {row_of_input(row, column, runs[v])}, [&](const std::vector<Expr>& value) {
                         std::vector<Stmt> uses;
                         for (const auto& [r, n] : served) {
                             const Expr weight = ir::load(weights_, z * size(wy.kernel * wx.kernel) + size(n * wx.kernel + m));
