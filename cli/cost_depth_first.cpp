@@ -59,7 +59,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("--tile", options->tile, "Columns x rows of each stack's output")->type_name("WxH");
-    app.add_option("--overlap", options->overlap, "What tiles keep for their neighbours: recompute, h-cached or fully-cached")
+    app.add_option("--overlap", options->overlap, "What tiles keep for their neighbours: recompute, h-cached, v-cached or fully-cached")
         ->capture_default_str();
     app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
     options->fidelity.declare(app);

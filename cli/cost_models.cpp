@@ -16,18 +16,6 @@ namespace {
 std::atomic<bool> interrupted{false};
 extern "C" void note_interrupt(int) { interrupted.store(true); }
 
-/// While it lives an interrupt sets `interrupted` instead of ending the program.
-class InterruptHandler {
-public:
-    InterruptHandler() : before_(std::signal(SIGINT, note_interrupt)) {}
-    ~InterruptHandler() { std::signal(SIGINT, before_); }
-    InterruptHandler(const InterruptHandler&) = delete;
-    InterruptHandler& operator=(const InterruptHandler&) = delete;
-
-private:
-    void (*before_)(int);
-};
-
 /// The models of a verb, and which was chosen.
 class ModelChoice {
 public:
@@ -71,6 +59,10 @@ Exit ModelChoice::run(const ModelRequest& request, const Output& output) const {
 
 }  // namespace
 
+InterruptHandler::InterruptHandler() : before_(std::signal(SIGINT, note_interrupt)) {}
+InterruptHandler::~InterruptHandler() { std::signal(SIGINT, before_); }
+std::atomic<bool>* InterruptHandler::stop() const { return &interrupted; }
+
 void declare_models(Program& program, CLI::App* verb, const std::vector<CostModel>& models, bool with_directory) {
     auto request = std::make_shared<ModelRequest>();
     request->network.declare(verb);
@@ -83,7 +75,7 @@ void declare_models(Program& program, CLI::App* verb, const std::vector<CostMode
         std::optional<InterruptHandler> handler;
         if (with_directory) {
             handler.emplace();
-            request->stop = &interrupted;
+            request->stop = handler->stop();
         }
         return choice->run(*request, output);
     });

@@ -16,6 +16,19 @@
 
 namespace laminate::cli {
 
+/// While it lives an interrupt sets a flag instead of ending the program.
+class InterruptHandler {
+public:
+    InterruptHandler();
+    ~InterruptHandler();
+    InterruptHandler(const InterruptHandler&) = delete;
+    InterruptHandler& operator=(const InterruptHandler&) = delete;
+    [[nodiscard]] std::atomic<bool>* stop() const;
+
+private:
+    void (*before_)(int);
+};
+
 /// What every model may be asked with. An option that several models know belongs here.
 struct ModelRequest {
     NetworkArgument network;

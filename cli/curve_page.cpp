@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cli/output.h"
+#include "cli/page.h"
 
 namespace laminate::cli {
 
@@ -16,19 +17,6 @@ constexpr double height = 250;
 constexpr double left = 70;
 constexpr double bottom = 30;
 constexpr double margin = 12;
-
-std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-        switch (c) {
-            case '&': out += "&amp;"; break;
-            case '<': out += "&lt;"; break;
-            case '>': out += "&gt;"; break;
-            default: out += c;
-        }
-    }
-    return out;
-}
 
 /// Both axes are logarithmic.
 class Chart {
@@ -54,7 +42,7 @@ public:
             bound += fmt::format("{:.1f},{:.1f} ", x(p.buffer_bytes), y(p.bound_bytes));
             if (p.dram_bytes) {
                 dram += fmt::format("{:.1f},{:.1f} ", x(p.buffer_bytes), y(*p.dram_bytes));
-                dots += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='3'><title>{} buffer: {}</title></circle>", x(p.buffer_bytes),
+                dots += fmt::format("<circle class='found-at' cx='{:.1f}' cy='{:.1f}' r='3'><title>{} buffer: {}</title></circle>", x(p.buffer_bytes),
                                     y(*p.dram_bytes), bytes_text(p.buffer_bytes), bytes_text(*p.dram_bytes));
             }
             if (std::llround(std::log2(static_cast<double>(p.buffer_bytes))) % 4 == 2) {
@@ -68,7 +56,7 @@ public:
         }
         return fmt::format(
             "<figure><figcaption><b>{}</b> {}</figcaption><svg viewBox='0 0 {} {}' width='{}' height='{}'>"
-            "<rect x='{}' y='{}' width='{}' height='{}'/><polyline class='bound' points='{}'/><polyline class='dram' points='{}'/>{}{}</svg></figure>\n",
+            "<rect class='axis' x='{}' y='{}' width='{}' height='{}'/><polyline class='space-bound' points='{}'/><polyline class='found' points='{}'/>{}{}</svg></figure>\n",
             escaped(curve_.layer), escaped(curve_.loops), width, height, width, height, left, margin, width - left - margin,
             height - bottom - margin, bound, dram, dots, labels);
     }
@@ -91,16 +79,13 @@ private:
 }  // namespace
 
 std::string curve_page(const std::string& title, const std::vector<LayerCurve>& curves) {
-    std::string page = fmt::format(
-        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><title>{0}</title><style>\n"
-        "body{{font:14px sans-serif;margin:24px}}figure{{display:inline-block;margin:8px}}text{{font-size:11px}}\n"
-        "rect{{fill:none;stroke:#ccc}}polyline{{fill:none;stroke-width:2}}.dram{{stroke:#0a5}}.bound{{stroke:#888;stroke-dasharray:4 3}}circle{{fill:#0a5}}\n"
-        "</style></head><body><h1>{0}</h1>\n<p>Fewest DRAM accesses of each layer against the size of the buffer (solid), and what no schedule can do "
-        "better (dashed). Both axes are logarithmic.</p>\n",
-        escaped(title));
+    std::string body = "<div class=\"row\">\n";
     for (const LayerCurve& curve : curves)
-        if (curve.points.size() > 1) page += Chart(curve).svg();
-    return page + "</body></html>\n";
+        if (curve.points.size() > 1) body += Chart(curve).svg();
+    return plain_page(title,
+                      "Fewest DRAM accesses of each layer against the size of the buffer (solid), and what no schedule can do better (dashed). Both axes are "
+                      "logarithmic.",
+                      body + "</div>\n");
 }
 
 }  // namespace laminate::cli

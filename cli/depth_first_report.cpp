@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "cli/output.h"
+#include "cli/page.h"
 
 namespace laminate::cli {
 
@@ -134,7 +135,9 @@ using depth_first::Overlap;
 using depth_first::Sweep;
 using depth_first::SweepPoint;
 
-nlohmann::ordered_json point_json(const SweepPoint& point) {
+}  // namespace
+
+nlohmann::ordered_json sweep_point_json(const SweepPoint& point) {
     nlohmann::ordered_json json{{"overlap", depth_first::to_string(point.strategy.overlap)},
                                 {"tile_columns", point.strategy.tile.x},
                                 {"tile_rows", point.strategy.tile.y},
@@ -143,10 +146,13 @@ nlohmann::ordered_json point_json(const SweepPoint& point) {
     if (point.fits) {
         json["energy_pj"] = point.energy_pj;
         json["latency_cycles"] = point.latency_cycles;
+        json["on_chip_bits"] = point.on_chip_bits;
         json["macs"] = point.macs;
     }
     return json;
 }
+
+namespace {
 
 /// Points of one overlap mode as a grid.
 struct Grid {
@@ -173,11 +179,11 @@ std::vector<Grid> grids(const Sweep& sweep) {
     return result;
 }
 
-std::string tile_text(const SweepPoint& point) {
-    return fmt::format("{}x{} {}", point.strategy.tile.x, point.strategy.tile.y, depth_first::to_string(point.strategy.overlap));
-}
-
 }  // namespace
+
+std::string strategy_text(const depth_first::Strategy& strategy) {
+    return fmt::format("{}x{} {}", strategy.tile.x, strategy.tile.y, depth_first::to_string(strategy.overlap));
+}
 
 std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
     std::string text;
@@ -204,10 +210,10 @@ std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
     if (sweep.single_layer) row("single layers", sweep.single_layer->energy_pj, sweep.single_layer->latency_cycles, "");
     if (sweep.layer_by_layer) row("layer by layer", sweep.layer_by_layer->energy_pj, sweep.layer_by_layer->latency_cycles, "");
     const SweepPoint& best = sweep.points[*sweep.best];
-    row("best point", best.energy_pj, best.latency_cycles, tile_text(best));
+    row("best point", best.energy_pj, best.latency_cycles, strategy_text(best.strategy));
     if (sweep.combination) {
         std::string tiles;
-        for (const size_t n : sweep.combination->points) tiles += (tiles.empty() ? "" : ", ") + tile_text(sweep.points[n]);
+        for (const size_t n : sweep.combination->points) tiles += (tiles.empty() ? "" : ", ") + strategy_text(sweep.points[n].strategy);
         if (sweep.combination->points.size() > 1)
             row("best per stack", sweep.combination->energy_pj, sweep.combination->latency_cycles, tiles);
     }
@@ -219,15 +225,55 @@ std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
         longest = std::max(longest, static_cast<double>(point.latency_cycles));
         shortest = std::min(shortest, static_cast<double>(point.latency_cycles));
     }
-    return text + table.text() + fmt::format("spread {:.1f}x in energy, {:.1f}x in latency", most / least, longest / shortest);
+    Table front({{"front"}, {"mJ", Align::right}, {"Mcycles", Align::right}, {"on-chip memory", Align::right}});
+    constexpr size_t most_rows = 12;
+    for (size_t n = 0; n < std::min(most_rows, sweep.front.size()); ++n) {
+        const SweepPoint& point = sweep.points[sweep.front[n]];
+        front.add({strategy_text(point.strategy), fmt::format("{:.4f}", point.energy_pj / 1e9),
+                   fmt::format("{:.3f}", static_cast<double>(point.latency_cycles) / 1e6), bytes_text(point.on_chip_bits / 8)});
+    }
+    return text + table.text() + "\n" + front.text() +
+           (sweep.front.size() > most_rows ? fmt::format("and {} more\n", sweep.front.size() - most_rows) : "") +
+           fmt::format("spread {:.1f}x in energy, {:.1f}x in latency", most / least, longest / shortest);
+}
+
+std::string cut_text(const DepthFirst& model, const depth_first::Cut& cut) {
+    Table table({{"best cut: stack"}, {"tile"}, {"mJ", Align::right}, {"Mcycles", Align::right}, {"on-chip memory", Align::right}});
+    const auto& layers = model.workload().layers;
+    const auto row = [&](const std::string& name, const std::string& tile, double energy, int64_t latency, int64_t bits) {
+        table.add({name, tile, fmt::format("{:.4f}", energy / 1e9), fmt::format("{:.3f}", static_cast<double>(latency) / 1e6), bytes_text(bits / 8)});
+    };
+    for (const depth_first::ChosenStack& stack : cut.stacks) {
+        const std::string first = layers[stack.layers.front()].name;
+        row(stack.layers.size() == 1 ? first : first + ".." + layers[stack.layers.back()].name, strategy_text(stack.strategy), stack.cost.energy_pj,
+            stack.cost.latency_cycles, stack.cost.on_chip_bits);
+    }
+    table.add_rule();
+    row("network", "", cut.energy_pj, cut.latency_cycles, cut.on_chip_bits);
+    return table.text();
+}
+
+nlohmann::ordered_json cut_json(const DepthFirst& model, const depth_first::Cut& cut) {
+    auto stacks = nlohmann::ordered_json::array();
+    for (const depth_first::ChosenStack& stack : cut.stacks) {
+        stacks.push_back({{"first", model.workload().layers[stack.layers.front()].name},
+                          {"last", model.workload().layers[stack.layers.back()].name},
+                          {"overlap", depth_first::to_string(stack.strategy.overlap)},
+                          {"tile_columns", stack.strategy.tile.x},
+                          {"tile_rows", stack.strategy.tile.y},
+                          {"energy_pj", stack.cost.energy_pj},
+                          {"latency_cycles", stack.cost.latency_cycles},
+                          {"on_chip_bits", stack.cost.on_chip_bits}});
+    }
+    return {{"energy_pj", cut.energy_pj}, {"latency_cycles", cut.latency_cycles}, {"on_chip_bits", cut.on_chip_bits}, {"stacks", stacks}};
 }
 
 nlohmann::ordered_json sweep_json(const DepthFirst& model, const Sweep& sweep) {
     auto points = nlohmann::ordered_json::array();
-    for (const SweepPoint& point : sweep.points) points.push_back(point_json(point));
-    nlohmann::ordered_json json{{"points", points}, {"best", point_json(sweep.points[*sweep.best])}, {"front", sweep.front}};
-    if (sweep.layer_by_layer) json["layer_by_layer"] = point_json(*sweep.layer_by_layer);
-    if (sweep.single_layer) json["single_layer"] = point_json(*sweep.single_layer);
+    for (const SweepPoint& point : sweep.points) points.push_back(sweep_point_json(point));
+    nlohmann::ordered_json json{{"points", points}, {"best", sweep_point_json(sweep.points[*sweep.best])}, {"front", sweep.front}};
+    if (sweep.layer_by_layer) json["layer_by_layer"] = sweep_point_json(*sweep.layer_by_layer);
+    if (sweep.single_layer) json["single_layer"] = sweep_point_json(*sweep.single_layer);
     if (sweep.combination) {
         auto stacks = nlohmann::ordered_json::array();
         const auto all = model.stacks(sweep.points[*sweep.best].strategy.stacks);
@@ -250,11 +296,11 @@ nlohmann::ordered_json sweep_json(const DepthFirst& model, const Sweep& sweep) {
 }
 
 std::string sweep_csv(const Sweep& sweep) {
-    std::string csv = "overlap,tile_columns,tile_rows,energy_pj,latency_cycles,macs\n";
+    std::string csv = "overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs\n";
     for (const SweepPoint& point : sweep.points) {
         if (!point.fits) continue;
-        csv += fmt::format("{},{},{},{:.17g},{},{}\n", depth_first::to_string(point.strategy.overlap), point.strategy.tile.x,
-                           point.strategy.tile.y, point.energy_pj, point.latency_cycles, point.macs);
+        csv += fmt::format("{},{},{},{:.17g},{},{},{}\n", depth_first::to_string(point.strategy.overlap), point.strategy.tile.x,
+                           point.strategy.tile.y, point.energy_pj, point.latency_cycles, point.on_chip_bits, point.macs);
     }
     return csv;
 }
@@ -289,45 +335,124 @@ std::string heat_map(const Sweep& sweep, const Grid& grid, const std::string& ti
     return html + "</table></figure>\n";
 }
 
-}  // namespace
-
-std::string sweep_page(const DepthFirst& model, const Sweep& sweep, const std::string& network) {
-    std::string html = fmt::format(
-        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0} on {1}</title>\n"
-        "<style>body{{font:14px system-ui;margin:2em;max-width:75em}}figure{{display:inline-block;margin:0 2em 2em 0}}"
-        "td,th{{padding:.3em .6em;text-align:right}}figcaption{{font-weight:600;margin-bottom:.4em}}"
-        ".bar{{height:1.1em;display:inline-block}}</style>\n<h1>{0} on {1}, depth first</h1>\n",
-        network, model.machine().name);
-    for (const Grid& grid : grids(sweep)) {
-        html += fmt::format("<h2>{}</h2>\n", depth_first::to_string(grid.overlap));
-        html += heat_map(sweep, grid, "energy, mJ", [](const SweepPoint& point) { return point.energy_pj / 1e9; });
-        html += heat_map(sweep, grid, "latency, million cycles", [](const SweepPoint& point) { return static_cast<double>(point.latency_cycles) / 1e6; });
+/// Energy against latency, logarithmic; points of the front lead to their numbers.
+std::string front_chart(const Sweep& sweep) {
+    constexpr double width = 640, height = 380, left = 60, bottom = 40, margin = 14;
+    struct Scale {
+        double low = std::numeric_limits<double>::infinity(), high = 0;
+        void note(double value) {
+            low = std::min(low, value);
+            high = std::max(high, value);
+        }
+        [[nodiscard]] double share(double value) const { return high > low ? std::log(value / low) / std::log(high / low) : 0.5; }
+    } energy, latency;
+    const auto mcycles = [](const SweepPoint& point) { return static_cast<double>(point.latency_cycles) / 1e6; };
+    for (const SweepPoint& point : sweep.points) {
+        if (!point.fits) continue;
+        energy.note(point.energy_pj / 1e9);
+        latency.note(mcycles(point));
     }
-    // Energy of the best point by memory and operand, stacked.
-    const SweepPoint& best = sweep.points[*sweep.best];
-    const DepthFirstCost cost = model.cost(best.strategy, false);
-    html += fmt::format("<h2>Best point {}: {:.4f} mJ by memory and operand</h2>\n<table>\n", tile_text(best), cost.energy_pj / 1e9);
-    const std::array<std::pair<const char*, const char*>, 4> parts{{{"I", "#4c78a8"}, {"W", "#f58518"}, {"O", "#54a24b"}, {"copies", "#888"}}};
+    const auto x = [&](double mj) { return left + energy.share(mj) * (width - left - margin); };
+    const auto y = [&](double value) { return height - bottom - latency.share(value) * (height - bottom - margin); };
+    std::string svg = fmt::format(
+        "<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" aria-label=\"energy against latency\">"
+        "<path class=\"axis\" d=\"M{2} {3}V{4}H{5}\"/>",
+        width, height, left, margin / 2, height - bottom + 6, width - margin / 2);
+    for (const double share : {0.0, 0.5, 1.0}) {
+        const double mj = energy.low * std::pow(energy.high / energy.low, share), cycles = latency.low * std::pow(latency.high / latency.low, share);
+        svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"{}\">{:.3g}</text>", x(mj), height - bottom + 20, share > 0.9 ? "end" : "middle", mj);
+        svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{:.3g}</text>", left - 6, y(cycles) + 4, cycles);
+    }
+    svg += fmt::format("<text class=\"label\" x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">energy, mJ</text>", (left + width) / 2, height - 4);
+    svg += fmt::format("<text class=\"label\" x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0:.0f})\">latency, million cycles</text>",
+                       height / 2 - 20);
+    const auto title = [&](const SweepPoint& point) {
+        return fmt::format("<title>{}: {:.4f} mJ, {:.3f} million cycles, {} on chip</title>", strategy_text(point.strategy), point.energy_pj / 1e9, mcycles(point),
+                           bytes_text(point.on_chip_bits / 8));
+    };
+    for (const SweepPoint& point : sweep.points) {
+        if (!point.fits) continue;
+        svg += fmt::format("<circle class=\"beaten\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\">{}</circle>", x(point.energy_pj / 1e9), y(mcycles(point)), title(point));
+    }
+    for (size_t n = 0; n < sweep.front.size(); ++n) {
+        const SweepPoint& point = sweep.points[sweep.front[n]];
+        svg += fmt::format("<a href=\"#point-{}\"><circle class=\"on-front\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"6\">{}</circle></a>", n, x(point.energy_pj / 1e9),
+                           y(mcycles(point)), title(point));
+    }
+    return svg + "</svg>\n";
+}
+
+/// Energy of a point by memory and operand, stacked.
+std::string energy_bars(const DepthFirst& model, const DepthFirstCost& cost) {
+    constexpr std::array<std::pair<const char*, const char*>, 4> parts{{{"I", "i"}, {"W", "w"}, {"O", "o"}, {"copies", "copies"}}};
+    struct Row {
+        std::string name;
+        std::array<double, 4> mj{};
+        double mac_mj = 0;
+        [[nodiscard]] double sum() const { return mj[0] + mj[1] + mj[2] + mj[3] + mac_mj; }
+    };
+    std::vector<Row> rows;
+    double largest = 0;
     for (size_t m = 0; m < cost.words.size(); ++m) {
         const Memory& memory = model.machine().memories[m];
-        std::array<double, 4> energies{};
+        Row row{memory.name};
         for (const Operand operand : all_operands)
-            energies[static_cast<size_t>(operand)] = energy_of(memory, cost.words[m][static_cast<size_t>(operand)]);
-        energies[3] = energy_of(memory, cost.copy_words[m]);
-        html += fmt::format("<tr><th>{}</th><td style=\"text-align:left\">", memory.name);
-        double sum = 0;
-        for (size_t part = 0; part < parts.size(); ++part) {
-            sum += energies[part];
-            html += fmt::format("<span class=\"bar\" style=\"width:{:.2f}em;background:{}\" title=\"{} {:.4f} mJ\"></span>",
-                                40 * energies[part] / cost.energy_pj, parts[part].second, parts[part].first, energies[part] / 1e9);
-        }
-        html += fmt::format("</td><td>{:.4f} mJ</td></tr>\n", sum / 1e9);
+            row.mj[static_cast<size_t>(operand)] = energy_of(memory, cost.words[m][static_cast<size_t>(operand)]) / 1e9;
+        row.mj[3] = energy_of(memory, cost.copy_words[m]) / 1e9;
+        rows.push_back(row);
     }
-    html += fmt::format("<tr><th>multiply-accumulate</th><td style=\"text-align:left\"><span class=\"bar\" style=\"width:{:.2f}em;background:#b279a2\">"
-                        "</span></td><td>{:.4f} mJ</td></tr>\n</table>\n<p>",
-                        40 * cost.mac_pj / cost.energy_pj, cost.mac_pj / 1e9);
-    for (const auto& [name, colour] : parts) html += fmt::format("<span style=\"color:{}\">&#9632;</span> {} &nbsp; ", colour, name);
-    return html + "</p></html>\n";
+    rows.push_back({"multiply-accumulate", {}, cost.mac_pj / 1e9});
+    for (const Row& row : rows) largest = std::max(largest, row.sum());
+    std::string html = "<p>";
+    for (const auto& [name, style] : parts) html += fmt::format("<span class=\"key\"><i class=\"{}\"></i>{}</span>", style, name);
+    html += "</p>\n<figure><table><tr><th>mJ</th><th></th>";
+    for (const auto& [name, style] : parts) html += fmt::format("<th>{}</th>", name);
+    html += "<th>sum</th></tr>\n";
+    for (const Row& row : rows) {
+        html += fmt::format("<tr><th>{}</th><td><div class=\"bar\">", escaped(row.name));
+        const auto piece = [&](const char* style, const char* name, double mj) {
+            if (mj > 0) html += fmt::format("<i class=\"{}\" style=\"width:{:.2f}%\" title=\"{} {:.4f} mJ\"></i>", style, 100 * mj / largest, name, mj);
+        };
+        for (size_t part = 0; part < parts.size(); ++part) piece(parts[part].second, parts[part].first, row.mj[part]);
+        piece("mac", "multiply-accumulate", row.mac_mj);
+        html += "</div></td>";
+        for (const double mj : row.mj) html += mj > 0 ? fmt::format("<td>{:.4f}</td>", mj) : "<td></td>";
+        html += fmt::format("<td>{:.4f}</td></tr>\n", row.sum());
+    }
+    return html + "</table></figure>\n";
+}
+
+}  // namespace
+
+std::string sweep_page(const DepthFirst& model, const Sweep& sweep, const SweepPageNotes& notes) {
+    const SweepPoint& best = sweep.points[*sweep.best];
+    const auto millions = [](int64_t cycles) { return fmt::format("{:.3f} million", static_cast<double>(cycles) / 1e6); };
+    std::vector<Card> cards{{"best tile", strategy_text(best.strategy)},
+                            {"energy", fmt::format("{:.4f} mJ", best.energy_pj / 1e9)},
+                            {"latency, cycles", millions(best.latency_cycles)},
+                            {"would fit on chip in", bytes_text(best.on_chip_bits / 8)}};
+    if (sweep.layer_by_layer) cards.push_back({"of layer by layer's energy", fmt::format("1/{:.2f}", sweep.layer_by_layer->energy_pj / best.energy_pj)});
+    if (sweep.single_layer) cards.push_back({"of single layers' energy", fmt::format("1/{:.2f}", sweep.single_layer->energy_pj / best.energy_pj)});
+    std::string body = cards_html(cards);
+    body += "<section>\n<h2>Energy, latency and on-chip memory</h2>\n<p class=\"hint\">Filled: no other tile has less of one and no more of the others. Point at a dot for its "
+            "numbers, follow it to its loop nest.</p>\n<figure>" + front_chart(sweep) + "</figure>\n";
+    for (size_t n = 0; n < sweep.front.size(); ++n) {
+        const SweepPoint& point = sweep.points[sweep.front[n]];
+        body += fmt::format("<details id=\"point-{}\"><summary>{}: {:.4f} mJ, {} cycles, {}</summary>\n", n, strategy_text(point.strategy), point.energy_pj / 1e9,
+                            millions(point.latency_cycles), bytes_text(point.on_chip_bits / 8));
+        body += n < notes.nests.size() && !notes.nests[n].empty() ? "<pre>" + escaped(notes.nests[n]) + "</pre>" : "<p>No schedule of this program.</p>";
+        body += "</details>\n";
+    }
+    if (notes.has_schedules) body += "<p><a href=\"schedules.html\">The schedules of these points</a>: memory over time, traffic per tensor and layer.</p>\n";
+    body += "</section>\n";
+    for (const Grid& grid : grids(sweep)) {
+        body += fmt::format("<section>\n<h2>{}</h2>\n<div class=\"row\">\n", depth_first::to_string(grid.overlap));
+        body += heat_map(sweep, grid, "energy, mJ", [](const SweepPoint& point) { return point.energy_pj / 1e9; });
+        body += heat_map(sweep, grid, "latency, million cycles", [](const SweepPoint& point) { return static_cast<double>(point.latency_cycles) / 1e6; });
+        body += "</div>\n</section>\n";
+    }
+    body += fmt::format("<section>\n<h2>Best point by memory and operand</h2>\n{}</section>\n", energy_bars(model, model.cost(best.strategy, false)));
+    return plain_page(fmt::format("{} on {}, depth first", notes.network, model.machine().name), notes.about, body);
 }
 
 }  // namespace laminate::cli

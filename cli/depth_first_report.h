@@ -34,9 +34,25 @@ struct DepthFirstFidelity {
 [[nodiscard]] std::string sweep_text(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep);
 /// {"points": [...], "best":, "front":, "layer_by_layer":, "single_layer":, "combination":}
 [[nodiscard]] nlohmann::ordered_json sweep_json(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep);
-/// overlap,tile_columns,tile_rows,energy_pj,latency_cycles,macs
+/// The stacks of a cut, each with its tile.
+[[nodiscard]] std::string cut_text(const depth_first::DepthFirst& model, const depth_first::Cut& cut);
+/// {"energy_pj":, "latency_cycles":, "on_chip_bits":, "stacks": [{"first":, "last":, "overlap":, "tile_columns":, "tile_rows":, ...}]}
+[[nodiscard]] nlohmann::ordered_json cut_json(const depth_first::DepthFirst& model, const depth_first::Cut& cut);
+/// One of a sweep's points.
+[[nodiscard]] nlohmann::ordered_json sweep_point_json(const depth_first::SweepPoint& point);
+/// "4x72 fully-cached".
+[[nodiscard]] std::string strategy_text(const depth_first::Strategy& strategy);
+/// overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs
 [[nodiscard]] std::string sweep_csv(const depth_first::Sweep& sweep);
-/// Heat maps of energy and latency per overlap mode, and the best point's energy by memory and operand: one HTML file that needs nothing else.
-[[nodiscard]] std::string sweep_page(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep, const std::string& network);
+/// What the page tells beside the sweep.
+struct SweepPageNotes {
+    std::string network;
+    std::string about;               ///< machine, fidelity, program
+    std::vector<std::string> nests;  ///< loop nests of the front's points, parallel to Sweep::front; empty where a point is no schedule
+    bool has_schedules = false;      ///< schedules.html lies beside the page
+};
+/// Summary, front (a point leads to its loop nest), heat maps of energy and latency per overlap mode, the best point's energy by memory and operand: one
+/// HTML file that needs nothing else.
+[[nodiscard]] std::string sweep_page(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep, const SweepPageNotes& notes);
 
 }  // namespace laminate::cli

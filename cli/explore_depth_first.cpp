@@ -2,7 +2,10 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -12,7 +15,11 @@
 #include "base/new_directory.h"
 #include "cli/cost_models.h"
 #include "cli/depth_first_report.h"
+#include "cli/front_report.h"
+#include "cli/report_page.h"
+#include "scheduler/models/depth_first/schedules.h"
 #include "scheduler/models/depth_first/sweep.h"
+#include "scheduler/models/two_level/two_level.h"
 
 namespace laminate::cli {
 
@@ -28,8 +35,89 @@ struct Options {
     std::vector<std::string> overlaps;
     std::string stacks = "weights-fit";
     std::string objective = "energy";
+    bool search_stacks = false;
     DepthFirstFidelity fidelity;
 };
+
+/// Schedule files beside the sweep. Not every stack is a schedule: layers that only run on the reference operators, stacks that are costed twice.
+class ScheduleFiles {
+public:
+    ScheduleFiles(const Network& network, const DepthFirst& model, const NewDirectory* files)
+        : network_(network), model_(model), files_(files), hash_(files != nullptr ? network_hash(network) : "") {}
+
+    /// {"file", "schedule"}; null where there is no schedule.
+    nlohmann::ordered_json write(const std::string& file, const std::vector<depth_first::ScheduledStack>& stacks) {
+        try {
+            const Schedule schedule = depth_first::schedule_of(network_, model_.workload(), stacks);
+            if (files_ != nullptr) write_file_atomically(files_->aside() / file, to_json(network_, schedule, hash_));
+            ++written_;
+            const std::string text = to_text(schedule);
+            schedules_.emplace(text, schedule);
+            return {{"file", file}, {"schedule", text}};
+        } catch (const InputError& error) {
+            refusal_ = error.what();
+            return nullptr;
+        }
+    }
+    /// Of a point: each of its stacks with its tile and overlap.
+    nlohmann::ordered_json write(const std::string& file, const depth_first::Strategy& strategy) {
+        std::vector<depth_first::ScheduledStack> stacks;
+        for (const std::vector<size_t>& layers : model_.stacks(strategy.stacks)) stacks.push_back({layers, strategy.tile, strategy.overlap});
+        return write(file, stacks);
+    }
+    /// Of the points of the front, after write().
+    [[nodiscard]] std::vector<std::string> nests(const nlohmann::ordered_json& front) const {
+        std::vector<std::string> texts;
+        for (const nlohmann::ordered_json& entry : front)
+            texts.push_back(entry.is_null() ? "" : loop_nest_text(network_, schedules_.at(entry["schedule"].get<std::string>())));
+        return texts;
+    }
+    /// All that were written, counted by the two-level model; what cli/report_page.h takes.
+    [[nodiscard]] nlohmann::ordered_json counted() const {
+        Front front;
+        for (const auto& [text, schedule] : schedules_) front.points.push_back({schedule, two_level_counts(network_, schedule)});
+        std::ranges::stable_sort(front.points, {}, [](const FrontPoint& point) { return std::pair(point.counts.accesses, point.counts.live_total); });
+        front.is_complete = false;
+        front.gap = std::numeric_limits<double>::infinity();
+        return front_json(network_, front, front_notes(network_, front, std::nullopt, std::nullopt), false);
+    }
+    [[nodiscard]] size_t written() const { return written_; }
+    [[nodiscard]] const std::string& refusal() const { return refusal_; }
+
+private:
+    const Network& network_;
+    const DepthFirst& model_;
+    const NewDirectory* files_;
+    std::string hash_;
+    size_t written_ = 0;
+    std::map<std::string, Schedule> schedules_;  ///< by text: points may share one
+    std::string refusal_;
+};
+
+nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& found, const std::optional<depth_first::Cut>& cut, ScheduleFiles& files) {
+    nlohmann::ordered_json json;
+    const SweepPoint& best = found.points[*found.best];
+    json["best"] = files.write("best.json", best.strategy);
+    if (found.combination && found.combination->points.size() > 1) {
+        std::vector<depth_first::ScheduledStack> stacks;
+        const auto all = model.stacks(best.strategy.stacks);
+        for (size_t n = 0; n < all.size(); ++n) {
+            const depth_first::Strategy& strategy = found.points[found.combination->points[n]].strategy;
+            stacks.push_back({all[n], strategy.tile, strategy.overlap});
+        }
+        json["best_per_stack"] = files.write("best-per-stack.json", stacks);
+    }
+    if (cut) {
+        std::vector<depth_first::ScheduledStack> stacks;
+        for (const depth_first::ChosenStack& stack : cut->stacks) stacks.push_back({stack.layers, stack.strategy.tile, stack.strategy.overlap});
+        json["best_cut"] = files.write("best-cut.json", stacks);
+    }
+    auto front = nlohmann::ordered_json::array();
+    for (size_t n = 0; n < found.front.size(); ++n)
+        front.push_back(files.write(fmt::format("{:04}.json", n), found.points[found.front[n]].strategy));
+    json["front"] = std::move(front);
+    return json;
+}
 
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
     if (request.machine.empty()) throw UsageError("--machine is required with --model depth-first");
@@ -49,6 +137,11 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const auto begin = std::chrono::steady_clock::now();
     const DepthFirst model(machine, network, options.fidelity.get());
     const Sweep found = depth_first::sweep(model, search);
+    std::optional<depth_first::Cut> cut;
+    if (options.search_stacks && found.complete) {
+        cut = depth_first::best_cut(model, search);
+        if (!cut) output.note("stopped: cuts of the network into stacks were not compared");
+    }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!found.complete) output.note("interrupted: the points that were looked at so far");
     if (!found.best) throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}", network.name, machine.name));
@@ -65,15 +158,30 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                   {"complete", found.complete},
                                   {"seconds", seconds}};
     answer.update(sweep_json(model, found));
+    if (cut) answer["best_cut"] = cut_json(model, *cut);
+    ScheduleFiles schedules(network, model, files ? &*files : nullptr);
+    answer["schedules"] = schedules_json(model, found, cut, schedules);
+    answer["network_given"] = request.network.to_json();
     if (files) {
         write_file_atomically(files->aside() / "sweep.json", answer.dump(2) + "\n");
         write_file_atomically(files->aside() / "sweep.csv", sweep_csv(found));
-        write_file_atomically(files->aside() / "report.html", sweep_page(model, found, network.name));
+        SweepPageNotes page{.network = network.name,
+                            .about = fmt::format("{} Model: DeFiNES, {}; {}.", machine.about, options.fidelity.as_published ? "as published" : "quirks mended",
+                                                 options.fidelity.lpf_limit > 0 ? fmt::format("orders of at most {} merged factors", options.fidelity.lpf_limit)
+                                                                                : "exact mapping of every tile"),
+                            .nests = schedules.nests(answer["schedules"]["front"]),
+                            .has_schedules = schedules.written() > 0};
+        if (page.has_schedules) write_file_atomically(files->aside() / "schedules.html", report_page(network, schedules.counted()));
+        write_file_atomically(files->aside() / "report.html", sweep_page(model, found, page));
         files->publish();
     }
     output.print(sweep_text(model, found));
+    if (cut) output.print(cut_text(model, *cut));
+    if (files && !schedules.refusal().empty()) output.note("no schedule for some: " + schedules.refusal());
     output.print(fmt::format("{} points in {:.2f} s{}", found.points.size(), seconds,
-                             files ? fmt::format("; all in {}: sweep.json, sweep.csv, report.html", request.directory) : ""));
+                             files ? fmt::format("; all in {}: sweep.json, sweep.csv, report.html{}", request.directory,
+                                                 schedules.written() > 0 ? ", schedules.html, and best.json, 0000.json ... for --schedule" : "")
+                                   : ""));
     output.json(answer);
     return Exit::ok;
 }
@@ -82,8 +190,10 @@ RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("--columns", options->sweep.columns, "Widths of tiles; wider than the map: the map")->delimiter(',')->check(CLI::PositiveNumber);
     app.add_option("--rows", options->sweep.rows, "Heights of tiles")->delimiter(',')->check(CLI::PositiveNumber);
-    app.add_option("--overlap", options->overlaps, "Only these overlap modes: recompute, h-cached, fully-cached (default: all)")->delimiter(',');
+    app.add_option("--overlap", options->overlaps, "Only these overlap modes: recompute, h-cached, fully-cached, v-cached (default: the paper's, which are the first three)")->delimiter(',');
     app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
+    app.add_flag("--search-stacks", options->search_stacks,
+                 "Also compare all cuts of the network into stacks, each with the tile and overlap that are best for it");
     app.add_option("--objective", options->objective, "What the best point has least of: energy, latency or edp")->capture_default_str();
     options->fidelity.declare(app);
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };

@@ -55,6 +55,7 @@ Program::Program() : app_("Convolutional networks, fused under a memory budget, 
     add_bench(*this);
     add_explore(*this);
     add_report(*this);
+    add_study(*this);
     add_sweep(*this);
     add_reference(*this, app_);
 }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/front_report.h"
+#include "cli/page.h"
 #include "scheduler/memory_timeline.h"
 #include "scheduler/models/two_level/two_level.h"
 
@@ -20,29 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t timeline_steps = 300;  // a group is a few hundred pixels wide
-
-std::string escaped(const std::string& text) {
-    std::string html;
-    for (const char c : text) {
-        switch (c) {
-            case '&':
-                html += "&amp;";
-                break;
-            case '<':
-                html += "&lt;";
-                break;
-            case '>':
-                html += "&gt;";
-                break;
-            case '"':
-                html += "&quot;";
-                break;
-            default:
-                html += c;
-        }
-    }
-    return html;
-}
 
 /// JSON inside a script element: nothing in it may look like the end of the element.
 std::string for_script(const Json& data) {

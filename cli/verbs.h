@@ -82,6 +82,7 @@ void add_run(Program& program);
 void add_bench(Program& program);
 void add_explore(Program& program);
 void add_report(Program& program);
+void add_study(Program& program);
 
 /// "laminate 0.1.0", the Halide version, the host target and the features of this CPU; one fact per line.
 [[nodiscard]] std::string version_text();
