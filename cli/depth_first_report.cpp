@@ -337,7 +337,7 @@ std::string heat_map(const Sweep& sweep, const Grid& grid, const std::string& ti
 
 /// Energy against latency, logarithmic; points of the front lead to their numbers.
 std::string front_chart(const Sweep& sweep) {
-    constexpr double width = 640, height = 380, left = 60, bottom = 40, margin = 14;
+    constexpr double width = 640, height = 380, left = 90, bottom = 40, margin = 14;
     struct Scale {
         double low = std::numeric_limits<double>::infinity(), high = 0;
         void note(double value) {
@@ -367,7 +367,7 @@ std::string front_chart(const Sweep& sweep) {
     svg += fmt::format("<text class=\"label\" x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0:.0f})\">latency, million cycles</text>",
                        height / 2 - 20);
     const auto title = [&](const SweepPoint& point) {
-        return fmt::format("<title>{}: {:.4f} mJ, {:.3f} million cycles, {} on chip</title>", strategy_text(point.strategy), point.energy_pj / 1e9, mcycles(point),
+        return fmt::format("<title>{}: {:.4g} mJ, {:.4g} million cycles, {} on chip</title>", strategy_text(point.strategy), point.energy_pj / 1e9, mcycles(point),
                            bytes_text(point.on_chip_bits / 8));
     };
     for (const SweepPoint& point : sweep.points) {
@@ -411,13 +411,13 @@ std::string energy_bars(const DepthFirst& model, const DepthFirstCost& cost) {
     for (const Row& row : rows) {
         html += fmt::format("<tr><th>{}</th><td><div class=\"bar\">", escaped(row.name));
         const auto piece = [&](const char* style, const char* name, double mj) {
-            if (mj > 0) html += fmt::format("<i class=\"{}\" style=\"width:{:.2f}%\" title=\"{} {:.4f} mJ\"></i>", style, 100 * mj / largest, name, mj);
+            if (mj > 0) html += fmt::format("<i class=\"{}\" style=\"width:{:.2f}%\" title=\"{} {:.4g} mJ\"></i>", style, 100 * mj / largest, name, mj);
         };
         for (size_t part = 0; part < parts.size(); ++part) piece(parts[part].second, parts[part].first, row.mj[part]);
         piece("mac", "multiply-accumulate", row.mac_mj);
         html += "</div></td>";
-        for (const double mj : row.mj) html += mj > 0 ? fmt::format("<td>{:.4f}</td>", mj) : "<td></td>";
-        html += fmt::format("<td>{:.4f}</td></tr>\n", row.sum());
+        for (const double mj : row.mj) html += mj > 0 ? fmt::format("<td>{:.4g}</td>", mj) : "<td></td>";
+        html += fmt::format("<td>{:.4g}</td></tr>\n", row.sum());
     }
     return html + "</table></figure>\n";
 }
@@ -426,19 +426,19 @@ std::string energy_bars(const DepthFirst& model, const DepthFirstCost& cost) {
 
 std::string sweep_page(const DepthFirst& model, const Sweep& sweep, const SweepPageNotes& notes) {
     const SweepPoint& best = sweep.points[*sweep.best];
-    const auto millions = [](int64_t cycles) { return fmt::format("{:.3f} million", static_cast<double>(cycles) / 1e6); };
+    const auto millions = [](int64_t cycles) { return fmt::format("{:.4g} million", static_cast<double>(cycles) / 1e6); };
     std::vector<Card> cards{{"best tile", strategy_text(best.strategy)},
-                            {"energy", fmt::format("{:.4f} mJ", best.energy_pj / 1e9)},
+                            {"energy", fmt::format("{:.4g} mJ", best.energy_pj / 1e9)},
                             {"latency, cycles", millions(best.latency_cycles)},
                             {"would fit on chip in", bytes_text(best.on_chip_bits / 8)}};
-    if (sweep.layer_by_layer) cards.push_back({"of layer by layer's energy", fmt::format("1/{:.2f}", sweep.layer_by_layer->energy_pj / best.energy_pj)});
-    if (sweep.single_layer) cards.push_back({"of single layers' energy", fmt::format("1/{:.2f}", sweep.single_layer->energy_pj / best.energy_pj)});
+    if (sweep.layer_by_layer) cards.push_back({"layer by layer: energy", fmt::format("{:.2f} x", sweep.layer_by_layer->energy_pj / best.energy_pj)});
+    if (sweep.single_layer) cards.push_back({"single layers: energy", fmt::format("{:.2f} x", sweep.single_layer->energy_pj / best.energy_pj)});
     std::string body = cards_html(cards);
     body += "<section>\n<h2>Energy, latency and on-chip memory</h2>\n<p class=\"hint\">Filled: no other tile has less of one and no more of the others. Point at a dot for its "
             "numbers, follow it to its loop nest.</p>\n<figure>" + front_chart(sweep) + "</figure>\n";
     for (size_t n = 0; n < sweep.front.size(); ++n) {
         const SweepPoint& point = sweep.points[sweep.front[n]];
-        body += fmt::format("<details id=\"point-{}\"><summary>{}: {:.4f} mJ, {} cycles, {}</summary>\n", n, strategy_text(point.strategy), point.energy_pj / 1e9,
+        body += fmt::format("<details id=\"point-{}\"><summary>{}: {:.4g} mJ, {} cycles, {} on chip</summary>\n", n, strategy_text(point.strategy), point.energy_pj / 1e9,
                             millions(point.latency_cycles), bytes_text(point.on_chip_bits / 8));
         body += n < notes.nests.size() && !notes.nests[n].empty() ? "<pre>" + escaped(notes.nests[n]) + "</pre>" : "<p>No schedule of this program.</p>";
         body += "</details>\n";

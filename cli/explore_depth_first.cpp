@@ -52,7 +52,7 @@ public:
             if (files_ != nullptr) write_file_atomically(files_->aside() / file, to_json(network_, schedule, hash_));
             ++written_;
             const std::string text = to_text(schedule);
-            schedules_.emplace(text, schedule);
+            schedules_.emplace(text, Found{schedule, file});
             return {{"file", file}, {"schedule", text}};
         } catch (const InputError& error) {
             refusal_ = error.what();
@@ -69,17 +69,21 @@ public:
     [[nodiscard]] std::vector<std::string> nests(const nlohmann::ordered_json& front) const {
         std::vector<std::string> texts;
         for (const nlohmann::ordered_json& entry : front)
-            texts.push_back(entry.is_null() ? "" : loop_nest_text(network_, schedules_.at(entry["schedule"].get<std::string>())));
+            texts.push_back(entry.is_null() ? "" : loop_nest_text(network_, schedules_.at(entry["schedule"].get<std::string>()).schedule));
         return texts;
     }
     /// All that were written, counted by the two-level model; what cli/report_page.h takes.
     [[nodiscard]] nlohmann::ordered_json counted() const {
         Front front;
-        for (const auto& [text, schedule] : schedules_) front.points.push_back({schedule, two_level_counts(network_, schedule)});
+        for (const auto& [text, found] : schedules_) front.points.push_back({found.schedule, two_level_counts(network_, found.schedule)});
         std::ranges::stable_sort(front.points, {}, [](const FrontPoint& point) { return std::pair(point.counts.accesses, point.counts.live_total); });
         front.is_complete = false;
         front.gap = std::numeric_limits<double>::infinity();
-        return front_json(network_, front, front_notes(network_, front, std::nullopt, std::nullopt), false);
+        nlohmann::ordered_json json = front_json(network_, front, front_notes(network_, front, std::nullopt, std::nullopt), false);
+        json["model"] = "depth-first";
+        json["machine"] = model_.machine().name;
+        for (nlohmann::ordered_json& point : json["points"]) point["file"] = schedules_.at(point["schedule"].get<std::string>()).file;
+        return json;
     }
     [[nodiscard]] size_t written() const { return written_; }
     [[nodiscard]] const std::string& refusal() const { return refusal_; }
@@ -90,7 +94,11 @@ private:
     const NewDirectory* files_;
     std::string hash_;
     size_t written_ = 0;
-    std::map<std::string, Schedule> schedules_;  ///< by text: points may share one
+    struct Found {
+        Schedule schedule;
+        std::string file;  ///< the first of them
+    };
+    std::map<std::string, Found> schedules_;  ///< by text: points may share one
     std::string refusal_;
 };
 
@@ -166,9 +174,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         write_file_atomically(files->aside() / "sweep.json", answer.dump(2) + "\n");
         write_file_atomically(files->aside() / "sweep.csv", sweep_csv(found));
         SweepPageNotes page{.network = network.name,
-                            .about = fmt::format("{} Model: DeFiNES, {}; {}.", machine.about, options.fidelity.as_published ? "as published" : "quirks mended",
+                            .about = fmt::format("Machine: {}. Model: DeFiNES, {}; {}. laminate {}.", machine.about, options.fidelity.as_published ? "as published" : "quirks mended",
                                                  options.fidelity.lpf_limit > 0 ? fmt::format("orders of at most {} merged factors", options.fidelity.lpf_limit)
-                                                                                : "exact mapping of every tile"),
+                                                                                : "exact mapping of every tile",
+                                                 LAMINATE_VERSION),
                             .nests = schedules.nests(answer["schedules"]["front"]),
                             .has_schedules = schedules.written() > 0};
         if (page.has_schedules) write_file_atomically(files->aside() / "schedules.html", report_page(network, schedules.counted()));

@@ -57,6 +57,12 @@ int64_t image_elements(const Network& network, TensorId id) {
 
 std::string about(const Network& network, const Json& front) {
     const size_t points = front.at("points").size();
+    if (front.value("model", "two-level") == "depth-first") {
+        return fmt::format(
+            "Network {} ({}), {} schedule{} of a depth-first sweep on {}, as the two-level model counts them: by whole elements, to and from the outside. Counts "
+            "of one image; layers outside of groups run on their own and are not counted.",
+            network.name, network_hash(network), points, points == 1 ? "" : "s", front.value("machine", "a machine"));
+    }
     std::string text = fmt::format(
         "Network {} ({}), {} schedule{}, none beaten by another in {}; {} model", network.name, network_hash(network),
         points, points == 1 ? "" : "s",

@@ -14,7 +14,7 @@ namespace laminate::cli {
 /// Points whose inside the page holds; a larger front shows all points, and this many of them, evenly, in detail.
 constexpr int64_t report_details = 120;
 
-/// `front`: front_json(). Deterministic. Throws InputError when a point misses a key or its schedule is not one of this network.
+/// `front`: front_json(), or with "model": "depth-first" schedules that another model found. Deterministic. Throws InputError when a point misses a key or its schedule is not one of this network.
 [[nodiscard]] std::string report_page(const Network& network, const nlohmann::ordered_json& front);
 
 /// What the page draws of a group: {"layers":[...],"accesses","least" (every tensor once),"macs","live" (elements),"traffic":[{"name",

@@ -39,7 +39,35 @@ TEST(DepthFirstModel, ExploreWritesItsPoints) {
     EXPECT_EQ(answer["best"]["overlap"], "fully-cached");
     const std::string csv = read_file(scratch / "tiles/sweep.csv");
     EXPECT_EQ(std::ranges::count(csv, '\n'), 7);
-    EXPECT_NE(read_file(scratch / "tiles/report.html").find("latency, million cycles"), std::string::npos);
+    const std::string page = read_file(scratch / "tiles/report.html");
+    EXPECT_NE(page.find("latency, million cycles"), std::string::npos);
+    // Every point of the front leads to its loop nest.
+    for (size_t n = 0; n < answer["front"].size(); ++n) {
+        EXPECT_NE(page.find("href=\"#point-" + std::to_string(n) + "\""), std::string::npos);
+        EXPECT_NE(page.find("id=\"point-" + std::to_string(n) + "\""), std::string::npos);
+    }
+    EXPECT_NE(page.find("<pre>"), std::string::npos);
+    EXPECT_NE(read_file(scratch / "tiles/schedules.html").find(answer["network"].get<std::string>()), std::string::npos);
+}
+
+TEST(DepthFirstModel, SchedulesThatAreFoundExecuteAndCountAsTheySay) {
+    const ScratchDirectory scratch;
+    const std::string directory = scratch / "tiles";
+    const ProgramResult found =
+        run_program("explore zoo:l3net --model depth-first --machine meta_proto_df --stacks all --columns 3,8 --rows 5 --overlap recompute,h-cached,v-cached,fully-cached "
+                    "--search-stacks -o " + directory + " --json -");
+    ASSERT_EQ(found.exit_code, 0) << found.err;
+    const auto answer = nlohmann::json::parse(found.out);
+    EXPECT_EQ(answer["points"].size(), 8u);
+    EXPECT_LE(answer["best_cut"]["energy_pj"].get<double>(), answer["best"]["energy_pj"].get<double>() * (1 + 1e-12));
+    std::vector<std::string> files{"best.json", "best-cut.json"};
+    for (const auto& entry : answer["schedules"]["front"]) files.push_back(entry["file"]);
+    ASSERT_GE(files.size(), 3u);
+    // Closed form, walker and instrumented code agree, and the pictures are those of the reference.
+    for (const std::string& file : files) {
+        const ProgramResult validated = run_program("validate zoo:l3net --schedule " + directory + "/" + file);
+        EXPECT_EQ(validated.exit_code, 0) << file << ": " << validated.out << validated.err;
+    }
 }
 
 TEST(DepthFirstModel, RefusesByName) {

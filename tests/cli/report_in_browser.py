@@ -2,7 +2,7 @@
 
   report_in_browser.py --laminate PROGRAM [--keep DIRECTORY]
 
-Fronts of 1, about 70 and 2000 points. Exit 0: all right; 1: the line says what is wrong; 77: Chromium or Pillow is missing
+Fronts of 1, about 70 and 2000 points; the pages of a depth-first sweep on a screen, on a phone and in the dark. Exit 0: all right; 1: the line says what is wrong; 77: Chromium or Pillow is missing
 (`make test` installs both). --keep leaves pages and screenshots there.
 """
 
@@ -167,6 +167,45 @@ def front_of(program, directory, name, points):
     return os.path.join(copy, "report.html")
 
 
+def check_plain_page(directory, page, name):
+    """A page without scripts: nothing on the console, nothing wider than a phone, light and dark as the system is."""
+    check_markup(page)
+    _, console = chromium(directory, page, "--dump-dom")
+    expect(not console, f"{name}: console: {console}")
+    copy = os.path.join(os.path.dirname(page), "measured.html")
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    with open(copy, "w", encoding="utf-8") as file:
+        file.write(text.replace("</body>", "<script>document.title = `${document.documentElement.scrollWidth} of ${innerWidth}`;</script></body>"))
+    dom, _ = chromium(directory, copy, "--dump-dom", "--window-size=500,900")
+    os.remove(copy)
+    needed, given = map(int, re.search(r"<title>(\d+) of (\d+)</title>", dom).groups())
+    expect(needed <= given <= 500, f"{name}: {needed} pixels wide on a screen of {given}")
+    for scheme, setting, light in (("light", 1, True), ("dark", 0, False)):
+        picture = os.path.join(directory, f"{name}-{scheme}.png")
+        chromium(directory, page, f"--screenshot={picture}", f"--blink-settings=preferredColorScheme={setting}")
+        corner = np.asarray(Image.open(picture).convert("L"))[2, 2]
+        expect((corner > 200) == light and (corner < 60) != light, f"{name}: the {scheme} page's corner has grey level {corner}")
+    print(f"{name}: screen, phone and dark")
+
+
+def check_plain_pages(directory, program):
+    sweep = os.path.join(directory, "sweep")
+    laminate(program, "explore", "zoo:l3net", "--model", "depth-first", "--machine", "meta_proto_df", "--stacks", "all", "--columns", "3,8", "--rows", "2,5",
+             "-q", "-o", sweep)
+    with open(os.path.join(sweep, "sweep.json"), encoding="utf-8") as file:
+        answer = json.load(file)
+    page = os.path.join(sweep, "report.html")
+    check_plain_page(directory, page, "sweep")
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    expect(text.count('class="on-front"') == len(answer["front"]), "not every point of the front is drawn")
+    expect(text.count('class="beaten"') == len(answer["points"]), "not every point is drawn")
+    dom, console = chromium(directory, os.path.join(sweep, "schedules.html"), "--dump-dom")
+    expect(not console, f"schedules.html: console: {console}")
+    expect('id="timeline"' in dom and 'id="traffic"' in dom, "schedules.html: no memory over time or no traffic")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laminate", required=True)
@@ -184,6 +223,7 @@ def main():
         with open(os.path.join(directory, "front", "front.json"), encoding="utf-8") as file:
             points = len(json.load(file)["points"])
         expect(points > 20, f"the front of l3net has {points} points")
+        check_plain_pages(directory, options.laminate)
         check_page(directory, page, points)
         check_page(directory, front_of(options.laminate, directory, "one", 1), 1)
         many = front_of(options.laminate, directory, "many", 2000)
