@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "scheduler/models/depth_first/published_layers.h"
 #include "scheduler/models/depth_first/tiles.h"
 
@@ -24,6 +25,9 @@ Value parse_named(const std::array<Value, count>& values, const std::string& tex
     }
     throw InputError(what + ": found \"" + text + "\", expected one of " + names);
 }
+
+/// As often as the lanes of an array may be halved where tiles do not fit: to a single one of any.
+constexpr int most_halvings = 16;
 
 /// Index into Machine::memories; none: no cache, or no weights.
 using Level = std::optional<size_t>;
@@ -100,7 +104,8 @@ struct DepthFirst::Parts {
     mutable std::mutex mutex;
     mutable std::map<MappingKey, MappingPtr> mappings;
 
-    [[nodiscard]] MappingPtr mapping(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops) const;
+    /// None to be had once no lanes are left to halve.
+    [[nodiscard]] MappingPtr mapping(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) const;
     [[nodiscard]] std::vector<std::vector<size_t>> units() const;
     [[nodiscard]] std::vector<std::vector<size_t>> stacks(Stacks rule) const;
     void add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details, DepthFirstCost& total) const;
@@ -115,7 +120,7 @@ namespace {
 class StackRun {
 public:
     using Map = std::function<std::shared_ptr<const std::optional<LayerMapping>>(size_t layer, const LayerShape& shape,
-                                                                                const std::vector<size_t>& tops)>;
+                                                                                const std::vector<size_t>& tops, int halvings)>;
     StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy, bool with_details, Map map)
         : machine_(machine), stack_(stack), quirks_(quirks), strategy_(strategy), with_details_(with_details), map_(std::move(map)) {
         for (const Operand operand : all_operands) hierarchies_[static_cast<size_t>(operand)] = machine.hierarchy(operand);
@@ -439,6 +444,7 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
 
         // Where no mapping fits: one level more for the output, then for the input instead, then for both, and so on.
         size_t more_output = 0, more_input = 0;
+        int halvings = 0;
         while (true) {
             const size_t input_level = std::min(input_top + more_input, inputs.size() - 1);
             const size_t output_level = std::min(output_top + more_output, outputs.size() - 1);
@@ -449,9 +455,15 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
                 tops.push_back(all ? levels.size() : place(*weights_, Operand::weight).level + 1);
             }
             tops.resize(tops.size() + static_cast<size_t>(shape.input_operands()), input_level + 1);
-            const auto mapping = map_(*member.workload_layer, shape, tops);
+            const auto mapping = map_(*member.workload_layer, shape, tops, halvings);
             if (!*mapping) {
                 if (input_level + 1 == inputs.size() && output_level + 1 == outputs.size()) {
+                    // What all lanes work on at once is too much for a memory beside the array: fewer lanes.
+                    if (!quirks_.published_layers && halvings < most_halvings) {
+                        ++halvings;
+                        more_output = more_input = 0;
+                        continue;
+                    }
                     throw InfeasibleMapping(layer.name + ": a tile of " + std::to_string(x.computed[n]) + "x" + std::to_string(y.computed[n]) +
                                             " fits no memories of " + machine_.name);
                 }
@@ -545,11 +557,15 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
 
 }  // namespace
 
-DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops) const {
+DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) const {
     // Lanes beyond the tile are not used: tiles of layers that differ in nothing else are one.
     Unrolling lanes = unrollings[layer];
     for (size_t axis = 0; axis < lanes.size(); ++axis) {
         if (machine.axes[axis].loop) lanes[axis] = std::min(lanes[axis], shape.sizes[dim_of_axis(machine.axes[axis], shape)]);
+    }
+    for (int n = 0; n < halvings; ++n) {
+        int64_t& most = *std::ranges::max_element(lanes);
+        most = ceil_div(most, 2);
     }
     MappingKey key(shape, lanes, tops);
     {
@@ -679,7 +695,7 @@ Stack DepthFirst::Parts::stack_of(const std::vector<size_t>& layers) const {
 void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details, DepthFirstCost& total) const {
     const Stack stack = stack_of(layers);
     StackRun(machine, stack, fidelity.quirks, strategy, with_details,
-             [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops) { return mapping(layer, shape, tops); })
+             [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) { return mapping(layer, shape, tops, halvings); })
         .add_to(total);
 }
 

@@ -163,6 +163,17 @@ TEST(DepthFirst, CachesRowsAsItCachesColumns) {
     EXPECT_NEAR(rows.energy_pj, columns.energy_pj, 1e-9 * columns.energy_pj);
 }
 
+TEST(DepthFirst, LanesAreHalvedWhereTheirElementsDoNotFit) {
+    // 32 x 8 x 4 lanes take 1 KB of each operand of an addition, both from a memory of 1 KB.
+    const DepthFirst model(open_machine("tesla_npu"), zoo_network("resnet18-defines"), {});
+    const DepthFirstCost cost = model.cost({.tile = {16, 18}});
+    const auto addition = std::ranges::find_if(cost.details, [](const LayerTileCost& d) { return d.shape.type == LayerType::addition; });
+    ASSERT_NE(addition, cost.details.end());
+    // Half the lanes: at least two cycles for each 1024 elements.
+    EXPECT_GE(addition->mapping.cost.latency.temporal_cycles * 512, addition->shape.output_elements());
+    EXPECT_GT(cost.energy_pj, 0);
+}
+
 TEST(DepthFirst, EveryQuirkHasItsName) {
     Quirks quirks;
     for (const QuirkName& quirk : quirk_names()) {
