@@ -58,6 +58,7 @@ void declare_models(Program& program, CLI::App* verb, const std::vector<CostMode
 [[nodiscard]] CostModel explore_layer_optimum();  ///< explore_layer_optimum.cpp
 [[nodiscard]] CostModel explore_depth_first();    ///< explore_depth_first.cpp
 [[nodiscard]] CostModel explore_spatial_fusion();  ///< explore_spatial_fusion.cpp
+[[nodiscard]] CostModel explore_dag_groups();     ///< explore_dag_groups.cpp
 [[nodiscard]] CostModel cost_two_level();         ///< cost.cpp
 [[nodiscard]] CostModel cost_depth_first();       ///< cost_depth_first.cpp
 

@@ -13,8 +13,9 @@ void add_explore(Program& program) {
                          "  laminate explore zoo:l3net --machine machines/convfusion-40nm-banked.json -o front/\n"
                          "  laminate explore 'zoo:alexnet?batch=4' --model layer-optimum --machine cnnflow_eyeriss\n"
                          "  laminate explore zoo:fsrcnn-defines --model depth-first --machine meta_proto_df -o tiles/\n"
-                         "  laminate explore zoo:resnet18 --model spatial-fusion --machine hwff_1 -o stacks/");
-    declare_models(program, verb, {explore_two_level(), explore_layer_optimum(), explore_depth_first(), explore_spatial_fusion()}, true);
+                         "  laminate explore zoo:resnet18 --model spatial-fusion --machine hwff_1 -o stacks/\n"
+                         "  laminate explore zoo:googlenet --model dag-groups --machine optimus_base -o groups/");
+    declare_models(program, verb, {explore_two_level(), explore_layer_optimum(), explore_depth_first(), explore_spatial_fusion(), explore_dag_groups()}, true);
 }
 
 }  // namespace laminate::cli

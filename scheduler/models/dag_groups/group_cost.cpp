@@ -319,6 +319,14 @@ std::optional<GroupCost> GroupEvaluator::cost(std::span<const int> operators) {
     return cost;
 }
 
+int64_t GroupEvaluator::least_entries(std::span<const int> operators) {
+    collect(operators);
+    choose_streams();
+    extents(0, least_tile(0, largest_[0]), true, height_);
+    extents(1, least_tile(1, largest_[1]), true, width_);
+    return entries(height_, width_);
+}
+
 int64_t GroupEvaluator::quarter_tile_entries(std::span<const int> operators) {
     collect(operators);
     choose_streams();

@@ -78,6 +78,9 @@ public:
     /// Of different operators, in any order; a set of operators of an acyclic partition. None: no tile fits.
     [[nodiscard]] std::optional<GroupCost> cost(std::span<const int> operators);
 
+    /// Entries of the maps of the least tile: what the buffer must hold at least.
+    [[nodiscard]] int64_t least_entries(std::span<const int> operators);
+
     /// Entries for a tile of a quarter of the height and of the width, rounded up (the table of Algorithm 3).
     [[nodiscard]] int64_t quarter_tile_entries(std::span<const int> operators);
 

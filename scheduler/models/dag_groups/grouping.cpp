@@ -141,8 +141,11 @@ public:
             std::vector<std::vector<int>> one_after_the_other(graph_.operators.size());
             for (size_t n = 1; n < order.size(); ++n) one_after_the_other[n] = {static_cast<int>(n) - 1};
             ideals = OrderIdeals::of(one_after_the_other, order.size() + 1);
-            order = depth_first_order();
+            const std::vector<int> other_order = depth_first_order();
             (void)solve(*ideals, order, true);
+            const Total as_given = best_.back();
+            (void)solve(*ideals, other_order, true);
+            if (as_given < best_.back()) (void)solve(*ideals, order, true);
         }
         result.ideals = ideals->size();
         result.groups_costed = costs_.looked_for;
@@ -151,8 +154,10 @@ public:
             Group& group = result.groups.emplace_back();
             group.operators = last_group_[static_cast<size_t>(at)];
             std::sort(group.operators.begin(), group.operators.end());
-            group.cost = *evaluator_.cost(group.operators);
-            result.entries = checked_add(result.entries, group.cost.entries());
+            group.cost = evaluator_.cost(group.operators);
+            if (is_asked(group.operators.size())) group.other_entries = other_entries(group.operators);
+            group.entries = *cheaper(group.cost, group.other_entries);
+            result.entries = checked_add(result.entries, group.entries);
         }
         std::reverse(result.groups.begin(), result.groups.end());
         result.lower_bound_entries = result.is_exact ? result.entries : compulsory_entries();
@@ -184,7 +189,7 @@ private:
 
     void refuse_if_alone_too_large(int op) {
         const std::vector<int> alone{op};
-        if (evaluator_.cost(alone)) return;
+        if (evaluator_.cost(alone) || options_.only_other) return;
         throw InputError("operator " + graph_.operators[static_cast<size_t>(op)].name + ": its least tile does not fit in a buffer of " +
                          std::to_string(rules_.buffer_entries) + " entries");
     }
@@ -196,6 +201,13 @@ private:
         uint64_t shape_sum = 0;
         int least_operator = 0;
     };
+
+    [[nodiscard]] bool is_asked(size_t operators) const { return options_.other && operators <= options_.other_operators; }
+    [[nodiscard]] std::optional<int64_t> other_entries(const std::vector<int>& group) const { return options_.other(group); }
+    [[nodiscard]] std::optional<int64_t> cheaper(const std::optional<GroupCost>& cost, const std::optional<int64_t>& other) const {
+        if (options_.only_other || !cost) return other;
+        return std::min(cost->entries(), other.value_or(std::numeric_limits<int64_t>::max()));
+    }
 
     /// All groups that end `target` and hold what is in the group now.
     void grow(const OrderIdeals& ideals, const std::vector<int>& order, int target, int rest) {
@@ -210,7 +222,9 @@ private:
                 ++visited_groups_;
                 if (!options_.online || !has_lonely_operator()) {
                     const Total& before = best_[next];
-                    const int64_t least = before.entries + rules_.images * (inputs_ + outputs_) + least_passes() * weights_;
+                    // Our own schedules may leave rows of an input unread; the least of the other cost is what leaves the group.
+                    const int64_t least =
+                        before.entries + (is_asked(group_.size()) ? rules_.images * outputs_ : rules_.images * (inputs_ + outputs_) + least_passes() * weights_);
                     candidates_.push_back({{least, before.groups + 1}, step.ideal, shape_sum_, least_});
                 }
                 grow(ideals, order, target, step.ideal);
@@ -230,9 +244,10 @@ private:
             group.clear();
             for (int at = candidate.rest; at != target; at = reached_by_[static_cast<size_t>(at)].ideal) group.push_back(reached_by_[static_cast<size_t>(at)].vertex);
             const std::optional<GroupCost>& cost = costs_.cost(group, candidate.shape_sum, candidate.least_operator);
-            if (!cost) continue;
+            const std::optional<int64_t> entries = cheaper(cost, is_asked(group.size()) ? other_entries(group) : std::nullopt);
+            if (!entries) continue;
             const Total& before = best_[static_cast<size_t>(candidate.rest)];
-            const Total total{before.entries + cost->entries(), before.groups + 1};
+            const Total total{before.entries + *entries, before.groups + 1};
             if (best <= total) continue;
             best = total;
             last_group_[static_cast<size_t>(target)] = group;
@@ -323,7 +338,8 @@ private:
                 undo.matched = partner;
             }
         }
-        if (least_entries_ > rules_.buffer_entries) may_grow_ = false;
+        if (least_entries_ > rules_.buffer_entries && group_.size() >= (options_.other ? options_.other_operators + 1 : 0)) may_grow_ = false;
+        if (options_.only_other && group_.size() > options_.other_operators) may_grow_ = false;
         return undo;
     }
 
@@ -412,14 +428,14 @@ private:
         return order;
     }
 
-    /// What every grouping moves: the network's inputs and outputs, and every weight once.
+    /// What every grouping moves: the network's inputs (our own schedules may leave rows unread) and outputs, and every weight once.
     [[nodiscard]] int64_t compulsory_entries() const {
         int64_t maps = 0;
         int64_t weights = 0;
         for (size_t m = 0; m < graph_.maps.size(); ++m) {
             const Map& map = graph_.maps[m];
             const bool is_input = m >= graph_.operators.size();
-            if (is_input ? !map.readers.empty() : map.is_output || map.readers.empty()) maps += map.elements();
+            if (is_input ? !map.readers.empty() && !options_.other : map.is_output || map.readers.empty()) maps += map.elements();
             if (!is_input) weights += graph_.operators[m].weights;
         }
         return rules_.images * maps + weights;
@@ -481,12 +497,22 @@ Grouping single_operators(const OperatorGraph& graph, const GroupMachine& machin
             throw InputError("operator " + graph.operators[static_cast<size_t>(op)].name + ": its least tile does not fit in a buffer of " +
                              std::to_string(rules.buffer_entries) + " entries");
         }
-        result.groups.push_back({alone, *cost});
+        result.groups.push_back({alone, *cost, {}, cost->entries()});
         result.entries = checked_add(result.entries, cost->entries());
     }
     result.lower_bound_entries = result.entries;
     result.groups_costed = result.groups_visited = graph.size();
     return result;
+}
+
+int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& machine, Reading reading) {
+    GroupEvaluator evaluator(graph, machine, rules_of(reading, machine, 1));
+    int64_t least = 0;
+    for (int op = 0; op < graph.size(); ++op) {
+        const std::vector<int> alone{op};
+        least = std::max(least, evaluator.least_entries(alone));
+    }
+    return least;
 }
 
 std::optional<int64_t> convex_groups(const OperatorGraph& graph) { return search::convex_set_count(needs_of(graph)); }

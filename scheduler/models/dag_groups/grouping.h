@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -25,14 +26,20 @@ struct GroupingOptions {
     bool online = false;
     /// Groups that a schedule of ours can execute (scheduler/schedule.h): one operator writes what leaves, the others feed the group alone and directly.
     bool one_sink = false;
-    /// States of the search; a graph that has more is cut along one order of its operators, and the answer is bounded from below instead.
-    size_t most_ideals = 200'000;
+    /// Another cost of a group, in entries of all images; none: it has none. The less of both counts (only_other: it alone). Asked for groups of at most `other_operators`.
+    std::function<std::optional<int64_t>(const std::vector<int>& operators)> other = {};
+    bool only_other = false;
+    size_t other_operators = 8;
+    /// States of the search; a graph that has more is cut along one order of its operators, its own or one in depth, and the answer is bounded from below instead.
+    size_t most_ideals = 20'000;
     const std::atomic<bool>* stop = nullptr;  ///< set it to get the cut along one order
 };
 
 struct Group {
     std::vector<int> operators;  ///< ascending
-    GroupCost cost;
+    std::optional<GroupCost> cost;  ///< of the model; none where the tile does not fit, so that the other cost alone counted
+    std::optional<int64_t> other_entries;  ///< GroupingOptions::other, where it was asked for
+    int64_t entries = 0;
 };
 
 struct Grouping {
@@ -43,12 +50,15 @@ struct Grouping {
     int64_t groups_costed = 0;   ///< whose tile was looked for
     int64_t groups_visited = 0;  ///< that were looked at, the same one once for each state that it ends
     int64_t ideals = 0;
-    std::optional<int64_t> size_limit;  ///< on-line: operators in a group at most; none: the table has no entry above the buffer
+    std::optional<int64_t> size_limit;  ///< on-line: operators in a group at most; none: too many ideals for the table
     [[nodiscard]] double gap() const { return static_cast<double>(entries) / static_cast<double>(lower_bound_entries) - 1; }
 };
 
 /// Throws InputError when an operator does not fit even alone.
 [[nodiscard]] Grouping best_grouping(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options = {});
+
+/// The smallest buffer in which every operator has a tile, so that there is a grouping.
+[[nodiscard]] int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& machine, Reading reading);
 
 /// Every operator a group of its own.
 [[nodiscard]] Grouping single_operators(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options = {});

@@ -30,7 +30,7 @@ public:
         find_left_out();
         find_merged();
         for (size_t n = 0; n < network_.layers.size(); ++n) add_operator(static_cast<LayerId>(n));
-        if (graph_.operators.empty()) throw InputError("network " + network_.name + ": no operator to group");
+        if (graph_.operators.empty()) throw InputError("network " + network_.name + ": no operator to group (fully connected layers on maps of more than one pixel, and what follows them, are left out)");
         for (LayerId id = 0; id < count(); ++id) {
             const size_t n = static_cast<size_t>(id);
             const int op = operator_of_[n] >= 0 ? operator_of_[n] : producer_operator(id);
@@ -139,16 +139,17 @@ private:
     }
 
     /// `reach` of what reads the layer's map; nothing in between reads more than one row of it.
-    void add_inputs(Operator& op, LayerId id, const std::array<Reach, 2>& after, bool is_direct) {
+    void add_inputs(Operator& op, LayerId id, const std::array<Reach, 2>& after) {
         const Layer& layer = network_.layer(id);
         std::array<Reach, 2> reach = reach_of(network_, layer);
         for (size_t axis = 0; axis < 2; ++axis) reach[axis].kernel = std::max(reach[axis].kernel, after[axis].kernel);
         for (const TensorId input : layer.inputs) {
             const TensorId map = map_of(input);
-            const bool direct = is_direct && !through_merged_[static_cast<size_t>(input)];
+            const bool direct = !through_merged_[static_cast<size_t>(input)];
             const LayerId producer = network_.producer(map);
             if (producer >= 0 && into_[static_cast<size_t>(producer)] == id) {
-                add_inputs(op, producer, reach, direct);
+                op.is_direct = op.is_direct && direct;
+                add_inputs(op, producer, reach);
                 op.layers.push_back(producer);
                 continue;
             }
@@ -171,7 +172,7 @@ private:
         if (left_out_[static_cast<size_t>(id)] || into_[static_cast<size_t>(id)] >= 0 || is_merged_into_its_input(layer)) return;
         Operator op;
         op.name = layer.name;
-        add_inputs(op, id, {}, true);
+        add_inputs(op, id, {});
         op.layers.push_back(id);
         std::sort(op.layers.begin(), op.layers.end());
         operator_of_.back() = graph_.size();

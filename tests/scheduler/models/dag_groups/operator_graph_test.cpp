@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include <algorithm>
+#include <functional>
+#include <set>
+
 #include "nets/zoo.h"
 #include "scheduler/models/dag_groups/grouping.h"
+#include "scheduler/search/order_ideals.h"
 
 namespace laminate::dag_groups {
 namespace {
@@ -67,6 +71,58 @@ TEST(OperatorGraph, GoogLeNetMergesPoolsInto1x1) {
     EXPECT_EQ(pool.inputs[0].reach[0], (Reach{3, 1, 1}));
     EXPECT_EQ(pool.layers.size(), 2u);
     EXPECT_EQ(operator_graph(network, {.pools = false}).size(), 72 + 9);
+}
+
+/// Calls `see` with every convex group, once: with the smallest ideal that ends with it.
+void for_each_convex_group(const OperatorGraph& graph, const std::function<void(const std::set<int>&)>& see) {
+    std::vector<std::vector<int>> needs;
+    for (const Operator& op : graph.operators) {
+        needs.emplace_back();
+        for (const OperatorInput& input : op.inputs) {
+            if (input.map < graph.size()) needs.back().push_back(input.map);
+        }
+    }
+    const auto ideals = search::OrderIdeals::of(needs, 10000);
+    ASSERT_TRUE(ideals);
+    std::vector<int> seen(static_cast<size_t>(ideals->size()), 0);
+    std::set<int> group;
+    for (int target = 1; target < ideals->size(); ++target) {
+        const std::function<void(int)> grow = [&](int rest) {
+            for (const auto& step : ideals->steps(rest)) {
+                if (seen[static_cast<size_t>(step.ideal)] == target) continue;
+                seen[static_cast<size_t>(step.ideal)] = target;
+                group.insert(step.vertex);
+                const auto& ends = ideals->steps(target);
+                if (std::all_of(ends.begin(), ends.end(), [&](const auto& end) { return group.count(end.vertex) > 0; })) see(group);
+                grow(step.ideal);
+                group.erase(step.vertex);
+            }
+        };
+        grow(target);
+    }
+}
+
+TEST(OperatorGraph, TheGroupsThatThePaperDoesNotCountInGoogLeNet) {
+    const OperatorGraph graph = operator_graph(zoo_network("googlenet"));
+    int64_t all = 0;
+    int64_t crossed = 0;  // the head of one branch of two operators without its tail, and the tail of the other without its head
+    for_each_convex_group(graph, [&](const std::set<int>& group) {
+        ++all;
+        for (const char* module : {"3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b"}) {
+            const auto has = [&](const char* part) { return group.count(find(graph, std::string("inception") + module + part)) > 0; };
+            const bool head3 = has("_3x3_reduce"), tail3 = has("_3x3"), head5 = has("_5x5_reduce"), tail5 = has("_5x5");
+            if (head3 != tail3 && head5 != tail5 && head3 != head5) ++crossed;
+        }
+    });
+    EXPECT_EQ(all, 50508);
+    EXPECT_EQ(crossed, 9 * 8);
+    EXPECT_EQ(all - crossed, 50436);  // Table 5
+}
+
+TEST(OperatorGraph, OnlineGroupsOfVgg16AreIntervalsOfFive) {
+    int64_t small = 0;
+    for_each_convex_group(operator_graph(zoo_network("vgg16")), [&](const std::set<int>& group) { small += group.size() <= 5 ? 1 : 0; });
+    EXPECT_EQ(small, 18 + 17 + 16 + 15 + 14);  // Table 5: 80
 }
 
 TEST(OperatorGraph, ReadersAndDirectInputs) {

@@ -1,0 +1,257 @@
+// explore --model dag-groups: the operators of a network cut into groups with the least off-chip traffic (Optimus).
+#include <fmt/core.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
+#include "cli/cost_models.h"
+#include "scheduler/machine/machine.h"
+#include "scheduler/models/dag_groups/group_schedules.h"
+#include "scheduler/models/dag_groups/grouping.h"
+#include "scheduler/models/two_level/two_level.h"
+
+namespace laminate::cli {
+
+namespace {
+
+using namespace dag_groups;
+
+enum class GroupCostFrom { optimus, ours, either };
+
+struct Options {
+    Reading reading = Reading::batch_as_tile;
+    GroupCostFrom cost = GroupCostFrom::optimus;
+    int64_t images = 0;  ///< 0: 4, or the network's own batch
+    int64_t buffer_entries = 0;
+    bool online = false;
+    bool merge_adds = false;
+    bool pools_apart = false;
+};
+
+const std::map<std::string, Reading> reading_names{{"L", Reading::literal}, {"R", Reading::refined}, {"Q", Reading::batch_as_tile}};
+const std::map<std::string, GroupCostFrom> cost_names{{"optimus", GroupCostFrom::optimus}, {"ours", GroupCostFrom::ours}, {"either", GroupCostFrom::either}};
+
+template <class Value>
+std::string name_of(const std::map<std::string, Value>& names, Value value) {
+    for (const auto& [name, one] : names) {
+        if (one == value) return name;
+    }
+    return {};
+}
+
+nlohmann::ordered_json group_json(const OperatorGraph& graph, const Group& group, int64_t entry_bytes) {
+    auto operators = nlohmann::ordered_json::array();
+    for (const int op : group.operators) operators.push_back(graph.operators[static_cast<size_t>(op)].name);
+    nlohmann::ordered_json json{{"operators", operators}, {"dram_bytes", group.entries * entry_bytes}};
+    if (const std::optional<GroupCost>& c = group.cost) {
+        json["optimus_dram_bytes"] = c->entries() * entry_bytes;
+        json["input_bytes"] = c->input_entries * entry_bytes;
+        json["output_bytes"] = c->output_entries * entry_bytes;
+        json["weight_bytes"] = c->weight_entries * entry_bytes;
+        json["weight_passes"] = c->passes;
+        json["tile"] = {{"height", c->tile_height}, {"width", c->tile_width}, {"images", c->tile_images}};
+        json["buffer_entries"] = c->buffer_entries;
+    }
+    if (group.other_entries) json["our_dram_bytes"] = *group.other_entries * entry_bytes;
+    return json;
+}
+
+struct Timed {
+    Grouping grouping;
+    double ms = 0;
+};
+
+Timed timed_grouping(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options) {
+    const auto begin = std::chrono::steady_clock::now();
+    Timed result{best_grouping(graph, machine, options)};
+    result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    return result;
+}
+
+nlohmann::ordered_json grouping_json(const OperatorGraph& graph, const Timed& timed, int64_t entry_bytes) {
+    const Grouping& g = timed.grouping;
+    auto groups = nlohmann::ordered_json::array();
+    for (const Group& group : g.groups) groups.push_back(group_json(graph, group, entry_bytes));
+    nlohmann::ordered_json json{
+        {"dram_bytes", g.entries * entry_bytes},
+        {"dram_lower_bound_bytes", g.lower_bound_entries * entry_bytes},
+        {"is_exact", g.is_exact},
+        {"gap", g.gap()},
+        {"search_ms", timed.ms},
+        {"states", g.ideals},
+        {"groups_visited", g.groups_visited},
+        {"groups_costed", g.groups_costed},
+        {"group_count", g.groups.size()},
+    };
+    if (g.size_limit) json["online_size_limit"] = *g.size_limit;
+    json["groups"] = groups;
+    return json;
+}
+
+std::string mebibytes(int64_t bytes) { return fmt::format("{:.4f}", static_cast<double>(bytes) / (1 << 20)); }
+
+std::string operators_text(const OperatorGraph& graph, const Group& group) {
+    const auto name = [&](int op) { return graph.operators[static_cast<size_t>(op)].name; };
+    if (group.operators.size() == 1) return name(group.operators.front());
+    return fmt::format("{} .. {} ({})", name(group.operators.front()), name(group.operators.back()), group.operators.size());
+}
+
+/// The groups as a schedule, written into `files`.
+nlohmann::ordered_json write_schedule(const Network& network, const OperatorGraph& graph, const Timed& timed, ScheduledGroups& schedules, Elements memory,
+                                      int64_t entry_bytes, const std::filesystem::path& directory, const Output& output) {
+    const NetworkSchedule made = network_schedule(network, graph, timed.grouping.groups, schedules);
+    write_file_atomically(directory / "schedule.json", to_json(network, made.schedule));
+    const NetworkCounts counts = two_level_counts(network, made.schedule);
+    nlohmann::ordered_json json = grouping_json(graph, timed, entry_bytes);
+    json["file"] = "schedule.json";
+    json["memory_elements"] = memory.value();
+    json["schedule_groups"] = made.schedule.groups().size();
+    json["split_groups"] = made.split;
+    json["accesses_elements_per_image"] = counts.accesses.value();
+    json["live_elements"] = counts.live_total.value();
+    output.print(fmt::format("schedule.json: {} groups of one sink each, {} accesses per image and at most {} elements at once by our own counts{}", made.schedule.groups().size(),
+                             grouped(counts.accesses.value()), grouped(counts.live_total.value()),
+                             made.split == 0 ? "" : fmt::format("; {} groups have no schedule in {} elements and run layer by layer", made.split, grouped(memory.value()))));
+    if (counts.live_total > memory)
+        output.note(fmt::format("some layers need more than {} elements even alone", grouped(memory.value())));
+    return json;
+}
+
+Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+    const std::string machine_name = request.machine.empty() ? "optimus_base" : request.machine;
+    const GroupMachine machine = group_machine(open_machine(machine_name));
+    const Network network = request.network.open();
+    std::optional<NewDirectory> files;
+    if (!request.directory.empty())
+        files.emplace(request.directory, [](const auto& place) { return holds_answer(place, "groups.json", "laminate.dag_groups"); }, "laminate explore --model dag-groups");
+    const OperatorGraph graph = operator_graph(network, {.adds = options.merge_adds, .pools = !options.pools_apart});
+    GroupingOptions search;
+    search.reading = options.reading;
+    const std::vector<int64_t>& dims = network.tensor(network.inputs.front()).dims;
+    search.images = options.images > 0 ? options.images : dims.front() > 1 ? dims.front() : 4;
+    search.buffer_entries = options.buffer_entries;
+    search.online = options.online;
+    search.stop = request.stop;
+    const GroupRules rules = rules_of(search.reading, machine, search.images, search.buffer_entries);
+    const Elements memory(rules.buffer_entries);
+    ScheduledGroups schedules(network, graph, memory, TileSizes::all, request.stop);
+    if (const int64_t least = least_buffer_entries(graph, machine, options.reading); least > rules.buffer_entries) {
+        throw InfeasibleError(fmt::format("{}: a buffer of {} entries holds no tile of some operator; the smallest budget that works is {} entries", network.name,
+                                          rules.buffer_entries, least));
+    }
+    OccasionalNotes notes(output);
+    int64_t asked = 0;
+    GroupingOptions with_ours = search;
+    with_ours.only_other = options.cost == GroupCostFrom::ours;
+    with_ours.one_sink = with_ours.only_other;
+    with_ours.other = [&](const std::vector<int>& operators) {
+        notes.note([&] { return fmt::format("{} groups scheduled, at operator {}", asked, graph.operators[static_cast<size_t>(operators.front())].name); });
+        ++asked;
+        return schedules.entries(operators, search.images);
+    };
+    int64_t alone = 0;
+    if (with_ours.only_other) {
+        for (int op = 0; op < graph.size(); ++op) {
+            const std::optional<int64_t> entries = schedules.entries({op}, search.images);
+            if (!entries) {
+                throw InfeasibleError(fmt::format("operator {}: no schedule fits in {} elements; expected more --buffer-entries",
+                                                  graph.operators[static_cast<size_t>(op)].name, rules.buffer_entries));
+            }
+            alone += *entries;
+        }
+    } else {
+        alone = single_operators(graph, machine, search).entries;
+    }
+    const Timed timed = timed_grouping(graph, machine, options.cost == GroupCostFrom::optimus ? search : with_ours);
+    if (request.stop->load()) output.note("interrupted: the best cut along one order of the operators");
+
+    auto left_out = nlohmann::ordered_json::array();
+    for (const LayerId id : graph.left_out) left_out.push_back(network.layer(id).name);
+    nlohmann::ordered_json answer{
+        {"schema", "laminate.dag_groups"},
+        {"version", 1},
+        {"network", network.name},
+        {"network_given", request.network.to_json()},
+        {"machine", machine_name},
+        {"reading", name_of(reading_names, options.reading)},
+        {"batch", search.images},
+        {"entry_bytes", machine.entry_bytes},
+        {"buffer_entries", rules.buffer_entries},
+        {"online", options.online},
+        {"group_cost", name_of(cost_names, options.cost)},
+        {"adds", options.merge_adds ? "merged" : "operators"},
+        {"operators", graph.size()},
+        {"left_out", left_out},
+    };
+    const std::optional<int64_t> examined = convex_groups(graph);
+    answer["groups_examined"] = examined ? nlohmann::ordered_json(*examined) : nlohmann::ordered_json();
+    answer["baseline_bytes"] = alone * machine.entry_bytes;
+    answer["saved"] = 1 - static_cast<double>(timed.grouping.entries) / static_cast<double>(alone);
+    answer.update(grouping_json(graph, timed, machine.entry_bytes));
+
+    Table table({{"operators"}, {"DRAM MiB", Align::right}, {"in", Align::right}, {"out", Align::right}, {"weights", Align::right}, {"passes", Align::right},
+                 {"tile", Align::right}, {"buffer", Align::right}});
+    for (const Group& group : timed.grouping.groups) {
+        std::vector<std::string> row{operators_text(graph, group), mebibytes(group.entries * machine.entry_bytes)};
+        if (const std::optional<GroupCost>& c = group.cost) {
+            row.insert(row.end(), {mebibytes(c->input_entries * machine.entry_bytes), mebibytes(c->output_entries * machine.entry_bytes),
+                                   mebibytes(c->weight_entries * machine.entry_bytes), std::to_string(c->passes),
+                                   fmt::format("{}x{}x{}", c->tile_images, c->tile_height, c->tile_width), grouped(c->buffer_entries)});
+        }
+        row.resize(8);
+        table.add(row);
+    }
+    output.print(table.text());
+    output.print(fmt::format("{}: {} operators, {} groups; {} MiB for {} images, {} MiB with every operator alone ({:.1f} % less)", network.name, graph.size(),
+                             timed.grouping.groups.size(), mebibytes(timed.grouping.entries * machine.entry_bytes), search.images,
+                             mebibytes(alone * machine.entry_bytes), 100 * answer["saved"].get<double>()));
+    output.print(fmt::format("{} groups in the space, {} costed, {:.2f} ms; {}", examined ? grouped(*examined) : "too many", grouped(timed.grouping.groups_costed), timed.ms,
+                             timed.grouping.is_exact ? "no grouping of this space costs less"
+                                                     : fmt::format("too many states: cut along one order, at most {:.1f} % above the least", 100 * timed.grouping.gap())));
+    if (files) {
+        Timed executable = timed;
+        if (options.cost != GroupCostFrom::ours) {
+            GroupingOptions one_sink = options.cost == GroupCostFrom::either ? with_ours : search;
+            one_sink.one_sink = true;
+            executable = timed_grouping(graph, machine, one_sink);
+        }
+        answer["schedule"] = write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes, files->aside(), output);
+        write_file_atomically(files->aside() / "groups.json", answer.dump(2) + "\n");
+        files->publish();
+        output.print(fmt::format("in {}: groups.json, schedule.json (for compile, run and validate --schedule)", request.directory));
+    }
+    output.json(answer);
+    return Exit::ok;
+}
+
+RunModel declare(CLI::App& app) {
+    auto options = std::make_shared<Options>();
+    app.add_option("--reading", options->reading,
+                   "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width searched, weights that fit loaded once; Q and images share the buffer")
+        ->transform(CLI::CheckedTransformer(reading_names))
+        ->default_str("Q");
+    app.add_option("--images", options->images, "Images that are worked on together (default: the network's batch; of one, 4)")->check(CLI::PositiveNumber);
+    app.add_option("--buffer-entries", options->buffer_entries, "Elements that the buffer holds, instead of the machine's")->check(CLI::PositiveNumber);
+    app.add_flag("--online", options->online, "The on-line variant: fewer groups are looked at (Optimus, Algorithm 3)");
+    app.add_flag("--merge-adds", options->merge_adds, "Additions belong to a convolution that feeds them, instead of being operators with maps of their own");
+    app.add_flag("--pools-apart", options->pools_apart, "Pools of stride 1 are operators of their own even before a 1x1 convolution");
+    app.add_option("--group-cost", options->cost,
+                   "What a group costs: optimus (its model), ours (the fewest accesses of our own schedules, which -o writes), either (the less of both)")
+        ->transform(CLI::CheckedTransformer(cost_names))
+        ->default_str("optimus");
+    return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
+}
+
+}  // namespace
+
+CostModel explore_dag_groups() {
+    return {"dag-groups", "the cut of a network into groups with the least off-chip traffic, any graph (Optimus)", declare};
+}
+
+}  // namespace laminate::cli
