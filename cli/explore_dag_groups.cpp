@@ -25,8 +25,8 @@ using namespace dag_groups;
 enum class GroupCostFrom { optimus, ours, either };
 
 struct Options {
-    Reading reading = Reading::batch_as_tile;
-    GroupCostFrom cost = GroupCostFrom::optimus;
+    std::string reading_name = "Q";
+    std::string cost_name = "optimus";
     int64_t images = 0;  ///< 0: 4, or the network's own batch
     int64_t buffer_entries = 0;
     bool online = false;
@@ -36,14 +36,6 @@ struct Options {
 
 const std::map<std::string, Reading> reading_names{{"L", Reading::literal}, {"R", Reading::refined}, {"Q", Reading::batch_as_tile}};
 const std::map<std::string, GroupCostFrom> cost_names{{"optimus", GroupCostFrom::optimus}, {"ours", GroupCostFrom::ours}, {"either", GroupCostFrom::either}};
-
-template <class Value>
-std::string name_of(const std::map<std::string, Value>& names, Value value) {
-    for (const auto& [name, one] : names) {
-        if (one == value) return name;
-    }
-    return {};
-}
 
 nlohmann::ordered_json group_json(const OperatorGraph& graph, const Group& group, int64_t entry_bytes) {
     auto operators = nlohmann::ordered_json::array();
@@ -132,7 +124,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         files.emplace(request.directory, [](const auto& place) { return holds_answer(place, "groups.json", "laminate.dag_groups"); }, "laminate explore --model dag-groups");
     const OperatorGraph graph = operator_graph(network, {.adds = options.merge_adds, .pools = !options.pools_apart});
     GroupingOptions search;
-    search.reading = options.reading;
+    search.reading = reading_names.at(options.reading_name);
+    const GroupCostFrom cost_from = cost_names.at(options.cost_name);
     const std::vector<int64_t>& dims = network.tensor(network.inputs.front()).dims;
     search.images = options.images > 0 ? options.images : dims.front() > 1 ? dims.front() : 4;
     search.buffer_entries = options.buffer_entries;
@@ -141,14 +134,14 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const GroupRules rules = rules_of(search.reading, machine, search.images, search.buffer_entries);
     const Elements memory(rules.buffer_entries);
     ScheduledGroups schedules(network, graph, memory, TileSizes::all, request.stop);
-    if (const int64_t least = least_buffer_entries(graph, machine, options.reading); least > rules.buffer_entries) {
+    if (const int64_t least = least_buffer_entries(graph, machine, search.reading); least > rules.buffer_entries) {
         throw InfeasibleError(fmt::format("{}: a buffer of {} entries holds no tile of some operator; the smallest budget that works is {} entries", network.name,
                                           rules.buffer_entries, least));
     }
     OccasionalNotes notes(output);
     int64_t asked = 0;
     GroupingOptions with_ours = search;
-    with_ours.only_other = options.cost == GroupCostFrom::ours;
+    with_ours.only_other = cost_from == GroupCostFrom::ours;
     with_ours.one_sink = with_ours.only_other;
     with_ours.other = [&](const std::vector<int>& operators) {
         notes.note([&] { return fmt::format("{} groups scheduled, at operator {}", asked, graph.operators[static_cast<size_t>(operators.front())].name); });
@@ -168,7 +161,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     } else {
         alone = single_operators(graph, machine, search).entries;
     }
-    const Timed timed = timed_grouping(graph, machine, options.cost == GroupCostFrom::optimus ? search : with_ours);
+    const Timed timed = timed_grouping(graph, machine, cost_from == GroupCostFrom::optimus ? search : with_ours);
     if (request.stop->load()) output.note("interrupted: the best cut along one order of the operators");
 
     auto left_out = nlohmann::ordered_json::array();
@@ -179,12 +172,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"network", network.name},
         {"network_given", request.network.to_json()},
         {"machine", machine_name},
-        {"reading", name_of(reading_names, options.reading)},
+        {"reading", options.reading_name},
         {"batch", search.images},
         {"entry_bytes", machine.entry_bytes},
         {"buffer_entries", rules.buffer_entries},
         {"online", options.online},
-        {"group_cost", name_of(cost_names, options.cost)},
+        {"group_cost", options.cost_name},
         {"adds", options.merge_adds ? "merged" : "operators"},
         {"operators", graph.size()},
         {"left_out", left_out},
@@ -216,8 +209,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                                      : fmt::format("too many states: cut along one order, at most {:.1f} % above the least", 100 * timed.grouping.gap())));
     if (files) {
         Timed executable = timed;
-        if (options.cost != GroupCostFrom::ours) {
-            GroupingOptions one_sink = options.cost == GroupCostFrom::either ? with_ours : search;
+        if (cost_from != GroupCostFrom::ours) {
+            GroupingOptions one_sink = cost_from == GroupCostFrom::either ? with_ours : search;
             one_sink.one_sink = true;
             executable = timed_grouping(graph, machine, one_sink);
         }
@@ -232,19 +225,19 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("--reading", options->reading,
+    app.add_option("--reading", options->reading_name,
                    "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width searched, weights that fit loaded once; Q and images share the buffer")
-        ->transform(CLI::CheckedTransformer(reading_names))
-        ->default_str("Q");
+        ->check(CLI::IsMember({"L", "R", "Q"}))
+        ->capture_default_str();
     app.add_option("--images", options->images, "Images that are worked on together (default: the network's batch; of one, 4)")->check(CLI::PositiveNumber);
     app.add_option("--buffer-entries", options->buffer_entries, "Elements that the buffer holds, instead of the machine's")->check(CLI::PositiveNumber);
     app.add_flag("--online", options->online, "The on-line variant: fewer groups are looked at (Optimus, Algorithm 3)");
     app.add_flag("--merge-adds", options->merge_adds, "Additions belong to a convolution that feeds them, instead of being operators with maps of their own");
     app.add_flag("--pools-apart", options->pools_apart, "Pools of stride 1 are operators of their own even before a 1x1 convolution");
-    app.add_option("--group-cost", options->cost,
+    app.add_option("--group-cost", options->cost_name,
                    "What a group costs: optimus (its model), ours (the fewest accesses of our own schedules, which -o writes), either (the less of both)")
-        ->transform(CLI::CheckedTransformer(cost_names))
-        ->default_str("optimus");
+        ->check(CLI::IsMember({"optimus", "ours", "either"}))
+        ->capture_default_str();
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
 }
 
