@@ -74,12 +74,12 @@ Exit info(const Network& network, const Output& output) {
         const Bytes bytes = to_bytes(Elements(element_count(dims)));
         const Bytes alive = live[static_cast<size_t>(id)];
         const bool activated = layer.activation.kind != ActivationKind::none;
-        table.add({layer.name, to_string(layer.kind), window_text(layer),
+        table.add({layer.name, operation_text(layer), window_text(layer),
                    activated ? to_string(layer.activation.kind) : "", dims_text(dims), grouped(layer_work.value()),
                    grouped(parameters(layer)), grouped(bytes.value()), grouped(alive.value())});
         layers.push_back({{"name", layer.name},
                           {"onnx_name", layer.onnx_name},
-                          {"kind", to_string(layer.kind)},
+                          {"kind", operation_text(layer)},
                           {"activation", to_string(layer.activation.kind)},
                           {"inputs", tensors_json(network, layer.inputs)},
                           {"output", tensors_json(network, {layer.output})[0]},

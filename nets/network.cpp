@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <stdexcept>
+#include <type_traits>
 #include <unordered_set>
 
 #include "base/error.h"
@@ -19,7 +20,7 @@ constexpr int64_t most_elements = int64_t{1} << 40;
 /// Bound on every window parameter and extent: keeps (kernel - 1) * dilation and its like far from overflow.
 constexpr int64_t largest_extent = (int64_t{1} << 31) - 1;
 
-std::string describe(const Layer& layer) { return layer.name + " (" + to_string(layer.kind) + ")"; }
+std::string describe(const Layer& layer) { return layer.name + " (" + operation_text(layer) + ")"; }
 
 [[noreturn]] void fail(const Layer& layer, const std::string& message) {
     throw InputError(describe(layer) + ": " + message);
@@ -261,24 +262,13 @@ void check_activation(const Layer& layer, const std::vector<int64_t>& out) {
 }
 
 void check_extras(const Layer& layer) {
+    if (layer.kind == LayerKind::general) return;  // general_output_dims() looks at them
     const bool weighted =
         layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose || layer.kind == LayerKind::gemm;
     if (layer.weights != nullptr && !weighted && layer.kind != LayerKind::add)
         fail(layer, "has weights, expected none");
     if (layer.bias != nullptr && !weighted) fail(layer, "has a bias, expected none");
     if (uses_window(layer.kind)) check_window(layer);
-}
-
-/// How many (output coordinate, kernel coordinate) pairs of one axis are taps of a transposed convolution.
-int64_t transposed_taps(const Window& w, size_t axis, int64_t out) {
-    int64_t taps = 0;
-    for (int64_t k = 0; k < w.kernel[axis]; ++k) {
-        // Output coordinates o with o = k * dilation - pad (mod stride).
-        const int64_t stride = w.stride[axis];
-        const int64_t first = ((k * w.dilation[axis] - w.pad_begin[axis]) % stride + stride) % stride;
-        if (first < out) taps = checked_add(taps, (out - first - 1) / stride + 1);
-    }
-    return taps;
 }
 
 /// A mixing step is a bijection of the state for any given word, so two streams that differ in one word never collide
@@ -324,6 +314,26 @@ private:
     uint64_t state_ = 0x6c616d696e617465u;  // "laminate"
 };
 
+void hash_general(Hasher& hash, const Layer& layer) {
+    const GeneralOperator& op = layer.general;
+    hash.number(static_cast<int64_t>(op.kind));
+    hash.number(static_cast<int64_t>(op.function));
+    hash.number(layer.groups);
+    for_each_field(op, [&](const char*, const auto& field) {
+        using Field = std::decay_t<decltype(field)>;
+        if constexpr (std::is_same_v<Field, std::vector<int64_t>>) {
+            hash.numbers(field);
+        } else if constexpr (std::is_same_v<Field, std::vector<float>>) {
+            hash.number(std::ssize(field));
+            for (const float value : field) hash.real(value);
+        } else if constexpr (std::is_same_v<Field, float>) {
+            hash.real(field);
+        } else {
+            hash.number(field);
+        }
+    });
+}
+
 /// Only what the kind reads: a field that means nothing to a layer does not change the hash.
 void hash_attributes(Hasher& hash, const Layer& layer) {
     if (uses_window(layer.kind)) {
@@ -347,6 +357,9 @@ void hash_attributes(Hasher& hash, const Layer& layer) {
         case LayerKind::depth_to_space:
             hash.number(layer.block);
             hash.number(layer.depth_to_space_crd);
+            break;
+        case LayerKind::general:
+            hash_general(hash, layer);
             break;
         default:
             break;
@@ -419,8 +432,15 @@ const char* to_string(LayerKind kind) {
             return "softmax";
         case LayerKind::activation:
             return "activation";
+        case LayerKind::general:
+            return "general";
     }
     throw std::logic_error("layer kind out of range");
+}
+
+const char* operation_text(const Layer& layer) {
+    if (layer.kind != LayerKind::general) return to_string(layer.kind);
+    return layer.general.function == GeneralFunction::none ? to_string(layer.general.kind) : to_string(layer.general.function);
 }
 
 const char* to_string(ActivationKind kind) {
@@ -509,17 +529,35 @@ int64_t layer_macs(const Network& network, LayerId id) {
         }
         case LayerKind::conv_transpose: {
             const int64_t channels_read = weights->dims[0] / layer.groups;
-            const int64_t taps =
-                checked_multiply(transposed_taps(layer.window, 0, out[2]), transposed_taps(layer.window, 1, out[3]));
+            const Window& w = layer.window;
+            const auto axis_taps = [&](size_t axis) {
+                return transposed_taps(w.kernel[axis], w.stride[axis], w.dilation[axis], w.pad_begin[axis], out[axis + 2]);
+            };
+            const int64_t taps = checked_multiply(axis_taps(0), axis_taps(1));
             return checked_multiply(checked_multiply(out[0], out[1]), checked_multiply(channels_read, taps));
+        }
+        case LayerKind::general: {
+            std::vector<std::vector<int64_t>> in;
+            for (const TensorId input : layer.inputs) in.push_back(network.tensor(input).dims);
+            return general_macs(layer, in, out);
         }
         default:
             return 0;
     }
 }
 
+int64_t transposed_taps(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t out) {
+    int64_t taps = 0;
+    for (int64_t k = 0; k < kernel; ++k) {
+        // Output coordinates o with o = k * dilation - pad (mod stride).
+        const int64_t first = ((k * dilation - pad_begin) % stride + stride) % stride;
+        if (first < out) taps = checked_add(taps, (out - first - 1) / stride + 1);
+    }
+    return taps;
+}
+
 std::vector<int64_t> infer_output_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims) {
-    if (layer.kind != LayerKind::add && layer.kind != LayerKind::concat) expect_inputs(layer, input_dims.size(), 1);
+    if (layer.kind != LayerKind::add && layer.kind != LayerKind::concat && layer.kind != LayerKind::general) expect_inputs(layer, input_dims.size(), 1);
     for (const auto& dims : input_dims) {
         if (dims.empty()) fail(layer, "input is a scalar");
     }
@@ -559,6 +597,15 @@ std::vector<int64_t> infer_output_dims(const Layer& layer, const std::vector<std
             break;
         case LayerKind::activation:
             out = input_dims[0];
+            break;
+        case LayerKind::general:
+            try {
+                out = general_output_dims(layer, input_dims);
+            } catch (const InputError& error) {
+                fail(layer, error.what());
+            } catch (const std::overflow_error&) {
+                fail(layer, "its size overflows 64 bits");
+            }
             break;
     }
     try {

@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "nets/general_operator.h"
+
 namespace laminate {
 
 using TensorId = int;
@@ -29,7 +31,8 @@ using ConstantPtr = std::shared_ptr<const Constant>;
 
 struct Tensor {
     std::string name;           ///< as in the ONNX file
-    std::vector<int64_t> dims;  ///< N,C,H,W for feature maps; N,F after Flatten/Gemm; all known and positive
+    /// N,C,H,W for feature maps; N,F after Flatten/Gemm; anything for general layers. All known and positive; an ONNX scalar is {1}.
+    std::vector<int64_t> dims;
 };
 
 /// The spatial window of a convolution or pooling; index 0 is y (rows, n), index 1 is x (columns, m).
@@ -65,6 +68,7 @@ enum class LayerKind {
     flatten,              ///< inputs {x}; axis
     softmax,              ///< inputs {x}; axis
     activation,           ///< inputs {x}: an activation that could not be folded into its producer
+    general,              ///< any other operator, on tensors of any rank: see general_operator.h; never scheduled
 };
 [[nodiscard]] const char* to_string(LayerKind kind);
 [[nodiscard]] const char* to_string(ActivationKind kind);
@@ -84,7 +88,10 @@ struct Layer {
     int64_t block = 1;
     bool depth_to_space_crd = false;  ///< ONNX mode CRD instead of DCR
     bool count_include_pad = false;
+    GeneralOperator general{};  ///< general only
 };
+/// What the layer does, for people: its kind, or of a general layer its function or kind.
+[[nodiscard]] const char* operation_text(const Layer& layer);
 
 struct Network {
     std::string name;
@@ -116,6 +123,10 @@ struct Network {
 /// fall on zero padding included (design 4). Transposed convolution: the taps (k with (o + pad - k*dilation) divisible
 /// by the stride) of every output element. Layers without weights do none.
 [[nodiscard]] int64_t layer_macs(const Network& network, LayerId layer);
+
+/// (output coordinate, kernel coordinate) pairs of one axis of a transposed convolution that are taps: o + pad - k * dilation is divisible
+/// by the stride.
+[[nodiscard]] int64_t transposed_taps(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t out);
 
 /// Checks every rule above and recomputes every shape from the inputs'; throws InputError naming the layer. Also: names
 /// of tensors and layers are unique, every tensor is written once, and what a layer writes is read or is an output.

@@ -92,7 +92,7 @@ void remove_dead_layers(RawNetwork& raw) {
     std::vector<RawLayer> kept;
     for (auto layer = raw.layers.rbegin(); layer != raw.layers.rend(); ++layer) {
         if (!needed[static_cast<size_t>(layer->layer.output)]) {
-            raw.folded.push_back(layer->op + " " + layer->label + " removed: no output needs it");
+            if (!layer->beside) raw.folded.push_back(layer->op + " " + layer->label + " removed: no output needs it");
             continue;
         }
         for (const TensorId id : layer->layer.inputs) needed[static_cast<size_t>(id)] = true;
@@ -112,7 +112,7 @@ void fold_into_producers(RawNetwork& raw) {
     std::vector<RawLayer> kept;
     std::vector<int> producer(raw.tensors.size(), -1);  // index into kept
     for (RawLayer& next : raw.layers) {
-        const auto input = static_cast<size_t>(next.layer.inputs[0]);
+        const auto input = static_cast<size_t>(next.layer.inputs.empty() ? next.layer.output : next.layer.inputs[0]);
         const int before = producer[input];
         if (next.layer.inputs.size() == 1 && before >= 0 && readers[input] == 1 &&
             fold(kept[static_cast<size_t>(before)].layer, next, raw)) {
@@ -128,14 +128,44 @@ void fold_into_producers(RawNetwork& raw) {
     raw.layers = std::move(kept);
 }
 
+/// y = scale[c] * x + shift[c] of a tensor that is no picture: a product, then a sum.
+void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vector<RawLayer>& kept) {
+    const auto dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
+    RawLayer product{.layer = {.onnx_name = layer.layer.onnx_name, .kind = LayerKind::general, .inputs = layer.layer.inputs}, .op = layer.op, .label = layer.label};
+    std::vector<int64_t> per_channel(dims.size() - 1, 1);
+    per_channel[0] = dims[1];
+    product.layer.general = {.kind = GeneralKind::binary, .function = GeneralFunction::multiply};
+    product.layer.weights = std::make_shared<const Constant>(Constant{per_channel, layer.layer.weights->values});
+    const auto& shift = layer.layer.bias->values;
+    // A sum may carry an activation, a product may not.
+    const bool only_scales = layer.layer.activation.kind == ActivationKind::none &&
+                             std::all_of(shift.begin(), shift.end(), [](float value) { return value == 0; });
+    product.layer.output = layer.layer.output;
+    if (!only_scales) {
+        const std::string& name = raw.tensors[static_cast<size_t>(layer.layer.output)].name;
+        raw.tensors.push_back({name + "_scaled", dims});
+        product.layer.output = static_cast<TensorId>(raw.tensors.size() - 1);
+        layer.layer = {.kind = LayerKind::add, .inputs = {product.layer.output}, .output = layer.layer.output, .weights = layer.layer.bias, .activation = layer.layer.activation};
+        layer.affine = false;
+    }
+    kept.push_back(std::move(product));
+    if (!only_scales) kept.push_back(std::move(layer));
+}
+
 void write_affine_as_convolution(RawNetwork& raw) {
+    std::vector<RawLayer> layers;
+    std::swap(layers, raw.layers);
+    for (RawLayer& layer : layers) {
+        const size_t rank = layer.affine ? raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims.size() : 0;
+        if (!layer.affine || rank == 4) {
+            raw.layers.push_back(std::move(layer));
+        } else {
+            write_affine_as_product_and_sum(raw, std::move(layer), raw.layers);
+        }
+    }
     for (RawLayer& layer : raw.layers) {
         if (!layer.affine) continue;
         const auto& dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
-        if (dims.size() != 4) {
-            throw InputError("node " + layer.label + " (" + layer.op + "): input is " + dims_text(dims) +
-                             ", expected 4 dimensions, or to follow directly on Gemm or MatMul");
-        }
         layer.layer.kind = LayerKind::conv;
         layer.layer.groups = dims[1];
         layer.layer.weights =
@@ -161,7 +191,7 @@ std::string to_identifier(const std::string& name) {
     return text;
 }
 
-const char* name_stem(LayerKind kind) { return kind == LayerKind::conv_transpose ? "deconv" : to_string(kind); }
+const char* name_stem(const Layer& layer) { return layer.kind == LayerKind::conv_transpose ? "deconv" : operation_text(layer); }
 
 /// Names come from the nodes; nodes without one are numbered by kind: conv1, conv2, deconv1.
 void name_layers(std::vector<Layer>& layers) {
@@ -181,7 +211,7 @@ void name_layers(std::vector<Layer>& layers) {
         }
     }
     for (Layer& layer : layers) {
-        if (layer.name.empty()) layer.name = unique(name_stem(layer.kind), "");
+        if (layer.name.empty()) layer.name = unique(name_stem(layer), "");
     }
 }
 

@@ -16,6 +16,8 @@ struct RawLayer {
     /// A batch normalisation: y = weights[c] * x + bias[c]. Written as a depthwise 1x1 convolution when it folds into
     /// nothing.
     bool affine = false;
+    /// One of several layers of its node, beside the one that has the node's name: not worth a note when nobody needs it.
+    bool beside = false;
 };
 
 struct RawNetwork {

@@ -102,6 +102,10 @@ private:
     }
 
     void write(const Layer& layer) {
+        if (layer.kind == LayerKind::general) {
+            throw InputError(layer.name + ": a general layer (" + operation_text(layer) +
+                             ") cannot be written as ONNX; the file that it was read from holds it");
+        }
         const std::string& output = network_.tensor(layer.output).name;
         if (layer.kind == LayerKind::activation) {
             write_activation(layer, layer.name, network_.tensor(layer.inputs[0]).name, output);
@@ -184,7 +188,8 @@ private:
                 set(add_node("Softmax", layer.name, inputs, output), "axis", layer.axis);
                 return;
             case LayerKind::activation:
-                return;  // write() has dealt with it
+            case LayerKind::general:
+                return;  // write() has dealt with them
         }
     }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.h"
@@ -26,7 +27,8 @@ constexpr const char* negative_infinity = "-infinity";
 constexpr std::array layer_kinds{LayerKind::conv,     LayerKind::conv_transpose, LayerKind::gemm,
                                  LayerKind::max_pool, LayerKind::average_pool,   LayerKind::global_average_pool,
                                  LayerKind::add,      LayerKind::concat,         LayerKind::depth_to_space,
-                                 LayerKind::flatten,  LayerKind::softmax,        LayerKind::activation};
+                                 LayerKind::flatten,  LayerKind::softmax,        LayerKind::activation,
+                                 LayerKind::general};
 constexpr std::array activation_kinds{ActivationKind::none,  ActivationKind::relu, ActivationKind::leaky_relu,
                                       ActivationKind::prelu, ActivationKind::clip, ActivationKind::sigmoid,
                                       ActivationKind::tanh};
@@ -117,6 +119,15 @@ private:
     std::string where_;
 };
 
+template <class Kind, int count>
+constexpr std::array<Kind, count> all_kinds() {
+    std::array<Kind, count> kinds{};
+    for (int k = 0; k < count; ++k) kinds[static_cast<size_t>(k)] = static_cast<Kind>(k);
+    return kinds;
+}
+constexpr auto general_kinds = all_kinds<GeneralKind, general_kind_count>();
+constexpr auto general_functions = all_kinds<GeneralFunction, general_function_count>();
+
 /// The kind whose text is at `node`.
 template <class Kind, size_t count>
 Kind kind_at(const Node& node, const std::array<Kind, count>& kinds) {
@@ -127,6 +138,29 @@ Kind kind_at(const Node& node, const std::array<Kind, count>& kinds) {
         known += (known.empty() ? "" : ", ") + std::string(to_string(kind));
     }
     node.fail("is \"" + text + "\", expected one of " + known);
+}
+
+GeneralOperator read_general_operator(const Node& node) {
+    GeneralOperator op;
+    op.kind = kind_at(node["kind"], general_kinds);
+    if (node.has("function")) op.function = kind_at(node["function"], general_functions);
+    for_each_field(op, [&](const char* name, auto& field) {
+        using Field = std::decay_t<decltype(field)>;
+        if (!node.has(name)) return;
+        constexpr int64_t low = std::numeric_limits<int64_t>::min();
+        if constexpr (std::is_same_v<Field, std::vector<int64_t>>) {
+            field = node[name].integers(low);
+        } else if constexpr (std::is_same_v<Field, std::vector<float>>) {
+            for (const Node& value : node[name].elements()) field.push_back(value.real());
+        } else if constexpr (std::is_same_v<Field, bool>) {
+            field = node[name].boolean();
+        } else if constexpr (std::is_same_v<Field, float>) {
+            field = node[name].real();
+        } else {
+            field = node[name].integer(low);
+        }
+    });
+    return op;
 }
 
 LayerStep read_layer_step(const Node& node) {
@@ -155,6 +189,7 @@ LayerStep read_layer_step(const Node& node) {
     if (from.has("block")) layer.block = from["block"].integer(1);
     if (from.has("depth_to_space_crd")) layer.depth_to_space_crd = from["depth_to_space_crd"].boolean();
     if (from.has("count_include_pad")) layer.count_include_pad = from["count_include_pad"].boolean();
+    if (layer.kind == LayerKind::general) layer.general = read_general_operator(from["general"]);
     if (from.has("activation")) {
         const Node activation = from["activation"];
         layer.activation.kind = kind_at(activation["kind"], activation_kinds);
@@ -192,6 +227,26 @@ Json json_of(float value) {
     return value;
 }
 
+Json json_of(const GeneralOperator& op) {
+    const GeneralOperator plain;
+    Json out{{"kind", to_string(op.kind)}};
+    if (op.function != plain.function) out["function"] = to_string(op.function);
+    for_each_field(op, [&](const char* name, const auto& field) {
+        using Field = std::decay_t<decltype(field)>;
+        if constexpr (std::is_same_v<Field, std::vector<float>>) {
+            if (field.empty()) return;
+            Json list = Json::array();
+            for (const float value : field) list.push_back(json_of(value));
+            out[name] = list;
+        } else if constexpr (std::is_same_v<Field, float>) {
+            if (field != 0) out[name] = json_of(field);
+        } else {
+            if (field != Field{}) out[name] = field;
+        }
+    });
+    return out;
+}
+
 Json json_of(const LayerStep& step) {
     const Layer& layer = step.layer;
     const Layer plain;
@@ -221,6 +276,7 @@ Json json_of(const LayerStep& step) {
         if (step.slope) activation["slope"] = json_of(*step.slope);
         out["activation"] = activation;
     }
+    if (layer.kind == LayerKind::general) out["general"] = json_of(layer.general);
     if (step.weights) out["weights"] = json_of(*step.weights);
     if (step.bias) out["bias"] = json_of(*step.bias);
     return {{"kind", "layer"}, {"layer", out}, {"inputs", layer.inputs}, {"output", layer.output}};
@@ -348,7 +404,9 @@ void check(const Manifest& manifest, const std::string& where) {
     for (const Step& step : manifest.steps) {
         const std::string user = "step " + name_of(step);
         const std::vector<TensorId> inputs = inputs_of(step), outputs = outputs_of(step);
-        if (inputs.empty()) fail(user + " has no inputs");
+        const auto* layer = std::get_if<LayerStep>(&step);
+        const bool is_constant = layer && layer->layer.kind == LayerKind::general && layer->layer.general.kind == GeneralKind::constant;
+        if (inputs.empty() && !is_constant) fail(user + " has no inputs");
         if (outputs.empty()) fail(user + " has no outputs");
         for (TensorId id : inputs) read(id, user);
         for (TensorId id : outputs) write(id, user);

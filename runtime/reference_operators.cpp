@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "runtime/general_operators.h"
 
 // One binary runs at the width of the machine it meets. Sanitizers start too late for the resolvers that this needs.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
@@ -474,6 +475,8 @@ void run_reference_layer(const Layer& layer, const std::vector<std::vector<int64
             return run_softmax(layer, input_dims[0], inputs[0], output, threads);
         case LayerKind::activation:
             return run_activation(layer, inputs[0], output_dims, output, threads);
+        case LayerKind::general:
+            return run_general_layer(layer, input_dims, inputs, output_dims, output, threads);
     }
 }
 

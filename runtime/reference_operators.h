@@ -16,7 +16,7 @@ namespace laminate {
 
 /// Runs one layer on its whole batch. `inputs[k]` holds element_count(input_dims[k]) elements, `output`
 /// element_count(output_dims). The dims must be those that infer_output_dims allows. `output` may be the same array as
-/// an input for add, activation and flatten (which then copies nothing). Allocates nothing. `threads`: OpenMP threads
+/// an input for add, activation and flatten (which then copies nothing). Allocates nothing, but for some general layers a few short lists of axes. `threads`: OpenMP threads
 /// at most, 0 for OpenMP's own choice; one thread when called inside a parallel region. The result does not depend on
 /// it.
 void run_reference_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims,

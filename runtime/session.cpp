@@ -26,7 +26,7 @@ struct Place {
     int64_t at = 0;  ///< offset in the arena in bytes, or position among inputs or outputs
 };
 
-/// Tensors of one storage: flatten changes the dims of its input, not an element.
+/// Tensors of one storage: flatten and reshape change the dims of their input, not an element.
 class Storages {
 public:
     explicit Storages(const Manifest& manifest) : parent_(manifest.tensors.size()) {
@@ -38,8 +38,10 @@ public:
     /// True for a step that has nothing to do.
     static bool is_alias(const Step& step) {
         const auto* layer_step = std::get_if<LayerStep>(&step);
-        return layer_step && layer_step->layer.kind == LayerKind::flatten &&
-               layer_step->layer.activation.kind == ActivationKind::none;
+        if (!layer_step || layer_step->layer.activation.kind != ActivationKind::none) return false;
+        const Layer& layer = layer_step->layer;
+        return layer.kind == LayerKind::flatten ||
+               (layer.kind == LayerKind::general && layer.general.kind == GeneralKind::reshape);
     }
     /// The tensor that stands for its storage. Steps are in topological order, so an input's storage is final when it
     /// is used.

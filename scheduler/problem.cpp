@@ -132,7 +132,7 @@ bool must_be_scheduled(const Network& network, LayerId id) {
 LayerProblem layer_problem(const Network& network, LayerId id) {
     if (!is_schedulable(network, id)) {
         const Layer& layer = network.layer(id);
-        throw InputError("layer " + layer.name + ": a " + to_string(layer.kind) + " of this shape cannot be scheduled; see is_schedulable");
+        throw InputError("layer " + layer.name + ": a " + operation_text(layer) + " of this shape cannot be scheduled; see is_schedulable");
     }
     return *problem_of(network, id);
 }

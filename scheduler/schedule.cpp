@@ -248,7 +248,7 @@ void check_group(const Network& network, const GroupSchedule& group) {
         const LayerId id = network.find_layer(nest.layer);
         if (id < 0) throw InputError("schedule: network " + network.name + " has no layer " + nest.layer);
         if (!is_schedulable(network, id)) {
-            throw InputError(nest.layer + ": a " + to_string(network.layer(id).kind) +
+            throw InputError(nest.layer + ": a " + operation_text(network.layer(id)) +
                              " cannot be scheduled; it runs on the reference operators");
         }
     }
@@ -409,7 +409,10 @@ public:
 
     [[noreturn]] void fail(const std::string& expected) {
         skip_space();
-        const std::string found = at_ < text_.size() ? "\"" + text_.substr(at_, 12) + "\"" : "the end";
+        std::string found = at_ < text_.size() ? "\"" + text_.substr(at_, 12) + "\"" : "the end";
+        for (char& c : found) {
+            if (static_cast<unsigned char>(c) < ' ') c = ' ';  // a message is one line
+        }
         fail_at(at_, "found " + found + ", expected " + expected);
     }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "runtime/reference_operators.h"
 #include "tests/nets/onnx_builder.h"
 
 namespace laminate {
@@ -107,13 +108,16 @@ TEST(FoldBatchNormalization, NotAcrossAnActivationAnotherReaderOrAnOutput) {
     EXPECT_EQ(layers(false, false, true), 2u);
 }
 
-TEST(FoldBatchNormalization, OnVectorsOnlyAfterGemm) {
+TEST(FoldBatchNormalization, OnVectorsItIsAProductAndASum) {
     ModelBuilder m({1, 2});
-    add_statistics(m, {4, 9});
+    m.weights("scale", {2}, {6, 6}).weights("shift", {2}, {1, 2}).weights("mean", {2}, {1, 1}).weights("variance", {2}, {3, 8});
     add_normalisation(m, "x", "y");
-    expect_contains(m.error(),
-                    "net.onnx: node \"bn\" (BatchNormalization): input is 1x2, expected 4 dimensions, or to follow "
-                    "directly on Gemm or MatMul");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 2u);
+    // epsilon is 1: (5 - 1) * 6 / sqrt(3 + 1) + 1 = 13, (4 - 1) * 6 / sqrt(8 + 1) + 2 = 8
+    const auto y = run_reference_network(network, {{5, 4}})[0];
+    EXPECT_NEAR(y[0], 13, 1e-4);
+    EXPECT_NEAR(y[1], 8, 1e-4);
 }
 
 TEST(FoldBatchNormalization, BadStatistics) {
@@ -159,13 +163,30 @@ TEST(FoldAdd, AWholePictureStaysAnOperand) {
     EXPECT_EQ(network.layers[1].activation.kind, ActivationKind::tanh);
 }
 
-TEST(FoldAdd, OtherShapesAreRefused) {
-    ModelBuilder m({1, 2, 2, 3});
-    m.weights("c", {3});  // per column
+TEST(FoldAdd, OtherShapesAreGeneralLayers) {
+    ModelBuilder m({1, 1, 2, 3});
+    m.weights("c", {3}, {10, 20, 30});  // per column
     m.node("Add", {"x", "c"}, "y", "s");
-    EXPECT_EQ(m.error(),
-              "net.onnx: node \"s\" (Add): adds a constant of shape 3 to 1x2x2x3, expected one value, one per channel "
-              "(Cx1x1) or the whole shape");
+    const Network network = m.parse();
+    EXPECT_EQ(network.layers[0].kind, LayerKind::general);
+    EXPECT_EQ(run_reference_network(network, {{1, 2, 3, 4, 5, 6}})[0], (std::vector<float>{11, 22, 33, 14, 25, 36}));
+
+    ModelBuilder wrong({1, 1, 2, 3});
+    wrong.weights("c", {4});
+    wrong.node("Add", {"x", "c"}, "y", "s");
+    EXPECT_EQ(wrong.error(), "net.onnx: node \"s\" (Add): operands are 1x1x2x3 and 4, expected shapes that broadcast");
+}
+
+TEST(FoldMul, AFactorPerChannelGoesIntoTheWeights) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {2, 1, 1, 1}, {1, 2}).weights("b", {2}, {1, 1}).weights("c", {2, 1, 1}, {10, 4}).weights("d", {}, {2});
+    m.node("Conv", {"x", "w", "b"}, "a");
+    m.node("Mul", {"a", "c"}, "e");
+    m.node("Div", {"e", "d"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].weights->values, (std::vector<float>{5, 4}));  // 1 * 10 / 2, 2 * 4 / 2
+    EXPECT_EQ(network.layers[0].bias->values, (std::vector<float>{5, 2}));
 }
 
 TEST(FoldActivation, IntoTheLayerThatFeedsOnlyIt) {

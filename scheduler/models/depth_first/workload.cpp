@@ -12,12 +12,13 @@ namespace laminate::depth_first {
 namespace {
 
 [[noreturn]] void refuse(const Layer& layer, const std::string& what) {
-    throw InputError(layer.name + " (" + to_string(layer.kind) + "): " + what +
+    throw InputError(layer.name + " (" + operation_text(layer) + "): " + what +
                      "; the depth-first model knows convolutions, pooling, fully connected layers, concatenations and additions of two tensors");
 }
 
 /// Loops of a layer of the network; none for one that moves no data of its own.
 std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
+    if (layer.kind == LayerKind::general) refuse(layer, "not modelled");
     const std::vector<int64_t>& in = network.tensor(layer.inputs.at(0)).dims;
     const std::vector<int64_t>& out = network.tensor(layer.output).dims;
     LayerShape shape;
@@ -76,6 +77,7 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             // It only says where on the map an element lies, which matters to a reader alone.
             if (layer.output == network.outputs.at(0)) return {};
             break;
+        case LayerKind::general: break;
     }
     refuse(layer, "not modelled");
 }

@@ -28,7 +28,7 @@ bool windows_overlap(const ConvolutionProblem& p, size_t axis) {
 
 ConvolutionProblem convolution_problem(const Network& network, LayerId layer) {
     if (!must_be_scheduled(network, layer)) {
-        throw InputError("layer " + network.layer(layer).name + ": a " + to_string(network.layer(layer).kind) +
+        throw InputError("layer " + network.layer(layer).name + ": a " + operation_text(network.layer(layer)) +
                          " has no loops over weights; expected a convolution or Gemm");
     }
     const LayerProblem p = layer_problem(network, layer);

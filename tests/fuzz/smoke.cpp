@@ -1,0 +1,100 @@
+// Replays the seeds of a target and seeded damage to them. Whatever is no InputError fails, and so does a crash or a run-away allocation.
+//
+//   fuzz_smoke TARGET [ROUNDS [SEED]]
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iostream>
+#include <string>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "tests/fuzz/targets.h"
+
+namespace laminate::fuzz {
+namespace {
+
+/// A few changes of the kinds that find faults: bits, values at the limits of their type, pieces repeated, swapped, removed, or from another seed.
+std::string damaged(const std::vector<std::string>& seeds, Rng& rng) {
+    const auto any = [&]() -> const std::string& { return seeds[static_cast<size_t>(rng.below(std::ssize(seeds)))]; };
+    std::string bytes = any();
+    for (int64_t change = rng.between(1, 4); change > 0 && !bytes.empty(); --change) {
+        const auto at = static_cast<size_t>(rng.below(std::ssize(bytes)));
+        const auto length = std::min<size_t>(static_cast<size_t>(rng.between(1, 32)), bytes.size() - at);
+        switch (rng.below(8)) {
+            case 0:
+                bytes[at] = static_cast<char>(bytes[at] ^ (1 << rng.below(8)));
+                break;
+            case 1:
+                bytes[at] = static_cast<char>(rng.below(256));
+                break;
+            case 2: {  // in a text, a number at its limits
+                static constexpr const char* numbers[] = {"0", "-1", "2147483648", "9223372036854775807", "-9223372036854775808", "1e999", "NaN", "4294967296"};
+                bytes.replace(at, std::min<size_t>(length, 3), numbers[rng.below(8)]);
+                break;
+            }
+            case 3: {  // in a binary file likewise: a varint of 64 ones, a little-endian 0x7fffffff
+                static constexpr std::string_view values[] = {{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10}, {"\xff\xff\xff\x7f", 4}, {"\0\0\0\0", 4}, {"\x80\x80\x80\x80\x10", 5}};
+                bytes.replace(at, std::min(length, values[0].size()), values[rng.below(4)]);
+                break;
+            }
+            case 4:
+                bytes.insert(at, bytes.substr(at, length));
+                break;
+            case 5:
+                bytes.erase(at, length);
+                break;
+            case 6:
+                bytes.resize(at);
+                break;
+            default: {
+                const std::string& other = any();
+                const auto from = static_cast<size_t>(rng.below(std::ssize(other)));
+                bytes.replace(at, length, other.substr(from, length));
+            }
+        }
+    }
+    return bytes;
+}
+
+int smoke(const Target& target, int64_t rounds, uint64_t seed) {
+    const std::vector<std::string> seeds = target.seeds();
+    for (const std::string& bytes : seeds) target.read(bytes);
+    int64_t accepted = 0;
+    std::string bytes;
+    for (int64_t round = 0; round < rounds; ++round) {
+        Rng rng(seed + static_cast<uint64_t>(round));
+        bytes = damaged(seeds, rng);
+        try {
+            target.read(bytes);
+            ++accepted;
+        } catch (const InputError& error) {
+            if (std::strchr(error.what(), '\n') == nullptr) continue;
+            std::cout << target.name << ": seed " << seed + static_cast<uint64_t>(round) << ": a message of several lines: " << error.what() << '\n';
+            return 1;
+        } catch (const std::exception& error) {
+            std::cout << target.name << ": seed " << seed + static_cast<uint64_t>(round) << ": " << error.what() << '\n';
+            return 1;
+        }
+    }
+    std::cout << target.name << ": " << seeds.size() << " seeds, " << rounds << " damaged inputs, " << accepted << " of them accepted\n";
+    return 0;
+}
+
+}  // namespace
+}  // namespace laminate::fuzz
+
+int main(int count, char** words) {
+    const std::string name = count > 1 ? words[1] : "";
+    // What a file asks for stays far below this, or is refused.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    const rlimit memory{rlim_t{4} << 30, rlim_t{4} << 30};
+    setrlimit(RLIMIT_AS, &memory);
+#endif
+    for (const auto& target : laminate::fuzz::targets()) {
+        if (name == target.name) return laminate::fuzz::smoke(target, count > 2 ? std::stoll(words[2]) : 1000, count > 3 ? std::stoull(words[3]) : 1);
+    }
+    std::cerr << "fuzz_smoke: no target \"" << name << "\"\n";
+    return 2;
+}

@@ -1,0 +1,210 @@
+#include "tests/fuzz/targets.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "nets/onnx.h"
+#include "nets/zoo.h"
+#include "runtime/manifest.h"
+#include "runtime/media/codecs.h"
+#include "runtime/media/npy.h"
+#include "runtime/reference_operators.h"
+#include "scheduler/line_buffers.h"
+#include "scheduler/machine/machine.h"
+#include "scheduler/schedule.h"
+#include "tests/nets/onnx_builder.h"
+
+namespace laminate::fuzz {
+
+namespace {
+
+using test::ModelBuilder;
+
+// ---- ONNX -----------------------------------------------------------------------------------------------------------------
+
+/// Small models in which every family of operators is met.
+std::vector<std::string> onnx_seeds() {
+    std::vector<std::string> seeds;
+    ModelBuilder picture({1, 2, 6, 6});
+    picture.weights("w", {4, 1, 3, 3}).weights("b", {4}).weights("d", {4, 2, 2, 2}).weights("slope", {4, 1, 1});
+    picture.node("Conv", {"x", "w", "b"}, "a").integer("group", 2).integers("pads", {1, 1, 1, 1}).integers("strides", {2, 1});
+    picture.node("PRelu", {"a", "slope"}, "c");
+    picture.node("MaxPool", {"c"}, "e").integers("kernel_shape", {2, 2}).integer("ceil_mode", 1);
+    picture.node("ConvTranspose", {"e", "d"}, "f").integers("strides", {2, 2});
+    picture.node("LRN", {"f"}, "g").integer("size", 3);
+    picture.node("GlobalAveragePool", {"g"}, "h");
+    picture.node("Flatten", {"h"}, "i");
+    picture.node("Softmax", {"i"}, "y");
+    seeds.push_back(picture.bytes());
+
+    ModelBuilder shapes({1, 4, 3, 2});
+    shapes.integers("two", {2}).integers("minus", {-1}).integers("zero", {0}).integers("pads", {0, 0, 1, 1, 0, 0, 1, 0});
+    shapes.weights("scales", {4}, {1, 1, 2, 2});
+    shapes.node("Shape", {"x"}, "s");
+    shapes.node("Gather", {"s", "zero"}, "n");
+    shapes.node("Concat", {"n", "two", "two", "minus"}, "to").integer("axis", 0);
+    shapes.node("Reshape", {"x", "to"}, "a");
+    shapes.node("Transpose", {"a"}, "b").integers("perm", {0, 2, 3, 1});
+    shapes.node("Pad", {"b", "pads"}, "c").text("mode", "reflect");
+    shapes.node("Resize", {"c", "", "scales"}, "d").text("mode", "linear");
+    shapes.node("Slice", {"d", "zero", "two", "two"}, "e");
+    shapes.node("ReduceMean", {"e"}, "f").integers("axes", {1, 3});
+    shapes.node("Mul", {"e", "f"}, "g");
+    shapes.node("Exp", {"g"}, "h");
+    shapes.node("InstanceNormalization", {"h", "i_scale", "i_shift"}, "y");
+    shapes.weights("i_scale", {2}).weights("i_shift", {2});
+    seeds.push_back(shapes.bytes());
+
+    ModelBuilder matrices({3, 4});
+    matrices.weights("w", {4, 5}).weights("c", {5}).input("z", {2, 5, 3});
+    matrices.node("Gemm", {"x", "w", "c"}, "a").real("alpha", 0.5f);
+    matrices.node("MatMul", {"a", "z"}, "b");
+    matrices.node("Sum", {"b", "b", "b"}, "d");
+    matrices.node("Greater", {"d", "b"}, "e");
+    matrices.node("Where", {"e", "d", "b"}, "f");
+    matrices.node("LogSoftmax", {"f"}, "y").integer("axis", 0);
+    seeds.push_back(matrices.bytes());
+    return seeds;
+}
+
+void read_onnx(std::string_view bytes) {
+    const Network network = parse_onnx(std::string(bytes), "model");
+    constexpr int64_t affordable = 1 << 18;
+    int64_t elements = 0, work = 0;
+    for (const Tensor& tensor : network.tensors) {
+        const int64_t count = element_count(tensor.dims);
+        if (count > affordable || (elements += count) > affordable) return;
+    }
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        const Layer& layer = network.layer(id);
+        const int64_t out = element_count(network.tensor(layer.output).dims);
+        int64_t taps = 1;
+        for (const int64_t k : layer.window.kernel) taps = std::min(taps * std::min(k, affordable), affordable);
+        for (const int64_t k : layer.general.kernel) taps = std::min(taps * std::min(k, affordable), affordable);
+        for (const int64_t k : layer.general.tap_counts) taps = std::min(taps * std::min(k, affordable), affordable);
+        work += std::min(layer_macs(network, id), affordable * affordable) + out * taps;
+        if (work > 16 * affordable) return;
+    }
+    std::vector<std::vector<float>> inputs;
+    for (const TensorId id : network.inputs) inputs.emplace_back(static_cast<size_t>(element_count(network.tensor(id).dims)), 0.5f);
+    (void)run_reference_network(network, inputs, {}, 1);
+}
+
+// ---- schedules ------------------------------------------------------------------------------------------------------------
+
+const Network& schedule_network() {
+    static const Network network = zoo_network("l2net");
+    return network;
+}
+
+Schedule example_schedule() { return std::get<Schedule>(line_buffer_schedule(schedule_network())); }
+
+std::vector<std::string> schedule_text_seeds() {
+    return {to_text(example_schedule()), to_text(layer_by_layer_schedule(schedule_network(), 4))};
+}
+
+void read_schedule_text(std::string_view bytes) { (void)parse_schedule(schedule_network(), std::string(bytes)); }
+
+std::vector<std::string> schedule_json_seeds() { return {to_json(schedule_network(), example_schedule())}; }
+
+/// load_schedule() reads files only.
+void read_schedule_json(std::string_view bytes) {
+    const auto path = std::filesystem::temp_directory_path() / ("laminate_fuzz_" + std::to_string(::getpid()) + ".json");
+    write_file_atomically(path, std::string(bytes));
+    struct Remove {
+        std::filesystem::path path;
+        ~Remove() { std::filesystem::remove(path); }
+    } remove{path};
+    (void)load_schedule(schedule_network(), path.string());
+}
+
+// ---- other files ----------------------------------------------------------------------------------------------------------
+
+std::vector<std::string> machine_seeds() {
+    return {read_file(LAMINATE_MACHINES "/eyeriss.json"), read_file(LAMINATE_MACHINES "/ascend.json")};
+}
+
+void read_machine(std::string_view bytes) { (void)parse_machine(std::string(bytes), "machine"); }
+
+/// One layer of each way to store one: a convolution with constants, and a general layer with lists.
+std::vector<std::string> manifest_seeds() {
+    Manifest manifest;
+    manifest.network = manifest.library = "net";
+    manifest.network_hash = "0123456789abcdef";
+    manifest.target = "x86-64-linux";
+    manifest.halide_version = "21.0.0";
+    manifest.tensors = {{"x", {1, 1, 2, 2}}, {"a", {1, 1, 2, 2}}, {"y", {1, 1, 2, 3}}};
+    manifest.inputs = {0};
+    manifest.outputs = {2};
+    std::vector<float> constants;
+    Layer conv{.name = "conv", .inputs = {0}, .output = 1, .weights = std::make_shared<const Constant>(Constant{{1, 1, 1, 1}, {2}})};
+    conv.activation = {.kind = ActivationKind::clip, .low = 0, .high = 6};
+    Layer padded{.name = "pad", .kind = LayerKind::general, .inputs = {1}, .output = 2};
+    padded.general = {.kind = GeneralKind::resample, .dims = {1, 1, 2, 3}, .tap_counts = {1, 1, 1, 1}, .sources = {0, 0, 0, 1, -1, 0, 1}, .alpha = 1};
+    for (const Layer& layer : {conv, padded}) manifest.steps.emplace_back(layer_step(layer, constants));
+    return {to_json(manifest)};
+}
+
+/// As a session reads it: every layer restored, its shape inferred.
+void read_manifest(std::string_view bytes) {
+    const Manifest manifest = parse_manifest(std::string(bytes), "manifest");
+    const std::vector<float> constants(64, 1.0f);
+    for (const Step& step : manifest.steps) {
+        const auto* layer_of_step = std::get_if<LayerStep>(&step);
+        if (layer_of_step == nullptr) continue;
+        const Layer layer = restored_layer(*layer_of_step, constants.data(), std::ssize(constants));
+        std::vector<std::vector<int64_t>> dims;
+        for (const TensorId id : layer.inputs) dims.push_back(manifest.tensors[static_cast<size_t>(id)].dims);
+        try {
+            (void)infer_output_dims(layer, dims);
+        } catch (const std::overflow_error&) {  // Session::open() makes a message of it
+        }
+    }
+}
+
+std::string written(const char* extension, void (*write)(const std::filesystem::path& path)) {
+    const auto path = std::filesystem::temp_directory_path() / ("laminate_fuzz_" + std::to_string(::getpid()) + extension);
+    write(path);
+    std::string bytes = read_file(path);
+    std::filesystem::remove(path);
+    return bytes;
+}
+
+std::vector<std::string> npy_seeds() {
+    return {written(".npy", [](const auto& path) { save_npy({{2, 3}, {1, 2, 3, 4, 5, 6}}, path); })};
+}
+
+void read_npy(std::string_view bytes) { (void)parse_npy(bytes, "array"); }
+
+Picture example_picture() {
+    Picture picture = blank_picture(5, 7, 3, "picture");
+    for (size_t k = 0; k < picture.samples.size(); ++k) picture.samples[k] = static_cast<uint8_t>(k * 37);
+    return picture;
+}
+
+std::vector<std::string> png_seeds() {
+    return {written(".png", [](const auto& path) { write_png(example_picture(), path, "picture"); })};
+}
+
+std::vector<std::string> jpeg_seeds() {
+    return {written(".jpg", [](const auto& path) { write_jpeg(example_picture(), 80, path, "picture"); })};
+}
+
+}  // namespace
+
+const std::vector<Target>& targets() {
+    static const std::vector<Target> all{
+        {"onnx", onnx_seeds, read_onnx},
+        {"schedule_text", schedule_text_seeds, read_schedule_text},
+        {"schedule_json", schedule_json_seeds, read_schedule_json},
+        {"machine", machine_seeds, read_machine},
+        {"manifest", manifest_seeds, read_manifest},
+        {"npy", npy_seeds, read_npy},
+        {"png", png_seeds, [](std::string_view bytes) { (void)decode_png(bytes, "picture"); }},
+        {"jpeg", jpeg_seeds, [](std::string_view bytes) { (void)decode_jpeg(bytes, "picture"); }},
+    };
+    return all;
+}
+
+}  // namespace laminate::fuzz

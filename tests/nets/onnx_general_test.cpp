@@ -1,0 +1,154 @@
+// Operators that become general layers, or constants.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "runtime/reference_operators.h"
+#include "tests/nets/onnx_builder.h"
+
+namespace laminate {
+namespace {
+
+using test::expect_contains;
+using test::ModelBuilder;
+using Dims = std::vector<int64_t>;
+using Values = std::vector<float>;
+
+Dims output_dims(const Network& network) { return network.tensor(network.outputs[0]).dims; }
+
+TEST(GeneralLayers, TransposesOfATransposeVanish) {
+    ModelBuilder m({1, 4, 4, 2});
+    m.weights("w", {2, 2, 1, 1});
+    m.node("Transpose", {"x"}, "a").integers("perm", {0, 3, 1, 2});
+    m.node("Conv", {"a", "w"}, "b", "first");
+    m.node("Transpose", {"b"}, "c").integers("perm", {0, 2, 3, 1});
+    m.node("Transpose", {"c"}, "d").integers("perm", {0, 3, 1, 2});
+    m.node("Conv", {"d", "w"}, "e", "second");
+    m.node("Transpose", {"e"}, "y").integers("perm", {0, 2, 3, 1});
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 4u);
+    EXPECT_EQ(network.layers[0].general.kind, GeneralKind::view);
+    EXPECT_EQ(network.layers[1].name, "first");
+    EXPECT_EQ(network.layers[2].inputs[0], network.layers[1].output);
+    EXPECT_EQ(output_dims(network), (Dims{1, 4, 4, 2}));
+}
+
+TEST(GeneralLayers, AxesOfExtentOneMoveWithoutACopy) {
+    ModelBuilder m({1, 1, 4, 5});
+    m.node("Transpose", {"x"}, "y").integers("perm", {0, 2, 3, 1});
+    EXPECT_EQ(m.parse().layers[0].general.kind, GeneralKind::reshape);
+}
+
+TEST(GeneralLayers, ChannelShuffle) {
+    ModelBuilder m({1, 4, 1, 1});
+    m.integers("split", {1, 2, 2, 1, 1}).integers("join", {0, -1, 1, 1});
+    m.node("Reshape", {"x", "split"}, "a");
+    m.node("Transpose", {"a"}, "b").integers("perm", {0, 2, 1, 3, 4});
+    m.node("Reshape", {"b", "join"}, "y");
+    EXPECT_EQ(run_reference_network(m.parse(), {{1, 2, 3, 4}})[0], (Values{1, 3, 2, 4}));
+}
+
+TEST(GeneralLayers, SplitGivesEachPieceAName) {
+    ModelBuilder m({1, 5});
+    m.node("Split", {"x"}, "a").integer("axis", 1).integer("num_outputs", 2);
+    m.model.mutable_graph()->mutable_node(0)->add_output("b");
+    m.node("Concat", {"b", "a"}, "y").integer("axis", 1);
+    // 5 in 2: 3 and 2.
+    EXPECT_EQ(run_reference_network(m.parse(), {{1, 2, 3, 4, 5}})[0], (Values{4, 5, 1, 2, 3}));
+}
+
+TEST(GeneralLayers, AConstantOperandOfConcatIsALayerWithoutInputs) {
+    ModelBuilder m({1, 2});
+    m.weights("w", {1, 1}, {7});
+    m.node("Concat", {"x", "w"}, "y").integer("axis", 1);
+    const Network network = m.parse();
+    EXPECT_TRUE(network.layers[0].inputs.empty());
+    EXPECT_EQ(run_reference_network(network, {{1, 2}})[0], (Values{1, 2, 7}));
+}
+
+TEST(GeneralLayers, BroadcastOfTwoLiveTensors) {
+    ModelBuilder m({2, 1});
+    m.input("z", {3});
+    m.node("Sub", {"x", "z"}, "y");
+    EXPECT_EQ(run_reference_network(m.parse(), {{10, 20}, {1, 2, 3}})[0], (Values{9, 8, 7, 19, 18, 17}));
+}
+
+TEST(GeneralLayers, CannotBeWritten) {
+    ModelBuilder m({2, 2});
+    m.node("Exp", {"x"}, "y", "e");
+    const test::Scratch scratch;
+    expect_contains(test::message_of([&] { save_onnx(m.parse(), scratch / "net.onnx"); }), "e: a general layer (exponential) cannot be written as ONNX");
+}
+
+TEST(GeneralLayers, HashesDifferByTheirFields) {
+    const auto hash = [](float alpha) {
+        ModelBuilder m({2, 2});
+        m.node("Elu", {"x"}, "y", "e").real("alpha", alpha);
+        return network_hash(m.parse());
+    };
+    EXPECT_EQ(hash(1), hash(1));
+    EXPECT_NE(hash(1), hash(2));
+}
+
+TEST(FoldConstants, ArithmeticOfConstantsLeavesNoLayer) {
+    ModelBuilder m({1, 1, 2, 2});
+    m.weights("w", {2, 1, 1, 1}, {1, 2}).weights("s", {}, {16}).integers("axes", {0});
+    m.node("Sqrt", {"s"}, "root");
+    m.node("Unsqueeze", {"root", "axes"}, "list");  // a scalar stays one: {} becomes {1}
+    m.node("Mul", {"w", "list"}, "scaled");
+    m.node("Conv", {"x", "scaled"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].weights->values, (Values{4, 8}));
+}
+
+TEST(FoldConstants, AShapeWithAFallback) {
+    // What PyTorch writes for x.expand(-1, 3): where the wish is -1 take 1, which broadcasts.
+    ModelBuilder m({2, 1});
+    m.integers("wish", {-1, 3}).integers("two", {2}).integers("minus", {-1});
+    m.node("ConstantOfShape", {"two"}, "ones");
+    auto* one = m.model.mutable_graph()->mutable_node(0)->add_attribute();
+    one->set_name("value");
+    one->set_type(test::proto::AttributeProto::TENSOR);
+    one->mutable_t()->add_dims(1);
+    one->mutable_t()->set_data_type(test::proto::TensorProto::INT64);
+    one->mutable_t()->add_int64_data(1);
+    m.node("Mul", {"ones", "minus"}, "minuses");
+    m.node("Equal", {"wish", "minuses"}, "open");
+    m.node("Where", {"open", "ones", "wish"}, "shape");
+    m.node("Expand", {"x", "shape"}, "y");
+    EXPECT_EQ(run_reference_network(m.parse(), {{5, 6}})[0], (Values{5, 5, 5, 6, 6, 6}));
+}
+
+TEST(Limits, SmallFilesCannotAskForMuch) {
+    ModelBuilder filled({1, 2});
+    filled.integers("shape", {1 << 20, 1 << 10});
+    filled.node("ConstantOfShape", {"shape"}, "c");
+    filled.node("Add", {"x", "c"}, "y");
+    expect_contains(filled.error(), "ConstantOfShape nodes make 1073741824 values, expected at most 268435456");
+
+    ModelBuilder padded({1, 2});
+    padded.integers("pads", {0, 0, 0, int64_t{1} << 31});
+    padded.node("Pad", {"x", "pads"}, "y", "p");
+    expect_contains(padded.error(), "node \"p\" (Pad): pads contains 2147483648");
+
+    ModelBuilder tiled({1, 2});
+    tiled.integers("repeats", {1, int64_t{1} << 40});
+    tiled.node("Tile", {"x", "repeats"}, "y", "t");
+    expect_contains(tiled.error(), "node \"t\" (Tile): repeats axis 1 1099511627776 times");
+
+    ModelBuilder product({1, 2});
+    product.integers("shape", {8192, 8192});
+    product.node("ConstantOfShape", {"shape"}, "a");
+    product.node("MatMul", {"a", "a"}, "b", "m");
+    product.node("MatMul", {"x", "b"}, "y");
+    expect_contains(product.error(), "node \"m\" (MatMul): of constants takes too long to evaluate: makes 8192x8192");
+
+    ModelBuilder grouped({1, 2, 4, 4});
+    grouped.weights("w", {2, 1, 1, 1});
+    grouped.node("Conv", {"x", "w"}, "y", "c").integer("group", std::numeric_limits<int64_t>::max());
+    expect_contains(grouped.error(), "node \"c\" (conv): 9223372036854775807 groups do not divide 2 input channels");
+}
+
+}  // namespace
+}  // namespace laminate
