@@ -26,6 +26,9 @@ public:
     Builder(const Network& network, const MergeOptions& options) : network_(network), options_(options) {}
 
     OperatorGraph build() {
+        for (const Layer& layer : network_.layers) {
+            if (layer.kind == LayerKind::general) throw InputError(layer.name + " (" + operation_text(layer) + "): is a general layer, which the model of groups does not know");
+        }
         find_maps();
         find_left_out();
         find_merged();
