@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/counts_report.h"
 #include "cli/execution.h"
+#include "cli/run.h"
 #include "cli/tensor_files.h"
 #include "cli/verbs.h"
 #include "instrumentation/measure.h"
@@ -21,18 +22,7 @@ namespace laminate::cli {
 
 namespace {
 
-struct Options {
-    NetworkArgument network;
-    ScheduleArgument schedule;
-    std::vector<std::string> inputs;
-    std::vector<std::string> outputs;
-    std::vector<std::string> expected;
-    double rtol = 1e-3;
-    double atol = 1e-5;
-    std::string compare;
-    int64_t border = 6;
-    bool counts = false;
-};
+using Options = RunOptions;
 
 std::vector<NamedFile> named_files(const std::vector<std::string>& texts) {
     std::vector<NamedFile> files;
@@ -125,6 +115,9 @@ Network open_for(const NetworkArgument& argument, const std::vector<TensorFile>&
 }
 
 Exit run(const Options& options, const CommonOptions& common, const Output& output) {
+    if (is_video(options)) return run_video(options, common, output);
+    if (is_folder(options)) return run_folder(options, common, output);
+    if (options.stream || wants_stream(options)) return run_stream(options, common, output);
     const bool is_directory = is_compiled_directory(options.network.spec);
     if (is_directory && (options.schedule.is_given() || options.counts)) {
         throw UsageError(
@@ -250,14 +243,16 @@ void add_run(Program& program) {
         "  laminate run examples/data/fsrcnn_x2.onnx --input small.png --output large.png\n"
         "  laminate run zoo:resnet18 --input x.npy --output y.npy --threads 2\n"
         "  laminate run fsrcnn_x2.onnx --input half.png --compare original.png --memory 256KiB --counts\n"
+        "  laminate run fsrcnn_x2.onnx --stream --input huge.pgm --output larger.pgm\n"
+        "  ffmpeg -i film.mp4 -f yuv4mpegpipe - | laminate run fsrcnn_x2.onnx --input - --output - | mpv -\n"
         "  laminate run compiled/ --input input=x.npy --expected output=y.npy");
     auto options = std::make_shared<Options>();
     options->network.declare(verb);
     options->schedule.declare(verb);
     verb->add_option("--input", options->inputs,
-                     "Input: .npy, ONNX .pb tensor, or a PNG or JPEG picture; random without one")
+                     "Input: .npy, ONNX .pb tensor, or a PNG, JPEG or PNM picture; a .y4m video or - for one from stdin; a folder of pictures; random without one")
         ->type_name("[NAME=]FILE");
-    verb->add_option("--output", options->outputs, "Output, by extension: .npy, .pb, .png, .jpg")
+    verb->add_option("--output", options->outputs, "Output, by extension: .npy, .pb, .png, .jpg, .pgm, .ppm; .y4m or - for a video; a folder for a folder")
         ->type_name("[NAME=]FILE");
     verb->add_option("--expected", options->expected, "What the output must be: .npy or .pb; exit 1 when it is not")
         ->type_name("[NAME=]FILE");
@@ -272,6 +267,8 @@ void add_run(Program& program) {
         ->capture_default_str();
     verb->add_flag("--counts", options->counts,
                    "Accesses, MACs and buffers of the schedule: model and generated code side by side");
+    verb->add_flag("--stream", options->stream,
+                   "A picture in windows, from file to file (PNM, .npy) in constant memory: --memory in all, 64MiB without; the default for huge PNM files");
     program.on(verb, [options, &program](const Output& output) { return run(*options, program.common(), output); });
 }
 

@@ -96,7 +96,7 @@ std::vector<float> elements_for(const TensorFile& file, const Tensor& tensor) {
 void check_output_file(const std::string& file, const Tensor& tensor) {
     const std::string extension = std::filesystem::path(file).extension().string();
     if (extension == ".npy" || extension == ".pb") return;
-    if (!is_picture_file(file)) throw UsageError("--output: found \"" + file + "\", expected .npy, .pb, .png or .jpg");
+    if (!is_picture_file(file)) throw UsageError("--output: found \"" + file + "\", expected .npy, .pb, .png, .jpg, .pgm or .ppm");
     if (!is_picture_of(tensor.dims)) {
         throw InputError(file + ": output " + tensor.name + " is " + dims_text(tensor.dims) +
                          ", expected 1x1 or 1x3 planes for a picture");

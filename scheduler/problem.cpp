@@ -103,22 +103,28 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
     p.extent = {out.at(1), out.at(2), out.at(3), p.has_weights() ? in.at(1) / layer.groups : 1};
     for (size_t axis = 0; axis < 2; ++axis) {
         AxisWindow& w = p.window[axis];
+        w = axis_window(layer, axis);
         w.in = in.at(2 + axis);
         w.out = out.at(2 + axis);
-        if (layer.kind == LayerKind::global_average_pool) {
-            w.kernel = w.in;
-        } else if (p.has_weights() || *operation == Operation::max_pool || *operation == Operation::average_pool) {
-            w.transposed = layer.kind == LayerKind::conv_transpose;
-            w.kernel = layer.window.kernel[axis];
-            w.stride = layer.window.stride[axis];
-            w.dilation = layer.window.dilation[axis];
-            w.pad_begin = layer.window.pad_begin[axis];
-        }
+        if (layer.kind == LayerKind::global_average_pool) w.kernel = w.in;
     }
     return p;
 }
 
 }  // namespace
+
+AxisWindow axis_window(const Layer& layer, size_t axis) {
+    AxisWindow w;
+    const bool has_window = layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose || layer.kind == LayerKind::max_pool ||
+                            layer.kind == LayerKind::average_pool;
+    if (!has_window) return w;
+    w.transposed = layer.kind == LayerKind::conv_transpose;
+    w.kernel = layer.window.kernel[axis];
+    w.stride = layer.window.stride[axis];
+    w.dilation = layer.window.dilation[axis];
+    w.pad_begin = layer.window.pad_begin[axis];
+    return w;
+}
 
 bool is_schedulable(const Network& network, LayerId id) {
     const std::optional<LayerProblem> p = problem_of(network, id);

@@ -70,6 +70,9 @@ struct LayerProblem {
     [[nodiscard]] Elements input_elements() const;   ///< of all inputs together
 };
 
+/// The window of a layer along rows (axis 0) or columns (1), extents left out; of a layer without a window the one that reads just its own place.
+[[nodiscard]] AxisWindow axis_window(const Layer& layer, size_t axis);
+
 /// True for the layers that a group may hold: conv, gemm, and conv_transpose whose kernel is at least its stride and that is
 /// not both strided and dilated; pooling; add and concat (along channels) of different tensors; activations of their own, all of feature
 /// maps. And of these only where every output's window reaches a real input (no output depends on padding alone).

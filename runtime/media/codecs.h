@@ -1,6 +1,8 @@
-// The two picture formats, each in a file of its own. Private to runtime/media.
+// What the picture formats share, each in a file of its own. Private to runtime/media.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -19,5 +21,14 @@ void write_jpeg(const Picture& picture, int quality, const std::filesystem::path
 
 /// A picture of these dims with black samples; refuses what is empty or too large.
 [[nodiscard]] Picture blank_picture(int64_t height, int64_t width, int64_t channels, const std::string& where);
+
+/// ".PNG" of "a.PNG" as ".png".
+[[nodiscard]] std::string lower_extension(const std::filesystem::path& path);
+
+/// The nearest sample of 8 bits for an element in [0, 1], clamped; 0 for what is not a number.
+[[nodiscard]] inline uint8_t to_sample(double value) {
+    // Halves go up, as std::lround of values that are not negative.
+    return static_cast<uint8_t>(value > 0 ? std::min(value, 1.0) * 255.0 + 0.5 : 0.0);
+}
 
 }  // namespace laminate

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "runtime/media/codecs.h"
@@ -31,12 +32,6 @@ Matrix inverse(const Matrix& m) {
 }
 
 std::string size_text(const Plane& plane) { return std::to_string(plane.width) + " x " + std::to_string(plane.height); }
-
-/// Not a number gives 0.
-uint8_t to_sample(double value) {
-    if (!(value > 0)) return 0;
-    return static_cast<uint8_t>(std::lround(std::min(value, 1.0) * 255.0));
-}
 
 /// The four neighbours of a position and their weights: Keys' cubic convolution kernel.
 struct Taps {
@@ -124,27 +119,40 @@ Picture from_planar(const float* values, int64_t channels, int64_t height, int64
     return picture;
 }
 
-Plane resize_bicubic(const Plane& plane, int64_t height, int64_t width) {
-    Plane wide{plane.height, width, std::vector<float>(static_cast<size_t>(plane.height * width))};
-    for (int64_t x = 0; x < width; ++x) {
-        const Taps t = taps(x, plane.width, width);
-        for (int64_t y = 0; y < plane.height; ++y) {
+PictureBox bicubic_source(const PictureBox& box, int64_t height, int64_t width, int64_t resized_height, int64_t resized_width) {
+    const Taps top = taps(box.y, height, resized_height), bottom = taps(box.y + box.height - 1, height, resized_height);
+    const Taps left = taps(box.x, width, resized_width), right = taps(box.x + box.width - 1, width, resized_width);
+    return {top.at[0], left.at[0], bottom.at[3] + 1 - top.at[0], right.at[3] + 1 - left.at[0]};
+}
+
+Plane resize_bicubic(const PlanePart& part, const PictureBox& box, int64_t height, int64_t width) {
+    const Plane& plane = part.plane;
+    Plane wide{plane.height, box.width, std::vector<float>(static_cast<size_t>(plane.height * box.width))};
+    std::vector<Taps> columns;
+    for (int64_t x = 0; x < box.width; ++x) columns.push_back(taps(box.x + x, part.whole_width, width));
+    for (int64_t y = 0; y < plane.height; ++y) {
+        const float* row = plane.values.data() + y * plane.width - part.x;
+        for (int64_t x = 0; x < box.width; ++x) {
+            const Taps& t = columns[static_cast<size_t>(x)];
             float sum = 0;
-            for (size_t k = 0; k < 4; ++k)
-                sum += t.weight[k] * plane.values[static_cast<size_t>(y * plane.width + t.at[k])];
-            wide.values[static_cast<size_t>(y * width + x)] = sum;
+            for (size_t k = 0; k < 4; ++k) sum += t.weight[k] * row[t.at[k]];
+            wide.values[static_cast<size_t>(y * box.width + x)] = sum;
         }
     }
-    Plane result{height, width, std::vector<float>(static_cast<size_t>(height * width))};
-    for (int64_t y = 0; y < height; ++y) {
-        const Taps t = taps(y, plane.height, height);
-        for (int64_t x = 0; x < width; ++x) {
+    Plane result{box.height, box.width, std::vector<float>(static_cast<size_t>(box.height * box.width))};
+    for (int64_t y = 0; y < box.height; ++y) {
+        const Taps t = taps(box.y + y, part.whole_height, height);
+        for (int64_t x = 0; x < box.width; ++x) {
             float sum = 0;
-            for (size_t k = 0; k < 4; ++k) sum += t.weight[k] * wide.values[static_cast<size_t>(t.at[k] * width + x)];
-            result.values[static_cast<size_t>(y * width + x)] = sum;
+            for (size_t k = 0; k < 4; ++k) sum += t.weight[k] * wide.values[static_cast<size_t>((t.at[k] - part.y) * box.width + x)];
+            result.values[static_cast<size_t>(y * box.width + x)] = sum;
         }
     }
     return result;
+}
+
+Plane resize_bicubic(const Plane& plane, int64_t height, int64_t width) {
+    return resize_bicubic(PlanePart{plane, 0, 0, plane.height, plane.width}, {0, 0, height, width}, height, width);
 }
 
 Plane cropped(const Plane& plane, int64_t height, int64_t width) {
@@ -161,14 +169,20 @@ Plane cropped(const Plane& plane, int64_t height, int64_t width) {
     return part;
 }
 
-Picture with_luma(const Picture& small, const Plane& luma) {
+Picture with_luma(const Picture& small, int64_t whole_height, int64_t whole_width, const Plane& luma, const PictureBox& box, int64_t height,
+                  int64_t width) {
     LumaChroma planes = to_luma_chroma(small);
     planes.y = luma;
-    if (!planes.cb.values.empty()) {
-        planes.cb = resize_bicubic(planes.cb, luma.height, luma.width);
-        planes.cr = resize_bicubic(planes.cr, luma.height, luma.width);
+    const PictureBox source = bicubic_source(box, whole_height, whole_width, height, width);
+    for (Plane* chroma : {&planes.cb, &planes.cr}) {
+        if (chroma->values.empty()) continue;
+        *chroma = resize_bicubic(PlanePart{std::move(*chroma), source.y, source.x, whole_height, whole_width}, box, height, width);
     }
     return to_picture(planes);
+}
+
+Picture with_luma(const Picture& small, const Plane& luma) {
+    return with_luma(small, small.height, small.width, luma, {0, 0, luma.height, luma.width}, luma.height, luma.width);
 }
 
 double psnr_db(const Plane& a, const Plane& b, int64_t border) {

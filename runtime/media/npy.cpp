@@ -18,20 +18,14 @@ constexpr std::string_view magic("\x93NUMPY", 6);
 /// NumPy itself refuses more dimensions.
 constexpr size_t most_dimensions = 64;
 
-struct Header {
-    std::string descr;
-    bool fortran_order = false;
-    std::vector<int64_t> dims;
-};
-
 /// Reads the header, a Python dictionary literal with three known keys:
 ///   {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 class HeaderParser {
 public:
     HeaderParser(std::string_view text, const std::string& where) : text_(text), where_(where) {}
 
-    Header parse() {
-        Header header;
+    NpyHeader parse() {
+        NpyHeader header;
         bool descr = false, order = false, shape = false;
         expect('{');
         while (!take('}')) {
@@ -149,9 +143,11 @@ void convert(std::string_view data, std::vector<float>& values) {
 
 }  // namespace
 
-Constant parse_npy(std::string_view bytes, const std::string& where) {
+bool is_npy(std::string_view bytes) { return bytes.substr(0, magic.size()) == magic; }
+
+NpyHeader parse_npy_header(std::string_view bytes, const std::string& where) {
     const auto fail = [&](const std::string& message) { throw InputError(where + ": " + message); };
-    if (bytes.substr(0, magic.size()) != magic) fail("is no .npy file");
+    if (!is_npy(bytes)) fail("is no .npy file");
     if (bytes.size() < 12) fail("ends within the header");
     const int version = static_cast<unsigned char>(bytes[6]);
     if (version < 1 || version > 3) fail("is of format version " + std::to_string(version) + ", expected 1 to 3");
@@ -159,12 +155,18 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
     const size_t begin = 8 + length_bytes;
     const size_t length = little_endian(bytes.substr(8, length_bytes));
     if (length > bytes.size() - begin) fail("ends within the header");
-    Header header = HeaderParser(bytes.substr(begin, length), where).parse();
+    NpyHeader header = HeaderParser(bytes.substr(begin, length), where).parse();
     if (header.fortran_order) fail("is in Fortran order, expected C order");
+    header.data_offset_bytes = static_cast<int64_t>(begin + length);
+    return header;
+}
 
+Constant parse_npy(std::string_view bytes, const std::string& where) {
+    const auto fail = [&](const std::string& message) { throw InputError(where + ": " + message); };
+    NpyHeader header = parse_npy_header(bytes, where);
     const size_t element_bytes = header.descr == "<f4" ? 4 : header.descr == "<f8" ? 8 : header.descr == "|u1" ? 1 : 0;
     if (element_bytes == 0) fail("has elements of type " + header.descr + ", expected <f4, <f8 or |u1");
-    const std::string_view data = bytes.substr(begin + length);
+    const std::string_view data = bytes.substr(static_cast<size_t>(header.data_offset_bytes));
     uint64_t count = 1;
     for (const int64_t d : header.dims) {
         if (d < 1) fail("has a dimension of " + std::to_string(d) + " elements, expected 1 or more");
@@ -184,9 +186,9 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
 
 Constant load_npy(const std::filesystem::path& path) { return parse_npy(read_file(path), path.string()); }
 
-void save_npy(const Constant& array, const std::filesystem::path& path) {
+std::string npy_header(const std::vector<int64_t>& dims) {
     std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
-    for (const int64_t d : array.dims) header += std::to_string(d) + ", ";
+    for (const int64_t d : dims) header += std::to_string(d) + ", ";
     header += "), }";
     // A comma before the parenthesis is legal for every number of dimensions but none, where we write none.
     constexpr size_t prefix = 10, boundary = 64;
@@ -194,7 +196,11 @@ void save_npy(const Constant& array, const std::filesystem::path& path) {
     header += '\n';
     std::string bytes(magic);
     bytes += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
-    bytes += header;
+    return bytes + header;
+}
+
+void save_npy(const Constant& array, const std::filesystem::path& path) {
+    std::string bytes = npy_header(array.dims);
     bytes.append(reinterpret_cast<const char*>(array.values.data()), array.values.size() * sizeof(float));
     write_file_atomically(path, bytes);
 }

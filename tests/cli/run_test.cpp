@@ -132,7 +132,7 @@ TEST(Run, ABudgetOfOneKibibyteIsInfeasibleAndNamesTheSmallestThatWorks) {
 TEST(Run, APictureThatIsNoPictureIsRefused) {
     const ScratchDirectory scratch;
     expect_refused(run_program("run " + example + " --input " + data + "/README.md --output " + (scratch / "y.png")), 3,
-                   "README.md: is no picture; expected PNG or JPEG", scratch);
+                   "README.md: is no picture; expected PNG, JPEG or PNM (P5, P6)", scratch);
 }
 
 TEST(Run, ATruncatedModelIsRefused) {
@@ -187,7 +187,7 @@ TEST(Run, AnUnknownOutputNameAndExtensionAreUsageErrors) {
     EXPECT_NE(name.err.find("--output: no tensor is called \"nothing\"; expected "), std::string::npos) << name.err;
     const ProgramResult extension = run_program("run zoo:l2net --output y.tiff");
     EXPECT_EQ(extension.exit_code, 2);
-    EXPECT_NE(extension.err.find("--output: found \"y.tiff\", expected .npy, .pb, .png or .jpg"), std::string::npos)
+    EXPECT_NE(extension.err.find("--output: found \"y.tiff\", expected .npy, .pb, .png, .jpg, .pgm or .ppm"), std::string::npos)
         << extension.err;
 }
 

@@ -81,6 +81,24 @@ TEST(Bicubic, TheSameSizeIsTheSamePicture) {
     EXPECT_EQ(resize_bicubic(plane(2, 2, {1, 2, 3, 4}), 2, 2).values, (std::vector<float>{1, 2, 3, 4}));
 }
 
+TEST(Bicubic, PartsAreThoseOfTheWhole) {
+    Plane plane{7, 9, {}};
+    for (int k = 0; k < 63; ++k) plane.values.push_back(static_cast<float>(k * k % 41) / 41);
+    const int64_t height = 17, width = 18;
+    const Plane whole = resize_bicubic(plane, height, width);
+    for (const PictureBox box : {PictureBox{0, 0, 5, 6}, PictureBox{5, 6, 9, 7}, PictureBox{14, 13, 3, 5}, PictureBox{8, 0, 1, 18}}) {
+        const PictureBox source = bicubic_source(box, plane.height, plane.width, height, width);
+        PlanePart part{{source.height, source.width, {}}, source.y, source.x, plane.height, plane.width};
+        for (int64_t y = 0; y < source.height; ++y)
+            for (int64_t x = 0; x < source.width; ++x)
+                part.plane.values.push_back(plane.values[static_cast<size_t>((source.y + y) * plane.width + source.x + x)]);
+        const Plane found = resize_bicubic(part, box, height, width);
+        for (int64_t y = 0; y < box.height; ++y)
+            for (int64_t x = 0; x < box.width; ++x)
+                ASSERT_EQ(found.values[static_cast<size_t>(y * box.width + x)], whole.values[static_cast<size_t>((box.y + y) * width + box.x + x)]);
+    }
+}
+
 TEST(Colour, TheTopLeftPart) {
     EXPECT_EQ(cropped(plane(2, 3, {1, 2, 3, 4, 5, 6}), 2, 2).values, (std::vector<float>{1, 2, 4, 5}));
     try {

@@ -119,8 +119,8 @@ TEST_F(Pictures, SixteenBitsAreScaledToEight) {
 }
 
 TEST_F(Pictures, WhatIsNoPictureSaysSo) {
-    EXPECT_EQ(error("not a picture"), path() + ": is no picture; expected PNG or JPEG");
-    EXPECT_EQ(error(""), path() + ": is no picture; expected PNG or JPEG");
+    EXPECT_EQ(error("not a picture"), path() + ": is no picture; expected PNG, JPEG or PNM (P5, P6)");
+    EXPECT_EQ(error(""), path() + ": is no picture; expected PNG, JPEG or PNM (P5, P6)");
     EXPECT_EQ(error("\x89PNG\r\n\x1a\n").find(path() + ": damaged PNG: "), 0u);
     EXPECT_EQ(error("\xff\xd8\xff").find(path() + ": damaged JPEG: "), 0u);
     EXPECT_THROW((void)load_picture(directory_ / "none.png"), InputError);
@@ -175,7 +175,7 @@ TEST_F(Pictures, OnlyWhatAFileCanHoldIsWritten) {
         return std::string("no error");
     };
     const std::string gif = (directory_ / "a.gif").string(), png = (directory_ / "a.png").string();
-    EXPECT_EQ(save_error(gradient(1, 1, 1), gif), gif + ": expected a name that ends in .png, .jpg or .jpeg");
+    EXPECT_EQ(save_error(gradient(1, 1, 1), gif), gif + ": expected a name that ends in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
     EXPECT_EQ(save_error({2, 2, 3, {1, 2, 3}}, png),
               png + ": picture of 2 x 2 x 3 with 3 samples, expected 1 or 3 channels and a sample for each");
     EXPECT_EQ(save_error({1, 1, 2, {1, 2}}, png),

@@ -1,0 +1,244 @@
+// laminate run NET on many pictures: the frames of a Y4M video, from file or stdin to file or stdout, and the pictures of a folder.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
+#include "cli/cost_models.h"
+#include "cli/interrupt.h"
+#include "cli/run.h"
+#include "cli/tensor_files.h"
+#include "runtime/media/colour.h"
+#include "runtime/media/y4m.h"
+
+namespace laminate::cli {
+
+namespace {
+
+constexpr const char* standard_stream = "-";
+
+/// A network of one picture in and one out, ready for pictures of one size.
+class PictureNetwork {
+public:
+    PictureNetwork(const RunOptions& options, int64_t height, int64_t width, const CommonOptions& common, const Output& output) {
+        if (is_compiled_directory(options.network.spec)) {
+            if (options.schedule.is_given()) throw UsageError("a compiled directory carries its own schedule; --schedule, --memory and --layer-by-layer want the network");
+            execution_ = std::make_unique<Execution>(options.network.spec, common);
+        } else {
+            InputSizes sizes = options.network.input_sizes();
+            if (!sizes.height) sizes.height = height;
+            if (!sizes.width) sizes.width = width;
+            Network network = open_network(options.network.spec, sizes);
+            Schedule schedule = options.schedule.choose(network, common.thread_count());
+            execution_ = std::make_unique<Execution>(std::move(network), std::move(schedule), options.schedule.kernels(), common, output);
+        }
+        const std::vector<Tensor> inputs = execution_->session().inputs(), outputs = execution_->session().outputs();
+        const auto is_picture = [](const std::vector<int64_t>& dims) { return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3); };
+        if (inputs.size() != 1 || outputs.size() != 1 || !is_picture(inputs[0].dims) || !is_picture(outputs[0].dims))
+            throw InputError(options.network.spec + ": expected one picture of one or three channels in and one out");
+        input_ = inputs[0];
+        output_ = outputs[0];
+        if (input_.dims[2] != height || input_.dims[3] != width) {
+            throw InputError(fmt::format("{}: input {} is {}, found pictures of {} x {} (rows x columns)", options.network.spec, input_.name,
+                                         dims_text(input_.dims), height, width));
+        }
+        values_.resize(static_cast<size_t>(element_count(output_.dims)));
+    }
+    [[nodiscard]] const Tensor& input() const { return input_; }
+    [[nodiscard]] const Tensor& output() const { return output_; }
+    [[nodiscard]] ArenaUse arena() { return execution_->session().arena(); }
+    /// Valid until the next call.
+    const std::vector<float>& run(const std::vector<float>& picture) {
+        execution_->session().run({picture.data()}, {values_.data()});
+        return values_;
+    }
+
+private:
+    std::unique_ptr<Execution> execution_;
+    Tensor input_, output_;
+    std::vector<float> values_;
+};
+
+/// Elements of a plane of samples, and back.
+std::vector<float> elements_of(const std::vector<uint8_t>& samples, int64_t height, int64_t width) {
+    return to_planar({height, width, 1, samples});
+}
+std::vector<uint8_t> samples_of(const std::vector<float>& elements, int64_t height, int64_t width) {
+    return from_planar(elements.data(), 1, height, width).samples;
+}
+
+/// One of the two files of a command with one --input and one --output.
+std::string only_file(const char* option, const std::vector<std::string>& files) {
+    if (files.size() != 1) throw UsageError(fmt::format("{}: found {} files, expected one for a video or folder", option, files.size()));
+    return parse_named_file(files[0]).file;
+}
+
+/// Calls `write` with the stream to write to: stdout, or a file that takes its place when all was written.
+void write_stream(const std::string& file, const std::function<void(std::ostream&)>& write) {
+    if (file == standard_stream) return write(std::cout);
+    write_file_atomically(file, [&](const std::filesystem::path& aside) {
+        std::ofstream stream(aside, std::ios::binary | std::ios::trunc);
+        if (!stream) throw InputError(file + ": cannot be written");
+        write(stream);
+        stream.close();
+        if (!stream) throw InputError(file + ": cannot be written");
+    });
+}
+
+/// Left by an exception, so that what was written aside is removed on the way.
+struct Interrupted {};
+
+}  // namespace
+
+bool is_video(const RunOptions& options) {
+    const auto names_one = [](const std::vector<std::string>& files) {
+        return std::any_of(files.begin(), files.end(), [](const std::string& text) {
+            const std::string file = parse_named_file(text).file;
+            return file == standard_stream || std::filesystem::path(file).extension() == ".y4m";
+        });
+    };
+    return names_one(options.inputs) || names_one(options.outputs);
+}
+
+bool is_folder(const RunOptions& options) {
+    std::error_code error;
+    return options.inputs.size() == 1 && std::filesystem::is_directory(parse_named_file(options.inputs[0]).file, error);
+}
+
+Exit run_video(const RunOptions& options, const CommonOptions& common, const Output& output) {
+    refuse_options_of_whole_files(options, "a video");
+    if (options.stream) throw UsageError("--stream: for one picture, not with a video");
+    const std::string input_file = only_file("--input", options.inputs), output_file = only_file("--output", options.outputs);
+    if (output_file == standard_stream && common.json == standard_stream) throw UsageError("--json -: stdout carries the video, expected a file");
+    for (const auto& [option, file] : {std::pair{"--input", input_file}, {"--output", output_file}}) {
+        if (file != standard_stream && std::filesystem::path(file).extension() != ".y4m")
+            throw UsageError(fmt::format("{}: found \"{}\", expected - or a .y4m file on both sides", option, file));
+    }
+    // Stdout may be the video.
+    const auto tell = [&](const std::string& line) { output_file == standard_stream ? output.note(line) : output.print(line); };
+
+    std::ifstream file;
+    if (input_file != standard_stream) {
+        file.open(input_file, std::ios::binary);
+        if (!file) throw InputError(input_file + ": cannot be read");
+    }
+    Y4mReader reader(input_file == standard_stream ? std::cin : file, input_file == standard_stream ? "stdin" : input_file);
+    const Y4mHeader& from = reader.header();
+    PictureNetwork network(options, from.height, from.width, common, output);
+    if (network.input().dims[1] != 1 || network.output().dims[1] != 1)
+        throw InputError(options.network.spec + ": expected one channel in and out, luma, for a video");
+    Y4mHeader to = from;
+    to.height = network.output().dims[2];
+    to.width = network.output().dims[3];
+    tell(arena_text(network.arena()));
+
+    int64_t frames = 0;
+    double seconds = 0;
+    bool interrupted = false;
+    try {
+        InterruptHandler interrupt;
+        OccasionalNotes notes(output);
+        write_stream(output_file, [&](std::ostream& stream) {
+            Y4mWriter writer(stream, to, output_file == standard_stream ? "stdout" : output_file);
+            Y4mFrame small, large;
+            const auto start = std::chrono::steady_clock::now();
+            const auto chroma = [&](const std::vector<uint8_t>& samples) {
+                if (samples.empty()) return samples;
+                const Plane plane{from.chroma_height(), from.chroma_width(), elements_of(samples, from.chroma_height(), from.chroma_width())};
+                return samples_of(resize_bicubic(plane, to.chroma_height(), to.chroma_width()).values, to.chroma_height(), to.chroma_width());
+            };
+            while (reader.read(small)) {
+                if (interrupt.stop()->load()) break;
+                large.parameters = small.parameters;
+                large.y = samples_of(network.run(elements_of(small.y, from.height, from.width)), to.height, to.width);
+                large.cb = chroma(small.cb);
+                large.cr = chroma(small.cr);
+                writer.write(large);
+                ++frames;
+                seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+                notes.note([&] { return fmt::format("laminate: {} frames, {:.2f} per second", frames, static_cast<double>(frames) / seconds); });
+            }
+            // Here too: who interrupts a pipe ends the video early.
+            if (interrupt.stop()->load()) throw Interrupted{};
+        });
+    } catch (const Interrupted&) {
+        interrupted = true;
+    }
+    if (interrupted) {
+        output.note(output_file == standard_stream ? fmt::format("laminate: interrupted after {} frames", frames)
+                                                   : "laminate: interrupted; " + output_file + " was not written");
+        end_interrupted();
+    }
+    tell(fmt::format("{} frames of {} x {} to {} x {}: {:.2f} s, {:.2f} per second", frames, from.width, from.height, to.width, to.height, seconds,
+                     frames > 0 ? static_cast<double>(frames) / seconds : 0));
+    output.json({{"schema", "laminate.run"},
+                 {"version", 1},
+                 {"frames", frames},
+                 {"output_height", to.height},
+                 {"output_width", to.width},
+                 {"arena_bytes", network.arena().total_bytes},
+                 {"seconds", seconds}});
+    return Exit::ok;
+}
+
+Exit run_folder(const RunOptions& options, const CommonOptions& common, const Output& output) {
+    refuse_options_of_whole_files(options, "a folder");
+    if (options.stream) throw UsageError("--stream: for one picture, not with a folder");
+    const std::filesystem::path input = only_file("--input", options.inputs), result = only_file("--output", options.outputs);
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(input)) {
+        if (entry.is_regular_file() && is_picture_file(entry.path())) files.push_back(entry.path());
+    }
+    if (files.empty()) throw InputError(input.string() + ": holds no picture, expected files that end in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
+    std::sort(files.begin(), files.end());
+
+    bool interrupted = false;
+    double seconds = 0;
+    {
+        InterruptHandler interrupt;
+        NewDirectory directory(result, [](const std::filesystem::path&) { return false; }, "this command");
+        OccasionalNotes notes(output);
+        // Pictures of a size share their code. Sizes in turn, so that only one is compiled at a time.
+        std::map<std::pair<int64_t, int64_t>, std::vector<std::filesystem::path>> by_size;
+        for (const std::filesystem::path& file : files) {
+            const Picture picture = load_picture(file);
+            by_size[{picture.height, picture.width}].push_back(file);
+        }
+        size_t done = 0;
+        for (const auto& [size, of_size] : by_size) {
+            if (interrupt.stop()->load()) break;
+            PictureNetwork network(options, size.first, size.second, common, output);
+            for (const std::filesystem::path& file : of_size) {
+                if (interrupt.stop()->load()) break;
+                const TensorFile picture = load_tensor_file(file.string());
+                const std::vector<float> elements = elements_for(picture, network.input());
+                const auto start = std::chrono::steady_clock::now();
+                const std::vector<float>& values = network.run(elements);
+                seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+                save_tensor_file((directory.aside() / file.filename()).string(), network.output(), values, &*picture.picture);
+                ++done;
+                notes.note([&] { return fmt::format("laminate: {} of {} pictures", done, files.size()); });
+            }
+        }
+        interrupted = done < files.size();
+        if (!interrupted) directory.publish();
+    }
+    if (interrupted) {
+        output.note("laminate: interrupted; " + result.string() + " was not written");
+        end_interrupted();
+    }
+    output.print(fmt::format("{} pictures in {}: {:.2f} s in the network", files.size(), result.string(), seconds));
+    output.json({{"schema", "laminate.run"}, {"version", 1}, {"pictures", files.size()}, {"network_seconds", seconds}});
+    return Exit::ok;
+}
+
+}  // namespace laminate::cli
