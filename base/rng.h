@@ -22,6 +22,9 @@ public:
         return z ^ (z >> 31);
     }
 
+    /// As if next() had been called so many times.
+    void skip(uint64_t count) { state_ += count * 0x9e3779b97f4a7c15u; }
+
     /// Uniform in [0, n), n > 0; the bias of the multiply-shift is below n / 2^64.
     [[nodiscard]] int64_t below(int64_t n) {
         __extension__ using Wide = unsigned __int128;

@@ -34,7 +34,7 @@ Exit cost(const Network& network, const Schedule& schedule, const std::optional<
                                   {"version", 1},
                                   {"model", "two-level"},
                                   {"network", network.name},
-                                  {"network_hash", network_hash(network)},
+                                  {"structure_hash", structure_hash(network)},
                                   {"schedule", to_text(schedule)},
                                   {"accesses_elements", sums.accesses.value()},
                                   {"bound_accesses_elements", bound.bound.value()},

@@ -47,7 +47,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                 {"version", 1},
                                 {"model", "depth-first"},
                                 {"network", network.name},
-                                {"network_hash", network_hash(network)},
+                                {"structure_hash", structure_hash(network)},
                                 {"machine", machine.name},
                                 {"as_published", options.fidelity.as_published},
                                 {"lpf_limit", fidelity.loop_limit}};

@@ -43,13 +43,13 @@ struct Options {
 class ScheduleFiles {
 public:
     ScheduleFiles(const Network& network, const DepthFirst& model, const NewDirectory* files)
-        : network_(network), model_(model), files_(files), hash_(files != nullptr ? network_hash(network) : "") {}
+        : network_(network), model_(model), files_(files) {}
 
     /// {"file", "schedule"}; null where there is no schedule.
     nlohmann::ordered_json write(const std::string& file, const std::vector<depth_first::ScheduledStack>& stacks) {
         try {
             const Schedule schedule = depth_first::schedule_of(network_, model_.workload(), stacks);
-            if (files_ != nullptr) write_file_atomically(files_->aside() / file, to_json(network_, schedule, hash_));
+            if (files_ != nullptr) write_file_atomically(files_->aside() / file, to_json(network_, schedule));
             ++written_;
             const std::string text = to_text(schedule);
             schedules_.emplace(text, Found{schedule, file});
@@ -92,7 +92,6 @@ private:
     const Network& network_;
     const DepthFirst& model_;
     const NewDirectory* files_;
-    std::string hash_;
     size_t written_ = 0;
     struct Found {
         Schedule schedule;
@@ -158,7 +157,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                   {"version", 1},
                                   {"model", "depth-first"},
                                   {"network", network.name},
-                                  {"network_hash", network_hash(network)},
+                                  {"structure_hash", structure_hash(network)},
                                   {"machine", machine.name},
                                   {"as_published", options.fidelity.as_published},
                                   {"lpf_limit", options.fidelity.lpf_limit},

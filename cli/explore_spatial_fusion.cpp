@@ -347,11 +347,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             output.note(fmt::format("{} of {} stacks hold more in the schedule, whose buffers are boxes, than the {} of the machine", too_large,
                                     priced.entries.size(), bytes_text(machine.on_chip_bytes)));
         }
-        const std::string hash = network_hash(network);
-        answer["network_hash"] = hash;
+        answer["structure_hash"] = structure_hash(network);
         nlohmann::ordered_json front = one_point_front(network, *schedule);
         front["network_given"] = request.network.to_json();
-        write_file_atomically(files->aside() / "0000.json", to_json(network, *schedule, hash));
+        write_file_atomically(files->aside() / "0000.json", to_json(network, *schedule));
         write_file_atomically(files->aside() / "front.json", front.dump(2) + "\n");
         write_file_atomically(files->aside() / "stacks.json", answer.dump(2) + "\n");
         files->publish();

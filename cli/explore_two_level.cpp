@@ -88,10 +88,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                           bytes_text(to_bytes(least).value())));
     }
 
-    const std::string hash = network_hash(network);
     for (size_t n = 0; n < front.points.size(); ++n) {
-        write_file_atomically(files.aside() / fmt::format("{:04}.json", n),
-                              to_json(network, front.points[n].schedule, hash));
+        write_file_atomically(files.aside() / fmt::format("{:04}.json", n), to_json(network, front.points[n].schedule));
     }
     std::optional<Elements> misses;
     if (machine) misses = register_file_misses(network, *machine, search.threads);

@@ -18,6 +18,9 @@ namespace laminate::cli {
 
 namespace {
 
+/// 1 carried a hash over the weights too.
+constexpr int front_version = 2;
+
 std::string file_of(size_t n) { return fmt::format("{:04}.json", n); }
 
 }  // namespace
@@ -120,10 +123,10 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
     for (const FrontBound& bound : front.bounds)
         bounds.push_back({{"memory_elements", bound.memory.value()}, {"accesses_elements", bound.accesses.value()}});
     nlohmann::ordered_json answer{{"schema", "laminate.front"},
-                                  {"version", 1},
+                                  {"version", front_version},
                                   {"model", "two-level"},
                                   {"network", network.name},
-                                  {"network_hash", network_hash(network)},
+                                  {"structure_hash", structure_hash(network)},
                                   {"footprint", front.footprint == Footprint::live ? "live" : "sum"},
                                   {"complete", is_complete},
                                   {"gap", std::isfinite(front.gap) ? nlohmann::ordered_json(front.gap) : nlohmann::ordered_json()},
@@ -158,13 +161,17 @@ nlohmann::ordered_json read_front(const std::string& file) {
     if (!front.is_object() || front.value("schema", "") != "laminate.front" || !front.contains("points")) {
         throw InputError(file + ": is no front; expected JSON with \"schema\": \"laminate.front\" and \"points\"");
     }
+    if (const auto version = front.value("version", nlohmann::ordered_json()); version != front_version) {
+        throw InputError(fmt::format("{}: front of version {}, expected {}; laminate explore writes it anew", file, version.dump(), front_version));
+    }
     return front;
 }
 
 void check_front(const std::string& file, const nlohmann::ordered_json& front, const Network& network) {
-    if (front.value("network_hash", "") == network_hash(network)) return;
+    const std::string found = front.value("structure_hash", "");
+    if (found == structure_hash(network)) return;
     throw InputError(fmt::format("{}: is for network {} ({}), found {} ({})", file, front.value("network", "?"),
-                                 front.value("network_hash", "?"), network.name, network_hash(network)));
+                                 found, network.name, structure_hash(network)));
 }
 
 }  // namespace laminate::cli

@@ -34,7 +34,7 @@ struct FrontNotes {
 /// One line: complete, or how far below the front the proven bounds lie.
 [[nodiscard]] std::string front_gap(const Front& front);
 
-/// {"schema":"laminate.front","version":1,"model","network","network_hash","footprint","complete","gap","bounds":[{"memory_elements",
+/// {"schema":"laminate.front","version":2,"model","network","structure_hash","footprint","complete","gap","bounds":[{"memory_elements",
 ///  "accesses_elements"}],"macs_is_axis","points":[{"file","accesses_elements","bound_accesses_elements","achieved_over_bound",
 ///  "live_total_elements","live_bytes","sum_total_elements","macs","groups","schedule"}]}; `complete` is false when something was left out: `bounds`
 /// is below it; `gap` is null where nothing bounds it. With a machine every point has "energy" (energy_report.h), and "least_energy_file" names the best.
@@ -46,7 +46,7 @@ struct FrontNotes {
 
 /// DIR/front.json for a directory, else the path itself.
 [[nodiscard]] std::string front_file(const std::string& path);
-/// What front_json() wrote; throws InputError when the file holds something else.
+/// What front_json() wrote; throws InputError when the file holds something else, or is of another version.
 [[nodiscard]] nlohmann::ordered_json read_front(const std::string& file);
 /// Throws InputError when the front is for another network.
 void check_front(const std::string& file, const nlohmann::ordered_json& front, const Network& network);

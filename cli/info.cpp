@@ -111,6 +111,7 @@ Exit info(const Network& network, const Output& output) {
                  {"version", 1},
                  {"network", network.name},
                  {"network_hash", network_hash(network)},
+                 {"structure_hash", structure_hash(network)},
                  {"inputs", tensors_json(network, network.inputs)},
                  {"outputs", tensors_json(network, network.outputs)},
                  {"layers", layers},

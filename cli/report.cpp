@@ -39,7 +39,7 @@ Exit run_report(const Options& options, const Output& output) {
     output.json({{"schema", "laminate.report"},
                  {"version", 1},
                  {"network", network.name},
-                 {"network_hash", network_hash(network)},
+                 {"structure_hash", structure_hash(network)},
                  {"points", front["points"].size()},
                  {"file", page}});
     return Exit::ok;

@@ -61,10 +61,10 @@ std::string about(const Network& network, const Json& front) {
         return fmt::format(
             "Network {} ({}), {} schedule{} of a depth-first sweep on {}, as the two-level model counts them: by whole elements, to and from the outside. Counts "
             "of one image; layers outside of groups run on their own and are not counted.",
-            network.name, network_hash(network), points, points == 1 ? "" : "s", front.value("machine", "a machine"));
+            network.name, structure_hash(network), points, points == 1 ? "" : "s", front.value("machine", "a machine"));
     }
     std::string text = fmt::format(
-        "Network {} ({}), {} schedule{}, none beaten by another in {}; {} model", network.name, network_hash(network),
+        "Network {} ({}), {} schedule{}, none beaten by another in {}; {} model", network.name, structure_hash(network),
         points, points == 1 ? "" : "s",
         front.value("macs_is_axis", true) ? "accesses, memory and MACs together" : "accesses and memory together",
         front.value("model", "two-level"));

@@ -347,7 +347,7 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
         const fs::path front_file = directory / job.id / "front.json";
         if (code == 0 && fs::exists(front_file)) {
             const Json front = Json::parse(read_file(front_file));
-            entry["network_hash"] = front.at("network_hash");
+            entry["structure_hash"] = front.at("structure_hash");
             entry["complete"] = front.at("complete");
             const Json* least = nullptr;
             for (const Json& point : front.at("points")) {

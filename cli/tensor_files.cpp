@@ -20,8 +20,10 @@ bool is_picture_of(const std::vector<int64_t>& dims) {
 NamedFile parse_named_file(const std::string& text) {
     const size_t equals = text.find('=');
     std::error_code error;
-    const bool is_path = equals == std::string::npos || text.find('/') < equals || std::filesystem::exists(text, error);
-    if (is_path) return {"", text};
+    if (equals == std::string::npos || std::filesystem::exists(text, error)) return {"", text};
+    // Exporters give tensors names like "gpu_0/data_0"; a file's name may have a "=" too. Its folder exists.
+    const size_t slash = text.rfind('/', equals);
+    if (slash != std::string::npos && std::filesystem::is_directory(text.substr(0, slash + 1), error)) return {"", text};
     return {text.substr(0, equals), text.substr(equals + 1)};
 }
 

@@ -18,7 +18,7 @@ struct NamedFile {
     std::string name;  ///< empty: the next tensor without a file
     std::string file;
 };
-/// What stands before the first "=" is a name unless it holds a "/", or the whole text is an existing file.
+/// What stands before the first "=" is a name unless it begins with an existing folder, or the whole text is an existing file.
 [[nodiscard]] NamedFile parse_named_file(const std::string& text);
 
 /// files[k] becomes the file of tensors[k], or none. Throws UsageError for a name that no tensor has, one given twice, or too many.

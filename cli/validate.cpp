@@ -188,7 +188,7 @@ Exit validate(const Network& network, const Candidates& candidates, const Option
     output.json({{"schema", "laminate.validate"},
                  {"version", 1},
                  {"network", network.name},
-                 {"network_hash", network_hash(network)},
+                 {"structure_hash", structure_hash(network)},
                  {"total", schedules.size()},
                  {"equal", equal},
                  {"walked", walked},

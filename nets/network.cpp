@@ -275,6 +275,7 @@ void check_extras(const Layer& layer) {
 /// there.
 class Hasher {
 public:
+    explicit Hasher(bool with_values) : with_values_(with_values) {}
     void word(uint64_t value) {
         state_ = (state_ ^ value) * 0x9e3779b97f4a7c15u;
         state_ ^= state_ >> 32;
@@ -300,8 +301,9 @@ public:
     void values(const ConstantPtr& value) {
         number(value != nullptr);
         if (value == nullptr) return;
-        const auto& v = value->values;
-        number(static_cast<int64_t>(v.size()));
+        number(static_cast<int64_t>(value->values.size()));
+        if (!with_values_) return;
+        const std::vector<float>& v = value->values;
         size_t i = 0;
         for (; i + 1 < v.size(); i += 2) {
             word(uint64_t{std::bit_cast<uint32_t>(v[i])} << 32 | std::bit_cast<uint32_t>(v[i + 1]));
@@ -311,6 +313,7 @@ public:
     [[nodiscard]] uint64_t state() const { return state_; }
 
 private:
+    bool with_values_;
     uint64_t state_ = 0x6c616d696e617465u;  // "laminate"
 };
 
@@ -684,14 +687,16 @@ void check(const Network& network) {
     }
 }
 
-std::string network_hash(const Network& network) {
+namespace {
+
+std::string hash_of(const Network& network, bool with_values) {
     // Tensors are numbered by who writes them, so that the numbering (and the names) of tensors do not matter.
     std::vector<int64_t> number(network.tensors.size(), -1);
     int64_t next = 0;
     for (const TensorId id : network.inputs) number.at(static_cast<size_t>(id)) = next++;
     for (const Layer& layer : network.layers) number.at(static_cast<size_t>(layer.output)) = next++;
 
-    Hasher hash;
+    Hasher hash(with_values);
     hash.number(static_cast<int64_t>(network.inputs.size()));
     for (const TensorId id : network.inputs) hash.numbers(network.tensor(id).dims);
     hash.number(static_cast<int64_t>(network.layers.size()));
@@ -711,5 +716,11 @@ std::string network_hash(const Network& network) {
     std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash.state()));
     return digits;
 }
+
+}  // namespace
+
+std::string network_hash(const Network& network) { return hash_of(network, true); }
+
+std::string structure_hash(const Network& network) { return hash_of(network, false); }
 
 }  // namespace laminate

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "nets/constant_values.h"
 #include "nets/general_operator.h"
 
 namespace laminate {
@@ -25,7 +26,7 @@ using LayerId = int;
 
 struct Constant {
     std::vector<int64_t> dims;
-    std::vector<float> values;
+    ConstantValues values;
 };
 using ConstantPtr = std::shared_ptr<const Constant>;
 
@@ -136,8 +137,11 @@ void check(const Network& network);
 [[nodiscard]] std::vector<int64_t> infer_output_dims(const Layer& layer,
                                                      const std::vector<std::vector<int64_t>>& input_dims);
 
-/// 16 hex digits over structure, layer names (schedules use them), shapes, attributes and weights; schedule files carry
-/// it. Names of tensors and of the network do not matter. The same on every machine.
+/// 16 hex digits over structure, layer names (schedules use them), shapes, attributes and the values of all constants: what
+/// compiled code depends on. Names of tensors and of the network do not matter. The same on every machine.
 [[nodiscard]] std::string network_hash(const Network& network);
+/// The same without the values of constants (their shapes count): all that a schedule, its counts and its costs depend on.
+/// Files of schedules and fronts carry it.
+[[nodiscard]] std::string structure_hash(const Network& network);
 
 }  // namespace laminate

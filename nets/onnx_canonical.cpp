@@ -25,36 +25,37 @@ int64_t output_channels(const Layer& layer) {
 
 /// Multiplies the weights that make output channel c by scale[c].
 ConstantPtr scaled_weights(const Layer& layer, const std::vector<float>& scale) {
-    Constant result = *layer.weights;
+    const std::vector<int64_t>& dims = layer.weights->dims;
+    std::vector<float> result = layer.weights->values;
     const size_t channels = scale.size();
-    const size_t first = static_cast<size_t>(result.dims[0]);
+    const size_t first = static_cast<size_t>(dims[0]);
     if (layer.kind == LayerKind::conv_transpose) {  // [input channel][output channel within its group][n][m]
-        const size_t per_group = static_cast<size_t>(result.dims[1]);
+        const size_t per_group = static_cast<size_t>(dims[1]);
         const size_t inputs_per_group = first / static_cast<size_t>(layer.groups);
-        const size_t taps = result.values.size() / first / per_group;
-        for (size_t i = 0; i < result.values.size(); ++i) {
+        const size_t taps = result.size() / first / per_group;
+        for (size_t i = 0; i < result.size(); ++i) {
             const size_t channel = i / (taps * per_group) / inputs_per_group * per_group + i / taps % per_group;
-            result.values[i] = static_cast<float>(double{result.values[i]} * scale[channel]);
+            result[i] = static_cast<float>(double{result[i]} * scale[channel]);
         }
     } else {
-        const size_t per_channel = result.values.size() / channels;
-        for (size_t i = 0; i < result.values.size(); ++i) {
-            result.values[i] = static_cast<float>(double{result.values[i]} * scale[i / per_channel]);
+        const size_t per_channel = result.size() / channels;
+        for (size_t i = 0; i < result.size(); ++i) {
+            result[i] = static_cast<float>(double{result[i]} * scale[i / per_channel]);
         }
     }
-    return std::make_shared<const Constant>(std::move(result));
+    return std::make_shared<const Constant>(Constant{dims, std::move(result)});
 }
 
 /// bias * scale + shift; `scale` may be empty (all ones), `shift` may hold one value for all channels.
 ConstantPtr moved_bias(const Layer& layer, const std::vector<float>& scale, const std::vector<float>& shift) {
     const auto channels = static_cast<size_t>(output_channels(layer));
-    Constant result{{static_cast<int64_t>(channels)}, std::vector<float>(channels, 0.0f)};
+    std::vector<float> result(channels);
     for (size_t c = 0; c < channels; ++c) {
         const double old = layer.bias == nullptr ? 0.0 : double{layer.bias->values[c]};
-        result.values[c] =
+        result[c] =
             static_cast<float>(old * (scale.empty() ? 1.0 : double{scale[c]}) + shift[shift.size() == 1 ? 0 : c]);
     }
-    return std::make_shared<const Constant>(std::move(result));
+    return std::make_shared<const Constant>(Constant{{static_cast<int64_t>(channels)}, std::move(result)});
 }
 
 /// Folds `next` into `layer`, whose output nobody else reads. False when that is not possible.
@@ -62,7 +63,7 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
     if (layer.activation.kind != ActivationKind::none) return false;
     if (next.affine) {
         if (!has_weights_per_channel(layer.kind)) return false;
-        const auto& scale = next.layer.weights->values;
+        const std::vector<float>& scale = next.layer.weights->values;
         if (static_cast<int64_t>(scale.size()) != output_channels(layer)) return false;
         raw.charge(layer.weights->values.size());
         layer.weights = scaled_weights(layer, scale);
@@ -71,7 +72,7 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
     }
     if (next.layer.kind == LayerKind::add && next.layer.weights != nullptr &&
         next.layer.activation.kind == ActivationKind::none) {
-        const auto& shift = next.layer.weights->values;
+        const std::vector<float>& shift = next.layer.weights->values;
         const bool per_channel =
             next.layer.weights->dims == std::vector<int64_t>{1} ||
             (has_weights_per_channel(layer.kind) && next.layer.weights->dims == std::vector{output_channels(layer)});

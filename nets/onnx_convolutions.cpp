@@ -121,15 +121,15 @@ void batch_normalization(Importer& importer, Node& node) {
                       " values for " + std::to_string(channels) + " channels");
         }
     }
-    Constant scale{{extents[1]}, std::vector<float>(channels)};
-    Constant shift = scale;
+    std::vector<float> scale(channels), shift(channels);
     for (size_t c = 0; c < channels; ++c) {
         const double factor = statistics[0]->values[c] / std::sqrt(statistics[3]->values[c] + epsilon);
         if (!std::isfinite(factor)) node.fail("variance of channel " + std::to_string(c) + " is " + std::to_string(statistics[3]->values[c]));
-        scale.values[c] = static_cast<float>(factor);
-        shift.values[c] = static_cast<float>(statistics[1]->values[c] - statistics[2]->values[c] * factor);
+        scale[c] = static_cast<float>(factor);
+        shift[c] = static_cast<float>(statistics[1]->values[c] - statistics[2]->values[c] * factor);
     }
-    importer.append_affine(node, x, std::make_shared<const Constant>(std::move(scale)), std::make_shared<const Constant>(std::move(shift)));
+    importer.append_affine(node, x, std::make_shared<const Constant>(Constant{{extents[1]}, std::move(scale)}),
+                           std::make_shared<const Constant>(Constant{{extents[1]}, std::move(shift)}));
 }
 
 }  // namespace

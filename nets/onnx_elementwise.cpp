@@ -146,14 +146,14 @@ TensorId aligned_operand(Importer& importer, Node& node, TensorId a, TensorId b)
 void with_constant(Importer& importer, Node& node, Function function, TensorId x, const ConstantPtr& c) {
     const Dims& extents = importer.dims(x);
     const bool is_sum = function == Function::add || function == Function::subtract;
-    Constant operand = *c;
+    std::vector<float> operand = c->values;
     if (function == Function::subtract) {
-        for (float& v : operand.values) v = -v;
+        for (float& v : operand) v = -v;
     } else if (function == Function::divide) {
-        for (float& v : operand.values) v = 1.0f / v;
+        for (float& v : operand) v = 1.0f / v;
     }
-    const auto all_finite = std::all_of(operand.values.begin(), operand.values.end(), [](float v) { return std::isfinite(v); });
-    const auto spread = per_channel_or_whole(std::make_shared<const Constant>(std::move(operand)), extents);
+    const auto all_finite = std::all_of(operand.begin(), operand.end(), [](float v) { return std::isfinite(v); });
+    const auto spread = per_channel_or_whole(std::make_shared<const Constant>(Constant{c->dims, std::move(operand)}), extents);
     const bool keeps_shape = broadcast_dims(extents, c->dims) == extents;
     const bool per_channel = spread && (*spread)->dims.size() == 1 && ((*spread)->values.size() == 1 || (extents.size() > 1 && (*spread)->dims[0] == extents[1]));
     if (spread && is_sum && keeps_shape) {
@@ -163,9 +163,9 @@ void with_constant(Importer& importer, Node& node, Function function, TensorId x
     }
     if (per_channel && !is_sum && keeps_shape && all_finite && extents.size() > 1) {
         const auto channels = static_cast<size_t>(extents[1]);
-        Constant scale{{extents[1]}, (*spread)->values};
-        scale.values.resize(channels, scale.values.front());
-        return importer.append_affine(node, x, std::make_shared<const Constant>(std::move(scale)),
+        std::vector<float> scale = (*spread)->values;
+        scale.resize(channels, scale.front());
+        return importer.append_affine(node, x, std::make_shared<const Constant>(Constant{{extents[1]}, std::move(scale)}),
                                       std::make_shared<const Constant>(Constant{{extents[1]}, std::vector<float>(channels, 0.0f)}));
     }
     importer.append(node, {.kind = GeneralKind::binary, .function = function}, {x, importer.constant_tensor(node, c)});

@@ -121,7 +121,7 @@ TensorId Importer::number_tensor(const Node& node, int i) {
     const Value given = value(node, i);
     const auto* list = std::get_if<IntegerConstant>(&given);
     if (list == nullptr) return tensor(node, i);
-    return constant_tensor(node, std::make_shared<const Constant>(Constant{list->dims, {list->values.begin(), list->values.end()}}));
+    return constant_tensor(node, std::make_shared<const Constant>(Constant{list->dims, std::vector<float>(list->values.begin(), list->values.end())}));
 }
 
 TensorId Importer::constant_tensor(const Node& node, ConstantPtr constant) {
@@ -256,13 +256,12 @@ TensorId Importer::add_layer(const Node& node, Layer layer) {
     const auto is_known = [&](TensorId id) { return known(id) != nullptr; };
     if (std::all_of(layer.inputs.begin(), layer.inputs.end(), is_known)) {
         refuse_long_work(node, layer, input_dims, output_dims);
-        Constant result{output_dims, {}};
         charge(static_cast<size_t>(element_count(output_dims)));
-        result.values.resize(static_cast<size_t>(element_count(output_dims)));
+        std::vector<float> result(static_cast<size_t>(element_count(output_dims)));
         std::vector<const float*> arrays;
         for (const TensorId id : layer.inputs) arrays.push_back(known(id)->values.data());
-        run_reference_layer(layer, input_dims, arrays, output_dims, result.values.data(), 1);
-        return constant_tensor(node, std::make_shared<const Constant>(std::move(result)));
+        run_reference_layer(layer, input_dims, arrays, output_dims, result.data(), 1);
+        return constant_tensor(node, std::make_shared<const Constant>(Constant{output_dims, std::move(result)}));
     }
     const bool has_constant_operand = layer.kind == LayerKind::general && layer.inputs.size() == 2 &&
                                       (layer.general.kind == GeneralKind::binary || layer.general.kind == GeneralKind::matmul);

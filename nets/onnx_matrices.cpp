@@ -11,22 +11,22 @@ ConstantPtr matrix(Importer& importer, const ConstantPtr& b, bool transposed, fl
     importer.charge(b->values.size());
     const auto rows = static_cast<size_t>(b->dims[0]);
     const auto columns = static_cast<size_t>(b->dims[1]);
-    Constant result{transposed ? b->dims : Dims{b->dims[1], b->dims[0]}, std::vector<float>(b->values.size())};
+    std::vector<float> result(b->values.size());
     for (size_t r = 0; r < rows; ++r) {
         for (size_t c = 0; c < columns; ++c) {
-            result.values[transposed ? r * columns + c : c * rows + r] = alpha * b->values[r * columns + c];
+            result[transposed ? r * columns + c : c * rows + r] = alpha * b->values[r * columns + c];
         }
     }
-    return std::make_shared<const Constant>(std::move(result));
+    return std::make_shared<const Constant>(Constant{transposed ? b->dims : Dims{b->dims[1], b->dims[0]}, std::move(result)});
 }
 
 /// beta * c as one value per output feature, where it is that.
 std::optional<ConstantPtr> bias_of(const ConstantPtr& c, int64_t features, float beta) {
     const auto count = std::ssize(c->values);
     if (count != 1 && (count != features || c->dims.back() != features)) return std::nullopt;
-    Constant bias{{features}, std::vector<float>(static_cast<size_t>(features))};
-    for (size_t i = 0; i < bias.values.size(); ++i) bias.values[i] = beta * c->values[count == 1 ? 0 : i];
-    return std::make_shared<const Constant>(std::move(bias));
+    std::vector<float> bias(static_cast<size_t>(features));
+    for (size_t i = 0; i < bias.size(); ++i) bias[i] = beta * c->values[count == 1 ? 0 : i];
+    return std::make_shared<const Constant>(Constant{{features}, std::move(bias)});
 }
 
 TensorId scaled(Importer& importer, const Node& node, TensorId x, float factor) {

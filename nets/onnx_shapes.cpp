@@ -335,7 +335,7 @@ void constant(Importer& importer, Node& node) {
     }
     if (const auto* value = node.any("value_float")) return importer.define(node, std::make_shared<const Constant>(Constant{{}, {value->f()}}));
     if (const auto* value = node.any("value_floats")) {
-        return importer.define(node, std::make_shared<const Constant>(Constant{{value->floats_size()}, {value->floats().begin(), value->floats().end()}}));
+        return importer.define(node, std::make_shared<const Constant>(Constant{{value->floats_size()}, std::vector<float>(value->floats().begin(), value->floats().end())}));
     }
     if (const auto* value = node.any("value_int")) return importer.define(node, IntegerConstant{{}, {value->i()}});
     if (const auto list = node.integers("value_ints")) return importer.define(node, IntegerConstant{{static_cast<int64_t>(list->size())}, *list});

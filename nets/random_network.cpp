@@ -16,12 +16,9 @@ namespace {
 
 /// Values -2 to 2, more than half of them zero.
 ConstantPtr sparse_integers(std::vector<int64_t> dims, Rng& rng) {
-    Constant constant{std::move(dims), {}};
-    const int64_t count = element_count(constant.dims);
-    for (int64_t n = 0; n < count; ++n) {
-        constant.values.push_back(rng.chance(1, 2) ? 0.0f : static_cast<float>(rng.between(-2, 2)));
-    }
-    return std::make_shared<const Constant>(std::move(constant));
+    std::vector<float> values(static_cast<size_t>(element_count(dims)));
+    for (float& value : values) value = rng.chance(1, 2) ? 0.0f : static_cast<float>(rng.between(-2, 2));
+    return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
 }
 
 Activation clip() { return {.kind = ActivationKind::clip, .low = -3, .high = 6}; }

@@ -315,7 +315,7 @@ ConstantPtr extract(const ConstantRange& range, const std::string& where, const 
                          std::to_string(constant_count));
     }
     const float* first = constants + range.offset_elements;
-    return std::make_shared<const Constant>(Constant{range.dims, {first, first + count}});
+    return std::make_shared<const Constant>(Constant{range.dims, std::vector<float>(first, first + count)});
 }
 
 }  // namespace

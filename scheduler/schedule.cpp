@@ -568,12 +568,17 @@ Schedule parse_schedule(const Network& network, const std::string& text) {
     return {network, std::move(groups)};
 }
 
-std::string to_json(const Network& network, const Schedule& schedule, const std::string& hash) {
+namespace {
+/// 1 carried a hash over the weights too.
+constexpr int schedule_file_version = 2;
+}  // namespace
+
+std::string to_json(const Network& network, const Schedule& schedule) {
     nlohmann::ordered_json json;
     json["schema"] = "laminate.schedule";
-    json["version"] = 1;
+    json["version"] = schedule_file_version;
     json["network"] = network.name;
-    json["network_hash"] = hash.empty() ? network_hash(network) : hash;
+    json["structure_hash"] = structure_hash(network);
     json["schedule"] = to_text(schedule);
     json["groups"] = nlohmann::ordered_json::array();
     for (const GroupSchedule& group : schedule.groups()) json["groups"].push_back(to_text(group));
@@ -601,9 +606,12 @@ Schedule load_schedule(const Network& network, const std::string& file) {
         if (json.value("schema", nlohmann::json()) != "laminate.schedule") {
             throw InputError("no \"schema\": \"laminate.schedule\"");
         }
-        if (json.value("version", nlohmann::json()) != 1) throw InputError("unknown version; expected 1");
-        const nlohmann::json hash = json.value("network_hash", nlohmann::json());
-        const std::string expected = network_hash(network);
+        if (const nlohmann::json version = json.value("version", nlohmann::json()); version != schedule_file_version) {
+            throw InputError("schedule file of version " + version.dump() + ", expected " + std::to_string(schedule_file_version) +
+                             "; its \"schedule\" text can be given as it is");
+        }
+        const nlohmann::json hash = json.value("structure_hash", nlohmann::json());
+        const std::string expected = structure_hash(network);
         if (!hash.is_string() || hash.get<std::string>() != expected) {
             throw InputError("made for another network (hash " + hash.dump() + "), expected " + network.name + " (hash \"" + expected +
                              "\")");

@@ -136,10 +136,9 @@ void check_group(const Network& network, const GroupSchedule& group);
 [[nodiscard]] GroupSchedule parse_group(const Network& network, const std::string& text);
 [[nodiscard]] Schedule parse_schedule(const Network& network, const std::string& text);
 
-/// JSON file {"schema":"laminate.schedule","version":1,"network":NAME,"network_hash":HASH,"schedule":TEXT,"groups":[TEXT...]}.
-/// `hash`: network_hash(network) where it is at hand; it takes long for many weights.
-[[nodiscard]] std::string to_json(const Network& network, const Schedule& schedule, const std::string& hash = {});
-/// Reads a schedule file (JSON, or the bare text form); refuses one made for another network.
+/// JSON file {"schema":"laminate.schedule","version":2,"network":NAME,"structure_hash":HASH,"schedule":TEXT,"groups":[TEXT...]}.
+[[nodiscard]] std::string to_json(const Network& network, const Schedule& schedule);
+/// Reads a schedule file (JSON, or the bare text form); refuses one made for a network of another structure.
 [[nodiscard]] Schedule load_schedule(const Network& network, const std::string& path);
 
 /// The loop nest as a person would write it, with copies, allocations and calls where the schedule puts them.

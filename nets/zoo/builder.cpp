@@ -17,10 +17,12 @@ namespace {
 /// In (-1, 1).
 double symmetric(Rng& rng) { return (static_cast<double>(rng.next() >> 12) + 0.5) / 0x1p51 - 1.0; }
 
+constexpr uint64_t numbers_per_normal = 2;
+
 /// Normal to the eye, mean 0, variance 1: the sum of eight 16-bit uniform numbers (within +-4.9).
 double normal(Rng& rng) {
     int64_t sum = 0;
-    for (int half = 0; half < 2; ++half) {
+    for (uint64_t half = 0; half < numbers_per_normal; ++half) {
         for (uint64_t bits = rng.next(), i = 0; i < 4; ++i, bits >>= 16) sum += static_cast<int64_t>(bits & 0xffff);
     }
     // A uniform number over 0 .. 65535 has mean 65535 / 2 and variance (65536^2 - 1) / 12.
@@ -28,7 +30,20 @@ double normal(Rng& rng) {
     return (static_cast<double>(sum) - 8 * 65535 / 2.0) / deviation;
 }
 
-ConstantPtr constant(std::vector<int64_t> dims, std::vector<float> values) {
+/// `count` numbers, each of so many of the generator's; drawn when they are read, the generator goes on behind them at once.
+template <class Draw>
+ConstantValues drawn(Rng& rng, size_t count, uint64_t numbers_each, Draw draw) {
+    ConstantValues values(count, [rng, count, draw] {
+        Rng own = rng;
+        std::vector<float> made(count);
+        for (float& value : made) value = draw(own);
+        return made;
+    });
+    rng.skip(numbers_each * count);
+    return values;
+}
+
+ConstantPtr constant(std::vector<int64_t> dims, ConstantValues values) {
     return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
 }
 
@@ -131,8 +146,7 @@ TensorId Builder::classifier(TensorId x, int64_t classes) {
 }
 
 Activation Builder::prelu(int64_t channels) {
-    std::vector<float> slopes(static_cast<size_t>(channels));
-    for (float& slope : slopes) slope = 0.25f + static_cast<float>(0.15 * symmetric(rng_));
+    ConstantValues slopes = drawn(rng_, static_cast<size_t>(channels), 1, [](Rng& rng) { return 0.25f + static_cast<float>(0.15 * symmetric(rng)); });
     return {.kind = ActivationKind::prelu, .slope = constant({channels}, std::move(slopes))};
 }
 
@@ -187,15 +201,12 @@ TensorId Builder::convolution(LayerKind kind, const std::string& name, TensorId 
 /// He, Zhang, Ren, Sun: Delving deep into rectifiers (2015): variance 2 / fan-in before a rectifier, 1 / fan-in otherwise.
 ConstantPtr Builder::weights(std::vector<int64_t> weight_dims, double fan_in, ActivationKind after, double variance) {
     const double deviation = std::sqrt((after == ActivationKind::none ? 1.0 : 2.0) * variance / fan_in);
-    std::vector<float> values(static_cast<size_t>(element_count(weight_dims)));
-    for (float& value : values) value = static_cast<float>(normal(rng_) * deviation);
-    return constant(std::move(weight_dims), std::move(values));
+    const auto count = static_cast<size_t>(element_count(weight_dims));
+    return constant(std::move(weight_dims), drawn(rng_, count, numbers_per_normal, [deviation](Rng& rng) { return static_cast<float>(normal(rng) * deviation); }));
 }
 
 ConstantPtr Builder::bias(int64_t channels) {
-    std::vector<float> values(static_cast<size_t>(channels));
-    for (float& value : values) value = static_cast<float>(0.05 * symmetric(rng_));
-    return constant({channels}, std::move(values));
+    return constant({channels}, drawn(rng_, static_cast<size_t>(channels), 1, [](Rng& rng) { return static_cast<float>(0.05 * symmetric(rng)); }));
 }
 
 }  // namespace laminate::zoo

@@ -177,11 +177,11 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
         fail("holds " + std::to_string(data.size()) + " bytes of elements, expected " + std::to_string(count) +
              " elements of " + std::to_string(element_bytes) + " bytes");
     }
-    Constant array{std::move(header.dims), std::vector<float>(count)};
-    if (element_bytes == 4) convert<float>(data, array.values);
-    if (element_bytes == 8) convert<double>(data, array.values);
-    if (element_bytes == 1) convert<uint8_t>(data, array.values);
-    return array;
+    std::vector<float> values(count);
+    if (element_bytes == 4) convert<float>(data, values);
+    if (element_bytes == 8) convert<double>(data, values);
+    if (element_bytes == 1) convert<uint8_t>(data, values);
+    return {std::move(header.dims), std::move(values)};
 }
 
 Constant load_npy(const std::filesystem::path& path) { return parse_npy(read_file(path), path.string()); }

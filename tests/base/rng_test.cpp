@@ -15,6 +15,14 @@ TEST(Rng, IsSplitMix64) {
     EXPECT_EQ(rng.next(), 9817491932198370423u);
 }
 
+TEST(Rng, SkippingIsCallingSoOften) {
+    Rng called(7);
+    for (int n = 0; n < 5; ++n) (void)called.next();
+    Rng skipped(7);
+    skipped.skip(5);
+    EXPECT_EQ(skipped.next(), called.next());
+}
+
 TEST(Rng, BelowCoversItsRangeEvenly) {
     Rng rng(5);
     std::map<int64_t, int> hits;

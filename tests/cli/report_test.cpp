@@ -31,10 +31,10 @@ nlohmann::ordered_json front_of(const Network& network, const std::vector<std::s
                           {"schedule", schedules[n]}});
     }
     return {{"schema", "laminate.front"},
-            {"version", 1},
+            {"version", 2},
             {"model", "two-level"},
             {"network", network.name},
-            {"network_hash", network_hash(network)},
+            {"structure_hash", structure_hash(network)},
             {"complete", true},
             {"macs_is_axis", true},
             {"points", points}};

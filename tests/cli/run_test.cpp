@@ -30,10 +30,9 @@ void expect_refused(const ProgramResult& result, int exit_code, const std::strin
 
 /// A small input with both signs.
 Constant ramp(const std::vector<int64_t>& dims) {
-    Constant array{dims, std::vector<float>(static_cast<size_t>(element_count(dims)))};
-    for (size_t n = 0; n < array.values.size(); ++n)
-        array.values[n] = static_cast<float>(static_cast<int>(n * 7 % 23) - 11) / 8;
-    return array;
+    std::vector<float> values(static_cast<size_t>(element_count(dims)));
+    for (size_t n = 0; n < values.size(); ++n) values[n] = static_cast<float>(static_cast<int>(n * 7 % 23) - 11) / 8;
+    return {dims, std::move(values)};
 }
 
 TEST(Run, L3NetEqualsTheReferenceOperators) {
@@ -64,9 +63,10 @@ TEST(Run, FusedAndLayerByLayerAgreeAndExpectedSaysSo) {
     EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
     EXPECT_NE(same.out.find("as expected\n"), std::string::npos) << same.out;
 
-    Constant wrong = load_npy(scratch / "y.npy");
-    wrong.values[77] += 0.25F;
-    save_npy(wrong, scratch / "wrong.npy");
+    const Constant right = load_npy(scratch / "y.npy");
+    std::vector<float> wrong = right.values;
+    wrong[77] += 0.25F;
+    save_npy({right.dims, std::move(wrong)}, scratch / "wrong.npy");
     const ProgramResult different = run_program("run " + example + input + " --expected " + (scratch / "wrong.npy"));
     EXPECT_EQ(different.exit_code, 1);
     EXPECT_NE(different.out.find("1 of 2520 elements differ"), std::string::npos) << different.out;  // 42 * 60

@@ -20,10 +20,9 @@ using NetworkOfSize = std::function<Network(int64_t height, int64_t width)>;
 float fraction(Rng& rng) { return static_cast<float>(rng.between(-4095, 4095)) / 4096; }
 
 ConstantPtr random_constant(std::vector<int64_t> dims, Rng& rng) {
-    Constant constant{std::move(dims), {}};
-    constant.values.resize(static_cast<size_t>(element_count(constant.dims)));
-    for (float& value : constant.values) value = fraction(rng);
-    return std::make_shared<const Constant>(std::move(constant));
+    std::vector<float> values(static_cast<size_t>(element_count(dims)));
+    for (float& value : values) value = fraction(rng);
+    return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
 }
 
 Window square(int64_t kernel, int64_t stride, int64_t pad) {

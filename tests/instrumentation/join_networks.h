@@ -25,9 +25,9 @@ public:
         layer.groups = groups;
         layer.activation.kind = activation;
         const std::vector<int64_t> dims{out, network_.tensor(x).dims[1] / groups, kernel, kernel};
-        Constant weights{dims, std::vector<float>(static_cast<size_t>(element_count(dims)))};
-        for (float& w : weights.values) w = static_cast<float>(rng_.between(-2, 2));
-        layer.weights = std::make_shared<const Constant>(std::move(weights));
+        std::vector<float> weights(static_cast<size_t>(element_count(dims)));
+        for (float& w : weights) w = static_cast<float>(rng_.between(-2, 2));
+        layer.weights = std::make_shared<const Constant>(Constant{dims, std::move(weights)});
         return append(std::move(layer), {x});
     }
     TensorId max_pool(TensorId x, int64_t kernel, int64_t stride, int64_t pad) { return append(windowed(LayerKind::max_pool, kernel, stride, pad), {x}); }

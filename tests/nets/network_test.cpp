@@ -266,15 +266,32 @@ TEST(NetworkHash, ChangesWithEverythingThatCounts) {
     EXPECT_NE(changed([](Network& n) { n.tensors[0].dims[2] = 33; }), hash);
     const auto with_weight = [&](size_t at, float value) {
         return changed([&](Network& n) {
-            Constant weights = *n.layers[0].weights;
-            weights.values[at] = value;
-            n.layers[0].weights = std::make_shared<const Constant>(weights);
+            std::vector<float> weights = n.layers[0].weights->values;
+            weights[at] = value;
+            n.layers[0].weights = std::make_shared<const Constant>(Constant{n.layers[0].weights->dims, std::move(weights)});
         });
     };
     const float old = original.layers[0].weights->values[5];
     EXPECT_EQ(with_weight(5, old), hash);
     EXPECT_NE(with_weight(5, std::nextafter(old, 10.0f)), hash);  // one bit of one weight
     EXPECT_NE(with_weight(original.layers[0].weights->values.size() - 1, 0.0f), hash);
+}
+
+TEST(StructureHash, ChangesWithEverythingButTheValuesOfConstants) {
+    const Network original = zoo_network("fsrcnn", {.height = 32, .width = 32});
+    const std::string hash = structure_hash(original);
+    EXPECT_NE(hash, network_hash(original));
+    EXPECT_EQ(structure_hash(zoo_network("fsrcnn", {.height = 32, .width = 32, .seed = 2})), hash);
+    const auto changed = [&](const std::function<void(Layer&)>& change) {
+        Network network = original;
+        change(network.layers[0]);
+        return structure_hash(network);
+    };
+    EXPECT_NE(changed([](Layer& l) { l.name = "first"; }), hash);
+    EXPECT_NE(changed([](Layer& l) { l.activation = {}; }), hash);
+    EXPECT_NE(changed([](Layer& l) { l.bias = nullptr; }), hash);
+    EXPECT_NE(changed([](Layer& l) { l.activation.slope = constant({1}); }), hash);  // one slope for all 56 channels
+    EXPECT_NE(changed([](Layer& l) { l.weights = constant({56, 1, 25, 1}); }), hash);
 }
 
 TEST(NetworkHash, DoesNotDependOnTheNumberingOfTensors) {

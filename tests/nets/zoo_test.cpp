@@ -275,7 +275,7 @@ TEST(Zoo, EveryNetIsLegalAtAnotherSize) {
 TEST(Zoo, WeightsDependOnTheSeedOnly) {
     EXPECT_EQ(network_hash(zoo_network("fsrcnn")), network_hash(zoo_network("fsrcnn")));
     EXPECT_NE(network_hash(zoo_network("fsrcnn")), network_hash(zoo_network("fsrcnn", {.seed = 2})));
-    // Kept: the generator's first values must never change, on any machine; schedule files carry the hash of a network.
+    // Kept: the generator's first values must never change, on any machine; compiled code carries the hash of a network.
     EXPECT_EQ(network_hash(zoo_network("l2net")), "73551c626310201c");
 }
 

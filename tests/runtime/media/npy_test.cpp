@@ -40,8 +40,9 @@ using Npy = TemporaryDirectory;
 
 TEST_F(Npy, WhatIsWrittenIsReadBack) {
     for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{{2, 1, 3}, {6}, {}}) {
-        Constant array{dims, std::vector<float>(dims.empty() ? 1 : 6, 1.5f)};
-        array.values.back() = -0.1f;
+        std::vector<float> values(dims.empty() ? 1 : 6, 1.5f);
+        values.back() = -0.1f;
+        const Constant array{dims, values};
         save_npy(array, directory_ / "a.npy");
         const Constant read = load_npy(directory_ / "a.npy");
         EXPECT_EQ(read.dims, dims);
