@@ -18,6 +18,7 @@
 #include "cli/curve_page.h"
 #include "scheduler/machine/machine.h"
 #include "scheduler/models/layer_optimum/dram_sram_front.h"
+#include "scheduler/models/layer_optimum/fused_groups.h"
 #include "scheduler/models/layer_optimum/layer_machine.h"
 #include "scheduler/models/layer_optimum/optimum.h"
 
@@ -35,6 +36,8 @@ struct Options {
     std::optional<double> weight;
     bool curve = false;
     int64_t effort = 1;
+    bool fuse = false;
+    int64_t group_layers = FusionOptions{}.max_layers;
 
     [[nodiscard]] StreamLimits limits() const {
         const StreamLimits one;
@@ -192,9 +195,57 @@ nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator eval
     return json;
 }
 
+std::string names(const Network& network, const std::vector<LayerId>& layers, const std::string& between) {
+    std::string text;
+    for (const LayerId id : layers) text += (text.empty() ? "" : between) + network.layer(id).name;
+    return text;
+}
+
+std::string schedule_text(const OptimumGroup& group) {
+    if (group.schedule) return to_text(*group.schedule);
+    return group.optimum ? to_text(group.optimum->order) : "";
+}
+
+nlohmann::ordered_json fused_json(const Network& network, const FusedOptimum& fused, int64_t max_layers, int64_t word_bytes, double seconds) {
+    auto groups = nlohmann::ordered_json::array();
+    for (const OptimumGroup& group : fused.groups) {
+        auto layers = nlohmann::ordered_json::array();
+        for (const LayerId id : group.layers) layers.push_back(network.layer(id).name);
+        groups.push_back({{"layers", layers},
+                          {"means", to_string(group.means)},
+                          {"dram_bytes", group.dram_words * word_bytes},
+                          {"dram_lower_bound_bytes", group.lower_bound_words * word_bytes},
+                          {"banks", group.banks},
+                          {"schedule", schedule_text(group)}});
+    }
+    return {{"max_layers", max_layers},
+            {"complete", fused.is_complete},
+            {"dram_bytes", fused.dram_words * word_bytes},
+            {"layer_by_layer_bytes", fused.layer_by_layer_words * word_bytes},
+            {"dram_lower_bound_bytes", fused.lower_bound_words * word_bytes},
+            {"groups_looked_at", fused.groups_looked_at},
+            {"shapes", fused.shapes},
+            {"seconds", seconds},
+            {"groups", groups}};
+}
+
 std::string mebibytes(int64_t bytes) { return fmt::format("{:.4f}", static_cast<double>(bytes) / (1 << 20)); }
 
+void print_fused(const Network& network, const FusedOptimum& fused, int64_t word_bytes, const Output& output) {
+    Table table({{"layers"}, {"how"}, {"DRAM MiB", Align::right}, {"at least", Align::right}, {"banks", Align::right}, {"order and blocks"}});
+    for (const OptimumGroup& group : fused.groups) {
+        table.add({names(network, group.layers, " "), to_string(group.means), mebibytes(group.dram_words * word_bytes), mebibytes(group.lower_bound_words * word_bytes),
+                   group.banks > 0 ? std::to_string(group.banks) : "", group.optimum ? to_text(group.optimum->order) : ""});
+    }
+    output.print(table.text());
+    output.print(fmt::format("fused: {} groups, {} MiB; layer by layer {} MiB ({:.1f} % less); no cut into groups this large has less than {} MiB", fused.groups.size(),
+                             mebibytes(fused.dram_words * word_bytes), mebibytes(fused.layer_by_layer_words * word_bytes),
+                             100 * (1 - static_cast<double>(fused.dram_words) / static_cast<double>(fused.layer_by_layer_words)),
+                             mebibytes(fused.lower_bound_words * word_bytes)));
+}
+
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+    if (options.fuse && options.as_published) throw UsageError("--fuse: not with --grouped-as-one, which changes what the layers compute");
     const SpillEvaluator evaluator = parse_spill_evaluator(options.evaluator);
     LayerMachine machine = layer_machine(open_machine(request.machine.empty() ? "cnnflow_eyeriss" : request.machine));
     if (machine.word_bits % 8 != 0) throw InputError(fmt::format("words of {} bits, expected whole bytes", machine.word_bits));
@@ -271,6 +322,25 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         output.note(fmt::format("interrupted: the layers solved so far; not {}", fmt::join(unsolved, ", ")));
     }
 
+    std::optional<FusedOptimum> fused;
+    double fused_seconds = 0;
+    if (options.fuse && unsolved.empty()) {
+        FusionOptions fusion;
+        fusion.evaluator = evaluator;
+        fusion.limits = options.limits();
+        fusion.max_layers = options.group_layers;
+        fusion.threads = request.common.thread_count();
+        fusion.stop = request.stop;
+        for (const LayerAnswer& answer : answers) fusion.known.emplace(to_text(answer.problem), answer.optimum);
+        fusion.progress = [&](int64_t looked_at, int64_t shapes, const std::string& group) {
+            output.note(fmt::format("{} of {} groups of different shape, {}", looked_at, shapes, group));
+        };
+        const auto begin = std::chrono::steady_clock::now();
+        fused = fused_optimum(network, machine.buffer, fusion);
+        fused_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        if (!fused->is_complete) output.note("interrupted: the best cut into the groups looked at so far");
+    }
+
     Table table({{"layer"}, {"order and blocks"}, {"banks I/W/O", Align::right}, {"DRAM MiB", Align::right}, {"once MiB", Align::right},
                  {"SRAM MiB", Align::right}, {"over I/O bound", Align::right}, {"proven"}, {"nodes", Align::right}, {"s", Align::right}});
     auto layers = nlohmann::ordered_json::array();
@@ -295,7 +365,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         table.add({"all " + kind, "", "", mebibytes(sums[0]), mebibytes(sums[1]), mebibytes(sums[2]), "", "", "", ""});
         total_json[kind] = {{"dram_bytes", sums[0]}, {"compulsory_bytes", sums[1]}, {"sram_bytes", sums[2]}};
     }
-    const nlohmann::ordered_json answer{
+    nlohmann::ordered_json answer{
         {"schema", "laminate.layer_optimum"},
         {"version", 1},
         {"network", network.name},
@@ -304,11 +374,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"buffer", {{"banks", machine.buffer.banks}, {"bank_words", machine.buffer.bank_words}, {"word_bytes", word_bytes}}},
         {"evaluator", to_string(evaluator)},
         {"as_published", options.as_published},
-        {"complete", unsolved.empty()},
+        {"complete", unsolved.empty() && (!fused || fused->is_complete)},
         {"unsolved_layers", unsolved},
         {"layers", layers},
         {"totals", total_json},
     };
+    if (fused) answer["fused"] = fused_json(network, *fused, options.group_layers, word_bytes, fused_seconds);
     if (!request.directory.empty()) {
         NewDirectory files(request.directory, [](const auto& place) { return holds_answer(place, "layers.json", "laminate.layer_optimum"); }, "laminate explore --model layer-optimum");
         write_file_atomically(files.aside() / "layers.json", answer.dump(2) + "\n");
@@ -331,6 +402,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         }
         output.print(front.text());
     }
+    if (fused) print_fused(network, *fused, word_bytes, output);
     output.json(answer);
     return Exit::ok;
 }
@@ -353,6 +425,8 @@ RunModel declare(CLI::App& app) {
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
     app.add_flag("--curve", options->curve, "DRAM accesses for buffers of 1 KiB to 4 MiB as well; with -o also curves.csv and curves.html");
+    app.add_flag("--fuse", options->fuse, "The cut into groups with the fewest DRAM accesses as well, layers alone or fused; never worse than layer by layer");
+    app.add_option("--group-layers", options->group_layers, "Layers in such a group at most")->check(CLI::Range(1, 64))->capture_default_str();
     app.add_flag("--grouped-as-one", options->as_published,
                  "Grouped layers as one convolution with the input channels of one group, as in CNNFlow's tables");
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };

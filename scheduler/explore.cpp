@@ -451,8 +451,12 @@ std::vector<GroupPoint> group_front(const Network& network, const std::vector<La
                                     const ExploreOptions& options) {
     if (segment.size() > 1 && !std::all_of(segment.begin(), segment.end(), [&](LayerId l) { return may_fuse(network, l); }))
         return {};
-    std::vector<GroupPoint> points =
-        search_segment(layer_problems(network, segment), options, options.macs_is_axis.value_or(true), {}, true).points;
+    return group_front(layer_problems(network, segment), options);
+}
+
+std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
+    if (problems.size() > 1 && !std::all_of(problems.begin(), problems.end(), search::may_fuse)) return {};
+    std::vector<GroupPoint> points = search_segment(problems, options, options.macs_is_axis.value_or(true), {}, true).points;
     std::sort(points.begin(), points.end(), [](const GroupPoint& a, const GroupPoint& b) { return cost_of(a) < cost_of(b); });
     return points;
 }

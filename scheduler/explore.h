@@ -126,6 +126,9 @@ struct GroupPoint {
 [[nodiscard]] std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,
                                                   const ExploreOptions& options);
 
+/// The same with the group's loop problems at hand; none of several is fully connected.
+[[nodiscard]] std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options);
+
 /// Sizes that a tile of an extent may take: ascending, the extent itself last.
 [[nodiscard]] std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind);
 

@@ -294,6 +294,19 @@ std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, Layer
     return groups;
 }
 
+OneSinkGroups one_sink_groups(const Network& network, int64_t max_depth) {
+    OneSinkGroups groups;
+    groups.ending_at.resize(network.layers.size());
+    for (LayerId sink = 0; sink < static_cast<LayerId>(network.layers.size()); ++sink) {
+        if (!is_schedulable(network, sink)) continue;
+        for (std::vector<LayerId>& layers : groups_ending_at(network, sink, max_depth)) {
+            groups.ending_at[static_cast<size_t>(sink)].push_back(groups.layers.size());
+            groups.layers.push_back(std::move(layers));
+        }
+    }
+    return groups;
+}
+
 std::vector<GroupPoint> dag_group_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
     return with_schedules(sized_front(network, layers, options));
 }
@@ -312,89 +325,47 @@ struct Cover {
 };
 using Covers = Archive<std::shared_ptr<const Cover>>;
 
-struct Candidate {
-    std::vector<LayerId> layers;
-    size_t like = 0;  ///< first candidate of the same shape
-    SizedPoints front;  ///< of the first of its shape only
-};
-
 }  // namespace
 
 Front explore_dag(const Network& network, const ExploreOptions& options) {
-    const auto count = static_cast<LayerId>(network.layers.size());
-    std::vector<Candidate> candidates;
-    std::vector<std::vector<size_t>> ending_at(network.layers.size());
+    OneSinkGroups groups = one_sink_groups(network, options.max_depth.value_or(default_max_depth(Space::dag)));
+    if (groups.layers.empty()) throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
+    std::vector<size_t> like;  // first group of the same shape
     std::map<std::vector<int64_t>, size_t> shapes;
     std::vector<size_t> work;
-    for (LayerId sink = 0; sink < count; ++sink) {
-        if (!is_schedulable(network, sink)) continue;
-        for (std::vector<LayerId>& layers : groups_ending_at(network, sink, options.max_depth.value_or(default_max_depth(Space::dag)))) {
-            const size_t number = candidates.size();
-            const size_t like = shapes.emplace(shape_key(layer_problems(network, layers)), number).first->second;
-            if (like == number) work.push_back(number);
-            ending_at[static_cast<size_t>(sink)].push_back(number);
-            candidates.push_back({std::move(layers), like, SizedPoints(false)});
-        }
+    for (size_t number = 0; number < groups.layers.size(); ++number) {
+        like.push_back(shapes.emplace(shape_key(layer_problems(network, groups.layers[number])), number).first->second);
+        if (like.back() == number) work.push_back(number);
     }
-    if (candidates.empty()) throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
+    std::vector<SizedPoints> fronts(groups.layers.size(), SizedPoints(false));  // of the first of a shape only
     // Large groups first: they take longest. After an interrupt only what an answer needs, single layers, coarsely.
-    std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) { return candidates[a].layers.size() > candidates[b].layers.size(); });
+    std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) { return groups.layers[a].size() > groups.layers[b].size(); });
     std::mutex mutex;
     ExploreProgress progress{0, static_cast<int64_t>(work.size()), ""};
     in_parallel(work.size(), std::max(1, options.threads), [&](size_t n) {
-        Candidate& candidate = candidates[work[n]];
+        const std::vector<LayerId>& layers = groups.layers[work[n]];
         ExploreOptions own = options;
         if (options.stop != nullptr && options.stop->load()) {
-            if (candidate.layers.size() > 1) return;
+            if (layers.size() > 1) return;
             own.stop = nullptr;
             own.tiles = TileSizes::powers_of_two;
         }
-        candidate.front = sized_front(network, candidate.layers, own);
+        fronts[work[n]] = sized_front(network, layers, own);
         if (!options.progress) return;
         const std::lock_guard<std::mutex> lock(mutex);
         ++progress.segments_done;
-        progress.segment = network.layer(candidate.layers.front()).name;
-        if (candidate.layers.size() > 1) progress.segment += " .. " + network.layer(candidate.layers.back()).name;
+        progress.segment = network.layer(layers.front()).name;
+        if (layers.size() > 1) progress.segment += " .. " + network.layer(layers.back()).name;
         options.progress(progress);
     });
-    // Exact covers from the end: the last layer that is not covered can only be a sink, because everything that reads it is in
-    // other groups already. States by that layer, then by what is covered; every group leads to an earlier last layer.
-    using State = std::pair<LayerId, std::vector<bool>>;
-    const auto state_of = [&](const std::vector<bool>& covered) {
-        LayerId last = count - 1;
-        while (last >= 0 && covered[static_cast<size_t>(last)]) --last;
-        return State{last, covered};
-    };
-    std::vector<bool> covered(network.layers.size(), false);
-    for (LayerId id = 0; id < count; ++id) covered[static_cast<size_t>(id)] = !is_schedulable(network, id);
-    std::map<State, Covers, std::greater<>> states;
+    for (std::vector<size_t>& ending : groups.ending_at) std::erase_if(ending, [&](size_t group) { return fronts[like[group]].size() == 0; });
     Covers nothing(false);
     nothing.offer(Cost{}, std::make_shared<Cover>());
-    states.emplace(state_of(covered), std::move(nothing));
-    Covers complete(false);
-    while (!states.empty()) {
-        const auto first = states.begin();
-        const State state = first->first;
-        const Covers covers = std::move(first->second);
-        states.erase(first);
-        if (state.first < 0) {
-            complete = covers;
-            break;
-        }
-        for (const size_t number : ending_at[static_cast<size_t>(state.first)]) {
-            const Candidate& candidate = candidates[number];
-            const SizedPoints& points = candidates[candidate.like].front;
-            if (points.size() == 0) continue;
-            const auto is_free = [&](LayerId id) { return !state.second[static_cast<size_t>(id)]; };
-            if (!std::all_of(candidate.layers.begin(), candidate.layers.end(), is_free)) continue;
-            std::vector<bool> now = state.second;
-            for (const LayerId id : candidate.layers) now[static_cast<size_t>(id)] = true;
-            Covers& target = states.try_emplace(state_of(now), false).first->second;
-            search::add_pairs(covers, points, target, [&](const auto& before, const SizedPoint& point) {
-                return std::make_shared<const Cover>(Cover{&point, &candidate.layers, before});
-            });
-        }
-    }
+    const Covers complete = over_covers(network, groups, nothing, Covers(false), [&](const Covers& covers, size_t group, Covers& target) {
+        search::add_pairs(covers, fronts[like[group]], target, [&](const auto& before, const SizedPoint& point) {
+            return std::make_shared<const Cover>(Cover{&point, &groups.layers[group], before});
+        });
+    });
 
     Front front;
     front.macs_is_axis = false;
@@ -402,12 +373,12 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
     front.is_complete = options.stop == nullptr || !options.stop->load();
     std::vector<Schedule> schedules;
     for (const auto& cover : complete.items()) {
-        std::vector<GroupSchedule> groups;
+        std::vector<GroupSchedule> nests;
         for (const Cover* c = cover.get(); c->group != nullptr; c = c->before.get()) {
-            groups.push_back(c->group->schedule());
-            for (size_t k = 0; k < c->layers->size(); ++k) groups.back().nests[k].layer = network.layer((*c->layers)[k]).name;
+            nests.push_back(c->group->schedule());
+            for (size_t k = 0; k < c->layers->size(); ++k) nests.back().nests[k].layer = network.layer((*c->layers)[k]).name;
         }
-        schedules.emplace_back(network, std::move(groups));
+        schedules.emplace_back(network, std::move(nests));
     }
     std::reverse(schedules.begin(), schedules.end());  // fewest accesses first
     front.points = search::counted(network, std::move(schedules));

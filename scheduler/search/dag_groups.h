@@ -8,6 +8,10 @@
 // with weights has the complete front of group_front(). Which groups: exact, over all exact covers of the DAG (docs/search.md).
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "nets/network.h"
@@ -17,6 +21,46 @@ namespace laminate {
 
 /// Every set of layers that may be a group with this sink, at most `max_depth` of them; ascending, the sink alone first.
 [[nodiscard]] std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, LayerId sink, int64_t max_depth);
+
+/// All of them in a network.
+struct OneSinkGroups {
+    std::vector<std::vector<LayerId>> layers;         ///< of every group, ascending; by sink
+    std::vector<std::vector<size_t>> ending_at;       ///< groups by sink, the sink alone first
+};
+[[nodiscard]] OneSinkGroups one_sink_groups(const Network& network, int64_t max_depth);
+
+/// The value of all exact covers of the schedulable layers together. `nothing`: of no group; `none`: of no cover. add(before, group, target) takes into `target` what
+/// `before` becomes with one more group.
+template <class Value, class Add>
+[[nodiscard]] Value over_covers(const Network& network, const OneSinkGroups& groups, Value nothing, const Value& none, const Add& add) {
+    // From the end: the last layer that is not covered can only be a sink, because everything that reads it is in other groups already. States by that
+    // layer, then by what is covered; every group leads to an earlier last layer.
+    using State = std::pair<LayerId, std::vector<bool>>;
+    const auto state_of = [](const std::vector<bool>& covered) {
+        auto last = static_cast<LayerId>(covered.size()) - 1;
+        while (last >= 0 && covered[static_cast<size_t>(last)]) --last;
+        return State{last, covered};
+    };
+    std::vector<bool> covered(network.layers.size(), false);
+    for (size_t id = 0; id < covered.size(); ++id) covered[id] = !is_schedulable(network, static_cast<LayerId>(id));
+    std::map<State, Value, std::greater<>> states;
+    states.emplace(state_of(covered), std::move(nothing));
+    while (!states.empty()) {
+        const auto first = states.begin();
+        const State state = first->first;
+        const Value before = std::move(first->second);
+        states.erase(first);
+        if (state.first < 0) return before;
+        for (const size_t group : groups.ending_at[static_cast<size_t>(state.first)]) {
+            const auto is_covered = [&](LayerId id) { return state.second[static_cast<size_t>(id)]; };
+            if (std::any_of(groups.layers[group].begin(), groups.layers[group].end(), is_covered)) continue;
+            std::vector<bool> now = state.second;
+            for (const LayerId id : groups.layers[group]) now[static_cast<size_t>(id)] = true;
+            add(before, group, states.try_emplace(state_of(now), none).first->second);
+        }
+    }
+    return none;
+}
 
 /// The best of the family for one group (producers first): by memory, smallest first; on two axes, (accesses, MACs) in lexicographic order (pareto.h).
 [[nodiscard]] std::vector<GroupPoint> dag_group_front(const Network& network, const std::vector<LayerId>& layers,

@@ -24,8 +24,23 @@ public:
         least_banks_ = ceil_div(block, buffer.bank_words);
     }
     [[nodiscard]] int64_t least_banks() const { return least_banks_; }
-    /// Nothing where the stream is too long to be gone through.
+    /// Nothing where the stream is too long to be gone through; infinite where there must be no spill.
     [[nodiscard]] std::optional<int64_t> exact(int64_t banks) {
+        const std::optional<int64_t> words = spilled(banks);
+        return words ? std::optional(permitted(*words)) : words;
+    }
+    /// Of the complete order; at least the bound of its prefix.
+    [[nodiscard]] int64_t bound(int64_t banks) {
+        if (evaluator_ == SpillEvaluator::eq7) return 0;
+        if (!bound_) bound_.emplace(problem_, all_operands[tensor_], order_);
+        return permitted(checked_multiply(bound_->spills(checked_multiply(banks, bank_words_)), traffic_));
+    }
+
+private:
+    [[nodiscard]] int64_t permitted(int64_t words) const {
+        return words > 0 && problem_.finished && all_operands[tensor_] == Operand::output ? infinite_words : words;
+    }
+    [[nodiscard]] std::optional<int64_t> spilled(int64_t banks) {
         const int64_t memory = checked_multiply(banks, bank_words_);
         if (evaluator_ == SpillEvaluator::eq7) {
             if (!groups_) groups_ = reuse_groups(problem_, all_operands[tensor_], order_);
@@ -40,14 +55,7 @@ public:
         entry->second = checked_multiply(BeladyStream(problem_, all_operands[tensor_], needed, memory).spills(), traffic_);
         return entry->second;
     }
-    /// Of the complete order; at least the bound of its prefix.
-    [[nodiscard]] int64_t bound(int64_t banks) {
-        if (evaluator_ == SpillEvaluator::eq7) return 0;
-        if (!bound_) bound_.emplace(problem_, all_operands[tensor_], order_);
-        return checked_multiply(bound_->spills(checked_multiply(banks, bank_words_)), traffic_);
-    }
 
-private:
     const ConvolutionProblem& problem_;
     const BlockOrder& order_;
     size_t tensor_;

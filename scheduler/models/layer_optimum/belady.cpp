@@ -1,8 +1,8 @@
 #include "scheduler/models/layer_optimum/belady.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
-#include <queue>
 #include <utility>
 
 #include "base/units.h"
@@ -64,6 +64,49 @@ WindowCells window_cells(int64_t outputs, int64_t taps, int64_t output_block, in
     return cells;
 }
 
+int64_t last_block(const ConvolutionProblem& problem, const BlockLoop& l) {
+    const int64_t rest = at(problem.extent, l.loop) % l.block;
+    return rest == 0 ? l.block : rest;
+}
+
+/// A set of numbers below a limit whose largest one is at hand: bits, and bits of the words of bits that hold any.
+class LargestOf {
+public:
+    explicit LargestOf(int64_t limit) {
+        do {
+            limit = ceil_div(limit, 64);
+            levels_.emplace_back(static_cast<size_t>(limit), 0);
+        } while (limit > 1);
+    }
+    void insert(int64_t number) {
+        for (std::vector<uint64_t>& level : levels_) {
+            uint64_t& word = level[static_cast<size_t>(number / 64)];
+            const bool was_empty = word == 0;
+            word |= uint64_t{1} << (number % 64);
+            if (!was_empty) return;
+            number /= 64;
+        }
+    }
+    void erase(int64_t number) {
+        for (std::vector<uint64_t>& level : levels_) {
+            uint64_t& word = level[static_cast<size_t>(number / 64)];
+            word &= ~(uint64_t{1} << (number % 64));
+            if (word != 0) return;
+            number /= 64;
+        }
+    }
+    /// Of a set that is not empty.
+    [[nodiscard]] int64_t largest() const {
+        int64_t number = 0;
+        for (auto level = levels_.rbegin(); level != levels_.rend(); ++level)
+            number = 64 * number + 63 - std::countl_zero((*level)[static_cast<size_t>(number)]);
+        return number;
+    }
+
+private:
+    std::vector<std::vector<uint64_t>> levels_;  ///< finest first
+};
+
 }  // namespace
 
 BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory) {
@@ -80,11 +123,19 @@ BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand, cons
 int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order, int64_t memory) {
     const TensorAccess access = tensor_access(problem, operand);
     const BlockOrder order = needed_order(problem, operand, whole_order, memory);
-    int64_t uses = 1;
+    int64_t steps = 1;
+    int64_t patterns = 1;
+    int64_t kinds = 1;
     bool is_instance = true;
     for (const BlockLoop& l : order) {
-        is_instance = is_instance && access[l.loop] == LoopRole::related;
-        if (!is_instance) uses = checked_multiply(uses, ceil_div(at(problem.extent, l.loop), l.block));
+        const bool is_related = access[l.loop] == LoopRole::related;
+        is_instance = is_instance && is_related;
+        if (is_instance) continue;
+        const int64_t iterations = ceil_div(at(problem.extent, l.loop), l.block);
+        steps = checked_multiply(steps, iterations);
+        if (is_related) continue;
+        patterns = checked_multiply(patterns, iterations);
+        ++kinds;
     }
     const LoopExtents blocks = block_extents(problem, order);
     for (size_t a = 0; a < 2; ++a) {
@@ -92,9 +143,9 @@ int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand, c
         // Borders of the neighbours' windows cut a block: about one per window that reaches into it, at most one per word.
         const int64_t width = touched_words(blocks[3 + a], blocks[5 + a], problem.stride[a], problem.dilation[a]);
         const int64_t reach = ceil_div(width, blocks[3 + a] * problem.stride[a]) * ceil_div(problem.extent[5 + a], blocks[5 + a]);
-        uses = checked_multiply(uses, std::min(width, 2 * reach));
+        patterns = checked_multiply(patterns, std::min(width, 2 * reach));
     }
-    return uses;
+    return checked_add(checked_multiply(steps, kinds), patterns);
 }
 
 BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order, int64_t memory)
@@ -102,9 +153,8 @@ BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, c
     const TensorAccess access = tensor_access(problem, operand);
     const BlockOrder order = needed_order(problem, operand, whole_order, memory);
     const LoopExtents blocks = block_extents(problem, order);
-    const size_t end = order.size();
     size_t begin = 0;
-    while (begin < end && access[order[begin].loop] == LoopRole::related) ++begin;
+    while (begin < order.size() && access[order[begin].loop] == LoopRole::related) ++begin;
 
     // Words by which every cell is multiplied: related loops that are whole.
     int64_t common = 1;
@@ -133,29 +183,37 @@ BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, c
         }
     }
 
-    // Cells: blocks of the related loops, then x cells, then y cells.
-    int64_t related_blocks = 1;
-    std::vector<int64_t> iterations;
-    for (size_t p = begin; p < end; ++p) {
-        iterations.push_back(ceil_div(at(problem.extent, order[p].loop), order[p].block));
-        if (access[order[p].loop] == LoopRole::related) related_blocks *= iterations.back();
+    int64_t patterns = 1;
+    for (size_t p = order.size(); p-- > begin;) {
+        const BlockLoop& l = order[p];
+        const int64_t extent = at(problem.extent, l.loop);
+        Loop loop{ceil_div(extent, l.block), steps_, 0, 0, 0};
+        if (access[l.loop] == LoopRole::related) {
+            loop.words = l.block;
+            loop.last_words = last_block(problem, l);
+        } else {
+            loop.pattern_stride = patterns;
+            patterns *= loop.iterations;
+        }
+        steps_ = checked_multiply(steps_, loop.iterations);
+        loops_.insert(loops_.begin(), loop);
     }
-    const auto x_cells = static_cast<int64_t>(axes[0].words.size());
-    const auto y_cells = static_cast<int64_t>(axes[1].words.size());
-    cell_words_.assign(static_cast<size_t>(related_blocks * x_cells * y_cells), 0);
 
-    std::vector<int64_t> index(iterations.size(), 0);
-    step_begin_ = {0};
-    while (true) {
-        int64_t related = 0;
-        int64_t related_words = 1;
+    // Of every pattern the step that it stands at where related loops are at their first iteration, and its blocks along the axes.
+    std::vector<int64_t> step_of(static_cast<size_t>(patterns));
+    pattern_begin_.assign(static_cast<size_t>(patterns) + 1, 0);
+    pattern_words_.assign(static_cast<size_t>(patterns), 0);
+    const size_t y_cells = axes[1].words.size();
+    std::vector<int64_t> next(axes[0].words.size() * y_cells, -1);  // pattern of the next use of a cell
+    std::vector<std::vector<Wait>> waits(static_cast<size_t>(patterns));
+    for (int64_t pattern = patterns; pattern-- > 0;) {
+        const auto number = static_cast<size_t>(pattern);
         LoopExtents block_index{};
-        for (size_t l = 0; l < index.size(); ++l) {
-            const BlockLoop& loop = order[begin + l];
-            at(block_index, loop.loop) = index[l];
-            if (access[loop.loop] != LoopRole::related) continue;
-            related = related * iterations[l] + index[l];
-            related_words *= std::min(loop.block, at(problem.extent, loop.loop) - index[l] * loop.block);
+        for (size_t p = 0; p < loops_.size(); ++p) {
+            if (loops_[p].pattern_stride == 0) continue;
+            const int64_t index = pattern / loops_[p].pattern_stride % loops_[p].iterations;
+            at(block_index, order[begin + p].loop) = index;
+            step_of[number] += index * loops_[p].step_stride;
         }
         std::array<const std::vector<int32_t>*, 2> cells{};
         for (size_t a = 0; a < 2; ++a) {
@@ -163,31 +221,28 @@ BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, c
                            ? &axes[a].blocks[static_cast<size_t>(block_index[3 + a] * axes[a].tap_blocks + block_index[5 + a])]
                            : &axes[a].blocks.front();
         }
-        int64_t words = 0;
+        std::vector<Wait>& own = waits[number];
         for (const int32_t cell_x : *cells[0]) {
             for (const int32_t cell_y : *cells[1]) {
-                const int64_t cell = (related * x_cells + cell_x) * y_cells + cell_y;
-                const int64_t size =
-                    related_words * axes[0].words[static_cast<size_t>(cell_x)] * axes[1].words[static_cast<size_t>(cell_y)];
-                cell_words_[static_cast<size_t>(cell)] = size;
-                words += size;
-                uses_.push_back({static_cast<int32_t>(cell), -1});
+                const int64_t words = axes[0].words[static_cast<size_t>(cell_x)] * axes[1].words[static_cast<size_t>(cell_y)];
+                pattern_words_[number] += words;
+                int64_t& later = next[static_cast<size_t>(cell_x) * y_cells + static_cast<size_t>(cell_y)];
+                if (later >= 0) {
+                    const int64_t steps = step_of[static_cast<size_t>(later)] - step_of[number];
+                    const auto same = std::find_if(own.begin(), own.end(), [&](const Wait& wait) { return wait.steps == steps; });
+                    if (same == own.end()) {
+                        own.push_back({steps, words});
+                    } else {
+                        same->words += words;
+                    }
+                }
+                later = pattern;
             }
         }
-        step_words_.push_back(words);
-        step_begin_.push_back(uses_.size());
-        size_t l = index.size();
-        while (l > 0 && ++index[l - 1] == iterations[l - 1]) index[--l] = 0;
-        if (l == 0) break;
     }
-
-    std::vector<int32_t> next(cell_words_.size(), -1);
-    const size_t steps = step_words_.size();
-    for (size_t s = steps; s-- > 0;) {
-        for (size_t u = step_begin_[s]; u < step_begin_[s + 1]; ++u) {
-            uses_[u].next = next[static_cast<size_t>(uses_[u].cell)];
-            next[static_cast<size_t>(uses_[u].cell)] = static_cast<int32_t>(s);
-        }
+    for (size_t n = 0; n < waits.size(); ++n) {
+        waits_.insert(waits_.end(), waits[n].begin(), waits[n].end());
+        pattern_begin_[n + 1] = waits_.size();
     }
 }
 
@@ -199,46 +254,58 @@ int64_t BeladyStream::spills() const {
 }
 
 int64_t BeladyStream::spills_of_instance(int64_t factor) const {
-    struct Kept {
-        int32_t next;
-        int64_t words;
-        bool operator<(const Kept& other) const { return next < other.next; }
-    };
-    std::priority_queue<Kept> kept;
-    const size_t steps = step_words_.size();
-    std::vector<int64_t> ending(steps, 0);  // of what is kept, by step of the next use
+    std::vector<int64_t> ending(static_cast<size_t>(steps_), 0);  // words that are kept, by the step of their next use
+    LargestOf kept(steps_);                                       // those steps
     int64_t waiting = 0;
     int64_t spilled = 0;
-    for (size_t s = 0; s < steps; ++s) {
-        waiting -= ending[s];
-        const int64_t room = memory_ - step_words_[s] * factor;
+    std::vector<int64_t> index(loops_.size(), 0);
+    size_t pattern = 0;
+    int64_t related_words = factor;
+    const auto count_related = [&] {
+        related_words = factor;
+        for (size_t p = 0; p < loops_.size(); ++p)
+            if (loops_[p].pattern_stride == 0) related_words *= index[p] + 1 == loops_[p].iterations ? loops_[p].last_words : loops_[p].words;
+    };
+    count_related();
+    for (int64_t s = 0; s < steps_; ++s) {
+        const auto step = static_cast<size_t>(s);
+        if (ending[step] > 0) {
+            waiting -= ending[step];
+            kept.erase(s);
+        }
+        const int64_t room = memory_ - pattern_words_[pattern] * related_words;
         while (waiting > room) {
-            Kept last = kept.top();
-            kept.pop();
-            const int64_t dropped = std::min(last.words, waiting - room);
+            int64_t& last = ending[static_cast<size_t>(kept.largest())];
+            const int64_t dropped = std::min(last, waiting - room);
             waiting -= dropped;
             spilled += dropped;
-            ending[static_cast<size_t>(last.next)] -= dropped;
-            if (dropped < last.words) kept.push({last.next, last.words - dropped});
+            last -= dropped;
+            if (last == 0) kept.erase(kept.largest());
         }
-        for (size_t u = step_begin_[s]; u < step_begin_[s + 1]; ++u) {
-            const int32_t next = uses_[u].next;
-            if (next < 0) continue;
-            const int64_t words = cell_words_[static_cast<size_t>(uses_[u].cell)] * factor;
+        for (size_t w = pattern_begin_[pattern]; w < pattern_begin_[pattern + 1]; ++w) {
+            const int64_t words = waits_[w].words * related_words;
+            const int64_t end = s + waits_[w].steps;
             waiting += words;
-            ending[static_cast<size_t>(next)] += words;
-            kept.push({next, words});
+            if (ending[static_cast<size_t>(end)] == 0) kept.insert(end);
+            ending[static_cast<size_t>(end)] += words;
         }
+        bool is_related_changed = false;
+        for (size_t p = loops_.size(); p-- > 0;) {
+            const Loop& loop = loops_[p];
+            is_related_changed = is_related_changed || loop.pattern_stride == 0;
+            if (++index[p] < loop.iterations) {
+                pattern += static_cast<size_t>(loop.pattern_stride);
+                break;
+            }
+            index[p] = 0;
+            pattern -= static_cast<size_t>(loop.pattern_stride * (loop.iterations - 1));
+        }
+        if (is_related_changed) count_related();
     }
     return spilled;
 }
 
 namespace {
-
-int64_t last_block(const ConvolutionProblem& problem, const BlockLoop& l) {
-    const int64_t rest = at(problem.extent, l.loop) % l.block;
-    return rest == 0 ? l.block : rest;
-}
 
 /// Product of the extents of a tensor's related loops within one iteration of the first `until` loops, of the smallest or a full one.
 int64_t related_words(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, size_t until, bool smallest) {

@@ -5,8 +5,9 @@
 // are evicted; a word is a spill when it is evicted and used again. That is optimal: to keep a word from one use to its next takes one place in
 // every step between, all words save the same, and dropping the latest end whenever places run out drops the fewest.
 //
-// Words with the same history are one cell: a cell is the words of a block of each related loop, and along an axis with windows the
-// words that lie in the same blocks. A cell may be kept in part. Work is proportional to the cells of all steps, not to words.
+// Words with the same history are one cell: along an axis with windows the words that lie in the same blocks. When the words of a step are used next
+// depends on the iterations of its reuse and partial loops alone, its *pattern*: in how many steps, so many words times those of the blocks of its related loops. So
+// cells are looked at once a pattern, and a step handles the few different waits of its pattern. A wait may be kept in part.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +28,24 @@ public:
     /// `order`: all of it, or a needed_order(). Related loops outside all others are independent instances. `memory` words hold at least a block.
     BeladyStream(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory);
 
-    /// Uses of cells in the stream, which is what building it and spills() take time and memory for; without building it.
+    /// Waits of all steps and cells of all patterns, about: what building the stream and spills() take time for; without building it.
     [[nodiscard]] static int64_t uses(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory);
 
     /// Words evicted that are needed again, of one of the problem's groups.
     [[nodiscard]] int64_t spills() const;
 
 private:
-    struct Use {
-        int32_t cell;
-        int32_t next;  ///< step of the next use, or -1
+    struct Loop {
+        int64_t iterations;
+        int64_t step_stride;     ///< steps of one iteration
+        int64_t pattern_stride;  ///< patterns of one iteration; 0: a related loop
+        int64_t words;           ///< of a related loop's block
+        int64_t last_words;      ///< and of its last one
+    };
+    /// Words that are used again in so many steps.
+    struct Wait {
+        int64_t steps;
+        int64_t words;
     };
     /// Independent streams alike but for a factor on the words of every cell.
     struct Instances {
@@ -47,10 +56,11 @@ private:
 
     int64_t memory_ = 0;
     std::vector<Instances> instances_;
-    std::vector<int64_t> cell_words_;
-    std::vector<size_t> step_begin_;  ///< into uses_, one more than steps
-    std::vector<Use> uses_;
-    std::vector<int64_t> step_words_;
+    std::vector<Loop> loops_;             ///< those that are not independent instances, outermost first
+    int64_t steps_ = 1;                   ///< of one instance
+    std::vector<size_t> pattern_begin_;   ///< into waits_, one more than patterns
+    std::vector<int64_t> pattern_words_;  ///< of a block, where related loops have one word
+    std::vector<Wait> waits_;
 };
 
 /// A lower bound on BeladyStream::spills() for any memory, in closed form.

@@ -41,14 +41,23 @@ LoopExtents block_extents(const ConvolutionProblem& problem, const BlockOrder& o
     return blocks;
 }
 
-std::vector<int64_t> block_candidates(int64_t extent) {
-    std::vector<int64_t> candidates{extent};
+std::vector<int64_t> block_candidates(int64_t extent, int64_t step) {
+    const int64_t units = ceil_div(extent, step);
+    std::vector<int64_t> candidates{units};
     while (candidates.back() > 1) {
         // One block more than the last candidate needs, or as many as the next smaller block needs.
-        const int64_t blocks = ceil_div(extent, candidates.back() - 1);
-        candidates.push_back(ceil_div(extent, blocks));
+        const int64_t blocks = ceil_div(units, candidates.back() - 1);
+        candidates.push_back(ceil_div(units, blocks));
     }
+    for (int64_t& block : candidates) block *= step;
+    candidates.front() = extent;
     return candidates;
+}
+
+std::vector<int64_t> block_candidates(const ConvolutionProblem& problem, ConvolutionLoop loop) {
+    const bool is_x = loop == ConvolutionLoop::x;
+    if (!problem.finished || (!is_x && loop != ConvolutionLoop::y)) return block_candidates(at(problem.extent, loop));
+    return block_candidates(at(problem.extent, loop), (*problem.finished)[is_x ? 0 : 1]);
 }
 
 }  // namespace laminate

@@ -30,7 +30,10 @@ using BlockOrder = std::vector<BlockLoop>;
 
 /// The smallest block for every number of blocks that a loop of this extent can have, from one block (the extent) down to 1.
 /// At most 2 sqrt(extent) values; a larger block for the same number of blocks needs more memory and saves nothing (CNNFlow 5.2, Lemma 5.3).
-[[nodiscard]] std::vector<int64_t> block_candidates(int64_t extent);
+/// `step`: only blocks of whole steps, and the extent.
+[[nodiscard]] std::vector<int64_t> block_candidates(int64_t extent, int64_t step = 1);
+/// Of one loop of a problem.
+[[nodiscard]] std::vector<int64_t> block_candidates(const ConvolutionProblem& problem, ConvolutionLoop loop);
 
 /// Calls visit(count, extent) for the blocks of a loop, alike ones together.
 template <class Visit>

@@ -50,8 +50,8 @@ std::string to_text(const ConvolutionProblem& p) {
     for (size_t l = 0; l < convolution_loops; ++l) {
         text += (l == 0 ? "" : " ") + std::string(1, to_char(static_cast<ConvolutionLoop>(l))) + std::to_string(p.extent[l]);
     }
-    const auto pair = [&](const char* word, const std::array<int64_t, 2>& v) {
-        if (v == std::array<int64_t, 2>{1, 1}) return;
+    const auto pair = [&](const char* word, const std::array<int64_t, 2>& v, bool always = false) {
+        if (v == std::array<int64_t, 2>{1, 1} && !always) return;
         text += std::string(" ") + word + " " + std::to_string(v[0]);
         if (v[1] != v[0]) text += "x" + std::to_string(v[1]);
     };
@@ -59,6 +59,7 @@ std::string to_text(const ConvolutionProblem& p) {
     pair("dilation", p.dilation);
     if (p.groups != 1) text += " groups " + std::to_string(p.groups);
     if (p.transposed) text += " transposed";
+    if (p.finished) pair("finished", *p.finished, true);
     return text;
 }
 
@@ -67,7 +68,7 @@ ConvolutionProblem parse_convolution(const std::string& text) {
     std::istringstream in(text);
     const auto fail = [&](const std::string& word) -> InputError {
         return InputError("convolution \"" + text + "\": found \"" + word +
-                          "\", expected f, k, c, x, y, m or n with a number, stride, dilation, groups or transposed");
+                          "\", expected f, k, c, x, y, m or n with a number, stride, dilation, groups, transposed or finished");
     };
     const auto number = [&](const std::string& word, const char* begin, const char* end) {
         int64_t value = 0;
@@ -78,7 +79,7 @@ ConvolutionProblem parse_convolution(const std::string& text) {
     for (std::string word; in >> word;) {
         if (word == "transposed") {
             p.transposed = true;
-        } else if (word == "stride" || word == "dilation" || word == "groups") {
+        } else if (word == "stride" || word == "dilation" || word == "groups" || word == "finished") {
             std::string value;
             in >> value;
             const size_t cross = value.find('x');
@@ -90,6 +91,8 @@ ConvolutionProblem parse_convolution(const std::string& text) {
             if (word == "groups") {
                 if (cross != std::string::npos) throw fail(value);
                 p.groups = first;
+            } else if (word == "finished") {
+                p.finished = {first, second};
             } else {
                 (word == "stride" ? p.stride : p.dilation) = {first, second};
             }

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,9 @@ struct ConvolutionProblem {
     int64_t groups = 1;
     /// The output is the tensor with windows: O[f, k, S x + E m, S y + E n] += I[f, c, x, y] * W[k, c, m, n].
     bool transposed = false;
+    /// Outputs leave finished alone: none is spilled, and blocks hold whole windows of so many columns (x) and rows (y), so that a pool of such windows side by side,
+    /// or an activation, can follow block by block before anything is written (fused_groups.h). Not of transposed ones.
+    std::optional<std::array<int64_t, 2>> finished;
     friend bool operator==(const ConvolutionProblem&, const ConvolutionProblem&) = default;
 };
 
@@ -46,7 +50,8 @@ struct ConvolutionProblem {
 /// InputError for others.
 [[nodiscard]] ConvolutionProblem convolution_problem(const Network& network, LayerId layer);
 
-/// "f4 k96 c3 x55 y55 m11 n11", with " stride 4", " dilation 2", " groups 2", " transposed" where they differ from 1.
+/// "f4 k96 c3 x55 y55 m11 n11", with " stride 4", " dilation 2", " groups 2", " transposed" where they differ from 1,
+/// " finished 2" or " finished 2x1" where outputs leave finished alone.
 [[nodiscard]] std::string to_text(const ConvolutionProblem& problem);
 /// Reads to_text()'s form; loops left out are 1. Throws InputError.
 [[nodiscard]] ConvolutionProblem parse_convolution(const std::string& text);

@@ -152,6 +152,7 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
     }
     search.run();
     const int64_t nodes = search.nodes();
+    if (!search.best()) return BufferTooSmall{};
     search.break_ties();
     LayerOptimum optimum;
     optimum.order = search.best_order();

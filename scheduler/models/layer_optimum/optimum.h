@@ -42,9 +42,9 @@ struct LayerOptimum {
     int64_t tie_nodes = 0;   ///< the same, in choosing among orders with as few words
 };
 
-/// Not even blocks of one iteration fit.
+/// Not even blocks of one iteration fit; of outputs that leave finished alone, no order does.
 struct BufferTooSmall {
-    int64_t banks_needed = 0;
+    int64_t banks_needed = 0;  ///< 0: not looked for
 };
 
 /// How far SpillEvaluator::belady goes through streams, in uses of cells (BeladyStream::uses). Counted, not timed, so that the answer is the

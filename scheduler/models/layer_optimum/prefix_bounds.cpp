@@ -40,7 +40,7 @@ WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>
 }  // namespace
 
 PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer) : problem_(problem), buffer_(buffer) {
-    for (size_t l = 0; l < convolution_loops; ++l) candidates_[l] = block_candidates(problem.extent[l]);
+    for (size_t l = 0; l < convolution_loops; ++l) candidates_[l] = block_candidates(problem, static_cast<ConvolutionLoop>(l));
     for (size_t t = 0; t < 3; ++t) {
         access_[t] = tensor_access(problem, all_operands[t]);
         for (size_t l = 0; l < convolution_loops; ++l)
@@ -51,7 +51,8 @@ PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer
                                   problem.stride[a], problem.dilation[a]);
     }
     is_square_ = problem.extent[3] == problem.extent[4] && problem.extent[5] == problem.extent[6] &&
-                 problem.stride[0] == problem.stride[1] && problem.dilation[0] == problem.dilation[1];
+                 problem.stride[0] == problem.stride[1] && problem.dilation[0] == problem.dilation[1] &&
+                 (!problem.finished || (*problem.finished)[0] == (*problem.finished)[1]);
 }
 
 Prefix PrefixBounds::root() const {
@@ -96,12 +97,14 @@ LoopExtents PrefixBounds::smallest_blocks(const Prefix& prefix) const {
 }
 
 int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least) const {
-    int64_t left = buffer_.banks - least[0] - least[1] - least[2];
-    if (left < 0) return infinite_words;
     const auto value = [&](size_t t, int64_t banks) {
         return prefix.curves[t][static_cast<size_t>(banks - 1)] + added[t].at(banks * buffer_.bank_words);
     };
     PerOperand banks = least;
+    if (problem_.finished)
+        while (banks[2] <= buffer_.banks - 2 && value(2, banks[2]) > 0) ++banks[2];
+    int64_t left = buffer_.banks - banks[0] - banks[1] - banks[2];
+    if (left < 0) return infinite_words;
     PerOperand words;
     PerOperand saved;
     for (size_t t = 0; t < 3; ++t) {

@@ -22,6 +22,17 @@ TEST(BlockCandidates, SmallestBlockOfEveryNumberOfBlocks) {
     }
 }
 
+TEST(BlockCandidates, OfWholeWindows) {
+    // 7 columns in windows of 2: 4 windows, the last one short; 1, 2 or 4 blocks.
+    EXPECT_EQ(block_candidates(7, 2), (std::vector<int64_t>{7, 4, 2}));
+    EXPECT_EQ(block_candidates(3, 5), std::vector<int64_t>{3});
+    const ConvolutionProblem p = parse_convolution("k4 x7 y6 m2 finished 2x3");
+    EXPECT_EQ(to_text(p), "f1 k4 c1 x7 y6 m2 n1 finished 2x3");
+    EXPECT_EQ(block_candidates(p, ConvolutionLoop::x), (std::vector<int64_t>{7, 4, 2}));
+    EXPECT_EQ(block_candidates(p, ConvolutionLoop::y), (std::vector<int64_t>{6, 3}));
+    EXPECT_EQ(block_candidates(p, ConvolutionLoop::k), (std::vector<int64_t>{4, 2, 1}));
+}
+
 TEST(BlockOrder, TextIsItsIdentity) {
     const ConvolutionProblem p = parse_convolution("f4 k96 c3 x55 y55 m11 n11 stride 4");
     EXPECT_EQ(to_text(p), "f4 k96 c3 x55 y55 m11 n11 stride 4");
