@@ -98,7 +98,30 @@ TEST(ExploreLayerOptimum, FrontAndCurve) {
     EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 13 * static_cast<int64_t>(answer["layers"].size()));
 }
 
+/// Three convolutions on small maps: what lies between them stays on chip.
+TEST(ExploreLayerOptimum, FusedGroupsAreNeverWorse) {
+    const ProgramResult result = run_program("explore zoo:l3net --model layer-optimum --buffer 4KiB --fuse --group-layers 3 --json -");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    const auto& fused = answer["fused"];
+    EXPECT_EQ(fused["complete"], true);
+    EXPECT_EQ(fused["groups_looked_at"], 6);  // of a chain of three
+    int64_t alone = 0;
+    for (const auto& layer : answer["layers"]) alone += layer["dram_bytes"].get<int64_t>();
+    EXPECT_EQ(fused["layer_by_layer_bytes"], alone);
+    ASSERT_EQ(fused["groups"].size(), 1u);
+    EXPECT_EQ(fused["groups"][0]["means"], "schedule");
+    EXPECT_EQ(fused["groups"][0]["layers"].size(), 3u);
+    EXPECT_LT(fused["dram_bytes"], alone);
+    EXPECT_GE(fused["dram_bytes"], fused["dram_lower_bound_bytes"]);
+    const auto single = nlohmann::json::parse(run_program("explore zoo:l3net --model layer-optimum --buffer 4KiB --fuse --group-layers 1 --json -").out);
+    EXPECT_EQ(single["fused"]["dram_bytes"], alone);
+}
+
 TEST(ExploreLayerOptimum, Refusals) {
+    const ProgramResult published = run_program("explore zoo:mc-cnn --model layer-optimum --fuse --grouped-as-one");
+    EXPECT_EQ(published.exit_code, 2);
+    EXPECT_NE(published.err.find("--fuse: not with --grouped-as-one"), std::string::npos) << published.err;
     EXPECT_EQ(run_program("explore zoo:mc-cnn --model layer-optimum --machine meta_proto").exit_code, 3);
     EXPECT_EQ(run_program("explore zoo:mc-cnn --model layer-optimum --evaluator lru").exit_code, 2);
     const ProgramResult small = run_program("explore zoo:mc-cnn --model layer-optimum --buffer 20");
