@@ -12,15 +12,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/vector_width.h"
 #include "runtime/general_operators.h"
-
-// One binary runs at the width of the machine it meets. Sanitizers start too late for the resolvers that this needs.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define LAMINATE_FOR_EACH_VECTOR_WIDTH __attribute__((target_clones("avx512f", "avx2,fma", "default")))
-#else
-#define LAMINATE_FOR_EACH_VECTOR_WIDTH
-#endif
 
 namespace laminate {
 namespace {

@@ -74,8 +74,8 @@ constexpr size_t very_deep = 6;
 int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
     if (layers <= 2) return max_steps < INT64_MAX / 10 ? 10 * max_steps : max_steps;
     if (max_steps == INT64_MAX) return max_steps;
-    if (layers >= very_deep) return max_steps / (parts_are_complete ? 20 : 100);
-    return parts_are_complete ? max_steps : max_steps / 20;
+    if (!parts_are_complete) return max_steps / 100;
+    return layers >= very_deep ? max_steps / 20 : max_steps;
 }
 
 /// From this depth on the line-buffer family is searched first: without its points to compare with, bounds prune little.
@@ -116,7 +116,7 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         found = search->front();
         return search;
     };
-    if (problems.size() >= deep) {
+    if (problems.size() >= deep && (parts_are_complete || problems.size() < very_deep)) {
         search::GroupSearchOptions kept = own;
         kept.structures.only_kept = true;
         (void)run(kept);
@@ -146,7 +146,7 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         // Not all was looked at: what line buffers and tiles of the whole group reach is there in any case.
         ExploreOptions coarse = options;
         coarse.tiles = TileSizes::powers_of_two;
-        for (GroupPoint& point : family_front(problems, coarse)) result.points.push_back(std::move(point));
+        for (GroupPoint& point : family_front(problems, coarse, options.tiles)) result.points.push_back(std::move(point));
     }
     return result;
 }

@@ -5,6 +5,8 @@
 #include <compare>
 #include <numeric>
 
+#include "base/units.h"
+
 namespace laminate::search {
 
 std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern) {
@@ -62,6 +64,11 @@ std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern) {
 std::vector<int64_t> tile_candidates(int64_t extent, Tiles kind) {
     if (kind == Tiles::whole) return {extent};
     std::vector<int64_t> sizes;
+    if (kind == Tiles::trips) {
+        sizes.push_back(1);
+        for (int64_t trips = extent; trips > 1; trips = ceil_div(extent, sizes.back())) sizes.push_back(ceil_div(extent, trips - 1));
+        return sizes;
+    }
     for (int64_t t = 1; t <= extent; kind == Tiles::powers_of_two ? t *= 2 : ++t) {
         if (kind != Tiles::divisors || extent % t == 0) sizes.push_back(t);
     }

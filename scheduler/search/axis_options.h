@@ -38,7 +38,13 @@ struct Option {
 /// Keeps options that no other one beats in every factor; with equal patterns only, unless they are of no further consequence.
 [[nodiscard]] std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern);
 
-enum class Tiles : uint8_t { whole, divisors, powers_of_two, all };
+enum class Tiles : uint8_t {
+    whole,
+    divisors,
+    powers_of_two,
+    trips,  ///< the smallest of each number of trips: what matters where no padding interferes
+    all,
+};
 /// Sizes that a tile of an extent may take: ascending, the extent itself last.
 [[nodiscard]] std::vector<int64_t> tile_candidates(int64_t extent, Tiles kind);
 

@@ -70,6 +70,7 @@ struct State {
     double roots = 0;    ///< without that of `open`
     double open = 0;     ///< a_k so far: layer k - 1 may add to it
     double again = 1;    ///< rho_{k-1}
+    bool is_wide = true; ///< all calls make all channels
 };
 using States = std::vector<State>;
 
@@ -77,14 +78,14 @@ using States = std::vector<State>;
 constexpr double rounding = 1 - 1e-9;
 
 /// Weights held are rounded down to so many steps, so that there are not more states.
-constexpr double steps_of_held = 2048;
+constexpr double steps_of_held = 8192;
 
 constexpr size_t most_states = 160;
 
 /// More of it is dearer than any schedule that is not beaten: it bounds the number of states.
 constexpr double most_again = 1e6;
 
-/// Those that no other one beats; alike in `open` and `again`.
+/// Those that no other one beats; alike in `open`, `again` and `is_wide`.
 void keep_best(States& states) {
     std::sort(states.begin(), states.end(), [](const State& a, const State& b) { return a.held != b.held ? a.held < b.held : a.roots < b.roots; });
     States kept;
@@ -104,9 +105,20 @@ void keep_best(States& states) {
     }
 }
 
+/// Tiles from one power of it to the next stand for each other: the smallest where a term rises with the tile, the largest where it falls.
+constexpr double power = 2;
+
+/// Input channels of the last layer that a tile stands for at least, if it may be all of them.
+double least_of_whole(const LayerProblem& last) {
+    double least = 1;
+    while (least * power <= static_cast<double>(last[Dim::i])) least *= power;
+    return least;
+}
+
 }  // namespace
 
-CallBound::CallBound(const std::vector<LayerProblem>& problems) {
+CallBound::CallBound(const std::vector<LayerProblem>& problems)
+    : halos_of_parts_(problems, 1), halos_of_whole_(problems, least_of_whole(problems.back())) {
     const size_t n = problems.size();
     std::vector<double> pixels(n + 1, 1);  // S_0 .. S_n
     for (size_t axis = 0; axis < 2; ++axis) {
@@ -118,22 +130,21 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems) {
     for (size_t k = 1; k <= n; ++k) weights_ += weights(k);
     const double grain = weights_ / steps_of_held;
     const auto rounded = [&](double held) { return std::floor(held / grain) * grain; };
-    const double input = static_cast<double>(problems.front()[Dim::i]) * pixels[0];
+    input_ = static_cast<double>(problems.front()[Dim::i]) * pixels[0];
     const double output = static_cast<double>(problems.back().output_elements().value());
 
-    // The decision for layer k whose calls make `c` channels: weights of its own, kept as long as A_k (`long_held` elements), or one channel of them kept
-    // as long as its channel (`by_channel`). `extra`: what layer k + 1 adds to a_k.
-    const auto decide = [&](size_t k, double c, double again_before, double long_held, bool by_channel, double extra, const State& s, States& out) {
+    // The decision for layer k whose calls make `c` channels, or one (`is_narrow`): weights of its own, kept as long as A_k (`long_held` elements), or one
+    // channel of them kept as long as its channel. `extra`: what layer k + 1 adds to a_k.
+    const auto decide = [&](size_t k, double c, double again_before, double long_held, bool is_narrow, double extra, const State& s, States& out) {
         const double roots = s.roots + std::sqrt(s.open);
-        out.push_back({s.held, roots, weights(k) * c * s.again * pixels[k] + extra, again_before});
-        out.push_back({s.held + rounded(long_held), roots, extra, again_before});
-        if (!by_channel) return;
+        const bool is_wide = s.is_wide && !is_narrow;
+        out.push_back({s.held, roots, weights(k) * c * s.again * pixels[k] + extra, again_before, is_wide});
+        out.push_back({s.held + rounded(long_held), roots, extra, again_before, is_wide});
+        if (!is_narrow || k == n - 1) return;
         const double more = weights(k) * channels(k + 1) * pixels[k + 1];
-        out.push_back({s.held + rounded(weights(k) / channels(k)), s.roots + std::sqrt(s.open + more), 0, again_before});
+        out.push_back({s.held + rounded(weights(k) / channels(k)), s.roots + std::sqrt(s.open + more), 0, again_before, is_wide});
     };
 
-    // Tiles from one power to the next stand for each other: the smallest where a term rises with the tile, the largest where it falls.
-    constexpr double power = 2;
     struct Tile {
         double least, most;
     };
@@ -147,7 +158,7 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems) {
     const double last_kernel = weights(n) / (width * channels(n));
     for (const Tile& t : tiles_of(width)) {
         const double input_tiles = std::ceil(width / t.most);
-        const double fixed = output * (2 * input_tiles - 1);
+        const double visits = output * (2 * input_tiles - 1);
         for (const bool wide : {true, false}) {
             struct Last {
                 double held = 0, again = 1, extra = 0, per_memory = 0, needs = 0;
@@ -163,15 +174,15 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems) {
                 States states;
                 const double c = wide ? t.least : 1;
                 const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
-                decide(n - 1, c, again_before, weights(n - 1) * c / width, false, last.extra, {last.held, 0, 0, last.again}, states);
+                decide(n - 1, c, again_before, weights(n - 1) * c / width, !wide, last.extra, {last.held, 0, 0, last.again, true}, states);
                 for (size_t k = n - 1; k-- > 1;) {
-                    std::map<std::array<double, 2>, States> next;
+                    std::map<std::array<double, 3>, States> next;
                     States made;
                     for (const State& s : states) {
                         made.clear();
                         decide(k, channels(k), s.again, weights(k), false, 0, s, made);
                         decide(k, 1, std::min(most_again, s.again * channels(k)), weights(k), true, 0, s, made);
-                        for (const State& m : made) next[{m.open, m.again}].push_back(m);
+                        for (const State& m : made) next[{m.open, m.again, m.is_wide ? 1.0 : 0.0}].push_back(m);
                     }
                     states.clear();
                     for (auto& [key, alike] : next) {
@@ -179,8 +190,10 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems) {
                         states.insert(states.end(), alike.begin(), alike.end());
                     }
                 }
-                for (const State& s : states)
-                    choices_.push_back({s.held, s.roots + std::sqrt(s.open), input * s.again + fixed, last.per_memory, last.needs});
+                for (const State& s : states) {
+                    const Halos halos = !s.is_wide ? Halos::none : input_tiles == 1 ? Halos::of_whole : Halos::of_parts;
+                    choices_.push_back({s.held, s.roots + std::sqrt(s.open), s.again, halos, visits, last.per_memory, last.needs});
+                }
             }
         }
     }
@@ -188,14 +201,14 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems) {
     std::vector<Choice> kept;
     for (const Choice& c : choices_) {
         const auto no_worse = [&](const Choice& o) {
-            return o.roots <= c.roots && o.fixed <= c.fixed && o.per_memory <= c.per_memory && o.needs <= c.needs;
+            return o.roots <= c.roots && o.again <= c.again && o.halos <= c.halos && o.output <= c.output && o.per_memory <= c.per_memory && o.needs <= c.needs;
         };
         if (std::none_of(kept.begin(), kept.end(), no_worse)) kept.push_back(c);
     }
     choices_ = std::move(kept);
 
     const double macs = least_macs(problems);
-    const double least = input + output + weights_;
+    const double least = input_ + output + weights_;
     double before = std::numeric_limits<double>::infinity();
     for (double memory = 1, next = 0; before > least; memory = next) {
         next = std::max(memory + 1, std::floor(memory * 1.02));
@@ -211,7 +224,12 @@ double CallBound::accesses(double memory) const {
         if (c.held >= memory) break;  // by `held`, rising; some element of a buffer has to be there too
         if (c.needs > memory) continue;
         const double again = c.roots * c.roots / (memory - c.held) + c.per_memory / memory;
-        best = std::min(best, c.fixed + std::max(weights_, std::floor((c.held + again) * rounding)));
+        double once = input_;
+        if (c.halos != Halos::none) {
+            const HaloBound& halos = c.halos == Halos::of_whole ? halos_of_whole_ : halos_of_parts_;
+            once = std::max(once, std::floor(halos.input(memory - c.held) * rounding));
+        }
+        best = std::min(best, c.again * once + c.output + std::max(weights_, std::floor((c.held + again) * rounding)));
     }
     return best;
 }

@@ -18,13 +18,16 @@
 //    Is one outside ii and z, they hold a kernel for each of t T_z. Is z outside of them (and of ii, or of one that is outside ii) and below the compute level of A_{n-1}, a call of layer n - 1 makes s pixels
 //    of t channels: V_n S_n t / B_{n-1}.
 // 7. The least sum of a_k / B_k over buffers with sum B_k <= M' is (sum sqrt(a_k))^2 / M' (Cauchy and Schwarz).
+// 8. Where all calls are wide, what the halos of pieces that fit in M' bring again, rho_0 times: halo_bound.h.
 //
-// Over all choices of 2 to 6 the least, by dynamic programming from the last layer to the first. Holds for both footprints: the live one is the smaller.
+// Over all choices of 2 to 6 the least, with 7 and 8, by dynamic programming from the last layer to the first. Holds for both footprints: the live one is the smaller.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "scheduler/problem.h"
+#include "scheduler/search/halo_bound.h"
 #include "scheduler/search/pareto.h"
 
 namespace laminate::search {
@@ -40,16 +43,23 @@ public:
     [[nodiscard]] const std::vector<Cost>& steps() const { return steps_; }
 
 private:
+    /// Which halos count: calls of the last layer may take part of its inputs.
+    enum class Halos : uint8_t { none, of_parts, of_whole };
     /// A choice for all layers.
     struct Choice {
         double held = 0;   ///< sum of R_k
         double roots = 0;  ///< sum of the square roots of the a_k
-        double fixed = 0;  ///< accesses of X and Y
+        double again = 1;  ///< rho_0
+        Halos halos = Halos::none;
+        double output = 0;  ///< accesses of Y
         double per_memory = 0;  ///< V_n S_n T_z of 6
         double needs = 0;       ///< memory
     };
 
     std::vector<Choice> choices_;
+    HaloBound halos_of_parts_;
+    HaloBound halos_of_whole_;
+    double input_ = 0;    ///< elements of X that are needed
     double weights_ = 0;  ///< sum of V_k
     std::vector<Cost> steps_;
 };

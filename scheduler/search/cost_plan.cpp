@@ -2,7 +2,36 @@
 
 #include <algorithm>
 
+#include "base/vector_width.h"
+
 namespace laminate::search {
+
+namespace {
+
+// Sums in the same order at every width, so that costs do not depend on the machine.
+
+/// result[j] = fixed + sum over t of factors[t] * columns[t][j]
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void weighted_sums(double fixed, const double* factors, const double* const* columns, size_t terms, size_t size, double* __restrict result) {
+    for (size_t j = 0; j < size; ++j) result[j] = fixed;
+    for (size_t t = 0; t < terms; ++t) {
+        const double* column = columns[t];
+        const double factor = factors[t];
+        for (size_t j = 0; j < size; ++j) result[j] += factor * column[j];
+    }
+}
+
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void take_larger(const double* values, size_t size, double* __restrict result) {
+    for (size_t j = 0; j < size; ++j) result[j] = std::max(result[j], values[j]);
+}
+
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void add(const double* values, size_t size, double* __restrict result) {
+    for (size_t j = 0; j < size; ++j) result[j] += values[j];
+}
+
+}  // namespace
 
 Cost CostPlan::cost(const double* product) const {
     Cost cost;
@@ -37,12 +66,14 @@ CostPlan::Row::Row(const CostPlan& plan, const AxisTree& axis) : axis_(&axis) {
 void CostPlan::Row::evaluate(const Sum& sum, const double* product, uint32_t first, size_t size, double* result) const {
     double fixed = 0;
     for (const size_t t : sum.fixed) fixed += product[t];
-    std::fill(result, result + size, fixed);
+    std::array<double, Terms(most_layers).count()> factors;
+    std::array<const double*, Terms(most_layers).count()> columns;
+    size_t count = 0;
     for (const size_t t : sum.varying) {
-        const double* column = axis_->column(t) + first;
-        const double factor = product[t];
-        for (size_t j = 0; j < size; ++j) result[j] += factor * column[j];
+        factors[count] = product[t];
+        columns[count++] = axis_->column(t) + first;
     }
+    weighted_sums(fixed, factors.data(), columns.data(), count, size, result);
 }
 
 void CostPlan::Row::costs(const double* product, uint32_t first, size_t size, bool with_macs, CostRow& row) const {
@@ -52,15 +83,15 @@ void CostPlan::Row::costs(const double* product, uint32_t first, size_t size, bo
     std::array<double, CostRow::most> sum;
     std::fill(inside.begin(), inside.begin() + static_cast<std::ptrdiff_t>(size), 0.0);
     for (const Nest& nest : nests_) {
-        if (!nest.below.fixed.empty() || !nest.below.varying.empty()) {
+        if (!nest.below.is_nothing()) {
             evaluate(nest.below, product, first, size, sum.data());
-            for (size_t j = 0; j < size; ++j) inside[j] = std::max(inside[j], sum[j]);
+            take_larger(sum.data(), size, inside.data());
         }
         evaluate(nest.held, product, first, size, sum.data());
-        for (size_t j = 0; j < size; ++j) inside[j] += sum[j];
+        add(sum.data(), size, inside.data());
     }
     evaluate(held_always_, product, first, size, row.memory.data());
-    for (size_t j = 0; j < size; ++j) row.memory[j] += inside[j];
+    add(inside.data(), size, row.memory.data());
 }
 
 }  // namespace laminate::search

@@ -47,6 +47,7 @@ public:
             std::vector<size_t> fixed;
             std::vector<size_t> varying;
             void add(size_t term, bool varies) { (varies ? varying : fixed).push_back(term); }
+            [[nodiscard]] bool is_nothing() const { return fixed.empty() && varying.empty(); }
         };
         void evaluate(const Sum& sum, const double* product, uint32_t first, size_t size, double* result) const;
 

@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "scheduler/models/two_level/group_model.h"
 #include "scheduler/models/two_level/two_level.h"
+#include "scheduler/search/axis_options.h"
 #include "scheduler/search/counted.h"
 #include "scheduler/search/pareto.h"
 
@@ -32,12 +33,15 @@ enum class Hang {
     tiles_kept,          ///< at xo, stored at the root
     column_strips,       ///< at yo inside column strips xs, stored at xs
     own_rows,            ///< as deep as yi loops of all readers allow, stored at the root
+    own_rows_in_strips,  ///< the same inside column strips xs, stored at xs
 };
-constexpr std::array<Hang, 7> all_hangs{Hang::rows_recomputed,    Hang::rows_kept,  Hang::tiles_recomputed, Hang::tiles_kept_along_x,
-                                        Hang::tiles_kept, Hang::column_strips, Hang::own_rows};
+constexpr std::array<Hang, 8> all_hangs{Hang::rows_recomputed, Hang::rows_kept,     Hang::tiles_recomputed, Hang::tiles_kept_along_x,
+                                        Hang::tiles_kept,      Hang::column_strips, Hang::own_rows,         Hang::own_rows_in_strips};
 
+bool has_strips(Hang hang) { return hang == Hang::column_strips || hang == Hang::own_rows_in_strips; }
+bool is_row_by_row(Hang hang) { return hang == Hang::own_rows || hang == Hang::own_rows_in_strips; }
 bool recomputes(Hang hang) {
-    return hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x || hang == Hang::column_strips;
+    return hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x || has_strips(hang);
 }
 bool has_tile_columns(Hang hang) {
     return hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x || hang == Hang::tiles_kept;
@@ -80,7 +84,7 @@ private:
         Nest nest;
         nest.layer = p.name;
         nest.tile = p.extent;
-        if (is_sink && hang_ == Hang::column_strips) {
+        if (is_sink && has_strips(hang_)) {
             nest.loops.push_back({Dim::x, Band::strip});
             nest.strip[1] = p[Dim::x];
         }
@@ -106,6 +110,7 @@ private:
         const Nest& last = group.nests.back();
         const Level rows{group.sink(), last.find({Dim::y, Band::outer})};
         const Level columns{group.sink(), last.find({Dim::x, Band::outer})};
+        const Level strips{group.sink(), last.find({Dim::x, Band::strip})};
         switch (hang_) {
             case Hang::rows_recomputed:
                 return {rows, rows};
@@ -118,8 +123,9 @@ private:
             case Hang::tiles_kept:
                 return {{}, columns};
             case Hang::column_strips:
-                return {{group.sink(), last.find({Dim::x, Band::strip})}, rows};
+                return {strips, rows};
             case Hang::own_rows:
+            case Hang::own_rows_in_strips:
                 break;
         }
         std::vector<Level> levels = common_path(group, tensor);
@@ -127,7 +133,7 @@ private:
             return level.is_root() || group.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim == Dim::y;
         };
         while (!is_row_loop(levels.back())) levels.pop_back();
-        return {{}, levels.back()};
+        return {hang_ == Hang::own_rows ? Level{} : strips, levels.back()};
     }
 
     /// As deep as it can be computed; kept for the group, or as long as the intermediates are.
@@ -149,12 +155,9 @@ private:
     Hang hang_;
 };
 
-/// Sizes to try: of `all`, the smallest of each trip count, which is what matters where no padding interferes.
+/// Sizes to try: of `all`, those that matter where no padding interferes.
 std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
-    if (kind != TileSizes::all) return tile_sizes(extent, kind);
-    std::vector<int64_t> sizes{1};
-    for (int64_t trips = extent; trips > 1; trips = ceil_div(extent, sizes.back())) sizes.push_back(ceil_div(extent, trips - 1));
-    return sizes;
+    return kind == TileSizes::all ? search::tile_candidates(extent, search::Tiles::trips) : tile_sizes(extent, kind);
 }
 
 /// A point whose schedule is one that many share, with the sink's sizes of its own.
@@ -193,7 +196,8 @@ Cost cost_of(Elements accesses, Elements memory, Macs macs) {
     return {static_cast<double>(accesses.value()), static_cast<double>(memory.value()), static_cast<double>(macs.value())};
 }
 
-SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
+/// `strips`: widths of strips that go row by row.
+SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips) {
     std::vector<size_t> by_weights;
     for (size_t k = 0; k < problems.size(); ++k) {
         if (problems[k].has_weights()) by_weights.push_back(k);
@@ -205,6 +209,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
     const TileSizes kind = problems.size() > long_group && options.tiles == TileSizes::all ? TileSizes::powers_of_two : options.tiles;
     const std::vector<int64_t> rows = family_sizes(sink[Dim::y], kind);
     const std::vector<int64_t> columns = family_sizes(sink[Dim::x], kind);
+    const std::vector<int64_t> strip_columns = family_sizes(sink[Dim::x], strips);
     const bool recompute = options.recompute && options.space != Space::fusion;
     SizedPoints points(false);
     const auto try_sizes = [&](Hang hang, GroupSchedule group) {
@@ -215,11 +220,11 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         for (size_t a = 0; a < model.axis_count(); ++a) table.set(a, cache.counts(model.axis_problem(a, group)));
         const size_t y_axis = model.axis_of(problems.size() - 1, Dim::y);
         const size_t x_axis = model.axis_of(problems.size() - 1, Dim::x);
-        const bool many_columns = has_tile_columns(hang) || hang == Hang::column_strips;
-        for (const int64_t row : hang == Hang::own_rows ? std::vector<int64_t>{sink[Dim::y]} : rows) {
+        const bool many_columns = has_tile_columns(hang) || has_strips(hang);
+        for (const int64_t row : is_row_by_row(hang) ? std::vector<int64_t>{sink[Dim::y]} : rows) {
             SizedPoint::set_sizes(group, row, sink[Dim::x]);
             table.set(y_axis, cache.counts(model.axis_problem(y_axis, group)));
-            for (const int64_t column : many_columns ? columns : std::vector<int64_t>{sink[Dim::x]}) {
+            for (const int64_t column : hang == Hang::own_rows_in_strips ? strip_columns : many_columns ? columns : std::vector<int64_t>{sink[Dim::x]}) {
                 SizedPoint::set_sizes(group, row, column);
                 table.set(x_axis, cache.counts(model.axis_problem(x_axis, group)));
                 const GroupModel::Totals totals = model.totals(table, group);
@@ -235,7 +240,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         for (const bool keep_inputs : {false, true}) {
             if (keep_inputs && !recomputes(hang)) continue;  // kept anyway
             for (const size_t count : refetch_counts(by_weights.size())) {
-                if (count > 0 && (hang == Hang::own_rows || options.space == Space::fusion)) continue;
+                if (count > 0 && (is_row_by_row(hang) || options.space == Space::fusion)) continue;
                 if (options.stop != nullptr && options.stop->load() && points.size() > 0) return points;
                 std::vector<bool> refetched(problems.size(), false);
                 for (size_t n = 0; n < count; ++n) refetched[by_weights[n]] = true;
@@ -247,7 +252,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
 }
 
 SizedPoints sized_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
-    if (layers.size() > 1 || !must_be_scheduled(network, layers.front())) return sized_family(layer_problems(network, layers), options);
+    if (layers.size() > 1 || !must_be_scheduled(network, layers.front())) return sized_family(layer_problems(network, layers), options, options.tiles);
     SizedPoints points(false);
     for (GroupPoint& point : group_front(network, layers, options)) {
         points.offer(cost_of(point.accesses, point.live_total, point.macs), {std::make_shared<const GroupSchedule>(std::move(point.group)), 0, 0});
@@ -311,8 +316,8 @@ std::vector<GroupPoint> dag_group_front(const Network& network, const std::vecto
     return with_schedules(sized_front(network, layers, options));
 }
 
-std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
-    return with_schedules(sized_family(problems, options));
+std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips) {
+    return with_schedules(sized_family(problems, options, strips));
 }
 
 namespace {

@@ -66,8 +66,8 @@ template <class Value, class Add>
 [[nodiscard]] std::vector<GroupPoint> dag_group_front(const Network& network, const std::vector<LayerId>& layers,
                                                       const ExploreOptions& options);
 
-/// The family alone, for one group whose problems are at hand.
-[[nodiscard]] std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options);
+/// The family alone, for one group whose problems are at hand. `strips`: widths of strips that go row by row, of which there may be more.
+[[nodiscard]] std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips);
 
 /// The front (accesses, memory; ties by MACs) over all covers of the network by groups. Throws InputError for a network without schedulable layers.
 [[nodiscard]] Front explore_dag(const Network& network, const ExploreOptions& options);

@@ -68,8 +68,8 @@ TEST(CallBound, IsBelowFrontsOfChainsWithManyChannels) {
 }
 
 /// Chains of three to five layers, too deep for their fronts: walks over schedules that keep what comes closer to the bound. One channel at a time in several layers is among
-/// them, where the factors of the layers multiply.
-void expect_below_walks(uint64_t first, uint64_t last, int64_t steps) {
+/// them, where the factors of the layers multiply. Large maps have coordinates that no border clips, where halos count.
+void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t least_side = 4, int64_t largest_side = 7) {
     int64_t schedules = 0;
     for (uint64_t seed = first; seed <= last; ++seed) {
         Rng rng(seed);
@@ -79,7 +79,7 @@ void expect_below_walks(uint64_t first, uint64_t last, int64_t steps) {
             const int64_t kernel = rng.between(1, 3);
             specs.push_back({rng.between(2, 6), square_window(kernel, 1, kernel / 2)});
         }
-        const Network network = chain(rng.between(1, 3), rng.between(4, 7), rng.between(4, 7), specs);
+        const Network network = chain(rng.between(1, 3), rng.between(least_side, largest_side), rng.between(least_side, largest_side), specs);
         const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
         ASSERT_TRUE(fuses(problems));
         const CallBound bound(problems);
@@ -113,7 +113,11 @@ void expect_below_walks(uint64_t first, uint64_t last, int64_t steps) {
 
 TEST(CallBound, IsBelowWalksThroughDeepChains) { expect_below_walks(1, 12, 400); }
 
+TEST(CallBound, IsBelowWalksThroughLargerMaps) { expect_below_walks(21, 30, 400, 14, 24); }
+
 TEST(CallBoundLong, IsBelowWalksThroughDeepChains) { expect_below_walks(100, 200, 20'000); }
+
+TEST(CallBoundLong, IsBelowWalksThroughLargerMaps) { expect_below_walks(300, 340, 10'000, 14, 24); }
 
 TEST(CallBound, EndsAtTheCompulsoryTraffic) {
     const auto problems = problems_of(chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}, {5, square_window(3, 2)}}));
