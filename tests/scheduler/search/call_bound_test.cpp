@@ -130,13 +130,13 @@ TEST(CallBound, EndsAtTheCompulsoryTraffic) {
     EXPECT_EQ(compulsory, static_cast<double>(compulsory_accesses(problems).value()));
 }
 
-/// Two layers 32 -> 32 of 3x3 on 32 x 32 pixels, V = 9216, S = 1024, in 8 elements: weights cannot stay. With tiles of 8 outputs in the last layer and one channel at a time,
-/// V_2 S T_z / M = 9.4 M and A_1 computed 32 / 8 times or more, V_1 4 S / M = 4.7 M: no choice is far below that.
+/// Two layers 32 -> 32 of 3x3 on 32 x 32 pixels, V = 9216, S = 1024, in 8 elements: weights cannot stay, and calls make one channel. With tiles of 4 to 7 outputs in the last layer,
+/// V_2 S 4 / M = 4.7 M; everything before it 5 times, V_1 5 S / M = 5.9 M; X 32 times that often, 5.2 M: no choice is far below that.
 TEST(CallBound, LittleMemoryFetchesWeightsAgainAndAgain) {
     const auto problems = problems_of(chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
     const CallBound bound(problems);
     EXPECT_GT(bound.accesses(8), 5e6);
-    EXPECT_LT(bound.accesses(8), 9.4e6 + 4.7e6 + 2 * 18432 + 4 * 32768);
+    EXPECT_LT(bound.accesses(8), 4.8e6 + 5.9e6 + 5.3e6 + 2 * 18432 + 4 * 32768);
     EXPECT_GT(bound.accesses(8), bound.accesses(64));
 }
 
