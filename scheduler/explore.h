@@ -62,7 +62,7 @@ struct ExploreOptions {
     /// multiply, so for several sequences it may be given up: Front::macs_is_axis.
     std::optional<bool> macs_is_axis;
     /// Work in one segment, in bounds evaluated (some 0.2 us), before the rest of it is bounded instead of searched. Segments of one and two layers
-    /// get ten times that, of six and more a twentieth; less those with parts that were left half done: a twentieth and a hundredth.
+    /// get ten times that, of six and more a twentieth; longer ones with parts that were left half done a hundredth.
     int64_t max_steps = 40'000'000;
     int threads = 1;
     std::function<void(const ExploreProgress&)> progress = {};  ///< called from one thread at a time

@@ -125,6 +125,31 @@ TEST(ExploreDag, FrontIsThatOfAllExactCovers) {
     EXPECT_GT(tested, 20);
 }
 
+/// Forks and joins too; line buffers in strips are among them.
+TEST(FamilyFront, IsLegalAndCountedAsTheModelDoes) {
+    ExploreOptions options;
+    options.tiles = TileSizes::powers_of_two;
+    int64_t in_strips = 0;
+    for (uint64_t seed = 1; seed <= 12; ++seed) {
+        const Network network = random_network(seed);
+        for (const LayerId sink : schedulable_layers(network)) {
+            const std::vector<LayerId> layers = groups_ending_at(network, sink, 5).back();
+            if (layers.size() == 1) continue;
+            const std::vector<LayerProblem> problems = layer_problems(network, layers);
+            for (const GroupPoint& point : family_front(problems, options, TileSizes::all)) {
+                check_group(network, point.group);
+                const GroupCounts counts = two_level_counts(problems, point.group);
+                EXPECT_EQ(counts.accesses(), point.accesses) << to_text(point.group);
+                EXPECT_EQ(counts.live_total, point.live_total) << to_text(point.group);
+                EXPECT_EQ(counts.macs(), point.macs) << to_text(point.group);
+                const Level store = point.group.nests.front().y.store;
+                in_strips += point.group.nests.back().strip[1] > 0 && !store.is_root() ? 1 : 0;
+            }
+        }
+    }
+    EXPECT_GT(in_strips, 0);
+}
+
 TEST(ExploreDag, EveryLayerIsCountedAndThreadsDoNotMatter) {
     ExploreOptions options;
     options.max_depth = 3;
