@@ -172,7 +172,7 @@ std::optional<OptimumGroup> as_schedule(const Network& network, const std::vecto
     explore.macs_is_axis = false;
     explore.memory = Elements(checked_multiply(buffer.banks, buffer.bank_words));
     explore.stop = options.stop;
-    std::vector<GroupPoint> points = family_front(*problems, explore);
+    std::vector<GroupPoint> points = family_front(*problems, explore, explore.tiles);
     const bool is_chain = std::all_of(layers.begin(), layers.end(), [&](LayerId l) { return must_be_scheduled(network, l) && network.layer(l).kind != LayerKind::gemm; });
     if (is_chain && layers.size() <= longest_searched) {
         explore.tiles = TileSizes::divisors;
