@@ -19,14 +19,12 @@ public:
 
     /// Short orders first: a good one is found soon, and without one the long ones would take many more nodes.
     void run() {
-        for (depth_ = 2; depth_ <= convolution_loops; ++depth_) {
-            visit(bounds_.root());
-        }
+        for (depth_ = shortest; depth_ <= convolution_loops; ++depth_) visit(bounds_.root());
     }
     /// Of the orders with as few words, one with the fewest sram_words().
     void break_ties() {
         best_sram_words_ = sram_words(problem_, best_order_);
-        for (depth_ = 2; depth_ <= convolution_loops; ++depth_) visit_tie(bounds_.root());
+        for (depth_ = shortest; depth_ <= convolution_loops; ++depth_) visit_tie(bounds_.root());
     }
 
     /// Takes the order as the best so far if it is.
@@ -44,12 +42,13 @@ public:
     [[nodiscard]] const BlockOrder& best_order() const { return best_order_; }
 
 private:
+    /// Shorter ones were evaluated in the passes before, when no fewer of them were visited.
+    [[nodiscard]] bool is_new(const Prefix& prefix) const { return prefix.order.size() == depth_ || depth_ == shortest; }
+
     void visit(const Prefix& prefix) {
         ++nodes_;
-        const PerOperand whole = bounds_.least_banks(block_extents(problem_, prefix.order));
-        if (bounds_.bound(prefix, {}, whole) < best_words_) {
+        if (is_new(prefix) && bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < best_words_)
             evaluate(prefix.order, prefix.curves);
-        }
         if (prefix.order.size() == depth_) return;
         for (const Extension& e : bounds_.extensions(prefix, best_words_)) {
             if (e.bound >= best_words_) break;
@@ -60,7 +59,7 @@ private:
     void visit_tie(const Prefix& prefix) {
         ++nodes_;
         const int64_t limit = best_words_ + 1;
-        if (bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < limit) {
+        if (is_new(prefix) && bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < limit) {
             const ExactDivision division = exact_division(problem_, prefix.order, buffer_, evaluator_, prefix.curves, limit, known_);
             if (division.best) {
                 best_ = division.best;
@@ -94,6 +93,7 @@ private:
     int64_t best_words_ = infinite_words;
     int64_t unproven_ = infinite_words;
     KnownSpills known_;
+    static constexpr size_t shortest = 2;  ///< of the passes
     size_t depth_ = 0;  ///< longest order of this pass
     int64_t best_sram_words_ = 0;
     int64_t nodes_ = 0;

@@ -97,28 +97,47 @@ LoopExtents PrefixBounds::smallest_blocks(const Prefix& prefix) const {
 }
 
 int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least) const {
+    PerOperand division = least;
+    return bound(prefix, added, least, division);
+}
+
+int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least, PerOperand& division) const {
     const auto value = [&](size_t t, int64_t banks) {
         return prefix.curves[t][static_cast<size_t>(banks - 1)] + added[t].at(banks * buffer_.bank_words);
     };
-    PerOperand banks = least;
+    PerOperand floor = least;
     if (problem_.finished)
-        while (banks[2] <= buffer_.banks - 2 && value(2, banks[2]) > 0) ++banks[2];
-    int64_t left = buffer_.banks - banks[0] - banks[1] - banks[2];
-    if (left < 0) return infinite_words;
-    PerOperand words;
-    PerOperand saved;
+        while (floor[2] <= buffer_.banks - 2 && value(2, floor[2]) > 0) ++floor[2];
+    if (floor[0] + floor[1] + floor[2] > buffer_.banks) return infinite_words;
+    int64_t left = buffer_.banks;
     for (size_t t = 0; t < 3; ++t) {
-        words[t] = value(t, banks[t]);
-        saved[t] = left > 0 ? words[t] - value(t, banks[t] + 1) : 0;
+        division[t] = std::max(division[t], floor[t]);
+        left -= division[t];
     }
-    for (; left > 0; --left) {
-        const size_t t = saved[0] >= saved[1] ? (saved[0] >= saved[2] ? 0 : 2) : (saved[1] >= saved[2] ? 1 : 2);
-        if (saved[t] == 0) break;
-        ++banks[t];
-        words[t] -= saved[t];
-        saved[t] = left > 1 ? words[t] - value(t, banks[t] + 1) : 0;
+    for (size_t t = 0; t < 3; ++t) {
+        // Banks too many go to nobody, and too few are given back.
+        const int64_t change = left < 0 ? std::max(left, floor[t] - division[t]) : left;
+        division[t] += change;
+        left -= change;
     }
-    return words[0] + words[1] + words[2];
+    PerOperand words;
+    PerOperand gain;  // of one bank more
+    PerOperand loss;  // of one bank less
+    const auto look = [&](size_t t) {
+        words[t] = value(t, division[t]);
+        gain[t] = division[t] <= buffer_.banks - 3 ? words[t] - value(t, division[t] + 1) : 0;
+        loss[t] = division[t] > floor[t] ? value(t, division[t] - 1) - words[t] : infinite_words;
+    };
+    for (size_t t = 0; t < 3; ++t) look(t);
+    while (true) {
+        const size_t to = gain[0] >= gain[1] ? (gain[0] >= gain[2] ? 0 : 2) : (gain[1] >= gain[2] ? 1 : 2);
+        const size_t from = loss[0] <= loss[1] ? (loss[0] <= loss[2] ? 0 : 2) : (loss[1] <= loss[2] ? 1 : 2);
+        if (gain[to] <= loss[from]) return words[0] + words[1] + words[2];
+        ++division[to];
+        --division[from];
+        look(to);
+        look(from);
+    }
 }
 
 Prefix PrefixBounds::extended(const Prefix& prefix, size_t loop, size_t candidate) const {
@@ -142,6 +161,7 @@ std::vector<Extension> PrefixBounds::extensions(const Prefix& prefix, int64_t li
     std::vector<Extension> list;
     LoopExtents blocks = smallest_blocks(prefix);
     const PerOperand least = least_banks(blocks);
+    PerOperand division = least;  // neighbouring blocks divide the banks alike
     const bool is_first_window =
         !prefix.is_in_order[3] && !prefix.is_in_order[4] && !prefix.is_in_order[5] && !prefix.is_in_order[6];
     for (size_t l = 0; l < convolution_loops; ++l) {
@@ -154,7 +174,7 @@ std::vector<Extension> PrefixBounds::extensions(const Prefix& prefix, int64_t li
                 if (access_[t].role[l] == LoopRole::reuse) continue;
                 needed[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
             }
-            const int64_t extra = bound(prefix, hinges(prefix, l, c), needed);
+            const int64_t extra = bound(prefix, hinges(prefix, l, c), needed, division);
             if (extra < limit) list.push_back({extra, l, c});
         }
         blocks[l] = 1;

@@ -27,7 +27,10 @@ struct WindowSums {
 struct Hinge {
     int64_t words = 0;
     int64_t slope = 1;
-    [[nodiscard]] int64_t at(int64_t memory) const { return memory > words / slope ? 0 : words - slope * memory; }
+    [[nodiscard]] int64_t at(int64_t memory) const {
+        int64_t kept = 0;
+        return __builtin_mul_overflow(slope, memory, &kept) || kept >= words ? 0 : words - kept;
+    }
 };
 
 /// A prefix of an order: everything that bounds of its extensions need.
@@ -56,8 +59,10 @@ public:
     /// Blocks of the prefix, 1 for the other loops.
     [[nodiscard]] LoopExtents smallest_blocks(const Prefix& prefix) const;
     /// Least sum of the prefix's curves with the hinges added, over divisions with at least `least` banks; infinite where there is none. The
-    /// curves are convex: the next bank goes where it saves most.
+    /// curves are convex: banks move, one by one, to where they save more, until none does.
     [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least) const;
+    /// The same; `division` is where it begins, a division of other hinges say, and where it ends. Anything of a sum of banks is repaired.
+    [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least, PerOperand& division) const;
     [[nodiscard]] Prefix extended(const Prefix& prefix, size_t loop, size_t candidate) const;
     [[nodiscard]] int64_t bound(const Prefix& prefix) const { return bound(prefix, {}, least_banks(smallest_blocks(prefix))); }
     [[nodiscard]] const std::vector<int64_t>& candidates(size_t loop) const { return candidates_[loop]; }

@@ -1,7 +1,7 @@
 #include "scheduler/models/layer_optimum/spill_formula.h"
 
 #include <algorithm>
-#include <memory>
+#include <bit>
 #include <optional>
 #include <utility>
 
@@ -15,61 +15,66 @@ namespace {
 struct AxisWords {
     int64_t begin = 0;
     int64_t end = 0;
-    std::shared_ptr<const std::vector<bool>> bits;  ///< by word - begin; none where there are no gaps, as nearly always
+    std::vector<uint64_t> bits;  ///< of the places from 0 on, none set outside of [begin, end); empty where there are no gaps, as nearly always
 
     static AxisWords windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
         AxisWords words;
         words.end = (outputs - 1) * stride + (taps - 1) * dilation + 1;
         if (touched_words(outputs, taps, stride, dilation) == words.end) return words;
-        std::vector<bool> touched(static_cast<size_t>(words.end), false);
+        words.bits.assign(static_cast<size_t>(ceil_div(words.end, int64_t{64})), 0);
         for (int64_t i = 0; i < outputs; ++i)
-            for (int64_t j = 0; j < taps; ++j) touched[static_cast<size_t>(i * stride + j * dilation)] = true;
-        words.bits = std::make_shared<const std::vector<bool>>(std::move(touched));
+            for (int64_t j = 0; j < taps; ++j) words.set(i * stride + j * dilation);
         return words;
     }
-    [[nodiscard]] bool has(int64_t word) const {
-        return word >= begin && word < end && (!bits || (*bits)[static_cast<size_t>(word - begin)]);
-    }
     [[nodiscard]] AxisWords shifted(int64_t step) const {
-        AxisWords words = *this;
-        words.begin += step;
-        words.end += step;
+        AxisWords words;
+        words.begin = begin + step;
+        words.end = end + step;
+        if (bits.empty()) return words;
+        words.bits.assign(static_cast<size_t>(ceil_div(words.end, int64_t{64})), 0);
+        for (int64_t place = begin; place < end; ++place)
+            if (has(place)) words.set(place + step);
         return words;
     }
     [[nodiscard]] AxisWords operator&(const AxisWords& other) const {
         AxisWords both;
         both.begin = std::max(begin, other.begin);
         both.end = std::max(both.begin, std::min(end, other.end));
-        if (!bits && !other.bits) return both;
-        std::vector<bool> touched(static_cast<size_t>(both.end - both.begin));
-        for (int64_t w = both.begin; w < both.end; ++w) touched[static_cast<size_t>(w - both.begin)] = has(w) && other.has(w);
-        both.bits = std::make_shared<const std::vector<bool>>(std::move(touched));
+        if (both.begin == both.end || (bits.empty() && other.bits.empty())) return both;
+        both.bits.assign(static_cast<size_t>(ceil_div(both.end, int64_t{64})), 0);
+        for (size_t n = static_cast<size_t>(both.begin / 64); n < both.bits.size(); ++n)
+            both.bits[n] = (bits.empty() ? within(n, both) : bits[n]) & (other.bits.empty() ? within(n, both) : other.bits[n]) & within(n, both);
         return both;
     }
     [[nodiscard]] int64_t size() const {
-        return bits ? std::count(bits->begin(), bits->end(), true) : end - begin;
+        if (bits.empty()) return end - begin;
+        int64_t count = 0;
+        for (const uint64_t part : bits) count += std::popcount(part);
+        return count;
+    }
+
+private:
+    void set(int64_t place) { bits[static_cast<size_t>(place / 64)] |= uint64_t{1} << (place % 64); }
+    [[nodiscard]] bool has(int64_t place) const { return (bits[static_cast<size_t>(place / 64)] >> (place % 64) & 1) != 0; }
+    /// Bits of part n that lie within [begin, end).
+    [[nodiscard]] static uint64_t within(size_t n, const AxisWords& words) {
+        const int64_t first = static_cast<int64_t>(n) * 64;
+        uint64_t part = ~uint64_t{0};
+        if (words.begin > first) part &= words.begin >= first + 64 ? 0 : part << (words.begin - first);
+        if (words.end < first + 64) part &= words.end <= first ? 0 : ~uint64_t{0} >> (first + 64 - words.end);
+        return part;
     }
 };
 
 /// A product of words along axes: the loops that address an axis alone, from 0 to their extent, and the axes with windows.
 struct Box {
     int64_t plain = 1;  ///< product of the extents of related loops
-    LoopExtents related{1, 1, 1, 1, 1, 1, 1};
     std::array<AxisWords, 2> axis;
 
     [[nodiscard]] int64_t size() const {
         int64_t words = plain;
         for (const AxisWords& a : axis) words = checked_multiply(words, a.size());
         return words;
-    }
-    [[nodiscard]] Box operator&(const Box& other) const {
-        Box both;
-        for (size_t l = 0; l < convolution_loops; ++l) {
-            both.related[l] = std::min(related[l], other.related[l]);
-            both.plain *= both.related[l];
-        }
-        for (size_t a = 0; a < 2; ++a) both.axis[a] = axis[a] & other.axis[a];
-        return both;
     }
 };
 
@@ -148,7 +153,6 @@ private:
         Box box;
         for (size_t l = 0; l < convolution_loops; ++l) {
             if (access_.role[l] != LoopRole::related) continue;
-            box.related[l] = extents[l];
             box.plain = checked_multiply(box.plain, extents[l]);
         }
         for (size_t a = 0; a < 2; ++a) {
@@ -171,63 +175,28 @@ private:
         return both;
     }
 
-    [[nodiscard]] static int64_t words_of_both(const Box& a, const Box& b) {
-        int64_t words = 1;
-        for (size_t l = 0; l < convolution_loops; ++l) words *= std::min(a.related[l], b.related[l]);
-        for (size_t x = 0; x < 2; ++x) words = checked_multiply(words, words_of_both(a.axis[x], b.axis[x]));
-        return words;
-    }
-    [[nodiscard]] static int64_t words_of_both(const AxisWords& a, const AxisWords& b) {
-        if (a.bits || b.bits) return (a & b).size();
-        return std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
-    }
-
-    /// The same where no box has gaps, of the boxes from `next` on, within intervals. Boxes come from the inside out, and the related
-    /// loops of an inner one lie within those of an outer one: `plain` of the first box chosen holds for all further ones, -1: none yet.
-    [[nodiscard]] static int64_t words_in_intervals(const std::vector<Box>& boxes, size_t next, int64_t plain,
-                                                    const std::array<int64_t, 2>& begin, const std::array<int64_t, 2>& end) {
+    /// Words of the union of the boxes from `next` on within places of the axes: inclusion and exclusion. Boxes come from the inside out, and the related loops of an
+    /// inner one lie within those of an outer one: `plain` of the first box chosen holds for all further ones, -1: none yet.
+    [[nodiscard]] static int64_t words_within(const std::vector<Box>& boxes, size_t next, int64_t plain, const std::array<AxisWords, 2>& places) {
         int64_t words = 0;
         for (size_t b = next; b < boxes.size(); ++b) {
-            std::array<int64_t, 2> from;
-            std::array<int64_t, 2> to;
-            for (size_t a = 0; a < 2; ++a) {
-                from[a] = std::max(begin[a], boxes[b].axis[a].begin);
-                to[a] = std::min(end[a], boxes[b].axis[a].end);
-            }
-            if (from[0] >= to[0] || from[1] >= to[1]) continue;
+            const std::array<AxisWords, 2> both{places[0] & boxes[b].axis[0], places[1] & boxes[b].axis[1]};
+            const int64_t area = both[0].size() * both[1].size();
+            if (area == 0) continue;
             const int64_t first = plain < 0 ? boxes[b].plain : plain;
-            words += first * (to[0] - from[0]) * (to[1] - from[1]) - words_in_intervals(boxes, b + 1, first, from, to);
+            words += first * area - words_within(boxes, b + 1, first, both);
         }
         return words;
     }
 
-    /// Words of the union of `boxes`, of those in `within` when given: inclusion and exclusion.
+    /// Words of the union of `boxes`, of those in `within` when given.
     [[nodiscard]] static int64_t words_in(const std::vector<Box>& boxes, const Box* within) {
-        const auto has_gaps = [](const Box& box) { return box.axis[0].bits || box.axis[1].bits; };
-        if (std::none_of(boxes.begin(), boxes.end(), has_gaps) && (within == nullptr || !has_gaps(*within))) {
-            std::array<int64_t, 2> begin{0, 0};
-            std::array<int64_t, 2> end{INT64_MAX, INT64_MAX};
-            for (size_t a = 0; a < 2 && within != nullptr; ++a) {
-                begin[a] = within->axis[a].begin;
-                end[a] = within->axis[a].end;
-            }
-            return words_in_intervals(boxes, 0, -1, begin, end);
+        std::array<AxisWords, 2> places;
+        for (size_t a = 0; a < 2; ++a) {
+            places[a].end = INT64_MAX;
+            if (within != nullptr) places[a] = within->axis[a];
         }
-        if (within != nullptr && boxes.size() == 1) return words_of_both(boxes[0], *within);
-        if (boxes.size() == 1) return boxes[0].size();
-        int64_t words = 0;
-        for (size_t subset = 1; subset < size_t{1} << boxes.size(); ++subset) {
-            const Box* last = within;  // meets all the others in `both`
-            std::optional<Box> both;
-            for (size_t b = 0; b < boxes.size(); ++b) {
-                if ((subset >> b & 1) == 0) continue;
-                if (last != nullptr) both = both ? std::move(*both) & *last : *last;
-                last = &boxes[b];
-            }
-            const int64_t common = both ? words_of_both(*both, *last) : last->size();
-            words += __builtin_popcountll(subset) % 2 == 1 ? common : -common;
-        }
-        return words;
+        return words_within(boxes, 0, -1, places);
     }
 
     const ConvolutionProblem& problem_;
