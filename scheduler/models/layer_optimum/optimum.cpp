@@ -19,12 +19,12 @@ public:
 
     /// Short orders first: a good one is found soon, and without one the long ones would take many more nodes.
     void run() {
-        for (depth_ = shortest; depth_ <= convolution_loops; ++depth_) visit(bounds_.root());
+        in_passes([&] { visit(bounds_.root()); });
     }
     /// Of the orders with as few words, one with the fewest sram_words().
     void break_ties() {
         best_sram_words_ = sram_words(problem_, best_order_);
-        for (depth_ = shortest; depth_ <= convolution_loops; ++depth_) visit_tie(bounds_.root());
+        in_passes([&] { visit_tie(bounds_.root()); });
     }
 
     /// Takes the order as the best so far if it is.
@@ -42,8 +42,18 @@ public:
     [[nodiscard]] const BlockOrder& best_order() const { return best_order_; }
 
 private:
+    /// Once for orders of at most two loops, three, four, and all of them.
+    template <class Pass>
+    void in_passes(const Pass& pass) {
+        depth_before_ = -1;
+        for (const size_t depth : {size_t{2}, size_t{3}, size_t{4}, convolution_loops}) {
+            depth_ = depth;
+            pass();
+            depth_before_ = static_cast<int64_t>(depth);
+        }
+    }
     /// Shorter ones were evaluated in the passes before, when no fewer of them were visited.
-    [[nodiscard]] bool is_new(const Prefix& prefix) const { return prefix.order.size() == depth_ || depth_ == shortest; }
+    [[nodiscard]] bool is_new(const Prefix& prefix) const { return static_cast<int64_t>(prefix.order.size()) > depth_before_; }
 
     void visit(const Prefix& prefix) {
         ++nodes_;
@@ -93,8 +103,8 @@ private:
     int64_t best_words_ = infinite_words;
     int64_t unproven_ = infinite_words;
     KnownSpills known_;
-    static constexpr size_t shortest = 2;  ///< of the passes
     size_t depth_ = 0;  ///< longest order of this pass
+    int64_t depth_before_ = -1;  ///< and of the one before; -1: there was none
     int64_t best_sram_words_ = 0;
     int64_t nodes_ = 0;
 };
