@@ -1,5 +1,5 @@
-// LAMINATE_FOR_EACH_VECTOR_WIDTH before a function: one binary runs at the width of the machine it meets. Products and sums are not contracted (ISO C++), so results
-// are the same at every width where the order of additions is.
+// LAMINATE_FOR_EACH_VECTOR_WIDTH before a function: one binary runs at the width of the machine it meets. Products and sums are
+// not contracted (ISO C++), so results are the same at every width where the order of additions is.
 #pragma once
 
 // Sanitizers start too late for the resolvers that this needs.

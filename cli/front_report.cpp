@@ -6,6 +6,8 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -22,6 +24,19 @@ namespace {
 constexpr int front_version = 2;
 
 std::string file_of(size_t n) { return fmt::format("{:04}.json", n); }
+
+/// Of all points. Their schedules share most groups, and the shape is one of layers alone.
+GroupShape group_shape(const Network& network, const Front& front) {
+    std::set<std::vector<std::string_view>> known;
+    for (const FrontPoint& point : front.points) {
+        for (const GroupSchedule& group : point.schedule.groups()) {
+            std::vector<std::string_view> layers;
+            for (const Nest& nest : group.nests) layers.push_back(nest.layer);
+            if (known.insert(std::move(layers)).second && group_shape(network, group) == GroupShape::dag) return GroupShape::dag;
+        }
+    }
+    return GroupShape::chain;
+}
 
 }  // namespace
 
@@ -41,12 +56,10 @@ FrontNotes front_notes(const Network& network, const Front& front, const std::op
                        std::optional<Elements> misses) {
     FrontNotes notes;
     notes.machine = machine;
-    const bool chains = std::all_of(front.points.begin(), front.points.end(), [&](const FrontPoint& point) {
-        return group_shape(network, point.schedule) == GroupShape::chain;
-    });
-    const NetworkBound bound(network, chains ? GroupShape::chain : GroupShape::dag);
+    const NetworkBound bound(network, group_shape(network, front));
     TwoLevelCache cache;
     for (const FrontPoint& point : front.points) {
+        notes.texts.push_back(to_text(point.schedule));
         notes.bounds.push_back(bound.certificate(point.counts));
         if (!machine) continue;
         std::vector<GroupCounts> groups;
@@ -116,7 +129,7 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
                                      {"macs", point.counts.macs.value()},
                                      {"groups", point.schedule.groups().size()}};
         if (notes.machine) entry["energy"] = energy_json(*notes.machine, notes.energies[n]);
-        entry["schedule"] = to_text(point.schedule);
+        entry["schedule"] = notes.texts[n];
         points.push_back(std::move(entry));
     }
     auto bounds = nlohmann::ordered_json::array();
@@ -133,7 +146,7 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
                                   {"bounds", bounds},
                                   {"macs_is_axis", front.macs_is_axis}};
     if (notes.machine) answer["least_energy_file"] = file_of(notes.least_energy());
-    answer["points"] = points;
+    answer["points"] = std::move(points);
     return answer;
 }
 
@@ -147,7 +160,7 @@ std::string front_csv(const Front& front, const FrontNotes& notes) {
                             to_bytes(point.counts.live_total).value(), point.counts.macs.value(),
                             point.schedule.groups().size());
         if (notes.machine) text += fmt::format("{},", notes.energies[n].total_pj());
-        text += fmt::format("\"{}\"\n", to_text(point.schedule));
+        text += "\"" + notes.texts[n] + "\"\n";
     }
     return text;
 }

@@ -18,6 +18,7 @@ namespace laminate::cli {
 
 /// What is told of a front's points beside their counts; by point.
 struct FrontNotes {
+    std::vector<std::string> texts;      ///< of the schedules
     std::vector<Certificate> bounds;     ///< for every schedule with groups of the kind that the front has
     std::optional<EnergyTable> machine;
     std::vector<Energy> energies;        ///< on the machine; empty without one

@@ -580,8 +580,6 @@ std::string to_json(const Network& network, const Schedule& schedule) {
     json["network"] = network.name;
     json["structure_hash"] = structure_hash(network);
     json["schedule"] = to_text(schedule);
-    json["groups"] = nlohmann::ordered_json::array();
-    for (const GroupSchedule& group : schedule.groups()) json["groups"].push_back(to_text(group));
     return json.dump(2) + "\n";
 }
 

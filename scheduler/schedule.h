@@ -136,7 +136,7 @@ void check_group(const Network& network, const GroupSchedule& group);
 [[nodiscard]] GroupSchedule parse_group(const Network& network, const std::string& text);
 [[nodiscard]] Schedule parse_schedule(const Network& network, const std::string& text);
 
-/// JSON file {"schema":"laminate.schedule","version":2,"network":NAME,"structure_hash":HASH,"schedule":TEXT,"groups":[TEXT...]}.
+/// JSON file {"schema":"laminate.schedule","version":2,"network":NAME,"structure_hash":HASH,"schedule":TEXT}.
 [[nodiscard]] std::string to_json(const Network& network, const Schedule& schedule);
 /// Reads a schedule file (JSON, or the bare text form); refuses one made for a network of another structure.
 [[nodiscard]] Schedule load_schedule(const Network& network, const std::string& path);

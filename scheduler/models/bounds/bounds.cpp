@@ -136,7 +136,7 @@ double computed_whole(const NetworkBound::Tail& tail, size_t depth, double memor
 int64_t phase_bound(const NetworkBound::Tail& tail, size_t depth, Elements memory) {
     double work = 0;
     for (size_t k = 0; k < depth; ++k) work += tail.layers[k].macs_over_root_reuse;
-    const auto most_work = [](double touched) { return std::pow(touched / 3, 1.5); };
+    const auto most_work = [](double touched) { return touched / 3 * std::sqrt(touched / 3); };
     constexpr int64_t more_than_any_network = int64_t{1} << 50;
     if (memory.value() > more_than_any_network) return 0;
     int64_t best = 0;
@@ -219,12 +219,14 @@ Elements group_bound(const std::vector<LayerProblem>& group, Elements memory) {
     return bound(tail(group, INT64_MAX), group.size(), memory);
 }
 
+GroupShape group_shape(const Network& network, const GroupSchedule& group) {
+    return is_weighted_chain(group_problems(network, group)) ? GroupShape::chain : GroupShape::dag;
+}
+
 GroupShape group_shape(const Network& network, const Schedule& schedule) {
     const std::vector<GroupSchedule>& groups = schedule.groups();
-    const bool chains = std::all_of(groups.begin(), groups.end(), [&](const GroupSchedule& group) {
-        return is_weighted_chain(group_problems(network, group));
-    });
-    return chains ? GroupShape::chain : GroupShape::dag;
+    const auto is_chain = [&](const GroupSchedule& group) { return group_shape(network, group) == GroupShape::chain; };
+    return std::all_of(groups.begin(), groups.end(), is_chain) ? GroupShape::chain : GroupShape::dag;
 }
 
 NetworkBound::NetworkBound(const Network& network, GroupShape shape, int64_t max_depth) {
@@ -249,8 +251,10 @@ Elements NetworkBound::accesses(Elements memory) const {
         std::vector<Elements> least{Elements{}};  // by number of layers from the chain's begin
         for (const Tail& tail : tails) {
             Elements best(INT64_MAX);
-            for (size_t depth = 1; depth <= tail.layers.size(); ++depth)
-                best = std::min(best, least[least.size() - depth] + bound(tail, depth, memory));
+            for (size_t depth = 1; depth <= tail.layers.size(); ++depth) {
+                const Elements before = least[least.size() - depth];
+                if (before + tail.compulsory[depth - 1] < best) best = std::min(best, before + bound(tail, depth, memory));
+            }
             least.push_back(best);
         }
         sum += least.back();

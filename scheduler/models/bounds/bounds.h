@@ -71,6 +71,7 @@ enum class GroupShape {
     dag,    ///< every legal group
 };
 
+[[nodiscard]] GroupShape group_shape(const Network& network, const GroupSchedule& group);
 [[nodiscard]] GroupShape group_shape(const Network& network, const Schedule& schedule);
 
 /// Bounds of one network for any memory; making it costs more than asking it.

@@ -23,7 +23,8 @@ std::vector<LayerProblem> equal_layers(size_t layers) {
     return layer_problems(network, all_layers(network));
 }
 
-/// What the tile and line-buffer family reaches, whose calls make all channels: memory of the intermediate tensors alone, and what comes of the input.
+/// What the tile and line-buffer family reaches, whose calls make all channels: memory of the intermediate tensors alone, and
+/// what comes of the input.
 struct Reached {
     double memory = 0;
     double input = 0;
@@ -43,8 +44,8 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
     return reached;
 }
 
-/// Lines of w columns through n layers hold 3 (w + 2 j) elements of each channel of the j-th tensor from the end, and bring (w + 2 n) / w of the input. No kind
-/// of schedule does with much less.
+/// Lines of w columns through n layers hold 3 (w + 2 j) elements of each channel of the j-th tensor from the end, and bring (w +
+/// 2 n) / w of the input. No kind of schedule does with much less.
 TEST(HaloBound, IsBelowLineBuffersButNotFar) {
     for (const size_t layers : {2U, 4U, 8U}) {
         const auto problems = equal_layers(layers);
