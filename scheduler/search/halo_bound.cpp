@@ -97,6 +97,15 @@ public:
                 for (size_t j = m; j-- > 0;) hulls_[m][j][axis] = composed(hulls_[m][j + 1][axis], hull_of(problems[j].window[axis]));
             }
         }
+        halos_.assign(n_ + 1, std::vector<double>(n_));
+        buffers_.assign(n_ + 1, std::vector<Hull>(n_));
+        for (size_t m = 1; m <= n_; ++m) {
+            for (size_t j = 0; j < m; ++j) {
+                const auto& both = hulls_[m][j];
+                halos_[m][j] = std::min(both[0].extra / both[0].slope, both[1].extra / both[1].slope);
+                buffers_[m][j] = buffer_of(m, j);
+            }
+        }
     }
 
     [[nodiscard]] size_t layers() const { return n_; }
@@ -104,26 +113,26 @@ public:
     [[nodiscard]] double channels(size_t j) const { return channels_[j]; }
     /// Of A_m, its longer side.
     [[nodiscard]] double largest(size_t m) const { return largest_[m - 1]; }
-    [[nodiscard]] Hull hull(size_t m, size_t j) const { return lesser(hulls_[m][j][0], hulls_[m][j][1]); }
     [[nodiscard]] double slope(size_t m, size_t j, size_t axis) const { return hulls_[m][j][axis].slope; }
     /// Pieces of p of A_m bring 1 + halo / p times as much of A_j as they would in one piece.
-    [[nodiscard]] double halo(size_t m, size_t j) const {
-        const auto& both = hulls_[m][j];
-        return std::min(both[0].extra / both[0].slope, both[1].extra / both[1].slope);
-    }
+    [[nodiscard]] double halo(size_t m, size_t j) const { return halos_[m][j]; }
     /// The buffer of A_j for pieces of p of A_m, as slope p + extra.
-    [[nodiscard]] Hull buffer(size_t m, size_t j) const {
+    [[nodiscard]] Hull buffer(size_t m, size_t j) const { return buffers_[m][j]; }
+
+private:
+    [[nodiscard]] Hull buffer_of(size_t m, size_t j) const {
         const double window = window_[j];  // of layer j + 1
         if (!folds_once_[j]) return {0, channels_[j] * window * window};
-        const Hull h = hull(m, j);
+        const Hull h = lesser(hulls_[m][j][0], hulls_[m][j][1]);
         return {channels_[j] * window * h.slope, channels_[j] * window * h.extra};
     }
 
-private:
     size_t n_;
     std::vector<double> window_, channels_, largest_;
     std::vector<char> folds_once_;
     std::vector<std::vector<std::array<Hull, 2>>> hulls_;  ///< [m][j]: from A_m down to A_j
+    std::vector<std::vector<double>> halos_;               ///< [m][j]
+    std::vector<std::vector<Hull>> buffers_;               ///< [m][j]
 };
 
 constexpr double step_of_memory = 1.2;
@@ -178,7 +187,8 @@ public:
                 const double rest = memory - before.of(pieces_[p]);
                 if (rest < own.of(pieces_[p])) break;
                 const double next = p + 1 < pieces_.size() ? std::min(square, pieces_[p + 1]) : square;
-                best = std::min(best, factor(m2, next) * with_buffer(m2, rest, own.of(pieces_[p])));
+                const double own_factor = factor(m2, next);
+                if (own_factor < best) best = std::min(best, own_factor * with_buffer(m2, rest, own.of(pieces_[p])));
             }
             before.slope += own.slope;
             before.extra += own.extra;
