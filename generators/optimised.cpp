@@ -836,7 +836,7 @@ VectorUnit vector_unit(const Halide::Target& target) {
 }
 
 GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {
-    if (std::optional<GroupCode> code = whole_map_code(network, group, unit)) return *std::move(code);
+    if (std::optional<GroupCode> code = whole_map_code(network, group, unit, kernels)) return *std::move(code);
     GroupCode code = Optimised(network, group, unit, kernels).code();
     if (!kernels.winograd || !kernels.scratch || code.scratch_bytes <= kernels.scratch->value()) return code;
     return Optimised(network, group, unit, {.winograd = false}).code();

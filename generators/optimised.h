@@ -23,7 +23,7 @@ struct VectorUnit {
 
 struct KernelOptions {
     bool winograd = true;  ///< minimal filtering where it pays (winograd.h); sums then differ by rounding
-    /// Of a thread: groups whose transformed patches would need more are computed directly.
+    /// Of a thread: groups whose transformed patches would need more are computed directly, pixels whose panel would (whole_map.h) are read in place.
     std::optional<Bytes> scratch{};
 };
 

@@ -24,6 +24,9 @@ namespace {
 /// What threads divide, when there is enough of it.
 constexpr int64_t parts_wanted = 8;
 
+/// Blocks of output channels that must read a panel of pixels to make up for filling it.
+constexpr int64_t fewest_reads = 4;
+
 /// A vector of a row or of the map: `lanes` elements from `first` on, of which those from `begin` to `end` are wanted.
 struct Run {
     int64_t first = 0;
@@ -56,19 +59,21 @@ Interval part_of(const Expr& part, int64_t parts, int64_t extent) {
 
 class WholeMap {
 public:
-    WholeMap(const LayerProblem& problem, const Layer& layer, const VectorUnit& unit)
-        : p_(problem), layer_(layer), unit_(unit), pixels_(p_[Dim::y] * p_[Dim::x]) {}
+    WholeMap(const LayerProblem& problem, const Layer& layer, const VectorUnit& unit, const KernelOptions& kernels)
+        : p_(problem), layer_(layer), unit_(unit), kernels_(kernels), pixels_(p_[Dim::y] * p_[Dim::x]) {}
 
     GroupCode code() {
         GroupCode code;
-        Stmt body = p_.groups > 1 ? depthwise() : pointwise();
+        Stmt body = p_.groups > 1 ? depthwise() : is_pointwise(p_) ? pointwise() : windows();
         for (const auto& [name, offset] : constant_offsets_) body = ir::with_array(name, argument::constants, offset, body);
+        body = ir::with_array(copy_, argument::scratch, 0, body);
         body = ir::with_pointer("X", argument::inputs, 0, body);
         body = ir::with_pointer("Y", argument::outputs, 0, body);
         code.body = simplify(body);
         code.arrays = {{"X", ArrayRole::external_input, 0}, {"Y", ArrayRole::external_output, 0}};
         code.inputs = {p_.inputs.front().name};
         code.constants = std::move(constants_).take();
+        code.scratch_bytes = copy_elements_ * bytes_per_element;
         code.strips = strips_;
         return code;
     }
@@ -141,29 +146,39 @@ private:
         int64_t pixels = 1;    ///< axis x: whole vectors
     };
 
-    /// The tile that takes the fewest cycles, one product a cycle: lanes left empty at the ends cost as much as full ones, and a column of
-    /// outputs is stored one by one.
-    [[nodiscard]] Tile pointwise_tile() const {
-        constexpr int64_t latency = 4, lane_store = 2;
+    struct Choice {
+        Tile tile;
+        int64_t cycles = std::numeric_limits<int64_t>::max();  ///< one product a cycle
+        void consider(const Choice& other) {
+            if (other.cycles < cycles) *this = other;
+        }
+    };
+    /// Cycles of an input channel for a x b sums.
+    [[nodiscard]] static int64_t cycles_of(int64_t a, int64_t b) {
+        constexpr int64_t latency = 4;
+        return std::max({a * b, a + b, latency});
+    }
+
+    /// Of tiles of whole vectors of `pixels` side by side, the one that takes the fewest cycles: lanes left empty at the ends cost as much as full ones.
+    [[nodiscard]] Choice pixels_tile(int64_t pixels) const {
         const int64_t lanes = unit_.lanes;
-        const int64_t di = p_[Dim::i];
-        Tile best;
-        int64_t least = std::numeric_limits<int64_t>::max();
-        const auto consider = [&](const Tile& tile, int64_t cycles) {
-            if (cycles < least) {
-                least = cycles;
-                best = tile;
-            }
-        };
-        const auto products = [&](int64_t a, int64_t b) { return std::max({a * b, a + b, latency}); };
+        Choice best;
         for (const int64_t vectors : {3, 4, 2}) {
             const int64_t channels = std::min(unit_.accumulators / vectors, p_[Dim::z]);
-            if (pixels_ < lanes || (pixels_ < vectors * lanes && vectors > 2)) continue;
-            const int64_t all = ceil_div(pixels_, lanes);
+            if (pixels < lanes || (pixels < vectors * lanes && vectors > 2)) continue;
+            const int64_t all = ceil_div(pixels, lanes);
             const int64_t rest = all % vectors;
-            const int64_t of_block = all / vectors * products(vectors, channels) + (rest == 0 ? 0 : products(rest, channels));
-            consider({VectorAxis::x, channels, vectors * lanes}, ceil_div(p_[Dim::z], channels) * of_block * di);
+            const int64_t of_block = all / vectors * cycles_of(vectors, channels) + (rest == 0 ? 0 : cycles_of(rest, channels));
+            best.consider({{VectorAxis::x, channels, vectors * lanes}, ceil_div(p_[Dim::z], channels) * of_block * p_[Dim::i]});
         }
+        return best;
+    }
+
+    /// A column of outputs is stored one by one.
+    [[nodiscard]] Tile pointwise_tile() const {
+        constexpr int64_t lane_store = 2;
+        const int64_t lanes = unit_.lanes;
+        Choice best = pixels_tile(pixels_);
         for (const int64_t vectors : {1, 2, 3, 4}) {
             // Single elements come from as many streams as there are input channels.
             if (pixels_ > 4 * lanes) continue;
@@ -174,14 +189,14 @@ private:
             // Weights come from memory once, for the first pixels.
             constexpr int64_t bytes_per_cycle = 4;
             const int64_t arrival = vectors * lanes * bytes_per_element / bytes_per_cycle;
-            const int64_t of_block = std::max(products(vectors, pixels), arrival) + (pixels_ / pixels - 1) * products(vectors, pixels) +
-                                     (rest == 0 ? 0 : products(vectors, rest));
+            const int64_t of_block = std::max(cycles_of(vectors, pixels), arrival) + (pixels_ / pixels - 1) * cycles_of(vectors, pixels) +
+                                     (rest == 0 ? 0 : cycles_of(vectors, rest));
             const int64_t stores = vectors * pixels_ * lanes * lane_store;
-            consider({VectorAxis::z, vectors * lanes, pixels}, ceil_div(p_[Dim::z], vectors * lanes) * (of_block * di + stores));
+            best.consider({{VectorAxis::z, vectors * lanes, pixels}, ceil_div(p_[Dim::z], vectors * lanes) * (of_block * p_[Dim::i] + stores)});
         }
         // One pixel: its weights are read once, so what counts is a long stream of them without zeros at the end, and something for every thread.
-        if (pixels_ == 1) best = {VectorAxis::z, dense_vectors() * lanes, 1};
-        return best;
+        if (pixels_ == 1) return {VectorAxis::z, dense_vectors() * lanes, 1};
+        return best.tile;
     }
 
     /// Enough sums that none waits for its predecessor.
@@ -215,61 +230,114 @@ private:
         std::vector<Run> whole;
         for (int64_t v = 0; v < vectors; ++v) whole.push_back({v * unit_.lanes, unit_.lanes, 0, unit_.lanes});
         const int64_t tiles = full + (last.empty() ? 0 : 1);
-        // A chunk of pixels stays in the second-level cache while the channels of a part are computed.
-        constexpr int64_t cached_bytes = 384 * 1024;
-        const int64_t chunks = std::min(tiles, ceil_div(tiles * step * p_[Dim::i] * bytes_per_element, cached_bytes));
-        const int64_t channel_parts = std::min(blocks, ceil_div(parts_wanted, 2 * chunks) * 2);
+        // Blocks of channels that read the same pixels find them in a panel, aligned and one after the other: from there they come out of the second-level
+        // cache as fast as the multipliers take them; out of X, rows far apart and across lines, they do not.
+        const int64_t panel = panel_elements(tile);
+        const bool packs = blocks >= fewest_reads && (!kernels_.scratch || panel * bytes_per_element <= kernels_.scratch->value());
+        if (packs) copy_elements_ = panel;
+        // Parts are pixels before they are channels, for every part fills its panels itself.
+        const int64_t chunks = std::min(tiles, parts_wanted);
+        const int64_t channel_parts = std::min(packs ? std::max<int64_t>(1, blocks / fewest_reads) : blocks, ceil_div(parts_wanted, chunks));
         return for_parts(chunks * channel_parts, [&](const Expr& part) {
             const Interval channels = part_of(simplify(part % size(channel_parts)), channel_parts, blocks);
             const Interval chunk = part_of(simplify(part / size(channel_parts)), chunks, tiles);
-            return loop(".z", channels, [&](const Expr& z) {
-                std::vector<Stmt> all;
-                const Interval whole_tiles{chunk.begin, simplify(Halide::min(chunk.end, size(full)))};
-                if (full > 0) all.push_back(loop(".x", whole_tiles, [&](const Expr& x) { return pixel_tile(z, block, simplify(x * size(step)), whole); }));
-                if (!last.empty()) all.push_back(ir::guarded(chunk.end == size(tiles), pixel_tile(z, block, 0, last)));
-                return ir::sequence(all);
-            });
+            const auto tile_of = [&](const Expr& x, const std::vector<Run>& runs) {
+                const Pixels in_place = [&](const Expr& i, int64_t, size_t v) { return of_map(i, x, runs[v]); };
+                const Pixels pixels = packs ? of_panel(runs) : in_place;
+                const Stmt products = loop(".z", channels, [&](const Expr& z) { return pixel_tile(z, block, x, runs, pixels); });
+                return packs ? ir::sequence({fill_panel(runs, in_place), products}) : products;
+            };
+            std::vector<Stmt> all;
+            const Interval whole_tiles{chunk.begin, simplify(Halide::min(chunk.end, size(full)))};
+            if (full > 0) all.push_back(loop(".x", whole_tiles, [&](const Expr& x) { return tile_of(simplify(x * size(step)), whole); }));
+            if (!last.empty()) all.push_back(ir::guarded(chunk.end == size(tiles), tile_of(0, last)));
+            return ir::sequence(all);
         });
     }
 
-    /// `block` output channels x the runs of pixels from `x` on.
-    [[nodiscard]] Stmt pixel_tile(const Expr& z_block, int64_t block, const Expr& x, const std::vector<Run>& runs) const {
+    /// Vector v of what a tile reads of input channel i through tap m of a row of the window.
+    using Pixels = std::function<Expr(const Expr& i, int64_t m, size_t v)>;
+    /// What a sum starts from and what becomes of it; z: the channel within its block.
+    using Start = std::function<Expr(int64_t z, size_t v)>;
+    using Put = std::function<Stmt(const Expr& channel, int64_t z, size_t v, const Expr& sum)>;
+
+    [[nodiscard]] Expr of_map(const Expr& i, const Expr& x, const Run& run) const {
+        return ir::load("X", lanes_from(simplify(i * size(pixels_) + x + size(run.first)), run.lanes), ir::Alignment::element);
+    }
+
+    /// A panel holds what all input channels give a tile through a row of the window: [i][m][v][lane].
+    [[nodiscard]] Expr panel_index(const Expr& i, int64_t m, size_t v, const std::vector<Run>& runs) const {
+        const auto vectors = std::ssize(runs);
+        return lanes_from(simplify(i * size(p_.x().kernel * vectors * unit_.lanes)) + size((m * vectors + static_cast<int64_t>(v)) * unit_.lanes), unit_.lanes);
+    }
+    [[nodiscard]] int64_t panel_elements(const Tile& tile) const { return p_[Dim::i] * p_.x().kernel * tile.pixels; }
+    [[nodiscard]] Pixels of_panel(const std::vector<Run>& runs) const {
+        return [this, &runs](const Expr& i, int64_t m, size_t v) { return ir::load(copy_, panel_index(i, m, v, runs)); };
+    }
+    [[nodiscard]] Stmt fill_panel(const std::vector<Run>& runs, const Pixels& pixels) const {
+        return loop(".panel", {0, size(p_[Dim::i])}, [&](const Expr& i) {
+            std::vector<Stmt> stores;
+            for (int64_t m = 0; m < p_.x().kernel; ++m) {
+                for (size_t v = 0; v < runs.size(); ++v) stores.push_back(ir::store(copy_, pixels(i, m, v), panel_index(i, m, v, runs)));
+            }
+            return ir::sequence(stores);
+        });
+    }
+
+    /// Sums in registers, `block` output channels x vectors of pixels, over the input channels and row n of the window.
+    [[nodiscard]] Stmt sums_of_tile(const Expr& z_block, int64_t block, const Expr& n, const std::vector<Run>& runs, const Start& start, const Pixels& pixels,
+                                    const Put& put) const {
+        const int64_t taps = p_.x().kernel;
         const Sums sums(p_.name + ".sum", runs, block);
-        const Expr z0 = simplify(z_block * size(block));
         std::vector<Stmt> parts;
         for (size_t v = 0; v < runs.size(); ++v) {
-            for (int64_t z = 0; z < block; ++z) parts.push_back(sums.start(v, z, ir::load(bias_, z0 + size(z))));
+            for (int64_t z = 0; z < block; ++z) parts.push_back(sums.of(v, z).set(0, start(z, v)));
         }
+        const Expr row = simplify((z_block * size(p_.y().kernel) + n) * size(p_[Dim::i]));
         parts.push_back(loop(".i", {0, size(p_[Dim::i])}, [&](const Expr& i) {
-            std::vector<Expr> values;
-            for (const Run& run : runs) {
-                const Expr from = lanes_from(simplify(i * size(pixels_) + x + size(run.first)), run.lanes);
-                values.push_back(ir::load("X", from, ir::Alignment::element));
+            std::vector<Stmt> steps;
+            for (int64_t m = 0; m < taps; ++m) {
+                std::vector<Expr> values;
+                for (size_t v = 0; v < runs.size(); ++v) values.push_back(pixels(i, m, v));
+                steps.push_back(ir::with_values(p_.name + ".in", values, [&](const std::vector<Expr>& in) {
+                    std::vector<Stmt> products;
+                    for (int64_t z = 0; z < block; ++z) {
+                        const Expr weight = ir::load(weights_, (row + i) * size(taps * block) + size(m * block + z));
+                        products.push_back(ir::with_values(p_.name + ".w", {broadcast(weight, unit_.lanes)}, [&](const std::vector<Expr>& w) {
+                            std::vector<Stmt> uses;
+                            for (size_t v = 0; v < runs.size(); ++v) uses.push_back(sums.add(v, z, in[v] * w.front()));
+                            return ir::sequence(uses);
+                        }));
+                    }
+                    return ir::sequence(products);
+                }));
             }
-            return ir::with_values(p_.name + ".in", values, [&](const std::vector<Expr>& in) {
-                std::vector<Stmt> products;
-                for (int64_t z = 0; z < block; ++z) {
-                    const Expr weight = ir::load(weights_, (z_block * size(p_[Dim::i]) + i) * size(block) + size(z));
-                    products.push_back(ir::with_values(p_.name + ".w", {broadcast(weight, unit_.lanes)}, [&](const std::vector<Expr>& w) {
-                        std::vector<Stmt> uses;
-                        for (size_t v = 0; v < runs.size(); ++v) uses.push_back(sums.add(v, z, in[v] * w.front()));
-                        return ir::sequence(uses);
-                    }));
-                }
-                return ir::sequence(products);
-            });
+            return ir::sequence(steps);
         }));
         for (int64_t z = 0; z < block; ++z) {
-            const Expr channel = simplify(z0 + size(z));
+            const Expr channel = simplify(z_block * size(block) + size(z));
             std::vector<Stmt> stores;
-            for (size_t v = 0; v < runs.size(); ++v) {
-                const Expr to = lanes_from(simplify(channel * size(pixels_) + x + size(runs[v].first)), runs[v].lanes);
-                stores.push_back(ir::store("Y", finished(channel, sums.get(v, z)), to, ir::Alignment::element, wanted_lanes(runs[v])));
-            }
-            const Stmt all = ir::sequence(stores);
-            parts.push_back(p_[Dim::z] % block != 0 ? ir::guarded(channel < size(p_[Dim::z]), all) : all);
+            for (size_t v = 0; v < runs.size(); ++v) stores.push_back(put(channel, z, v, sums.get(v, z)));
+            parts.push_back(of_channel(channel, block, ir::sequence(stores)));
         }
         return sums.around(ir::sequence(parts));
+    }
+    /// The last block may be filled up with zero weights.
+    [[nodiscard]] Stmt of_channel(const Expr& channel, int64_t block, const Stmt& stores) const {
+        return p_[Dim::z] % block != 0 ? ir::guarded(channel < size(p_[Dim::z]), stores) : stores;
+    }
+    [[nodiscard]] Expr bias_of(const Expr& z_block, int64_t block, int64_t z) const {
+        return broadcast(ir::load(bias_, simplify(z_block * size(block) + size(z))), unit_.lanes);
+    }
+
+    /// `block` output channels x the runs of pixels from `x` on.
+    [[nodiscard]] Stmt pixel_tile(const Expr& z_block, int64_t block, const Expr& x, const std::vector<Run>& runs, const Pixels& pixels) const {
+        return sums_of_tile(
+            z_block, block, 0, runs, [&](int64_t z, size_t) { return bias_of(z_block, block, z); }, pixels,
+            [&](const Expr& channel, int64_t, size_t v, const Expr& sum) {
+                const Expr to = lanes_from(simplify(channel * size(pixels_) + x + size(runs[v].first)), runs[v].lanes);
+                return ir::store("Y", finished(channel, sum), to, ir::Alignment::element, wanted_lanes(runs[v]));
+            });
     }
 
     /// Lanes are output channels: tile.channels of them x tile.pixels.
@@ -333,6 +401,137 @@ private:
             }
         }
         return sums.around(vectors * pixels, ir::sequence(parts));
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ windows
+
+    /// A copy of X in which every tap of the window finds the pixels of a tile side by side, whatever the stride and over the ends of rows: rows and columns that
+    /// the same taps read lie together (a phase), padding is in it, and rows follow each other without gap. Pixel q is in row q / columns; the last
+    /// columns of a row are computed for nothing.
+    struct Grid {
+        std::array<int64_t, 2> phases{1, 1};
+        int64_t rows = 1, columns = 1;  ///< of a phase
+        int64_t pixels = 1;             ///< from the first output to the last
+        explicit Grid(const LayerProblem& p) {
+            for (size_t axis = 0; axis < 2; ++axis) {
+                const AxisWindow& w = p.window[axis];
+                for (int64_t n = 0; n < w.kernel; ++n) phases[axis] = std::max(phases[axis], n * w.dilation % w.stride + 1);
+            }
+            rows = p[Dim::y] + (p.y().kernel - 1) * p.y().dilation / p.y().stride;
+            columns = p[Dim::x] + (p.x().kernel - 1) * p.x().dilation / p.x().stride;
+            pixels = (p[Dim::y] - 1) * columns + p[Dim::x];
+        }
+        [[nodiscard]] int64_t plane() const { return rows * columns; }
+        [[nodiscard]] int64_t channel() const { return phases[0] * phases[1] * plane(); }
+    };
+
+    Stmt windows() {
+        const Grid grid(p_);
+        const Tile tile = pixels_tile(grid.pixels).tile;
+        const int64_t block = tile.channels;
+        pack(block);
+        const int64_t blocks = ceil_div(p_[Dim::z], block);
+        const int64_t step = tile.pixels;
+        const int64_t tiles = ceil_div(grid.pixels, step);
+        const int64_t full = grid.pixels / step;
+        const auto runs = [&](int64_t pixels) {
+            std::vector<Run> all;
+            for (int64_t x = 0; x < pixels; x += unit_.lanes) all.push_back({x, unit_.lanes, 0, unit_.lanes});
+            return all;
+        };
+        // Every part copies what it reads.
+        constexpr int64_t parts = parts_wanted / 2;
+        const int64_t chunks = std::min(tiles, parts);
+        const int64_t channel_parts = std::min(std::max<int64_t>(1, blocks / fewest_reads), ceil_div(parts, chunks));
+        sums_offset_ = panel_elements(tile);
+        grid_offset_ = sums_offset_ + ceil_div(blocks, channel_parts) * block * step;
+        // Vectors run over the end, of the copied rows and of the grid itself.
+        copy_elements_ = grid_offset_ + ceil_div(grid.channel() * p_[Dim::i] + 2 * unit_.lanes, int64_t{16}) * 16;
+        return for_parts(chunks * channel_parts, [&](const Expr& part) {
+            const Interval channels = part_of(simplify(part % size(channel_parts)), channel_parts, blocks);
+            const Interval chunk = part_of(simplify(part / size(channel_parts)), chunks, tiles);
+            const Expr first_row = simplify(chunk.begin * size(step) / size(grid.columns));
+            const Expr end_row = simplify((chunk.end * size(step) - 1) / size(grid.columns) + size(grid.rows - p_[Dim::y] + 1));
+            std::vector<Stmt> all{fill_grid(grid, {first_row, Halide::min(end_row, size(grid.rows))})};
+            const Interval whole_tiles{chunk.begin, simplify(Halide::min(chunk.end, size(full)))};
+            if (full > 0) all.push_back(loop(".x", whole_tiles, [&](const Expr& x) { return window_tile(grid, channels, block, simplify(x * size(step)), runs(step)); }));
+            if (full < tiles) all.push_back(ir::guarded(chunk.end == size(tiles), window_tile(grid, channels, block, size(full * step), runs(grid.pixels - full * step))));
+            return ir::sequence(all);
+        });
+    }
+
+    /// In the order of memory, for vectors run over the ends of rows.
+    [[nodiscard]] Stmt fill_grid(const Grid& grid, const Interval& rows) const {
+        const auto row_of = [&](const Expr& i, int64_t py, const Expr& row) {
+            const Expr y = simplify(row * size(p_.y().stride) + size(py - p_.y().pad_begin));
+            const Expr from = simplify((i * size(p_.y().in) + Halide::clamp(y, 0, size(p_.y().in - 1))) * size(p_.x().in));
+            const Expr is_inside = y >= 0 && y < size(p_.y().in);
+            return std::pair{from, is_inside};
+        };
+        return loop(".grid", {0, size(p_[Dim::i])}, [&](const Expr& i) {
+            std::vector<Stmt> phases;
+            for (int64_t py = 0; py < grid.phases[0]; ++py) {
+                for (int64_t px = 0; px < grid.phases[1]; ++px) {
+                    phases.push_back(loop(".row", rows, [&](const Expr& row) {
+                        const auto [from, is_inside] = row_of(i, py, row);
+                        std::vector<Stmt> stores;
+                        for (const Run& run : runs_of(grid.columns, unit_)) {
+                            const Expr inside = row_of_input(from, run.first * p_.x().stride + px - p_.x().pad_begin, run);
+                            const Expr value = Halide::select(broadcast(is_inside, run.lanes), inside, make_zero(inside.type()));
+                            const Expr to = simplify(i * size(grid.channel()) + row * size(grid.columns)) + size(grid_offset_ + (py * grid.phases[1] + px) * grid.plane() + run.first);
+                            stores.push_back(ir::store(copy_, value, lanes_from(to, run.lanes), ir::Alignment::element));
+                        }
+                        return ir::sequence(stores);
+                    }));
+                }
+            }
+            return ir::sequence(phases);
+        });
+    }
+
+    /// A tile of the grid's pixels and all channels of a part: a row of the window after the other, for a panel of all would not stay in the second-level
+    /// cache; the sums meanwhile lie [channel][pixel]. Then row by row to where they belong.
+    [[nodiscard]] Stmt window_tile(const Grid& grid, const Interval& channels, int64_t block, const Expr& x, const std::vector<Run>& runs) const {
+        const AxisWindow& wy = p_.y();
+        const AxisWindow& wx = p_.x();
+        const auto width = std::ssize(runs) * unit_.lanes;
+        const auto sums_at = [&](const Expr& z_block, int64_t z, size_t v) {
+            return lanes_from(simplify((z_block - channels.begin) * size(block * width)) + size(sums_offset_ + z * width + runs[v].first), unit_.lanes);
+        };
+        const Stmt products = loop(".n", {0, size(wy.kernel)}, [&](const Expr& n) {
+            const Expr row = n * size(wy.dilation) % size(wy.stride) * size(grid.phases[1] * grid.plane()) + n * size(wy.dilation) / size(wy.stride) * size(grid.columns);
+            const Pixels of_grid = [&](const Expr& i, int64_t m, size_t v) {
+                const int64_t tap = m * wx.dilation % wx.stride * grid.plane() + m * wx.dilation / wx.stride;
+                return ir::load(copy_, lanes_from(simplify(i * size(grid.channel()) + row + x) + size(grid_offset_ + tap + runs[v].first), unit_.lanes), ir::Alignment::element);
+            };
+            const Stmt tiles = loop(".z", channels, [&](const Expr& z_block) {
+                const Start start = [&](int64_t z, size_t v) {
+                    const Expr bias = bias_of(z_block, block, z);
+                    return wy.kernel == 1 ? bias : Halide::select(n > 0, ir::load(copy_, sums_at(z_block, z, v)), bias);
+                };
+                const Put put = [&](const Expr&, int64_t z, size_t v, const Expr& sum) { return ir::store(copy_, sum, sums_at(z_block, z, v)); };
+                return sums_of_tile(z_block, block, n, runs, start, of_panel(runs), put);
+            });
+            return ir::sequence({fill_panel(runs, of_grid), tiles});
+        });
+        const Interval rows{simplify(x / size(grid.columns)), simplify(Halide::min((x + size(width - 1)) / size(grid.columns) + 1, size(p_[Dim::y])))};
+        const Interval all_channels{simplify(channels.begin * size(block)), simplify(Halide::min(channels.end * size(block), size(p_[Dim::z])))};
+        const Stmt copies = loop(".zi", all_channels, [&](const Expr& channel) {
+            return loop(".row", rows, [&](const Expr& row) {
+                std::vector<Stmt> stores;
+                for (const Run& run : runs_of(p_[Dim::x], unit_)) {
+                    const Expr first = simplify(row * size(grid.columns) - x + size(run.first));  // of the tile's pixels
+                    const Expr pixel = lanes_from(first, run.lanes);
+                    Expr wanted = pixel >= broadcast(Expr(0), run.lanes) && pixel < broadcast(size(width), run.lanes);
+                    if (const Expr of_row = wanted_lanes(run); of_row.defined()) wanted = wanted && of_row;
+                    const Expr sum = ir::load(copy_, lanes_from((channel - all_channels.begin) * size(width) + first + size(sums_offset_), run.lanes), ir::Alignment::element, wanted);
+                    const Expr to = simplify((channel * size(p_[Dim::y]) + row) * size(p_[Dim::x]) + size(run.first));
+                    stores.push_back(ir::store("Y", finished(channel, sum), lanes_from(to, run.lanes), ir::Alignment::element, wanted));
+                }
+                return ir::sequence(stores);
+            });
+        });
+        return ir::sequence({products, copies});
     }
 
     // ------------------------------------------------------------------------------------------------------------ depthwise
@@ -414,16 +613,20 @@ private:
     const LayerProblem& p_;
     const Layer& layer_;
     VectorUnit unit_;
+    const KernelOptions& kernels_;
     int64_t pixels_;
     std::string weights_, bias_, slope_;
     ConstantBlock constants_;
     std::vector<std::pair<std::string, int64_t>> constant_offsets_;
+    std::string copy_ = unique_name("copy");  ///< in the scratch block: a panel of pixels; with windows sums and a grid behind it
+    int64_t sums_offset_ = 0, grid_offset_ = 0;
+    int64_t copy_elements_ = 0;
     int64_t strips_ = 1;
 };
 
 }  // namespace
 
-std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit) {
+std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {
     if (group.nests.size() != 1) return std::nullopt;
     const Nest& nest = group.nests.front();
     const LayerId id = network.find_layer(nest.layer);
@@ -432,7 +635,9 @@ std::optional<GroupCode> whole_map_code(const Network& network, const GroupSched
     for (const Dim d : {Dim::z, Dim::x, Dim::i}) {
         if (nest[d] != problem[d]) return std::nullopt;
     }
-    return WholeMap(problem, network.layer(id), unit).code();
+    GroupCode code = WholeMap(problem, network.layer(id), unit, kernels).code();
+    if (kernels.scratch && code.scratch_bytes > kernels.scratch->value()) return std::nullopt;
+    return code;
 }
 
 }  // namespace laminate

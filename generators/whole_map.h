@@ -1,7 +1,10 @@
-// Layers on small maps by themselves, straight from the caller's arrays: no line buffer, no copy, threads divide output channels instead of rows.
+// Layers on small maps by themselves, from their whole input in the caller's array: no line buffer, threads divide output channels or pixels instead of rows.
 //
 //   pointwise   1x1 convolutions and dense layers as a matrix product; a vector is a run of pixels of the whole map, [y][x] as one axis,
-//               so that maps of 14 or 7 columns leave no lanes empty. Of a map of one pixel a vector is a run of output channels.
+//               so that maps of 14 or 7 columns leave no lanes empty; where many output channels read them, from a panel in the scratch block that
+//               holds a tile's pixels of all input channels side by side. Of a map of one pixel a vector is a run of output channels.
+//   windows     convolutions whose rows fill vectors badly: a copy of the input with its padding, strided rows and columns apart, in which every tap finds a run
+//               of the map's pixels side by side; panels and tiles as above, a row of the window at a time. The last columns of its rows are computed for nothing.
 //   depthwise   a vector is a row of the map or part of one; padding columns are lanes that are not loaded, padding rows are left out.
 //
 // Every output is the same sum in the same order as in the kernels of optimised.cpp, bit for bit but for rows that padding cuts short, whose products
@@ -16,7 +19,8 @@
 namespace laminate {
 
 /// The code of a group that holds one layer which suits_whole_map() and takes its tensors whole (no strips, no tiles of channels or columns).
-/// Needs no scratch. None for other groups.
-[[nodiscard]] std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit);
+/// None for other groups, nor where the copies take more scratch than is allowed.
+[[nodiscard]] std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
+                                                      const KernelOptions& kernels = {});
 
 }  // namespace laminate

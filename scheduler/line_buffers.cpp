@@ -165,7 +165,8 @@ private:
     [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes,
                                      int64_t without_strips) {
         if (options_.threads <= 1) return 0;
-        if (problems.size() == 1 && suits_whole_map(problems.front())) return 0;  // threads divide its channels
+        // Threads divide its channels or pixels; a budget may be too small for the copy that a window's layer works from.
+        if (problems.size() == 1 && suits_whole_map(problems.front()) && (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1)) return 0;
         const int64_t extent = problems.back()[Dim::y];
         if (sizes.rows == extent && takes_all_rows(problems)) {
             constexpr int64_t pair = 2;
@@ -220,21 +221,31 @@ GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerI
     return line_buffer_group(layer_problems(network, segment), sizes);
 }
 
+bool is_pointwise(const LayerProblem& p) {
+    return std::all_of(p.window.begin(), p.window.end(),
+                       [](const AxisWindow& w) { return w.kernel == 1 && w.stride == 1 && w.pad_begin == 0 && w.in == w.out; });
+}
+
 bool suits_whole_map(const LayerProblem& p) {
     if (p.operation != Operation::multiply_accumulate || p.y().transposed || p.x().transposed) return false;
     constexpr int64_t most_columns = 36, most_taps = 25, most_stride = 2;
     const int64_t pixels = p[Dim::y] * p[Dim::x];
     if (pixels > most_columns * most_columns) return false;
-    if (p.groups == 1) {
-        for (const AxisWindow& w : p.window) {
-            if (w.kernel != 1 || w.stride != 1 || w.pad_begin != 0 || w.in != w.out) return false;
-        }
+    if (p.groups == 1 && is_pointwise(p)) {
         constexpr int64_t half_a_vector = 8;
         return pixels == 1 || pixels >= half_a_vector;
     }
+    if (p.y().kernel * p.x().kernel > most_taps || p.x().stride > most_stride || p.y().stride > most_stride) return false;
+    if (p.groups == 1) {
+        // Worth a copy of the input for its channels' sake, where rows by themselves fill vectors badly and columns computed for nothing are few.
+        constexpr int64_t narrow = 20, narrowest = 5, too_narrow_for_winograd = 8, enough_outputs = 32, enough_inputs = 16;
+        if (p[Dim::z] < enough_outputs || p[Dim::i] < enough_inputs || p[Dim::x] < narrowest || p[Dim::y] < narrowest) return false;
+        if (suits_winograd(p) && p[Dim::x] > too_narrow_for_winograd) return false;
+        const int64_t more_columns = (p.x().kernel - 1) * p.x().dilation / p.x().stride;
+        return (p.x().stride > 1 || p[Dim::x] <= narrow) && 3 * more_columns <= p[Dim::x];
+    }
     // What it reads should be in the caches too: after a larger map it is better fused.
-    return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= most_columns && p.y().in <= most_columns &&
-           p.y().kernel * p.x().kernel <= most_taps && p.x().stride <= most_stride && p.y().stride <= most_stride;
+    return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= most_columns && p.y().in <= most_columns;
 }
 
 std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options) {

@@ -27,9 +27,11 @@ struct LineBufferSizes {
 [[nodiscard]] GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
                                               const LineBufferSizes& sizes = {});
 
-/// A 1x1 or depthwise convolution or a dense layer whose map is small enough that its rows are short and its tensors stay in a core's
-/// caches: worth computing by itself, straight from its input (generators/whole_map.h), rather than row by row in a longer group.
+/// A convolution or a dense layer whose map is small enough that its rows are short and its tensors stay in a core's
+/// caches: worth computing by itself, from its whole input (generators/whole_map.h), rather than row by row in a longer group.
 [[nodiscard]] bool suits_whole_map(const LayerProblem& problem);
+/// No window: an output pixel reads the input pixel in its place.
+[[nodiscard]] bool is_pointwise(const LayerProblem& problem);
 
 struct LineBufferOptions {
     /// Internal memory of one thread: to_bytes(live_total) of each group stays within it. Without a budget a group

@@ -69,7 +69,6 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     ASSERT_TRUE(suits_whole_map(problems.front())) << what;
     const std::optional<GroupCode> code = whole_map_code(network, group, unit);
     ASSERT_TRUE(code) << what;
-    EXPECT_EQ(code->scratch_bytes, 0) << what;
 
     const Outcome strips = run_poisoned(*code, expected.size(), inputs, true);
     const Outcome whole = run_poisoned(*code, expected.size(), inputs, false);
@@ -84,7 +83,8 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     std::vector<float> output(expected.size());
     const float* in = input.data();
     float* out = output.data();
-    EXPECT_EQ(JitGroup(code->body, false).function()(&in, &out, constants.data(), nullptr, 0, static_cast<int32_t>(code->strips)), 0);
+    AlignedFloats scratch(static_cast<size_t>(code->scratch_bytes) / sizeof(float));
+    EXPECT_EQ(JitGroup(code->body, false).function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code->strips)), 0);
     EXPECT_EQ(output, whole.output) << what;
 
     if (problems.front()[Dim::y] < 4) return;
@@ -96,8 +96,9 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
 }
 
 TEST(WholeMap, PointwiseLayers) {
-    // 49 pixels: lanes are channels, 9 of a last block of 32; 196: three vectors of pixels four times and four pixels more.
-    for (const auto& [in, extent, out] : {std::array<int64_t, 3>{5, 3, 9}, {96, 7, 41}, {33, 14, 20}, {8, 4, 3}, {7, 20, 64}}) {
+    // 49 pixels: lanes are channels, 9 of a last block of 32; 196: three vectors of pixels four times and four pixels more; 64 and 70 channels read
+    // pixels from a panel.
+    for (const auto& [in, extent, out] : {std::array<int64_t, 3>{5, 3, 9}, {96, 7, 41}, {33, 14, 20}, {8, 4, 3}, {7, 20, 64}, {17, 14, 70}}) {
         const std::string what = std::to_string(in) + " -> " + std::to_string(out) + " at " + std::to_string(extent);
         expect_right(layer_of(in, extent, extent, pointwise(out)), avx512, what);
         expect_right(layer_of(in, extent, extent, pointwise(out)), {8, 12}, what + ", 8 lanes");
@@ -109,6 +110,18 @@ TEST(WholeMap, ManyInputChannelsAreComputedInChunksOfPixels) {
     const Network network = layer_of(800, 20, 20, pointwise(10));
     expect_right(network, avx512, "chunks");
     EXPECT_GE(whole_map_code(network, line_buffer_group(network, {0}), avx512)->strips, 4);
+}
+
+TEST(WholeMap, PanelsOfPixelsKeepWithinTheScratchAllowed) {
+    const Network network = layer_of(40, 14, 14, pointwise(64));
+    const GroupSchedule group = line_buffer_group(network, {0});
+    const std::vector<std::vector<float>> inputs = random_group_inputs(network, group_problems(network, group), 3);
+    constexpr size_t outputs = size_t{64} * 14 * 14;
+    const GroupCode with = *whole_map_code(network, group, avx512);
+    EXPECT_GT(with.scratch_bytes, 0);
+    const GroupCode without = *whole_map_code(network, group, avx512, {.scratch = Bytes(with.scratch_bytes - 1)});
+    EXPECT_EQ(without.scratch_bytes, 0);
+    EXPECT_EQ(run_poisoned(without, outputs, inputs, true).output, run_poisoned(with, outputs, inputs, true).output);
 }
 
 TEST(WholeMap, DenseLayers) {
@@ -127,9 +140,33 @@ TEST(WholeMap, DepthwiseLayers) {
     expect_right(layer_of(2, 9, 9, depthwise(2, square_window(3))), avx512, "without padding");
 }
 
+LayerSpec conv(int64_t channels, const Window& window) { return {.channels = channels, .window = window}; }
+
+TEST(WholeMap, StridedConvolutionsFromAGrid) {
+    expect_right(layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), avx512, "3 x 3, stride 2");
+    expect_right(layer_of(16, 35, 33, conv(64, square_window(1, 2))), avx512, "1 x 1, stride 2: some rows and columns are never read");
+    expect_right(layer_of(16, 19, 20, conv(32, square_window(3, 2, 2, 2))), {8, 12}, "3 x 3, stride 2, dilated, 8 lanes");
+}
+
+TEST(WholeMap, NarrowConvolutionsFromAGrid) {
+    expect_right(layer_of(20, 7, 7, conv(70, square_window(3, 1, 1))), avx512, "3 x 3 at 7 x 7");
+    Window tall = square_window(1);
+    tall.kernel[0] = 7;
+    tall.pad_begin[0] = tall.pad_end[0] = 3;
+    expect_right(layer_of(18, 9, 17, conv(40, tall)), avx512, "7 x 1");
+}
+
+TEST(WholeMap, GridsKeepWithinTheScratchAllowed) {
+    const Network network = layer_of(16, 14, 14, conv(32, square_window(3, 2, 1)));
+    const GroupSchedule group = line_buffer_group(network, {0});
+    const GroupCode free = *whole_map_code(network, group, avx512);
+    EXPECT_TRUE(whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes)}));
+    EXPECT_FALSE(whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes - 1)}));
+}
+
 TEST(WholeMap, OtherGroupsAreNotForIt) {
-    const Network conv = layer_of(4, 14, 14, {.channels = 4, .window = square_window(3, 1, 1)});
-    EXPECT_FALSE(whole_map_code(conv, line_buffer_group(conv, {0}), avx512));
+    const Network few = layer_of(4, 14, 14, conv(4, square_window(3, 1, 1)));
+    EXPECT_FALSE(whole_map_code(few, line_buffer_group(few, {0}), avx512));
     const Network wide = layer_of(4, 40, 40, pointwise(4));
     EXPECT_FALSE(whole_map_code(wide, line_buffer_group(wide, {0}), avx512));
     const Network tiled = layer_of(4, 14, 14, pointwise(4));
