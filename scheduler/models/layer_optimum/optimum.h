@@ -47,7 +47,7 @@ struct BufferTooSmall {
     int64_t banks_needed = 0;  ///< 0: not looked for
 };
 
-/// How far SpillEvaluator::belady goes through streams, in uses of cells (BeladyStream::uses). Counted, not timed, so that the answer is the
+/// How far SpillEvaluator::belady goes through streams, in waits of their steps (BeladyStream::uses). Counted, not timed, so that the answer is the
 /// same everywhere.
 struct StreamLimits {
     int64_t longest = 1'000'000;   ///< of one stream: some tens of milliseconds
