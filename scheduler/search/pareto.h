@@ -68,9 +68,13 @@ public:
     /// False when it is not better than what is there.
     bool offer(const Cost& cost, Item item) {
         if (beats_all_above(cost)) return false;
+        if (!macs_is_axis_) {
+            replace_beaten(cost, std::move(item));
+            return true;
+        }
         size_t kept = 0;
         for (size_t n = 0; n < costs_.size(); ++n) {
-            if (beats(cost, costs_[n], macs_is_axis_)) continue;
+            if (beats(cost, costs_[n], true)) continue;
             if (kept != n) {
                 costs_[kept] = costs_[n];
                 items_[kept] = std::move(items_[n]);
@@ -86,6 +90,22 @@ public:
     }
 
 private:
+    /// On two axes those that the new one beats are neighbours: by memory rising, (accesses, MACs) fall.
+    void replace_beaten(const Cost& cost, Item item) {
+        const auto first = std::lower_bound(costs_.begin(), costs_.end(), cost.memory, [](const Cost& c, double memory) { return c.memory < memory; });
+        const auto last = std::find_if(first, costs_.end(), [&](const Cost& c) { return !beats(cost, c, false); });
+        const auto own = items_.begin() + (first - costs_.begin());
+        if (first == last) {
+            items_.insert(own, std::move(item));
+            costs_.insert(first, cost);
+            return;
+        }
+        *own = std::move(item);
+        items_.erase(own + 1, own + (last - first));
+        *first = cost;
+        costs_.erase(first + 1, last);
+    }
+
     [[nodiscard]] size_t first_above(double memory) const {
         const auto at = std::upper_bound(costs_.begin(), costs_.end(), memory,
                                          [](double value, const Cost& cost) { return value < cost.memory; });
