@@ -289,7 +289,8 @@ private:
     void find_segments() {
         std::map<std::vector<int64_t>, size_t> shapes;
         const bool fuses = options_.space == Space::fusion || options_.space == Space::fusion_recompute;
-        const auto depth = static_cast<size_t>(std::clamp<int64_t>(fuses ? options_.max_depth.value_or(default_max_depth(options_.space)) : 1, 1, GroupSearch::most_layers));
+        const int64_t deepest = fuses ? options_.max_depth.value_or(default_max_depth(options_.space)) : 1;
+        const auto depth = static_cast<size_t>(std::clamp<int64_t>(deepest, 1, GroupSearch::most_layers));
         for (size_t s = 0; s < sequences_.size(); ++s) {
             for (size_t length = 1; length <= std::min(depth, sequences_[s].size()); ++length) {
                 for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin) {

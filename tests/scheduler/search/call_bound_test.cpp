@@ -130,8 +130,9 @@ TEST(CallBound, EndsAtTheCompulsoryTraffic) {
     EXPECT_EQ(compulsory, static_cast<double>(compulsory_accesses(problems).value()));
 }
 
-/// Two layers 32 -> 32 of 3x3 on 32 x 32 pixels, V = 9216, S = 1024, in 8 elements: weights cannot stay, and calls make one channel. With tiles of 4 to 7 outputs in the last layer,
-/// V_2 S 4 / M = 4.7 M; everything before it 5 times, V_1 5 S / M = 5.9 M; X 32 times that often, 5.2 M: no choice is far below that.
+/// Two layers 32 -> 32 of 3x3 on 32 x 32 pixels, V = 9216, S = 1024, in 8 elements: weights cannot stay, and calls make one
+/// channel. With tiles of 4 to 7 outputs in the last layer, V_2 S 4 / M = 4.7 M; everything before it 5 times, V_1 5 S / M = 5.9 M;
+/// X 32 times that often, 5.2 M: no choice is far below that.
 TEST(CallBound, LittleMemoryFetchesWeightsAgainAndAgain) {
     const auto problems = problems_of(chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
     const CallBound bound(problems);
