@@ -19,7 +19,7 @@ using depth_first::Strategy;
 
 struct Options {
     std::string tile;
-    std::string overlap = "fully-cached";
+    std::vector<std::string> overlap{"fully-cached"};
     std::string stacks = "weights-fit";
     DepthFirstFidelity fidelity;
 };
@@ -29,12 +29,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (request.machine.empty()) throw UsageError("--machine is required with --model depth-first");
     Strategy strategy;
     strategy.tile = parse_tile(options.tile);
-    strategy.overlap = depth_first::parse_overlap(options.overlap);
     strategy.stacks = depth_first::parse_stacks(options.stacks);
     const depth_first::Fidelity fidelity = options.fidelity.get();
     const Machine machine = open_machine(request.machine);
     const Network network = request.network.open();
     const DepthFirst model(machine, network, fidelity);
+    set_overlaps(strategy, options.overlap, model.workload());
     DepthFirstCost cost;
     try {
         cost = model.cost(strategy, false);
@@ -59,7 +59,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("--tile", options->tile, "Columns x rows of each stack's output")->type_name("WxH");
-    app.add_option("--overlap", options->overlap, "What tiles keep for their neighbours: recompute, h-cached, v-cached or fully-cached")
+    app.add_option("--overlap", options->overlap,
+                   "What tiles keep for their neighbours: recompute, h-cached, v-cached or fully-cached; of the maps of single layers: LAYER=MODE,...")
+        ->delimiter(',')
         ->capture_default_str();
     app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
     options->fidelity.declare(app);

@@ -25,6 +25,13 @@ double energy_of(const Memory& memory, const WordCounts& words) {
     return memory.read.word_pj * words.reads() + memory.write.word_pj * words.writes();
 }
 
+/// {"conv1": "recompute", ...}: maps of which tiles keep something else than the others.
+nlohmann::ordered_json overlaps_json(const depth_first::Strategy& strategy) {
+    auto json = nlohmann::ordered_json::object();
+    for (const auto& [map, overlap] : strategy.of_maps) json[map] = depth_first::to_string(overlap);
+    return json;
+}
+
 nlohmann::ordered_json words_json(const Memory& memory, const WordCounts& words) {
     return {{"reads_words", words.reads()},
             {"writes_words", words.writes()},
@@ -64,6 +71,24 @@ depth_first::TileSize parse_tile(const std::string& text) {
     if (cross == std::string::npos || !number(0, cross, tile.x) || !number(cross + 1, text.size(), tile.y))
         throw UsageError(fmt::format("tile: found \"{}\", expected COLUMNSxROWS as in 60x72", text));
     return tile;
+}
+
+void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string>& parts, const depth_first::Workload& workload) {
+    for (size_t n = 0; n < parts.size(); ++n) {
+        const size_t equals = parts[n].rfind('=');
+        if (equals == std::string::npos) {
+            if (n > 0) throw UsageError(fmt::format("overlap: found \"{}\" after \"{}\", expected LAYER=MODE; one mode for all others comes first", parts[n], parts[0]));
+            strategy.overlap = depth_first::parse_overlap(parts[n]);
+            continue;
+        }
+        const std::string map = parts[n].substr(0, equals);
+        if (std::ranges::find(workload.layers, map, &depth_first::WorkloadLayer::name) == workload.layers.end()) {
+            std::string names;
+            for (const depth_first::WorkloadLayer& layer : workload.layers) names += (names.empty() ? "" : ", ") + layer.name;
+            throw InputError(fmt::format("overlap: found \"{}\", expected one of {}", map, names));
+        }
+        strategy.of_maps[map] = depth_first::parse_overlap(parts[n].substr(equals + 1));
+    }
 }
 
 std::string depth_first_text(const DepthFirst& model, const DepthFirstCost& cost) {
@@ -109,23 +134,28 @@ nlohmann::ordered_json depth_first_json(const DepthFirst& model, const depth_fir
         entry["copies"] = words_json(memory, cost.copy_words[m]);
         memories.push_back(std::move(entry));
     }
-    auto stacks = nlohmann::ordered_json::array();
-    for (const std::vector<size_t>& stack : cost.stacks) {
+    auto stacks = nlohmann::ordered_json::array(), stack_costs = nlohmann::ordered_json::array();
+    for (size_t n = 0; n < cost.stacks.size(); ++n) {
         auto names = nlohmann::ordered_json::array();
-        for (const size_t layer : stack) names.push_back(model.workload().layers[layer].name);
+        for (const size_t layer : cost.stacks[n]) names.push_back(model.workload().layers[layer].name);
         stacks.push_back(std::move(names));
+        const depth_first::StackCost& stack = cost.stack_costs[n];
+        stack_costs.push_back({{"energy_pj", stack.energy_pj}, {"latency_cycles", stack.latency_cycles}, {"on_chip_bits", stack.on_chip_bits}});
     }
     return {{"tile_columns", strategy.tile.x},
             {"tile_rows", strategy.tile.y},
             {"overlap", depth_first::to_string(strategy.overlap)},
+            {"overlap_of_maps", overlaps_json(strategy)},
             {"stack_rule", depth_first::to_string(strategy.stacks)},
             {"energy_pj", cost.energy_pj},
             {"mac_energy_pj", cost.mac_pj},
             {"copy_energy_pj", cost.copy_pj},
             {"latency_cycles", cost.latency_cycles},
+            {"on_chip_bits", cost.on_chip_bits},
             {"macs", cost.macs},
             {"tile_kinds", cost.tile_kinds},
             {"stacks", stacks},
+            {"stack_costs", stack_costs},
             {"memories", memories}};
 }
 
@@ -143,6 +173,7 @@ nlohmann::ordered_json sweep_point_json(const SweepPoint& point) {
                                 {"tile_rows", point.strategy.tile.y},
                                 {"stack_rule", depth_first::to_string(point.strategy.stacks)},
                                 {"fits", point.fits}};
+    if (!point.strategy.of_maps.empty()) json["overlap_of_maps"] = overlaps_json(point.strategy);
     if (point.fits) {
         json["energy_pj"] = point.energy_pj;
         json["latency_cycles"] = point.latency_cycles;
@@ -182,7 +213,9 @@ std::vector<Grid> grids(const Sweep& sweep) {
 }  // namespace
 
 std::string strategy_text(const depth_first::Strategy& strategy) {
-    return fmt::format("{}x{} {}", strategy.tile.x, strategy.tile.y, depth_first::to_string(strategy.overlap));
+    std::string text = fmt::format("{}x{} {}", strategy.tile.x, strategy.tile.y, depth_first::to_string(strategy.overlap));
+    for (const auto& [map, overlap] : strategy.of_maps) text += fmt::format(" {}={}", map, depth_first::to_string(overlap));
+    return text;
 }
 
 std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
@@ -259,6 +292,7 @@ nlohmann::ordered_json cut_json(const DepthFirst& model, const depth_first::Cut&
         stacks.push_back({{"first", model.workload().layers[stack.layers.front()].name},
                           {"last", model.workload().layers[stack.layers.back()].name},
                           {"overlap", depth_first::to_string(stack.strategy.overlap)},
+                          {"overlap_of_maps", overlaps_json(stack.strategy)},
                           {"tile_columns", stack.strategy.tile.x},
                           {"tile_rows", stack.strategy.tile.y},
                           {"energy_pj", stack.cost.energy_pj},

@@ -22,6 +22,8 @@ struct DepthFirstFidelity {
 
 /// "60x72": columns, then rows. Throws UsageError.
 [[nodiscard]] depth_first::TileSize parse_tile(const std::string& text);
+/// Parts of --overlap: one mode for all maps, then or alone "LAYER=mode" for the maps of single layers, or of the network's inputs. Throws UsageError.
+void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string>& parts, const depth_first::Workload& workload);
 
 /// Energy by memory and operand, latency, stacks.
 [[nodiscard]] std::string depth_first_text(const depth_first::DepthFirst& model, const depth_first::DepthFirstCost& cost);
@@ -40,7 +42,7 @@ struct DepthFirstFidelity {
 [[nodiscard]] nlohmann::ordered_json cut_json(const depth_first::DepthFirst& model, const depth_first::Cut& cut);
 /// One of a sweep's points.
 [[nodiscard]] nlohmann::ordered_json sweep_point_json(const depth_first::SweepPoint& point);
-/// "4x72 fully-cached".
+/// "4x72 fully-cached", "4x72 fully-cached conv1=recompute".
 [[nodiscard]] std::string strategy_text(const depth_first::Strategy& strategy);
 /// overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs
 [[nodiscard]] std::string sweep_csv(const depth_first::Sweep& sweep);

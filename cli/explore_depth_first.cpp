@@ -62,7 +62,7 @@ public:
     /// Of a point: each of its stacks with its tile and overlap.
     nlohmann::ordered_json write(const std::string& file, const depth_first::Strategy& strategy) {
         std::vector<depth_first::ScheduledStack> stacks;
-        for (const std::vector<size_t>& layers : model_.stacks(strategy.stacks)) stacks.push_back({layers, strategy.tile, strategy.overlap});
+        for (const std::vector<size_t>& layers : model_.stacks(strategy.stacks)) stacks.push_back({layers, strategy});
         return write(file, stacks);
     }
     /// Of the points of the front, after write().
@@ -109,14 +109,13 @@ nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& foun
         std::vector<depth_first::ScheduledStack> stacks;
         const auto all = model.stacks(best.strategy.stacks);
         for (size_t n = 0; n < all.size(); ++n) {
-            const depth_first::Strategy& strategy = found.points[found.combination->points[n]].strategy;
-            stacks.push_back({all[n], strategy.tile, strategy.overlap});
+            stacks.push_back({all[n], found.points[found.combination->points[n]].strategy});
         }
         json["best_per_stack"] = files.write("best-per-stack.json", stacks);
     }
     if (cut) {
         std::vector<depth_first::ScheduledStack> stacks;
-        for (const depth_first::ChosenStack& stack : cut->stacks) stacks.push_back({stack.layers, stack.strategy.tile, stack.strategy.overlap});
+        for (const depth_first::ChosenStack& stack : cut->stacks) stacks.push_back({stack.layers, stack.strategy});
         json["best_cut"] = files.write("best-cut.json", stacks);
     }
     auto front = nlohmann::ordered_json::array();

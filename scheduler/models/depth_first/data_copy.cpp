@@ -88,6 +88,7 @@ const char* to_string(DataCopy::Reason reason) {
         case DataCopy::Reason::row_cache_read: return "row cache read";
         case DataCopy::Reason::row_cache_write: return "row cache write";
         case DataCopy::Reason::column_cache_write: return "column cache write";
+        case DataCopy::Reason::weights_of_later_tiles: return "weights of later tiles";
     }
     throw std::logic_error("to_string(DataCopy::Reason)");
 }

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -88,7 +89,15 @@ struct Strategy {
     TileSize tile;  ///< of each stack's output; larger than the map: the map
     Overlap overlap = Overlap::fully_cached;
     Stacks stacks = Stacks::weights_fit;
+    /// Maps of which tiles keep something else than `overlap` says, by name of the layer that writes them or of the network's input. A stack goes row by
+    /// row or column by column: h_cached and v_cached do not occur in one. Of a stack's output nothing is kept, whatever it says.
+    std::map<std::string, Overlap> of_maps{};
+
+    [[nodiscard]] Overlap overlap_of(const std::string& map) const;
 };
+/// Whether the tiles of a stack that keeps this of its maps, its output left out, go column by column. Throws InputError where some are h_cached and
+/// some v_cached.
+[[nodiscard]] bool goes_by_columns(const Workload& workload, const std::vector<size_t>& layers, const Strategy& strategy);
 
 /// One layer in one kind of tile.
 struct LayerTileCost {

@@ -46,7 +46,22 @@ std::vector<LayerId> group_layers(const Network& network, const Workload& worklo
     return result;
 }
 
-GroupSchedule group_of(const Network& network, const std::vector<LayerId>& layers, TileSize tile, Overlap overlap) {
+/// The layer of the workload whose map a tensor holds, as it is or behind layers that the model leaves out (of a concatenation: its first part).
+size_t map_of(const Network& network, const Workload& workload, TensorId tensor) {
+    while (true) {
+        const auto producer = std::ranges::find(network.layers, tensor, &Layer::output);
+        const bool is_input = producer == network.layers.end();
+        const auto id = static_cast<LayerId>(producer - network.layers.begin());
+        for (size_t n = 0; n < workload.layers.size(); ++n) {
+            const WorkloadLayer& layer = workload.layers[n];
+            if (is_input ? layer.is_input() && layer.name == network.tensor(tensor).name : layer.layer == id) return n;
+        }
+        if (is_input) throw std::logic_error("map_of: a tensor without source");
+        tensor = producer->inputs.at(0);
+    }
+}
+
+GroupSchedule group_of(const Network& network, const Workload& workload, const std::vector<LayerId>& layers, const ScheduledStack& stack) {
     for (const LayerId layer : layers) {
         if (!is_schedulable(network, layer)) {
             const Layer& refused = network.layers[static_cast<size_t>(layer)];
@@ -58,8 +73,11 @@ GroupSchedule group_of(const Network& network, const std::vector<LayerId>& layer
     const int sink = static_cast<int>(problems.size()) - 1;
     // The sink's first two loops are those over tiles; in their body everything is computed.
     const Level root, outer{sink, 0}, body{sink, 1};
-    const Level store = overlap == Overlap::fully_cached ? root : overlap == Overlap::recompute ? body : outer;
-    const bool by_columns = overlap == Overlap::v_cached;
+    const auto store = [&](TensorId tensor) {
+        const Overlap overlap = stack.strategy.overlap_of(workload.layers[map_of(network, workload, tensor)].name);
+        return overlap == Overlap::fully_cached ? root : overlap == Overlap::recompute ? body : outer;
+    };
+    const bool by_columns = goes_by_columns(workload, stack.layers, stack.strategy);
     GroupSchedule group;
     for (const LayerProblem& problem : problems) {
         Nest nest;
@@ -69,17 +87,17 @@ GroupSchedule group_of(const Network& network, const std::vector<LayerId>& layer
         for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({dim, Band::inner});
         nest.tile = problem.extent;
         if (problem.has_weights()) nest.w = Placement{root, root};
-        nest.y = Placement{store, body};
+        nest.y = Placement{store(problem.output), body};
         group.nests.push_back(std::move(nest));
     }
     Nest& last = group.nests.back();
-    last.tile[static_cast<size_t>(Dim::x)] = std::min(tile.x, problems.back()[Dim::x]);
-    last.tile[static_cast<size_t>(Dim::y)] = std::min(tile.y, problems.back()[Dim::y]);
+    last.tile[static_cast<size_t>(Dim::x)] = std::min(stack.strategy.tile.x, problems.back()[Dim::x]);
+    last.tile[static_cast<size_t>(Dim::y)] = std::min(stack.strategy.tile.y, problems.back()[Dim::y]);
     last.y = Placement{body, body};
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
         const TensorReader& reader = tensor.readers.front();
-        group.nests[static_cast<size_t>(reader.nest)].x.push_back({reader.operand, Placement{store, body}});
+        group.nests[static_cast<size_t>(reader.nest)].x.push_back({reader.operand, Placement{store(tensor.tensor), body}});
     }
     check_group(network, group);
     return group;
@@ -89,7 +107,7 @@ GroupSchedule group_of(const Network& network, const std::vector<LayerId>& layer
 
 Schedule schedule_of(const Network& network, const Workload& workload, const std::vector<ScheduledStack>& stacks) {
     std::vector<GroupSchedule> groups;
-    for (const ScheduledStack& stack : stacks) groups.push_back(group_of(network, group_layers(network, workload, stack.layers), stack.tile, stack.overlap));
+    for (const ScheduledStack& stack : stacks) groups.push_back(group_of(network, workload, group_layers(network, workload, stack.layers), stack));
     return Schedule(network, std::move(groups));
 }
 

@@ -1,5 +1,5 @@
 // Depth-first execution as an ordinary Schedule: each stack a group, whose last layer runs over the stack's tiles and whose other layers hang in its tile
-// loops. What tiles keep for each other is the store level (docs/counting.md section 4): in the body of a tile nothing, in the body of the
+// loops. What tiles keep of a map for each other is its store level (docs/counting.md section 4): in the body of a tile nothing, in the body of the
 // outer tile loop what neighbours along the inner one share, outside of both all.
 #pragma once
 
@@ -11,11 +11,10 @@
 
 namespace laminate::depth_first {
 
-/// Layers of a workload in one stack, and how they are executed.
+/// Layers of a workload in one stack, and how they are executed; `strategy.stacks` is not looked at.
 struct ScheduledStack {
     std::vector<size_t> layers;
-    TileSize tile;
-    Overlap overlap = Overlap::fully_cached;
+    Strategy strategy;
 };
 
 /// `stacks` in the order of execution. Activations and other layers that the model leaves out are in the group of the layer that they follow where

@@ -33,7 +33,7 @@ AxisTile empty_tile(const Stack& stack) {
     const size_t members = stack.members.size();
     std::vector<std::vector<int64_t>> per_source;
     for (const Stack::Member& member : stack.members) per_source.emplace_back(member.layer.sources.size(), 0);
-    return {std::vector<int64_t>(members, 0), per_source, per_source, std::vector<int64_t>(members, 0)};
+    return {std::vector<int64_t>(members, 0), std::vector<int64_t>(members, 0), per_source, per_source, std::vector<int64_t>(members, 0)};
 }
 
 struct Range {
@@ -99,7 +99,7 @@ AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
     return result;
 }
 
-std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::vector<int64_t>& tiles, bool use) {
+std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::vector<int64_t>& tiles, const std::vector<bool>& kept) {
     const size_t members = stack.members.size();
     std::vector<int64_t> frontier(members, 0);  // end of what earlier tiles needed
     std::vector<AxisTile> result;
@@ -114,10 +114,11 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::ve
             const WorkloadLayer& layer = stack.members[n].layer;
             reads[n].resize(layer.sources.size());
             Range compute = ranges[n];
-            if (use) compute.begin = std::max(compute.begin, frontier[n]);
+            if (kept[n]) compute.begin = std::max(compute.begin, frontier[n]);
             if (compute.empty()) continue;
             here.computed[n] = compute.end - compute.begin;
             const WindowAlong w = window(layer, axis);
+            if (w.transposed) here.phase[n] = (compute.begin + w.pad) % w.stride;
             for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
                 const size_t source = layer.sources[operand];
                 const int64_t size = full_size(stack.members[source].layer, axis);
@@ -133,14 +134,15 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::ve
         }
         for (size_t n = 0; n < members; ++n) {
             const WorkloadLayer& layer = stack.members[n].layer;
-            for (size_t operand = 0; use && operand < layer.sources.size(); ++operand) {
+            for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
+                if (!kept[layer.sources[operand]]) continue;
                 const Range in = reads[n][operand];
                 here.overlap[n][operand] = std::max<int64_t>(0, std::min(in.end, frontier[layer.sources[operand]]) - in.begin);
             }
         }
         for (size_t n = 0; n < members; ++n) frontier[n] = std::max(frontier[n], ranges[n].end);
         // What this tile reads again of the tiles before, they had to keep.
-        if (!result.empty() && use) {
+        if (!result.empty()) {
             for (size_t n = 0; n < members; ++n) {
                 for (size_t operand = 0; operand < stack.members[n].layer.sources.size(); ++operand) {
                     int64_t& cached = result.back().cached[stack.members[n].layer.sources[operand]];

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "scheduler/models/depth_first/workload.h"
@@ -14,8 +13,8 @@ namespace laminate::depth_first {
 struct Stack {
     struct Member {
         WorkloadLayer layer;   ///< sources: members of the stack
-        std::optional<size_t> workload_layer;  ///< none: an input
-        [[nodiscard]] bool is_input() const { return !workload_layer.has_value(); }
+        size_t workload_layer = 0;
+        bool is_input = false;
     };
     std::vector<Member> members;  ///< topological order; the last one is the stack's output
     std::vector<std::vector<size_t>> readers;
@@ -26,6 +25,7 @@ enum class Axis { x, y };
 /// Per member of a stack.
 struct AxisTile {
     std::vector<int64_t> computed;                ///< outputs along the axis; of an input: fetched
+    std::vector<int64_t> phase;                   ///< OutputSpan::phase of them
     std::vector<std::vector<int64_t>> present;    ///< inputs along the axis under `computed`, per source
     std::vector<std::vector<int64_t>> overlap;    ///< of these, left by the tile before
     std::vector<int64_t> cached;                  ///< outputs that the next tile reads again
@@ -35,8 +35,8 @@ struct AxisTile {
 /// DeFiNES' artifact: a tile in the middle of an endless map. `use`: overlap with the tile before is in a cache.
 [[nodiscard]] AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use);
 
-/// All tiles of the stack's output one after the other, clipped to the maps: nothing is fetched or computed of padding. `use`: each
-/// finds what tiles before it had.
-[[nodiscard]] std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::vector<int64_t>& tiles, bool use);
+/// All tiles of the stack's output one after the other, clipped to the maps: nothing is fetched or computed of padding. `kept`, per member: each
+/// tile finds what tiles before it had of this map.
+[[nodiscard]] std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::vector<int64_t>& tiles, const std::vector<bool>& kept);
 
 }  // namespace laminate::depth_first

@@ -96,25 +96,65 @@ std::vector<std::vector<size_t>> Workload::readers() const {
 
 int64_t Workload::macs() const {
     int64_t sum = 0;
-    for (const WorkloadLayer& layer : layers)
-        sum += layer.is_input() ? 0 : executed_shape(layer, layer.shape.sizes[Dim::ox], layer.shape.sizes[Dim::oy]).macs();
+    for (const WorkloadLayer& layer : layers) {
+        if (layer.is_input()) continue;
+        for (const LayerShape& shape : executed_shapes(layer)) sum += shape.macs();
+    }
     return sum;
 }
 
-LayerShape executed_shape(const WorkloadLayer& layer, int64_t columns, int64_t rows) {
+namespace {
+
+/// Phases of a transposed convolution along one axis that have as many outputs and taps.
+struct Phases {
+    int64_t count = 0;
+    int64_t outputs = 0;
+    int64_t taps = 0;
+};
+
+std::vector<Phases> phases(OutputSpan outputs, int64_t stride, int64_t kernel) {
+    std::vector<Phases> result;
+    for (int64_t phase = 0; phase < stride; ++phase) {
+        const int64_t before = (phase - outputs.phase + stride) % stride;  // outputs of other phases that come first
+        const Phases here{1, before < outputs.size ? ceil_div(outputs.size - before, stride) : 0, ceil_div(kernel - phase, stride)};
+        if (here.outputs == 0) continue;
+        const auto alike = std::ranges::find_if(result, [&](const Phases& p) { return p.outputs == here.outputs && p.taps == here.taps; });
+        if (alike == result.end()) {
+            result.push_back(here);
+        } else {
+            ++alike->count;
+        }
+    }
+    return result;
+}
+
+}  // namespace
+
+std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer, OutputSpan columns, OutputSpan rows) {
     LayerShape shape = layer.shape;
-    shape.sizes[Dim::ox] = columns;
-    shape.sizes[Dim::oy] = rows;
-    if (!layer.transposed) return shape;
-    Sizes& sizes = shape.sizes;
-    sizes[Dim::k] *= shape.stride.x * shape.stride.y;
-    sizes[Dim::ox] = ceil_div(columns, shape.stride.x);
-    sizes[Dim::oy] = ceil_div(rows, shape.stride.y);
-    sizes[Dim::fx] = ceil_div(sizes[Dim::fx], shape.stride.x);
-    sizes[Dim::fy] = ceil_div(sizes[Dim::fy], shape.stride.y);
+    shape.sizes[Dim::ox] = columns.size;
+    shape.sizes[Dim::oy] = rows.size;
+    if (!layer.transposed || layer.shape.stride == Stride{}) return {shape};
     shape.stride = {};
-    if (sizes[Dim::k] > 1 && shape.type == LayerType::depthwise) shape.type = LayerType::convolution;
-    return shape;
+    std::vector<LayerShape> shapes;
+    for (const Phases& down : phases(rows, layer.shape.stride.y, layer.shape.sizes[Dim::fy])) {
+        for (const Phases& across : phases(columns, layer.shape.stride.x, layer.shape.sizes[Dim::fx])) {
+            LayerShape part = shape;
+            part.sizes[Dim::k] *= across.count * down.count;
+            part.sizes[Dim::ox] = across.outputs;
+            part.sizes[Dim::oy] = down.outputs;
+            part.sizes[Dim::fx] = across.taps;
+            part.sizes[Dim::fy] = down.taps;
+            if (part.sizes[Dim::k] > 1 && part.type == LayerType::depthwise) part.type = LayerType::convolution;
+            shapes.push_back(part);
+        }
+    }
+    return shapes;
+}
+
+std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer) {
+    const Sizes& sizes = layer.shape.sizes;
+    return executed_shapes(layer, {sizes[Dim::ox], layer.pad_left % layer.shape.stride.x}, {sizes[Dim::oy], layer.pad_top % layer.shape.stride.y});
 }
 
 bool only_selects(const Layer& layer) {

@@ -26,9 +26,17 @@ struct WorkloadLayer {
     [[nodiscard]] bool is_input() const { return layer < 0; }
 };
 
-/// The layer as a machine executes it when it computes `columns` x `rows` of the output. A transposed convolution is one convolution per phase of its
-/// stride, all of one size: the phases are output channels, and kernels of uneven phases are filled up with zeros.
-[[nodiscard]] LayerShape executed_shape(const WorkloadLayer& layer, int64_t columns, int64_t rows);
+/// Outputs of a layer along one axis. `phase`: of a transposed convolution, the first one's coordinate + padding modulo the stride; otherwise 0.
+struct OutputSpan {
+    int64_t size = 0;
+    int64_t phase = 0;
+};
+/// The layer as a machine executes it when it computes columns x rows of the output: itself, or, where it is a strided transposed convolution, one
+/// convolution per phase of the stride, with the taps that meet an input there. Phases of as many outputs and as many taps are executed as output
+/// channels of one: at most two different numbers of taps and two of outputs along an axis. Phases without outputs are left out.
+[[nodiscard]] std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer, OutputSpan columns, OutputSpan rows);
+/// Of the whole output.
+[[nodiscard]] std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer);
 
 struct Workload {
     std::string name;

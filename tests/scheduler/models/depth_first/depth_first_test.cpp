@@ -126,15 +126,34 @@ TEST(DepthFirst, PaddedNetworksAreComputedOnceToo) {
 }
 
 TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
-    // 9 x 9, stride 4, 12 -> 2: 16 phases of 3 x 3, 2 of the 9 taps along an axis being zeros in 3 of 4 phases.
+    // 9 x 9, stride 4, 12 -> 2: of 4 phases along an axis one has 3 taps, the others 2. Eight columns from phase 0 on: two outputs of each phase, with
+    // 2 * 3 + 3 * 2 * 2 = 18 taps; six rows: two of phases 0 and 1, one of the others, with 2 * 3 + 2 * 2 + 2 * 2 = 14.
     WorkloadLayer layer;
     layer.transposed = true;
     layer.shape.sizes[Dim::k] = 2;
     layer.shape.sizes[Dim::c] = 12;
     layer.shape.sizes[Dim::fx] = layer.shape.sizes[Dim::fy] = 9;
     layer.shape.stride = {4, 4};
-    const LayerShape executed = executed_shape(layer, 8, 6);
-    EXPECT_EQ(executed.macs(), 16 * 2 * 12 * 3 * 3 * 2 * 2);  // 2 x 2 positions cover 8 x 6 outputs
+    const std::vector<LayerShape> executed = executed_shapes(layer, {8, 0}, {6, 0});
+    EXPECT_EQ(executed.size(), 2u * 3u);
+    int64_t macs = 0, weights = 0;
+    for (const LayerShape& shape : executed) {
+        macs += shape.macs();
+        weights += shape.weight_elements();
+    }
+    EXPECT_EQ(macs, 2 * 12 * 18 * 14);
+    EXPECT_EQ(weights, 2 * 12 * 9 * 9);  // none is filled up
+    // Whatever the first phase and the size: as many taps as a look at each output finds.
+    for (int64_t phase = 0; phase < 4; ++phase) {
+        for (int64_t size = 1; size < 10; ++size) {
+            int64_t taps = 0, found = 0;
+            for (int64_t out = phase; out < phase + size; ++out) {
+                for (int64_t tap = 0; tap < 9; ++tap) taps += (out - tap) % 4 == 0 ? 1 : 0;
+            }
+            for (const LayerShape& shape : executed_shapes(layer, {size, phase}, {1, 3})) found += shape.macs();
+            EXPECT_EQ(found, 2 * 12 * 2 * taps) << phase << " " << size;  // row phase 3: 2 taps
+        }
+    }
 
     // Taps 3 apart: one output sees 1, 4, 7; four see 1 .. 10; all different until taps meet.
     EXPECT_EQ(span(1, 1, 3, 3), 3);

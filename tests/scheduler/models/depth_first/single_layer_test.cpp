@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "base/rng.h"
+#include "instrumentation/hierarchy_walk.h"
 
 namespace laminate::depth_first {
 namespace {
@@ -86,79 +86,6 @@ TEST(MappedLayer, AnOrderThatDoesNotFitIsRefused) {
     const MappedLayer layer(machine, shape, default_unrolling(machine, shape), {2, 4, 1});
     EXPECT_FALSE(best_limited_mapping(layer, 4).has_value());
 }
-
-/// Executes the loops of a mapped layer one iteration after the other and counts what crosses each boundary of an operand's hierarchy: a memory holds
-/// what the loops allocated to it touch, and takes a new tile when a loop above it that the operand sees goes on. Knows nothing of products of trips.
-class HierarchyWalk {
-public:
-    struct Boundary {
-        int64_t visits = 0;       ///< tiles taken in or, of outputs, given up
-        int64_t elements = 0;     ///< all of them together
-        bool comes_back = false;  ///< a tile was there before
-    };
-
-    HierarchyWalk(const LayerShape& layer, const LoopOrder& order) : layer_(layer), order_(order) {
-        std::array<int64_t, dim_count> step{};
-        step.fill(1);
-        for (const Loop& loop : order) {
-            trips_.push_back(static_cast<int64_t>(loop.size));
-            steps_.push_back(step[static_cast<size_t>(loop.dim)]);
-            step[static_cast<size_t>(loop.dim)] *= trips_.back();
-        }
-    }
-
-    /// The boundary above the innermost `bound` loops; none: of the array, which holds nothing from one cycle to the next.
-    [[nodiscard]] Boundary boundary(Role role, std::optional<size_t> allocated) const {
-        const size_t bound = allocated.value_or(0);
-        Boundary result;
-        std::vector<int64_t> at(order_.size(), 0), held;
-        std::set<std::vector<int64_t>> known;
-        bool first = true;
-        do {
-            if (std::any_of(at.begin(), at.begin() + static_cast<ptrdiff_t>(bound), [](int64_t i) { return i != 0; })) continue;
-            std::vector<int64_t> seen;  // which tile, by the loops above
-            for (size_t n = bound; n < order_.size(); ++n)
-                if (relevance(layer_, role, order_[n].dim) != Relevance::irrelevant) seen.push_back(at[n]);
-            if (!first && allocated && seen == held) continue;
-            first = false;
-            held = seen;
-            ++result.visits;
-            result.elements += tile_elements(role, at, bound);
-            result.comes_back = !known.insert(seen).second || result.comes_back;
-        } while (next(at));
-        return result;
-    }
-
-private:
-    bool next(std::vector<int64_t>& at) const {
-        for (size_t n = 0; n < at.size(); ++n) {
-            if (++at[n] < trips_[n]) return true;
-            at[n] = 0;
-        }
-        return false;
-    }
-    /// Different elements that the loops below the boundary touch.
-    [[nodiscard]] int64_t tile_elements(Role role, std::vector<int64_t> at, size_t bound) const {
-        std::set<std::array<int64_t, 4>> touched;
-        while (true) {
-            Sizes i;
-            for (size_t d = 0; d < dim_count; ++d) i[static_cast<Dim>(d)] = 0;
-            for (size_t n = 0; n < order_.size(); ++n) i[order_[n].dim] += at[n] * steps_[n];
-            if (role == Role::output) touched.insert({i[Dim::g], i[Dim::k], i[Dim::oy], i[Dim::ox]});
-            if (role == Role::weight) touched.insert({i[Dim::g], i[Dim::k] * 100 + i[Dim::c], i[Dim::fy], i[Dim::fx]});
-            if (role == Role::input || role == Role::second_input)
-                touched.insert({i[Dim::g], i[Dim::c], i[Dim::oy] * layer_.stride.y + i[Dim::fy] * layer_.dilation.y,
-                                i[Dim::ox] * layer_.stride.x + i[Dim::fx] * layer_.dilation.x});
-            size_t n = 0;
-            while (n < bound && ++at[n] == trips_[n]) at[n++] = 0;
-            if (n == bound) return static_cast<int64_t>(touched.size());
-        }
-    }
-
-    const LayerShape& layer_;
-    const LoopOrder& order_;
-    std::vector<int64_t> trips_, steps_;
-};
 
 TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
     Machine machine = open_machine("tesla_npu_df");  // weights and inputs in four levels, outputs in three
