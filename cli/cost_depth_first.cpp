@@ -21,6 +21,7 @@ struct Options {
     std::string tile;
     std::vector<std::string> overlap{"fully-cached"};
     std::string stacks = "weights-fit";
+    std::string objective = "energy";
     DepthFirstFidelity fidelity;
 };
 
@@ -30,6 +31,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     Strategy strategy;
     strategy.tile = parse_tile(options.tile);
     strategy.stacks = depth_first::parse_stacks(options.stacks);
+    strategy.mappings = depth_first::parse_objective(options.objective);
     const depth_first::Fidelity fidelity = options.fidelity.get();
     const Machine machine = open_machine(request.machine);
     const Network network = request.network.open();
@@ -64,6 +66,8 @@ RunModel declare(CLI::App& app) {
         ->delimiter(',')
         ->capture_default_str();
     app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
+    app.add_option("--objective", options->objective, "What the mapping of each layer has least of: energy, latency or edp (their product)")
+        ->capture_default_str();
     options->fidelity.declare(app);
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
 }

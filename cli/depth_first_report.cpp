@@ -32,6 +32,10 @@ nlohmann::ordered_json overlaps_json(const depth_first::Strategy& strategy) {
     return json;
 }
 
+std::string gap_text(double gap) {
+    return gap > 0 ? fmt::format("\nnot every mapping is proven the best: one may be up to {:.2g} % above it", 100 * gap) : "";
+}
+
 nlohmann::ordered_json words_json(const Memory& memory, const WordCounts& words) {
     return {{"reads_words", words.reads()},
             {"writes_words", words.writes()},
@@ -120,7 +124,8 @@ std::string depth_first_text(const DepthFirst& model, const DepthFirstCost& cost
     }
     return table.text() + fmt::format("{:.4f} mJ, {} cycles, {} MACs, {} kinds of tiles\n{} stack{}: {}", cost.energy_pj / 1e9,
                                       grouped(cost.latency_cycles), grouped(cost.macs), cost.tile_kinds, cost.stacks.size(),
-                                      cost.stacks.size() == 1 ? "" : "s", stacks);
+                                      cost.stacks.size() == 1 ? "" : "s", stacks) +
+           gap_text(cost.mapping_gap);
 }
 
 nlohmann::ordered_json depth_first_json(const DepthFirst& model, const depth_first::Strategy& strategy, const DepthFirstCost& cost) {
@@ -147,6 +152,8 @@ nlohmann::ordered_json depth_first_json(const DepthFirst& model, const depth_fir
             {"overlap", depth_first::to_string(strategy.overlap)},
             {"overlap_of_maps", overlaps_json(strategy)},
             {"stack_rule", depth_first::to_string(strategy.stacks)},
+            {"mappings", depth_first::to_string(strategy.mappings)},
+            {"mapping_gap", cost.mapping_gap},
             {"energy_pj", cost.energy_pj},
             {"mac_energy_pj", cost.mac_pj},
             {"copy_energy_pj", cost.copy_pj},
@@ -172,6 +179,7 @@ nlohmann::ordered_json sweep_point_json(const SweepPoint& point) {
                                 {"tile_columns", point.strategy.tile.x},
                                 {"tile_rows", point.strategy.tile.y},
                                 {"stack_rule", depth_first::to_string(point.strategy.stacks)},
+                                {"mappings", depth_first::to_string(point.strategy.mappings)},
                                 {"fits", point.fits}};
     if (!point.strategy.of_maps.empty()) json["overlap_of_maps"] = overlaps_json(point.strategy);
     if (point.fits) {
@@ -179,22 +187,31 @@ nlohmann::ordered_json sweep_point_json(const SweepPoint& point) {
         json["latency_cycles"] = point.latency_cycles;
         json["on_chip_bits"] = point.on_chip_bits;
         json["macs"] = point.macs;
+        json["mapping_gap"] = point.mapping_gap;
     }
     return json;
 }
 
 namespace {
 
-/// Points of one overlap mode as a grid.
+/// " (mapped for latency)"; nothing for energy, for which layers are mapped by default.
+std::string mapped_for(depth_first::Objective objective) {
+    return objective == depth_first::Objective::energy ? "" : fmt::format(" (mapped for {})", depth_first::to_string(objective));
+}
+
+/// Points of one overlap mode, mapped for one objective, as a grid.
 struct Grid {
     Overlap overlap;
+    depth_first::Objective mappings;
     std::vector<int64_t> columns, rows;
     [[nodiscard]] const SweepPoint* at(const Sweep& sweep, int64_t x, int64_t y) const {
         for (const SweepPoint& point : sweep.points) {
-            if (point.strategy.overlap == overlap && point.strategy.tile == depth_first::TileSize{x, y}) return &point;
+            if (holds(point.strategy) && point.strategy.tile == depth_first::TileSize{x, y}) return &point;
         }
         return nullptr;
     }
+    [[nodiscard]] bool holds(const depth_first::Strategy& strategy) const { return strategy.overlap == overlap && strategy.mappings == mappings; }
+    [[nodiscard]] std::string name() const { return depth_first::to_string(overlap) + mapped_for(mappings); }
 };
 
 std::vector<Grid> grids(const Sweep& sweep) {
@@ -203,7 +220,7 @@ std::vector<Grid> grids(const Sweep& sweep) {
         if (std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
     };
     for (const SweepPoint& point : sweep.points) {
-        if (result.empty() || result.back().overlap != point.strategy.overlap) result.push_back({point.strategy.overlap, {}, {}});
+        if (result.empty() || !result.back().holds(point.strategy)) result.push_back({point.strategy.overlap, point.strategy.mappings, {}, {}});
         note(result.back().columns, point.strategy.tile.x);
         note(result.back().rows, point.strategy.tile.y);
     }
@@ -215,13 +232,13 @@ std::vector<Grid> grids(const Sweep& sweep) {
 std::string strategy_text(const depth_first::Strategy& strategy) {
     std::string text = fmt::format("{}x{} {}", strategy.tile.x, strategy.tile.y, depth_first::to_string(strategy.overlap));
     for (const auto& [map, overlap] : strategy.of_maps) text += fmt::format(" {}={}", map, depth_first::to_string(overlap));
-    return text;
+    return text + mapped_for(strategy.mappings);
 }
 
 std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
     std::string text;
     for (const Grid& grid : grids(sweep)) {
-        std::vector<Table::Column> head{{fmt::format("{}: mJ / Mcycles", depth_first::to_string(grid.overlap)), Align::right}};
+        std::vector<Table::Column> head{{fmt::format("{}: mJ / Mcycles", grid.name()), Align::right}};
         for (const int64_t x : grid.columns) head.push_back({fmt::format("{} wide", x), Align::right});
         Table table(head);
         for (const int64_t y : grid.rows) {
@@ -250,9 +267,10 @@ std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
         if (sweep.combination->points.size() > 1)
             row("best per stack", sweep.combination->energy_pj, sweep.combination->latency_cycles, tiles);
     }
-    double most = 0, longest = 0, least = std::numeric_limits<double>::infinity(), shortest = least;
+    double gap = 0, most = 0, longest = 0, least = std::numeric_limits<double>::infinity(), shortest = least;
     for (const SweepPoint& point : sweep.points) {
         if (!point.fits) continue;
+        gap = std::max(gap, point.mapping_gap);
         most = std::max(most, point.energy_pj);
         least = std::min(least, point.energy_pj);
         longest = std::max(longest, static_cast<double>(point.latency_cycles));
@@ -267,7 +285,7 @@ std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
     }
     return text + table.text() + "\n" + front.text() +
            (sweep.front.size() > most_rows ? fmt::format("and {} more\n", sweep.front.size() - most_rows) : "") +
-           fmt::format("spread {:.1f}x in energy, {:.1f}x in latency", most / least, longest / shortest);
+           fmt::format("spread {:.1f}x in energy, {:.1f}x in latency", most / least, longest / shortest) + gap_text(gap);
 }
 
 std::string cut_text(const DepthFirst& model, const depth_first::Cut& cut) {
@@ -330,10 +348,10 @@ nlohmann::ordered_json sweep_json(const DepthFirst& model, const Sweep& sweep) {
 }
 
 std::string sweep_csv(const Sweep& sweep) {
-    std::string csv = "overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs\n";
+    std::string csv = "mappings,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs\n";
     for (const SweepPoint& point : sweep.points) {
         if (!point.fits) continue;
-        csv += fmt::format("{},{},{},{:.17g},{},{},{}\n", depth_first::to_string(point.strategy.overlap), point.strategy.tile.x,
+        csv += fmt::format("{},{},{},{},{:.17g},{},{},{}\n", depth_first::to_string(point.strategy.mappings), depth_first::to_string(point.strategy.overlap), point.strategy.tile.x,
                            point.strategy.tile.y, point.energy_pj, point.latency_cycles, point.on_chip_bits, point.macs);
     }
     return csv;
@@ -480,7 +498,7 @@ std::string sweep_page(const DepthFirst& model, const Sweep& sweep, const SweepP
     if (notes.has_schedules) body += "<p><a href=\"schedules.html\">The schedules of these points</a>: memory over time, traffic per tensor and layer.</p>\n";
     body += "</section>\n";
     for (const Grid& grid : grids(sweep)) {
-        body += fmt::format("<section>\n<h2>{}</h2>\n<div class=\"row\">\n", depth_first::to_string(grid.overlap));
+        body += fmt::format("<section>\n<h2>{}</h2>\n<div class=\"row\">\n", grid.name());
         body += heat_map(sweep, grid, "energy, mJ", [](const SweepPoint& point) { return point.energy_pj / 1e9; });
         body += heat_map(sweep, grid, "latency, million cycles", [](const SweepPoint& point) { return static_cast<double>(point.latency_cycles) / 1e6; });
         body += "</div>\n</section>\n";

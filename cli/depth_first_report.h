@@ -44,7 +44,7 @@ void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string
 [[nodiscard]] nlohmann::ordered_json sweep_point_json(const depth_first::SweepPoint& point);
 /// "4x72 fully-cached", "4x72 fully-cached conv1=recompute".
 [[nodiscard]] std::string strategy_text(const depth_first::Strategy& strategy);
-/// overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs
+/// mappings,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs
 [[nodiscard]] std::string sweep_csv(const depth_first::Sweep& sweep);
 /// What the page tells beside the sweep.
 struct SweepPageNotes {

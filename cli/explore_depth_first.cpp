@@ -35,6 +35,7 @@ struct Options {
     std::vector<std::string> overlaps;
     std::string stacks = "weights-fit";
     std::string objective = "energy";
+    std::vector<std::string> mappings;
     bool search_stacks = false;
     DepthFirstFidelity fidelity;
 };
@@ -132,6 +133,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     for (const std::string& overlap : options.overlaps) search.overlaps.push_back(depth_first::parse_overlap(overlap));
     search.stacks = depth_first::parse_stacks(options.stacks);
     search.objective = depth_first::parse_objective(options.objective);
+    for (const std::string& mappings : options.mappings) search.mappings.push_back(depth_first::parse_objective(mappings));
     search.threads = request.common.thread_count();
     search.stop = request.stop;
     OccasionalNotes notes(output);
@@ -201,7 +203,9 @@ RunModel declare(CLI::App& app) {
     app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
     app.add_flag("--search-stacks", options->search_stacks,
                  "Also compare all cuts of the network into stacks, each with the tile and overlap that are best for it");
-    app.add_option("--objective", options->objective, "What the best point has least of: energy, latency or edp")->capture_default_str();
+    app.add_option("--objective", options->objective, "What the best point, and the mapping of each layer, has least of: energy, latency or edp (their product)")
+        ->capture_default_str();
+    app.add_option("--mappings", options->mappings, "Each tile with layers mapped for each of these: energy, latency, edp (default: for the objective)")->delimiter(',');
     options->fidelity.declare(app);
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
 }

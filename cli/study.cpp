@@ -50,6 +50,7 @@ struct Options {
     std::string study;
     std::vector<std::string> machines, networks;
     std::string directory;
+    std::string objective = "energy";
     DepthFirstFidelity fidelity;
 };
 
@@ -202,6 +203,7 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         for (const std::string& network : networks) {
             const DepthFirst model(open_machine(machine), zoo_network(network), options.fidelity.get());
             depth_first::SweepOptions search;
+            search.objective = depth_first::parse_objective(options.objective);
             search.threads = common.thread_count();
             search.stop = interrupt.stop();
             search.progress = [&](size_t done, size_t total) {
@@ -226,6 +228,7 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
                                   {"study", study.name},
                                   {"as_published", options.fidelity.as_published},
                                   {"lpf_limit", options.fidelity.lpf_limit},
+                                  {"objective", options.objective},
                                   {"seconds", seconds}};
     auto list = nlohmann::ordered_json::array();
     for (const Cell& cell : cells) list.push_back(cell_json(cell));
@@ -271,6 +274,8 @@ void add_study(Program& program) {
     verb->add_option("--machines", options->machines, "Only these of its machines")->delimiter(',')->type_name("NAME");
     verb->add_option("--networks", options->networks, "Only these of its networks")->delimiter(',')->type_name("NAME");
     verb->add_option("-o,--output", options->directory, "Directory to make; what a study left there before is replaced")->type_name("DIR");
+    verb->add_option("--objective", options->objective, "What best points, and the mapping of each layer, have least of: energy, latency or edp")
+        ->capture_default_str();
     options->fidelity.declare(*verb);
     program.on(verb, [options, &program](const Output& output) { return run(*options, program.common(), output); });
 }

@@ -80,6 +80,10 @@ void add_quirk(Quirks& quirks, const std::string& name) {
     throw InputError("quirk: found \"" + name + "\", expected one of " + known);
 }
 
+bool Quirks::counts_macs_of(LayerType type) const {
+    return type == LayerType::convolution || type == LayerType::depthwise || macs_of_poolings_and_additions;
+}
+
 Quirks Quirks::as_published() {
     Quirks quirks;
     for (const QuirkName& quirk : quirk_names()) quirks.*quirk.member = true;
@@ -113,13 +117,13 @@ struct DepthFirst::Parts {
     Fidelity fidelity;
     std::vector<Unrolling> unrollings;  ///< per layer of the workload
 
-    using MappingKey = std::tuple<LayerShape, Unrolling, std::vector<size_t>>;
+    using MappingKey = std::tuple<Objective, LayerShape, Unrolling, std::vector<size_t>>;
     using MappingPtr = std::shared_ptr<const std::optional<LayerMapping>>;
     mutable std::mutex mutex;
     mutable std::map<MappingKey, MappingPtr> mappings;
 
     /// None to be had once no lanes are left to halve.
-    [[nodiscard]] MappingPtr mapping(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) const;
+    [[nodiscard]] MappingPtr mapping(Objective objective, size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) const;
     [[nodiscard]] std::vector<std::vector<size_t>> units() const;
     [[nodiscard]] std::vector<std::vector<size_t>> stacks(Stacks rule) const;
     void add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details, DepthFirstCost& total) const;
@@ -128,7 +132,8 @@ struct DepthFirst::Parts {
                                          const std::vector<std::vector<size_t>>& readers) const;
 };
 
-DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) const {
+DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(Objective objective, size_t layer, const LayerShape& shape, const std::vector<size_t>& tops,
+                                                          int halvings) const {
     // Lanes beyond the tile are not used: tiles of layers that differ in nothing else are one.
     Unrolling lanes = unrollings[layer];
     for (size_t axis = 0; axis < lanes.size(); ++axis) {
@@ -138,15 +143,18 @@ DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(size_t layer, const Lay
         int64_t& most = *std::ranges::max_element(lanes);
         most = ceil_div(most, 2);
     }
-    MappingKey key(shape, lanes, tops);
+    MappingKey key(objective, shape, lanes, tops);
     {
         const std::scoped_lock lock(mutex);
         const auto found = mappings.find(key);
         if (found != mappings.end()) return found->second;
     }
     const MappedLayer mapped(machine, shape, lanes, tops);
+    const MappingGoal goal{.objective = objective,
+                           .counts_macs = fidelity.quirks.counts_macs_of(shape.type),
+                           .counts_off_load = !fidelity.quirks.no_off_load};
     auto made = std::make_shared<const std::optional<LayerMapping>>(
-        fidelity.loop_limit > 0 ? best_limited_mapping(mapped, fidelity.loop_limit) : best_mapping(mapped));
+        fidelity.loop_limit > 0 ? best_limited_mapping(mapped, fidelity.loop_limit, goal) : best_mapping(mapped, goal));
     const std::scoped_lock lock(mutex);
     return mappings.try_emplace(std::move(key), std::move(made)).first->second;
 }
@@ -268,7 +276,9 @@ void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strat
     if (!strategy.of_maps.empty() && fidelity.quirks.unpadded)
         throw InputError("overlap of single maps: found together with the quirk unpadded, where all tiles lie in an endless map; expected one overlap for all");
     StackRun(machine, stack, fidelity.quirks, strategy, goes_by_columns(workload, layers, strategy), with_details,
-             [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) { return mapping(layer, shape, tops, halvings); })
+             [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) {
+                 return mapping(strategy.mappings, layer, shape, tops, halvings);
+             })
         .add_to(total);
 }
 

@@ -62,6 +62,8 @@ struct Quirks {
 
     [[nodiscard]] static Quirks as_published();
     [[nodiscard]] static Quirks mended() { return {}; }
+    /// Whether the multiplications of such a layer cost energy.
+    [[nodiscard]] bool counts_macs_of(LayerType type) const;
 };
 struct QuirkName {
     const char* name;  ///< "left-over-tiles-first"
@@ -89,6 +91,7 @@ struct Strategy {
     TileSize tile;  ///< of each stack's output; larger than the map: the map
     Overlap overlap = Overlap::fully_cached;
     Stacks stacks = Stacks::weights_fit;
+    Objective mappings = Objective::energy;  ///< what the mapping of each layer in each kind of tile is best in
     /// Maps of which tiles keep something else than `overlap` says, by name of the layer that writes them or of the network's input. A stack goes row by
     /// row or column by column: h_cached and v_cached do not occur in one. Of a stack's output nothing is kept, whatever it says.
     std::map<std::string, Overlap> of_maps{};
@@ -130,6 +133,7 @@ struct DepthFirstCost {
     std::vector<std::vector<size_t>> stacks;  ///< layers of each, in the order of execution
     std::vector<StackCost> stack_costs;       ///< parallel to stacks
     int64_t tile_kinds = 0;
+    double mapping_gap = 0;  ///< the largest LayerMapping::gap; 0: every mapping is proven to be the best
     std::vector<LayerTileCost> details;       ///< one per stack, kind of tile and layer; empty where not asked for
 };
 

@@ -1,5 +1,5 @@
 // The best mapping of a layer among all orders of all prime factors and all allocations of them to the memories. Exact: the result equals
-// that of trying them all (tests/scheduler/models/depth_first/mapper_test.cpp), found by a shortest path instead.
+// that of trying them all (tests/scheduler/models/depth_first/mapper_test.cpp), for each objective, found by shortest paths and bounds instead.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,9 @@
 
 namespace laminate::depth_first {
 
-/// Least energy. None: nothing fits. Throws InputError where operands compete for more than six memories.
-[[nodiscard]] std::optional<LayerMapping> best_mapping(const MappedLayer& layer);
+/// Best by `goal`; of mappings with the same latency, the one of least energy. None: nothing fits. Energy is always exact; latency and energy x latency
+/// are where LayerMapping::gap is 0, and above it the mapping is the best that was found before the search grew too large. Throws InputError where
+/// operands compete for more than six memories.
+[[nodiscard]] std::optional<LayerMapping> best_mapping(const MappedLayer& layer, const MappingGoal& goal = {});
 
 }  // namespace laminate::depth_first

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -72,6 +71,10 @@ struct MappedLayer::Transfers {
         double period = 0;
         double count = 0;
         int64_t bits = 0;
+        /// Of a port, each period.
+        [[nodiscard]] double cycles(const WordAccess& access) const {
+            return std::ceil(amount * static_cast<double>(bits) / static_cast<double>(access.word_bits));
+        }
     };
     One read_to_lower, write_from_lower, read_to_higher, write_from_higher;
     [[nodiscard]] const One& operator[](Transfer transfer) const {
@@ -84,6 +87,12 @@ struct MappedLayer::Transfers {
         throw std::logic_error("Transfers");
     }
 };
+
+double energy_of(const LayerCost& cost, const MappingGoal& goal) { return goal.counts_macs ? cost.energy_pj : cost.memory_pj; }
+
+int64_t latency_of(const LayerCost& cost, const MappingGoal& goal) {
+    return goal.counts_off_load ? cost.latency.cycles_with_off_load() : cost.latency.cycles();
+}
 
 Dim dim_of_axis(const ArrayAxis& axis, const LayerShape& layer) {
     if (!axis.loop) throw std::invalid_argument("an axis of the array without a loop");
@@ -165,6 +174,46 @@ MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const 
         memories_.push_back(memory);
         served_.push_back(std::move(served));
     }
+    count_port_readers();
+}
+
+void MappedLayer::count_port_readers() {
+    for (const size_t memory : memories_) {
+        first_port_.push_back(port_count_);
+        port_count_ += machine_.memories[memory].ports.size();
+    }
+    port_readers_.assign(port_count_, 0);
+    for (size_t at = 0; at < memories_.size(); ++at) {
+        const std::vector<MemoryPort>& ports = machine_.memories[memories_[at]].ports;
+        for (size_t p = 0; p < ports.size(); ++p) {
+            for (const size_t r : served_[at]) {
+                const bool carried = std::ranges::any_of(ports[p].carries, [&](const MemoryPort::Carried& entry) { return entry.operand == operand_of(roles_[r].role); });
+                if (carried && roles_[r].role != Role::output) ++port_readers_[first_port_[at] + p];
+            }
+        }
+    }
+}
+
+size_t MappedLayer::port_number(size_t memory, Operand operand, Transfer transfer) const {
+    const auto at = static_cast<size_t>(std::ranges::find(memories_, memory) - memories_.begin());
+    const MemoryPort& port = machine_.memories[memory].port_of(operand, transfer);
+    return first_port_[at] + static_cast<size_t>(&port - machine_.memories[memory].ports.data());
+}
+
+MappedLayer::LinkSharing MappedLayer::link_sharing(size_t r, size_t level) const {
+    const Operand operand = operand_of(roles_[r].role);
+    const bool lower = port_readers_[port_number(roles_[r].levels[level], operand, Transfer::write_from_higher)] > 1;
+    const bool upper = port_readers_[port_number(roles_[r].levels[level + 1], operand, Transfer::read_to_lower)] > 1;
+    return lower && upper ? LinkSharing::shared : lower || upper ? LinkSharing::half : LinkSharing::own;
+}
+
+bool MappedLayer::is_waited_for(size_t r, size_t level) const {
+    if (link_sharing(r, level) != LinkSharing::half) return true;
+    // Of links that are shared on one side the artifact keeps the last.
+    for (size_t above = level + 1; above + 1 < roles_[r].levels.size(); ++above) {
+        if (link_sharing(r, above) == LinkSharing::half) return false;
+    }
+    return true;
 }
 
 /// Each axis lies at the lowest memory of the hierarchy that one copy of serves all its lanes. A loop that the lanes do not divide
@@ -515,9 +564,11 @@ bool MappedLayer::fits(const LoopOrder& order, const Allocation& allocation) con
     return true;
 }
 
-double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
-                                    bool reduction_above) const {
+std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_transfers(size_t r, size_t level,
+                                                                                            const std::array<double, dim_count>& loops, double total,
+                                                                                            bool reduction_above, bool whole) const {
     const RoleData& role = roles_[r];
+    const std::vector<std::vector<Loop>>& lanes = whole ? role.whole_lanes : role.lanes;
     DataGrowth growth(role.relevance, layer_);
     double cycles = 1, elements = 1;
     for (size_t dim = 0; dim < dim_count; ++dim) {
@@ -525,7 +576,7 @@ double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<dou
         elements *= growth.add({static_cast<Dim>(dim), loops[dim]}).data;
     }
     for (size_t m = 0; m < level; ++m) {
-        for (const Loop& loop : role.lanes[m]) elements *= growth.add(loop).data;
+        for (const Loop& loop : lanes[m]) elements *= growth.add(loop).data;
     }
     elements = rounded(elements);
     const bool output = role.role == Role::output;
@@ -533,15 +584,50 @@ double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<dou
     const int64_t bits = partial ? role.bits : role.final_bits;
     const double count = std::floor(total / cycles);
     const Transfers::One above{elements, cycles, count, bits};
-    const Transfers::One below{elements * role.units.boost[level], cycles, count, bits};
-    Transfers upper, lower;
+    const Transfers::One below{elements * (whole ? role.whole_units : role.units).boost[level], cycles, count, bits};
+    std::pair<Transfers, Transfers> transfers;
+    auto& [upper, lower] = transfers;
     (output ? upper.write_from_lower : upper.read_to_lower) = below;
     (output ? lower.read_to_higher : lower.write_from_higher) = above;
     if (partial) {
         upper.read_to_lower = below;
         lower.write_from_higher = above;
     }
-    return energy(role, upper, level) + (level > 0 ? energy(role, lower, level - 1) : 0.0);
+    return transfers;
+}
+
+double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
+                                    bool reduction_above) const {
+    const auto [upper, lower] = boundary_transfers(r, level, loops, total, reduction_above, false);
+    return energy(roles_[r], upper, level) + (level > 0 ? energy(roles_[r], lower, level - 1) : 0.0);
+}
+
+BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
+                                            bool reduction_above) const {
+    const RoleData& role = roles_[r];
+    const bool output = role.role == Role::output;
+    const auto [upper, lower] = boundary_transfers(r, level, loops, total, reduction_above, true);
+    const Transfers::One& across = upper[output ? Transfer::write_from_lower : Transfer::read_to_lower];
+    BoundaryDemand demand{.period = across.period, .count = across.count, .ports = {}, .time = 0, .tile_bits = 0};
+    const auto add = [&](const Transfers& transfers, size_t m, Transfer transfer) {
+        const Transfers::One& one = transfers[transfer];
+        if (one.count == 0) return;
+        const Memory& memory = machine_.memories[role.levels[m]];
+        const double cycles = one.cycles(is_read(transfer) ? memory.read : memory.write);
+        demand.ports.push_back({port_number(role.levels[m], operand_of(role.role), transfer), cycles});
+        const bool is_upwards = transfer == Transfer::write_from_lower || transfer == Transfer::read_to_higher;
+        if (is_upwards == output) demand.time = std::max(demand.time, cycles);
+    };
+    add(upper, level, Transfer::read_to_lower);
+    add(upper, level, Transfer::write_from_lower);
+    if (level > 0) {
+        add(lower, level - 1, Transfer::read_to_higher);
+        add(lower, level - 1, Transfer::write_from_higher);
+        const Transfers with_fractions = boundary_transfers(r, level, loops, total, reduction_above, false).second;
+        const Transfers::One& tile = with_fractions[output ? Transfer::read_to_higher : Transfer::write_from_higher];
+        demand.tile_bits = tile.amount * static_cast<double>(tile.bits);
+    }
+    return demand;
 }
 
 LayerCost MappedLayer::cost(const LoopOrder& order, const Allocation& allocation) const {
@@ -676,9 +762,6 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
         }
         return product;
     };
-    const auto needed = [&](const Transfers::One& one, const WordAccess& access) {
-        return std::ceil(one.amount * static_cast<double>(one.bits) / static_cast<double>(access.word_bits));
-    };
     const auto use_of = [&](size_t r, size_t m, Transfer transfer) -> std::optional<PortUse> {
         const Transfers all = transfers(roles_[r], whole_moved[r], m, true);
         const Transfers::One& one = all[transfer];
@@ -686,13 +769,12 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
         const size_t lower = transfer == Transfer::read_to_lower || transfer == Transfer::write_from_lower ? m : m + 1;
         const Memory& memory = machine_.memories[roles_[r].levels[m]];
         const double allowed = buffered[r][lower] ? one.period : std::floor(one.period / repeats(r, lower));
-        return PortUse{needed(one, is_read(transfer) ? memory.read : memory.write), allowed, one.period, one.count};
+        return PortUse{one.cycles(is_read(transfer) ? memory.read : memory.write), allowed, one.period, one.count};
     };
 
     Latency result;
     result.temporal_cycles = static_cast<int64_t>(product_of(order, 0, order.size()));
     double stall = 0;
-    std::map<std::pair<size_t, size_t>, size_t> read_operands;  // inputs on a port, by memory and port
     for (size_t at = 0; at < memories_.size(); ++at) {
         const Memory& memory = machine_.memories[memories_[at]];
         for (size_t p = 0; p < memory.ports.size(); ++p) {
@@ -700,13 +782,10 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
             for (const size_t r : served_[at]) {
                 const std::vector<size_t>& levels = roles_[r].levels;
                 const size_t m = static_cast<size_t>(std::ranges::find(levels, memories_[at]) - levels.begin());
-                bool carried = false;
                 for (const MemoryPort::Carried& entry : memory.ports[p].carries) {
                     if (entry.operand != operand_of(roles_[r].role)) continue;
-                    carried = true;
                     if (const auto use = use_of(r, m, entry.transfer)) uses.push_back(*use);
                 }
-                if (carried && roles_[r].role != Role::output) ++read_operands[{memories_[at], p}];
             }
             stall = std::max(stall, port_stall(std::move(uses)));
         }
@@ -718,25 +797,15 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
     struct Load {
         double own = 0, half = 0, shared = 0;
     };
-    const auto port_is_shared = [&](size_t r, size_t m, Transfer transfer) {
-        const size_t memory = roles_[r].levels[m];
-        const MemoryPort& port = machine_.memories[memory].port_of(operand_of(roles_[r].role), transfer);
-        const size_t p = static_cast<size_t>(&port - machine_.memories[memory].ports.data());
-        return read_operands[{memory, p}] > 1;
-    };
     std::vector<Load> loads;
     for (size_t r = 1; r < roles_.size(); ++r) {
         Load load;
         for (size_t m = 0; m + 1 < roles_[r].levels.size(); ++m) {
             const double time = std::max(use_of(r, m, Transfer::write_from_higher)->needed, use_of(r, m + 1, Transfer::read_to_lower)->needed);
-            const bool lower = port_is_shared(r, m, Transfer::write_from_higher);
-            const bool upper = port_is_shared(r, m + 1, Transfer::read_to_lower);
-            if (lower && upper) {
-                load.shared += time;
-            } else if (!lower && !upper) {
-                load.own += time;
-            } else {
-                load.half = time;
+            switch (link_sharing(r, m)) {
+                case LinkSharing::shared: load.shared += time; break;
+                case LinkSharing::own: load.own += time; break;
+                case LinkSharing::half: load.half = time; break;
             }
         }
         loads.push_back(load);
@@ -804,17 +873,22 @@ LoopOrder limited_factors(const MappedLayer& layer, size_t limit) {
     return loops;
 }
 
-std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit) {
+std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit, const MappingGoal& goal) {
     std::optional<LayerMapping> best;
-    double best_energy = std::numeric_limits<double>::infinity();
+    double least = std::numeric_limits<double>::infinity();
     const double macs = layer.mac_energy();
+    const bool is_by_energy = goal.objective == Objective::energy;
     LoopOrders orders(limited_factors(layer, limit));
     do {
         std::optional<Allocation> allocation = layer.allocate(orders.current());
         if (!allocation) continue;
-        const double energy = layer.memory_energy(orders.current(), *allocation) + macs;
-        if (energy >= best_energy) continue;
-        best_energy = energy;
+        LayerCost cost;
+        cost.memory_pj = layer.memory_energy(orders.current(), *allocation);
+        cost.energy_pj = cost.memory_pj + macs;
+        if (!is_by_energy) cost.latency = layer.latency(orders.current(), *allocation);
+        const double found = is_by_energy ? cost.energy_pj : value(goal.objective, energy_of(cost, goal), latency_of(cost, goal));
+        if (found >= least) continue;
+        least = found;
         best = LayerMapping{orders.current(), std::move(*allocation), {}};
     } while (orders.next());
     if (best) best->cost = layer.cost(best->order, best->allocation);

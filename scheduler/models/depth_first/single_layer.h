@@ -13,10 +13,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/machine/machine.h"
 #include "scheduler/models/depth_first/layer_shape.h"
+#include "scheduler/models/depth_first/objective.h"
 
 namespace laminate::depth_first {
 
@@ -71,6 +73,27 @@ struct LayerCost {
     std::vector<std::vector<WordCounts>> words;  ///< [role][level]
 };
 
+/// What a mapping has to be best in. Only the product of energy and latency depends on what each counts.
+struct MappingGoal {
+    Objective objective = Objective::energy;
+    bool counts_macs = true;      ///< energy, that of the multiplications
+    bool counts_off_load = true;  ///< latency, the final off-load
+};
+[[nodiscard]] double energy_of(const LayerCost& cost, const MappingGoal& goal);
+[[nodiscard]] int64_t latency_of(const LayerCost& cost, const MappingGoal& goal);
+
+/// What one boundary between two levels of an operand asks of the ports on both sides, in each of `count` periods, with whole lanes.
+struct BoundaryDemand {
+    struct Port {
+        size_t number;  ///< of all the layer's ports, below MappedLayer::port_count()
+        double cycles;
+    };
+    double period = 0, count = 0;
+    std::vector<Port> ports;
+    double time = 0;       ///< of one tile, by the slower side
+    double tile_bits = 0;  ///< of the tile in the lower memory
+};
+
 /// A layer with the hierarchies of its operands and its unrolling: everything but the order of loops. Keeps a reference to
 /// the machine.
 class MappedLayer {
@@ -95,6 +118,7 @@ public:
     /// Energy alone, without latency. Sums in the order of roles and levels.
     [[nodiscard]] double memory_energy(const LoopOrder& order, const Allocation& allocation) const;
     [[nodiscard]] double mac_energy() const;
+    [[nodiscard]] Latency latency(const LoopOrder& order, const Allocation& allocation) const;
     [[nodiscard]] LayerCost cost(const LoopOrder& order, const Allocation& allocation) const;
 
     /// Whether the tiles of all memories fit: at each level, loops up to the allocated one and lanes up to the level; outputs as sums where
@@ -110,6 +134,14 @@ public:
     /// the array and the lowest memory.
     [[nodiscard]] double boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
                                          bool reduction_above) const;
+    /// Level 0: of the array.
+    [[nodiscard]] BoundaryDemand boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
+                                                 bool reduction_above) const;
+    /// Whether the first load from level `level` + 1 to `level` counts among those of the operand that is loaded last.
+    [[nodiscard]] bool is_waited_for(size_t r, size_t level) const;
+    /// Ports of the memories in use.
+    [[nodiscard]] size_t port_count() const { return port_count_; }
+    [[nodiscard]] Relevance relevance_of(size_t r, Dim dim) const { return roles_[r].relevance[static_cast<size_t>(dim)]; }
     /// Whether lanes above the level sum outputs.
     [[nodiscard]] bool lanes_reduce_above(size_t r, size_t level) const;
     /// Memories in use and the roles that they serve.
@@ -142,6 +174,8 @@ private:
         std::vector<bool> partial;         ///< reduction loops remain in levels m and above (outputs)
     };
     struct Transfers;  // of one level: amounts, periods, precisions
+    /// How many inputs use the ports of a link between two levels: both on both sides, both on one, one.
+    enum class LinkSharing { shared, half, own };
     /// Bits of the operand's tile under the loops given by their product per dimension. `reduction_left`: loops of the sum remain above.
     [[nodiscard]] double tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const;
 
@@ -153,7 +187,12 @@ private:
     [[nodiscard]] Transfers transfers(const RoleData& role, const Movement& movement, size_t level, bool whole) const;
     [[nodiscard]] WordCounts words(const RoleData& role, const Transfers& transfers, size_t level) const;
     [[nodiscard]] double energy(const RoleData& role, const Transfers& transfers, size_t level) const;
-    [[nodiscard]] Latency latency(const LoopOrder& order, const Allocation& allocation) const;
+    /// What crosses a boundary, as seen by the memory above it and by the one below.
+    [[nodiscard]] std::pair<Transfers, Transfers> boundary_transfers(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
+                                                                     bool reduction_above, bool whole) const;
+    [[nodiscard]] size_t port_number(size_t memory, Operand operand, Transfer transfer) const;
+    void count_port_readers();
+    [[nodiscard]] LinkSharing link_sharing(size_t r, size_t level) const;
     [[nodiscard]] std::vector<std::vector<bool>> double_buffered(const LoopOrder& order, const std::vector<Movement>& moved) const;
 
     const Machine& machine_;
@@ -162,6 +201,9 @@ private:
     std::vector<Loop> spatial_;       ///< of all axes in use
     std::vector<size_t> memories_;    ///< used by any role, ascending
     std::vector<std::vector<size_t>> served_;  ///< parallel to memories_: roles, in the order of the memory's operands
+    std::vector<size_t> first_port_;           ///< parallel to memories_: number of its first port
+    size_t port_count_ = 0;
+    std::vector<size_t> port_readers_;  ///< per port: inputs that use it
 };
 
 /// Orders of a multiset of loops, each once: Williams' prefix shifts (SODA 2009), beginning with the non-increasing order by
@@ -192,10 +234,11 @@ struct LayerMapping {
     LoopOrder order;
     Allocation allocation;
     LayerCost cost;
+    double gap = 0;  ///< by so much more than a proven bound the objective may be above the best one's; 0: it is the best
 };
 
-/// The order with the least energy among all orders of at most `limit` factors, the first visited on equality. None: no order fits.
-[[nodiscard]] std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit);
+/// The best order among all orders of at most `limit` factors, the first visited on equality. None: no order fits.
+[[nodiscard]] std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit, const MappingGoal& goal = {});
 
 /// "OX3 C2 | K4", innermost first; for messages and reports.
 [[nodiscard]] std::string to_text(const LoopOrder& order);

@@ -341,7 +341,7 @@ void StackRun::charge(const CopyCost& cost, int64_t times, DepthFirstCost& total
 
 void StackRun::charge(const LayerShape& shape, const LayerCost& cost, int64_t times, DepthFirstCost& total) const {
     const auto often = static_cast<double>(times);
-    const bool multiplies = shape.type == LayerType::convolution || shape.type == LayerType::depthwise || quirks_.macs_of_poolings_and_additions;
+    const bool multiplies = quirks_.counts_macs_of(shape.type);
     total.energy_pj += often * (multiplies ? cost.energy_pj : cost.memory_pj);
     if (multiplies) total.mac_pj += often * cost.mac_pj;
     total.latency_cycles += times * (quirks_.no_off_load ? cost.latency.cycles() : cost.latency.cycles_with_off_load());
@@ -392,6 +392,7 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
         charge(copies, times, total);
         for (size_t part = 0; part < layer.shapes.size(); ++part) {
             const LayerMapping& mapping = **layer.mappings[part];
+            total.mapping_gap = std::max(total.mapping_gap, mapping.gap);
             charge(layer.shapes[part], mapping.cost, times, total);
             if (!with_details_) continue;
             LayerTileCost detail{.layer = member.workload_layer, .shape = layer.shapes[part], .times = times, .mapping = mapping,

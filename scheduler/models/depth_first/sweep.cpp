@@ -22,6 +22,7 @@ SweepPoint evaluate(const DepthFirst& model, const Strategy& strategy) {
         point.latency_cycles = cost.latency_cycles;
         point.on_chip_bits = cost.on_chip_bits;
         point.macs = cost.macs;
+        point.mapping_gap = cost.mapping_gap;
         point.stacks = std::move(cost.stack_costs);
     } catch (const InfeasibleMapping&) {
     }
@@ -34,43 +35,25 @@ std::vector<int64_t> within(std::vector<int64_t> sizes, int64_t map) {
     return {result.begin(), result.end()};
 }
 
-/// Overlap by overlap, row by row.
+std::vector<Objective> mappings_of(const SweepOptions& options) {
+    return options.mappings.empty() ? std::vector{options.objective} : options.mappings;
+}
+
+/// Objective of the mappings by objective, overlap by overlap, row by row.
 std::vector<Strategy> all_strategies(const SweepOptions& options, int64_t width, int64_t height) {
     std::vector<Strategy> strategies;
-    for (const Overlap overlap : options.overlaps) {
-        for (const int64_t y : within(options.rows, height)) {
-            for (const int64_t x : within(options.columns, width)) strategies.push_back({{x, y}, overlap, options.stacks});
+    for (const Objective mappings : mappings_of(options)) {
+        for (const Overlap overlap : options.overlaps) {
+            for (const int64_t y : within(options.rows, height)) {
+                for (const int64_t x : within(options.columns, width))
+                    strategies.push_back({.tile = {x, y}, .overlap = overlap, .stacks = options.stacks, .mappings = mappings});
+            }
         }
     }
     return strategies;
 }
 
 }  // namespace
-
-const char* to_string(Objective objective) {
-    switch (objective) {
-        case Objective::energy: return "energy";
-        case Objective::latency: return "latency";
-        case Objective::energy_delay: return "edp";
-    }
-    throw std::logic_error("to_string(Objective)");
-}
-
-Objective parse_objective(const std::string& text) {
-    for (const Objective objective : {Objective::energy, Objective::latency, Objective::energy_delay}) {
-        if (text == to_string(objective)) return objective;
-    }
-    throw InputError("objective: found \"" + text + "\", expected one of energy, latency, edp");
-}
-
-double value(Objective objective, double energy_pj, int64_t latency_cycles) {
-    switch (objective) {
-        case Objective::energy: return energy_pj;
-        case Objective::latency: return static_cast<double>(latency_cycles);
-        case Objective::energy_delay: return energy_pj * static_cast<double>(latency_cycles);
-    }
-    throw std::logic_error("value(Objective)");
-}
 
 Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
     // The largest output of a stack; tiles beyond it are the map.
@@ -82,14 +65,15 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
     }
     std::vector<Strategy> strategies = all_strategies(options, width, height);
     const size_t grid = strategies.size();
-    strategies.push_back({{width, height}, Overlap::fully_cached, options.stacks});
+    const Objective mappings = mappings_of(options).front();
+    strategies.push_back({.tile = {width, height}, .stacks = options.stacks, .mappings = mappings});
     const std::vector<std::vector<size_t>> all = model.stacks(Stacks::single_layer);
     int64_t widest = 1, highest = 1;
     for (const std::vector<size_t>& layer : all) {
         widest = std::max(widest, model.workload().layers[layer.back()].shape.sizes[Dim::ox]);
         highest = std::max(highest, model.workload().layers[layer.back()].shape.sizes[Dim::oy]);
     }
-    strategies.push_back({{widest, highest}, Overlap::fully_cached, Stacks::single_layer});
+    strategies.push_back({.tile = {widest, highest}, .stacks = Stacks::single_layer, .mappings = mappings});
 
     std::vector<std::optional<SweepPoint>> made(strategies.size());
     std::mutex mutex;

@@ -11,12 +11,6 @@
 
 namespace laminate::depth_first {
 
-enum class Objective { energy, latency, energy_delay };
-[[nodiscard]] const char* to_string(Objective objective);
-/// "energy", "latency", "edp". Throws InputError.
-[[nodiscard]] Objective parse_objective(const std::string& text);
-[[nodiscard]] double value(Objective objective, double energy_pj, int64_t latency_cycles);
-
 struct SweepOptions {
     // Sizes of tiles; one larger than a stack's output means all of it. The defaults are those of the artifact's case study 1.
     std::vector<int64_t> columns{1, 4, 16, 60, 240, 960};
@@ -24,6 +18,8 @@ struct SweepOptions {
     std::vector<Overlap> overlaps{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached};
     Stacks stacks = Stacks::weights_fit;
     Objective objective = Objective::energy;
+    /// Each point once with mappings that are best in each of these; none: in `objective`.
+    std::vector<Objective> mappings{};
     int threads = 1;  ///< the result does not depend on it
     const std::atomic<bool>* stop = nullptr;
     std::function<void(size_t done, size_t total)> progress{};
@@ -36,11 +32,12 @@ struct SweepPoint {
     int64_t latency_cycles = 0;
     int64_t on_chip_bits = 0;
     int64_t macs = 0;
+    double mapping_gap = 0;  ///< DepthFirstCost::mapping_gap
     std::vector<StackCost> stacks;
 };
 
 struct Sweep {
-    std::vector<SweepPoint> points;  ///< overlap by overlap, row by row; sizes beyond the map left out
+    std::vector<SweepPoint> points;  ///< objective of the mappings by objective, overlap by overlap, row by row; sizes beyond the map left out
     std::optional<size_t> best;
     std::vector<size_t> front;       ///< of energy, latency and on-chip memory: no other point has less of one and no more of the others; by energy
     std::optional<SweepPoint> layer_by_layer;  ///< the whole map as tile: layers one after the other, maps in the lowest memory that holds them

@@ -51,7 +51,9 @@ void expect_equal_counts(const Network& network, const Strategy& strategy) {
     const auto of = [&](Role role) { return cost.words[1][static_cast<size_t>(operand_of(role))]; };
     // Weights of phases that the first tile has no outputs of are copied beside it.
     EXPECT_EQ(cost.copy_words[1].reads() + of(Role::weight).reads(), inputs + weights);
-    if (std::ranges::none_of(model.workload().layers, &WorkloadLayer::transposed)) EXPECT_EQ(cost.copy_words[1].reads(), inputs);
+    if (std::ranges::none_of(model.workload().layers, &WorkloadLayer::transposed)) {
+        EXPECT_EQ(cost.copy_words[1].reads(), inputs);
+    }
     EXPECT_EQ(cost.copy_words[1].writes(), 0);
     EXPECT_EQ(of(Role::input).reads(), 0);
     EXPECT_EQ(of(Role::output).reads(), 0);
