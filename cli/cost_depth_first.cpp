@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/cost_models.h"
 #include "cli/depth_first_report.h"
 #include "scheduler/models/depth_first/depth_first.h"
+#include "scheduler/models/depth_first/overlap_search.h"
 
 namespace laminate::cli {
 
@@ -25,6 +27,16 @@ struct Options {
     DepthFirstFidelity fidelity;
 };
 
+/// "conv1=recompute,...", for --overlap, and how far it is from the best.
+std::string search_text(const depth_first::OverlapSearch& search) {
+    std::string modes;
+    for (const auto& [map, overlap] : search.strategy.of_maps) modes += fmt::format("{}{}={}", modes.empty() ? "" : ",", map, depth_first::to_string(overlap));
+    return fmt::format("overlap: {}\n{}", modes,
+                       search.is_complete ? fmt::format("the best of all {} choices", search.compared)
+                                          : fmt::format("the best of {} choices that were compared, not of all; at most {:.3g} times what multiplications, weights and outputs cost in any",
+                                                        search.compared, search.value / search.bound));
+}
+
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
     if (options.tile.empty()) throw UsageError("--tile is required with --model depth-first");
     if (request.machine.empty()) throw UsageError("--machine is required with --model depth-first");
@@ -36,14 +48,21 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const Machine machine = open_machine(request.machine);
     const Network network = request.network.open();
     const DepthFirst model(machine, network, fidelity);
-    set_overlaps(strategy, options.overlap, model.workload());
+    std::optional<depth_first::OverlapSearch> search;
     DepthFirstCost cost;
     try {
+        if (options.overlap == std::vector<std::string>{"search"}) {
+            search = depth_first::search_overlaps(model, strategy, strategy.mappings);
+            strategy = search->strategy;
+        } else {
+            set_overlaps(strategy, options.overlap, model.workload());
+        }
         cost = model.cost(strategy, false);
     } catch (const depth_first::InfeasibleMapping& error) {
         throw InfeasibleError(error.what());
     }
     output.print(depth_first_text(model, cost));
+    if (search) output.print(search_text(*search));
     nlohmann::ordered_json answer = depth_first_json(model, strategy, cost);
     nlohmann::ordered_json full{{"schema", "laminate.cost"},
                                 {"version", 1},
@@ -53,6 +72,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                 {"machine", machine.name},
                                 {"as_published", options.fidelity.as_published},
                                 {"lpf_limit", fidelity.loop_limit}};
+    if (search)
+        full["overlap_search"] = {{"compared", search->compared}, {"complete", search->is_complete}, {"value", search->value}, {"bound", search->bound}};
     full.update(answer);
     output.json(full);
     return Exit::ok;
@@ -62,7 +83,7 @@ RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("--tile", options->tile, "Columns x rows of each stack's output")->type_name("WxH");
     app.add_option("--overlap", options->overlap,
-                   "What tiles keep for their neighbours: recompute, h-cached, v-cached or fully-cached; of the maps of single layers: LAYER=MODE,...")
+                   "What tiles keep for their neighbours: recompute, h-cached, v-cached or fully-cached; of the maps of single layers: LAYER=MODE,...; search: the best for each")
         ->delimiter(',')
         ->capture_default_str();
     app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();

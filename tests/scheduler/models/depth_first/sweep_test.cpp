@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <string>
 
 #include "base/error.h"
 #include "nets/zoo.h"
+#include "scheduler/models/depth_first/overlap_search.h"
 
 namespace laminate::depth_first {
 namespace {
@@ -98,6 +101,71 @@ TEST(Sweep, BestCutIsTheBestOfAllCuts) {
         for (const ChosenStack& stack : found->stacks) energy += stack.cost.energy_pj;
         EXPECT_NEAR(energy, found->energy_pj, 1e-9 * energy);
     }
+}
+
+// Of three maps 3^3 choices row by row and as many column by column; the descent, given less, finds nothing better and its bound lies below.
+TEST(OverlapSearch, IsTheBestOfAllChoices) {
+    const DepthFirst model(open_machine("edge_tpu_df"), zoo_network("l3net"), {});
+    const Strategy given{.tile = {7, 5}, .stacks = Stacks::all};
+    for (const Objective objective : {Objective::energy, Objective::latency}) {
+        const OverlapSearch found = search_overlaps(model, given, objective);
+        EXPECT_TRUE(found.is_complete);
+        ASSERT_EQ(found.strategy.of_maps.size(), 3u);
+        double least = std::numeric_limits<double>::infinity();
+        for (const Overlap along : {Overlap::h_cached, Overlap::v_cached}) {
+            const std::array modes{Overlap::recompute, along, Overlap::fully_cached};
+            for (size_t choice = 0; choice < 27; ++choice) {
+                Strategy strategy = given;
+                size_t rest = choice;
+                for (auto map = found.strategy.of_maps.begin(); map != found.strategy.of_maps.end(); ++map, rest /= 3) strategy.of_maps[map->first] = modes[rest % 3];
+                const DepthFirstCost cost = model.cost(strategy, false);
+                least = std::min(least, value(objective, cost.energy_pj, cost.latency_cycles));
+            }
+        }
+        const DepthFirstCost cost = model.cost(found.strategy, false);
+        EXPECT_NEAR(value(objective, cost.energy_pj, cost.latency_cycles), least, 1e-9 * least);
+        const OverlapSearch descent = search_overlaps(model, given, objective, 10);
+        EXPECT_FALSE(descent.is_complete);
+        EXPECT_GE(descent.value, found.value * (1 - 1e-12));
+        EXPECT_GT(found.value, found.bound);
+    }
+}
+
+TEST(DepthFirst, AStackGoesOneWay) {
+    const DepthFirst model(open_machine("edge_tpu_df"), zoo_network("l3net"), {});
+    const std::vector<WorkloadLayer>& layers = model.workload().layers;
+    Strategy strategy{.tile = {7, 5}, .overlap = Overlap::fully_cached, .stacks = Stacks::all};
+    strategy.of_maps[layers[0].name] = Overlap::h_cached;
+    strategy.of_maps[layers[1].name] = Overlap::v_cached;
+    try {
+        (void)model.cost(strategy);
+        FAIL();
+    } catch (const InputError& error) {
+        EXPECT_EQ(std::string(error.what()), "overlap: found h-cached for " + layers[0].name + " and v-cached for " + layers[1].name +
+                                                 " in one stack, expected one of the two: its tiles go row by row or column by column");
+    }
+    // Of the output nothing is kept.
+    strategy.of_maps.clear();
+    strategy.of_maps[layers.back().name] = Overlap::v_cached;
+    EXPECT_GT(model.cost(strategy).energy_pj, 0);
+    EXPECT_THROW((void)DepthFirst(open_machine("tpu"), zoo_network("fsrcnn-defines"), Fidelity::as_published(1)).cost(strategy), InputError);
+}
+
+TEST(Sweep, MappingsForEachObjectiveAreBestInIt) {
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("l3net"), {});
+    SweepOptions options;
+    options.columns = {8};
+    options.rows = {8};
+    options.overlaps = {Overlap::fully_cached};
+    options.mappings = {Objective::energy, Objective::latency, Objective::energy_delay};
+    const Sweep found = sweep(model, options);
+    ASSERT_EQ(found.points.size(), 3u);
+    EXPECT_LE(found.points[0].energy_pj, found.points[1].energy_pj);
+    EXPECT_LE(found.points[1].latency_cycles, found.points[0].latency_cycles);
+    EXPECT_LT(found.points[1].latency_cycles, found.points[0].latency_cycles);  // or nothing was mapped for it
+    EXPECT_GE(found.points[2].energy_pj, found.points[0].energy_pj);
+    EXPECT_GE(found.front.size(), 2u);
+    for (const SweepPoint& p : found.points) EXPECT_EQ(p.mapping_gap, 0);
 }
 
 TEST(Sweep, EachStackHasItsOwnBestPoint) {
