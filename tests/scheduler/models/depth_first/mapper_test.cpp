@@ -142,12 +142,12 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int runs) {
         if (::testing::Test::HasFailure()) return;
     }
     EXPECT_GT(differs, 0);  // neither objective alone
-    EXPECT_LE(unproven, runs / 50);
+    EXPECT_LE(unproven, 1 + runs / 50);
     EXPECT_GT(feasible, runs / 5);
     EXPECT_GT(infeasible, 0);
 }
 
-TEST(Mapper, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(7, 50); }
+TEST(Mapper, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(7, 40); }
 
 TEST(MapperLong, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(11, 2000); }
 

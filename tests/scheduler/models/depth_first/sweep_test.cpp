@@ -86,7 +86,7 @@ TEST(Sweep, BestCutIsTheBestOfAllCuts) {
                 for (const Overlap overlap : options.overlaps) {
                     for (const int64_t x : options.columns) {
                         for (const int64_t y : options.rows) {
-                            const StackCost cost = model.stack_cost(layers, {.tile = {x, y}, .overlap = overlap});
+                            const StackCost cost = model.stack_cost(layers, {.tile = {x, y}, .overlap = overlap, .mappings = objective});
                             for (const auto& [energy, latency] : sums) longer.emplace_back(energy + cost.energy_pj, latency + cost.latency_cycles);
                         }
                     }
