@@ -85,7 +85,7 @@ RunModel declare(CLI::App& app) {
     app.add_option("--overlap", options->overlap,
                    "What tiles keep for their neighbours: recompute, h-cached, v-cached or fully-cached; of the maps of single layers: LAYER=MODE,...; search: the best for each")
         ->delimiter(',')
-        ->capture_default_str();
+        ->default_str("fully-cached");
     app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
     app.add_option("--objective", options->objective, "What the mapping of each layer has least of: energy, latency or edp (their product)")
         ->capture_default_str();

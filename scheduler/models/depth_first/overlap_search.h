@@ -22,6 +22,6 @@ struct OverlapSearch {
 /// row and column by column; up to `most` of them all are compared, otherwise: the modes of which one holds for the first maps and one for the
 /// rest, and from the best of these on, changes of one map while they help. Modes that do not fit the machine are left out; throws
 /// InfeasibleMapping where none fits.
-[[nodiscard]] OverlapSearch search_overlaps(const DepthFirst& model, const Strategy& given, Objective objective, int64_t most = 1500);
+[[nodiscard]] OverlapSearch search_overlaps(const DepthFirst& model, const Strategy& given, Objective objective, int64_t most = 5000);
 
 }  // namespace laminate::depth_first
