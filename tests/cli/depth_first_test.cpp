@@ -70,6 +70,41 @@ TEST(DepthFirstModel, SchedulesThatAreFoundExecuteAndCountAsTheySay) {
     }
 }
 
+TEST(DepthFirstModel, OverlapsOfSingleMapsAreNamedOrSearched) {
+    const std::string point = "cost zoo:l3net --model depth-first --machine edge_tpu_df --tile 7x5 --stacks all --json - --overlap ";
+    const auto cost = [&](const std::string& overlap) {
+        const ProgramResult result = run_program(point + overlap);
+        EXPECT_EQ(result.exit_code, 0) << overlap << ": " << result.err;
+        return nlohmann::json::parse(result.out);
+    };
+    const auto uniform = cost("fully-cached"), named = cost("fully-cached,conv1=recompute"), found = cost("search");
+    EXPECT_EQ(named["overlap_of_maps"]["conv1"], "recompute");
+    EXPECT_GT(named["macs"], uniform["macs"]);  // conv1 computes again what its neighbours had
+    EXPECT_EQ(found["overlap_search"]["compared"], 2 * 27);
+    EXPECT_TRUE(found["overlap_search"]["complete"]);
+    EXPECT_LE(found["energy_pj"].get<double>(), uniform["energy_pj"].get<double>() * (1 + 1e-12));
+    for (const auto& answer : {uniform, named, found}) {
+        EXPECT_GT(answer["latency_cycles"], 0);
+        EXPECT_EQ(answer["stacks"].size(), answer["stack_costs"].size());
+        for (const char* operand : {"I", "W", "O", "copies"}) EXPECT_TRUE(answer["memories"].back()[operand].contains("reads_words")) << operand;
+    }
+    EXPECT_EQ(run_program(point + "conv1=h-cached,conv2=v-cached").exit_code, 3);
+    const ProgramResult unknown = run_program(point + "conv9=h-cached");
+    EXPECT_EQ(unknown.exit_code, 3);
+    EXPECT_NE(unknown.err.find("found \"conv9\", expected one of "), std::string::npos) << unknown.err;
+    EXPECT_EQ(run_program(point + "conv1=recompute,h-cached").exit_code, 2);
+}
+
+TEST(DepthFirstModel, LayersAreMappedForTheObjective) {
+    const auto latency = [](const std::string& objective) {
+        const ProgramResult result = run_program("cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 --json - --objective " + objective);
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        return nlohmann::json::parse(result.out)["latency_cycles"].get<int64_t>();
+    };
+    EXPECT_LT(latency("latency"), latency("energy"));
+    EXPECT_EQ(run_program("cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 --objective power").exit_code, 3);
+}
+
 TEST(DepthFirstModel, RefusesByName) {
     EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16").exit_code, 2);
     EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --tile 16x18").exit_code, 2);
