@@ -57,6 +57,69 @@ Stmt with_values(const std::string& name, const std::vector<Expr>& values, const
     return body;
 }
 
+Expr Values::operator()(const Expr& value) {
+    lets_.emplace_back(unique_name(prefix_), value);
+    return Variable::make(value.type(), lets_.back().first);
+}
+
+Stmt Values::around(Stmt body) const {
+    for (auto let = lets_.rbegin(); let != lets_.rend(); ++let) body = LetStmt::make(let->first, let->second, body);
+    return body;
+}
+
+Integers::Integers(const std::string& prefix) : name_(unique_name(prefix)) {}
+
+Expr Integers::of(int64_t n) const {
+    return Load::make(Halide::Int(32), name_, size(n), Halide::Buffer<>(), Parameter(), const_true(), ModulusRemainder());
+}
+
+Expr Integers::operator()(const Expr& value) {
+    values_.push_back(simplify(value));
+    return of(std::ssize(values_) - 1);
+}
+
+Stmt Integers::around(const Stmt& body) const {
+    if (values_.empty()) return body;
+    std::vector<Stmt> parts;
+    for (int64_t n = 0; n < std::ssize(values_); ++n) {
+        parts.push_back(Store::make(name_, values_[static_cast<size_t>(n)], size(n), Parameter(), const_true(), ModulusRemainder()));
+    }
+    parts.push_back(body);
+    return Allocate::make(name_, Halide::Int(32), Halide::MemoryType::Stack, {size(std::ssize(values_))}, const_true(), sequence(parts));
+}
+
+Stmt sums_of_products(const std::string& name, const SumShape& shape, const std::vector<SumTerm>& terms,
+                      const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store) {
+    const auto& [lanes, vectors, scalars] = shape;
+    const Accumulators sums{unique_name(name + ".sum"), lanes};
+    std::vector<Stmt> parts;
+    for (int64_t n = 0; n < vectors * scalars; ++n) parts.push_back(sums.set(n, broadcast(Expr(0.0F), lanes)));
+    for (const SumTerm& term : terms) {
+        const std::string channel = unique_name(name + ".i");
+        const Expr i = Variable::make(Halide::Int(32), channel);
+        Values shared(name + ".vector");
+        std::vector<Expr> loaded;
+        for (int64_t v = 0; v < vectors; ++v) loaded.push_back(shared(term.vector_at(i, v)));
+        std::vector<Stmt> uses;
+        for (int64_t n = 0; n < scalars; ++n) {
+            Values one(name + ".scalar");
+            const Expr scalar = broadcast(one(term.scalar_at(i, n)), lanes);
+            std::vector<Stmt> of_scalar;
+            for (int64_t v = 0; v < vectors; ++v) {
+                const int64_t at = n * vectors + v;
+                of_scalar.push_back(sums.set(at, sums.get(at) + loaded[static_cast<size_t>(v)] * scalar));
+            }
+            uses.push_back(one.around(sequence(of_scalar)));
+        }
+        const Stmt loop = For::make(channel, 0, term.channels, ForType::Serial, Halide::Partition::Never, Halide::DeviceAPI::None, shared.around(sequence(uses)));
+        parts.push_back(guarded(term.runs, loop));
+    }
+    for (int64_t n = 0; n < scalars; ++n) {
+        for (int64_t v = 0; v < vectors; ++v) parts.push_back(store(v, n, sums.get(n * vectors + v)));
+    }
+    return sums.around(vectors * scalars, sequence(parts));
+}
+
 Stmt Accumulators::around(int64_t count, const Stmt& body) const {
     // Halide gives the place of an array that is done with to the next one of the same type, and LLVM would keep half a vector in a whole one: so a single
     // vector is of its own type.

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nets/network.h"
@@ -43,6 +44,33 @@ enum class Alignment { element, vector };
 /// the compiler keeps that order, and with it the number of registers.
 [[nodiscard]] Stmt with_values(const std::string& name, const std::vector<Expr>& values, const std::function<Stmt(const std::vector<Expr>&)>& make);
 
+/// Names every value, so that sums of sums stay small expressions.
+class Values {
+public:
+    explicit Values(std::string prefix) : prefix_(std::move(prefix)) {}
+    [[nodiscard]] Expr operator()(const Expr& value);
+    [[nodiscard]] Stmt around(Stmt body) const;
+
+private:
+    std::string prefix_;
+    std::vector<std::pair<std::string, Expr>> lets_;
+};
+
+/// Integers that a kernel's loops use, found once outside of them: where rows begin. In memory that the compiler dissolves: the simplifier would put a name's
+/// remainder back into every use, and LLVM takes half a minute over those in the guarded blocks of a strided depthwise kernel.
+class Integers {
+public:
+    explicit Integers(const std::string& prefix);
+    /// The value, noted; to be used within around() only.
+    [[nodiscard]] Expr operator()(const Expr& value);
+    [[nodiscard]] Expr of(int64_t n) const;
+    [[nodiscard]] Stmt around(const Stmt& body) const;
+
+private:
+    std::string name_;
+    std::vector<Expr> values_;
+};
+
 /// Vectors kept in registers: a constant-sized array that the compiler dissolves.
 struct Accumulators {
     std::string name;
@@ -52,6 +80,23 @@ struct Accumulators {
     [[nodiscard]] Stmt set(int64_t n, const Expr& value) const { return store(name, value, index(n)); }
     [[nodiscard]] Stmt around(int64_t count, const Stmt& body) const;
 };
+
+/// Sums of products in registers. For each of the terms, one after the other, a loop over its channels i: `vectors` vectors are loaded once, and each of
+/// `scalars` scalars multiplies them all.
+struct SumTerm {
+    Expr runs;  ///< left out where this is false
+    Expr channels;
+    std::function<Expr(const Expr& i, int64_t vector)> vector_at;
+    std::function<Expr(const Expr& i, int64_t scalar)> scalar_at;
+};
+struct SumShape {
+    int64_t lanes = 1;
+    int64_t vectors = 1;
+    int64_t scalars = 1;
+};
+/// `store` is what becomes of the sum of a vector and a scalar.
+[[nodiscard]] Stmt sums_of_products(const std::string& name, const SumShape& shape, const std::vector<SumTerm>& terms,
+                                    const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store);
 
 /// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
 [[nodiscard]] Expr activate(const Activation& activation, const Expr& value, const Expr& slope);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "generators/arrays.h"
+#include "generators/column_tiles.h"
 #include "generators/constants.h"
 #include "generators/register_tile.h"
 #include "generators/whole_map.h"
@@ -297,24 +298,13 @@ private:
         return LetStmt::make(id, simple, make(Variable::make(simple.type(), id)));
     }
 
-    /// Where rows of the ring that a nest reads begin, found once outside the loops over columns and channels.
-    struct RowStarts {
-        std::string name;
-        [[nodiscard]] Expr of(int64_t row) const {
-            return Load::make(Halide::Int(32), name, size(row), Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
-        }
-    };
-    /// For `count` rows from `first` on. In memory that the compiler dissolves: the simplifier would put a name's remainder back into every use,
-    /// and LLVM takes half a minute over those in the guarded blocks of a strided depthwise kernel.
+    /// Where rows of the ring that a nest reads begin.
+    using RowStarts = ir::Integers;
+    /// For `count` rows from `first` on.
     Stmt with_row_starts(int k, const Expr& first, int64_t count, const std::function<Stmt(const RowStarts&)>& make) const {
-        const RowStarts starts{unique(problem(k).name + ".row_starts")};
-        std::vector<Stmt> parts;
-        for (int64_t n = 0; n < count; ++n) {
-            const Expr start = simplify(input_ring(k).row_index(first + size(n)));
-            parts.push_back(Store::make(starts.name, start, size(n), Halide::Parameter(), const_true(), ModulusRemainder()));
-        }
-        parts.push_back(make(starts));
-        return Allocate::make(starts.name, Halide::Int(32), Halide::MemoryType::Stack, {size(count)}, const_true(), ir::sequence(parts));
+        RowStarts starts(problem(k).name + ".row_starts");
+        for (int64_t n = 0; n < count; ++n) (void)starts(input_ring(k).row_index(first + size(n)));
+        return starts.around(make(starts));
     }
     /// From the first to the last row that an output row reads.
     [[nodiscard]] static int64_t window_rows(const LayerProblem& p) { return (p.y().kernel - 1) * p.y().dilation + 1; }
@@ -837,8 +827,13 @@ VectorUnit vector_unit(const Halide::Target& target) {
 
 GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {
     if (std::optional<GroupCode> code = whole_map_code(network, group, unit, kernels)) return *std::move(code);
+    const auto fits = [&](const GroupCode& code) { return !kernels.scratch || code.scratch_bytes <= kernels.scratch->value(); };
+    if (kernels.winograd) {
+        std::optional<GroupCode> tiled = column_tiles_code(network, group, unit);
+        if (tiled && fits(*tiled)) return *std::move(tiled);
+    }
     GroupCode code = Optimised(network, group, unit, kernels).code();
-    if (!kernels.winograd || !kernels.scratch || code.scratch_bytes <= kernels.scratch->value()) return code;
+    if (!kernels.winograd || fits(code)) return code;
     return Optimised(network, group, unit, {.winograd = false}).code();
 }
 

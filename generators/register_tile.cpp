@@ -4,11 +4,18 @@
 
 namespace laminate {
 
-namespace {
-
 double used_part(int64_t extent, int64_t step) {
     return static_cast<double>(extent) / static_cast<double>(ceil_div(extent, step) * step);
 }
+
+double product_efficiency(int64_t vectors, int64_t scalars) {
+    constexpr double latency_times_ports = 8;
+    const auto sums = static_cast<double>(vectors * scalars);
+    const double loads = static_cast<double>(vectors + scalars) / sums;
+    return 1 / (std::max({1.0, loads, latency_times_ports / sums}) + 0.15 * loads);
+}
+
+namespace {
 
 /// Vectors of output channels x columns, and the part of the multipliers' time that is not lost: to lanes without a channel, to sums that are too few.
 std::pair<RegisterTile, double> channel_tile(const LayerProblem& p, int64_t columns, const VectorUnit& unit) {

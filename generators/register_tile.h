@@ -24,6 +24,12 @@ struct RegisterTile {
     [[nodiscard]] int64_t lanes(int64_t vector, const VectorUnit& unit) const { return has_half && vector == x - 1 ? unit.lanes / 2 : unit.lanes; }
 };
 
+/// The part of an extent that whole steps do not waste.
+[[nodiscard]] double used_part(int64_t extent, int64_t step);
+/// The part of the multipliers' time that products are computed in when `vectors` are loaded once for all of `scalars`, each of which is loaded and
+/// multiplies them all.
+[[nodiscard]] double product_efficiency(int64_t vectors, int64_t scalars);
+
 /// Chosen from the layer's extents and `rows`, the rows that one call computes at most: the tile that keeps the multipliers
 /// busiest, counting loads beside multiplications and the lanes that ragged edges waste.
 [[nodiscard]] RegisterTile register_tile(const LayerProblem& problem, int64_t rows, int64_t columns, const VectorUnit& unit);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "generators/arrays.h"
+#include "generators/minimal_filter.h"
 #include "scheduler/halide/group_lowering.h"
 
 namespace laminate {
@@ -13,6 +14,7 @@ using ir::broadcast;
 using ir::guarded;
 using ir::lanes_from;
 using ir::size;
+using ir::Values;
 
 namespace {
 
@@ -23,34 +25,15 @@ constexpr int64_t most_patch_rows = most_rows + kernel_size - 1;
 using Patch = std::array<std::array<Expr, patch_columns>, most_patch_rows>;
 [[nodiscard]] constexpr int64_t patch_rows(int64_t rows) { return rows + kernel_size - 1; }
 
-// G of F(1,3), F(2,3) and F(4,3); the transforms of patches and outputs are written out below.
+// G of F(1,3) and F(2,3), along rows; the transforms of patches and outputs are written out below.
 using Filter = std::array<double, kernel_size>;
 constexpr std::array<Filter, 3> filter_one{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
 constexpr std::array<Filter, 4> filter_two{{{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}}};
-constexpr std::array<Filter, 6> filter_four{{{1.0 / 4, 0, 0},
-                                             {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                                             {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                             {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                                             {1.0 / 24, -1.0 / 12, 1.0 / 6},
-                                             {0, 0, 1}}};
-
-/// Names every value, so that sums of sums stay small expressions.
-class Values {
-public:
-    explicit Values(std::string prefix) : prefix_(std::move(prefix)) {}
-    Expr operator()(const Expr& value) {
-        lets_.emplace_back(unique_name(prefix_), value);
-        return Variable::make(value.type(), lets_.back().first);
-    }
-    [[nodiscard]] Stmt around(Stmt body) const {
-        for (auto let = lets_.rbegin(); let != lets_.rend(); ++let) body = LetStmt::make(let->first, let->second, body);
-        return body;
-    }
-
-private:
-    std::string prefix_;
-    std::vector<std::pair<std::string, Expr>> lets_;
-};
+/// F(4,3), along columns.
+const MinimalFilter& column_filter() {
+    static const MinimalFilter filter(kernel_size);
+    return filter;
+}
 
 /// B^T of F(2,3); of F(1,3) nothing happens.
 void patch_along_rows(Values& name, Patch& d, size_t m, int64_t rows) {
@@ -59,33 +42,11 @@ void patch_along_rows(Values& name, Patch& d, size_t m, int64_t rows) {
     for (size_t r = 0; r < v.size(); ++r) d[r][m] = v[r];
 }
 
-/// B^T of F(4,3).
-std::array<Expr, 6> patch_along_columns(Values& name, const std::array<Expr, 6>& d) {
-    const auto times = [&](float c, const Expr& e) { return broadcast(Expr(c), e.type().lanes()) * e; };
-    const Expr even = name(d[4] - times(4, d[2]));
-    const Expr odd = name(d[3] - times(4, d[1]));
-    const Expr even2 = name(d[4] - d[2]);
-    const Expr odd2 = name(times(2, d[3] - d[1]));
-    return {name(times(4, d[0]) - times(5, d[2]) + d[4]), name(even + odd), name(even - odd), name(even2 + odd2), name(even2 - odd2),
-            name(times(4, d[1]) - times(5, d[3]) + d[5])};
-}
-
 /// A^T of F(1,3) or F(2,3).
 void outputs_along_rows(Values& name, Patch& m, size_t c, int64_t rows) {
     const Expr first = name(m[0][c] + m[1][c] + m[2][c]);
     if (rows == 2) m[1][c] = name(m[1][c] - m[2][c] - m[3][c]);
     m[0][c] = first;
-}
-
-/// A^T of F(4,3).
-std::array<Expr, 4> outputs_along_columns(Values& name, const std::array<Expr, 6>& m) {
-    const auto times = [&](float c, const Expr& e) { return broadcast(Expr(c), e.type().lanes()) * e; };
-    const Expr sum = name(m[1] + m[2]);
-    const Expr difference = name(m[1] - m[2]);
-    const Expr sum2 = name(m[3] + m[4]);
-    const Expr difference2 = name(m[3] - m[4]);
-    return {name(m[0] + sum + sum2), name(difference + times(2, difference2)), name(sum + times(4, sum2)),
-            name(difference + times(8, difference2) + m[5])};
 }
 
 /// Where V and M lie in the scratch array.
@@ -169,7 +130,7 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
     for (size_t m = 0; m < patch_columns; ++m) patch_along_rows(name, d, m, s.rows);
     std::vector<Stmt> stores;
     for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
-        const std::array<Expr, 6> v = patch_along_columns(name, d[r]);
+        const std::vector<Expr> v = column_filter().of_patch(name, {d[r].begin(), d[r].end()});
         for (size_t m = 0; m < patch_columns; ++m) {
             const auto f = static_cast<int64_t>(r * patch_columns + m);
             const Expr index = simplify(channel * size(s.layout.tiles) + to + size(f * s.layout.frequency));
@@ -179,33 +140,14 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
     return name.around(ir::sequence(stores));
 }
 
-/// Sums over the input channels, in registers: per channel the `shared` vectors are loaded once and each of the `scalars` multiplies them all. They end up in M as
-/// [scalar][vector] or [vector] per scalar, wherever `product` says.
+/// Sums over the input channels. They end up in M, wherever `product_at` says.
 Stmt multiply(const Step& s, int64_t vectors, int64_t scalars, const std::function<Expr(const Expr& i, int64_t vector)>& vector_at,
               const std::function<Expr(const Expr& i, int64_t scalar)>& scalar_at, const std::function<Expr(int64_t vector, int64_t scalar)>& product_at) {
     const int64_t lanes = s.layout.lanes;
-    const ir::Accumulators sums{unique_name(s.p.name + ".sum"), lanes};
-    const auto sum = [&](int64_t v, int64_t n) { return n * vectors + v; };
-    std::vector<Stmt> parts;
-    for (int64_t n = 0; n < vectors * scalars; ++n) parts.push_back(sums.set(n, broadcast(Expr(0.0F), lanes)));
-    parts.push_back(s.loop(".i", size(s.p[Dim::i]), [&](const Expr& i) {
-        Values shared(s.p.name + ".vector");
-        std::vector<Expr> values;
-        for (int64_t v = 0; v < vectors; ++v) values.push_back(shared(vector_at(i, v)));
-        std::vector<Stmt> uses;
-        for (int64_t n = 0; n < scalars; ++n) {
-            Values one(s.p.name + ".scalar");
-            const Expr scalar = one(scalar_at(i, n));
-            std::vector<Stmt> of_scalar;
-            for (int64_t v = 0; v < vectors; ++v) of_scalar.push_back(sums.set(sum(v, n), sums.get(sum(v, n)) + values[static_cast<size_t>(v)] * broadcast(scalar, lanes)));
-            uses.push_back(one.around(ir::sequence(of_scalar)));
-        }
-        return shared.around(ir::sequence(uses));
-    }));
-    for (int64_t n = 0; n < scalars; ++n) {
-        for (int64_t v = 0; v < vectors; ++v) parts.push_back(ir::store(s.names.scratch, sums.get(sum(v, n)), lanes_from(product_at(v, n), lanes), ir::Alignment::element));
-    }
-    return sums.around(vectors * scalars, ir::sequence(parts));
+    return ir::sums_of_products(s.p.name, {lanes, vectors, scalars}, {{const_true(), size(s.p[Dim::i]), vector_at, scalar_at}},
+                                [&](int64_t v, int64_t n, const Expr& sum) {
+                                    return ir::store(s.names.scratch, sum, lanes_from(product_at(v, n), lanes), ir::Alignment::element);
+                                });
 }
 
 /// First weight of a block of output channels at one frequency.
@@ -248,7 +190,7 @@ std::array<std::array<Expr, WinogradTile::columns>, most_rows> outputs_of(const 
     }
     for (size_t c = 0; c < patch_columns; ++c) outputs_along_rows(name, m, c, s.rows);
     std::array<std::array<Expr, WinogradTile::columns>, most_rows> outputs;
-    for (size_t r = 0; r < static_cast<size_t>(s.rows); ++r) outputs[r] = outputs_along_columns(name, m[r]);
+    for (size_t r = 0; r < static_cast<size_t>(s.rows); ++r) outputs[r] = column_filter().of_products(name, {m[r].begin(), m[r].end()});
     return outputs;
 }
 
@@ -370,10 +312,6 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
     return ir::sequence({patches, outputs});
 }
 
-double used_part(int64_t extent, int64_t step) {
-    return static_cast<double>(extent) / static_cast<double>(ceil_div(extent, step) * step);
-}
-
 }  // namespace
 
 std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<std::pair<int64_t, int64_t>>& steps, const VectorUnit& unit) {
@@ -389,16 +327,10 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<
         most_pairs = std::max(most_pairs, rows / 2);
     }
     const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
-    // Sums in registers: `vectors` are loaded once for all `scalars`, each of which is loaded and multiplies them all.
-    const auto efficiency = [](int64_t vectors, int64_t scalars) {
-        const auto sums = static_cast<double>(vectors * scalars);
-        const double loads = static_cast<double>(vectors + scalars) / sums;
-        return 1 / (std::max({1.0, loads, 8.0 / sums}) + 0.15 * loads);
-    };
     double best = 0;
     for (int64_t vectors = 1; vectors <= 4; ++vectors) {
         for (int64_t channels = 1; vectors <= 2 && channels <= std::min(unit.accumulators / vectors, p[Dim::z]); ++channels) {
-            const double score = efficiency(vectors, channels) * used_part(row_tiles, vectors * unit.lanes) * used_part(p[Dim::z], channels);
+            const double score = product_efficiency(vectors, channels) * used_part(row_tiles, vectors * unit.lanes) * used_part(p[Dim::z], channels);
             if (score <= best + 1e-9) continue;
             best = score;
             tile.axis = VectorAxis::x;
@@ -413,7 +345,7 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<
             // Every weight comes from the caches once for all tiles: few tiles wait for it. Results are scattered over planes.
             const auto together = static_cast<double>(pairs * row_tiles);
             const double waits = 1 + 4 / together;
-            const double score = 0.9 / waits * efficiency(vectors, tiles) * used_part(pairs * row_tiles, tiles) * used_part(p[Dim::z], vectors * unit.lanes);
+            const double score = 0.9 / waits * product_efficiency(vectors, tiles) * used_part(pairs * row_tiles, tiles) * used_part(p[Dim::z], vectors * unit.lanes);
             if (score <= best + 1e-9) continue;
             best = score;
             tile.axis = VectorAxis::z;
@@ -440,13 +372,12 @@ std::vector<float> winograd_weights(const std::vector<float>& canonical, const L
     for (int64_t z = 0; z < p[Dim::z]; ++z) {
         for (int64_t i = 0; i < inputs; ++i) {
             const float* g = canonical.data() + (z * inputs + i) * kernel_size * kernel_size;
+            std::array<std::vector<double>, kernel_size> columns;
+            for (size_t n = 0; n < kernel_size; ++n) columns[n] = column_filter().of_kernel({g[n * kernel_size], g[n * kernel_size + 1], g[n * kernel_size + 2]});
             for (int64_t f = 0; f < frequencies; ++f) {
                 const Filter& row = along_rows[f / patch_columns];
-                const Filter& column = filter_four[static_cast<size_t>(f % patch_columns)];
                 double sum = 0;
-                for (size_t n = 0; n < kernel_size; ++n) {
-                    for (size_t m = 0; m < kernel_size; ++m) sum += row[n] * column[m] * static_cast<double>(g[n * kernel_size + m]);
-                }
+                for (size_t n = 0; n < kernel_size; ++n) sum += row[n] * columns[n][static_cast<size_t>(f % patch_columns)];
                 all[static_cast<size_t>(((z / block * frequencies + f) * inputs + i) * block + z % block)] = static_cast<float>(sum);
             }
         }

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "scheduler/column_chain.h"
 #include "scheduler/problem.h"
 #include "scheduler/window.h"
 
@@ -64,7 +65,27 @@ std::optional<std::string> hindrance(const Network& network, const Layer& layer)
 
 bool by_winograd(const Network& network, LayerId id) { return must_be_scheduled(network, id) && suits_winograd(layer_problem(network, id)); }
 
-AxisReach axis_reach(const Network& network, size_t axis, bool pairs_of_rows) {
+bool by_column_tiles(const Network& network, LayerId id) { return must_be_scheduled(network, id) && filters_columns(layer_problem(network, id)); }
+
+bool has_column_tiles(const Network& network) {
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        if (by_column_tiles(network, id)) return true;
+    }
+    return false;
+}
+
+/// Outputs whose filtering by tiles of columns the wanted ones share: those of the same tiles, and of the next one, which a last patch may reach into.
+Range tiles_around(const Range& wanted, const AxisWindow& w) {
+    const int64_t step = tile_columns * (w.transposed ? w.stride : 1);
+    return {wanted.begin / step * step, (ceil_div(wanted.end, step) + 1) * step};
+}
+
+/// What the sums of a layer round by, besides the values they are of.
+enum class RoundsBy { nothing, pairs_of_rows, tiles_of_columns };
+
+AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
+    const bool pairs_of_rows = rounds_by == RoundsBy::pairs_of_rows;
+    const bool tiles_of_columns = rounds_by == RoundsBy::tiles_of_columns;
     std::vector<Rate> rates(network.tensors.size());
     for (const Layer& layer : network.layers) {
         const Rate first = rates[static_cast<size_t>(layer.inputs[0])];
@@ -77,7 +98,7 @@ AxisReach axis_reach(const Network& network, size_t axis, bool pairs_of_rows) {
         if (layer.kind == LayerKind::depth_to_space) rate = first.times(layer.block, 1);
     }
 
-    const int64_t unit = pairs_of_rows ? winograd_rows : 1;
+    const int64_t unit = pairs_of_rows ? winograd_rows : tiles_of_columns ? tile_columns : 1;
     AxisReach reach;
     for (const Rate& rate : rates) {
         const int64_t period = checked_multiply(rate.denominator, unit);
@@ -98,6 +119,7 @@ AxisReach axis_reach(const Network& network, size_t axis, bool pairs_of_rows) {
         if (wanted.empty()) continue;
         if (pairs_of_rows && by_winograd(network, static_cast<LayerId>(k))) wanted = {wanted.begin - 1, wanted.end + 1};
         AxisWindow w = axis_window(layer, axis);
+        if (tiles_of_columns && by_column_tiles(network, static_cast<LayerId>(k))) wanted = tiles_around(wanted, w);
         w.in = std::numeric_limits<int64_t>::max();
         Range read = window_of(w, wanted);
         if (layer.kind == LayerKind::depth_to_space) read = {wanted.begin / layer.block, ceil_div(wanted.end, layer.block)};
@@ -138,7 +160,8 @@ Reach reach_of(const Network& network, const ReachOptions& options) {
         if (tensor.dims.size() != 4 || tensor.dims[0] != 1)
             refuse(network, tensor.name + " is " + dims_text(tensor.dims) + ", expected 1 image of channels x rows x columns");
     }
-    return {axis_reach(network, 0, options.winograd && has_winograd_layers(network)), axis_reach(network, 1, false)};
+    return {axis_reach(network, 0, options.winograd && has_winograd_layers(network) ? RoundsBy::pairs_of_rows : RoundsBy::nothing),
+            axis_reach(network, 1, options.winograd && has_column_tiles(network) ? RoundsBy::tiles_of_columns : RoundsBy::nothing)};
 }
 
 void check_moves_alike(const Network& network, const Network& larger, const Reach& reach) {

@@ -11,6 +11,7 @@ namespace laminate {
 struct ReachOptions {
     /// Whether layers that suit Winograd's filtering are computed by it, in pairs of rows whose sums round by the place of a row in its pair. Pairs of all
     /// windows then fall on the same rows of the picture. Columns round by their place in a vector, which windows narrower than the picture cannot keep.
+    /// Layers that are filtered by tiles of columns (column_chain.h) round by the place of a column in its tile: windows then move by whole tiles.
     bool winograd = true;
 };
 

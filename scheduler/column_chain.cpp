@@ -1,0 +1,65 @@
+#include "scheduler/column_chain.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace laminate {
+
+namespace {
+
+/// Instructions per row and vector of input positions, directly and by tiles of columns.
+struct FilterCost {
+    double direct = 0;
+    double tiled = 0;
+};
+
+FilterCost filter_cost(const LayerProblem& p) {
+    const AxisWindow &y = p.y(), &x = p.x();
+    const bool is_plain = x.kernel == 1;
+    const int64_t taps = x.transposed ? ceil_div(x.kernel, x.stride) : x.kernel;
+    const bool is_narrow = taps <= 3;
+    const double products = is_narrow ? 6 : 8 * static_cast<double>(ceil_div(std::max<int64_t>(taps - 5, 0), 4) + 1);
+    const auto phases = static_cast<double>(x.transposed ? x.stride : 1);
+    const auto in = static_cast<double>(p[Dim::i]), out = static_cast<double>(p[Dim::z]) * phases;
+    FilterCost cost;
+    cost.direct = static_cast<double>(p.weight_elements().value());
+    // Transforms of patches and of products, and products from and to memory.
+    cost.tiled = is_plain ? cost.direct : (products * static_cast<double>(y.kernel) * in * out + (is_narrow ? 20 : 36) * in + (is_narrow ? 22 : 34) * out) / static_cast<double>(tile_columns);
+    return cost;
+}
+
+/// What every layer of a chain must be.
+bool is_dense_and_unstrided(const LayerProblem& p) {
+    constexpr int64_t widest_kernel = 13, most_transposed_outputs = 4;
+    if (p.operation != Operation::multiply_accumulate || p.groups != 1 || suits_winograd(p) || p.y().transposed != p.x().transposed) return false;
+    for (const AxisWindow& w : p.window) {
+        if (w.dilation != 1 || w.kernel > widest_kernel) return false;
+        if (w.transposed ? w.kernel < 2 || w.stride != 2 || p[Dim::z] > most_transposed_outputs : w.stride != 1 || w.pad_begin >= w.kernel) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+bool filters_columns(const LayerProblem& p) { return is_dense_and_unstrided(p) && p.x().kernel > 1; }
+
+bool suits_column_tiles(const std::vector<LayerProblem>& chain) {
+    constexpr int64_t least_columns = 64;
+    FilterCost all;
+    for (size_t k = 0; k < chain.size(); ++k) {
+        const LayerProblem& p = chain[k];
+        if (!is_dense_and_unstrided(p) || p.inputs.size() != 1 || (p.x().transposed && k + 1 < chain.size())) return false;
+        if (k > 0 && p.inputs.front().tensor != chain[k - 1].output) return false;
+        if (p.x().in < least_columns || p.x().out < least_columns) return false;
+        const FilterCost cost = filter_cost(p);
+        const auto rows = static_cast<double>(p.y().in);
+        all.direct += rows * cost.direct;
+        all.tiled += rows * cost.tiled;
+    }
+    constexpr double worth_it = 0.8;
+    return all.tiled < worth_it * all.direct;
+}
+
+}  // namespace laminate
