@@ -47,12 +47,12 @@ bool filters_columns(const LayerProblem& p) { return is_dense_and_unstrided(p) &
 
 bool suits_column_tiles(const std::vector<LayerProblem>& chain) {
     constexpr int64_t least_columns = 64;
+    if (chain.front().x().in < least_columns) return false;
     FilterCost all;
     for (size_t k = 0; k < chain.size(); ++k) {
         const LayerProblem& p = chain[k];
         if (!is_dense_and_unstrided(p) || p.inputs.size() != 1 || (p.x().transposed && k + 1 < chain.size())) return false;
         if (k > 0 && p.inputs.front().tensor != chain[k - 1].output) return false;
-        if (p.x().in < least_columns || p.x().out < least_columns) return false;
         const FilterCost cost = filter_cost(p);
         const auto rows = static_cast<double>(p.y().in);
         all.direct += rows * cost.direct;

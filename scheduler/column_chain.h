@@ -8,7 +8,7 @@
 
 namespace laminate {
 
-/// Dense convolutions of stride 1, the last one perhaps transposed, on rows of 64 columns or more, none of which suits Winograd's filtering, and some
+/// Dense convolutions of stride 1, the last one perhaps transposed, of an input of 64 columns or more, none of which suits Winograd's filtering, and some
 /// with kernels wide enough that products saved outweigh transforms. It depends on no schedule and, beyond 64 columns, not on the size of the picture.
 [[nodiscard]] bool suits_column_tiles(const std::vector<LayerProblem>& chain);
 
