@@ -70,14 +70,12 @@ void expect_right(const Network& network, const std::vector<LineBufferSizes>& cu
         const GroupSchedule group = line_buffer_group(network, chain, sizes);
         const std::optional<GroupCode> code = column_tiles_code(network, group, unit);
         ASSERT_TRUE(code) << to_text(group);
-        const Outcome got = run_poisoned(*code, expected.size(), inputs, false);
+        // Strips, where there are any, in a call each.
+        const Outcome got = run_poisoned(*code, expected.size(), inputs, true);
         EXPECT_TRUE(got.guards_intact) << to_text(group);
         EXPECT_LE(error_of(got.output, expected), allowed) << to_text(group);
         if (first.empty()) first = got.output;
         EXPECT_EQ(got.output, first) << "a seam: " << to_text(group);
-        if (sizes.strip_rows + sizes.strip_columns > 0) {
-            EXPECT_EQ(run_poisoned(*code, expected.size(), inputs, true).output, first) << "a seam between calls: " << to_text(group);
-        }
     }
 }
 
