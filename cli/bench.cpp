@@ -13,6 +13,7 @@
 #include "cli/machine_speed.h"
 #include "cli/resident_memory.h"
 #include "cli/verbs.h"
+#include "cli/version.h"
 #include "instrumentation/measure.h"
 #include "runtime/reference_operators.h"
 #include "scheduler/line_buffers.h"
@@ -154,6 +155,7 @@ Exit bench_directory(const Options& options, const CommonOptions& common, const 
                  {"version", 1},
                  {"network", manifest.network},
                  {"network_hash", manifest.network_hash},
+                 {"made_by", made_by()},
                  {"target", manifest.target},
                  {"threads", variant.arena.threads},
                  {"compiled", times_json(variant)}});
@@ -235,10 +237,16 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
         }
     }
 
-    Json answer{{"schema", "laminate.bench"}, {"version", 1},
-                {"network", network.name},    {"network_hash", network_hash(network)},
-                {"threads", threads},         {"macs", macs.value()},
-                {"correct", is_correct},      {"difference_of_range", between}};
+    Json answer{{"schema", "laminate.bench"},
+                {"version", 1},
+                {"network", network.name},
+                {"network_hash", network_hash(network)},
+                {"structure_hash", structure_hash(network)},
+                {"made_by", made_by()},
+                {"threads", threads},
+                {"macs", macs.value()},
+                {"correct", is_correct},
+                {"difference_of_range", between}};
     if (has_reference) answer["difference_to_reference_of_range"] = to_reference;
     if (!is_correct) {
         output.print(

@@ -103,7 +103,7 @@ void add_cost(Program& program) {
         "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
         "  laminate cost zoo:l2net --schedule front/0003.json --machine machines/convfusion-40nm.json\n"
         "  laminate cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 60x72 --overlap fully-cached");
-    declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false);
+    program.on(verb, declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false).run);
 }
 
 void add_show(Program& program) {

@@ -63,14 +63,14 @@ InterruptHandler::InterruptHandler() : before_(std::signal(SIGINT, note_interrup
 InterruptHandler::~InterruptHandler() { std::signal(SIGINT, before_); }
 std::atomic<bool>* InterruptHandler::stop() const { return &interrupted; }
 
-void declare_models(Program& program, CLI::App* verb, const std::vector<CostModel>& models, bool with_directory) {
+ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vector<CostModel>& models, bool with_directory) {
     auto request = std::make_shared<ModelRequest>();
     request->network.declare(verb);
     if (with_directory)
         verb->add_option("-o,--output", request->directory, "Directory to make; what an explore left there before is replaced")->type_name("DIR");
     verb->add_option("--machine", request->machine, "Machine (machines/README.md): a file, or a name of `laminate machine list`")->type_name("FILE|NAME");
     auto choice = std::make_shared<ModelChoice>(*verb, models);
-    program.on(verb, [request, choice, with_directory, &program](const Output& output) {
+    const Action run = [request, choice, with_directory, &program](const Output& output) {
         request->common = program.common();
         std::optional<InterruptHandler> handler;
         if (with_directory) {
@@ -78,7 +78,8 @@ void declare_models(Program& program, CLI::App* verb, const std::vector<CostMode
             request->stop = handler->stop();
         }
         return choice->run(*request, output);
-    });
+    };
+    return {request, run};
 }
 
 bool holds_answer(const std::filesystem::path& directory, const std::string& file, const std::string& schema) {

@@ -47,9 +47,14 @@ struct CostModel {
     std::function<RunModel(CLI::App& options)> declare;
 };
 
+/// What a verb with models was asked, after parsing, and what answers it.
+struct ModelVerb {
+    std::shared_ptr<const ModelRequest> request;
+    Action run;
+};
 /// NET, --machine and --model, the first of `models` by default, on a verb; with_directory: -o too, and an interrupt is handed to the model. Options of a
 /// model that was not chosen are refused with UsageError.
-void declare_models(Program& program, CLI::App* verb, const std::vector<CostModel>& models, bool with_directory);
+[[nodiscard]] ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vector<CostModel>& models, bool with_directory);
 
 /// Whether an `explore` made this directory: `file` in it is JSON of this schema.
 [[nodiscard]] bool holds_answer(const std::filesystem::path& directory, const std::string& file, const std::string& schema);

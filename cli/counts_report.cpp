@@ -55,17 +55,32 @@ Summary summary(const std::vector<GroupCounts>& groups) {
     return all;
 }
 
+/// Every number of a witness: how people read it, and where it stands in JSON.
+struct Quantity {
+    const char* name;
+    const char* path;
+    int64_t (*of)(const Summary&);
+};
+constexpr Quantity quantities[] = {
+    {"MACs", "/macs", [](const Summary& s) { return s.macs.value(); }},
+    {"external reads of X", "/reads/X", [](const Summary& s) { return s.x_reads.value(); }},
+    {"external reads of W", "/reads/W", [](const Summary& s) { return s.w_reads.value(); }},
+    {"external reads of Y", "/reads/Y", [](const Summary& s) { return s.y_reads.value(); }},
+    {"external writes of Y", "/writes/Y", [](const Summary& s) { return s.y_writes.value(); }},
+    {"buffer of X", "/buffer_elements/X", [](const Summary& s) { return s.x_buffer.value(); }},
+    {"buffers of W", "/buffer_elements/W", [](const Summary& s) { return s.w_buffer.value(); }},
+    {"buffers of intermediates", "/buffer_elements/intermediates", [](const Summary& s) { return s.intermediates.value(); }},
+    {"buffer of Y", "/buffer_elements/Y", [](const Summary& s) { return s.y_buffer.value(); }},
+    {"held at once (live)", "/buffer_elements/total", [](const Summary& s) { return s.live.value(); }},
+    {"sum of all buffers", "/buffer_elements/sum", [](const Summary& s) { return s.sum.value(); }},
+};
+
+using Pointer = nlohmann::ordered_json::json_pointer;
+
 nlohmann::ordered_json to_json(const Summary& s) {
-    return {{"macs", s.macs.value()},
-            {"reads", {{"X", s.x_reads.value()}, {"W", s.w_reads.value()}, {"Y", s.y_reads.value()}}},
-            {"writes", {{"Y", s.y_writes.value()}}},
-            {"buffer_elements",
-             {{"X", s.x_buffer.value()},
-              {"W", s.w_buffer.value()},
-              {"intermediates", s.intermediates.value()},
-              {"Y", s.y_buffer.value()},
-              {"total", s.live.value()},
-              {"sum", s.sum.value()}}}};
+    nlohmann::ordered_json json;
+    for (const Quantity& quantity : quantities) json[Pointer(quantity.path)] = quantity.of(s);
+    return json;
 }
 
 std::string layer_names(const GroupCounts& group) {
@@ -112,28 +127,23 @@ std::string side_by_side(const std::vector<Witness>& witnesses) {
     }
     columns.push_back({""});
     Table table(columns);
-    const auto add = [&](const std::string& name, const auto& value_of) {
-        std::vector<std::string> row{name};
+    for (const Quantity& quantity : quantities) {
+        std::vector<std::string> row{quantity.name};
         bool equal = true;
         for (const Summary& s : sums) {
-            row.push_back(grouped(value_of(s)));
-            equal = equal && value_of(s) == value_of(sums.front());
+            row.push_back(grouped(quantity.of(s)));
+            equal = equal && quantity.of(s) == quantity.of(sums.front());
         }
         row.push_back(equal ? "equal" : "DIFFERENT");
         table.add(row);
-    };
-    add("MACs", [](const Summary& s) { return s.macs.value(); });
-    add("external reads of X", [](const Summary& s) { return s.x_reads.value(); });
-    add("external reads of W", [](const Summary& s) { return s.w_reads.value(); });
-    add("external reads of Y", [](const Summary& s) { return s.y_reads.value(); });
-    add("external writes of Y", [](const Summary& s) { return s.y_writes.value(); });
-    add("buffer of X", [](const Summary& s) { return s.x_buffer.value(); });
-    add("buffers of W", [](const Summary& s) { return s.w_buffer.value(); });
-    add("buffers of intermediates", [](const Summary& s) { return s.intermediates.value(); });
-    add("buffer of Y", [](const Summary& s) { return s.y_buffer.value(); });
-    add("held at once (live)", [](const Summary& s) { return s.live.value(); });
-    add("sum of all buffers", [](const Summary& s) { return s.sum.value(); });
+    }
     return table.text();
+}
+
+std::vector<NamedCount> named_counts(const nlohmann::ordered_json& counts) {
+    std::vector<NamedCount> named;
+    for (const Quantity& quantity : quantities) named.push_back({quantity.name, counts.at(Pointer(quantity.path)).get<int64_t>()});
+    return named;
 }
 
 }  // namespace laminate::cli

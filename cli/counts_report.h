@@ -1,6 +1,7 @@
 // Counts of a schedule as a table and as JSON, the same for the model, the walker and the generated code.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -21,6 +22,13 @@ struct Witness {
 [[nodiscard]] nlohmann::ordered_json group_json(const GroupCounts& group);
 /// The same over the groups (sums of what moves, maxima of what is held) with "groups": [one object per group].
 [[nodiscard]] nlohmann::ordered_json counts_json(const std::vector<GroupCounts>& groups);
+
+/// The numbers of counts_json(), in the order and with the names of side_by_side(). Throws nlohmann::json::exception where one is missing.
+struct NamedCount {
+    std::string name;
+    int64_t value = 0;
+};
+[[nodiscard]] std::vector<NamedCount> named_counts(const nlohmann::ordered_json& counts);
 
 /// One row per group and a total: what moves, what is held, MACs, in elements.
 [[nodiscard]] std::string counts_table(const std::vector<GroupCounts>& groups);

@@ -18,6 +18,7 @@ namespace {
 struct Options {
     NetworkArgument network;
     std::string directory;
+    std::vector<std::string> measured;
 };
 
 Network network_of(const Options& options, const std::string& file, const nlohmann::ordered_json& front) {
@@ -33,14 +34,18 @@ Exit run_report(const Options& options, const Output& output) {
     const nlohmann::ordered_json front = read_front(file);
     const Network network = network_of(options, file, front);
     check_front(file, front, network);
+    std::vector<Measurement> measurements = measurements_beside(file, network);
+    for (const std::string& given : options.measured) measurements.push_back(read_measurement(given, network));
+    for (const Measurement& measurement : measurements) output.note("measured: " + measurement.file);
     const std::string page = (std::filesystem::path(file).parent_path() / "report.html").string();
-    write_file_atomically(page, report_page(network, front));
+    write_file_atomically(page, report_page(network, front, measurements));
     output.print(fmt::format("{}: {} schedules of {}", page, front["points"].size(), network.name));
     output.json({{"schema", "laminate.report"},
                  {"version", 1},
                  {"network", network.name},
                  {"structure_hash", structure_hash(network)},
                  {"points", front["points"].size()},
+                 {"measurements", measurements.size()},
                  {"file", page}});
     return Exit::ok;
 }
@@ -49,12 +54,15 @@ Exit run_report(const Options& options, const Output& output) {
 
 void add_report(Program& program) {
     CLI::App* verb =
-        program.add_verb("report", "A front as one HTML page: three axes, memory over time, traffic, loop nests",
+        program.add_verb("report", "A front as one HTML page: three axes, groups on the network's graph, memory over time, traffic, loop nests, measurements",
                          "  laminate report front/\n"
+                         "  laminate validate zoo:l3net --front front/ --json front/counted.json && laminate report front/\n"
                          "  laminate report front/ --net model.onnx");
     auto options = std::make_shared<Options>();
     verb->add_option("DIR", options->directory, "Directory that `laminate explore` wrote; its report.html is replaced")
         ->required();
+    verb->add_option("--measured", options->measured, "Answer of `validate` or `bench` (--json) to show beside what was predicted; those in DIR are shown unasked")
+        ->type_name("FILE");
     options->network.declare_option(verb);
     program.on(verb, [options](const Output& output) { return run_report(*options, output); });
 }

@@ -2,15 +2,19 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/front_report.h"
+#include "cli/network_graph.h"
 #include "cli/page.h"
+#include "cli/version.h"
 #include "scheduler/memory_timeline.h"
 #include "scheduler/models/two_level/two_level.h"
 
@@ -84,11 +88,64 @@ std::string about(const Network& network, const Json& front) {
     return text + " Counts of one image; layers outside of groups run on their own and are not counted.";
 }
 
-Json page_data(const Network& network, const Json& front) {
+/// {"rows":[layer, or -1 - n for input n],"lanes":[...]}
+Json graph_json(const Network& network, const Schedule& schedule) {
+    Json rows = Json::array(), lanes = Json::array();
+    for (const GraphRow& row : network_graph(network, schedule)) {
+        const auto input = std::find(network.inputs.begin(), network.inputs.end(), row.tensor) - network.inputs.begin();
+        rows.push_back(row.layer >= 0 ? row.layer : -1 - input);
+        lanes.push_back(row.lane);
+    }
+    return {{"rows", std::move(rows)}, {"lanes", std::move(lanes)}};
+}
+
+/// Names and shapes of inputs and layers; a layer names what it reads as graph_json() does.
+Json layers_json(const Network& network) {
+    std::map<TensorId, int64_t> writer;
+    Json inputs = Json::array(), layers = Json::array();
+    for (const TensorId id : network.inputs) {
+        writer[id] = -1 - std::ssize(inputs);
+        inputs.push_back({{"name", network.tensor(id).name}, {"dims", dims_text(network.tensor(id).dims)}});
+    }
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
+        const Layer& layer = network.layer(id);
+        writer[layer.output] = id;
+        std::set<int64_t> reads;
+        for (const TensorId input : layer.inputs) reads.insert(writer.at(input));
+        layers.push_back({{"name", layer.name},
+                          {"does", operation_text(layer)},
+                          {"dims", dims_text(network.tensor(layer.output).dims)},
+                          {"macs", layer_macs(network, id)},
+                          {"reads", reads},
+                          {"is_output", network.is_output(layer.output)}});
+    }
+    return {{"inputs", std::move(inputs)}, {"layers", std::move(layers)}};
+}
+
+/// What is put into a list once, and known by its place there.
+class Places {
+public:
+    /// The place of what `key` stands for; `make` makes it when it is new.
+    template <class Make>
+    size_t of(const std::string& key, const Make& make) {
+        const auto [entry, is_new] = known_.try_emplace(key, list_.size());
+        if (is_new) list_.push_back(make());
+        return entry->second;
+    }
+    [[nodiscard]] Json list() && { return std::move(list_); }
+
+private:
+    std::map<std::string, size_t> known_;
+    Json list_ = Json::array();
+};
+
+Json page_data(const Network& network, const Json& front, const std::vector<Measurement>& measurements) {
     const bool sum = front.value("footprint", "live") == "sum";
     Json data{{"about", about(network, front)},
               {"bytes_per_element", bytes_per_element},
-              {"memory_name", sum ? "sum of all buffers" : "memory held at once"}};
+              {"memory_name", sum ? "sum of all buffers" : "memory held at once"},
+              {"version", program_version()},
+              {"network", layers_json(network)}};
     const Json& given = front.at("points");
     Json points = Json::array();
     for (size_t n = 0; n < given.size(); ++n) {
@@ -101,22 +158,22 @@ Json page_data(const Network& network, const Json& front) {
                    {"macs", point.at("macs")},
                    {"groups", point.at("groups")}};
         if (point.value("bound_accesses_elements", int64_t{0}) > 0) entry["bound"] = point["bound_accesses_elements"];
+        if (point.contains("energy")) {
+            data["machine"] = point["energy"].at("machine");
+            entry["energy_pj"] = point["energy"].at("total_pj");
+        }
         points.push_back(std::move(entry));
     }
-    // Points of a front share most of their groups: each one is in the page once.
-    Json groups = Json::array();
-    std::map<std::string, size_t> known;
+    // Points of a front share most of their groups, and the order of their layers: each is in the page once.
+    Places groups, graphs;
     Json details = Json::array();
     for (const size_t n : evenly(given.size(), report_details)) {
         const Schedule schedule = parse_schedule(network, given[n].at("schedule").get<std::string>());
         Json list = Json::array();
-        for (const GroupSchedule& group : schedule.groups()) {
-            const auto [entry, is_new] = known.try_emplace(to_text(group), groups.size());
-            if (is_new) groups.push_back(report_group(network, group));
-            list.push_back(entry->second);
-        }
+        for (const GroupSchedule& group : schedule.groups()) list.push_back(groups.of(to_text(group), [&] { return report_group(network, group); }));
+        Json graph = graph_json(network, schedule);
         points[n]["detail"] = details.size();
-        details.push_back(std::move(list));
+        details.push_back({{"groups", std::move(list)}, {"graph", graphs.of(graph["rows"].dump(), [&] { return graph; })}});
     }
     Json bounds = Json::array();
     for (const Json& bound : front.value("bounds", Json::array())) {
@@ -124,9 +181,17 @@ Json page_data(const Network& network, const Json& front) {
                           {"accesses", bound.at("accesses_elements")}});
     }
     data["bounds"] = std::move(bounds);
+    if (!measurements.empty()) {
+        std::vector<std::string> schedules;
+        for (const Json& point : given) schedules.push_back(point.at("schedule").get<std::string>());
+        Json measured = measured_json(schedules, measurements);
+        for (size_t n = 0; n < given.size(); ++n) points[n].update(measured["points"][n]);
+        data["sources"] = std::move(measured["sources"]);
+    }
     data["points"] = std::move(points);
     data["details"] = std::move(details);
-    data["groups"] = std::move(groups);
+    data["groups"] = std::move(groups).list();
+    data["graphs"] = std::move(graphs).list();
     return data;
 }
 
@@ -179,11 +244,11 @@ Json report_group(const Network& network, const GroupSchedule& group) {
             {"nest", loop_nest_text(network, group)}};
 }
 
-std::string report_page(const Network& network, const Json& front) {
+std::string report_page(const Network& network, const Json& front, const std::vector<Measurement>& measurements) {
     try {
         return filled(report_html, {{"TITLE", escaped(network.name) + ": schedules"},
                                     {"STYLE", report_css},
-                                    {"DATA", for_script(page_data(network, front))},
+                                    {"DATA", for_script(page_data(network, front, measurements))},
                                     {"SCRIPT", report_script}});
     } catch (const nlohmann::json::exception& error) {
         throw InputError(std::string("front: ") + error.what());

@@ -1,11 +1,13 @@
-// A front as one HTML file that needs nothing else: the three axes, and for the schedule that is clicked memory over time, traffic
-// per tensor and loop nests.
+// A front as one HTML file that needs nothing else: the three axes, and for the schedule that is clicked the network's graph with its groups, memory over time, traffic
+// per tensor, loop nests, and what was measured of it beside what was predicted. The page writes all that it shows as CSV and JSON.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
+#include "cli/measurements.h"
 #include "nets/network.h"
 #include "scheduler/schedule.h"
 
@@ -15,7 +17,7 @@ namespace laminate::cli {
 constexpr int64_t report_details = 120;
 
 /// `front`: front_json(), or with "model": "depth-first" schedules that another model found. Deterministic. Throws InputError when a point misses a key or its schedule is not one of this network.
-[[nodiscard]] std::string report_page(const Network& network, const nlohmann::ordered_json& front);
+[[nodiscard]] std::string report_page(const Network& network, const nlohmann::ordered_json& front, const std::vector<Measurement>& measurements = {});
 
 /// What the page draws of a group: {"layers":[...],"accesses","least" (every tensor once),"macs","live" (elements),"traffic":[{"name",
 /// "reads","writes","elements"}],"phases":[{"layer","macs","live","buffers":[[name, elements]]}],"steps":[phase...],"unfolded","nest"}.

@@ -10,10 +10,8 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -26,6 +24,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/xxhash64.h"
+#include "cli/launcher.h"
 #include "cli/verbs.h"
 #include "scheduler/machine/json_object.h"
 
@@ -141,26 +140,6 @@ using Json = nlohmann::ordered_json;
 std::atomic<bool> interrupted{false};
 extern "C" void note_sweep_interrupt(int) { interrupted.store(true); }
 
-struct Options {
-    std::string jobs;
-    std::string directory;
-    int processes = 0;
-};
-
-/// A number that a launcher of parallel programs puts into the environment of each of its processes.
-std::optional<int> launcher_number(std::initializer_list<const char*> names) {
-    for (const char* name : names) {
-        const char* text = std::getenv(name);
-        int value = 0;
-        if (text != nullptr && std::from_chars(text, text + std::strlen(text), value).ec == std::errc()) return value;
-    }
-    return std::nullopt;
-}
-
-/// Rank and processes on this machine: Open MPI, MPICH and Intel MPI, Slurm. Nothing of MPI itself is needed: jobs are claimed through the directory.
-int launcher_rank() { return launcher_number({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}).value_or(0); }
-int launcher_local_processes() { return std::max(1, launcher_number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}).value_or(1)); }
-
 /// The outcome of a job that is done, in this run or an earlier one. What failed is tried again: a file may have been missing, a disk full.
 std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
     const fs::path file = directory / (job.id + ".json");
@@ -263,6 +242,7 @@ private:
         if (child == 0) {
             // A job must not outlive the sweep: its claim would be gone.
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            forget_launcher();
             const int to = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
             if (::getppid() != parent || to < 0 || ::dup2(to, STDOUT_FILENO) < 0 || ::dup2(to, STDERR_FILENO) < 0) ::_exit(127);
             ::execv("/proc/self/exe", arguments.data());
@@ -373,7 +353,9 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
     return merged;
 }
 
-Exit sweep(const Options& options, const CommonOptions& common, const Output& output) {
+}  // namespace
+
+Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const Output& output) {
     const std::string text = read_file(options.jobs);
     const std::vector<SweepJob> jobs = sweep_jobs(text, options.jobs);
     std::error_code error;
@@ -382,7 +364,7 @@ Exit sweep(const Options& options, const CommonOptions& common, const Output& ou
 
     const int cores = std::max(1, common.thread_count() / launcher_local_processes());
     const int processes = std::min(options.processes > 0 ? options.processes : cores, static_cast<int>(std::max<size_t>(1, jobs.size())));
-    const bool is_first = launcher_rank() == 0;
+    const bool is_first = is_first_of_command();
     const auto before = std::signal(SIGINT, note_sweep_interrupt);
     Sweep work(jobs, options.directory, processes, std::max(1, cores / processes), output);
     const bool is_done = work.run(is_first);
@@ -400,18 +382,16 @@ Exit sweep(const Options& options, const CommonOptions& common, const Output& ou
     return Exit::ok;
 }
 
-}  // namespace
-
 void add_sweep(Program& program) {
     CLI::App* verb = program.add_verb("sweep", "explore over networks, machines and budgets; goes on after a kill, by several processes at once",
                                       "  laminate sweep jobs.json -o sweep/\n"
                                       "  laminate sweep jobs.json -o sweep/ --processes 1\n"
                                       "  mpirun -np 4 laminate sweep jobs.json -o sweep/");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SweepRequest>();
     verb->add_option("JOBS", options->jobs, "List of jobs, JSON (docs/sweep.md)")->required();
     verb->add_option("-o,--output", options->directory, "Directory; what is there already is not done again")->required()->type_name("DIR");
     verb->add_option("--processes", options->processes, "Jobs at a time (default: one per core)")->check(CLI::Range(1, 1024));
-    program.on(verb, [options, &program](const Output& output) { return sweep(*options, program.common(), output); });
+    program.on(verb, [options, &program](const Output& output) { return run_sweep(*options, program.common(), output); });
 }
 
 }  // namespace laminate::cli

@@ -15,6 +15,7 @@
 #include "cli/counts_report.h"
 #include "cli/front_report.h"
 #include "cli/verbs.h"
+#include "cli/version.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/walker.h"
 #include "scheduler/models/two_level/two_level.h"
@@ -189,6 +190,7 @@ Exit validate(const Network& network, const Candidates& candidates, const Option
                  {"version", 1},
                  {"network", network.name},
                  {"structure_hash", structure_hash(network)},
+                 {"made_by", made_by()},
                  {"total", schedules.size()},
                  {"equal", equal},
                  {"walked", walked},

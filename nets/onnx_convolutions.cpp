@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "nets/onnx_importer.h"
 #include "nets/onnx_window.h"
@@ -28,17 +29,12 @@ ConstantPtr lifted_weights(Importer& importer, const ConstantPtr& weights) {
     return std::make_shared<const Constant>(Constant{{weights->dims[0], weights->dims[1], 1, weights->dims[2]}, weights->values});
 }
 
-void conv(Importer& importer, Node& node) {
-    node.expect_inputs(2, 3);
-    const TensorId x = importer.tensor(node, 0);
-    const Dims extents = spatial_dims(node, importer.dims(x));
-    const ConstantPtr weights = convolution_weights(importer, node, importer.dims(x).size());
-    SpatialWindow window = read_window(node, extents, Dims(weights->dims.begin() + 2, weights->dims.end()));
-    if (window.auto_pad.starts_with("SAME")) pad_same(window, extents);
+/// A layer of pictures (`kind`) for up to two spatial axes, else `general`.
+Layer windowed_layer(Importer& importer, Node& node, TensorId x, const ConstantPtr& weights, const SpatialWindow& window, LayerKind kind, GeneralOperator general) {
     Layer layer{.groups = node.integer("group", 1)};
     layer.bias = bias_of(importer, node);
-    if (extents.size() <= 2) {
-        layer.kind = LayerKind::conv;
+    if (window.stride.size() <= 2) {
+        layer.kind = kind;
         layer.inputs = {importer.picture(node, x)};
         layer.weights = lifted_weights(importer, weights);
         layer.window = picture_window(window);
@@ -46,10 +42,20 @@ void conv(Importer& importer, Node& node) {
         layer.kind = LayerKind::general;
         layer.inputs = {x};
         layer.weights = weights;
-        layer.general = {.kind = GeneralKind::convolution};
+        layer.general = std::move(general);
         set_window(layer.general, window);
     }
-    importer.append_like(node, x, std::move(layer));
+    return layer;
+}
+
+void conv(Importer& importer, Node& node) {
+    node.expect_inputs(2, 3);
+    const TensorId x = importer.tensor(node, 0);
+    const Dims extents = spatial_dims(node, importer.dims(x));
+    const ConstantPtr weights = convolution_weights(importer, node, importer.dims(x).size());
+    SpatialWindow window = read_window(node, extents, Dims(weights->dims.begin() + 2, weights->dims.end()));
+    if (window.auto_pad.starts_with("SAME")) pad_same(window, extents);
+    importer.append_like(node, x, windowed_layer(importer, node, x, weights, window, LayerKind::conv, {.kind = GeneralKind::convolution}));
 }
 
 void conv_transpose(Importer& importer, Node& node) {
@@ -82,21 +88,10 @@ void conv_transpose(Importer& importer, Node& node) {
         }
         out.push_back(full - window.pad_begin[axis] - window.pad_end[axis]);
     }
-    Layer layer{.groups = node.integer("group", 1)};
-    layer.bias = bias_of(importer, node);
-    if (extents.size() <= 2) {
-        layer.kind = LayerKind::conv_transpose;
-        layer.inputs = {importer.picture(node, x)};
-        layer.weights = lifted_weights(importer, weights);
-        layer.window = picture_window(window);
+    Layer layer = windowed_layer(importer, node, x, weights, window, LayerKind::conv_transpose, {.kind = GeneralKind::transposed_convolution, .dims = out});
+    if (layer.kind == LayerKind::conv_transpose) {
         layer.window.output_padding[1] = output_padding.back();
         if (extents.size() == 2) layer.window.output_padding[0] = output_padding[0];
-    } else {
-        layer.kind = LayerKind::general;
-        layer.inputs = {x};
-        layer.weights = weights;
-        layer.general = {.kind = GeneralKind::transposed_convolution, .dims = out};
-        set_window(layer.general, window);
     }
     importer.append_like(node, x, std::move(layer));
 }

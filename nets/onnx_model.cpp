@@ -3,10 +3,13 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <system_error>
@@ -154,7 +157,7 @@ std::vector<Value> values_of(const TensorProto& tensor, const std::string& where
             for (size_t i = 0; i < values.size(); ++i) {
                 Stored stored;
                 std::memcpy(&stored, raw->data() + i * sizeof(Stored), sizeof(Stored));
-                values[i] = stored;
+                values[i] = static_cast<Value>(stored);
             }
         }
         return values;
@@ -165,6 +168,18 @@ std::vector<Value> values_of(const TensorProto& tensor, const std::string& where
     }
     return {typed.begin(), typed.end()};
 }
+
+/// IEEE 754 binary16.
+float from_half(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    const float magnitude = exponent == 31  ? (mantissa == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN())
+                            : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
+                                            : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
+    return bits >> 15 != 0 ? -magnitude : magnitude;
+}
+
+/// The upper half of a float.
+float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 }  // namespace
 
@@ -198,6 +213,16 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
         case TensorProto::FLOAT:
             return std::make_shared<const Constant>(
                 Constant{dims, values_of<float, float>(tensor, where, directory, count, tensor.float_data())});
+        // Weights stored in other widths, which a Cast makes FLOAT before a layer reads them: all arithmetic here is in float.
+        case TensorProto::DOUBLE:
+            return std::make_shared<const Constant>(Constant{dims, values_of<double, float>(tensor, where, directory, count, tensor.double_data())});
+        case TensorProto::FLOAT16:
+        case TensorProto::BFLOAT16: {
+            const std::vector<uint16_t> stored = values_of<uint16_t, uint16_t>(tensor, where, directory, count, tensor.int32_data());
+            std::vector<float> values(stored.size());
+            std::transform(stored.begin(), stored.end(), values.begin(), tensor.data_type() == TensorProto::FLOAT16 ? from_half : from_bfloat16);
+            return std::make_shared<const Constant>(Constant{dims, std::move(values)});
+        }
         case TensorProto::INT64:
             return IntegerConstant{dims,
                                    values_of<int64_t, int64_t>(tensor, where, directory, count, tensor.int64_data())};
@@ -210,7 +235,7 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
         default:
             throw InputError(where + ": values are " + type_name(tensor.data_type()) + " (type " +
                              std::to_string(tensor.data_type()) +
-                             "), expected FLOAT, or INT64, INT32, BOOL for shapes");
+                             "), expected FLOAT (FLOAT16, BFLOAT16, DOUBLE become it), or INT64, INT32, BOOL for shapes");
     }
 }
 

@@ -31,6 +31,12 @@
   const counts = (n) => withSuffix(n, 1000, ["", " k", " M", " G", " T", " P"]);
   const bytes = (n) => withSuffix(n, 1024, [" B", " KiB", " MiB", " GiB", " TiB"]);
   const memory = (elements) => bytes(elements * data.bytes_per_element);
+  const milliseconds = (ms) => `${trimmed(ms)} ms`;
+  const shortened = (text, most) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+  /** Drawings are as wide as the page, so that their texts keep their size on a phone. */
+  const paperWidth = 720;
+  let isPrinting = false;
+  const pageWidth = () => (isPrinting ? paperWidth : Math.min(1240, Math.max(300, document.querySelector("main").clientWidth)));
 
   // ---------------------------------------------------------------------------------------------------------- axes
 
@@ -38,6 +44,8 @@
     accesses: {of: (p) => p.accesses, name: "external accesses", brief: "accesses", unit: "elements", text: counts, binary: false},
     bytes: {of: (p) => p.bytes, name: data.memory_name, brief: "memory", unit: "bytes", text: bytes, binary: true},
     macs: {of: (p) => p.macs, name: "multiply-accumulates", brief: "MACs", unit: "MACs", text: counts, binary: false},
+    energy: {of: (p) => p.energy_pj, name: `energy on ${data.machine}`, brief: "energy", unit: "nJ", text: (pj) => counts(pj / 1000), binary: false},
+    time: {of: (p) => p.timed && p.timed.fused.median_ms * 1000, name: "measured time", brief: "time", unit: "ms", text: (us) => trimmed(us / 1000), binary: false},
   };
 
   /** Values at which a logarithmic axis is marked: as fine as still gives at most `most` marks. */
@@ -74,7 +82,8 @@
 
   // -------------------------------------------------------------------------------------------------------- colours
 
-  const stops = [[38, 70, 150], [32, 130, 150], [70, 150, 70], [205, 145, 20], [190, 45, 40]];
+  // From dark to light, so that they keep their order in grey.
+  const stops = [[52, 30, 98], [49, 84, 150], [38, 138, 141], [96, 190, 98], [240, 214, 80]];
   function mix(part) {
     const place = Math.min(1, Math.max(0, part)) * (stops.length - 1);
     const n = Math.min(stops.length - 2, Math.floor(place));
@@ -84,13 +93,10 @@
   const leastMacs = Math.min(...allMacs), mostMacs = Math.max(...allMacs);
   const colour = (p) =>
     mostMacs > leastMacs ? mix(Math.log(p.macs / leastMacs) / Math.log(mostMacs / leastMacs)) : mix(0);
-  const kinds = {X: "#2f6db3", W: "#d08a1d", Y: "#3f9150", A: "#8a6bb8"};
+  const kinds = {X: "var(--i)", W: "var(--w)", Y: "var(--o)", A: "var(--mac)"};
   const kindOf = (name) => kinds[name[0]];
-  function shade(name, n) {  // buffers of one kind next to each other differ
-    const c = kindOf(name).match(/\w\w/g).map((h) => parseInt(h, 16));
-    const light = [0.25, 0.5, 0.38, 0.62][n % 4];
-    return `rgb(${c.map((v) => Math.round(v + (255 - v) * light)).join(",")})`;
-  }
+  /** Buffers that lie on one another differ, in grey too. */
+  const shade = (name, n) => `color-mix(in srgb, ${kindOf(name)} ${[90, 45, 70, 25][n % 4]}%, white)`;
   function keys(parent, entries) {
     const line = html("div", "", parent);
     for (const [name, fill] of entries) {
@@ -105,20 +111,22 @@
   const rings = [];
   function describe(p) {
     return `${p.file}: ${grouped(p.accesses)} accesses, ${bytes(p.bytes)}, ${grouped(p.macs)} MACs` +
-      (p.bound ? `, ${(p.accesses / p.bound).toFixed(3)} times the lower bound` : "");
+      (p.bound ? `, ${(p.accesses / p.bound).toFixed(3)} times the lower bound` : "") +
+      (p.energy_pj ? `, ${grouped(p.energy_pj / 1000)} nJ` : "") + (p.timed ? `, ${milliseconds(p.timed.fused.median_ms)} measured` : "");
   }
   function scatter(xKey, yKey, wide) {
     const x = measures[xKey], y = measures[yKey];
-    const width = wide ? 490 : 370, height = 350, left = 62, right = 14, top = 26, bottom = 46;
+    const width = Math.min(wide ? 490 : 370, pageWidth()), height = 350, left = 62, right = 14, top = 26, bottom = 46;
+    const points = data.points.filter((p) => x.of(p) !== undefined && y.of(p) !== undefined);
     const figure = html("figure", "", element("plots"));
     html("figcaption", "", figure, `${y.brief} against ${x.brief}`);
     const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
-                             "aria-label": `${y.name} against ${x.name}, ${data.points.length} schedules`}, figure);
+                             "aria-label": `${y.name} against ${x.name}, ${points.length} schedules`}, figure);
     const shows = xKey === "bytes" && yKey === "accesses";
     const bounds = shows ? data.points.filter((p) => p.bound) : [];
     const stairs = shows ? data.bounds.filter((b) => b.accesses > 0) : [];
-    const across = logAxis(data.points.map(x.of), left, width - right);
-    const up = logAxis(data.points.map(y.of).concat(bounds.map((p) => p.bound), stairs.map((b) => b.accesses)), height - bottom, top);
+    const across = logAxis(points.map(x.of), left, width - right);
+    const up = logAxis(points.map(y.of).concat(bounds.map((p) => p.bound), stairs.map((b) => b.accesses)), height - bottom, top);
     for (const tick of logTicks(across.low, across.high, x.binary, width / 55)) {
       const at = across.at(tick).toFixed(1);
       svg("path", {class: "grid", d: `M${at} ${top}V${height - bottom}`}, root);
@@ -145,7 +153,7 @@
       const path = svg("path", {class: "bound", d: d.join("")}, root);
       svg("title", {}, path, "proven lower bound on the accesses in this much memory");
     }
-    for (const p of data.points) {
+    for (const p of points) {
       const dot = svg("circle", {class: "point", cx: across.at(x.of(p)).toFixed(1), cy: up.at(y.of(p)).toFixed(1),
                                  r: data.points.length > 400 ? 3 : 4.5, fill: colour(p)}, root);
       svg("title", {}, dot, describe(p));
@@ -153,8 +161,9 @@
     }
     const ring = svg("circle", {class: "ring", r: 8, cx: -20, cy: -20}, root);
     rings.push((p) => {
-      ring.setAttribute("cx", across.at(x.of(p)));
-      ring.setAttribute("cy", up.at(y.of(p)));
+      const shown = points.includes(p);
+      ring.setAttribute("cx", shown ? across.at(x.of(p)) : -20);
+      ring.setAttribute("cy", shown ? up.at(y.of(p)) : -20);
     });
   }
 
@@ -168,41 +177,132 @@
       html("p", "hint", parent, `Every schedule does ${grouped(mostMacs)} MACs.`);
       return;
     }
-    const root = svg("svg", {viewBox: "0 0 490 40", width: 490, height: 40, role: "img", "aria-label": "colours: MACs"}, parent);
-    svg("text", {x: 62, y: 14}, root, "colour: MACs");
-    for (let n = 0; n < 60; ++n) svg("rect", {x: 160 + n * 4, y: 4, width: 4.5, height: 12, fill: mix(n / 59)}, root);
-    svg("text", {x: 160, y: 32}, root, counts(leastMacs));
-    svg("text", {x: 400, y: 32, "text-anchor": "end"}, root, counts(mostMacs));
+    const root = svg("svg", {viewBox: "0 0 340 40", width: 340, height: 40, role: "img", "aria-label": "colours: MACs"}, parent);
+    svg("text", {x: 4, y: 14}, root, "colour: MACs");
+    for (let n = 0; n < 60; ++n) svg("rect", {x: 90 + n * 4, y: 4, width: 4.5, height: 12, fill: mix(n / 59)}, root);
+    svg("text", {x: 90, y: 32}, root, counts(leastMacs));
+    svg("text", {x: 330, y: 32, "text-anchor": "end"}, root, counts(mostMacs));
+  }
+
+  /** Columns of a schedule: what its row of the table shows, and what its line in a file holds. */
+  const columns = [
+    {title: "schedule", key: "file", of: (p) => p.file, text: (v) => v},
+    {title: "external accesses", key: "accesses_elements", of: (p) => p.accesses, text: grouped},
+    {title: data.memory_name, key: "memory_bytes", of: (p) => p.bytes, text: bytes},
+    {title: "MACs", key: "macs", of: (p) => p.macs, text: grouped},
+    {title: "groups", key: "groups", of: (p) => p.groups, text: String},
+    {title: "÷ lower bound", key: "achieved_over_bound", of: (p) => p.bound && p.accesses / p.bound, text: (v) => v.toFixed(3)},
+    {title: `nJ on ${data.machine}`, key: "energy_pj", of: (p) => p.energy_pj, text: (v) => grouped(v / 1000)},
+    {title: "counted", key: "counts_equal", of: (p) => p.counted && p.counted.equal, text: (v) => (v ? "= model" : "DIFFERENT")},
+    {title: "measured", key: "median_ms", of: (p) => p.timed && p.timed.fused.median_ms, text: milliseconds},
+    {title: "layer by layer", key: "layer_by_layer_median_ms", of: (p) => p.timed && p.timed.layer_by_layer.median_ms, text: milliseconds},
+  ].filter((column) => data.points.some((p) => column.of(p) !== undefined));
+
+  function row(parent, cells, name = "td") {
+    const line = html("tr", "", parent);
+    for (const cell of cells) html(name, cell === "DIFFERENT" ? "differs" : "", line, cell);
+    return line;
   }
 
   function pointTable() {
     const table = html("table", "", element("table"));
-    const head = html("tr", "", html("thead", "", table));
-    const hasBounds = data.points.some((p) => p.bound);
-    for (const title of ["schedule", "external accesses", data.memory_name, "MACs", "groups"]) html("th", "", head, title);
-    if (hasBounds) html("th", "", head, "÷ lower bound");
+    row(html("thead", "", table), columns.map((column) => column.title), "th");
     const body = html("tbody", "", table);
     for (const p of data.points) {
-      const row = html("tr", "", body);
-      row.dataset.point = p.n;
-      row.tabIndex = 0;
-      for (const cell of [p.file, grouped(p.accesses), bytes(p.bytes), grouped(p.macs), p.groups]) html("td", "", row, cell);
-      if (hasBounds) html("td", "", row, p.bound ? (p.accesses / p.bound).toFixed(3) : "");
-      row.addEventListener("click", () => select(p.n));
-      row.addEventListener("keydown", (event) => { if (event.key === "Enter") select(p.n); });
+      const line = row(body, columns.map((column) => (column.of(p) === undefined ? "" : column.text(column.of(p)))));
+      line.dataset.point = p.n;
+      line.tabIndex = 0;
+      line.addEventListener("click", () => select(p.n));
+      line.addEventListener("keydown", (event) => { if (event.key === "Enter") select(p.n); });
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------- what is shown, as files
+
+  const csvCell = (value) => (value === undefined ? "" : /[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  const csv = (lines) => lines.map((line) => line.map(csvCell).join(",") + "\n").join("");
+  /** Calls of `line` for each group of each schedule whose inside is here. */
+  function linesOfGroups(line) {
+    for (const p of data.points) {
+      if (p.detail === undefined) continue;
+      data.details[p.detail].groups.forEach((g, n) => line(p, data.groups[g], n + 1));
+    }
+  }
+  const files = {
+    "schedules.csv": () => csv([columns.map((c) => c.key), ...data.points.map((p) => columns.map((c) => c.of(p)))]),
+    "traffic.csv": () => {
+      const lines = [["schedule", "group", "tensor", "reads_elements", "writes_elements", "tensor_elements"]];
+      linesOfGroups((p, group, n) => group.traffic.forEach((t) => lines.push([p.file, n, t.name, t.reads, t.writes, t.elements])));
+      return csv(lines);
+    },
+    "memory.csv": () => {
+      const lines = [["schedule", "group", "step", "layer", "macs", "live_elements", "buffers"]];
+      linesOfGroups((p, group, n) => {
+        const macs = stepWidths(group, 0);
+        group.steps.forEach((step, at) => {
+          const phase = group.phases[step];
+          lines.push([p.file, n, at, phase.layer, Math.round(macs[step]), phase.live, phase.buffers.map(([name, size]) => `${name}=${size}`).join(" ")]);
+        });
+      });
+      return csv(lines);
+    },
+    "measured.csv": () => {
+      const lines = [["schedule", "quantity", "witness", "elements"]];
+      for (const p of data.points)
+        for (const [name, ...values] of p.counted ? p.counted.rows : [])
+          values.forEach((value, n) => lines.push([p.file, name, p.counted.witnesses[n], value]));
+      return csv(lines);
+    },
+    "report.json": () => JSON.stringify(data),
+  };
+  function fileButtons() {
+    for (const [name, content] of Object.entries(files)) {
+      if (name === "measured.csv" && !data.points.some((p) => p.counted)) continue;
+      html("button", "", element("files"), name).addEventListener("click", () => {
+        const link = document.createElement("a");
+        link.download = name;
+        link.href = URL.createObjectURL(new Blob([content()], {type: name.endsWith("json") ? "application/json" : "text/csv"}));
+        link.click();
+        setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+      });
     }
   }
 
   // ------------------------------------------------------------------------------------------------- one schedule
 
-  function card(title, value, unit) {
-    const box = html("div", "card", element("numbers"));
+  function card(title, value, unit, parent = element("numbers")) {
+    const box = html("div", "card", parent);
     html("span", "unit", box, title);
     html("b", "", box, value);
     html("span", "unit", box, unit);
   }
 
-  function select(n) {
+  function summary() {
+    const parent = element("summary"), points = data.points;
+    const least = (of) => points.reduce((best, p) => (of(p) < of(best) ? p : best));
+    const fewest = least((p) => p.accesses), smallest = least((p) => p.bytes);
+    card("fewest accesses", counts(fewest.accesses), `with ${bytes(fewest.bytes)}, ${fewest.file}`, parent);
+    card("least memory", bytes(smallest.bytes), `with ${counts(smallest.accesses)} accesses, ${smallest.file}`, parent);
+    if (points.some((p) => p.energy_pj)) {
+      const cheapest = least((p) => p.energy_pj);
+      card(`least energy on ${data.machine}`, `${grouped(cheapest.energy_pj / 1000)} nJ`, cheapest.file, parent);
+    }
+    const counted = points.filter((p) => p.counted), timed = points.filter((p) => p.timed);
+    if (counted.length > 0) {
+      const equal = counted.filter((p) => p.counted.equal).length;
+      card("counted as predicted", `${equal} of ${counted.length}`, "schedules, in generated code", parent);
+    }
+    if (timed.length > 0) {
+      const fastest = timed.reduce((best, p) => (p.timed.fused.median_ms < best.timed.fused.median_ms ? p : best));
+      card("fastest measured", milliseconds(fastest.timed.fused.median_ms), `layer by layer ${milliseconds(fastest.timed.layer_by_layer.median_ms)}, ${fastest.file}`, parent);
+    }
+  }
+
+  let chosen = 0, chosenGroup;
+  /** `group`: to look inside of; else the one that holds most. */
+  function select(n, group) {
+    chosen = n;
+    chosenGroup = group;
     const p = data.points[n];
     for (const place of rings) place(p);
     for (const row of document.querySelectorAll("tr[data-point]")) row.classList.toggle("chosen", Number(row.dataset.point) === n);
@@ -213,17 +313,128 @@
     card("multiply-accumulates", counts(p.macs), `${grouped(p.macs)} MACs`);
     card("groups", String(p.groups), "of layers executed together");
     if (p.bound) card("above the lower bound", `${(p.accesses / p.bound).toFixed(3)} ×`, `bound ${grouped(p.bound)} elements`);
+    if (p.energy_pj) card(`energy on ${data.machine}`, `${grouped(p.energy_pj / 1000)} nJ`, "counts times the machine's table");
     const detail = element("detail");
     detail.replaceChildren();
+    if (p.counted) showCounted(detail, p.counted);
+    if (p.timed) showTimed(detail, p.timed);
     if (p.detail === undefined) {
       html("p", "hint", detail, `This page holds the inside of ${data.details.length} of the ${data.points.length} schedules. ` +
         `This one is in ${p.file}; laminate show prints its loop nest.`);
       return;
     }
-    showGroups(detail, data.details[p.detail].map((g) => data.groups[g]));
+    const {groups, graph} = data.details[p.detail];
+    showGroups(detail, groups.map((g) => data.groups[g]), data.graphs[graph]);
   }
 
-  function showGroups(parent, groups) {
+  // ---------------------------------------------------------------------------------- predicted beside measured
+
+  const witnessNames = {model: "predicted (model)", walker: "interpreter", measured: "generated code"};
+  function showCounted(parent, counted) {
+    html("h3", "", parent, "Predicted beside measured: counts");
+    const table = html("table", "", parent);
+    row(html("thead", "", table), ["elements", ...counted.witnesses.map((name) => witnessNames[name]), ""], "th");
+    const body = html("tbody", "", table);
+    for (const [name, ...values] of counted.rows)
+      row(body, [name, ...values.map(grouped), values.every((v) => v === values[0]) ? "equal" : "DIFFERENT"]);
+    if (!counted.equal && counted.rows.every(([, ...values]) => values.every((v) => v === values[0])))
+      html("p", "differs", parent, "The counts of the whole schedule agree, those of a group or its result do not.");
+    html("p", "hint", parent, `From ${data.sources[counted.source].file}.`);
+  }
+  function showTimed(parent, timed) {
+    html("h3", "", parent, "Measured: time");
+    const table = html("table", "", parent);
+    row(html("thead", "", table), ["", "groups", "median", "least", "spread", "GFLOP/s", "of peak", "arena", "peak memory"], "th");
+    const body = html("tbody", "", table);
+    for (const [name, t] of [["this schedule", timed.fused], ["layer by layer", timed.layer_by_layer]]) {
+      row(body, [name, t.groups, milliseconds(t.median_ms), milliseconds(t.min_ms), `${(100 * t.spread).toFixed(1)} %`, t.gflops.toFixed(1),
+                 `${(100 * t.of_peak).toFixed(0)} %`, bytes(t.arena_bytes), t.peak_rss_bytes === undefined ? "" : bytes(t.peak_rss_bytes)]);
+    }
+    const source = data.sources[timed.source];
+    html("p", "hint", parent, `${(timed.layer_by_layer.median_ms / timed.fused.median_ms).toFixed(2)} times as fast as layer by layer` +
+      `${source.made_by ? `, on ${source.made_by.cpu}` : ""}${source.threads ? `, ${source.threads} thread${source.threads > 1 ? "s" : ""}` : ""}; from ${source.file}.`);
+  }
+  function showSources() {
+    if (!data.sources) return;
+    element("measured").hidden = false;
+    const table = element("sources");
+    row(html("thead", "", table), ["file", "by", "schedules", "CPU", "cores", "target", "laminate", "Halide"], "th");
+    const body = html("tbody", "", table);
+    for (const s of data.sources) {
+      const by = s.made_by || {};
+      row(body, [s.file, `laminate ${s.verb}`, s.schedules, by.cpu || "", by.cores || "", by.host_target || "", by.laminate || "", by.halide || ""]);
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------- groups, as a graph
+
+  /** The network from top to bottom in the order in which it runs, a row per layer, a box per group. */
+  function drawGraph(figure, groups, graph, picks, pick) {
+    const {inputs, layers} = data.network;
+    const space = 24, lane = 16, left = 14, top = 8;
+    const page = pageWidth(), wide = page > 700;
+    const lanes = Math.max(...graph.lanes) + 1, texts = left + lanes * lane + 12;
+    const x = (row) => left + lane / 2 + graph.lanes[row] * lane, y = (row) => top + space / 2 + row * space;
+    const columns = wide ? [texts, texts + 260, texts + 400, texts + 530] : [texts, 0, texts + 130, 0];
+    const right = columns[wide ? 3 : 2] + (wide ? 90 : 110);
+    const width = Math.max(page - 20, right + (wide ? 260 : 70)), height = 2 * top + graph.rows.length * space;
+    const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${groups.length} groups on the network's graph`}, figure);
+    const rowOf = new Map(graph.rows.map((id, row) => [id, row]));
+    const groupOf = new Map();
+    const ids = new Map(layers.map((layer, id) => [layer.name, id]));
+    groups.forEach((group, n) => group.layers.forEach((name) => groupOf.set(ids.get(name), n)));
+    groups.forEach((group, n) => {
+      const rows = group.layers.map((name) => rowOf.get(ids.get(name)));
+      const first = Math.min(...rows), last = Math.max(...rows);
+      const place = {x: 3, y: y(first) - space / 2 + 2, width: width - 6, height: (last - first + 1) * space - 4, rx: 6};
+      svg("rect", {class: "box", ...place}, root);
+      svg("text", {class: "label", x: width - 12, y: y(first) + 4, "text-anchor": "end"}, root,
+          wide ? `group ${n + 1}: ${counts(group.accesses)} accesses, ${memory(group.live)}` : `${n + 1}: ${memory(group.live)}`);
+      group.place = place;
+    });
+    // Lines before dots; what crosses a box goes through external memory.
+    graph.rows.forEach((id, to) => {
+      if (id < 0) return;
+      for (const from of layers[id].reads) {
+        const begin = rowOf.get(from), inside = groupOf.has(id) && groupOf.get(from) === groupOf.get(id);
+        const bend = x(begin) === x(to) ? `V${y(to)}` : `V${y(to - 1)}C${x(begin)} ${y(to) - space / 3} ${x(to)} ${y(to - 1) + space / 3} ${x(to)} ${y(to)}`;
+        svg("path", {class: inside ? "on-chip" : "through", d: `M${x(begin)} ${y(begin)}${bend}`}, root);
+      }
+    });
+    graph.rows.forEach((id, at) => {
+      const what = id < 0 ? {...inputs[-1 - id], does: "input", macs: 0} : layers[id];
+      svg("circle", {class: id >= 0 && groupOf.has(id) ? "layer" : "alone", cx: x(at), cy: y(at), r: 4.2}, root);
+      const text = (column, words, anchor) => { if (columns[column] > 0) svg("text", {x: columns[column] + (anchor ? 70 : 0), y: y(at) + 4, "text-anchor": anchor || "start", class: column ? "soft" : ""}, root, words); };
+      text(0, shortened(what.name, wide ? 36 : 18) + (what.is_output ? " → output" : ""));
+      text(1, shortened(what.does, 20));
+      text(2, what.dims);
+      if (what.macs > 0) text(3, `${counts(what.macs)}`, "end");
+    });
+    groups.forEach((group, n) => {
+      const mark = svg("rect", {class: "pick", ...group.place}, root);
+      svg("title", {}, mark, `group ${n + 1}: ${group.layers.join(", ")}; ${grouped(group.accesses)} accesses, ${memory(group.live)}, ${grouped(group.macs)} MACs`);
+      mark.addEventListener("click", () => pick(n));
+      picks.push([n, mark]);
+    });
+    if (isPrinting) cutIntoPieces(root, width, height, 30 * space);
+  }
+
+  /** A drawing does not break between pages of paper: pieces of it do. */
+  function cutIntoPieces(whole, width, height, most) {
+    for (let top = 0; top < height; top += most) {
+      const piece = whole.cloneNode(true), rows = Math.min(most, height - top);
+      for (const [name, value] of Object.entries({viewBox: `0 ${top} ${width} ${rows}`, height: rows})) piece.setAttribute(name, value);
+      whole.before(piece);
+    }
+    whole.remove();
+  }
+
+  function showGroups(parent, groups, graph) {
+    html("h3", "", parent, "Groups on the network");
+    html("p", "hint", parent, "Layers from top to bottom in the order in which they run. A box is a group: thin lines inside it are tensors of which only parts exist at a time, " +
+      "on chip; thick lines go through external memory. A layer without a box runs on its own, uncounted. Click a group to look inside.");
+    const network = html("figure", "", parent);
+    network.id = "graph";
     html("h3", "", parent, "Memory over time");
     html("p", "hint", parent, "What each group keeps in memory while it runs; time in MACs, groups in the order in which they run. " +
       "Where loops turn faster than can be drawn, their trips are folded onto one another. Click a group to look inside.");
@@ -233,21 +444,23 @@
     const inside = html("div", "", parent);
     const picks = [];
     const pick = (n) => {
+      chosenGroup = n;
       for (const [at, mark] of picks) mark.classList.toggle("chosen", at === n);
       inside.replaceChildren();
       showGroup(inside, groups[n], n, groups.length);
     };
+    drawGraph(network, groups, graph, picks, pick);
     drawTimeline(timeline, groups, picks, pick);
     drawTraffic(traffic, groups, picks, pick);
-    pick(groups.reduce((best, g, n) => g.live > groups[best].live ? n : best, 0));
+    pick(chosenGroup ?? groups.reduce((best, g, n) => g.live > groups[best].live ? n : best, 0));
   }
 
   /** MACs of each step: those of its phase, evenly; phases without MACs get a sliver so that they can be seen. */
-  function stepWidths(group) {
+  function stepWidths(group, sliver = 1) {
     const times = group.phases.map(() => 0);
     for (const step of group.steps) ++times[step];
     const total = group.phases.reduce((sum, phase) => sum + phase.macs, 0);
-    return group.phases.map((phase, n) => Math.max(phase.macs, total / 200, 1) / times[n]);
+    return group.phases.map((phase, n) => Math.max(phase.macs, sliver * Math.max(total / 200, 1)) / times[n]);
   }
   const groupWidth = (group) => {
     const widths = stepWidths(group);
@@ -267,7 +480,7 @@
   }
 
   function drawTimeline(figure, groups, picks, pick) {
-    const width = 1240, height = 250, margins = [70, 16, 14, 40], [left, right, , bottom] = margins;
+    const width = pageWidth(), height = 250, margins = [70, 16, 14, 40], [left, right, , bottom] = margins;
     const highest = Math.max(1, ...groups.map((g) => g.live));
     const {root, up} = frame(figure, "memory over time", width, height, margins, highest * 1.06);
     root.setAttribute("id", "timeline");
@@ -300,14 +513,14 @@
 
   function drawTraffic(figure, groups, picks, pick) {
     keys(figure, [["X: inputs", kinds.X], ["W: weights", kinds.W], ["Y: outputs", kinds.Y]]);
-    const row = 20, width = 1240, left = 250, right = 130, height = groups.length * row + 8;
+    const row = 20, width = pageWidth(), left = width > 700 ? 250 : 120, right = 130, height = groups.length * row + 8;
     const root = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": "traffic by group"}, figure);
     root.setAttribute("id", "traffic");
     const most = Math.max(1, ...groups.map((g) => g.accesses));
     groups.forEach((group, n) => {
       const y = n * row + 4;
       const layers = group.layers.length > 1 ? `${group.layers[0]} … ${group.layers.at(-1)}` : group.layers[0];
-      svg("text", {x: left - 8, y: y + 13, "text-anchor": "end"}, root, `${n + 1}  ${layers.length > 34 ? layers.slice(0, 33) + "…" : layers}`);
+      svg("text", {x: left - 8, y: y + 13, "text-anchor": "end"}, root, `${n + 1}  ${shortened(layers, Math.floor(left / 7.3))}`);
       let x = left;
       for (const kind of ["X", "W", "Y"]) {
         const sum = group.traffic.filter((t) => t.name[0] === kind).reduce((s, t) => s + t.reads + t.writes, 0);
@@ -336,7 +549,7 @@
     const fills = new Map(names.map((name) => [name, shade(name, names.filter((o) => o[0] === name[0]).indexOf(name))]));
     const figure = html("figure", "", parent);
     keys(figure, names.map((name) => [name, fills.get(name)]));
-    const width = 1240, height = 240, margins = [70, 16, 10, 40], [left, right, top, bottom] = margins;
+    const width = pageWidth(), height = 240, margins = [70, 16, 10, 40], [left, right, top, bottom] = margins;
     const {root, up} = frame(figure, "memory of this group over time", width, height, margins, Math.max(1, group.live) * 1.06);
     const widths = stepWidths(group), scale = (width - left - right) / groupWidth(group);
     let at = left;
@@ -373,30 +586,47 @@
           svg("text", {x: (begin + end) / 2, y: height - bottom + 15, "text-anchor": "middle"}, root, name);
       }
     }
-    svg("text", {class: "label", x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle"}, root,
-        `time (MACs); the outermost ${group.unfolded} loops of ${group.layers.at(-1)} are drawn trip by trip`);
+    svg("text", {class: "label", x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle"}, root, "time (MACs)");
+    html("p", "hint", figure, `The outermost ${group.unfolded} loops of ${group.layers.at(-1)} are drawn trip by trip.`);
 
     html("h3", "", parent, "Its traffic by tensor");
     const table = html("table", "", parent);
-    const head = html("tr", "", html("thead", "", table));
-    for (const title of ["tensor", "reads", "writes", "elements of the tensor", "times"]) html("th", "", head, title);
+    row(html("thead", "", table), ["tensor", "reads", "writes", "elements of the tensor", "times"], "th");
     const body = html("tbody", "", table);
-    for (const t of group.traffic) {
-      const line = html("tr", "", body);
-      for (const cell of [t.name, grouped(t.reads), grouped(t.writes), grouped(t.elements), ((t.reads + t.writes) / t.elements).toFixed(2)])
-        html("td", "", line, cell);
-    }
+    for (const t of group.traffic) row(body, [t.name, grouped(t.reads), grouped(t.writes), grouped(t.elements), ((t.reads + t.writes) / t.elements).toFixed(2)]);
     html("h3", "", parent, "Its loop nest");
     html("pre", "", parent, group.nest);
   }
 
   // ---------------------------------------------------------------------------------------------------------- start
 
+  function drawFront() {
+    rings.length = 0;
+    element("plots").replaceChildren();
+    scatter("bytes", "accesses", true);
+    scatter("macs", "accesses", false);
+    scatter("bytes", "macs", false);
+    if (data.points.some((p) => p.energy_pj)) scatter("bytes", "energy", false);
+    if (data.points.filter((p) => p.timed).length > 1) scatter("accesses", "time", false);
+  }
+
   element("about").textContent = data.about;
-  scatter("bytes", "accesses", true);
-  scatter("macs", "accesses", false);
-  scatter("bytes", "macs", false);
+  element("made-by").textContent = `Made by laminate ${data.version}.`;
+  summary();
+  drawFront();
   colourBar();
+  fileButtons();
   pointTable();
+  showSources();
   select(0);
+  let drawnFor = pageWidth();
+  function redraw() {
+    if (pageWidth() === drawnFor) return;
+    drawnFor = pageWidth();
+    drawFront();
+    select(chosen, chosenGroup);
+  }
+  addEventListener("resize", redraw);
+  addEventListener("beforeprint", () => { isPrinting = true; redraw(); });
+  addEventListener("afterprint", () => { isPrinting = false; redraw(); });
 })();

@@ -51,6 +51,42 @@ TEST(FullDisk, LeavesNothingAndIsSaid) {
     }
 }
 
+// The same without any right: files may not grow beyond a limit, so that a write fails wherever the limit falls.
+TEST(FullDisk, InTheMiddleOfAFileLeavesNothingAndIsSaid) {
+    const ScratchDirectory scratch;
+    const std::string place = scratch / "disk";
+    std::filesystem::create_directory(place);
+    int refused = 0;
+    // Limits in blocks of 512 bytes. The object that LLVM makes in memory is a file to the limit, too: it must fit, what is made of it need not.
+    const std::vector<std::pair<std::string, std::vector<std::string>>> tries{
+        {"compile zoo:l3net -o net", {"64"}}, {"explore zoo:l2net -o front", {"1", "64"}}, {"zoo export mc-cnn -o net.onnx", {"1", "64"}},
+        {"run 'zoo:mc-cnn?height=64&width=64' --output y.npy", {"1"}}};
+    for (const auto& [verb, limits] : tries) {
+        for (const std::string& blocks : limits) {
+            const ProgramResult result = run_shell(scratch, "cd " + place + "; trap '' XFSZ; ulimit -f " + blocks + "; $laminate " + verb + " --quiet");
+            EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 3) << verb << " within " << blocks << ": " << result.exit_code << " " << result.err;
+            if (result.exit_code == 3) {
+                ++refused;
+                EXPECT_EQ(lines_of(result.err), 1U) << verb << " within " << blocks << ": " << result.err;
+                EXPECT_NE(result.err.find("File too large"), std::string::npos) << verb << " within " << blocks << ": " << result.err;
+                EXPECT_TRUE(std::filesystem::is_empty(place)) << verb << " within " << blocks << ": " << std::filesystem::directory_iterator(place)->path();
+            }
+            std::filesystem::remove_all(place);
+            std::filesystem::create_directory(place);
+        }
+    }
+    EXPECT_GE(refused, 4);
+}
+
+TEST(FullDisk, OnADeviceIsSaid) {
+    const ScratchDirectory scratch;
+    for (const char* arguments : {"info zoo:l2net --json /dev/full", "zoo export l2net -o /dev/full"}) {
+        const ProgramResult result = run_shell(scratch, std::string("$laminate ") + arguments);
+        EXPECT_EQ(result.exit_code, 3) << arguments;
+        EXPECT_EQ(result.err, "laminate: error: /dev/full: cannot be written: No space left on device\n") << arguments;
+    }
+}
+
 TEST(ReadOnlyDirectory, IsRefusedInOneLine) {
     const ScratchDirectory scratch;
     const std::string directory = scratch / "locked";

@@ -2,12 +2,15 @@
 
   report_in_browser.py --laminate PROGRAM [--keep DIRECTORY]
 
-Fronts of 1, about 70 and 2000 points; the pages of a depth-first sweep on a screen, on a phone and in the dark. Exit 0: all right; 1: the line says what is wrong; 77: Chromium or Pillow is missing
+Fronts of 1, about 70 and 2000 points, on a screen, on a phone, in the dark and on paper; what the page saves; measurements; the pages of a depth-first sweep. Exit 0: all right; 1: the line says what is wrong; 77: Chromium or Pillow is missing
 (`make test` installs both). --keep leaves pages and screenshots there.
 """
 
 import argparse
+import csv
+import html
 import html.parser
+import io
 import json
 import os
 import re
@@ -88,24 +91,57 @@ def colour_count(pixels, colour):
     return int(np.count_nonzero(np.all(np.abs(pixels.astype(int) - colour) <= 6, axis=-1)))
 
 
-def check_picture(path, points):
+def answer_of(directory, page, script, *options):
+    """What an expression is worth on the page, by a copy of it that says so; and nothing on the console."""
+    copy = os.path.join(directory, "asked.html")
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    with open(copy, "w", encoding="utf-8") as file:
+        file.write(text.replace("</body>", f"<script>{{ const answer = {script}; document.body.replaceChildren(); document.title = JSON.stringify(answer); }}</script></body>"))
+    dom, console = chromium(directory, copy, "--dump-dom", *options)
+    expect(not console, f"{script}: console: {console}")
+    return json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom, re.S).group(1)))
+
+
+def boxes(directory, page, *selectors):
+    """Left, top, right and bottom of every element of each selector."""
+    script = "(names => names.map(name => { const all = [...document.querySelectorAll(name)].map(e => e.getBoundingClientRect())" \
+             ".map(r => [r.left, r.top, r.right, r.bottom].map(Math.round)); return all; }))(" + json.dumps(selectors) + ")"
+    return answer_of(directory, page, script)
+
+
+def region(pixels, box):
+    left, top, right, bottom = box
+    return pixels[top:bottom, left:right]
+
+
+def check_picture(directory, page, path, points):
     pixels = np.asarray(Image.open(path).convert("RGB"))
     expect(pixels.shape == (HEIGHT, WIDTH, 3), f"screenshot is {pixels.shape}")
     corners = [tuple(pixels[y, x]) for y in (2, HEIGHT - 3) for x in (2, WIDTH - 3)]
     expect(all(corner == (255, 255, 255) for corner in corners), f"the margins are not white: {corners}")
-    saturation = pixels.max(axis=-1).astype(int) - pixels.min(axis=-1)
-    # Three drawings of the front beside each other, below the heading; a dot alone has about 50 pixels, and a ring around it.
-    for n, (left, right) in enumerate(((80, 520), (580, 900), (960, 1290))):
-        dots = int(np.count_nonzero(saturation[230:560, left:right] > 70))
+    plots, [timeline], [traffic], [graph] = boxes(directory, page, "#plots svg", "#timeline", "#traffic", "#graph")
+    expect(len(plots) == 3, f"{len(plots)} drawings of the front, expected 3")
+    for n, box in enumerate(plots):
+        drawing = region(pixels, box)
+        saturation = drawing.max(axis=-1).astype(int) - drawing.min(axis=-1)
+        dots = int(np.count_nonzero(saturation > 50))  # a dot alone has about 50 pixels, and a ring around it
         expect(dots >= min(40, 40 * points), f"drawing {n + 1} of the front has {dots} coloured pixels")
-        blank = np.mean(np.all(pixels[230:560, left:right] == 255, axis=-1))
+        blank = np.mean(np.all(drawing == 255, axis=-1))
         expect(blank > 0.5, f"drawing {n + 1} of the front is {blank:.0%} white, expected most of it")
-    below = pixels[640:]
-    live = colour_count(below, (181, 203, 230)) + colour_count(below, (201, 220, 242))
-    expect(live > 20000, f"memory over time has {live} pixels")
-    for name, colour in (("X", (47, 109, 179)), ("W", (208, 138, 29)), ("Y", (63, 145, 80))):
-        bars = colour_count(below, colour)
+    live = region(pixels, timeline)
+    filled = colour_count(live, (181, 203, 230)) + colour_count(live, (201, 220, 242))
+    expect(filled > 10000, f"memory over time has {filled} pixels")
+    for name, colour in (("X", (31, 78, 133)), ("W", (200, 116, 26)), ("Y", (140, 203, 150))):
+        bars = max(colour_count(region(pixels, traffic), tint(colour, share)) for share in (0, 0.13))
         expect(bars > 60, f"bars of {name} have {bars} pixels")
+    lines = colour_count(region(pixels, graph), (39, 96, 163))
+    expect(lines > 100, f"the boxes and dots of the groups have {lines} pixels")
+
+
+def tint(colour, share):
+    """Under the mark of the group that is chosen."""
+    return [round(c + (m - c) * share) for c, m in zip(colour, (39, 96, 163))]
 
 
 def check_page(directory, page, points):
@@ -116,12 +152,76 @@ def check_page(directory, page, points):
     expect(found == 3 * points, f"{found} dots, expected 3 drawings of {points}")
     rows = len(re.findall(r"<tr data-point=", dom))
     expect(rows == points, f"{rows} rows, expected {points}")
-    expect('id="timeline"' in dom and 'id="traffic"' in dom, "no memory over time or no traffic")
+    expect('id="timeline"' in dom and 'id="traffic"' in dom and 'class="box"' in dom, "no memory over time, no traffic, or no groups on the network")
     picture = os.path.join(directory, f"report-{points}.png")
     _, console = chromium(directory, page, f"--screenshot={picture}")
     expect(not console, f"{points} points: console: {console}")
-    check_picture(picture, points)
+    check_picture(directory, page, picture, points)
     print(f"{points} points: drawn, console empty")
+
+
+def check_files(directory, page):
+    """What the buttons save: caught before it becomes a file."""
+    copy = os.path.join(directory, "saved.html")
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    script = """<script>{ const blobs = []; URL.createObjectURL = b => { blobs.push(b); return "data:,"; }; HTMLAnchorElement.prototype.click = () => {};
+        document.querySelectorAll("#files button").forEach(b => b.click());
+        Promise.all(blobs.map(b => b.text())).then(texts => { document.body.replaceChildren(); document.title = JSON.stringify(texts); }); }</script></body>"""
+    with open(copy, "w", encoding="utf-8") as file:
+        file.write(text.replace("</body>", script))
+    dom, _ = chromium(directory, copy, "--dump-dom")
+    texts = json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom, re.S).group(1)))
+    with open(os.path.join(os.path.dirname(page), "front.json"), encoding="utf-8") as file:
+        front = json.load(file)["points"]
+    schedules = list(csv.DictReader(io.StringIO(texts[0])))
+    expect([int(line["accesses_elements"]) for line in schedules] == [point["accesses_elements"] for point in front], "schedules.csv is not the front")
+    moved = {}
+    for line in csv.DictReader(io.StringIO(texts[1])):
+        moved[line["schedule"]] = moved.get(line["schedule"], 0) + int(line["reads_elements"]) + int(line["writes_elements"])
+    expect(moved == {point["file"]: point["accesses_elements"] for point in front}, "the sums of traffic.csv are not the accesses of the front")
+    held = {}
+    for line in csv.DictReader(io.StringIO(texts[2])):
+        held[line["schedule"]] = max(held.get(line["schedule"], 0), int(line["live_elements"]))
+    expect(held == {point["file"]: point["live_total_elements"] for point in front}, "the largest of memory.csv is not what the front says")
+    expect(len(json.loads(texts[-1])["points"]) == len(front), "report.json lacks points")
+    print(f"{len(texts)} files: as the front")
+
+
+def check_small_dark_and_paper(directory, page):
+    """Nothing wider than a phone, texts as large as on a screen; light or dark as the system is; on paper, grey, the three kinds of traffic stay apart."""
+    needed, given, smallest = answer_of(directory, page, """(() => { const scale = [...document.querySelectorAll("svg")].map(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width);
+        return [document.documentElement.scrollWidth, innerWidth, Math.min(...scale)]; })()""", "--window-size=500,900")
+    expect(needed <= given <= 500, f"{needed} pixels wide on a screen of {given}")
+    expect(smallest > 0.85, f"a drawing is shrunk to {smallest:.0%} on a phone")
+    check_light_and_dark(directory, page, "front")
+    paper = os.path.join(directory, "front.pdf")
+    chromium(directory, page, f"--print-to-pdf={paper}", "--no-pdf-header-footer")
+    with open(paper, "rb") as file:
+        pages = len(re.findall(rb"/Type\s*/Page\b", file.read()))
+    expect(2 <= pages <= 40, f"printed on {pages} pages")
+    style = answer_of(directory, page, """["--i", "--w", "--o"].map(name => getComputedStyle(document.documentElement).getPropertyValue(name).trim())""")
+    greys = [0.299 * int(c[1:3], 16) + 0.587 * int(c[3:5], 16) + 0.114 * int(c[5:7], 16) for c in style]
+    expect(all(light - dark > 40 for dark, light in zip(greys, greys[1:])), f"colours of X, W and Y are grey levels {greys}")
+    marks = answer_of(directory, page, """[...document.querySelectorAll("#colours rect")].map(r => r.getAttribute("fill").match(/\\d+/g).map(Number))""")
+    levels = [0.299 * r + 0.587 * g + 0.114 * b for r, g, b in marks]
+    expect(levels == sorted(levels), f"the colours of the front do not rise in grey: {levels}")
+    print(f"phone, dark, {pages} pages of paper: readable")
+
+
+def check_measured(directory, program):
+    """Counts and times beside what was predicted."""
+    front = os.path.join(directory, "measured")
+    laminate(program, "explore", "zoo:l2net", "--max-depth", "2", "-q", "-o", front)
+    laminate(program, "validate", "zoo:l2net", "--front", front, "--points", "3", "-q", "--json", os.path.join(front, "counted.json"))
+    laminate(program, "bench", "zoo:l2net", "--schedule", os.path.join(front, "0000.json"), "--seconds", "0", "-q", "--json", os.path.join(front, "timed.json"))
+    laminate(program, "report", front, "-q")
+    dom, console = chromium(directory, os.path.join(front, "report.html"), "--dump-dom")
+    expect(not console, f"measured: console: {console}")
+    for text in ("Predicted beside measured: counts", "generated code", "Measured: time", "counted.json", "timed.json", "3 of 3", "= model"):
+        expect(text in dom, f"measured: \"{text}\" is not on the page")
+    expect("DIFFERENT" not in re.sub(r"<script.*?</script>", "", dom, flags=re.S), "measured: something differs")
+    print("measured beside predicted: shown")
 
 
 def check_click(directory, page, row, title, contains):
@@ -167,25 +267,22 @@ def front_of(program, directory, name, points):
     return os.path.join(copy, "report.html")
 
 
-def check_plain_page(directory, page, name):
-    """A page without scripts: nothing on the console, nothing wider than a phone, light and dark as the system is."""
-    check_markup(page)
-    _, console = chromium(directory, page, "--dump-dom")
-    expect(not console, f"{name}: console: {console}")
-    copy = os.path.join(os.path.dirname(page), "measured.html")
-    with open(page, encoding="utf-8") as file:
-        text = file.read()
-    with open(copy, "w", encoding="utf-8") as file:
-        file.write(text.replace("</body>", "<script>document.title = `${document.documentElement.scrollWidth} of ${innerWidth}`;</script></body>"))
-    dom, _ = chromium(directory, copy, "--dump-dom", "--window-size=500,900")
-    os.remove(copy)
-    needed, given = map(int, re.search(r"<title>(\d+) of (\d+)</title>", dom).groups())
-    expect(needed <= given <= 500, f"{name}: {needed} pixels wide on a screen of {given}")
+def check_light_and_dark(directory, page, name):
     for scheme, setting, light in (("light", 1, True), ("dark", 0, False)):
         picture = os.path.join(directory, f"{name}-{scheme}.png")
         chromium(directory, page, f"--screenshot={picture}", f"--blink-settings=preferredColorScheme={setting}")
         corner = np.asarray(Image.open(picture).convert("L"))[2, 2]
         expect((corner > 200) == light and (corner < 60) != light, f"{name}: the {scheme} page's corner has grey level {corner}")
+
+
+def check_plain_page(directory, page, name):
+    """A page without scripts: nothing on the console, nothing wider than a phone, light and dark as the system is."""
+    check_markup(page)
+    _, console = chromium(directory, page, "--dump-dom")
+    expect(not console, f"{name}: console: {console}")
+    needed, given = answer_of(directory, page, "[document.documentElement.scrollWidth, innerWidth]", "--window-size=500,900")
+    expect(needed <= given <= 500, f"{name}: {needed} pixels wide on a screen of {given}")
+    check_light_and_dark(directory, page, name)
     print(f"{name}: screen, phone and dark")
 
 
@@ -228,6 +325,9 @@ def main():
         check_page(directory, front_of(options.laminate, directory, "one", 1), 1)
         many = front_of(options.laminate, directory, "many", 2000)
         check_page(directory, many, 2000)
+        check_files(directory, page)
+        check_small_dark_and_paper(directory, page)
+        check_measured(directory, options.laminate)
         check_click(directory, page, 5, "0005.json", "Its loop nest")
         check_click(directory, many, 1, "0001.json", "laminate show prints its loop nest")
     return 0

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "base/files.h"
+#include "cli/version.h"
 #include "nets/zoo.h"
 #include "scheduler/schedule.h"
 #include "tests/cli/run_program.h"
@@ -77,7 +78,12 @@ TEST(ReportPage, HoldsEveryPointAndIsDeterministic) {
     EXPECT_EQ(data["points"][1]["accesses"], 2486);
     EXPECT_EQ(data["points"][1]["bytes"], 4 * 1419);
     EXPECT_EQ(data["groups"].size(), 1u);  // the same in all three
-    EXPECT_EQ(data["details"], nlohmann::json::parse("[[0],[0],[0]]"));
+    EXPECT_EQ(data["details"], nlohmann::json::parse(R"([{"groups":[0],"graph":0},{"groups":[0],"graph":0},{"groups":[0],"graph":0}])"));
+    // input, conv1, conv2: one below the other.
+    EXPECT_EQ(data["graphs"], nlohmann::json::parse(R"([{"rows":[-1,0,1],"lanes":[0,0,0]}])"));
+    EXPECT_EQ(data["network"]["layers"][1]["reads"], nlohmann::json::parse("[0]"));
+    EXPECT_EQ(data["version"], program_version());
+    EXPECT_FALSE(data.contains("sources"));
 }
 
 TEST(ReportPage, NeedsNothingElse) {

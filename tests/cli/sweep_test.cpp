@@ -90,6 +90,68 @@ TEST_F(SweepTest, TwoProcessesOnOneDirectoryGiveTheSame) {
     EXPECT_NE(read_file(scratch_ / "first").find("3 jobs; all in "), std::string::npos);
 }
 
+TEST_F(SweepTest, ExploreOfAListIsTheSame) {
+    ASSERT_EQ(run_program(command("swept")).exit_code, 0);
+    const std::string explore = "explore " + (scratch_ / "jobs.json") + " -o " + (scratch_ / "explored");
+    const ProgramResult result = run_program(explore);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(merged("explored"), merged("swept"));
+
+    const ProgramResult options = run_program(explore + " --tiles all");
+    EXPECT_EQ(options.exit_code, 2);
+    EXPECT_NE(options.err.find("--tiles: "), std::string::npos) << options.err;
+    EXPECT_NE(options.err.find("is a list of jobs, which brings its own options"), std::string::npos) << options.err;
+    EXPECT_EQ(run_program("explore " + (scratch_ / "jobs.json")).exit_code, 2);
+}
+
+/// Open MPI as root, in a container, with more processes than cores.
+std::string mpirun(int processes) {
+    return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " + std::to_string(processes) + " ";
+}
+bool has_mpirun() { return std::system("mpirun --version > /dev/null 2> /dev/null") == 0; }
+
+TEST_F(SweepTest, UnderMpirunIsTheSame) {
+    if (!has_mpirun()) GTEST_SKIP() << "no mpirun";
+    ASSERT_EQ(run_program(command("one")).exit_code, 0);
+    const std::string explore = std::string(LAMINATE_PROGRAM) + " explore " + (scratch_ / "jobs.json") + " -o " + (scratch_ / "two");
+    ASSERT_EQ(std::system((mpirun(2) + explore + " > " + (scratch_ / "said") + " 2> /dev/null").c_str()), 0);
+    EXPECT_EQ(merged("two"), merged("one"));
+    // One of them speaks.
+    const std::string said = read_file(scratch_ / "said");
+    EXPECT_NE(said.find("3 jobs; all in "), std::string::npos) << said;
+    EXPECT_EQ(said.find("3 jobs; all in "), said.rfind("3 jobs; all in ")) << said;
+}
+
+TEST(ExploreOfOneNetwork, UnderMpirunIsTheSame) {
+    if (!has_mpirun()) GTEST_SKIP() << "no mpirun";
+    const ScratchDirectory scratch;
+    const std::string explore = "explore zoo:l3net --max-depth 2 -o ";
+    const ProgramResult alone = run_program(explore + (scratch / "front"));
+    ASSERT_EQ(alone.exit_code, 0) << alone.err;
+    const std::string front = read_file(scratch / "front/front.json");
+    std::filesystem::remove_all(scratch / "front");
+    ASSERT_EQ(std::system((mpirun(2) + LAMINATE_PROGRAM + " " + explore + (scratch / "front") + " > " + (scratch / "said") + " 2> /dev/null").c_str()), 0);
+    EXPECT_EQ(read_file(scratch / "front/front.json"), front);
+    EXPECT_EQ(read_file(scratch / "said"), alone.out);
+}
+
+// The same by hand, as launchers other than Open MPI's start processes: the first does it, the others leave it, each command of a launch has its first.
+TEST(ExploreOfOneNetwork, IsDoneByTheFirstProcessOfACommand) {
+    const ScratchDirectory scratch;
+    const std::string explore = std::string(LAMINATE_PROGRAM) + " explore zoo:l2net --max-depth 1 -o " + (scratch / "front") + " > " + (scratch / "said") + " 2> " + (scratch / "remarks");
+    for (const char* second : {"OMPI_COMM_WORLD_RANK=1 OMPI_FIRST_RANKS=0 ", "PMI_RANK=3 ", "SLURM_PROCID=1 "}) {
+        ASSERT_EQ(std::system((second + explore).c_str()), 0) << second;
+        EXPECT_FALSE(std::filesystem::exists(scratch / "front")) << second;
+        EXPECT_EQ(read_file(scratch / "said"), "") << second;
+        EXPECT_NE(read_file(scratch / "remarks").find("one network is explored by the first process alone"), std::string::npos) << second;
+    }
+    for (const char* first : {"PMI_RANK=0 ", "OMPI_COMM_WORLD_RANK=2 OMPI_FIRST_RANKS='0 2' "}) {
+        ASSERT_EQ(std::system((first + explore).c_str()), 0) << first;
+        EXPECT_TRUE(std::filesystem::exists(scratch / "front/front.json")) << first;
+        std::filesystem::remove_all(scratch / "front");
+    }
+}
+
 TEST_F(SweepTest, GoesOnAfterAKill) {
     // The last job takes seconds: the kill comes before its end.
     write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=2", "--tiles=pow2"]})"));

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <random>
 
 #include "base/files.h"
@@ -106,7 +108,32 @@ TEST(Decode, RefusesWhatDoesNotFit) {
     tensor.clear_raw_data();
     EXPECT_EQ(error(tensor), "net.onnx: initializer \"w\": has 0 values, expected 1073741824");
     tensor.set_data_type(onnx::proto::TensorProto::FLOAT16);
-    expect_contains(error(tensor), "values are FLOAT16 (type 10), expected FLOAT");
+    EXPECT_EQ(error(tensor), "net.onnx: initializer \"w\": has 0 values, expected 1073741824");
+    tensor.set_data_type(onnx::proto::TensorProto::INT8);
+    expect_contains(error(tensor), "values are INT8 (type 3), expected FLOAT");
+}
+
+TEST(Decode, OtherWidthsBecomeFloat) {
+    using Type = onnx::proto::TensorProto;
+    onnx::proto::TensorProto tensor;
+    tensor.add_dims(6);
+    const auto values = [&](Type::DataType type, const std::string& raw) {
+        tensor.set_data_type(type);
+        tensor.set_raw_data(raw);
+        return std::get<ConstantPtr>(onnx::decode(tensor, "t", std::nullopt))->values;
+    };
+    // Sign, five bits of exponent with bias 15, ten of mantissa: 1; -2; 1 + 1/1024; 2^-24, the least; 65504, the largest; infinity.
+    const float infinity = std::numeric_limits<float>::infinity();
+    const std::string half("\x00\x3c\x00\xc0\x01\x3c\x01\x00\xff\x7b\x00\x7c", 12);
+    EXPECT_EQ(values(Type::FLOAT16, half), (std::vector<float>{1, -2, 1.0f + 1.0f / 1024, 0x1p-24f, 65504, infinity}));
+    tensor.clear_raw_data();
+    for (const int bits : {0x3c00, 0xc000, 0x3c01, 1, 0x7bff, 0x7c00}) tensor.add_int32_data(bits);
+    EXPECT_EQ(std::get<ConstantPtr>(onnx::decode(tensor, "t", std::nullopt))->values, (std::vector<float>{1, -2, 1.0f + 1.0f / 1024, 0x1p-24f, 65504, infinity}));
+    // The upper half of a float: 1; -2; 1 + 1/128; 2^-126; 3.
+    tensor.set_dims(0, 5);
+    EXPECT_EQ(values(Type::BFLOAT16, std::string("\x80\x3f\x00\xc0\x81\x3f\x80\x00\x40\x40", 10)), (std::vector<float>{1, -2, 1.0f + 1.0f / 128, 0x1p-126f, 3}));
+    tensor.set_dims(0, 1);
+    EXPECT_EQ(values(Type::DOUBLE, std::string("\0\0\0\0\0\0\xf8\x3f", 8)), (std::vector<float>{1.5f}));
 }
 
 /// A model whose weights 1 ... 9 are in weights.bin from byte 4 on.

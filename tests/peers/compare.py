@@ -58,9 +58,9 @@ def difference(ours, theirs, exact=False):
             f"found {ours[worst]:.8g}, expected {theirs[worst]:.8g}, range {span:.3g}")
 
 
-def compare_model(program, path, inputs, directory, options=(), exact=False):
-    """Runs both on `inputs` (name -> array); returns the difference over all outputs, or an empty text."""
-    session = onnxruntime_session(path)
+def compare_model(program, path, inputs, directory, options=(), exact=False, for_onnxruntime=None):
+    """Runs both on `inputs` (name -> array); returns the difference over all outputs, or an empty text. for_onnxruntime: a file of the same network that it accepts."""
+    session = onnxruntime_session(for_onnxruntime or path)
     names = [output.name for output in session.get_outputs()]
     expected = session.run(names, inputs)
     arguments = ["run", path, "--quiet", *options]

@@ -1,0 +1,309 @@
+"""What exporters leave in real files, all around the same small network: it runs as in onnxruntime, or it is refused in one line that names the culprit.
+
+  odd_exports.py --laminate PROGRAM [CASE ...]      cases: all
+
+Exit 0: as expected; 1: the lines say what is not; 77: onnx or onnxruntime is not installed.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
+from compare import compare_model  # noqa: E402  (exits 77 without its packages)
+
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+RNG = np.random.default_rng(9)
+W1 = RNG.integers(-3, 4, (4, 2, 3, 3)).astype(np.float32)
+B1 = RNG.integers(-3, 4, 4).astype(np.float32)
+W2 = RNG.integers(-3, 4, (2, 4, 1, 1)).astype(np.float32)
+SHAPE = (1, 2, 6, 7)
+CASES = {}
+
+
+def case(function):
+    """`function` returns a model and what is particular about running it: shape or shapes of its inputs, options, a model of the same network for onnxruntime, `refused`: a word
+    of the one line, `unchecked`: onnx.checker does not take it either."""
+    CASES[function.__name__] = function
+    return function
+
+
+ANY = [None] * 4
+
+
+def floats(name, shape=ANY):
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def tensors(**arrays):
+    return [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+
+
+def conv(x, y, weights, bias=None, **attributes):
+    return helper.make_node("Conv", [x, weights] + ([bias] if bias else []), [y], **attributes)
+
+
+def body(x="x", y="y", w1="w1", b1="b1", w2="w2"):
+    """Conv 3x3, Relu, Conv 1x1."""
+    return [conv(x, "a", w1, b1, kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["a"], ["r"]), conv("r", y, w2, kernel_shape=[1, 1])]
+
+
+def model(nodes, constants=None, inputs=None, outputs=None, opset=17, ir_version=8, **extra):
+    graph = helper.make_graph(nodes, extra.pop("name", "g"), inputs or [floats("x", SHAPE)], outputs or [floats("y")],
+                              tensors(w1=W1, b1=B1, w2=W2) if constants is None else constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=ir_version, **extra)
+
+
+@case
+def dynamic_batch():
+    return model(body(), inputs=[floats("x", ["N", 2, 6, 7])]), {"shape": (3, 2, 6, 7), "options": ["--batch", "3"]}
+
+
+@case
+def every_size_dynamic():
+    return model(body(), inputs=[floats("x", ["N", 2, None, "width"])]), {"options": ["--batch", "1", "--height", "6", "--width", "7"]}
+
+
+@case
+def nhwc():
+    nodes = [helper.make_node("Transpose", ["x"], ["c"], perm=[0, 3, 1, 2]), *body("c", "d"), helper.make_node("Transpose", ["d"], ["y"], perm=[0, 2, 3, 1])]
+    return model(nodes, inputs=[floats("x", [1, 6, 7, 2])]), {"shape": (1, 6, 7, 2)}
+
+
+@case
+def external_data():
+    return model(body()), {"external": True}
+
+
+@case
+def opset_7_ir_3():
+    # Before IR version 4 every initializer is an input as well.
+    inputs = [floats("x", SHAPE), floats("w1", W1.shape), floats("b1", B1.shape), floats("w2", W2.shape)]
+    return model(body(), inputs=inputs, opset=7, ir_version=3), {}
+
+
+@case
+def opset_23_ir_11():
+    return model(body(), opset=23, ir_version=11), {}
+
+
+@case
+def half_precision_weights_cast_to_float():
+    half = tensors(h1=W1.astype(np.float16), h2=W2.astype(np.float16), b1=B1)
+    casts = [helper.make_node("Cast", [f"h{n}"], [f"w{n}"], to=TensorProto.FLOAT) for n in (1, 2)]
+    return model([*casts, *body()], half), {}
+
+
+@case
+def double_weights_cast_to_float():
+    double = tensors(h1=W1.astype(np.float64), w2=W2, b1=B1)
+    return model([helper.make_node("Cast", ["h1"], ["w1"], to=TensorProto.FLOAT), *body()], double), {}
+
+
+@case
+def weights_dequantised():
+    quantised = tensors(q1=W1.astype(np.int8), w2=W2, b1=B1, scale=np.float32(0.5), zero=np.int8(0))
+    return model([helper.make_node("DequantizeLinear", ["q1", "scale", "zero"], ["w1"]), *body()], quantised), {"refused": "DequantizeLinear"}
+
+
+@case
+def quantised_and_back():
+    constants = tensors(w1=W1, w2=W2, b1=B1, scale=np.float32(0.5), zero=np.uint8(128))
+    nodes = [helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"], name="quantise"), helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]), *body("d")]
+    return model(nodes, constants), {"refused": "QuantizeLinear"}
+
+
+@case
+def names_with_spaces_slashes_and_letters():
+    names = {"x": "serving default/input image:0", "y": "StatefulPartitionedCall/Ausgabe für Bilder", "w1": "模型/卷积/weight", "b1": " ", "w2": "w=2", "a": "a\\b", "r": "'r\""}
+    nodes = [helper.make_node(n.op_type, [names[t] for t in n.input], [names[t] for t in n.output], name=f"/block 1/{n.op_type} ü{k}", **{a.name: helper.get_attribute_value(a) for a in n.attribute})
+             for k, n in enumerate(body())]
+    constants = tensors(**{names["w1"]: W1, names["b1"]: B1, names["w2"]: W2})
+    return model(nodes, constants, [floats(names["x"], SHAPE)], [floats(names["y"])], name="netz / größe"), {}
+
+
+@case
+def one_name_for_all_nodes():
+    nodes = body()
+    for node in nodes:
+        node.name = "node"
+    return model(nodes), {"for_onnxruntime": model(body())}  # which refuses it
+
+
+@case
+def no_names_at_all():
+    return model(body(), name=" "), {}
+
+
+@case
+def names_that_differ_in_punctuation():
+    nodes = body()
+    for node, name in zip(nodes, ("conv.1", "conv/1", "conv-1")):
+        node.name = name
+    return model(nodes), {}
+
+
+@case
+def two_inputs():
+    nodes = [*body(y="c"), helper.make_node("Add", ["c", "z"], ["y"])]
+    return model(nodes, inputs=[floats("x", SHAPE), floats("z", SHAPE)]), {"shapes": {"x": SHAPE, "z": SHAPE}}
+
+
+@case
+def inner_tensors_are_outputs():
+    return model(body(), outputs=[floats("a"), floats("y"), floats("r")]), {}
+
+
+@case
+def an_input_is_an_output():
+    return model(body(), outputs=[floats("y"), floats("x")]), {"refused": "x"}
+
+
+@case
+def an_output_is_constant():
+    return model(body(), outputs=[floats("y"), floats("b1", B1.shape)]), {}
+
+
+@case
+def what_nobody_reads():
+    constants = tensors(w1=W1, b1=B1, w2=W2, unused=np.ones((5, 5), np.int64))
+    return model([*body(), helper.make_node("Sigmoid", ["r"], ["dead"]), helper.make_node("Neg", ["dead"], ["deader"])], constants), {}
+
+
+@case
+def an_input_nobody_reads():
+    return model(body(), inputs=[floats("x", SHAPE), floats("unused", [3])]), {"shapes": {"x": SHAPE, "unused": (3,)}}
+
+
+@case
+def weights_shared_by_two_layers():
+    nodes = [conv("x", "a", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), conv("a", "y", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1])]
+    return model(nodes, tensors(w=W1[:2])), {}
+
+
+@case
+def weights_from_constant_nodes():
+    nodes = [helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array)) for name, array in (("w1", W1), ("b1", B1), ("w2", W2))]
+    return model([*nodes, *body()], []), {}
+
+
+@case
+def weights_as_lists_of_floats():
+    lists = [helper.make_tensor(name, TensorProto.FLOAT, array.shape, array.flatten().tolist()) for name, array in (("w1", W1), ("b1", B1), ("w2", W2))]
+    return model(body(), lists), {}
+
+
+@case
+def sparse_weights():
+    net = model(body(), tensors(b1=B1, w2=W2))
+    flat = W1.flatten()
+    (places,) = np.nonzero(flat)
+    values = numpy_helper.from_array(flat[places], "w1")
+    net.graph.sparse_initializer.append(helper.make_sparse_tensor(values, numpy_helper.from_array(places.astype(np.int64), "w1_places"), W1.shape))
+    return net, {"refused": "sparse", "unchecked": True}
+
+
+@case
+def if_node():
+    def branch(name, operator):
+        return helper.make_graph([helper.make_node(operator, ["r"], [name])], name, [], [floats(name)])
+    nodes = body(y="c") + [helper.make_node("If", ["condition"], ["y"], name="choice", then_branch=branch("t", "Relu"), else_branch=branch("e", "Neg"))]
+    return model(nodes, inputs=[floats("x", SHAPE), helper.make_tensor_value_info("condition", TensorProto.BOOL, [])]), {"refused": "condition"}
+
+
+@case
+def loop_node():
+    loop = helper.make_graph([helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Relu", ["carried"], ["next"])], "loop",
+                             [helper.make_tensor_value_info("k", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []), floats("carried")],
+                             [helper.make_tensor_value_info("on", TensorProto.BOOL, []), floats("next")])
+    nodes = body(y="c") + [helper.make_node("Loop", ["times", "yes", "c"], ["y"], name="again", body=loop)]
+    return model(nodes, tensors(w1=W1, b1=B1, w2=W2, times=np.int64(2), yes=np.bool_(True))), {"refused": "Loop"}
+
+
+@case
+def function_of_the_model():
+    function = helper.make_function("here", "Twice", ["p"], ["q"], [helper.make_node("Add", ["p", "p"], ["q"])], [helper.make_opsetid("", 17)])
+    net = model([*body(y="c"), helper.make_node("Twice", ["c"], ["y"], domain="here")], functions=[function])
+    net.opset_import.append(helper.make_opsetid("here", 1))
+    return net, {"refused": "Twice"}
+
+
+@case
+def foreign_operator():
+    net = model([*body(y="c"), helper.make_node("FusedThing", ["c"], ["y"], domain="com.vendor", name="thing")])
+    net.opset_import.append(helper.make_opsetid("com.vendor", 1))
+    return net, {"refused": "FusedThing"}
+
+
+@case
+def half_precision_network():
+    half = tensors(w1=W1.astype(np.float16), b1=B1.astype(np.float16), w2=W2.astype(np.float16))
+    value = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, shape) for name, shape in (("x", SHAPE), ("y", ANY))]
+    return model(body(), half, value[:1], value[1:]), {"refused": "is not FLOAT"}
+
+
+@case
+def no_shape_at_all():
+    return model(body(), inputs=[floats("x", None)]), {"refused": "x", "unchecked": True}
+
+
+@case
+def documents_and_metadata():
+    net = model(body(), producer_name="pytorch", producer_version="2.9", doc_string="line\nline")
+    helper.set_model_props(net, {"author": "somebody", "stride": "32"})
+    for node in net.graph.node:
+        node.doc_string = "from\na stack trace"
+    return net, {}
+
+
+def run_case(program, name, directory):
+    """Empty, or what is wrong."""
+    net, about = CASES[name]()
+    path = os.path.join(directory, "net.onnx")
+    if about.get("external"):
+        onnx.save(net, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    else:
+        onnx.save(net, path)
+    if not about.get("unchecked"):
+        onnx.checker.check_model(path)
+    if "refused" in about:
+        done = subprocess.run([program, "info", path], capture_output=True, text=True)
+        lines = done.stderr.splitlines()
+        if done.returncode != 3 or len(lines) != 1 or not lines[0].startswith("laminate: error: ") or about["refused"] not in lines[0]:
+            return f"exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()[:200]}; expected one line about {about['refused']}, exit 3"
+        return ""
+    shapes = about.get("shapes") or {net.graph.input[0].name: about.get("shape", SHAPE)}
+    inputs = {tensor: RNG.integers(-4, 5, shape).astype(np.float32) for tensor, shape in shapes.items()}
+    accepted = None
+    if "for_onnxruntime" in about:
+        accepted = os.path.join(directory, "accepted.onnx")
+        onnx.save(about["for_onnxruntime"], accepted)
+    return compare_model(program, path, inputs, directory, about.get("options", []), for_onnxruntime=accepted)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--laminate", required=True)
+    parser.add_argument("cases", nargs="*")
+    arguments = parser.parse_args()
+    failed = 0
+    for name in arguments.cases or CASES:
+        with tempfile.TemporaryDirectory() as directory:
+            try:
+                wrong = run_case(arguments.laminate, name, directory)
+            except SystemExit as stopped:  # compare.py's, where the program fails
+                wrong = str(stopped)
+            if wrong:
+                failed += 1
+                print(f"{name}: {wrong}", flush=True)
+    print(f"{len(arguments.cases or CASES) - failed} of {len(arguments.cases or CASES)} as expected")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
