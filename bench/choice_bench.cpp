@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "base/aligned.h"
+#include "base/cpu_time.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/rng.h"
@@ -53,12 +53,6 @@ struct Compiled {
     std::unique_ptr<JitGroup> jit;
     std::unique_ptr<AlignedFloats> constants;
 };
-
-double thread_milliseconds() {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
-}
 
 class Chain {
 public:

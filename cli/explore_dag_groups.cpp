@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/cpu_time.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
@@ -29,13 +30,16 @@ struct Options {
     std::string cost_name = "optimus";
     int64_t images = 0;  ///< 0: 4, or the network's own batch
     int64_t buffer_entries = 0;
+    size_t scheduled_operators = GroupingOptions{}.other_operators;
     bool online = false;
     bool merge_adds = false;
     bool pools_apart = false;
 };
 
-const std::map<std::string, Reading> reading_names{{"L", Reading::literal}, {"R", Reading::refined}, {"Q", Reading::batch_as_tile}};
-const std::map<std::string, GroupCostFrom> cost_names{{"optimus", GroupCostFrom::optimus}, {"ours", GroupCostFrom::ours}, {"either", GroupCostFrom::either}};
+const std::map<std::string, Reading> reading_names{
+    {"L", Reading::literal}, {"R", Reading::refined}, {"Q", Reading::batch_as_tile}};
+const std::map<std::string, GroupCostFrom> cost_names{
+    {"optimus", GroupCostFrom::optimus}, {"ours", GroupCostFrom::ours}, {"either", GroupCostFrom::either}};
 
 nlohmann::ordered_json group_json(const OperatorGraph& graph, const Group& group, int64_t entry_bytes) {
     auto operators = nlohmann::ordered_json::array();
@@ -57,11 +61,14 @@ nlohmann::ordered_json group_json(const OperatorGraph& graph, const Group& group
 struct Timed {
     Grouping grouping;
     double ms = 0;
+    double cpu_ms = 0;
 };
 
 Timed timed_grouping(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options) {
     const auto begin = std::chrono::steady_clock::now();
+    const double cpu_begin = thread_milliseconds();
     Timed result{best_grouping(graph, machine, options)};
+    result.cpu_ms = thread_milliseconds() - cpu_begin;
     result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return result;
 }
@@ -74,8 +81,10 @@ nlohmann::ordered_json grouping_json(const OperatorGraph& graph, const Timed& ti
         {"dram_bytes", g.entries * entry_bytes},
         {"dram_lower_bound_bytes", g.lower_bound_entries * entry_bytes},
         {"is_exact", g.is_exact},
+        {"is_complete", g.is_complete},
         {"gap", g.gap()},
         {"search_ms", timed.ms},
+        {"search_cpu_ms", timed.cpu_ms},
         {"states", g.ideals},
         {"groups_visited", g.groups_visited},
         {"groups_costed", g.groups_costed},
@@ -94,9 +103,18 @@ std::string operators_text(const OperatorGraph& graph, const Group& group) {
     return fmt::format("{} .. {} ({})", name(group.operators.front()), name(group.operators.back()), group.operators.size());
 }
 
+/// What is known of groupings that cost less.
+std::string proof_text(const Grouping& grouping, size_t scheduled_operators) {
+    if (grouping.is_exact) return "no grouping of this space costs less";
+    const std::string gap = fmt::format("at most {:.1f} % above the least", 100 * grouping.gap());
+    if (!grouping.is_complete) return "too many states: cut along one order, " + gap;
+    return fmt::format("groups of more than {} operators are bounded, not scheduled: {}", scheduled_operators, gap);
+}
+
 /// The groups as a schedule, written into `files`.
-nlohmann::ordered_json write_schedule(const Network& network, const OperatorGraph& graph, const Timed& timed, ScheduledGroups& schedules, Elements memory,
-                                      int64_t entry_bytes, const std::filesystem::path& directory, const Output& output) {
+nlohmann::ordered_json write_schedule(const Network& network, const OperatorGraph& graph, const Timed& timed,
+                                      ScheduledGroups& schedules, Elements memory, int64_t entry_bytes,
+                                      const std::filesystem::path& directory, const Output& output) {
     const NetworkSchedule made = network_schedule(network, graph, timed.grouping.groups, schedules);
     write_file_atomically(directory / "schedule.json", to_json(network, made.schedule));
     const NetworkCounts counts = two_level_counts(network, made.schedule);
@@ -107,9 +125,12 @@ nlohmann::ordered_json write_schedule(const Network& network, const OperatorGrap
     json["split_groups"] = made.split;
     json["accesses_elements_per_image"] = counts.accesses.value();
     json["live_elements"] = counts.live_total.value();
-    output.print(fmt::format("schedule.json: {} groups of one sink each, {} accesses per image and at most {} elements at once by our own counts{}", made.schedule.groups().size(),
-                             grouped(counts.accesses.value()), grouped(counts.live_total.value()),
-                             made.split == 0 ? "" : fmt::format("; {} groups have no schedule in {} elements and run layer by layer", made.split, grouped(memory.value()))));
+    output.print(fmt::format(
+        "schedule.json: {} groups of one sink each, {} accesses per image and at most {} elements at once by our own counts{}",
+        made.schedule.groups().size(), grouped(counts.accesses.value()), grouped(counts.live_total.value()),
+        made.split == 0 ? ""
+                        : fmt::format("; {} groups have no schedule in {} elements and run layer by layer", made.split,
+                                      grouped(memory.value()))));
     if (counts.live_total > memory)
         output.note(fmt::format("some layers need more than {} elements even alone", grouped(memory.value())));
     return json;
@@ -121,7 +142,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const Network network = request.network.open();
     std::optional<NewDirectory> files;
     if (!request.directory.empty())
-        files.emplace(request.directory, [](const auto& place) { return holds_answer(place, "groups.json", "laminate.dag_groups"); }, "laminate explore --model dag-groups");
+        files.emplace(
+            request.directory, [](const auto& place) { return holds_answer(place, "groups.json", "laminate.dag_groups"); },
+            "laminate explore --model dag-groups");
     const OperatorGraph graph = operator_graph(network, {.adds = options.merge_adds, .pools = !options.pools_apart});
     GroupingOptions search;
     search.reading = reading_names.at(options.reading_name);
@@ -130,21 +153,30 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     search.images = options.images > 0 ? options.images : dims.front() > 1 ? dims.front() : 4;
     search.buffer_entries = options.buffer_entries;
     search.online = options.online;
+    const double before_table = thread_milliseconds();
+    if (search.online) search.size_limit = online_size_limit(graph, machine, search);
+    const double table_ms = thread_milliseconds() - before_table;
     search.stop = request.stop;
     const GroupRules rules = rules_of(search.reading, machine, search.images, search.buffer_entries);
     const Elements memory(rules.buffer_entries);
     ScheduledGroups schedules(network, graph, memory, TileSizes::all, request.stop);
     if (const int64_t least = least_buffer_entries(graph, machine, search.reading); least > rules.buffer_entries) {
-        throw InfeasibleError(fmt::format("{}: a buffer of {} entries holds no tile of some operator; the smallest budget that works is {} entries", network.name,
-                                          rules.buffer_entries, least));
+        throw InfeasibleError(
+            fmt::format("{}: a buffer of {} entries holds no tile of some operator; the smallest budget that works is {} entries",
+                        network.name, rules.buffer_entries, least));
     }
     OccasionalNotes notes(output);
     int64_t asked = 0;
     GroupingOptions with_ours = search;
     with_ours.only_other = cost_from == GroupCostFrom::ours;
     with_ours.one_sink = with_ours.only_other;
+    with_ours.other_operators = options.scheduled_operators;
+    with_ours.other_least = [&](const std::vector<int>& operators) { return schedules.least_entries(operators, search.images); };
     with_ours.other = [&](const std::vector<int>& operators) {
-        notes.note([&] { return fmt::format("{} groups scheduled, at operator {}", asked, graph.operators[static_cast<size_t>(operators.front())].name); });
+        notes.note([&] {
+            return fmt::format("{} groups scheduled, at operator {}", asked,
+                               graph.operators[static_cast<size_t>(operators.front())].name);
+        });
         ++asked;
         return schedules.entries(operators, search.images);
     };
@@ -184,29 +216,38 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     };
     const std::optional<int64_t> examined = convex_groups(graph);
     answer["groups_examined"] = examined ? nlohmann::ordered_json(*examined) : nlohmann::ordered_json();
+    if (options.online) answer["online_table_cpu_ms"] = table_ms;
     answer["baseline_bytes"] = alone * machine.entry_bytes;
     answer["saved"] = 1 - static_cast<double>(timed.grouping.entries) / static_cast<double>(alone);
     answer.update(grouping_json(graph, timed, machine.entry_bytes));
 
-    Table table({{"operators"}, {"DRAM MiB", Align::right}, {"in", Align::right}, {"out", Align::right}, {"weights", Align::right}, {"passes", Align::right},
-                 {"tile", Align::right}, {"buffer", Align::right}});
+    Table table({{"operators"},
+                 {"DRAM MiB", Align::right},
+                 {"in", Align::right},
+                 {"out", Align::right},
+                 {"weights", Align::right},
+                 {"passes", Align::right},
+                 {"tile", Align::right},
+                 {"buffer", Align::right}});
     for (const Group& group : timed.grouping.groups) {
         std::vector<std::string> row{operators_text(graph, group), mebibytes(group.entries * machine.entry_bytes)};
         if (const std::optional<GroupCost>& c = group.cost) {
-            row.insert(row.end(), {mebibytes(c->input_entries * machine.entry_bytes), mebibytes(c->output_entries * machine.entry_bytes),
-                                   mebibytes(c->weight_entries * machine.entry_bytes), std::to_string(c->passes),
-                                   fmt::format("{}x{}x{}", c->tile_images, c->tile_height, c->tile_width), grouped(c->buffer_entries)});
+            row.insert(row.end(),
+                       {mebibytes(c->input_entries * machine.entry_bytes), mebibytes(c->output_entries * machine.entry_bytes),
+                        mebibytes(c->weight_entries * machine.entry_bytes), std::to_string(c->passes),
+                        fmt::format("{}x{}x{}", c->tile_images, c->tile_height, c->tile_width), grouped(c->buffer_entries)});
         }
         row.resize(8);
         table.add(row);
     }
     output.print(table.text());
-    output.print(fmt::format("{}: {} operators, {} groups; {} MiB for {} images, {} MiB with every operator alone ({:.1f} % less)", network.name, graph.size(),
-                             timed.grouping.groups.size(), mebibytes(timed.grouping.entries * machine.entry_bytes), search.images,
-                             mebibytes(alone * machine.entry_bytes), 100 * answer["saved"].get<double>()));
-    output.print(fmt::format("{} groups in the space, {} costed, {:.2f} ms; {}", examined ? grouped(*examined) : "too many", grouped(timed.grouping.groups_costed), timed.ms,
-                             timed.grouping.is_exact ? "no grouping of this space costs less"
-                                                     : fmt::format("too many states: cut along one order, at most {:.1f} % above the least", 100 * timed.grouping.gap())));
+    output.print(fmt::format(
+        "{}: {} operators, {} groups; {} MiB for {} images, {} MiB with every operator alone ({:.1f} % less)", network.name,
+        graph.size(), timed.grouping.groups.size(), mebibytes(timed.grouping.entries * machine.entry_bytes), search.images,
+        mebibytes(alone * machine.entry_bytes), 100 * answer["saved"].get<double>()));
+    output.print(fmt::format("{} groups in the space, {} costed, {:.2f} ms; {}", examined ? grouped(*examined) : "too many",
+                             grouped(timed.grouping.groups_costed), timed.ms,
+                             proof_text(timed.grouping, options.scheduled_operators)));
     if (files) {
         Timed executable = timed;
         if (cost_from != GroupCostFrom::ours) {
@@ -214,10 +255,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             one_sink.one_sink = true;
             executable = timed_grouping(graph, machine, one_sink);
         }
-        answer["schedule"] = write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes, files->aside(), output);
+        answer["schedule"] =
+            write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes, files->aside(), output);
         write_file_atomically(files->aside() / "groups.json", answer.dump(2) + "\n");
         files->publish();
-        output.print(fmt::format("in {}: groups.json, schedule.json (for compile, run and validate --schedule)", request.directory));
+        output.print(
+            fmt::format("in {}: groups.json, schedule.json (for compile, run and validate --schedule)", request.directory));
     }
     output.json(answer);
     return Exit::ok;
@@ -226,16 +269,27 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("--reading", options->reading_name,
-                   "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width searched, weights that fit loaded once; Q and images share the buffer")
+                   "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width searched, weights that fit "
+                   "loaded once; Q and images share the buffer")
         ->check(CLI::IsMember({"L", "R", "Q"}))
         ->capture_default_str();
-    app.add_option("--images", options->images, "Images that are worked on together (default: the network's batch; of one, 4)")->check(CLI::PositiveNumber);
-    app.add_option("--buffer-entries", options->buffer_entries, "Elements that the buffer holds, instead of the machine's")->check(CLI::PositiveNumber);
+    app.add_option("--images", options->images, "Images that are worked on together (default: the network's batch; of one, 4)")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--buffer-entries", options->buffer_entries, "Elements that the buffer holds, instead of the machine's")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--schedule-operators", options->scheduled_operators,
+                   "With ours or either: schedules are looked for in groups of at most so many operators; what larger ones could "
+                   "give is bounded")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
     app.add_flag("--online", options->online, "The on-line variant: fewer groups are looked at (Optimus, Algorithm 3)");
-    app.add_flag("--merge-adds", options->merge_adds, "Additions belong to a convolution that feeds them, instead of being operators with maps of their own");
-    app.add_flag("--pools-apart", options->pools_apart, "Pools of stride 1 are operators of their own even before a 1x1 convolution");
+    app.add_flag("--merge-adds", options->merge_adds,
+                 "Additions belong to a convolution that feeds them, instead of being operators with maps of their own");
+    app.add_flag("--pools-apart", options->pools_apart,
+                 "Pools of stride 1 are operators of their own even before a 1x1 convolution");
     app.add_option("--group-cost", options->cost_name,
-                   "What a group costs: optimus (its model), ours (the fewest accesses of our own schedules, which -o writes), either (the less of both)")
+                   "What a group costs: optimus (its model), ours (the fewest accesses of our own schedules, which -o writes), "
+                   "either (the less of both)")
         ->check(CLI::IsMember({"optimus", "ours", "either"}))
         ->capture_default_str();
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };

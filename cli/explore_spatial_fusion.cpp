@@ -1,4 +1,5 @@
-// explore --model spatial-fusion: stacks of layers without recomputation on an array of PEs (HW-Flow-Fusion); -o writes them as a schedule.
+// explore --model spatial-fusion: stacks of layers without recomputation on an array of PEs (HW-Flow-Fusion); -o writes them as a
+// schedule.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -34,9 +35,11 @@ struct Options {
 const std::map<std::string, Reading> reading_names{{"exact", Reading::exact}, {"paper", Reading::paper}};
 const std::map<std::string, Growth> growth_names{{"optimal", Growth::optimal}, {"paper", Growth::paper}};
 const std::map<std::string, ReuseModel> reuse_names{{"own", ReuseModel::own}, {"alwani", ReuseModel::alwani}};
-const std::map<std::string, TileSizes> tile_names{{"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
+const std::map<std::string, TileSizes> tile_names{
+    {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
 
-/// A baseline that was given: rows of single layers' tiles of whole rows and all channels, by layer; Eq. 2 as printed. Layers that are not named are pools, in one tile.
+/// A baseline that was given: rows of single layers' tiles of whole rows and all channels, by layer; Eq. 2 as printed. Layers
+/// that are not named are pools, in one tile.
 class GivenBaseline {
 public:
     GivenBaseline(const Network& network, const std::vector<std::string>& entries) : network_(network) {
@@ -45,9 +48,11 @@ public:
             const std::string name = entry.substr(0, equals);
             const std::string rows = equals == std::string::npos ? "" : entry.substr(equals + 1);
             const LayerId id = network.find_layer(name);
-            if (id < 0 || rows.empty() || rows.size() > 9 || rows.find_first_not_of("0123456789") != std::string::npos || std::stoll(rows) < 1)
-                throw UsageError(fmt::format("--baseline-rows {}: found {}, expected LAYER=ROWS with a layer of {} and one row or more", entry,
-                                             id < 0 ? "no such layer" : "no number of rows", network.name));
+            if (id < 0 || rows.empty() || rows.size() > 9 || rows.find_first_not_of("0123456789") != std::string::npos ||
+                std::stoll(rows) < 1)
+                throw UsageError(
+                    fmt::format("--baseline-rows {}: found {}, expected LAYER=ROWS with a layer of {} and one row or more", entry,
+                                id < 0 ? "no such layer" : "no number of rows", network.name));
             rows_[id] = std::stoll(rows);
         }
     }
@@ -60,7 +65,8 @@ public:
             const auto rows = rows_.find(id);
             if (!can_be_stacked(layer) || (rows == rows_.end() && layer.has_weights())) return {};
             const int64_t tile_rows = rows == rows_.end() ? layer[Dim::y] : std::min(rows->second, layer[Dim::y]);
-            sum += single_layer_volume(layer, {layer[Dim::x], tile_rows, layer[Dim::z], layer.inputs.front().channels}, Reading::paper);
+            sum += single_layer_volume(layer, {layer[Dim::x], tile_rows, layer[Dim::z], layer.inputs.front().channels},
+                                       Reading::paper);
         }
         return sum;
     }
@@ -115,7 +121,9 @@ struct Priced {
 
 nlohmann::ordered_json latency_json(const std::optional<Latency>& latency) {
     if (!latency) return nullptr;
-    return {{"compute_cycles", latency->compute_cycles}, {"communication_cycles", latency->communication_cycles}, {"total_cycles", latency->total_cycles()}};
+    return {{"compute_cycles", latency->compute_cycles},
+            {"communication_cycles", latency->communication_cycles},
+            {"total_cycles", latency->total_cycles()}};
 }
 
 template <class Value>
@@ -142,7 +150,8 @@ nlohmann::ordered_json temporal_json(const Entry& entry) {
     if (const auto& sections = entry.cost.temporal->register_sections)
         json["register_bytes_of"] = {{"weights", (*sections)[0]}, {"inputs", (*sections)[1]}, {"partial_sums", (*sections)[2]}};
     auto layers = nlohmann::ordered_json::array();
-    for (size_t l = 0; l < entry.cost.temporal->layers.size(); ++l) layers.push_back(mapping_json(entry.names[l], entry.cost.temporal->layers[l]));
+    for (size_t l = 0; l < entry.cost.temporal->layers.size(); ++l)
+        layers.push_back(mapping_json(entry.names[l], entry.cost.temporal->layers[l]));
     json["layers"] = layers;
     return json;
 }
@@ -156,7 +165,10 @@ nlohmann::ordered_json spatial_json(const Entry& entry, const std::optional<Spat
     for (size_t l = 0; l < partition->layers.size(); ++l) {
         const SubArray& array = partition->layers[l];
         nlohmann::ordered_json layer = mapping_json(entry.names[l], array.mapping);
-        layer["array"] = {{"columns", array.columns}, {"rows", array.rows}, {"first_column", array.first_column}, {"first_row", array.first_row}};
+        layer["array"] = {{"columns", array.columns},
+                          {"rows", array.rows},
+                          {"first_column", array.first_column},
+                          {"first_row", array.first_row}};
         layers.push_back(layer);
     }
     json["layers"] = layers;
@@ -211,36 +223,50 @@ nlohmann::ordered_json entry_json(const Network& network, const Entry& entry) {
 double ratio(int64_t part, int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }
 
 std::string latency_text(const std::optional<Latency>& latency) {
-    return latency ? fmt::format("{} + {}", grouped(latency->compute_cycles), grouped(static_cast<int64_t>(latency->communication_cycles + 0.5))) : "-";
+    return latency ? fmt::format("{} + {}", grouped(latency->compute_cycles),
+                                 grouped(static_cast<int64_t>(latency->communication_cycles + 0.5)))
+                   : "-";
 }
 
 std::string layers_text(const Entry& entry) {
-    return entry.names.size() == 1 ? entry.names.front() : fmt::format("{} .. {} ({})", entry.names.front(), entry.names.back(), entry.names.size());
+    return entry.names.size() == 1 ? entry.names.front()
+                                   : fmt::format("{} .. {} ({})", entry.names.front(), entry.names.back(), entry.names.size());
 }
 
 std::string table_text(const Priced& priced) {
-    Table table({{"layers"}, {"tile x y z i"}, {"moved KiB", Align::right}, {"apart KiB", Align::right}, {"ratio", Align::right}, {"on chip KiB", Align::right},
-                 {"CTC", Align::right}, {"compute + communication", Align::right}, {"spatial serial", Align::right}, {"energy uJ", Align::right}});
+    Table table({{"layers"},
+                 {"tile x y z i"},
+                 {"moved KiB", Align::right},
+                 {"apart KiB", Align::right},
+                 {"ratio", Align::right},
+                 {"on chip KiB", Align::right},
+                 {"CTC", Align::right},
+                 {"compute + communication", Align::right},
+                 {"spatial serial", Align::right},
+                 {"energy uJ", Align::right}});
     const auto kib = [](int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 1024); };
     const auto energy = [](const std::optional<double>& pj) { return pj ? fmt::format("{:.1f}", *pj / 1e6) : std::string("-"); };
     for (const Entry& entry : priced.entries) {
         int64_t alone = 0;
         for (const StackCost& single : entry.singles) alone += single.volume_bytes;
         const Tile& tile = entry.stack->tile;
-        table.add({layers_text(entry), entry.stack->is_join ? "" : fmt::format("{} {} {} {}", tile.x, tile.y, tile.out_channels, tile.in_channels),
-                   kib(entry.cost.volume_bytes), kib(alone), fmt::format("{:.3f}", ratio(entry.cost.volume_bytes, alone)), kib(entry.cost.footprint_bytes),
-                   fmt::format("{:.3f}", entry.cost.ctc), latency_text(entry.cost.temporal_latency()),
-                   entry.cost.serial ? grouped(entry.cost.serial->cycles) + (entry.cost.serial->is_proven() ? "" : " (bound)") : "",
-                   energy(entry.cost.energy_pj)});
+        table.add(
+            {layers_text(entry),
+             entry.stack->is_join ? "" : fmt::format("{} {} {} {}", tile.x, tile.y, tile.out_channels, tile.in_channels),
+             kib(entry.cost.volume_bytes), kib(alone), fmt::format("{:.3f}", ratio(entry.cost.volume_bytes, alone)),
+             kib(entry.cost.footprint_bytes), fmt::format("{:.3f}", entry.cost.ctc), latency_text(entry.cost.temporal_latency()),
+             entry.cost.serial ? grouped(entry.cost.serial->cycles) + (entry.cost.serial->is_proven() ? "" : " (bound)") : "",
+             energy(entry.cost.energy_pj)});
     }
     table.add_rule();
     table.add({"all", "", kib(priced.together.volume_bytes), kib(priced.apart.volume_bytes),
-               fmt::format("{:.3f}", ratio(priced.together.volume_bytes, priced.apart.volume_bytes)), "", "", latency_text(priced.together.latency), "",
-               energy(priced.together.energy_pj)});
+               fmt::format("{:.3f}", ratio(priced.together.volume_bytes, priced.apart.volume_bytes)), "", "",
+               latency_text(priced.together.latency), "", energy(priced.together.energy_pj)});
     return table.text();
 }
 
-Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine& machine, const GivenBaseline& baseline, const std::optional<Schedule>& schedule) {
+Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine& machine, const GivenBaseline& baseline,
+             const std::optional<Schedule>& schedule) {
     std::map<LayerId, StackCost> alone;
     for (const PlannedStack& single : plan.singles) alone.emplace(single.layers.front(), stack_cost(network, single, machine));
     TwoLevelCache cache;
@@ -271,8 +297,9 @@ Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine&
 }
 
 nlohmann::ordered_json totals_json(const Priced& priced) {
-    nlohmann::ordered_json json{{"all_layers", {{"stacks", sum_json(priced.together)}, {"apart", sum_json(priced.apart)}}},
-                                {"fused_layers", {{"stacks", sum_json(priced.fused_together)}, {"apart", sum_json(priced.fused_apart)}}}};
+    nlohmann::ordered_json json{
+        {"all_layers", {{"stacks", sum_json(priced.together)}, {"apart", sum_json(priced.apart)}}},
+        {"fused_layers", {{"stacks", sum_json(priced.fused_together)}, {"apart", sum_json(priced.fused_apart)}}}};
     if (priced.has_baseline) json["fused_layers"]["baseline_bytes"] = priced.fused_baseline_bytes;
     return json;
 }
@@ -296,8 +323,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const GivenBaseline baseline(network, options.baseline);
     std::optional<NewDirectory> files;
     if (!request.directory.empty()) {
-        files.emplace(request.directory, [](const auto& place) { return holds_answer(place, "stacks.json", "laminate.spatial_fusion"); },
-                      "laminate explore --model spatial-fusion");
+        files.emplace(
+            request.directory, [](const auto& place) { return holds_answer(place, "stacks.json", "laminate.spatial_fusion"); },
+            "laminate explore --model spatial-fusion");
     }
     FusionOptions search = options.search;
     search.capacity = machine.capacity();
@@ -308,8 +336,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const auto found = plan_fusion(network, search);
     const double search_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
-        throw InfeasibleError(fmt::format("{}: a layer does not fit in {} bytes; the smallest budget that works is {} bytes", network.name,
-                                          machine.on_chip_bytes, infeasible->demand.value() * machine.element_bytes()));
+        throw InfeasibleError(fmt::format("{}: a layer does not fit in {} bytes; the smallest budget that works is {} bytes",
+                                          network.name, machine.on_chip_bytes,
+                                          infeasible->demand.value() * machine.element_bytes()));
     }
     const FusionPlan& plan = std::get<FusionPlan>(found);
     if (!plan.is_complete) output.note("interrupted: layers that were not looked at are not fused");
@@ -321,31 +350,33 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
     auto stacks = nlohmann::ordered_json::array();
     for (const Entry& entry : priced.entries) stacks.push_back(entry_json(network, entry));
-    nlohmann::ordered_json answer{{"schema", "laminate.spatial_fusion"},
-                                  {"version", 1},
-                                  {"model", "spatial-fusion"},
-                                  {"network", network.name},
-                                  {"network_given", request.network.to_json()},
-                                  {"machine", machine_name},
-                                  {"element_bits", machine.element_bits},
-                                  {"on_chip_bytes", machine.on_chip_bytes},
-                                  {"count", spatial_fusion::to_string(search.reading)},
-                                  {"search", spatial_fusion::to_string(search.growth)},
-                                  {"stack_tiles", std::ranges::find(tile_names, search.tiles, &std::pair<const std::string, TileSizes>::second)->first},
-                                  {"full_rows", search.full_rows},
-                                  {"reuse", spatial_fusion::to_string(search.reuse)},
-                                  {"max_layers", search.max_layers},
-                                  {"complete", plan.is_complete},
-                                  {"search_ms", search_ms},
-                                  {"stacks", stacks},
-                                  {"totals", totals_json(priced)}};
+    nlohmann::ordered_json answer{
+        {"schema", "laminate.spatial_fusion"},
+        {"version", 1},
+        {"model", "spatial-fusion"},
+        {"network", network.name},
+        {"network_given", request.network.to_json()},
+        {"machine", machine_name},
+        {"element_bits", machine.element_bits},
+        {"on_chip_bytes", machine.on_chip_bytes},
+        {"count", spatial_fusion::to_string(search.reading)},
+        {"search", spatial_fusion::to_string(search.growth)},
+        {"stack_tiles", std::ranges::find(tile_names, search.tiles, &std::pair<const std::string, TileSizes>::second)->first},
+        {"full_rows", search.full_rows},
+        {"reuse", spatial_fusion::to_string(search.reuse)},
+        {"max_layers", search.max_layers},
+        {"complete", plan.is_complete},
+        {"search_ms", search_ms},
+        {"stacks", stacks},
+        {"totals", totals_json(priced)}};
     if (schedule) {
         const auto too_large = std::ranges::count_if(priced.entries, [&](const Entry& entry) {
             return entry.counted->live_total.value() * machine.element_bytes() > machine.on_chip_bytes;
         });
         if (too_large > 0) {
-            output.note(fmt::format("{} of {} stacks hold more in the schedule, whose buffers are boxes, than the {} of the machine", too_large,
-                                    priced.entries.size(), bytes_text(machine.on_chip_bytes)));
+            output.note(
+                fmt::format("{} of {} stacks hold more in the schedule, whose buffers are boxes, than the {} of the machine",
+                            too_large, priced.entries.size(), bytes_text(machine.on_chip_bytes)));
         }
         answer["structure_hash"] = structure_hash(network);
         nlohmann::ordered_json front = one_point_front(network, *schedule);
@@ -358,11 +389,14 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     output.print(table_text(priced));
     if (priced.fused_apart.volume_bytes > 0) {
         const int64_t fused = priced.fused_together.volume_bytes;
-        output.print(fmt::format("fused layers: {:.1f} % of what they move apart{}", 100 * ratio(fused, priced.fused_apart.volume_bytes),
-                                 priced.has_baseline ? fmt::format(", {:.1f} % of the baseline given", 100 * ratio(fused, priced.fused_baseline_bytes)) : ""));
+        output.print(fmt::format(
+            "fused layers: {:.1f} % of what they move apart{}", 100 * ratio(fused, priced.fused_apart.volume_bytes),
+            priced.has_baseline ? fmt::format(", {:.1f} % of the baseline given", 100 * ratio(fused, priced.fused_baseline_bytes))
+                                : ""));
     }
-    output.print(fmt::format("{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
-                             files ? fmt::format("; all in {}: stacks.json, front.json, and 0000.json for --schedule", request.directory) : ""));
+    output.print(fmt::format(
+        "{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
+        files ? fmt::format("; all in {}: stacks.json, front.json, and 0000.json for --schedule", request.directory) : ""));
     output.json(answer);
     return Exit::ok;
 }
@@ -370,10 +404,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     FusionOptions& search = options->search;
-    app.add_option("--count", search.reading, "What moves: exact (real pixels once, weights again where they do not stay) or paper (Eq. 2 and 6 as printed)")
+    app.add_option("--count", search.reading,
+                   "What moves: exact (real pixels once, weights again where they do not stay) or paper (Eq. 2 and 6 as printed)")
         ->transform(CLI::CheckedTransformer(reading_names))
         ->default_str("exact");
-    app.add_option("--search", search.growth, "Stacks: optimal (the best cut of every chain) or paper (grown from the front of a chain)")
+    app.add_option("--search", search.growth,
+                   "Stacks: optimal (the best cut of every chain) or paper (grown from the front of a chain)")
         ->transform(CLI::CheckedTransformer(growth_names))
         ->default_str("optimal");
     app.add_option("--stack-tiles", search.tiles, "Tile sizes to look at: all, divisors or pow2")
@@ -383,11 +419,14 @@ RunModel declare(CLI::App& app) {
     app.add_option("--reuse", search.reuse, "What is kept between tiles: own (Eq. 8) or alwani (Eq. 9)")
         ->transform(CLI::CheckedTransformer(reuse_names))
         ->default_str("own");
-    app.add_option("--max-layers", search.max_layers, "Layers in a stack at most (default: any number)")->check(CLI::PositiveNumber);
-    app.add_option("--element-bits", options->element_bits, "Width of all elements instead of the machine's")->check(CLI::IsMember({8, 16, 32}));
+    app.add_option("--max-layers", search.max_layers, "Layers in a stack at most (default: any number)")
+        ->check(CLI::PositiveNumber);
+    app.add_option("--element-bits", options->element_bits, "Width of all elements instead of the machine's")
+        ->check(CLI::IsMember({8, 16, 32}));
     app.add_option("--on-chip", options->on_chip, "On-chip memory instead of the machine's, e.g. 64KiB")->type_name("SIZE");
     app.add_option("--baseline-rows", options->baseline,
-                   "A baseline to compare with as well: rows of the tiles of single layers, whole rows wide, as LAYER=ROWS,...; pools need not be named")
+                   "A baseline to compare with as well: rows of the tiles of single layers, whole rows wide, as LAYER=ROWS,...; "
+                   "pools need not be named")
         ->delimiter(',')
         ->type_name("LAYER=ROWS");
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
@@ -396,7 +435,8 @@ RunModel declare(CLI::App& app) {
 }  // namespace
 
 CostModel explore_spatial_fusion() {
-    return {"spatial-fusion", "stacks of layers without recomputation, tile classes, an array divided among layers (HW-Flow-Fusion)", declare};
+    return {"spatial-fusion",
+            "stacks of layers without recomputation, tile classes, an array divided among layers (HW-Flow-Fusion)", declare};
 }
 
 }  // namespace laminate::cli

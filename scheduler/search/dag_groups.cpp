@@ -5,7 +5,9 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -178,7 +180,6 @@ struct SizedPoint {
     }
 };
 
-/// On two axes: accesses and memory.
 using SizedPoints = Archive<SizedPoint>;
 
 /// Groups of more layers get fewer candidates.
@@ -197,7 +198,7 @@ Cost cost_of(Elements accesses, Elements memory, Macs macs) {
 }
 
 /// `strips`: widths of strips that go row by row.
-SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips) {
+SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips, bool macs_is_axis) {
     std::vector<size_t> by_weights;
     for (size_t k = 0; k < problems.size(); ++k) {
         if (problems[k].has_weights()) by_weights.push_back(k);
@@ -211,7 +212,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
     const std::vector<int64_t> columns = family_sizes(sink[Dim::x], kind);
     const std::vector<int64_t> strip_columns = family_sizes(sink[Dim::x], strips);
     const bool recompute = options.recompute && options.space != Space::fusion;
-    SizedPoints points(false);
+    SizedPoints points(macs_is_axis);
     const auto try_sizes = [&](Hang hang, GroupSchedule group) {
         const auto shared = std::make_shared<const GroupSchedule>(group);
         const GroupModel model(problems, group);
@@ -252,8 +253,10 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
 }
 
 SizedPoints sized_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
-    if (layers.size() > 1 || !must_be_scheduled(network, layers.front())) return sized_family(layer_problems(network, layers), options, options.tiles);
-    SizedPoints points(false);
+    const bool macs_is_axis = options.macs_is_axis.value_or(false);
+    if (layers.size() > 1 || !must_be_scheduled(network, layers.front()))
+        return sized_family(layer_problems(network, layers), options, options.tiles, macs_is_axis);
+    SizedPoints points(macs_is_axis);
     for (GroupPoint& point : group_front(network, layers, options)) {
         points.offer(cost_of(point.accesses, point.live_total, point.macs), {std::make_shared<const GroupSchedule>(std::move(point.group)), 0, 0});
     }
@@ -317,7 +320,7 @@ std::vector<GroupPoint> dag_group_front(const Network& network, const std::vecto
 }
 
 std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips) {
-    return with_schedules(sized_family(problems, options, strips));
+    return with_schedules(sized_family(problems, options, strips, false));
 }
 
 namespace {
@@ -329,6 +332,33 @@ struct Cover {
     std::shared_ptr<const Cover> before;
 };
 using Covers = Archive<std::shared_ptr<const Cover>>;
+
+/// Beyond this many pairs of partial covers and groups the MACs axis is given up.
+constexpr size_t most_pairs = 4'000'000;
+
+/// The front of all covers; `fronts` by group, of the first of its shape (`like`). None: more pairs on three axes than wanted.
+std::optional<Covers> best_covers(const Network& network, const OneSinkGroups& groups, const std::vector<size_t>& like,
+                                  const std::vector<SizedPoints>& fronts, bool macs_is_axis) {
+    Covers nothing(macs_is_axis);
+    nothing.offer(Cost{}, std::make_shared<Cover>());
+    size_t pairs = 0;
+    Covers covers = over_covers(network, groups, nothing, Covers(macs_is_axis), [&](const Covers& before, size_t group, Covers& target) {
+        const SizedPoints& points = fronts[like[group]];
+        pairs += before.size() * points.size();
+        if (macs_is_axis && pairs > most_pairs) return;
+        search::add_pairs(before, points, target, [&](const auto& cover, const SizedPoint& point) {
+            return std::make_shared<const Cover>(Cover{&point, &groups.layers[group], cover});
+        });
+    });
+    if (macs_is_axis && pairs > most_pairs) return std::nullopt;
+    return covers;
+}
+
+SizedPoints on_two_axes(const SizedPoints& points) {
+    SizedPoints result(false);
+    for (size_t n = 0; n < points.size(); ++n) result.offer(points.costs()[n], points.items()[n]);
+    return result;
+}
 
 }  // namespace
 
@@ -342,7 +372,7 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         like.push_back(shapes.emplace(shape_key(layer_problems(network, groups.layers[number])), number).first->second);
         if (like.back() == number) work.push_back(number);
     }
-    std::vector<SizedPoints> fronts(groups.layers.size(), SizedPoints(false));  // of the first of a shape only
+    std::vector<SizedPoints> fronts(groups.layers.size(), SizedPoints(options.macs_is_axis.value_or(false)));  // of the first of a shape only
     // Large groups first: they take longest. After an interrupt only what an answer needs, single layers, coarsely.
     std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) { return groups.layers[a].size() > groups.layers[b].size(); });
     std::mutex mutex;
@@ -364,20 +394,18 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         options.progress(progress);
     });
     for (std::vector<size_t>& ending : groups.ending_at) std::erase_if(ending, [&](size_t group) { return fronts[like[group]].size() == 0; });
-    Covers nothing(false);
-    nothing.offer(Cost{}, std::make_shared<Cover>());
-    const Covers complete = over_covers(network, groups, nothing, Covers(false), [&](const Covers& covers, size_t group, Covers& target) {
-        search::add_pairs(covers, fronts[like[group]], target, [&](const auto& before, const SizedPoint& point) {
-            return std::make_shared<const Cover>(Cover{&point, &groups.layers[group], before});
-        });
-    });
+    std::optional<Covers> complete = best_covers(network, groups, like, fronts, options.macs_is_axis.value_or(false));
+    if (!complete) {
+        for (SizedPoints& points : fronts) points = on_two_axes(points);
+        complete = best_covers(network, groups, like, fronts, false);
+    }
 
     Front front;
-    front.macs_is_axis = false;
+    front.macs_is_axis = complete->macs_is_axis();
     front.footprint = options.footprint;
     front.is_complete = options.stop == nullptr || !options.stop->load();
     std::vector<Schedule> schedules;
-    for (const auto& cover : complete.items()) {
+    for (const auto& cover : complete->items()) {
         std::vector<GroupSchedule> nests;
         for (const Cover* c = cover.get(); c->group != nullptr; c = c->before.get()) {
             nests.push_back(c->group->schedule());
@@ -385,8 +413,11 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         }
         schedules.emplace_back(network, std::move(nests));
     }
-    std::reverse(schedules.begin(), schedules.end());  // fewest accesses first
     front.points = search::counted(network, std::move(schedules));
+    const auto key = [&](const FrontPoint& p) {
+        return std::make_tuple(p.counts.accesses, memory_of(p.counts, options.footprint), p.counts.macs);
+    };
+    std::stable_sort(front.points.begin(), front.points.end(), [&](const FrontPoint& a, const FrontPoint& b) { return key(a) < key(b); });
     return front;
 }
 

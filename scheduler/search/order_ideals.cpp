@@ -100,11 +100,14 @@ std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& 
 
 std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& needs, size_t limit) {
     const std::vector<std::vector<int>> readers = readers_of(needs);
-    // What a vertex with readers to come is, two bits each, by slot. A vertex above the set, but not in it, may have nothing of the set above itself.
+    // What a vertex with readers to come is, two bits each, by slot. A vertex above the set, but not in it, may have nothing of
+    // the set above itself.
     enum : uint64_t { apart = 0, inside = 1, above = 2 };
     using State = std::array<uint64_t, 2>;
     struct StateHash {
-        size_t operator()(const State& s) const { return static_cast<size_t>((s[0] * 0x9e3779b97f4a7c15u ^ s[1]) * 0xbf58476d1ce4e5b9u >> 7); }
+        size_t operator()(const State& s) const {
+            return static_cast<size_t>((s[0] * 0x9e3779b97f4a7c15u ^ s[1]) * 0xbf58476d1ce4e5b9u >> 7);
+        }
     };
     const auto get = [](const State& state, int slot) { return state[static_cast<size_t>(slot / 32)] >> (slot % 32 * 2) & 3; };
     const auto set = [](State& state, int slot, uint64_t what) {

@@ -57,14 +57,16 @@ TEST(ExploreDagGroups, TheGroupsCompileAndRun) {
     // GoogLeNet: branches that join inside a group.
     const ScratchDirectory scratch;
     const std::string net = "'zoo:googlenet?height=32&width=32'";
-    const ProgramResult explored = run_program("explore " + net + " --model dag-groups --buffer-entries 12000 --json - -o " + (scratch / "groups"));
+    const ProgramResult explored =
+        run_program("explore " + net + " --model dag-groups --buffer-entries 12000 --json - -o " + (scratch / "groups"));
     ASSERT_EQ(explored.exit_code, 0) << explored.err;
     const auto answer = nlohmann::json::parse(explored.out);
     EXPECT_EQ(nlohmann::json::parse(read_file(scratch / "groups/groups.json")), answer);
     size_t largest = 0;
     for (const auto& group : answer["schedule"]["groups"]) largest = std::max(largest, group["operators"].size());
     EXPECT_GE(largest, 3u);
-    const ProgramResult validated = run_program("validate " + net + " --schedule " + (scratch / "groups/schedule.json") + " --json -");
+    const ProgramResult validated =
+        run_program("validate " + net + " --schedule " + (scratch / "groups/schedule.json") + " --json -");
     EXPECT_EQ(validated.exit_code, 0) << validated.err;
     const auto difference = nlohmann::json::parse(validated.out);
     EXPECT_EQ(difference["equal"], difference["total"]);

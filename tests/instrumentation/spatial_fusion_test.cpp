@@ -41,7 +41,8 @@ TEST(SpatialFusionSchedule, TilesOfAWholeStackKeepTheirHalosInRowsAndColumns) {
 }
 
 TEST(SpatialFusionSchedule, ComputesWhatTheReferenceComputes) {
-    const Network network = named_chain(2, 18, {{"a", conv3(4)}, {"b", pool(2, 0)}, {"c", conv3(3)}, {"d", {5, square_window(1)}}});
+    const Network network =
+        named_chain(2, 18, {{"a", conv3(4)}, {"b", pool(2, 0)}, {"c", conv3(3)}, {"d", {5, square_window(1)}}});
     PlannedStack stack;
     stack.layers = ids(network, {"a", "b", "c", "d"});
     stack.keeps_halos = true;
@@ -49,7 +50,8 @@ TEST(SpatialFusionSchedule, ComputesWhatTheReferenceComputes) {
         stack.tile = tile;
         const CheckedMeasurement measured = measure_and_check(network, fusion_group(network, stack), 3);
         EXPECT_EQ(measured.wrong_result, "");
-        EXPECT_EQ(measured.counts.accesses(), Elements(stack_volume(layer_problems(network, stack.layers), tile, Reading::exact)));
+        EXPECT_EQ(measured.counts.accesses(),
+                  Elements(stack_volume(layer_problems(network, stack.layers), tile, Reading::exact)));
         EXPECT_EQ(measured.counts.macs(), Macs(18 * 18 * 4 * 2 * 9 + 9 * 9 * 3 * 4 * 9 + 9 * 9 * 5 * 3));
     }
 }

@@ -13,16 +13,20 @@ GroupMachine group_machine(const Machine& machine) {
     GroupMachine result;
     for (const int64_t bits : {machine.bits.weight, machine.bits.output}) {
         if (bits != machine.bits.input)
-            throw refuse("elements of " + std::to_string(machine.bits.input) + " and " + std::to_string(bits) + " bits, expected one width for maps and weights");
+            throw refuse("elements of " + std::to_string(machine.bits.input) + " and " + std::to_string(bits) +
+                         " bits, expected one width for maps and weights");
     }
-    if (machine.bits.input % 8 != 0) throw refuse("elements of " + std::to_string(machine.bits.input) + " bits, expected whole bytes");
+    if (machine.bits.input % 8 != 0)
+        throw refuse("elements of " + std::to_string(machine.bits.input) + " bits, expected whole bytes");
     result.entry_bytes = machine.bits.input / 8;
     const auto buffer_of = [&](Operand operand) {
         const std::vector<size_t> levels = machine.hierarchy(operand);
         if (levels.size() < 2) throw refuse("no memory between the array and external memory");
         return levels[levels.size() - 2];
     };
-    const auto bytes = [&](size_t memory) { return machine.memories[memory].capacity_bits / 8 * machine.copies(machine.memories[memory]); };
+    const auto bytes = [&](size_t memory) {
+        return machine.memories[memory].capacity_bits / 8 * machine.copies(machine.memories[memory]);
+    };
     const size_t input = buffer_of(Operand::input);
     const size_t output = buffer_of(Operand::output);
     const size_t weight = buffer_of(Operand::weight);
@@ -43,7 +47,8 @@ GroupRules rules_of(Reading reading, const GroupMachine& machine, int64_t images
     rules.searches_width = rules.clips_maps = rules.exact_streams = rules.weights_may_stay = !literal;
     rules.batch_is_tile = reading == Reading::batch_as_tile;
     rules.buffer_entries = machine.buffer_bytes / (rules.batch_is_tile ? 1 : machine.entry_bytes);
-    if (machine.weight_buffer_bytes) rules.weight_buffer_entries = *machine.weight_buffer_bytes / (rules.batch_is_tile ? 1 : machine.entry_bytes);
+    if (machine.weight_buffer_bytes)
+        rules.weight_buffer_entries = *machine.weight_buffer_bytes / (rules.batch_is_tile ? 1 : machine.entry_bytes);
     if (buffer_entries > 0) rules.buffer_entries = buffer_entries;
     return rules;
 }
@@ -101,7 +106,8 @@ void GroupEvaluator::extents(size_t axis, int64_t tile, bool floors, std::vector
 
 int64_t GroupEvaluator::entries(const std::vector<int64_t>& height, const std::vector<int64_t>& width) const {
     int64_t sum = 0;
-    for (size_t n = 0; n < nodes_.size(); ++n) sum += (nodes_[n].streams ? nodes_[n].lanes : nodes_[n].channels) * height[n] * width[n];
+    for (size_t n = 0; n < nodes_.size(); ++n)
+        sum += (nodes_[n].streams ? nodes_[n].lanes : nodes_[n].channels) * height[n] * width[n];
     return sum;
 }
 
@@ -116,8 +122,8 @@ void GroupEvaluator::choose_streams() {
         choose_streams_greedily(area_);
 }
 
-/// dp[l][1] = m_1(l) + sum of dp[c][0]; dp[l][0] = m_0(l) + sum of min(dp[c][0], dp[c][1]), over the readers c (Algorithm 2). Sums that count a shared reader
-/// twice may grow without end; they stop at a bound far above every buffer.
+/// dp[l][1] = m_1(l) + sum of dp[c][0]; dp[l][0] = m_0(l) + sum of min(dp[c][0], dp[c][1]), over the readers c (Algorithm 2).
+/// Sums that count a shared reader twice may grow without end; they stop at a bound far above every buffer.
 void GroupEvaluator::choose_streams_greedily(const std::vector<int64_t>& area) {
     constexpr int64_t endless = int64_t{1} << 50;
     std::vector<std::array<int64_t, 2>> dp(nodes_.size());
@@ -129,7 +135,8 @@ void GroupEvaluator::choose_streams_greedily(const std::vector<int64_t>& area) {
         input[0] = std::min(endless, input[0] + std::min(reader[0], reader[1]));
     }
     for (Node& node : nodes_) node.streams = true;
-    // Forwards: what is read is decided before its reader. Edges are in order of readers, so all inputs of a reader come before it from the back.
+    // Forwards: what is read is decided before its reader. Edges are in order of readers, so all inputs of a reader come before
+    // it from the back.
     std::vector<bool> decided(nodes_.size(), false);
     const auto decide = [&](size_t n) {
         if (!decided[n]) nodes_[n].streams = nodes_[n].streams && dp[n][1] < dp[n][0];
@@ -142,8 +149,8 @@ void GroupEvaluator::choose_streams_greedily(const std::vector<int64_t>& area) {
     for (size_t n = 0; n < nodes_.size(); ++n) decide(n);
 }
 
-/// The heaviest set of maps of which none reads another, weighed by what streaming saves; node by node, over the choices of nodes that have a
-/// neighbour still to come.
+/// The heaviest set of maps of which none reads another, weighed by what streaming saves; node by node, over the choices of nodes
+/// that have a neighbour still to come.
 void GroupEvaluator::choose_streams_exactly(const std::vector<int64_t>& area) {
     StreamScratch& s = scratch_;
     const size_t count = nodes_.size();
@@ -168,7 +175,8 @@ void GroupEvaluator::choose_streams_exactly(const std::vector<int64_t>& area) {
     };
     for (size_t n = 0; n < inside; ++n) {
         put(static_cast<int>(n));
-        for (; next_outside < s.outside.size() && s.outside[next_outside].first == static_cast<int>(n); ++next_outside) put(s.outside[next_outside].second);
+        for (; next_outside < s.outside.size() && s.outside[next_outside].first == static_cast<int>(n); ++next_outside)
+            put(s.outside[next_outside].second);
     }
     // A reader waits until the last of its inputs has had its turn. Conflicts: the slots of readers that wait.
     s.waits_until.assign(count, -1);
@@ -240,7 +248,8 @@ void GroupEvaluator::choose_streams_exactly(const std::vector<int64_t>& area) {
     }
 }
 
-/// The fewest passes of the weights. For every number of columns of tiles and every number of images together, the fewest rows of tiles: entries grow with the tile.
+/// The fewest passes of the weights. For every number of columns of tiles and every number of images together, the fewest rows of
+/// tiles: entries grow with the tile.
 void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
     const int64_t rows = largest_[0];
     const int64_t columns = largest_[1];
@@ -272,7 +281,8 @@ void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
             };
             // Fewer row tiles than make it better than the best so far.
             int64_t high = most_rows;
-            if (cost.passes != std::numeric_limits<int64_t>::max()) high = std::min(high, (cost.passes - 1) / (column_tiles * batch_tiles));
+            if (cost.passes != std::numeric_limits<int64_t>::max())
+                high = std::min(high, (cost.passes - 1) / (column_tiles * batch_tiles));
             if (high < 1 || !fits(high)) continue;
             int64_t low = 0;
             while (high - low > 1) {

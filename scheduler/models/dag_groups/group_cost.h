@@ -1,10 +1,14 @@
-// What one group of operators costs: off-chip traffic with the best tile that fits (Optimus, Eq. 3 and 4), maps held in streams (Algorithm 2).
+// What one group of operators costs: off-chip traffic with the best tile that fits (Optimus, Eq. 3 and 4), maps held in streams
+// (Algorithm 2).
 //
-// Rows and columns needed of a map for an output tile t at the group's sinks (operators that no other of the group reads), per axis, going backwards:
+// Rows and columns needed of a map for an output tile t at the group's sinks (operators that no other of the group reads), per
+// axis, going backwards:
 //     R(sink) = t;   R(map) = max over its readers c inside the group of Reach::inputs(R(c))
-// With several sinks the largest has t, sink s has ceil(O(s) t / max O); no sink less than the array's lanes along the axis, or its extent.
-// Buffer: the sum over all maps of the group, inputs from outside included, of t_c R_h R_w (Eq. 4). A map that streams (phi = 1) holds t_c = min(T_c, C)
-// channels, another (phi = 0) all C; who reads a streaming map does not stream, because it sums over all channels (Algorithm 2).
+// With several sinks the largest has t, sink s has ceil(O(s) t / max O); no sink less than the array's lanes along the axis, or
+// its extent.
+// Buffer: the sum over all maps of the group, inputs from outside included, of t_c R_h R_w (Eq. 4). A map that streams (phi = 1)
+// holds t_c = min(T_c, C) channels, another (phi = 0) all C; who reads a streaming map does not stream, because it sums over all
+// channels (Algorithm 2).
 // Cost: input maps from outside and maps needed outside once per image, and the weights once per tile:
 //     MemoryCost = B (|inputs| + |outputs|) + passes * |weights|                                     (Eq. 3)
 // Units: entries, that is elements. Halos that tiles read twice are free, as in Eq. 3.
@@ -32,16 +36,18 @@ struct GroupMachine {
     int64_t lanes_channels = 1; ///< T_c
 };
 
-/// The buffer: what lies directly below the highest memory, of inputs and outputs together where they have memories of their own. Lanes: the axes OY, OX and K of
-/// the array.
+/// The buffer: what lies directly below the highest memory, of inputs and outputs together where they have memories of their own.
+/// Lanes: the axes OY, OX and K of the array.
 /// Throws InputError for elements of different widths.
 [[nodiscard]] GroupMachine group_machine(const Machine& machine);
 
 /// The paper leaves its tile and its batch open: docs/optimus.md. Each reading is the one before with something changed.
 enum class Reading {
-    literal,        ///< L: Eq. 3 and 4 as printed; full width, streams by the greedy of Algorithm 2
-    refined,        ///< R: width searched too, maps clipped to their size, streams by the exact optimum, weights that fit in the buffer loaded once
-    batch_as_tile,  ///< Q: and several images may share the buffer; the weights pass once for each such set. Capacity: one entry for each byte
+    literal,  ///< L: Eq. 3 and 4 as printed; full width, streams by the greedy of Algorithm 2
+    /// R: width searched too, maps clipped to their size, streams by the exact optimum, weights that fit in the buffer loaded once
+    refined,
+    /// Q: and several images may share the buffer; the weights pass once for each such set. Capacity: one entry for each byte
+    batch_as_tile,
 };
 
 struct GroupRules {

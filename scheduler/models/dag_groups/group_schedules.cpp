@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <tuple>
 
+#include "scheduler/models/bounds/bounds.h"
 #include "scheduler/problem.h"
 #include "scheduler/search/dag_groups.h"
 
 namespace laminate::dag_groups {
 
-ScheduledGroups::ScheduledGroups(const Network& network, const OperatorGraph& graph, Elements memory, TileSizes tiles, const std::atomic<bool>* stop)
+ScheduledGroups::ScheduledGroups(const Network& network, const OperatorGraph& graph, Elements memory, TileSizes tiles,
+                                 const std::atomic<bool>* stop)
     : network_(network), graph_(graph), memory_(memory), tiles_(tiles), stop_(stop) {}
 
 std::optional<std::vector<LayerId>> ScheduledGroups::layers_of(const std::vector<int>& operators) const {
@@ -71,15 +73,25 @@ std::optional<int64_t> ScheduledGroups::entries(const std::vector<int>& operator
     return checked_multiply(images, points.front().accesses.value());
 }
 
+std::optional<int64_t> ScheduledGroups::least_entries(const std::vector<int>& operators, int64_t images) const {
+    const std::optional<std::vector<LayerId>> layers = layers_of(operators);
+    if (!layers) return std::nullopt;
+    if (layers->empty()) return 0;
+    return checked_multiply(images, group_bound(layer_problems(network_, *layers), memory_).value());
+}
+
 GroupPoint ScheduledGroups::alone(LayerId layer) {
     const std::vector<LayerId> layers{layer};
     const std::vector<GroupPoint>& fitting = front(layers, true);
     if (!fitting.empty()) return named(fitting.front(), layers);
     const std::vector<GroupPoint>& all = front(layers, false);
-    return named(*std::min_element(all.begin(), all.end(), [](const GroupPoint& a, const GroupPoint& b) { return a.live_total < b.live_total; }), layers);
+    return named(*std::min_element(all.begin(), all.end(),
+                                   [](const GroupPoint& a, const GroupPoint& b) { return a.live_total < b.live_total; }),
+                 layers);
 }
 
-NetworkSchedule network_schedule(const Network& network, const OperatorGraph& graph, const std::vector<Group>& groups, ScheduledGroups& schedules) {
+NetworkSchedule network_schedule(const Network& network, const OperatorGraph& graph, const std::vector<Group>& groups,
+                                 ScheduledGroups& schedules) {
     std::vector<GroupSchedule> nests;
     int64_t split = 0;
     std::vector<LayerId> alone;

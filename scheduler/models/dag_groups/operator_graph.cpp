@@ -27,13 +27,18 @@ public:
 
     OperatorGraph build() {
         for (const Layer& layer : network_.layers) {
-            if (layer.kind == LayerKind::general) throw InputError(layer.name + " (" + operation_text(layer) + "): is a general layer, which the model of groups does not know");
+            if (layer.kind == LayerKind::general)
+                throw InputError(layer.name + " (" + operation_text(layer) +
+                                 "): is a general layer, which the model of groups does not know");
         }
         find_maps();
         find_left_out();
         find_merged();
         for (size_t n = 0; n < network_.layers.size(); ++n) add_operator(static_cast<LayerId>(n));
-        if (graph_.operators.empty()) throw InputError("network " + network_.name + ": no operator to group (fully connected layers on maps of more than one pixel, and what follows them, are left out)");
+        if (graph_.operators.empty())
+            throw InputError("network " + network_.name +
+                             ": no operator to group (fully connected layers on maps of more than one pixel, and what follows "
+                             "them, are left out)");
         for (LayerId id = 0; id < count(); ++id) {
             const size_t n = static_cast<size_t>(id);
             const int op = operator_of_[n] >= 0 ? operator_of_[n] : producer_operator(id);
@@ -69,7 +74,8 @@ private:
         std::vector<bool> without(network_.tensors.size(), false);
         for (LayerId id = 0; id < count(); ++id) {
             const Layer& layer = network_.layer(id);
-            bool out = std::any_of(layer.inputs.begin(), layer.inputs.end(), [&](TensorId t) { return without[static_cast<size_t>(t)]; });
+            bool out = std::any_of(layer.inputs.begin(), layer.inputs.end(),
+                                   [&](TensorId t) { return without[static_cast<size_t>(t)]; });
             if (layer.kind == LayerKind::gemm) {
                 const std::vector<int64_t>& dims = network_.tensor(map_of(layer.inputs.front())).dims;
                 out = out || (dims.size() == 4 && dims[2] * dims[3] > 1);
@@ -97,7 +103,8 @@ private:
         for (LayerId id = 0; id < count(); ++id) {
             const Layer& layer = network_.layer(id);
             const Window& w = layer.window;
-            if (options_.pools && (layer.kind == LayerKind::max_pool || layer.kind == LayerKind::average_pool) && w.stride == std::array<int64_t, 2>{1, 1}) {
+            if (options_.pools && (layer.kind == LayerKind::max_pool || layer.kind == LayerKind::average_pool) &&
+                w.stride == std::array<int64_t, 2>{1, 1}) {
                 const LayerId reader = only_reader(id);
                 if (reader < 0 || network_.layer(reader).kind != LayerKind::conv) continue;
                 const Window& r = network_.layer(reader).window;
@@ -156,7 +163,8 @@ private:
                 op.layers.push_back(producer);
                 continue;
             }
-            const auto same = std::find_if(op.inputs.begin(), op.inputs.end(), [&](const OperatorInput& i) { return i.map == map; });
+            const auto same =
+                std::find_if(op.inputs.begin(), op.inputs.end(), [&](const OperatorInput& i) { return i.map == map; });
             if (same == op.inputs.end()) {
                 op.inputs.push_back({map, reach, direct});
                 continue;
@@ -166,7 +174,8 @@ private:
             }
             same->is_direct = same->is_direct && direct;
         }
-        if (layer.weights != nullptr && layer.kind != LayerKind::add) op.weights += static_cast<int64_t>(layer.weights->values.size());
+        if (layer.weights != nullptr && layer.kind != LayerKind::add)
+            op.weights += static_cast<int64_t>(layer.weights->values.size());
     }
 
     void add_operator(LayerId id) {
@@ -195,7 +204,9 @@ private:
 
     /// Of the map that a merged layer belongs to, -1 for one of a network input.
     [[nodiscard]] int producer_operator(LayerId id) {
-        return is_merged_into_its_input(network_.layer(id)) ? operator_of_map_[static_cast<size_t>(map_of(network_.layer(id).output))] : -1;
+        return is_merged_into_its_input(network_.layer(id))
+                   ? operator_of_map_[static_cast<size_t>(map_of(network_.layer(id).output))]
+                   : -1;
     }
 
     void add_maps() {
@@ -239,6 +250,16 @@ private:
 };
 
 }  // namespace
+
+std::vector<std::vector<int>> OperatorGraph::needs() const {
+    std::vector<std::vector<int>> result(operators.size());
+    for (size_t op = 0; op < result.size(); ++op) {
+        for (const OperatorInput& input : operators[op].inputs) {
+            if (input.map < size()) result[op].push_back(input.map);
+        }
+    }
+    return result;
+}
 
 OperatorGraph operator_graph(const Network& network, const MergeOptions& options) { return Builder(network, options).build(); }
 

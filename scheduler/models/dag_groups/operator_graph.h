@@ -1,8 +1,9 @@
 // The graph that Optimus groups: operators on feature maps, small layers merged into their neighbours.
 //
-// Every operator writes one map; its number is the operator's. Maps that come from outside (network inputs) follow after them. Operators are in topological
-// order. Merged: activations, softmax, flatten and additions of constants into the map that they read (whoever reads their output reads that map); a pool of
-// stride 1 read by one 1x1 convolution alone into that convolution; with adds_merged an Add into a convolution that feeds it alone.
+// Every operator writes one map; its number is the operator's. Maps that come from outside (network inputs) follow after them.
+// Operators are in topological order. Merged: activations, softmax, flatten and additions of constants into the map that they
+// read (whoever reads their output reads that map); a pool of stride 1 read by one 1x1 convolution alone into that convolution;
+// with adds_merged an Add into a convolution that feeds it alone.
 //
 // Source: Optimus (Cai, Wang, Zhang, ACM TECS 22(1), 2022), section 3; docs/optimus.md says where we read it in our way.
 #pragma once
@@ -53,11 +54,19 @@ struct Map {
 struct OperatorGraph {
     std::vector<Operator> operators;
     std::vector<Map> maps;  ///< of the operators, then the network's inputs
-    /// Fully connected layers on maps of more than one pixel, and what follows them: as a convolution with K = 1 (Optimus, footnote 1) they have no window on that
-    /// map, nothing is gained by grouping them, and VGG16 has 18 operators only without them.
+    /// Fully connected layers on maps of more than one pixel, and what follows them: as a convolution with K = 1 (Optimus,
+    /// footnote 1) they have no window on that map, nothing is gained by grouping them, and VGG16 has 18 operators only without
+    /// them.
     std::vector<LayerId> left_out;
 
     [[nodiscard]] int size() const { return static_cast<int>(operators.size()); }
+    /// Whether every grouping moves this map: an input of the network that is read, or what leaves it.
+    [[nodiscard]] bool always_moves(size_t map) const {
+        const Map& m = maps[map];
+        return map >= operators.size() ? !m.readers.empty() : m.is_output || m.readers.empty();
+    }
+    /// By operator: the operators whose maps it reads.
+    [[nodiscard]] std::vector<std::vector<int>> needs() const;
 };
 
 struct MergeOptions {

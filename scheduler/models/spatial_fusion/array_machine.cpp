@@ -19,11 +19,14 @@ double element_pj(const Memory& memory, int64_t bits) {
 }  // namespace
 
 ArrayMachine array_machine(const Machine& machine, std::optional<int64_t> element_bits) {
-    const auto refuse = [&](const std::string& what) -> InputError { return InputError("machine " + machine.name + ": " + what); };
+    const auto refuse = [&](const std::string& what) -> InputError {
+        return InputError("machine " + machine.name + ": " + what);
+    };
     ArrayMachine result;
     result.name = machine.name;
     if (machine.axes.size() != 2 || machine.axes[0].loop || machine.axes[1].loop)
-        throw refuse("found an array of " + std::to_string(machine.axes.size()) + " axes, expected two without loops: columns and rows of PEs");
+        throw refuse("found an array of " + std::to_string(machine.axes.size()) +
+                     " axes, expected two without loops: columns and rows of PEs");
     result.columns = machine.axes[0].lanes;
     result.rows = machine.axes[1].lanes;
     const std::vector<size_t> levels = machine.hierarchy(Operand::input);
@@ -32,12 +35,15 @@ ArrayMachine array_machine(const Machine& machine, std::optional<int64_t> elemen
             throw refuse("expected three memories that all operands share: registers, one on chip, external");
     }
     const Memory& registers = machine.memories[levels[0]];
-    if (machine.copies(registers) != machine.mac_count()) throw refuse("memory " + registers.name + ": expected registers of every PE");
+    if (machine.copies(registers) != machine.mac_count())
+        throw refuse("memory " + registers.name + ": expected registers of every PE");
     const Memory& on_chip = machine.memories[levels[1]];
     if (machine.copies(on_chip) != 1) throw refuse("memory " + on_chip.name + ": expected one copy");
     const Memory& external = machine.memories[levels[2]];
     for (const int64_t bits : {machine.bits.weight, machine.bits.output}) {
-        if (bits != machine.bits.input) throw refuse("elements of " + std::to_string(machine.bits.input) + " and " + std::to_string(bits) + " bits, expected one width");
+        if (bits != machine.bits.input)
+            throw refuse("elements of " + std::to_string(machine.bits.input) + " and " + std::to_string(bits) +
+                         " bits, expected one width");
     }
     result.element_bits = element_bits.value_or(machine.bits.input);
     if (result.element_bits % 8 != 0 || result.element_bits < 8)
@@ -51,10 +57,12 @@ ArrayMachine array_machine(const Machine& machine, std::optional<int64_t> elemen
     const MachineConstant* inputs = machine.constant("register_input_bytes");
     const MachineConstant* outputs = machine.constant("register_output_bytes");
     if (weights != nullptr && inputs != nullptr && outputs != nullptr)
-        result.register_sections = {static_cast<int64_t>(weights->value), static_cast<int64_t>(inputs->value), static_cast<int64_t>(outputs->value)};
+        result.register_sections = {static_cast<int64_t>(weights->value), static_cast<int64_t>(inputs->value),
+                                    static_cast<int64_t>(outputs->value)};
     const auto constant = [&](const std::string& name) {
         const MachineConstant* found = machine.constant(name);
-        if (found == nullptr || found->value <= 0) throw refuse("no constant \"" + name + "\" above 0; machines/hwff_1.json has it");
+        if (found == nullptr || found->value <= 0)
+            throw refuse("no constant \"" + name + "\" above 0; machines/hwff_1.json has it");
         return found->value;
     };
     result.dram_bytes_per_cycle = constant("dram_bytes_per_cycle");

@@ -23,8 +23,8 @@ struct Place {
     int64_t row = 0;
 };
 
-/// Lays rectangles on an array. Pushed down and left as far as they go, each begins where the widths (heights) of some others end, so those sums are all the
-/// places to try.
+/// Lays rectangles on an array. Pushed down and left as far as they go, each begins where the widths (heights) of some others
+/// end, so those sums are all the places to try.
 class Packer {
 public:
     /// `steps`: places that may be tried in all.
@@ -63,8 +63,8 @@ private:
         for (size_t m = 0; m < n; ++m) {
             const Size& other = sizes_[order_[m]];
             const Place& there = places_[order_[m]];
-            if (at.column < there.column + other.columns && there.column < at.column + sizes_[order_[n]].columns && at.row < there.row + other.rows &&
-                there.row < at.row + sizes_[order_[n]].rows)
+            if (at.column < there.column + other.columns && there.column < at.column + sizes_[order_[n]].columns &&
+                at.row < there.row + other.rows && there.row < at.row + sizes_[order_[n]].rows)
                 return false;
         }
         return true;
@@ -104,25 +104,28 @@ private:
 /// Branch and bound over the sizes of the layers' sub-arrays.
 class PartitionSearch {
 public:
-    PartitionSearch(const Stack& stack, const std::vector<int64_t>& tile_rows, const ArrayMachine& machine, Together together, int64_t max_steps)
+    PartitionSearch(const Stack& stack, const std::vector<int64_t>& tile_rows, const ArrayMachine& machine, Together together,
+                    int64_t max_steps)
         : array_{machine.columns, machine.rows}, together_(together), steps_(max_steps), packer_(array_, steps_) {
         for (size_t l = 0; l < stack.size(); ++l) {
             std::vector<Option> options;
             for (const int64_t columns : tile_sizes(machine.columns, TileSizes::divisors)) {
                 for (const int64_t rows : tile_sizes(machine.rows, TileSizes::divisors)) {
-                    if (const auto mapping = row_stationary(stack[l], columns, rows, tile_rows[l])) options.push_back({{columns, rows}, *mapping});
+                    if (const auto mapping = row_stationary(stack[l], columns, rows, tile_rows[l]))
+                        options.push_back({{columns, rows}, *mapping});
                 }
             }
             // A sub-array that another one lies within, no slower, is never needed.
             std::vector<Option> kept;
             for (const Option& option : options) {
                 const bool beaten = std::ranges::any_of(options, [&](const Option& other) {
-                    return other.size != option.size && other.size.columns <= option.size.columns && other.size.rows <= option.size.rows &&
-                           other.mapping.cycles <= option.mapping.cycles;
+                    return other.size != option.size && other.size.columns <= option.size.columns &&
+                           other.size.rows <= option.size.rows && other.mapping.cycles <= option.mapping.cycles;
                 });
                 if (!beaten) kept.push_back(option);
             }
-            std::ranges::stable_sort(kept, {}, [](const Option& option) { return std::pair(option.mapping.cycles, option.size); });
+            std::ranges::stable_sort(kept, {},
+                                     [](const Option& option) { return std::pair(option.mapping.cycles, option.size); });
             options_.push_back(std::move(kept));
         }
         // By the layers that remain: the least cycles and PEs that they need.
@@ -153,7 +156,9 @@ private:
         RowStationary mapping;
     };
 
-    [[nodiscard]] int64_t together_cycles(int64_t a, int64_t b) const { return together_ == Together::serial ? a + b : std::max(a, b); }
+    [[nodiscard]] int64_t together_cycles(int64_t a, int64_t b) const {
+        return together_ == Together::serial ? a + b : std::max(a, b);
+    }
 
     [[nodiscard]] int64_t chosen_cycles() const {
         int64_t cycles = 0;
@@ -164,7 +169,8 @@ private:
     /// A first partition: the smallest sub-arrays, then one larger after the other, each time the one that gains most.
     void begin_small() {
         for (size_t l = 0; l < options_.size(); ++l)
-            chosen_[l] = &*std::ranges::min_element(options_[l], {}, [](const Option& option) { return std::pair(option.size.area(), option.mapping.cycles); });
+            chosen_[l] = &*std::ranges::min_element(
+                options_[l], {}, [](const Option& option) { return std::pair(option.size.area(), option.mapping.cycles); });
         keep_if_it_fits(chosen_cycles());
         for (bool better = best_.has_value(); better;) {
             better = false;
@@ -216,7 +222,8 @@ private:
         best_.emplace();
         best_->cycles = cycles;
         for (size_t l = 0; l < sizes.size(); ++l)
-            best_->layers.push_back({sizes[l].columns, sizes[l].rows, (*places)[l].column, (*places)[l].row, chosen_[l]->mapping});
+            best_->layers.push_back(
+                {sizes[l].columns, sizes[l].rows, (*places)[l].column, (*places)[l].row, chosen_[l]->mapping});
     }
 
     Size array_;
@@ -248,7 +255,8 @@ std::optional<RowStationary> row_stationary(const LayerProblem& layer, int64_t c
     for (const int64_t out_rows : tile_sizes(layer[Dim::y], TileSizes::divisors)) {
         if (out_rows > std::min(rows, tile_rows)) break;
         const int64_t out_channels = largest_divisor(layer[Dim::z], rows / out_rows);
-        if (out_channels * out_rows > best.out_channels * best.out_rows) best.out_channels = out_channels, best.out_rows = out_rows;
+        if (out_channels * out_rows > best.out_channels * best.out_rows)
+            best.out_channels = out_channels, best.out_rows = out_rows;
     }
     best.cycles = checked_multiply(
         checked_multiply(layer[Dim::z] / best.out_channels, layer[Dim::i] / best.in_channels),
@@ -259,7 +267,8 @@ std::optional<RowStationary> row_stationary(const LayerProblem& layer, int64_t c
 std::vector<int64_t> output_tile_rows(const Stack& stack, int64_t bottom_tile_rows) {
     const std::vector<int64_t> spans = tile_spans(stack, 0, bottom_tile_rows);
     std::vector<int64_t> rows;
-    for (size_t l = 0; l < stack.size(); ++l) rows.push_back(std::min(stack[l][Dim::y], l + 1 < stack.size() ? spans[l + 1] : bottom_tile_rows));
+    for (size_t l = 0; l < stack.size(); ++l)
+        rows.push_back(std::min(stack[l][Dim::y], l + 1 < stack.size() ? spans[l + 1] : bottom_tile_rows));
     return rows;
 }
 
@@ -281,8 +290,8 @@ std::optional<TemporalPartition> temporal_partition(const Stack& stack, int64_t 
 
 const char* to_string(Together together) { return together == Together::serial ? "serial" : "parallel"; }
 
-std::optional<SpatialPartition> spatial_partition(const Stack& stack, int64_t bottom_tile_rows, const ArrayMachine& machine, Together together,
-                                                  int64_t max_steps) {
+std::optional<SpatialPartition> spatial_partition(const Stack& stack, int64_t bottom_tile_rows, const ArrayMachine& machine,
+                                                  Together together, int64_t max_steps) {
     return PartitionSearch(stack, output_tile_rows(stack, bottom_tile_rows), machine, together, max_steps).run();
 }
 

@@ -12,7 +12,8 @@ StackCost stack_cost(const Network& network, const PlannedStack& stack, const Ar
     StackCost cost;
     cost.volume_bytes = stack.volume * machine.element_bytes();
     cost.footprint_bytes = stack.footprint * machine.element_bytes();
-    cost.exact_footprint_bytes = stack.keeps_halos ? exact_stack_footprint(problems, stack.tile).total() * machine.element_bytes() : cost.footprint_bytes;
+    cost.exact_footprint_bytes =
+        stack.keeps_halos ? exact_stack_footprint(problems, stack.tile).total() * machine.element_bytes() : cost.footprint_bytes;
     cost.ctc = ctc_ratio(stack.operations, stack.volume, machine);
     cost.communication_cycles = communication_cycles(stack.volume, machine);
     cost.energy_pj = energy_pj(stack.operations, stack.volume, machine);

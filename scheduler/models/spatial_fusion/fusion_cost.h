@@ -1,4 +1,5 @@
-// What a planned stack costs on a machine: energy, latency in time and in space, communication ratio. Counts first (fusion_search.h), prices here.
+// What a planned stack costs on a machine: energy, latency in time and in space, communication ratio. Counts first
+// (fusion_search.h), prices here.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace laminate::spatial_fusion {
 struct StackCost {
     int64_t volume_bytes = 0;
     int64_t footprint_bytes = 0;
-    int64_t exact_footprint_bytes = 0;  ///< what is really kept; of a single layer by Eq. 2 and of a join the same as footprint_bytes
+    int64_t exact_footprint_bytes =
+        0;  ///< what is really kept; of a single layer by Eq. 2 and of a join the same as footprint_bytes
     double ctc = 0;
     double communication_cycles = 0;
     std::optional<double> energy_pj;  ///< none where the machine does not price MACs of this width

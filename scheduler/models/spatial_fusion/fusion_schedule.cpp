@@ -35,7 +35,8 @@ GroupSchedule fusion_group(const Network& network, const PlannedStack& stack) {
     if (stack.is_join) {
         last.tile = {1, 1, 1, 1};
         const Level element = level(Dim::z, Band::outer);
-        for (int operand = 0; operand < static_cast<int>(bottom.inputs.size()); ++operand) last.x.push_back({operand, {element, element}});
+        for (int operand = 0; operand < static_cast<int>(bottom.inputs.size()); ++operand)
+            last.x.push_back({operand, {element, element}});
         last.y = {element, element};
         return group;
     }
@@ -46,7 +47,8 @@ GroupSchedule fusion_group(const Network& network, const PlannedStack& stack) {
         if (last.w && !all_channels) last.w = Placement{channels, channels};
     } else {
         // Eq. 2: an input tile with all its channels stays while output channels turn, else its channels come in turn.
-        last.tile[static_cast<size_t>(Dim::i)] = is_channelwise(bottom) ? 1 : std::max<int64_t>(1, stack.tile.in_channels / bottom.groups);
+        last.tile[static_cast<size_t>(Dim::i)] =
+            is_channelwise(bottom) ? 1 : std::max<int64_t>(1, stack.tile.in_channels / bottom.groups);
         const bool all_inputs = !is_channelwise(bottom) && stack.tile.in_channels == bottom.inputs.front().channels;
         const Level inputs = all_inputs ? tile : is_channelwise(bottom) ? channels : level(Dim::i, Band::outer);
         last.x = {{0, {inputs, inputs}}};

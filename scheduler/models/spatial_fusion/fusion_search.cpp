@@ -16,7 +16,9 @@ namespace {
 class Best {
 public:
     void offer(int64_t volume, int64_t footprint, const Tile& tile, bool keeps_halos) {
-        const auto rank = [](const PlannedStack& s) { return std::tuple(s.volume, s.footprint, s.tile.x, s.tile.y, s.tile.out_channels, s.tile.in_channels); };
+        const auto rank = [](const PlannedStack& s) {
+            return std::tuple(s.volume, s.footprint, s.tile.x, s.tile.y, s.tile.out_channels, s.tile.in_channels);
+        };
         PlannedStack offered;
         offered.volume = volume;
         offered.footprint = footprint;
@@ -36,7 +38,8 @@ std::vector<AxisCut> useful_cuts(const std::vector<int64_t>& sizes, const CutOf&
     std::vector<AxisCut> cuts;
     for (const int64_t size : sizes) {
         const AxisCut cut = cut_of(size);
-        const bool beaten = std::ranges::any_of(cuts, [&](const AxisCut& other) { return other.tiles <= cut.tiles && other.input <= cut.input; });
+        const bool beaten =
+            std::ranges::any_of(cuts, [&](const AxisCut& other) { return other.tiles <= cut.tiles && other.input <= cut.input; });
         if (!beaten) cuts.push_back(cut);
     }
     return cuts;
@@ -48,17 +51,20 @@ std::vector<int64_t> column_sizes(int64_t extent, const FusionOptions& options) 
 
 void offer_stack(const Stack& stack, const FusionOptions& options, Best& best) {
     const LayerProblem& bottom = stack.back();
-    const auto cut_of = [&](size_t axis) { return [&, axis](int64_t size) { return stack_cut(stack, axis, size, options.reading); }; };
+    const auto cut_of = [&](size_t axis) {
+        return [&, axis](int64_t size) { return stack_cut(stack, axis, size, options.reading); };
+    };
     const std::vector<AxisCut> ys = useful_cuts(tile_sizes(bottom[Dim::y], options.tiles), cut_of(0));
     const std::vector<AxisCut> xs = useful_cuts(column_sizes(bottom[Dim::x], options), cut_of(1));
     for (const AxisCut& y : ys) {
         for (const AxisCut& x : xs) {
-            // Fewer channels need less room; whether all are there is all that the volume asks. A stack's layers have all input channels, so one that goes
-            // channel by channel has all of its outputs.
+            // Fewer channels need less room; whether all are there is all that the volume asks. A stack's layers have all input
+            // channels, so one that goes channel by channel has all of its outputs.
             for (const int64_t channels : {is_channelwise(bottom) ? bottom[Dim::z] : int64_t{1}, bottom[Dim::z]}) {
                 const Tile tile{x.tile, y.tile, channels, stack.front().inputs.front().channels};
                 const int64_t footprint = stack_footprint(stack, tile, options.reuse).total();
-                if (footprint <= options.capacity) best.offer(stack_volume(stack, y, x, tile, options.reading), footprint, tile, true);
+                if (footprint <= options.capacity)
+                    best.offer(stack_volume(stack, y, x, tile, options.reading), footprint, tile, true);
             }
         }
     }
@@ -79,7 +85,9 @@ std::vector<std::pair<int64_t, int64_t>> channel_tiles(const LayerProblem& layer
 }
 
 void offer_single(const LayerProblem& layer, const FusionOptions& options, Best& best) {
-    const auto cut_of = [&](size_t axis) { return [&, axis](int64_t size) { return single_layer_cut(layer, axis, size, options.reading); }; };
+    const auto cut_of = [&](size_t axis) {
+        return [&, axis](int64_t size) { return single_layer_cut(layer, axis, size, options.reading); };
+    };
     const std::vector<AxisCut> ys = useful_cuts(tile_sizes(layer[Dim::y], options.tiles), cut_of(0));
     const std::vector<AxisCut> xs = useful_cuts(column_sizes(layer[Dim::x], options), cut_of(1));
     const auto channels = channel_tiles(layer, options);
@@ -88,7 +96,8 @@ void offer_single(const LayerProblem& layer, const FusionOptions& options, Best&
             for (const auto& [out, in] : channels) {
                 const Tile tile{x.tile, y.tile, out, in};
                 const int64_t footprint = single_layer_footprint(layer, tile);
-                if (footprint <= options.capacity) best.offer(single_layer_volume(layer, y, x, tile, options.reading), footprint, tile, false);
+                if (footprint <= options.capacity)
+                    best.offer(single_layer_volume(layer, y, x, tile, options.reading), footprint, tile, false);
             }
         }
     }
@@ -119,7 +128,8 @@ std::optional<PlannedStack> best_of_layer(const LayerProblem& layer, const Fusio
 int64_t least_footprint(const LayerProblem& layer, const FusionOptions& options) {
     if (!can_be_stacked(layer)) return static_cast<int64_t>(layer.inputs.size()) + 1;
     const bool by_groups = layer.groups > 1 && !is_channelwise(layer);
-    return single_layer_footprint(layer, {options.full_rows ? layer[Dim::x] : 1, 1, 1, by_groups ? layer.inputs.front().channels : 1});
+    return single_layer_footprint(layer,
+                                  {options.full_rows ? layer[Dim::x] : 1, 1, 1, by_groups ? layer.inputs.front().channels : 1});
 }
 
 /// What every layer of the network needs.
@@ -183,10 +193,13 @@ void append_best_cut(const Candidates& candidates, std::vector<PlannedStack>& re
         for (const PlannedStack& stack : candidates[begin]) {
             const Cut& rest = best[begin + stack.layers.size()];
             const Cut cut{checked_add(stack.volume, rest.volume), 1 + rest.stacks, &stack};
-            if (best[begin].first == nullptr || std::tuple(cut.volume, cut.stacks) < std::tuple(best[begin].volume, best[begin].stacks)) best[begin] = cut;
+            if (best[begin].first == nullptr ||
+                std::tuple(cut.volume, cut.stacks) < std::tuple(best[begin].volume, best[begin].stacks))
+                best[begin] = cut;
         }
     }
-    for (size_t begin = 0; begin < candidates.size(); begin += best[begin].first->layers.size()) result.push_back(*best[begin].first);
+    for (size_t begin = 0; begin < candidates.size(); begin += best[begin].first->layers.size())
+        result.push_back(*best[begin].first);
 }
 
 }  // namespace
@@ -227,8 +240,9 @@ std::vector<std::vector<LayerId>> stackable_chains(const Network& network) {
     for (LayerId first = 0; first < static_cast<LayerId>(network.layers.size()); ++first) {
         if (taken[static_cast<size_t>(first)] || !is_schedulable(network, first)) continue;
         if (network.layer(first).kind == LayerKind::conv_transpose)
-            throw InputError(network.layer(first).name + ": a transposed convolution; the spatial-fusion model knows convolutions, pools, fully connected "
-                                                         "layers, activations, additions and concatenations");
+            throw InputError(network.layer(first).name +
+                             ": a transposed convolution; the spatial-fusion model knows convolutions, pools, fully connected "
+                             "layers, activations, additions and concatenations");
         std::vector<LayerId> chain{first};
         for (LayerId id = first; stackable(id);) {
             const TensorId out = network.layer(id).output;
@@ -248,7 +262,8 @@ std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network, const F
     FusionPlan plan;
     for (const std::vector<LayerId>& chain : stackable_chains(network)) {
         const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
-        if (options.progress) options.progress(network.layer(chain.front()).name + ": a chain of " + std::to_string(chain.size()));
+        if (options.progress)
+            options.progress(network.layer(chain.front()).name + ": a chain of " + std::to_string(chain.size()));
         Candidates candidates(chain.size());
         for (size_t n = 0; n < chain.size(); ++n) {
             const auto single = finder.single(chain[n]);
@@ -264,7 +279,8 @@ std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network, const F
                     plan.is_complete = false;
                     break;
                 }
-                const auto stack = finder.stack({chain.begin() + static_cast<std::ptrdiff_t>(begin), chain.begin() + static_cast<std::ptrdiff_t>(end)});
+                const auto stack = finder.stack(
+                    {chain.begin() + static_cast<std::ptrdiff_t>(begin), chain.begin() + static_cast<std::ptrdiff_t>(end)});
                 if (stack) {
                     candidates[begin].push_back(*stack);
                 } else if (options.growth == Growth::paper || !options.full_rows) {

@@ -1,7 +1,8 @@
-// Which layers of a network to execute as stacks, and with which tiles: the least volume between external and on-chip memory. HW-Flow-Fusion section 4.4.
+// Which layers of a network to execute as stacks, and with which tiles: the least volume between external and on-chip memory.
+// HW-Flow-Fusion section 4.4.
 //
-// Stacks lie on chains: each layer feeds the next one and nothing else. A fork, a join (addition, concatenation) or a network output ends a stack; a join moves each
-// of its tensors once. What is not schedulable (scheduler/problem.h) is not counted.
+// Stacks lie on chains: each layer feeds the next one and nothing else. A fork, a join (addition, concatenation) or a network
+// output ends a stack; a join moves each of its tensors once. What is not schedulable (scheduler/problem.h) is not counted.
 //
 //   const auto found = plan_fusion(network, {.capacity = machine.capacity()});
 //   if (const auto* plan = std::get_if<FusionPlan>(&found)) ...
@@ -23,7 +24,9 @@ namespace laminate::spatial_fusion {
 
 enum class Growth {
     optimal,  ///< the best cut of each chain into contiguous stacks, by dynamic programming: no cut has less volume
-    paper,    ///< stacks are grown from two layers on while they fit, the next one from the first layer that did not: only prefixes of what was grown compete
+    /// stacks are grown from two layers on while they fit, the next one from the first layer that did not: only prefixes of what was
+    /// grown compete
+    paper,
 };
 [[nodiscard]] const char* to_string(Growth growth);  ///< "optimal", "paper"
 
@@ -61,13 +64,15 @@ struct FusionPlan {
     [[nodiscard]] int64_t single_volume(const std::vector<LayerId>& layers) const;
 };
 
-/// The tile of least (volume, footprint, x, y, channels) that fits; nothing where none does. Exact: tiles are left out only where a smaller one fetches no more
-/// in no more tiles.
-[[nodiscard]] std::optional<PlannedStack> best_stack(const Network& network, const std::vector<LayerId>& layers, const FusionOptions& options);
+/// The tile of least (volume, footprint, x, y, channels) that fits; nothing where none does. Exact: tiles are left out only where
+/// a smaller one fetches no more in no more tiles.
+[[nodiscard]] std::optional<PlannedStack> best_stack(const Network& network, const std::vector<LayerId>& layers,
+                                                     const FusionOptions& options);
 /// The same for a layer alone, by Eq. 2; with Reading::exact also as a stack of one, which keeps its halos.
 [[nodiscard]] std::optional<PlannedStack> best_single(const Network& network, LayerId layer, const FusionOptions& options);
 
-/// Chains that stacks lie on; every schedulable layer is in exactly one. Throws InputError for a transposed convolution, which the model does not know.
+/// Chains that stacks lie on; every schedulable layer is in exactly one. Throws InputError for a transposed convolution, which
+/// the model does not know.
 [[nodiscard]] std::vector<std::vector<LayerId>> stackable_chains(const Network& network);
 
 /// Infeasible: some layer does not fit by itself in the smallest tiles; `demand` is what all of them fit in.

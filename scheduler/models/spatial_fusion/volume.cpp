@@ -43,7 +43,9 @@ int64_t total(const std::vector<Range>& ranges) {
 const char* to_string(Reading reading) { return reading == Reading::exact ? "exact" : "paper"; }
 const char* to_string(ReuseModel model) { return model == ReuseModel::own ? "own" : "alwani"; }
 
-bool is_channelwise(const LayerProblem& layer) { return layer[Dim::i] == 1 && layer.groups == layer[Dim::z] && layer.inputs.size() == 1; }
+bool is_channelwise(const LayerProblem& layer) {
+    return layer[Dim::i] == 1 && layer.groups == layer[Dim::z] && layer.inputs.size() == 1;
+}
 
 int64_t operations(const LayerProblem& layer) {
     return product({layer.y().kernel, layer.x().kernel, layer[Dim::i], layer.output_elements().value()});
@@ -68,7 +70,8 @@ AxisCut single_layer_cut(const LayerProblem& layer, size_t axis, int64_t tile, R
         cut.input = product({cut.tiles, (tile - 1) * w.stride + window_extent(w)});
         return cut;
     }
-    for (int64_t begin = 0; begin < w.out; begin += tile) cut.input += window_of(w, {begin, std::min(begin + tile, w.out)}).size();
+    for (int64_t begin = 0; begin < w.out; begin += tile)
+        cut.input += window_of(w, {begin, std::min(begin + tile, w.out)}).size();
     return cut;
 }
 
@@ -77,12 +80,13 @@ int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const A
     const int64_t input_visits = all_inputs ? 1 : ceil_div(layer[Dim::z], tile.out_channels);
     const bool resident = reading == Reading::exact && all_inputs && tile.out_channels == layer[Dim::z];
     const int64_t weight_visits = resident ? 1 : product({y.tiles, x.tiles});
-    return sum({product({y.input, x.input, input_channels(layer), input_visits}), product({weight_visits, layer.weight_elements().value()}),
-                layer.output_elements().value()});
+    return sum({product({y.input, x.input, input_channels(layer), input_visits}),
+                product({weight_visits, layer.weight_elements().value()}), layer.output_elements().value()});
 }
 
 int64_t single_layer_volume(const LayerProblem& layer, const Tile& tile, Reading reading) {
-    return single_layer_volume(layer, single_layer_cut(layer, 0, tile.y, reading), single_layer_cut(layer, 1, tile.x, reading), tile, reading);
+    return single_layer_volume(layer, single_layer_cut(layer, 0, tile.y, reading), single_layer_cut(layer, 1, tile.x, reading),
+                               tile, reading);
 }
 
 StackFootprint stack_footprint(const Stack& stack, const Tile& tile, ReuseModel model) {
@@ -142,7 +146,8 @@ int64_t stack_operations(const Stack& stack, const Tile& tile) {
     int64_t result = 0;
     for (size_t l = 0; l < stack.size(); ++l) {
         int64_t layer = product({stack[l].y().kernel, stack[l].x().kernel, stack[l][Dim::i], stack[l][Dim::z]});
-        for (size_t axis = 0; axis < 2; ++axis) layer = product({layer, l + 1 < stack.size() ? total(inputs[axis][l + 1]) : stack[l].window[axis].out});
+        for (size_t axis = 0; axis < 2; ++axis)
+            layer = product({layer, l + 1 < stack.size() ? total(inputs[axis][l + 1]) : stack[l].window[axis].out});
         result = sum({result, layer});
     }
     return result;

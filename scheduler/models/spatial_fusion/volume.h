@@ -1,10 +1,13 @@
-// What a layer alone and a stack of layers move between external and on-chip memory, and what they hold on chip. HW-Flow-Fusion sections 3.2 and 4.1,
-// equations 1 to 9 and 13.
+// What a layer alone and a stack of layers move between external and on-chip memory, and what they hold on chip. HW-Flow-Fusion
+// sections 3.2 and 4.1, equations 1 to 9 and 13.
 //
 // Volumes and footprints are in elements; times the bytes of an element they are the paper's. Each has two readings:
-//   Reading::paper  what the authors counted: tiles fetch their whole span, padding and what hangs over the map included; halos of a stack's input
-//                   are fetched again; weights of a stack's bottom layer once, even where its channels are tiled and tiles are several
-//   Reading::exact  what a machine must move: real pixels, each once where halos are kept; weights once while they are resident, else once a tile
+//   Reading::paper  what the authors counted: tiles fetch their whole span, padding and what hangs over the map included; halos
+//   of a stack's input
+//                   are fetched again; weights of a stack's bottom layer once, even where its channels are tiled and tiles are
+//                   several
+//   Reading::exact  what a machine must move: real pixels, each once where halos are kept; weights once while they are resident,
+//   else once a tile
 // The exact volumes are those of the schedules that fusion_schedule.h writes, count for count (docs/counting.md).
 #pragma once
 
@@ -75,7 +78,8 @@ struct AxisCut {
 };
 [[nodiscard]] AxisCut single_layer_cut(const LayerProblem& layer, size_t axis, int64_t tile, Reading reading);
 [[nodiscard]] AxisCut stack_cut(const Stack& stack, size_t axis, int64_t tile, Reading reading);
-[[nodiscard]] int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const AxisCut& x, const Tile& tile, Reading reading);
+[[nodiscard]] int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const AxisCut& x, const Tile& tile,
+                                          Reading reading);
 [[nodiscard]] int64_t stack_volume(const Stack& stack, const AxisCut& y, const AxisCut& x, const Tile& tile, Reading reading);
 
 }  // namespace laminate::spatial_fusion

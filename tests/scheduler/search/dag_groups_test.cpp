@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <set>
@@ -66,25 +67,34 @@ TEST(GroupsEndingAt, AreAllSetsThatTheDefinitionAllows) {
     EXPECT_GT(forks, 10);  // the sample holds groups with shared tensors
 }
 
-using Traffic = std::pair<int64_t, int64_t>;   ///< accesses, MACs: in lexicographic order
-using Front2 = std::map<int64_t, Traffic>;  ///< by memory
+using Point = std::array<int64_t, 3>;  ///< accesses, memory, MACs
+using Points = std::set<Point>;
 
-void offer(Front2& front, int64_t memory, Traffic traffic) {
-    for (const auto& [m, t] : front) {
-        if (m <= memory && t <= traffic) return;
+Point point_of(const GroupPoint& p) { return {p.accesses.value(), p.live_total.value(), p.macs.value()}; }
+
+/// On two axes MACs decide between equal accesses.
+bool is_no_worse(const Point& a, const Point& b, bool macs_is_axis) {
+    if (a[1] > b[1]) return false;
+    return macs_is_axis ? a[0] <= b[0] && a[2] <= b[2] : std::pair(a[0], a[2]) <= std::pair(b[0], b[2]);
+}
+
+void offer(Points& front, const Point& point, bool macs_is_axis) {
+    for (const Point& p : front) {
+        if (is_no_worse(p, point, macs_is_axis)) return;
     }
-    std::erase_if(front, [&](const auto& p) { return p.first >= memory && p.second >= traffic; });
-    front[memory] = traffic;
+    std::erase_if(front, [&](const Point& p) { return is_no_worse(point, p, macs_is_axis); });
+    front.insert(point);
 }
 
 /// All exact covers, one by one, without remembering anything.
-Front2 brute_force(const Network& network, const ExploreOptions& options) {
+Points brute_force(const Network& network, const ExploreOptions& options) {
     const std::vector<LayerId> layers = schedulable_layers(network);
+    const bool macs_is_axis = options.macs_is_axis.value_or(false);
     std::map<std::vector<LayerId>, std::vector<GroupPoint>> fronts;
-    Front2 result;
-    const std::function<void(std::set<LayerId>, const Front2&)> cover = [&](const std::set<LayerId>& open, const Front2& so_far) {
+    Points result;
+    const std::function<void(std::set<LayerId>, const Points&)> cover = [&](const std::set<LayerId>& open, const Points& so_far) {
         if (open.empty()) {
-            for (const auto& [m, t] : so_far) offer(result, m, t);
+            for (const Point& p : so_far) offer(result, p, macs_is_axis);
             return;
         }
         for (const std::vector<LayerId>& group : groups_ending_at(network, *open.rbegin(), *options.max_depth)) {
@@ -93,36 +103,51 @@ Front2 brute_force(const Network& network, const ExploreOptions& options) {
             if (rest.size() + group.size() != open.size()) continue;
             auto known = fronts.find(group);
             if (known == fronts.end()) known = fronts.emplace(group, dag_group_front(network, group, options)).first;
-            Front2 next;
-            for (const auto& [m, t] : so_far) {
-                for (const GroupPoint& p : known->second)
-                    offer(next, std::max(m, p.live_total.value()), {t.first + p.accesses.value(), t.second + p.macs.value()});
+            Points next;
+            for (const Point& p : so_far) {
+                for (const GroupPoint& g : known->second) {
+                    const Point q = point_of(g);
+                    offer(next, {p[0] + q[0], std::max(p[1], q[1]), p[2] + q[2]}, macs_is_axis);
+                }
             }
             cover(rest, next);
         }
     };
-    cover({layers.begin(), layers.end()}, {{0, {0, 0}}});
+    cover({layers.begin(), layers.end()}, {{0, 0, 0}});
     return result;
 }
 
-TEST(ExploreDag, FrontIsThatOfAllExactCovers) {
+/// Networks of at most `most_layers`; returns how many.
+int expect_front_of_all_covers(uint64_t first, uint64_t last, size_t most_layers, int64_t max_depth, bool macs_is_axis) {
     ExploreOptions options;
-    options.max_depth = 4;
+    options.max_depth = max_depth;
     options.space = Space::dag;
+    options.macs_is_axis = macs_is_axis;
     int tested = 0;
-    for (uint64_t seed = 0; seed < 40; ++seed) {
+    for (uint64_t seed = first; seed < last; ++seed) {
         const Network network = random_network(seed);
         const size_t count = schedulable_layers(network).size();
-        if (count == 0 || count > 8) continue;
+        if (count == 0 || count > most_layers) continue;
         ++tested;
         options.tiles = seed % 2 == 0 ? TileSizes::divisors : TileSizes::all;
-        Front2 found;
-        for (const FrontPoint& point : explore_dag(network, options).points) {
-            found[point.counts.live_total.value()] = {point.counts.accesses.value(), point.counts.macs.value()};
-        }
+        const Front front = explore_dag(network, options);
+        EXPECT_EQ(front.macs_is_axis, macs_is_axis);
+        Points found;
+        for (const FrontPoint& point : front.points)
+            found.insert({point.counts.accesses.value(), point.counts.live_total.value(), point.counts.macs.value()});
+        EXPECT_EQ(found.size(), front.points.size()) << seed;
         EXPECT_EQ(found, brute_force(network, options)) << seed;
     }
-    EXPECT_GT(tested, 20);
+    return tested;
+}
+
+TEST(ExploreDag, FrontIsThatOfAllExactCovers) { EXPECT_GT(expect_front_of_all_covers(0, 40, 8, 4, false), 20); }
+
+TEST(ExploreDag, FrontOnThreeAxesIsThatOfAllExactCovers) { EXPECT_GT(expect_front_of_all_covers(0, 24, 5, 4, true), 6); }
+
+TEST(ExploreDagLong, FrontsOfUpToTenLayersAreThoseOfAllExactCovers) {
+    EXPECT_GT(expect_front_of_all_covers(100, 400, 10, 10, false), 150);
+    EXPECT_GT(expect_front_of_all_covers(100, 250, 7, 7, true), 50);
 }
 
 /// Forks and joins too; line buffers in strips are among them.

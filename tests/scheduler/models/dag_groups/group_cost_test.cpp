@@ -16,7 +16,8 @@ namespace {
 OperatorGraph two_convolutions() {
     OperatorGraph graph;
     const Reach three{3, 1, 1};
-    graph.operators = {{"conv1", {0}, {{2, {three, three}, true}}, 3 * 8 * 9}, {"conv2", {1}, {{0, {three, three}, true}}, 8 * 4 * 9}};
+    graph.operators = {{"conv1", {0}, {{2, {three, three}, true}}, 3 * 8 * 9},
+                       {"conv2", {1}, {{0, {three, three}, true}}, 8 * 4 * 9}};
     graph.maps = {{8, 16, 16, {1}, false}, {4, 16, 16, {}, true}, {3, 16, 16, {0}, false}};
     return graph;
 }
@@ -49,7 +50,8 @@ TEST(GroupCost, BaseMachineOfThePaper) {
 TEST(GroupCost, LiteralTileByHand) {
     const OperatorGraph graph = two_convolutions();
     const GroupMachine machine = lanes(4, 2);
-    // Streams at a 1x1 tile: conv2 4 channels, conv1 8 x 3 x 3, input 3 x 5 x 5. conv1 streaming saves (8 - 2) * 9 = 54; its neighbours (4 - 2) * 1 + (3 - 2) * 25 = 27.
+    // Streams at a 1x1 tile: conv2 4 channels, conv1 8 x 3 x 3, input 3 x 5 x 5. conv1 streaming saves (8 - 2) * 9 = 54; its
+    // neighbours (4 - 2) * 1 + (3 - 2) * 25 = 27.
     // Full width, unclipped: t_h rows take 4 t_h * 16 + 2 (t_h + 2) * 18 + 3 (t_h + 4) * 20 = 160 t_h + 312.
     GroupRules rules = rules_of(Reading::literal, machine, 4, 160 * 4 + 312);
     const std::vector<int> both{0, 1};
@@ -141,7 +143,8 @@ TEST(GroupCost, ExactStreamsSaveMost) {
                 for (const OperatorInput& input : graph.operators[static_cast<size_t>(reader)].inputs) {
                     if (input.map != map) continue;
                     for (size_t axis = 0; axis < 2; ++axis)
-                        needed[axis] = std::max(needed[axis], std::min(size[axis], input.reach[axis].inputs(extent.at(reader)[axis])));
+                        needed[axis] =
+                            std::max(needed[axis], std::min(size[axis], input.reach[axis].inputs(extent.at(reader)[axis])));
                 }
             }
             if (is_read) extent[map] = needed;
@@ -156,7 +159,8 @@ TEST(GroupCost, ExactStreamsSaveMost) {
                 for (size_t axis = 0; axis < 2; ++axis) {
                     const int64_t size = axis == 0 ? m.height : m.width;
                     const Operator& o = graph.operators[static_cast<size_t>(reader)];
-                    needed[axis] = std::max(needed[axis], std::min(size, o.inputs[0].reach[axis].inputs(extent.at(reader)[axis])));
+                    needed[axis] =
+                        std::max(needed[axis], std::min(size, o.inputs[0].reach[axis].inputs(extent.at(reader)[axis])));
                 }
             }
             if (needed[0] > 0) extent[9] = needed;
@@ -202,7 +206,8 @@ TEST(GroupCost, LargerTilesThatFitNeverMeanMorePasses) {
                     int64_t entries = held(2) * h * w;
                     for (const OperatorInput& input : graph.operators[2].inputs) {
                         const Map& m = graph.maps[static_cast<size_t>(input.map)];
-                        entries += held(input.map) * std::min(m.height, input.reach[0].inputs(h)) * std::min(m.width, input.reach[1].inputs(w));
+                        entries += held(input.map) * std::min(m.height, input.reach[0].inputs(h)) *
+                                   std::min(m.width, input.reach[1].inputs(w));
                     }
                     if (entries * images > rules.buffer_entries) continue;
                     best = std::min(best, ((out.height + h - 1) / h) * ((out.width + w - 1) / w) * ((3 + images - 1) / images));

@@ -65,7 +65,8 @@ TEST(GroupSchedules, OfAGroupingOfOneSink) {
     const Grouping found = best_grouping(graph, base(), {.buffer_entries = 20000, .one_sink = true});
     ScheduledGroups schedules(network, graph, Elements(20000));
     const NetworkSchedule made = network_schedule(network, graph, found.groups, schedules);
-    // Every layer but the softmax and the flatten is in a group; 72 operators, and the pools of 9 modules beside their 1x1 convolutions.
+    // Every layer but the softmax and the flatten is in a group; 72 operators, and the pools of 9 modules beside their 1x1
+    // convolutions.
     size_t nests = 0;
     for (const GroupSchedule& group : made.schedule.groups()) nests += group.nests.size();
     EXPECT_EQ(nests, 72u + 9u);

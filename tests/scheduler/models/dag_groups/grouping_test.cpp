@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "nets/zoo.h"
+#include "scheduler/models/dag_groups/bound_by_parts.h"
 #include "tests/scheduler/models/dag_groups/random_graph.h"
 
 namespace laminate::dag_groups {
@@ -43,13 +44,15 @@ bool quotient_is_acyclic(const OperatorGraph& graph, const std::vector<int>& gro
     std::vector<bool> done(static_cast<size_t>(groups), false);
     for (int round = 0; round < groups; ++round) {
         for (size_t g = 0; g < needs.size(); ++g)
-            done[g] = done[g] || std::all_of(needs[g].begin(), needs[g].end(), [&](int n) { return done[static_cast<size_t>(n)]; });
+            done[g] =
+                done[g] || std::all_of(needs[g].begin(), needs[g].end(), [&](int n) { return done[static_cast<size_t>(n)]; });
     }
     return std::all_of(done.begin(), done.end(), [](bool d) { return d; });
 }
 
 /// The least cost over all set partitions whose quotient has no cycle, costed one by one.
-int64_t brute_force(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options, const std::function<bool(const std::vector<int>&)>& is_allowed) {
+int64_t brute_force(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options,
+                    const std::function<bool(const std::vector<int>&)>& is_allowed) {
     GroupEvaluator evaluator(graph, machine, rules_of(options.reading, machine, options.images, options.buffer_entries));
     std::vector<int64_t> cost(size_t{1} << graph.size(), -1);  // by set; -1 not known, INT64_MAX refused
     const auto cost_of = [&](uint32_t set) {
@@ -101,8 +104,11 @@ GroupMachine small_machine() {
     return machine;
 }
 
-void expect_equal_to_brute_force(uint64_t first, uint64_t last, int size, const GroupingOptions& base_options,
-                                 const std::function<std::function<bool(const std::vector<int>&)>(const OperatorGraph&, const GroupingOptions&)>& allowed) {
+bool any_group(const std::vector<int>& /*group*/) { return true; }
+
+void expect_equal_to_brute_force(
+    uint64_t first, uint64_t last, int size, const GroupingOptions& base_options,
+    const std::function<std::function<bool(const std::vector<int>&)>(const OperatorGraph&, const GroupingOptions&)>& allowed) {
     int answers = 0;
     int grouped = 0;
     for (uint64_t seed = first; seed <= last; ++seed) {
@@ -129,11 +135,61 @@ void expect_equal_to_brute_force(uint64_t first, uint64_t last, int size, const 
 }
 
 TEST(Grouping, EqualsBruteForceOverAllAcyclicPartitions) {
-    expect_equal_to_brute_force(1, 300, 0, {}, [](const OperatorGraph&, const GroupingOptions&) { return [](const std::vector<int>&) { return true; }; });
+    expect_equal_to_brute_force(1, 300, 0, {}, [](const OperatorGraph&, const GroupingOptions&) { return any_group; });
+}
+
+/// Every DAG of `size` operators whose numbers follow its edges, each with sizes of its own. Returns how many had an answer.
+int expect_equal_to_brute_force_on_every_dag(int size) {
+    int answers = 0;
+    const int edges = size * (size - 1) / 2;
+    for (uint64_t dag = 0; dag < uint64_t{1} << edges; ++dag) {
+        const OperatorGraph graph =
+            random_graph(dag, size, [&](int from, int to) { return (dag >> (to * (to - 1) / 2 + from) & 1) != 0; });
+        const GroupingOptions options{.reading = static_cast<Reading>(dag % 3),
+                                      .buffer_entries = 2000 + static_cast<int64_t>(dag * 997 % 9000)};
+        const int64_t best = brute_force(graph, small_machine(), options, any_group);
+        if (best == INT64_MAX) continue;
+        EXPECT_EQ(best_grouping(graph, small_machine(), options).entries, best) << "DAG " << dag << " of " << size;
+        ++answers;
+    }
+    return answers;
+}
+
+TEST(Grouping, EqualsBruteForceOnEveryDagOfFiveOperators) {
+    for (int size = 1; size <= 4; ++size) expect_equal_to_brute_force_on_every_dag(size);
+    EXPECT_GT(expect_equal_to_brute_force_on_every_dag(5), 512);
+}
+
+TEST(GroupingLong, EqualsBruteForceOnEveryDagOfSixOperators) { EXPECT_GT(expect_equal_to_brute_force_on_every_dag(6), 16384); }
+
+TEST(Grouping, BoundOfPartsIsBelowTheLeast) {
+    int bound_above_compulsory = 0;
+    for (uint64_t seed = 1; seed <= 200; ++seed) {
+        const OperatorGraph graph = random_graph(seed, 4 + static_cast<int>(seed % 9));
+        for (const Reading reading : {Reading::literal, Reading::refined, Reading::batch_as_tile}) {
+            const GroupingOptions options{.reading = reading, .buffer_entries = 6000 + static_cast<int64_t>(seed * 997 % 12000)};
+            const GroupRules rules = rules_of(reading, small_machine(), options.images, options.buffer_entries);
+            int64_t least = 0;
+            try {
+                least = best_grouping(graph, small_machine(), options).entries;
+            } catch (const InputError&) {
+                continue;  // an operator does not fit
+            }
+            int64_t before = 0;
+            for (const int longest : {1, 3, 20}) {
+                const int64_t bound = bound_by_parts(graph, small_machine(), rules, {.longest = longest});
+                EXPECT_LE(bound, least) << "seed " << seed << ", parts of " << longest;
+                EXPECT_GE(bound, before) << "seed " << seed;
+                if (before > 0 && bound > before) ++bound_above_compulsory;
+                before = bound;
+            }
+        }
+    }
+    EXPECT_GT(bound_above_compulsory, 100);
 }
 
 TEST(GroupingLong, EqualsBruteForceOnTenOperators) {
-    expect_equal_to_brute_force(1000, 1200, 10, {}, [](const OperatorGraph&, const GroupingOptions&) { return [](const std::vector<int>&) { return true; }; });
+    expect_equal_to_brute_force(1000, 1200, 10, {}, [](const OperatorGraph&, const GroupingOptions&) { return any_group; });
 }
 
 TEST(Grouping, OneSinkEqualsBruteForceOverSuchGroups) {
@@ -142,7 +198,8 @@ TEST(Grouping, OneSinkEqualsBruteForceOverSuchGroups) {
             int sinks = 0;
             for (const int op : group) {
                 const Map& map = graph.maps[static_cast<size_t>(op)];
-                const auto inside = std::count_if(map.readers.begin(), map.readers.end(), [&](int r) { return std::find(group.begin(), group.end(), r) != group.end(); });
+                const auto inside = std::count_if(map.readers.begin(), map.readers.end(),
+                                                  [&](int r) { return std::find(group.begin(), group.end(), r) != group.end(); });
                 const bool leaves = map.is_output || map.readers.empty() || inside < static_cast<int64_t>(map.readers.size());
                 if (leaves && inside > 0) return false;
                 sinks += leaves ? 1 : 0;
@@ -155,7 +212,8 @@ TEST(Grouping, OneSinkEqualsBruteForceOverSuchGroups) {
 TEST(Grouping, OnlineRulesEqualBruteForceUnderThem) {
     expect_equal_to_brute_force(1, 100, 0, {.online = true}, [](const OperatorGraph& graph, const GroupingOptions& options) {
         const std::vector<int64_t> table = quarter_tile_table(graph, small_machine(), options);
-        const auto longest = static_cast<size_t>(std::count_if(table.begin(), table.end(), [&](int64_t entries) { return entries <= options.buffer_entries; }));
+        const auto longest = static_cast<size_t>(
+            std::count_if(table.begin(), table.end(), [&](int64_t entries) { return entries <= options.buffer_entries; }));
         return [&graph, longest](const std::vector<int>& group) {
             if (group.size() > std::max<size_t>(1, longest)) return false;
             const auto has = [&](int op) { return std::find(group.begin(), group.end(), op) != group.end(); };
@@ -176,13 +234,17 @@ TEST(Grouping, OnlineRulesEqualBruteForceUnderThem) {
 }
 
 TEST(Grouping, ConvexGroupsThatNeedEachOtherAreNoGrouping) {
-    // a -> c, a -> d, b -> c, b -> d: {a, d} and {b, c} are convex, yet each needs the other (docs/optimus.md). Big maps between, so that these two groups would
-    // be worth it; all four together do not fit.
+    // a -> c, a -> d, b -> c, b -> d: {a, d} and {b, c} are convex, yet each needs the other (docs/optimus.md). Big maps between,
+    // so that these two groups would be worth it; all four together do not fit.
     OperatorGraph graph;
     const Reach one{1, 1, 1};
     const std::array<Reach, 2> both{one, one};
-    graph.operators = {{"a", {0}, {{4, both, true}}, 10}, {"b", {1}, {{4, both, true}}, 10}, {"c", {2}, {{0, both, true}, {1, both, true}}, 10}, {"d", {3}, {{0, both, true}, {1, both, true}}, 10}};
-    graph.maps = {{8, 8, 8, {2, 3}, false}, {8, 8, 8, {2, 3}, false}, {1, 8, 8, {}, true}, {1, 8, 8, {}, true}, {1, 8, 8, {0, 1}, false}};
+    graph.operators = {{"a", {0}, {{4, both, true}}, 10},
+                       {"b", {1}, {{4, both, true}}, 10},
+                       {"c", {2}, {{0, both, true}, {1, both, true}}, 10},
+                       {"d", {3}, {{0, both, true}, {1, both, true}}, 10}};
+    graph.maps = {
+        {8, 8, 8, {2, 3}, false}, {8, 8, 8, {2, 3}, false}, {1, 8, 8, {}, true}, {1, 8, 8, {}, true}, {1, 8, 8, {0, 1}, false}};
     const Grouping found = best_grouping(graph, small_machine(), {.reading = Reading::refined, .buffer_entries = 200});
     std::vector<int> group_of(4);
     for (size_t g = 0; g < found.groups.size(); ++g) {
@@ -275,7 +337,8 @@ TEST(Grouping, ResNet1202IsCutExactly) {
 }
 
 TEST(Grouping, OnlineLimitIsThatOfTheTable) {
-    // optimus-model section 6: 2304, 8832, 21760, 43200, 79360, 229120 entries. The first: pool5, 512 x 2 x 2 of its output and 16 x 4 x 4 of a streaming input.
+    // optimus-model section 6: 2304, 8832, 21760, 43200, 79360, 229120 entries. The first: pool5, 512 x 2 x 2 of its output and
+    // 16 x 4 x 4 of a streaming input.
     const OperatorGraph graph = operator_graph(zoo_network("vgg16"));
     const GroupingOptions options{.online = true};
     EXPECT_EQ(quarter_tile_table(graph, base(), options), (std::vector<int64_t>{2304, 8832, 21760, 43200, 79360, 229120}));
@@ -315,7 +378,9 @@ TEST(Grouping, TooSmallABufferIsRefusedByName) {
         (void)best_grouping(graph, base(), {.buffer_entries = 100});
         FAIL();
     } catch (const InputError& error) {
-        EXPECT_NE(std::string(error.what()).find("operator conv1: its least tile does not fit in a buffer of 100 entries"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("operator conv1: its least tile does not fit in a buffer of 100 entries"),
+                  std::string::npos)
+            << error.what();
     }
 }
 

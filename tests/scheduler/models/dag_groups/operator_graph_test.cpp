@@ -93,7 +93,8 @@ void for_each_convex_group(const OperatorGraph& graph, const std::function<void(
                 seen[static_cast<size_t>(step.ideal)] = target;
                 group.insert(step.vertex);
                 const auto& ends = ideals->steps(target);
-                if (std::all_of(ends.begin(), ends.end(), [&](const auto& end) { return group.count(end.vertex) > 0; })) see(group);
+                if (std::all_of(ends.begin(), ends.end(), [&](const auto& end) { return group.count(end.vertex) > 0; }))
+                    see(group);
                 grow(step.ideal);
                 group.erase(step.vertex);
             }
@@ -109,7 +110,9 @@ TEST(OperatorGraph, TheGroupsThatThePaperDoesNotCountInGoogLeNet) {
     for_each_convex_group(graph, [&](const std::set<int>& group) {
         ++all;
         for (const char* module : {"3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b"}) {
-            const auto has = [&](const char* part) { return group.count(find(graph, std::string("inception") + module + part)) > 0; };
+            const auto has = [&](const char* part) {
+                return group.count(find(graph, std::string("inception") + module + part)) > 0;
+            };
             const bool head3 = has("_3x3_reduce"), tail3 = has("_3x3"), head5 = has("_5x5_reduce"), tail5 = has("_5x5");
             if (head3 != tail3 && head5 != tail5 && head3 != head5) ++crossed;
         }
@@ -121,7 +124,8 @@ TEST(OperatorGraph, TheGroupsThatThePaperDoesNotCountInGoogLeNet) {
 
 TEST(OperatorGraph, OnlineGroupsOfVgg16AreIntervalsOfFive) {
     int64_t small = 0;
-    for_each_convex_group(operator_graph(zoo_network("vgg16")), [&](const std::set<int>& group) { small += group.size() <= 5 ? 1 : 0; });
+    for_each_convex_group(operator_graph(zoo_network("vgg16")),
+                          [&](const std::set<int>& group) { small += group.size() <= 5 ? 1 : 0; });
     EXPECT_EQ(small, 18 + 17 + 16 + 15 + 14);  // Table 5: 80
 }
 
@@ -137,7 +141,8 @@ TEST(OperatorGraph, ReadersAndDirectInputs) {
 
 TEST(OperatorGraph, NasNetHasTenReadersOfACell) {
     const OperatorGraph graph = operator_graph(zoo_network("nasnet-a"));
-    // 12 normal cells of 28 and two 1x1 convolutions, 4 reductions of 29 and two (the first: one); stem, pooling, classes: docs/optimus.md.
+    // 12 normal cells of 28 and two 1x1 convolutions, 4 reductions of 29 and two (the first: one); stem, pooling, classes:
+    // docs/optimus.md.
     EXPECT_EQ(graph.size(), 12 * (28 + 2) + 4 * (29 + 2) - 1 + 3);
 }
 

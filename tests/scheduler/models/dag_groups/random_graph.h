@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "base/rng.h"
@@ -9,10 +10,13 @@
 
 namespace laminate::dag_groups {
 
-/// `size` operators; some maps leave though they are read.
-inline OperatorGraph random_graph(uint64_t seed, int size) {
+/// `size` operators; some maps leave though they are read. `reads(from, to)`: whether operator `to` reads the map of `from` <
+/// `to`; one that reads none reads the network's input. None: at random, among the four before.
+inline OperatorGraph random_graph(uint64_t seed, int size, const std::function<bool(int from, int to)>& reads = {}) {
     Rng rng(seed);
-    const auto pick = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(rng.next() % static_cast<uint64_t>(high - low + 1)); };
+    const auto pick = [&](int64_t low, int64_t high) {
+        return low + static_cast<int64_t>(rng.next() % static_cast<uint64_t>(high - low + 1));
+    };
     OperatorGraph graph;
     graph.maps.resize(static_cast<size_t>(size) + 1);
     graph.maps.back() = {pick(1, 8), pick(8, 24), pick(8, 24), {}, false};
@@ -21,7 +25,7 @@ inline OperatorGraph random_graph(uint64_t seed, int size) {
         o.name = "op" + std::to_string(op);
         std::vector<int> sources;
         for (int from = 0; from < op; ++from) {
-            if (pick(0, 9) < 4 && from + 5 > op) sources.push_back(from);
+            if (reads ? reads(from, op) : pick(0, 9) < 4 && from + 5 > op) sources.push_back(from);
         }
         if (sources.empty()) sources.push_back(size);
         Map& own = graph.maps[static_cast<size_t>(op)];

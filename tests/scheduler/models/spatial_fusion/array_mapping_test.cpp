@@ -49,8 +49,10 @@ TEST(TemporalPartition, SumsCyclesAndDividesRegisters) {
 }
 
 /// Every choice of sizes, places on the whole grid: the least cycles.
-int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_rows, const ArrayMachine& machine, Together together) {
-    std::vector<std::vector<bool>> used(static_cast<size_t>(machine.rows), std::vector<bool>(static_cast<size_t>(machine.columns)));
+int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_rows, const ArrayMachine& machine,
+                          Together together) {
+    std::vector<std::vector<bool>> used(static_cast<size_t>(machine.rows),
+                                        std::vector<bool>(static_cast<size_t>(machine.columns)));
     int64_t best = -1;
     const std::function<void(size_t, int64_t)> put = [&](size_t l, int64_t cycles) {
         if (l == stack.size()) {
@@ -65,11 +67,13 @@ int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_r
                     for (int64_t x = 0; x + columns <= machine.columns; ++x) {
                         const auto fill = [&](bool value) {
                             for (int64_t r = y; r < y + rows; ++r)
-                                for (int64_t c = x; c < x + columns; ++c) used[static_cast<size_t>(r)][static_cast<size_t>(c)] = value;
+                                for (int64_t c = x; c < x + columns; ++c)
+                                    used[static_cast<size_t>(r)][static_cast<size_t>(c)] = value;
                         };
                         bool is_free = true;
                         for (int64_t r = y; r < y + rows; ++r)
-                            for (int64_t c = x; c < x + columns; ++c) is_free = is_free && !used[static_cast<size_t>(r)][static_cast<size_t>(c)];
+                            for (int64_t c = x; c < x + columns; ++c)
+                                is_free = is_free && !used[static_cast<size_t>(r)][static_cast<size_t>(c)];
                         if (!is_free) continue;
                         fill(true);
                         put(l + 1, together == Together::serial ? cycles + mapping->cycles : std::max(cycles, mapping->cycles));
@@ -84,7 +88,8 @@ int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_r
 }
 
 TEST(SpatialPartition, EqualsEveryPlacementOnSmallArrays) {
-    const std::vector<Stack> stacks{layers(4, 8, {{8, square_window(3, 1, 1)}, {4, square_window(1)}}), layers(2, 12, {{6, square_window(3)}, {6, square_window(3)}}),
+    const std::vector<Stack> stacks{layers(4, 8, {{8, square_window(3, 1, 1)}, {4, square_window(1)}}),
+                                    layers(2, 12, {{6, square_window(3)}, {6, square_window(3)}}),
                                     layers(3, 9, {{4, square_window(1)}, {6, square_window(3)}, {2, square_window(1)}})};
     for (const Stack& stack : stacks) {
         for (const auto& [columns, rows] : {std::pair<int64_t, int64_t>{6, 4}, {8, 2}, {4, 4}}) {
@@ -103,7 +108,8 @@ TEST(SpatialPartition, EqualsEveryPlacementOnSmallArrays) {
                     EXPECT_LE(one.first_row + one.rows, rows);
                     for (size_t b = 0; b < a; ++b) {
                         const SubArray& other = found->layers[b];
-                        EXPECT_TRUE(one.first_column >= other.first_column + other.columns || other.first_column >= one.first_column + one.columns ||
+                        EXPECT_TRUE(one.first_column >= other.first_column + other.columns ||
+                                    other.first_column >= one.first_column + one.columns ||
                                     one.first_row >= other.first_row + other.rows || other.first_row >= one.first_row + one.rows);
                     }
                 }
@@ -119,7 +125,8 @@ TEST(SpatialPartition, TableSixIsOneOfManyTies) {
     EXPECT_EQ(wide, row_stationary(stack[0], 16, 16, 56)->cycles);
     EXPECT_EQ(spatial_partition(stack, 56, array_of(32, 16), Together::serial)->cycles, 2 * wide);
     EXPECT_EQ(spatial_partition(stack, 56, array_of(32, 16), Together::parallel)->cycles, wide);
-    EXPECT_FALSE(spatial_partition(stack, 56, array_of(3, 1), Together::serial));  // one row of three columns for two kernels of three rows
+    EXPECT_FALSE(spatial_partition(stack, 56, array_of(3, 1),
+                                   Together::serial));  // one row of three columns for two kernels of three rows
 }
 
 TEST(SpatialPartition, AnEndedSearchGivesABound) {

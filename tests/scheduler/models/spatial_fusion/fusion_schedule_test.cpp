@@ -66,8 +66,8 @@ TEST(FusionSchedule, AnyTileOfAStackIsCounted) {
         planned.layers = all_layers(network);
         planned.keeps_halos = true;
         const Stack stack = layer_problems(network, planned.layers);
-        planned.tile = {rng.between(1, stack.back()[Dim::x]), rng.between(1, stack.back()[Dim::y]), rng.between(1, stack.back()[Dim::z]),
-                        stack.front().inputs.front().channels};
+        planned.tile = {rng.between(1, stack.back()[Dim::x]), rng.between(1, stack.back()[Dim::y]),
+                        rng.between(1, stack.back()[Dim::z]), stack.front().inputs.front().channels};
         const GroupCounts counts = two_level_counts(network, fusion_group(network, planned));
         EXPECT_EQ(counts.accesses(), Elements(stack_volume(stack, planned.tile, Reading::exact))) << n;
         EXPECT_EQ(counts.macs(), Macs(stack_operations(stack, planned.tile))) << n;
@@ -79,7 +79,8 @@ TEST(FusionSchedule, NetworksWithForksAndJoinsAreCounted) {
     int networks = 0;
     for (uint64_t seed = 1; networks < 60 && seed < 400; ++seed) {
         const Network network = random_network(seed);
-        const bool known = std::ranges::none_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::conv_transpose; });
+        const bool known =
+            std::ranges::none_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::conv_transpose; });
         if (!known) continue;
         ++networks;
         expect_plan_is_counted(network, {.capacity = rng.between(30, 2000)}, static_cast<int>(seed));

@@ -25,7 +25,8 @@ std::optional<Found> every_tile(const Stack& stack, const FusionOptions& options
         for (int64_t x = 1; x <= bottom[Dim::x]; ++x) {
             for (int64_t z = is_channelwise(bottom) ? bottom[Dim::z] : 1; z <= bottom[Dim::z]; ++z) {
                 const Tile tile{x, y, z, stack.front().inputs.front().channels};
-                const Found found{stack_volume(stack, tile, options.reading), stack_footprint(stack, tile, options.reuse).total()};
+                const Found found{stack_volume(stack, tile, options.reading),
+                                  stack_footprint(stack, tile, options.reuse).total()};
                 if (found.footprint <= options.capacity && (!best || found < *best)) best = found;
             }
         }
@@ -104,8 +105,10 @@ int64_t every_cut(const Network& network, const std::vector<LayerId>& chain, con
             return;
         }
         for (size_t end = begin + 1; end <= chain.size(); ++end) {
-            const std::vector<LayerId> part(chain.begin() + static_cast<std::ptrdiff_t>(begin), chain.begin() + static_cast<std::ptrdiff_t>(end));
-            const auto found = part.size() == 1 ? best_single(network, part.front(), options) : best_stack(network, part, options);
+            const std::vector<LayerId> part(chain.begin() + static_cast<std::ptrdiff_t>(begin),
+                                            chain.begin() + static_cast<std::ptrdiff_t>(end));
+            const auto found =
+                part.size() == 1 ? best_single(network, part.front(), options) : best_stack(network, part, options);
             if (found) cut(end, volume + found->volume);
         }
     };
@@ -118,7 +121,9 @@ TEST(FusionSearch, ThePlanIsTheBestOfAllCuts) {
     int fused = 0;
     for (int n = 0; n < 100; ++n) {
         const Network network = random_fusable_chain(rng);
-        FusionOptions options{.capacity = rng.between(30, 500), .reading = rng.chance(3, 4) ? Reading::exact : Reading::paper, .full_rows = rng.chance(1, 4)};
+        FusionOptions options{.capacity = rng.between(30, 500),
+                              .reading = rng.chance(3, 4) ? Reading::exact : Reading::paper,
+                              .full_rows = rng.chance(1, 4)};
         const auto found = plan_fusion(network, options);
         const std::vector<LayerId> chain = stackable_chains(network).front();
         const int64_t expected = every_cut(network, chain, options);

@@ -1,4 +1,5 @@
-// A plain witness: walks over the tiles of a stack's output and keeps sets of pixels. It knows windows tap by tap and nothing else of the model.
+// A plain witness: walks over the tiles of a stack's output and keeps sets of pixels. It knows windows tap by tap and nothing
+// else of the model.
 #pragma once
 
 #include <algorithm>
@@ -76,7 +77,8 @@ inline PixelWalk walk_pixels(const std::vector<LayerProblem>& stack, int64_t til
     return walk;
 }
 
-/// A chain of one to four layers, kernels of 1 to 5 that are no smaller than their strides, padded or not; shapes of 6 to 20 rows and columns.
+/// A chain of one to four layers, kernels of 1 to 5 that are no smaller than their strides, padded or not; shapes of 6 to 20 rows
+/// and columns.
 inline std::vector<LayerProblem> random_stack(Rng& rng) {
     for (;;) {
         std::vector<LayerSpec> specs;

@@ -1,4 +1,5 @@
-// The tables of HW-Flow-Fusion (Electronics 2022, 11, 2933), as far as a reading of its formulas gives them; docs/hw-flow-fusion.md has the rest.
+// The tables of HW-Flow-Fusion (Electronics 2022, 11, 2933), as far as a reading of its formulas gives them;
+// docs/hw-flow-fusion.md has the rest.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +29,12 @@ ArrayMachine hwff(int n) { return array_machine(open_machine("hwff_" + std::to_s
 
 /// As the tables of the paper were made: Eq. 2 and 6 as printed, whole rows, divisors, pairs.
 FusionOptions as_published(const ArrayMachine& machine) {
-    return {.capacity = machine.capacity(), .reading = Reading::paper, .growth = Growth::paper, .tiles = TileSizes::divisors, .full_rows = true, .max_layers = 2};
+    return {.capacity = machine.capacity(),
+            .reading = Reading::paper,
+            .growth = Growth::paper,
+            .tiles = TileSizes::divisors,
+            .full_rows = true,
+            .max_layers = 2};
 }
 
 /// The published baseline: singles of Table 7, pools in one tile.
@@ -73,7 +79,8 @@ TEST(PublishedTables, PoolsAreAsIfTheNetworksHadEachOthersPooling) {
     const ArrayMachine machine = hwff(1);
     const auto ctc = [&](const Network& network, const std::string& name) {
         const LayerProblem layer = problem(network, name);
-        return ctc_ratio(operations(layer), single_layer_volume(layer, {layer[Dim::x], layer[Dim::y], 1, 1}, Reading::paper), machine);
+        return ctc_ratio(operations(layer), single_layer_volume(layer, {layer[Dim::x], layer[Dim::y], 1, 1}, Reading::paper),
+                         machine);
     };
     EXPECT_NEAR(ctc(vgg().network, "POOL2"), 0.025, 0.0005);         // printed 0.053
     EXPECT_NEAR(ctc(resnet().network, "POOL1"), 0.055, 0.0005);  // printed 0.03
@@ -133,7 +140,8 @@ TEST(PublishedTables, ExactlyCountedAgainstTheBestSinglesTheGainIsLess) {
         std::pair<int64_t, int64_t> result{0, 0};
         for (const PublishedPair& pair : published.pairs) {
             int64_t apart = 0;
-            for (const LayerId id : ids(published.network, pair.layers)) apart += best_single(published.network, id, singles)->volume;
+            for (const LayerId id : ids(published.network, pair.layers))
+                apart += best_single(published.network, id, singles)->volume;
             result.first += std::min(apart, best_stack(published.network, ids(published.network, pair.layers), exact)->volume);
             result.second += apart;
         }
@@ -187,8 +195,10 @@ LatencyRatio temporal_latency(const Published& published, double bytes_per_cycle
     for (const PublishedPair& pair : published.pairs) {
         const Stack stack = layer_problems(published.network, ids(published.network, pair.layers));
         for (const LayerProblem& layer : stack) {
-            single += static_cast<double>(row_stationary(layer, machine.columns, machine.rows, published_single_rows(published, layer.name))->cycles) +
-                      communication_cycles(published_single_volume(published, layer.name), machine);
+            single +=
+                static_cast<double>(
+                    row_stationary(layer, machine.columns, machine.rows, published_single_rows(published, layer.name))->cycles) +
+                communication_cycles(published_single_volume(published, layer.name), machine);
         }
         const auto compute = static_cast<double>(temporal_partition(stack, pair.rows, machine)->cycles);
         ours += compute + communication_cycles(pair.volume, machine);
@@ -198,7 +208,8 @@ LatencyRatio temporal_latency(const Published& published, double bytes_per_cycle
 }
 
 TEST(PublishedTables, TemporalLatency) {
-    // Paper: 61 % and 66 %. The volumes that its fused CTC ratios imply give both at 1.24 to 1.30 bytes a cycle; ours only the second.
+    // Paper: 61 % and 66 %. The volumes that its fused CTC ratios imply give both at 1.24 to 1.30 bytes a cycle; ours only the
+    // second.
     for (const double bytes_per_cycle : {1.24, hwff(1).dram_bytes_per_cycle, 1.30}) {
         EXPECT_NEAR(temporal_latency(vgg(), bytes_per_cycle).with_volumes_of_table_7, 61, 0.5);
         EXPECT_NEAR(temporal_latency(resnet(), bytes_per_cycle).with_volumes_of_table_7, 66, 0.5);
@@ -279,7 +290,8 @@ TEST(PublishedTables, Figure13ReuseBuffersBesideAlwani) {
 int64_t spatial_cycles(const Published& published, const ArrayMachine& machine) {
     int64_t sum = 0;
     for (const PublishedPair& pair : published.pairs) {
-        const auto found = spatial_partition(layer_problems(published.network, ids(published.network, pair.layers)), pair.rows, machine, Together::serial);
+        const auto found = spatial_partition(layer_problems(published.network, ids(published.network, pair.layers)), pair.rows,
+                                             machine, Together::serial);
         EXPECT_TRUE(found && found->is_proven()) << pair.layers.front();
         sum += found->cycles;
     }
@@ -287,9 +299,10 @@ int64_t spatial_cycles(const Published& published, const ArrayMachine& machine) 
 }
 
 TEST(PublishedTables, SpatialLatencyOnTheSubArraysOfTable6) {
-    // Paper: 114 % and 118 % of single layers. One layer after the other on the sub-arrays of Table 6, volumes of Table 7, 1.3 bytes a cycle: above single layers as well.
-    // CONV1 and CONV2 of VGG16-E are on a quarter of the array each, as section 5.2 says; the [8, 8] of the table is an eighth. The partitions found need no
-    // more cycles.
+    // Paper: 114 % and 118 % of single layers. One layer after the other on the sub-arrays of Table 6, volumes of Table 7, 1.3
+    // bytes a cycle: above single layers as well.
+    // CONV1 and CONV2 of VGG16-E are on a quarter of the array each, as section 5.2 says; the [8, 8] of the table is an eighth.
+    // The partitions found need no more cycles.
     const auto latency = [](const Published& published, const std::vector<std::pair<int64_t, int64_t>>& arrays) {
         ArrayMachine machine = hwff(1);
         machine.dram_bytes_per_cycle = 1.3;
@@ -303,7 +316,9 @@ TEST(PublishedTables, SpatialLatencyOnTheSubArraysOfTable6) {
             for (size_t l = 0; l < stack.size(); ++l) {
                 const auto& [array_columns, array_rows] = arrays[layer_number++];
                 cycles += row_stationary(stack[l], array_columns, array_rows, rows[l])->cycles;
-                single += static_cast<double>(row_stationary(stack[l], machine.columns, machine.rows, published_single_rows(published, stack[l].name))->cycles) +
+                single += static_cast<double>(row_stationary(stack[l], machine.columns, machine.rows,
+                                                             published_single_rows(published, stack[l].name))
+                                                  ->cycles) +
                           communication_cycles(published_single_volume(published, stack[l].name), machine);
             }
             fused += communication_cycles(volume_of_table_7(pair, stack, machine), machine);
@@ -311,15 +326,19 @@ TEST(PublishedTables, SpatialLatencyOnTheSubArraysOfTable6) {
         EXPECT_LE(spatial_cycles(published, machine), cycles);
         return 100 * (fused + static_cast<double>(cycles)) / single;
     };
-    EXPECT_NEAR(latency(vgg(), {{16, 8}, {16, 8}, {32, 8}, {32, 8}, {32, 8}, {32, 8}, {32, 8}, {32, 8}, {16, 8}, {32, 8}, {16, 16}, {16, 16}}), 122, 0.5);
+    EXPECT_NEAR(
+        latency(vgg(),
+                {{16, 8}, {16, 8}, {32, 8}, {32, 8}, {32, 8}, {32, 8}, {32, 8}, {32, 8}, {16, 8}, {32, 8}, {16, 16}, {16, 16}}),
+        122, 0.5);
     std::vector<std::pair<int64_t, int64_t>> arrays(12, {32, 8});
     arrays[0] = arrays[1] = {16, 16};
     EXPECT_NEAR(latency(resnet(), arrays), 105, 0.5);
 }
 
 TEST(PublishedTables, AHalfWiderArrayHalvesSpatialCycles) {
-    // Paper, configuration 3 to 4: latency -45 % for ResNet18 and -75 % for VGG16-E. 1.5 times the PEs can give more than a third only through divisors: eight
-    // columns hold two input channels of a 3x3 kernel, twelve hold four. So no more than a half: the second number is out of reach.
+    // Paper, configuration 3 to 4: latency -45 % for ResNet18 and -75 % for VGG16-E. 1.5 times the PEs can give more than a third
+    // only through divisors: eight columns hold two input channels of a 3x3 kernel, twelve hold four. So no more than a half: the
+    // second number is out of reach.
     EXPECT_NEAR(100 - percent(spatial_cycles(resnet(), hwff(4)), spatial_cycles(resnet(), hwff(3))), 50, 0.05);
     EXPECT_LE(100 - percent(spatial_cycles(vgg(), hwff(4)), spatial_cycles(vgg(), hwff(3))), 50);
 }

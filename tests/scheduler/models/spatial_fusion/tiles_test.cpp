@@ -27,8 +27,8 @@ TEST(Tiles, SpansGrowFromTheBottomUp) {
 
 TEST(Tiles, NewInputsOfThreeTiles) {
     const Stack stack = two_of_three_by_three();
-    // Rows 0..4 of the second layer's input for the first four of its output, then four at a time, then what is left of 12; a layer further up one row more is
-    // ahead.
+    // Rows 0..4 of the second layer's input for the first four of its output, then four at a time, then what is left of 12; a
+    // layer further up one row more is ahead.
     const auto inputs = new_inputs(stack, 0, 4);
     EXPECT_EQ(sizes(inputs[1]), (std::vector<int64_t>{5, 4, 3}));
     EXPECT_EQ(sizes(inputs[0]), (std::vector<int64_t>{6, 4, 2}));
@@ -48,16 +48,20 @@ TEST(Tiles, StrideAboveKernelLeavesGapsOut) {
 
 TEST(Tiles, OverhangThatEmptiesTheLastTileIsRefusedByName) {
     // Three layers of 3x3: X1 = T + 3, X3 = T - 3.
-    const Network network = chain(1, 12, 12, {{1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}});
+    const Network network =
+        chain(1, 12, 12, {{1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}});
     const Stack stack = layer_problems(network, all_layers(network));
     EXPECT_EQ(tile_classes(stack, 0, 3).front().last, 0);
     try {
         (void)tile_classes(stack, 1, 2);
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
-        EXPECT_STREQ(error.what(), "conv1: tiles of 2 columns leave -1 new ones for the last tile, expected 0 or more for three classes of tiles");
+        EXPECT_STREQ(
+            error.what(),
+            "conv1: tiles of 2 columns leave -1 new ones for the last tile, expected 0 or more for three classes of tiles");
     }
-    EXPECT_EQ(sizes(new_inputs(stack, 1, 2).front()), (std::vector<int64_t>{5, 2, 2, 2, 1, 0}));  // a fourth size, and an empty tile
+    EXPECT_EQ(sizes(new_inputs(stack, 1, 2).front()),
+              (std::vector<int64_t>{5, 2, 2, 2, 1, 0}));  // a fourth size, and an empty tile
 }
 
 TEST(Tiles, RandomStacksAgreeWithTheWalk) {
@@ -74,7 +78,8 @@ TEST(Tiles, RandomStacksAgreeWithTheWalk) {
         for (size_t l = 0; l < stack.size(); ++l) {
             size_t tile = 0;
             for (const Range& y : rows[l])
-                for (const Range& x : columns[l]) ASSERT_EQ(y.size() * x.size(), walk.new_pixels[l][tile++]) << "stack " << n << ", layer " << l;
+                for (const Range& x : columns[l])
+                    ASSERT_EQ(y.size() * x.size(), walk.new_pixels[l][tile++]) << "stack " << n << ", layer " << l;
             ASSERT_EQ(kept[l], walk.most_kept[l] * stack[l].inputs.front().channels) << "stack " << n << ", layer " << l;
         }
     }
@@ -103,7 +108,8 @@ TEST(Tiles, ClassesAreTheWalkWhereTheyExistAndNowhereElse) {
             EXPECT_TRUE(agrees(tile_classes(stack, 0, tile))) << "stack " << n << ", tile " << tile;
         } catch (const InputError&) {
             ++refused;
-            // Some layer has tiles of more than three sizes, or first and last ones of other extents than the middle formula: the last tile or one before is cut.
+            // Some layer has tiles of more than three sizes, or first and last ones of other extents than the middle formula: the
+            // last tile or one before is cut.
             bool uneven = false;
             for (size_t l = 0; l < stack.size(); ++l) {
                 const auto all = sizes(inputs[l]);

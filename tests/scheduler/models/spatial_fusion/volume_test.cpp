@@ -65,8 +65,9 @@ TEST(StackOperations, AsManyAsLayerByLayerOrFewerWhereNobodyReads) {
         int64_t walked = 0;
         int64_t apart = 0;
         for (size_t l = 0; l < stack.size(); ++l) {
-            const int64_t pixels = l + 1 < stack.size() ? std::accumulate(walk.new_pixels[l + 1].begin(), walk.new_pixels[l + 1].end(), int64_t{0})
-                                                        : stack[l][Dim::y] * stack[l][Dim::x];
+            const int64_t pixels = l + 1 < stack.size()
+                                       ? std::accumulate(walk.new_pixels[l + 1].begin(), walk.new_pixels[l + 1].end(), int64_t{0})
+                                       : stack[l][Dim::y] * stack[l][Dim::x];
             walked += pixels * stack[l][Dim::z] * stack[l][Dim::i] * stack[l].y().kernel * stack[l].x().kernel;
             apart += operations(stack[l]);
         }
