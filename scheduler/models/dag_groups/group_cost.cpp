@@ -268,6 +268,7 @@ void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
     const int64_t most_rows = ceil_div(rows, least_height);
     for (int64_t column_tiles = 1; column_tiles <= most_columns; ++column_tiles) {
         const int64_t width = std::max(least_width, ceil_div(columns, column_tiles));
+        if (column_tiles >= cost.passes) break;
         if (ceil_div(columns, width) != column_tiles) continue;
         extents(1, width, true, width_);
         const int64_t most_images = rules_.batch_is_tile ? rules_.images : 1;

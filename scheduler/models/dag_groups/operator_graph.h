@@ -23,7 +23,10 @@ struct Reach {
     int64_t stride = 1;
     int64_t upscale = 1;  ///< of a transposed convolution or depth-to-space: outputs per input
     /// t S + K - S (Optimus 4.2); of what enlarges, for the worst place of the first output.
-    [[nodiscard]] int64_t inputs(int64_t outputs) const { return ((outputs - 1) * stride + kernel - 1) / upscale + 1; }
+    [[nodiscard]] int64_t inputs(int64_t outputs) const {
+        const int64_t span = (outputs - 1) * stride + kernel - 1;
+        return (upscale == 1 ? span : span / upscale) + 1;  // a division would be most of the time of a search
+    }
     friend bool operator==(const Reach&, const Reach&) = default;
 };
 
