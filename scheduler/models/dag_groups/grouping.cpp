@@ -30,7 +30,7 @@ public:
     /// Groups looked at before large groups are bounded by compulsory traffic alone.
     static constexpr int64_t most_bounded_groups = 3'000'000;
     /// Of a graph with too many ideals.
-    static constexpr size_t most_ideals_along = 2'000;
+    static constexpr size_t most_ideals_along = 1'000;
     static constexpr size_t most_places_ahead = 12;
 
     Search(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options)

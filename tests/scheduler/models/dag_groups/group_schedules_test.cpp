@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "nets/zoo.h"
 #include "scheduler/models/two_level/two_level.h"
 #include "scheduler/search/dag_groups.h"
@@ -57,6 +59,35 @@ TEST(GroupSchedules, EitherCostIsNeverWorseThanThePapers) {
             EXPECT_EQ(sum, either.entries);
         }
     }
+}
+
+TEST(GroupSchedules, WhatLargerGroupsCouldGiveIsBounded) {
+    const Network network = zoo_network("squeezenet-1.1", {.height = 48, .width = 48});
+    const OperatorGraph graph = operator_graph(network);
+    ScheduledGroups schedules(network, graph, Elements(16000), TileSizes::powers_of_two);
+    GroupingOptions options{.images = 1, .buffer_entries = 16000, .one_sink = true};
+    options.other = [&](const std::vector<int>& operators) { return schedules.entries(operators, 1); };
+    options.other_least = [&](const std::vector<int>& operators) { return schedules.least_entries(operators, 1); };
+    options.only_other = true;
+    std::vector<Grouping> found;
+    for (const size_t most : {1, 2, 4}) {
+        options.other_operators = most;
+        found.push_back(best_grouping(graph, base(), options));
+        EXPECT_TRUE(found.back().is_complete);
+    }
+    // Larger groups help, the bound knew that they might, and it rises with what is searched.
+    EXPECT_LT(found[2].entries, found[0].entries);
+    EXPECT_LT(found[0].lower_bound_entries, found[2].entries);
+    EXPECT_FALSE(found[0].is_exact);
+    for (size_t n = 1; n < found.size(); ++n) {
+        EXPECT_LE(found[n].entries, found[n - 1].entries);
+        EXPECT_GE(found[n].lower_bound_entries, found[n - 1].lower_bound_entries);
+        EXPECT_LE(found[n].lower_bound_entries, found[n].entries);
+    }
+    // The whole network in one group moves no less than that.
+    std::vector<int> all(static_cast<size_t>(graph.size()));
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_LE(found.back().lower_bound_entries, schedules.least_entries(all, 1).value_or(found.back().entries));
 }
 
 TEST(GroupSchedules, OfAGroupingOfOneSink) {
