@@ -44,7 +44,8 @@ struct GroupMachine {
 /// The paper leaves its tile and its batch open: docs/optimus.md. Each reading is the one before with something changed.
 enum class Reading {
     literal,  ///< L: Eq. 3 and 4 as printed; full width, streams by the greedy of Algorithm 2
-    /// R: width searched too, maps clipped to their size, streams by the exact optimum, weights that fit in the buffer loaded once
+    /// R: width searched too, maps clipped to their size, streams by the exact optimum, weights that fit in the buffer loaded
+    /// once
     refined,
     /// Q: and several images may share the buffer; the weights pass once for each such set. Capacity: one entry for each byte
     batch_as_tile,

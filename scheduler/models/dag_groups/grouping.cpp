@@ -76,15 +76,16 @@ public:
     }
 
 private:
-    /// Those ideals, in numbers of places in an order of the operators, in which no operator is more than so many places ahead of one that
-    /// is missing; as many places as `most_ideals_along` allow.
+    /// Those ideals, in numbers of places in an order of the operators, in which no operator is more than so many places ahead of
+    /// one that is missing; as many places as `most_ideals_along` allow.
     [[nodiscard]] OrderIdeals ideals_along(const std::vector<int>& order) const {
         std::vector<int> place(order.size());
         for (size_t p = 0; p < order.size(); ++p) place[static_cast<size_t>(order[p])] = static_cast<int>(p);
         std::vector<std::vector<int>> needs(order.size());
         const std::vector<std::vector<int>> needs_of_operators = graph_.needs();
         for (size_t p = 0; p < order.size(); ++p) {
-            for (const int need : needs_of_operators[static_cast<size_t>(order[p])]) needs[p].push_back(place[static_cast<size_t>(need)]);
+            for (const int need : needs_of_operators[static_cast<size_t>(order[p])])
+                needs[p].push_back(place[static_cast<size_t>(need)]);
         }
         for (size_t ahead = most_places_ahead; ahead > 1; --ahead) {
             std::vector<std::vector<int>> bounded = needs;
@@ -414,7 +415,8 @@ std::vector<int64_t> quarter_tile_table(const OperatorGraph& graph, const GroupM
     return table;
 }
 
-std::optional<int64_t> online_size_limit(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options) {
+std::optional<int64_t> online_size_limit(const OperatorGraph& graph, const GroupMachine& machine,
+                                         const GroupingOptions& options) {
     const std::vector<int64_t> table = quarter_tile_table(graph, machine, options);
     if (table.empty()) return std::nullopt;
     const int64_t buffer = rules_of(options.reading, machine, options.images, options.buffer_entries).buffer_entries;

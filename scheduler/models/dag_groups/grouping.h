@@ -26,7 +26,8 @@ struct GroupingOptions {
     int64_t images = 4;          ///< B; Optimus evaluates with 4
     int64_t buffer_entries = 0;  ///< 0: of the machine and the reading
     bool online = false;
-    /// On-line: operators in a group at most, if the table was looked up before (online_size_limit); none: it is made by the search.
+    /// On-line: operators in a group at most, if the table was looked up before (online_size_limit); none: it is made by the
+    /// search.
     std::optional<int64_t> size_limit = {};
     /// Groups that a schedule of ours can execute (scheduler/schedule.h): one operator writes what leaves, the others feed the
     /// group alone and directly.
@@ -85,6 +86,7 @@ struct Grouping {
                                                       const GroupingOptions& options, int64_t longest = 10);
 
 /// The size limit that the table gives. None: there is no table.
-[[nodiscard]] std::optional<int64_t> online_size_limit(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options);
+[[nodiscard]] std::optional<int64_t> online_size_limit(const OperatorGraph& graph, const GroupMachine& machine,
+                                                       const GroupingOptions& options);
 
 }  // namespace laminate::dag_groups
