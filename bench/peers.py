@@ -1,6 +1,6 @@
 """Race of compiled networks against onnxruntime, and OpenVINO where it is installed: one run, interleaved, in processes of their own.
 
-  peers.py --laminate PROGRAM [--net zoo:NAME?...]... [--threads 1,2] [--rounds 7] [--json FILE]
+  peers.py --laminate PROGRAM [--net zoo:NAME?...|FILE.onnx]... [--height H --width W] [--threads 1,2] [--rounds 7] [--json FILE]
 
 Per network and thread count the contestants are: the fused network, the same compiled layer by layer, onnxruntime, OpenVINO. Each is a
 compiled directory or a model file made beforehand; outputs are compared before anything is timed. Then `rounds` times in turn
@@ -127,21 +127,47 @@ def summary(rounds):
             "peak_rss_bytes": min(r["peak_rss_bytes"] for r in rounds)}
 
 
-def race(program, net, threads, rounds, seconds, directory):
+def fixed_sizes(source, target, height, width):
+    """Writes the model at source with its symbolic sizes replaced: every contestant shall have the same file, whatever it does with symbols."""
+    import google.protobuf.message
+    import onnx
+
+    try:
+        model = onnx.load(source)
+    except (OSError, google.protobuf.message.DecodeError) as error:
+        sys.exit(f"peers: {source}: {error}; expected zoo:NAME or an ONNX file")
+    initialised = {tensor.name for tensor in model.graph.initializer}
+    for described in model.graph.input:
+        dims = described.type.tensor_type.shape.dim
+        if described.name in initialised:
+            continue
+        chosen = {0: 1, len(dims) - 2: height, len(dims) - 1: width} if len(dims) == 4 else {0: 1}
+        for axis, dim in enumerate(dims):
+            if dim.HasField("dim_value"):
+                continue
+            if chosen.get(axis) is None:
+                sys.exit(f"peers: {source}: axis {axis} of input {described.name} is symbolic ({dim.dim_param}); "
+                         "expected --height and --width for rows and columns, a number elsewhere")
+            dim.dim_value = chosen[axis]
+    # What was inferred from the symbols no longer holds.
+    del model.graph.value_info[:]
+    onnx.save(model, target)
+
+
+def race(program, net, options, threads, directory):
     import numpy as np
     import onnxruntime
 
+    rounds, seconds = options.rounds, options.seconds
     model = os.path.join(directory, "net.onnx")
     if net.startswith("zoo:"):
         run([program, "zoo", "export", net, "-o", model])
     else:
-        model = net
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        fixed_sizes(net, model, options.height, options.width)
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
     described = session.get_inputs()[0]
-    if not all(isinstance(d, int) for d in described.shape):
-        sys.exit(f"peers: {net}: input {described.name} has symbolic sizes {described.shape}; expected a network of fixed sizes")
     value = np.random.default_rng(1).uniform(-1, 1, described.shape).astype(np.float32)
     expected = session.run(None, {described.name: value})[0]
     np.save(os.path.join(directory, "input.npy"), value)
@@ -185,6 +211,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laminate", help="the program")
     parser.add_argument("--net", action="append", help=f"default: {', '.join(DEFAULT_NETS)}")
+    parser.add_argument("--height", type=int, help="rows of inputs of an .onnx file where they are symbolic")
+    parser.add_argument("--width", type=int, help="columns, likewise")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="timed runs per contestant and round")
@@ -204,7 +232,7 @@ def main():
     for net in options.net or DEFAULT_NETS:
         for threads in (int(t) for t in options.threads.split(",")):
             with tempfile.TemporaryDirectory() as directory:
-                answers.append(race(options.laminate, net, threads, options.rounds, options.seconds, directory))
+                answers.append(race(options.laminate, net, options, threads, directory))
     if options.json:
         aside = options.json + ".partial"
         with open(aside, "w") as out:
