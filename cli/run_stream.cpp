@@ -99,12 +99,11 @@ public:
     WindowCompiler(const RunOptions& options, const RasterShape& shape, const Network& sample, int64_t budget, const CommonOptions& common, const Output& output)
         : options_(options), shape_(shape), sample_(sample), budget_(budget), common_(common), output_(output) {}
 
-    /// The fastest window within the budget. By Winograd's filtering only in whole rows: narrower windows would leave seams of roundings.
+    /// The fastest window within the budget, by minimal filtering if a window that it leaves no seams in fits.
     [[nodiscard]] CompiledWindow compile() {
-        const bool winograd = !options_.schedule.no_winograd && has_winograd_layers(sample_);
-        if (winograd) {
+        if (!options_.schedule.no_winograd && (has_winograd_layers(sample_) || has_column_tiles(sample_))) {
             if (auto window = attempt(true)) return std::move(*window);
-            output_.note("laminate: whole rows do not fit in " + bytes_text(budget_) + ", so every convolution is computed by its definition");
+            output_.note("laminate: no window for minimal filtering fits in " + bytes_text(budget_) + ", so every convolution is computed by its definition");
         }
         if (auto window = attempt(false)) return std::move(*window);
         throw InfeasibleError(fmt::format("{}: no window fits in {}{}", options_.network.spec, bytes_text(budget_),
@@ -113,8 +112,8 @@ public:
 
 private:
     /// The model knows no padding of lines and no transformed patches: what turns out larger is chosen again with less.
-    std::optional<CompiledWindow> attempt(bool winograd) {
-        const Reach reach = reach_of(sample_, {.winograd = winograd});
+    std::optional<CompiledWindow> attempt(bool filtered) {
+        const Reach reach = reach_of(sample_, {.winograd = filtered});
         const std::vector<int64_t>& dims = sample_.tensor(sample_.inputs[0]).dims;
         check_moves_alike(sample_, network_of_size(options_.network, dims[2] + 3 * reach.y.input_step, dims[3] + 5 * reach.x.input_step), reach);
         WindowDemand demand{.network_of = [&](int64_t height, int64_t width) { return network_of_size(options_.network, height, width); },
@@ -123,7 +122,8 @@ private:
                             .reach = reach,
                             .memory = Bytes(budget_),
                             .threads = common_.thread_count(),
-                            .whole_rows = winograd};
+                            // Narrower ones, filtered along rows and columns, would leave seams of roundings.
+                            .whole_rows = filtered && has_winograd_layers(sample_)};
         for (int round = 0; round < 4; ++round) {
             const std::optional<WindowChoice> choice = choose_window(demand);
             if (!choice) break;
@@ -131,7 +131,7 @@ private:
             auto found = line_buffer_schedule(network, {.memory = choice->thread_memory, .threads = common_.thread_count()});
             auto* schedule = std::get_if<Schedule>(&found);
             if (schedule == nullptr) break;
-            const KernelOptions kernels{.winograd = winograd, .scratch = choice->thread_memory};
+            const KernelOptions kernels{.winograd = filtered, .scratch = choice->thread_memory};
             CompiledWindow window{std::make_unique<Execution>(std::move(network), std::move(*schedule), kernels, common_, output_), *choice, reach};
             const int64_t used = memory_of(window.execution->session());
             if (used <= budget_) return window;

@@ -67,9 +67,9 @@ bool by_winograd(const Network& network, LayerId id) { return must_be_scheduled(
 
 bool by_column_tiles(const Network& network, LayerId id) { return must_be_scheduled(network, id) && filters_columns(layer_problem(network, id)); }
 
-bool has_column_tiles(const Network& network) {
+bool has_layer(const Network& network, bool (*is_such)(const Network&, LayerId)) {
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
-        if (by_column_tiles(network, id)) return true;
+        if (is_such(network, id)) return true;
     }
     return false;
 }
@@ -139,12 +139,9 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
 
 }  // namespace
 
-bool has_winograd_layers(const Network& network) {
-    for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
-        if (by_winograd(network, id)) return true;
-    }
-    return false;
-}
+bool has_winograd_layers(const Network& network) { return has_layer(network, by_winograd); }
+
+bool has_column_tiles(const Network& network) { return has_layer(network, by_column_tiles); }
 
 Reach reach_of(const Network& network, const ReachOptions& options) {
     if (network.inputs.size() != 1 || network.outputs.size() != 1) {

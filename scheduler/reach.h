@@ -17,6 +17,8 @@ struct ReachOptions {
 
 /// Whether Winograd's filtering would compute any layer.
 [[nodiscard]] bool has_winograd_layers(const Network& network);
+/// Whether filtering by tiles of columns may compute any layer.
+[[nodiscard]] bool has_column_tiles(const Network& network);
 
 /// Throws InputError that names the layer when the network has a layer without bounds (dense, global pooling, Flatten, Softmax along rows or
 /// columns, a constant map), when it has not one input and one output, both of one image, or when branches of different sizes meet.
