@@ -62,7 +62,7 @@ clean:
 	@if [ -d build ]; then find build -mindepth 1 -maxdepth 1 ! -name venv ! -name stamps -exec rm -rf {} +; fi
 
 .PHONY: everything
-everything: configure $(STAMPS)/peers $(STAMPS)/browser
+everything: configure $(STAMPS)/peers $(STAMPS)/browser $(STAMPS)/mpi
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS)
 
 # Only the first configuration is ours: afterwards ninja calls CMake when a CMakeLists.txt changed.
@@ -86,6 +86,11 @@ $(STAMPS)/tools: requirements.txt cmake/setup.sh | $(STAMPS)
 # Opens the page of a front in a test; the fonts are for its text.
 $(STAMPS)/browser: cmake/setup.sh | $(STAMPS)
 	@cmake/setup.sh apt chromium fonts-dejavu-core
+	@touch $@
+
+# Explores under mpirun in a test; the program needs none.
+$(STAMPS)/mpi: cmake/setup.sh | $(STAMPS)
+	@cmake/setup.sh apt openmpi-bin
 	@touch $@
 
 # After `tools`: both write into the same environment.

@@ -98,7 +98,8 @@ Case random_case(Rng& rng) {
     return made;
 }
 
-void expect_equal_to_exhaustive_search(uint64_t seed, int runs) {
+/// Of latency or energy times delay, at most so many may be bounded instead of proven; energy none.
+void expect_equal_to_exhaustive_search(uint64_t seed, int runs, int most_unproven) {
     Rng rng(seed);
     int feasible = 0, infeasible = 0, differs = 0, unproven = 0;
     for (int run = 0; run < runs; ++run) {
@@ -118,6 +119,11 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int runs) {
             EXPECT_TRUE(layer.fits(found->order, found->allocation));
             const double energy = energy_of(found->cost, goal);
             const auto latency = static_cast<double>(latency_of(found->cost, goal));
+            if (goal.objective == Objective::energy) {
+                EXPECT_EQ(found->gap, 0);
+                EXPECT_NEAR(energy, expected.energy, 1e-9 * expected.energy);
+                continue;
+            }
             if (found->gap > 0) {
                 // Where the search gave up, its bound holds.
                 const double best = goal.objective == Objective::latency ? expected.latency : expected.product;
@@ -126,9 +132,6 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int runs) {
                 ++unproven;
                 if (goal.objective == Objective::energy_delay) break;
                 continue;
-            }
-            if (goal.objective == Objective::energy) {
-                EXPECT_NEAR(energy, expected.energy, 1e-9 * expected.energy);
             }
             if (goal.objective == Objective::latency) {
                 EXPECT_EQ(latency, expected.latency);
@@ -142,14 +145,14 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int runs) {
         if (::testing::Test::HasFailure()) return;
     }
     EXPECT_GT(differs, 0);  // neither objective alone
-    EXPECT_LE(unproven, 1 + runs / 50);
+    EXPECT_LE(unproven, most_unproven);
     EXPECT_GT(feasible, runs / 5);
     EXPECT_GT(infeasible, 0);
 }
 
-TEST(Mapper, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(7, 40); }
+TEST(Mapper, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(7, 50, 0); }
 
-TEST(MapperLong, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(11, 2000); }
+TEST(MapperLong, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(11, 2000, 40); }
 
 TEST(Mapper, IsNeverWorseThanLimitedOrders) {
     // 3x3, 12 -> 12 on 64 x 76, as in FSRCNN; 56 -> 16 on 60 x 72.
