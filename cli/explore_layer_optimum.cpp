@@ -1,6 +1,7 @@
 // explore --model layer-optimum: for every layer the order, blocks and bank division with the fewest DRAM accesses (CNNFlow).
 #include <fmt/core.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <atomic>
 #include <chrono>
@@ -9,7 +10,9 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
+#include "base/cpu_time.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
@@ -21,6 +24,8 @@
 #include "scheduler/models/layer_optimum/fused_groups.h"
 #include "scheduler/models/layer_optimum/layer_machine.h"
 #include "scheduler/models/layer_optimum/optimum.h"
+#include "scheduler/models/layer_optimum/optimum_schedules.h"
+#include "scheduler/models/two_level/two_level.h"
 
 namespace laminate::cli {
 
@@ -32,18 +37,30 @@ struct Options {
     int64_t banks = 0;  ///< 0: the machine's
     bool as_published = false;
     bool front = false;
-    double sram_factor = 20;
+    std::optional<double> sram_factor;  ///< none: sram_factor_if_not_given
     std::optional<double> weight;
     bool curve = false;
-    int64_t effort = 1;
+    std::optional<int64_t> effort;
     bool fuse = false;
-    int64_t group_layers = FusionOptions{}.max_layers;
+    std::optional<int64_t> group_layers;
 
     [[nodiscard]] StreamLimits limits() const {
         const StreamLimits one;
-        return {one.longest * effort, one.together * effort};
+        return {one.longest * effort.value_or(1), one.together * effort.value_or(1)};
     }
+    [[nodiscard]] bool wants_front() const { return front || weight; }
+    [[nodiscard]] int64_t max_layers() const { return group_layers.value_or(FusionOptions{}.max_layers); }
 };
+
+constexpr double sram_factor_if_not_given = 20;
+
+/// What changes nothing without another option is refused.
+void check_together(const Options& options, SpillEvaluator evaluator) {
+    if (options.fuse && options.as_published) throw UsageError("--fuse: not with --grouped-as-one, which changes what the layers compute");
+    if (options.group_layers && !options.fuse) throw UsageError("--group-layers: the size of fused groups, expected with --fuse");
+    if (options.sram_factor && !options.wants_front()) throw UsageError("--sram-factor: where the front ends, expected with --dram-sram-front or --weight");
+    if (options.effort && evaluator != SpillEvaluator::belady) throw UsageError("--effort: how long streams are gone through, expected with --evaluator belady");
+}
 
 /// Fewest DRAM accesses in a buffer of a size; nothing where it is too small.
 struct CurvePoint {
@@ -62,6 +79,7 @@ struct LayerAnswer {
     int64_t front_sram_words = 0;  ///< where the front ends
     std::vector<CurvePoint> curve;
     double seconds = 0;
+    double cpu_seconds = 0;
 };
 
 SpillEvaluator other(SpillEvaluator evaluator) {
@@ -192,6 +210,7 @@ nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator eval
         json["curve"] = points;
     }
     json["seconds"] = answer.seconds;
+    json["cpu_seconds"] = answer.cpu_seconds;
     return json;
 }
 
@@ -244,9 +263,42 @@ void print_fused(const Network& network, const FusedOptimum& fused, int64_t word
                              mebibytes(fused.lower_bound_words * word_bytes)));
 }
 
+nlohmann::ordered_json schedule_json(const Network& network, const OptimumSchedule& made) {
+    auto groups = nlohmann::ordered_json::array();
+    for (const WrittenGroup& group : made.groups) {
+        auto layers = nlohmann::ordered_json::array();
+        for (const LayerId id : group.layers) layers.push_back(network.layer(id).name);
+        groups.push_back({{"layers", layers},
+                          {"written_as", to_string(group.means)},
+                          {"accesses_elements_per_image", group.counts.accesses().value()},
+                          {"banks", group.banks}});
+    }
+    const NetworkCounts counts = two_level_counts(network, made.schedule);
+    return {{"file", "schedule.json"},
+            {"accesses_elements_per_image", counts.accesses.value()},
+            {"live_elements", counts.live_total.value()},
+            {"groups", groups}};
+}
+
+/// One line, and one more for each kind of group that is not written as it was found.
+void print_schedule(const Network& network, const OptimumSchedule& made, const Output& output) {
+    const NetworkCounts counts = two_level_counts(network, made.schedule);
+    output.print(fmt::format("schedule.json: {} groups, {} accesses per image in managed buffers, padding not counted; for compile, run and validate --schedule",
+                             made.groups.size(), grouped(counts.accesses.value())));
+    const auto say = [&](WrittenAs means, const std::string& what) {
+        std::vector<std::string> of;
+        for (const WrittenGroup& group : made.groups)
+            if (group.means == means) of.push_back(names(network, group.layers, "+"));
+        if (!of.empty()) output.print(fmt::format("  {}: {}", what, fmt::join(of, ", ")));
+    };
+    say(WrittenAs::searched, "a schedule cannot say their order or has no room for it, best of those searched instead");
+    say(WrittenAs::apart, "no schedule of their group fits, each layer alone");
+    say(WrittenAs::too_large, "no schedule fits in the buffer, the smallest one");
+}
+
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
-    if (options.fuse && options.as_published) throw UsageError("--fuse: not with --grouped-as-one, which changes what the layers compute");
     const SpillEvaluator evaluator = parse_spill_evaluator(options.evaluator);
+    check_together(options, evaluator);
     LayerMachine machine = layer_machine(open_machine(request.machine.empty() ? "cnnflow_eyeriss" : request.machine));
     if (machine.word_bits % 8 != 0) throw InputError(fmt::format("words of {} bits, expected whole bytes", machine.word_bits));
     const int64_t word_bytes = machine.word_bits / 8;
@@ -271,7 +323,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         if (options.as_published) answer.problem = with_groups_as_published(answer.problem);
         answers.push_back(std::move(answer));
     }
-    if (answers.empty()) throw InputError(network.name + ": no layer with weights");
+    if (answers.empty()) {
+        std::set<std::string> kinds;
+        for (const Layer& layer : network.layers) kinds.insert(to_string(layer.kind));
+        throw InputError(fmt::format("{}: no layer with loops over weights that a schedule covers; expected a convolution, a transposed convolution or a Gemm, found {}",
+                                     network.name, fmt::join(kinds, ", ")));
+    }
 
     // Layers of one shape are solved once.
     std::vector<size_t> firsts;
@@ -284,16 +341,18 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         LayerAnswer& answer = answers[firsts[index]];
         if (request.stop->load()) return;
         const auto begin = std::chrono::steady_clock::now();
+        const double cpu_begin = thread_milliseconds();
         auto found = layer_optimum(answer.problem, machine.buffer, evaluator, options.limits());
         if (const auto* small = std::get_if<BufferTooSmall>(&found)) {
             throw InfeasibleError(fmt::format("{}: {} banks; the smallest budget that works is {} banks", answer.name,
                                               machine.buffer.banks, small->banks_needed));
         }
         answer.optimum = std::get<LayerOptimum>(std::move(found));
+        answer.cpu_seconds = (thread_milliseconds() - cpu_begin) / 1000;
         answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         answer.by_other = divide_banks(answer.problem, answer.optimum.order, machine.buffer, other(evaluator));
-        if (options.front || options.weight) {
-            answer.front_sram_words = static_cast<int64_t>(options.sram_factor * static_cast<double>(sram_words(answer.problem, {})));
+        if (options.wants_front()) {
+            answer.front_sram_words = static_cast<int64_t>(options.sram_factor.value_or(sram_factor_if_not_given) * static_cast<double>(sram_words(answer.problem, {})));
             answer.front = dram_sram_front(answer.problem, machine.buffer, machine.registers, answer.front_sram_words);
         }
         if (options.curve) answer.curve = dram_curve(answer.problem, machine, evaluator, options.limits(), *request.stop);
@@ -322,16 +381,16 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         output.note(fmt::format("interrupted: the layers solved so far; not {}", fmt::join(unsolved, ", ")));
     }
 
+    FusionOptions fusion;
+    fusion.evaluator = evaluator;
+    fusion.limits = options.limits();
+    fusion.max_layers = options.max_layers();
+    fusion.threads = request.common.thread_count();
+    fusion.stop = request.stop;
+    for (const LayerAnswer& answer : answers) fusion.known.emplace(to_text(answer.problem), answer.optimum);
     std::optional<FusedOptimum> fused;
     double fused_seconds = 0;
     if (options.fuse && unsolved.empty()) {
-        FusionOptions fusion;
-        fusion.evaluator = evaluator;
-        fusion.limits = options.limits();
-        fusion.max_layers = options.group_layers;
-        fusion.threads = request.common.thread_count();
-        fusion.stop = request.stop;
-        for (const LayerAnswer& answer : answers) fusion.known.emplace(to_text(answer.problem), answer.optimum);
         fusion.progress = [&](int64_t looked_at, int64_t shapes, const std::string& group) {
             output.note(fmt::format("{} of {} groups of different shape, {}", looked_at, shapes, group));
         };
@@ -379,10 +438,20 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"layers", layers},
         {"totals", total_json},
     };
-    if (fused) answer["fused"] = fused_json(network, *fused, options.group_layers, word_bytes, fused_seconds);
+    if (fused) answer["fused"] = fused_json(network, *fused, options.max_layers(), word_bytes, fused_seconds);
+    std::optional<OptimumSchedule> schedule;
     if (!request.directory.empty()) {
+        if (options.as_published) {
+            output.note("no schedule.json: --grouped-as-one changes what the layers compute");
+        } else if (!unsolved.empty()) {
+            output.note("no schedule.json: interrupted before every layer was solved");
+        } else {
+            schedule = optimum_schedule(network, fused ? fused->groups : layers_alone(network, machine.buffer, fusion), machine.buffer, fusion);
+            answer["schedule"] = schedule_json(network, *schedule);
+        }
         NewDirectory files(request.directory, [](const auto& place) { return holds_answer(place, "layers.json", "laminate.layer_optimum"); }, "laminate explore --model layer-optimum");
         write_file_atomically(files.aside() / "layers.json", answer.dump(2) + "\n");
+        if (schedule) write_file_atomically(files.aside() / "schedule.json", to_json(network, schedule->schedule));
         if (options.curve) {
             write_file_atomically(files.aside() / "curves.csv", curves_csv(answers, word_bytes));
             write_file_atomically(files.aside() / "curves.html", curve_page(network.name + ": DRAM accesses by buffer", page_curves(answers, word_bytes)));
@@ -403,6 +472,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         output.print(front.text());
     }
     if (fused) print_fused(network, *fused, word_bytes, output);
+    if (schedule) print_schedule(network, *schedule, output);
     output.json(answer);
     return Exit::ok;
 }
@@ -420,13 +490,15 @@ RunModel declare(CLI::App& app) {
     app.add_option("--weight", options->weight, "Of that front, the point of least DRAM + WEIGHT * SRAM accesses")->check(CLI::NonNegativeNumber);
     app.add_option("--sram-factor", options->sram_factor, "The front ends at so many times the least SRAM accesses")
         ->check(CLI::Range(1.0, 1e6))
-        ->capture_default_str();
+        ->default_str("20");
     app.add_option("--effort", options->effort, "belady: goes through streams of so many million uses, eight times that in one layer")
         ->check(CLI::Range(1, 1000))
-        ->capture_default_str();
+        ->default_str("1");
     app.add_flag("--curve", options->curve, "DRAM accesses for buffers of 1 KiB to 4 MiB as well; with -o also curves.csv and curves.html");
     app.add_flag("--fuse", options->fuse, "The cut into groups with the fewest DRAM accesses as well, layers alone or fused; never worse than layer by layer");
-    app.add_option("--group-layers", options->group_layers, "Layers in such a group at most")->check(CLI::Range(1, 64))->capture_default_str();
+    app.add_option("--group-layers", options->group_layers, "Layers in such a group at most")
+        ->check(CLI::Range(1, 64))
+        ->default_str(std::to_string(FusionOptions{}.max_layers));
     app.add_flag("--grouped-as-one", options->as_published,
                  "Grouped layers as one convolution with the input channels of one group, as in CNNFlow's tables");
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -44,7 +45,8 @@ TEST(ExploreLayerOptimum, TheAnswerDoesNotDependOnThreads) {
     const auto answer = [](const std::string& threads) {
         const std::string layers = "explore 'zoo:fsrcnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --threads ";
         auto json = nlohmann::json::parse(run_program(layers + threads).out);
-        for (auto& layer : json["layers"]) layer.erase("seconds");
+        for (auto& layer : json["layers"])
+            for (const char* time : {"seconds", "cpu_seconds"}) layer.erase(time);
         return json;
     };
     EXPECT_EQ(answer("1"), answer("2"));
@@ -118,10 +120,41 @@ TEST(ExploreLayerOptimum, FusedGroupsAreNeverWorse) {
     EXPECT_EQ(single["fused"]["dram_bytes"], alone);
 }
 
+/// With -o what was found is a schedule that validate takes, fused or layer by layer.
+TEST(ExploreLayerOptimum, WritesASchedule) {
+    const ScratchDirectory scratch;
+    for (const std::string fuse : {"", " --fuse --group-layers 3"}) {
+        const std::string directory = scratch / (fuse.empty() ? "alone" : "fused");
+        const ProgramResult result = run_program("explore random:5 --model layer-optimum --buffer 2KiB --json - -o " + directory + fuse);
+        ASSERT_EQ(result.exit_code, 0) << result.err;
+        const auto written = nlohmann::json::parse(result.out)["schedule"];
+        EXPECT_EQ(written["file"], "schedule.json");
+        int64_t accesses = 0;
+        for (const auto& group : written["groups"]) accesses += group["accesses_elements_per_image"].get<int64_t>();
+        EXPECT_EQ(written["accesses_elements_per_image"], accesses);
+        const ProgramResult valid = run_program("validate random:5 --schedule " + directory + "/schedule.json");
+        EXPECT_EQ(valid.exit_code, 0) << valid.out << valid.err;
+        EXPECT_NE(valid.out.find("1 of 1 schedules equal"), std::string::npos) << valid.out;
+    }
+    // Orders of other layers than the network's are none of its schedule's.
+    const ProgramResult published = run_program("explore zoo:l2net --model layer-optimum --grouped-as-one -o " + (scratch / "published"));
+    EXPECT_EQ(published.exit_code, 0) << published.err;
+    EXPECT_NE(published.err.find("no schedule.json: --grouped-as-one"), std::string::npos) << published.err;
+    EXPECT_FALSE(std::filesystem::exists(scratch / "published/schedule.json"));
+}
+
 TEST(ExploreLayerOptimum, Refusals) {
     const ProgramResult published = run_program("explore zoo:mc-cnn --model layer-optimum --fuse --grouped-as-one");
     EXPECT_EQ(published.exit_code, 2);
     EXPECT_NE(published.err.find("--fuse: not with --grouped-as-one"), std::string::npos) << published.err;
+    for (const auto& [given, wanted] : {std::pair{"--group-layers 2", "--fuse"}, std::pair{"--sram-factor 3", "--dram-sram-front or --weight"}, std::pair{"--effort 2", "--evaluator belady"}}) {
+        const ProgramResult alone = run_program(std::string("explore zoo:l2net --model layer-optimum ") + given);
+        EXPECT_EQ(alone.exit_code, 2) << given;
+        EXPECT_NE(alone.err.find(std::string("expected with ") + wanted), std::string::npos) << alone.err;
+    }
+    const ProgramResult pools = run_program("explore random:11 --model layer-optimum");
+    EXPECT_EQ(pools.exit_code, 3);
+    EXPECT_NE(pools.err.find("found average_pool"), std::string::npos) << pools.err;
     EXPECT_EQ(run_program("explore zoo:mc-cnn --model layer-optimum --machine meta_proto").exit_code, 3);
     EXPECT_EQ(run_program("explore zoo:mc-cnn --model layer-optimum --evaluator lru").exit_code, 2);
     const ProgramResult small = run_program("explore zoo:mc-cnn --model layer-optimum --buffer 20");

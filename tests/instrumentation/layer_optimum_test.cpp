@@ -34,7 +34,7 @@ TEST(LayerOptimumSchedule, AlexNetConv2MovesWhatIsPredicted) {
     const Layer layer = layer_of("f1 k256 c48 x27 y27 m5 n5");
     const auto optimum = std::get<LayerOptimum>(layer_optimum(layer.problem, eyeriss, SpillEvaluator::belady));
     EXPECT_EQ(optimum.dram_words, 46128 + 256 * 48 * 25 + 256 * 27 * 27);
-    const auto managed = managed_schedule(layer.network, 0, optimum.order, optimum.division.banks, eyeriss);
+    const auto managed = managed_schedule(layer.network, {0}, optimum.order, eyeriss);
     ASSERT_TRUE(managed) << to_text(optimum.order);
     EXPECT_EQ(accesses(managed->counts), optimum.dram_words) << to_text(managed->group);
     EXPECT_EQ(difference(managed->counts, "closed form", measure(layer.network, managed->group), "generated code"), "");
@@ -46,7 +46,7 @@ TEST(LayerOptimumSchedule, Vgg16Conv3_1WithManagedBuffers) {
     const BlockOrder order = parse_block_order(layer.problem, "k64 x28 y28 c1");
     const auto belady = divide_banks(layer.problem, order, eyeriss, SpillEvaluator::belady);
     ASSERT_TRUE(belady);
-    const auto managed = managed_schedule(layer.network, 0, order, belady->banks, eyeriss);
+    const auto managed = managed_schedule(layer.network, {0}, order, eyeriss);
     ASSERT_TRUE(managed);
     EXPECT_EQ(difference(managed->counts, "closed form", measure(layer.network, managed->group), "generated code"), "");
     // By hand: 4 blocks of output channels read 2 x 2 tiles of 30 x 30 x 128 inputs, every tile all weights of its 64 output channels;
@@ -63,7 +63,7 @@ TEST(LayerOptimumSchedule, Vgg16Conv3_1WithManagedBuffers) {
 /// the channels, replayed under Belady's replacement, against the model.
 void expect_replay_is_the_model(const Layer& layer, const std::string& order_text, const std::vector<int64_t>& memories) {
     const BlockOrder order = parse_block_order(layer.problem, order_text);
-    auto managed = managed_schedule(layer.network, 0, order, {27, 27, 27}, {81, 1 << 20});
+    auto managed = managed_schedule(layer.network, {0}, order, {81, 1 << 20});
     ASSERT_TRUE(managed);
     const Placement innermost{{0, 3}, {0, 3}};
     managed->group.nests.front().x = {{0, innermost}};
@@ -108,9 +108,9 @@ TEST(ReplacementMemory, SweepsOverFourWords) {
 
 TEST(LayerOptimumSchedule, RefusesWhatSchedulesCannotSay) {
     const Layer layer = layer_of("f1 k8 c4 x6 y6 m3 n3");
-    EXPECT_FALSE(managed_schedule(layer.network, 0, parse_block_order(layer.problem, "m1"), {9, 9, 9}, eyeriss));
+    EXPECT_FALSE(managed_schedule(layer.network, {0}, parse_block_order(layer.problem, "m1"), eyeriss));
     // Room for less than a block.
-    EXPECT_FALSE(managed_schedule(layer.network, 0, {}, {1, 1, 1}, {3, 10}));
+    EXPECT_FALSE(managed_schedule(layer.network, {0}, {}, {3, 10}));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/units.h"
 #include "scheduler/explore.h"
+#include "scheduler/models/layer_optimum/managed_schedule.h"
 #include "scheduler/models/two_level/two_level.h"
 #include "scheduler/search/dag_groups.h"
 
@@ -137,24 +138,14 @@ struct ScheduleCost {
 
 ScheduleCost schedule_cost(const std::vector<LayerProblem>& problems, const GroupSchedule& group, int64_t images, const BankedBuffer& buffer) {
     const GroupCounts counts = two_level_counts(problems, group);
-    ScheduleCost cost;
-    const auto hold = [&](Elements elements) { cost.banks += ceil_div(elements.value(), buffer.bank_words); };
-    Elements every_image = counts.output_reads + counts.output_writes;
+    Elements every_image = counts.output_reads + counts.output_writes + counts.input_reads();
     Elements once;
-    for (const InputCounts& input : counts.inputs) {
-        every_image += input.reads;
-        hold(input.buffer);
-    }
     for (size_t k = 0; k < problems.size(); ++k) {
-        const LayerCounts& layer = counts.layers[k];
         const std::optional<Placement>& w = group.nests[k].w;
         const bool stays = w && w->store.is_root() && w->compute.is_root();
-        (stays ? once : every_image) += layer.weight_reads;
-        hold(layer.weight_buffer);
-        hold(layer.output_buffer);
+        (stays ? once : every_image) += counts.layers[k].weight_reads;
     }
-    cost.words = checked_add(checked_multiply(images, every_image.value()), once.value());
-    return cost;
+    return {checked_add(checked_multiply(images, every_image.value()), once.value()), banks_of(counts, buffer)};
 }
 
 /// Chains up to this length are searched completely besides, with tiles that divide.
@@ -162,8 +153,10 @@ constexpr size_t longest_searched = 2;
 /// Its work (ExploreOptions::max_steps), which pairs get ten times of.
 constexpr int64_t search_steps = 400'000;
 
-std::optional<OptimumGroup> as_schedule(const Network& network, const std::vector<LayerId>& layers, const std::vector<LayerProblem>& real, const BankedBuffer& buffer,
-                                        const FusionOptions& options) {
+}  // namespace
+
+std::optional<OptimumGroup> searched_schedule(const Network& network, const std::vector<LayerId>& layers, const BankedBuffer& buffer, const FusionOptions& options) {
+    const std::vector<LayerProblem> real = layer_problems(network, layers);
     const auto problems = with_padding_as_data(real);
     if (!problems) return {};
     ExploreOptions explore;
@@ -190,10 +183,17 @@ std::optional<OptimumGroup> as_schedule(const Network& network, const std::vecto
         best->schedule = point.group;
     }
     if (!best) return {};
+    // Columns and rows that the network crops are none of its layers'.
+    for (size_t k = 0; k < real.size(); ++k) {
+        std::array<int64_t, 4>& tile = best->schedule->nests[k].tile;
+        for (size_t d = 0; d < tile.size(); ++d) tile[d] = std::min(tile[d], real[k].extent[d]);
+    }
     best->layers = layers;
     best->means = GroupMeans::schedule;
     return best;
 }
+
+namespace {
 
 // --------------------------------------------------------------------------------------------------------------------- lower bound
 
@@ -281,7 +281,7 @@ std::optional<OptimumGroup> optimum_group(const Network& network, const std::vec
     if (layers.size() == 1) return layer_alone(network, layers.front(), buffer, options);
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
     std::optional<OptimumGroup> best = in_finished_blocks(network, layers, problems, buffer, options);
-    std::optional<OptimumGroup> schedule = as_schedule(network, layers, problems, buffer, options);
+    std::optional<OptimumGroup> schedule = searched_schedule(network, layers, buffer, options);
     if (schedule && (!best || schedule->dram_words < best->dram_words)) best = std::move(schedule);
     if (best) best->lower_bound_words = compulsory_words(network, layers);
     return best;

@@ -72,6 +72,11 @@ struct FusionOptions {
 [[nodiscard]] std::optional<OptimumGroup> optimum_group(const Network& network, const std::vector<LayerId>& layers, const BankedBuffer& buffer,
                                                         const FusionOptions& options = {});
 
+/// As a schedule of those searched for groups: the one of fewest words that fits; nothing where none does, or where two layers share an input that they pad
+/// differently. Its lower bound is left out.
+[[nodiscard]] std::optional<OptimumGroup> searched_schedule(const Network& network, const std::vector<LayerId>& layers, const BankedBuffer& buffer,
+                                                            const FusionOptions& options = {});
+
 /// What a group has to move whatever it does, once: of its inputs the words that its output depends on, padding included, its weights and its output.
 [[nodiscard]] int64_t compulsory_words(const Network& network, const std::vector<LayerId>& layers);
 

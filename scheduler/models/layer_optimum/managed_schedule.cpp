@@ -1,10 +1,11 @@
 #include "scheduler/models/layer_optimum/managed_schedule.h"
 
 #include <algorithm>
-#include <utility>
-#include <vector>
+#include <array>
+#include <tuple>
 
 #include "base/error.h"
+#include "base/units.h"
 #include "scheduler/models/two_level/two_level.h"
 
 namespace laminate {
@@ -21,82 +22,163 @@ std::optional<Dim> dim_of(ConvolutionLoop loop) {
     }
 }
 
-/// Bodies of the root and of the outer loops, outermost first.
-std::vector<Level> block_levels() {
-    std::vector<Level> levels{Level{}};
-    for (int loop = 0; loop < 4; ++loop) levels.push_back({0, loop});
-    return levels;
+struct DimBlock {
+    Dim dim;
+    int64_t block;
+};
+
+/// The order over a schedule's dimensions, of one image. None: a schedule cannot say it.
+std::optional<std::vector<DimBlock>> as_dims(const ConvolutionProblem& problem, const BlockOrder& order) {
+    std::vector<DimBlock> dims;
+    for (const BlockLoop& l : order) {
+        if (l.loop == ConvolutionLoop::f) continue;
+        const std::optional<Dim> dim = dim_of(l.loop);
+        if (!dim || (problem.transposed && (*dim == Dim::x || *dim == Dim::y))) return {};
+        dims.push_back({*dim, l.block});
+    }
+    if (problem.groups == 1) return dims;
+    const int64_t channels = at(problem.extent, ConvolutionLoop::k);
+    for (size_t p = 0; p < dims.size(); ++p) {
+        if (dims[p].dim == Dim::i || (dims[p].dim == Dim::z && (p > 0 || channels % dims[p].block != 0))) return {};
+    }
+    if (dims.empty() || dims.front().dim != Dim::z) dims.insert(dims.begin(), {Dim::z, channels});
+    return dims;
 }
+
+/// All loops over blocks, those of `first` outermost, then the loops within a block.
+std::vector<Loop> loops(const std::vector<DimBlock>& first, const std::array<Dim, 4>& inner) {
+    std::vector<Loop> result;
+    for (const DimBlock& d : first) result.push_back({d.dim, Band::outer});
+    for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i})
+        if (std::none_of(first.begin(), first.end(), [&](const DimBlock& d) { return d.dim == dim; })) result.push_back({dim, Band::outer});
+    for (const Dim dim : inner) result.push_back({dim, Band::inner});
+    return result;
+}
+
+constexpr std::array<Dim, 4> as_ever{Dim::z, Dim::y, Dim::x, Dim::i};
+/// Channels one after the other, of a layer in front of the sink: it accumulates where it stays, and cannot tile them.
+constexpr std::array<Dim, 4> by_channel{Dim::i, Dim::z, Dim::y, Dim::x};
+
+/// The nests of the group, everything at the root but the maps between, which live for a block of the sink.
+GroupSchedule nests_of(const std::vector<LayerProblem>& problems, const std::vector<DimBlock>& order) {
+    GroupSchedule group;
+    const int sink = static_cast<int>(problems.size()) - 1;
+    const bool cuts_channels = std::any_of(order.begin(), order.end(), [](const DimBlock& d) { return d.dim == Dim::i; });
+    const Level block{sink, 3};
+    for (int k = 0; k <= sink; ++k) {
+        const LayerProblem& problem = problems[static_cast<size_t>(k)];
+        Nest& nest = group.nests.emplace_back();
+        nest.layer = problem.name;
+        nest.tile = problem.extent;
+        if (problem.has_weights()) nest.w = Placement{};
+        if (k == 0) nest.x = {{0, Placement{}}};
+        if (k < sink) nest.y = {block, block};
+        nest.loops = loops(k == sink ? order : std::vector<DimBlock>{}, k == 0 && k < sink && cuts_channels ? by_channel : as_ever);
+    }
+    Nest& last = group.nests.back();
+    for (const DimBlock& d : order) {
+        if (d.dim == Dim::i && sink > 0) continue;
+        int64_t tile = d.block;
+        if (d.dim == Dim::x || d.dim == Dim::y) {
+            // Whole windows of every layer that follows; the last of them may reach beyond what is read.
+            for (size_t k = 1; k < problems.size(); ++k) {
+                const AxisWindow& w = d.dim == Dim::y ? problems[k].y() : problems[k].x();
+                tile = w.out == 1 ? 1 : ceil_div(tile, w.stride);
+            }
+        }
+        last.tile[static_cast<size_t>(d.dim)] = std::min(tile, problems.back()[d.dim]);
+    }
+    return group;
+}
+
+/// Where one tensor may be kept.
+struct Choice {
+    Placement placement;
+    int64_t moved = 0;
+    int64_t banks = 0;
+    int64_t held = 0;
+};
 
 }  // namespace
 
-std::optional<ManagedSchedule> managed_schedule(const Network& network, LayerId layer, const BlockOrder& order, const PerOperand& banks,
-                                                const BankedBuffer& buffer) {
-    const ConvolutionProblem problem = convolution_problem(network, layer);
-    if (problem.groups != 1 || at(problem.extent, ConvolutionLoop::f) != 1) return {};
-    const std::vector<LayerProblem> problems = layer_problems(network, {layer});
-    Nest nest;
-    nest.layer = problem.name;
-    nest.tile = problems.front().extent;
-    std::vector<Dim> dims;
-    for (const BlockLoop& l : order) {
-        const std::optional<Dim> dim = dim_of(l.loop);
-        if (!dim) return {};
-        dims.push_back(*dim);
-        nest.tile[static_cast<size_t>(*dim)] = l.block;
+int64_t banks_of(const GroupCounts& counts, const BankedBuffer& buffer) {
+    int64_t banks = 0;
+    const auto hold = [&](Elements elements) { banks += ceil_div(elements.value(), buffer.bank_words); };
+    for (const InputCounts& input : counts.inputs) hold(input.buffer);
+    for (const LayerCounts& layer : counts.layers) {
+        hold(layer.weight_buffer);
+        hold(layer.output_buffer);
     }
-    for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i})
-        if (std::find(dims.begin(), dims.end(), dim) == dims.end()) dims.push_back(dim);
-    for (const Dim dim : dims) nest.loops.push_back({dim, Band::outer});
-    for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({dim, Band::inner});
-    const std::vector<Level> levels = block_levels();
-    const Placement whole{levels.front(), levels.front()};
-    nest.x = {{0, whole}};
-    nest.w = whole;
-    nest.y = whole;
+    return banks;
+}
 
-    // The counts of a tensor depend on its own levels alone, so each is chosen by itself.
-    const auto counts_with = [&](const Nest& candidate) -> std::optional<GroupCounts> {
-        GroupSchedule group{{candidate}};
-        try {
-            check_group(network, group);
-        } catch (const InputError&) {
-            return {};
-        }
-        return two_level_counts(problems, group);
-    };
-    const auto place = [&](Operand operand, const auto& set, const auto& moved, const auto& held) {
-        const Elements room(banks[static_cast<size_t>(operand)] * buffer.bank_words);
-        std::optional<std::pair<Elements, Elements>> best;  // moved, held
-        Nest chosen = nest;
-        for (size_t store = 0; store < levels.size(); ++store) {
-            for (size_t compute = store; compute < levels.size(); ++compute) {
-                if (operand == Operand::output && compute != store) continue;
-                Nest candidate = nest;
-                set(candidate, Placement{levels[store], levels[compute]});
-                const std::optional<GroupCounts> counts = counts_with(candidate);
-                if (!counts || held(*counts) > room) continue;
-                const std::pair<Elements, Elements> cost{moved(*counts), held(*counts)};
-                if (best && cost >= *best) continue;
-                best = cost;
-                chosen = std::move(candidate);
+std::optional<ManagedSchedule> managed_schedule(const Network& network, const std::vector<LayerId>& layers, const BlockOrder& order, const BankedBuffer& buffer) {
+    const std::optional<std::vector<DimBlock>> dims = as_dims(convolution_problem(network, layers.front()), order);
+    if (!dims) return {};
+    const std::vector<LayerProblem> problems = layer_problems(network, layers);
+    GroupSchedule group = nests_of(problems, *dims);
+    const int sink = group.sink();
+    std::vector<Level> levels{Level{}};
+    for (int loop = 0; loop < 4; ++loop) levels.push_back({sink, loop});
+    std::vector<Level> input_levels = levels;
+    if (sink > 0 && group.nests.front().loops[4].dim == Dim::i) input_levels.push_back({0, 4});
+
+    // The counts of a tensor depend on its own levels alone, so each is looked at by itself.
+    TwoLevelCache cache;
+    const auto choices = [&](const std::vector<Level>& at_levels, bool at_one_level, const auto& place, const auto& moved, const auto& held) {
+        std::vector<Choice> list;
+        for (size_t store = 0; store < at_levels.size(); ++store) {
+            for (size_t compute = store; compute < (at_one_level ? store + 1 : at_levels.size()); ++compute) {
+                Choice choice{{at_levels[store], at_levels[compute]}};
+                GroupSchedule candidate = group;
+                place(candidate) = choice.placement;
+                try {
+                    check_group(network, candidate);
+                } catch (const InputError&) {
+                    continue;
+                }
+                const GroupCounts counts = two_level_counts(problems, candidate, &cache);
+                choice.moved = moved(counts).value();
+                choice.held = held(counts).value();
+                choice.banks = ceil_div(choice.held, buffer.bank_words);
+                list.push_back(choice);
             }
         }
-        nest = std::move(chosen);
-        return best.has_value();
+        return list;
     };
-    const bool fits =
-        place(Operand::input, [](Nest& n, Placement p) { n.x = {{0, p}}; }, [](const GroupCounts& c) { return c.input_reads(); },
-              [](const GroupCounts& c) { return c.input_buffers(); }) &&
-        place(Operand::weight, [](Nest& n, Placement p) { n.w = p; }, [](const GroupCounts& c) { return c.weight_reads(); },
-              [](const GroupCounts& c) { return c.layers.front().weight_buffer; }) &&
-        place(Operand::output, [](Nest& n, Placement p) { n.y = p; },
-              [](const GroupCounts& c) { return c.output_reads + c.output_writes; },
-              [](const GroupCounts& c) { return c.layers.front().output_buffer; });
-    if (!fits) return {};
-    ManagedSchedule result{{{nest}}, {}};
-    check_group(network, result.group);
-    result.counts = two_level_counts(problems, result.group);
+    const auto input = [](GroupSchedule& g) -> Placement& { return g.nests.front().x.front().placement; };
+    const auto weights = [](GroupSchedule& g) -> Placement& { return *g.nests.front().w; };
+    const auto output = [](GroupSchedule& g) -> Placement& { return g.nests.back().y; };
+    const std::vector<Choice> of_input = choices(
+        input_levels, false, input, [](const GroupCounts& c) { return c.input_reads(); }, [](const GroupCounts& c) { return c.input_buffers(); });
+    const std::vector<Choice> of_weights = choices(
+        input_levels, false, weights, [](const GroupCounts& c) { return c.weight_reads(); }, [](const GroupCounts& c) { return c.layers.front().weight_buffer; });
+    const std::vector<Choice> of_output = choices(
+        levels, true, output, [](const GroupCounts& c) { return c.output_reads + c.output_writes; },
+        [](const GroupCounts& c) { return c.layers.back().output_buffer; });
+    int64_t between = 0;  // banks of the maps between the layers
+    if (sink > 0) {
+        const GroupCounts counts = two_level_counts(problems, group, &cache);
+        for (int k = 0; k < sink; ++k) between += ceil_div(counts.layers[static_cast<size_t>(k)].output_buffer.value(), buffer.bank_words);
+    }
+    using Cost = std::tuple<int64_t, int64_t, int64_t>;  // moved, banks, held
+    std::optional<Cost> best;
+    for (const Choice& x : of_input) {
+        for (const Choice& w : of_weights) {
+            for (const Choice& y : of_output) {
+                const Cost cost{x.moved + w.moved + y.moved, between + x.banks + w.banks + y.banks, x.held + w.held + y.held};
+                if (std::get<1>(cost) > buffer.banks || (best && *best <= cost)) continue;
+                best = cost;
+                input(group) = x.placement;
+                weights(group) = w.placement;
+                output(group) = y.placement;
+            }
+        }
+    }
+    if (!best) return {};
+    check_group(network, group);
+    ManagedSchedule result{std::move(group), {}, std::get<1>(*best)};
+    result.counts = two_level_counts(problems, result.group, &cache);
     return result;
 }
 
