@@ -291,8 +291,8 @@ void print_schedule(const Network& network, const OptimumSchedule& made, const O
             if (group.means == means) of.push_back(names(network, group.layers, "+"));
         if (!of.empty()) output.print(fmt::format("  {}: {}", what, fmt::join(of, ", ")));
     };
-    say(WrittenAs::searched, "a schedule cannot say their order or has no room for it, best of those searched instead");
-    say(WrittenAs::apart, "no schedule of their group fits, each layer alone");
+    say(WrittenAs::other, "a schedule cannot say their order or has no room for it, the best other one instead");
+    say(WrittenAs::apart, "no schedule of their group moves less than each layer alone");
     say(WrittenAs::too_large, "no schedule fits in the buffer, the smallest one");
 }
 

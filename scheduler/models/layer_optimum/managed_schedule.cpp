@@ -45,25 +45,36 @@ std::optional<std::vector<DimBlock>> as_dims(const ConvolutionProblem& problem, 
     return dims;
 }
 
-/// All loops over blocks, those of `first` outermost, then the loops within a block.
-std::vector<Loop> loops(const std::vector<DimBlock>& first, const std::array<Dim, 4>& inner) {
-    std::vector<Loop> result;
-    for (const DimBlock& d : first) result.push_back({d.dim, Band::outer});
+/// `first`, then the others of a nest's dimensions.
+std::array<Dim, 4> all_dims(const std::vector<Dim>& first) {
+    std::array<Dim, 4> result{};
+    auto end = std::copy(first.begin(), first.end(), result.begin());
     for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i})
-        if (std::none_of(first.begin(), first.end(), [&](const DimBlock& d) { return d.dim == dim; })) result.push_back({dim, Band::outer});
-    for (const Dim dim : inner) result.push_back({dim, Band::inner});
+        if (std::find(first.begin(), first.end(), dim) == first.end()) *end++ = dim;
     return result;
 }
 
-constexpr std::array<Dim, 4> as_ever{Dim::z, Dim::y, Dim::x, Dim::i};
-/// Channels one after the other, of a layer in front of the sink: it accumulates where it stays, and cannot tile them.
-constexpr std::array<Dim, 4> by_channel{Dim::i, Dim::z, Dim::y, Dim::x};
+std::vector<Loop> loops(const std::vector<Dim>& outer, const std::vector<Dim>& inner) {
+    std::vector<Loop> result;
+    for (const Dim dim : all_dims(outer)) result.push_back({dim, Band::outer});
+    for (const Dim dim : all_dims(inner)) result.push_back({dim, Band::inner});
+    return result;
+}
 
-/// The nests of the group, everything at the root but the maps between, which live for a block of the sink.
+/// The nests of the group, everything at the root but the maps between, which live for a block of the sink. A layer in front of the sink cannot tile input channels: from
+/// their loop on the order is that of its single iterations, which move no more, for its outputs stay until they are finished.
 GroupSchedule nests_of(const std::vector<LayerProblem>& problems, const std::vector<DimBlock>& order) {
     GroupSchedule group;
     const int sink = static_cast<int>(problems.size()) - 1;
-    const bool cuts_channels = std::any_of(order.begin(), order.end(), [](const DimBlock& d) { return d.dim == Dim::i; });
+    std::vector<DimBlock> blocks = order;
+    std::vector<Dim> iterations;
+    if (sink > 0) {
+        const auto channels = std::find_if(blocks.begin(), blocks.end(), [](const DimBlock& d) { return d.dim == Dim::i; });
+        for (auto d = channels; d != blocks.end(); ++d) iterations.push_back(d->dim);
+        blocks.erase(channels, blocks.end());
+    }
+    std::vector<Dim> outer;
+    for (const DimBlock& d : blocks) outer.push_back(d.dim);
     const Level block{sink, 3};
     for (int k = 0; k <= sink; ++k) {
         const LayerProblem& problem = problems[static_cast<size_t>(k)];
@@ -73,11 +84,10 @@ GroupSchedule nests_of(const std::vector<LayerProblem>& problems, const std::vec
         if (problem.has_weights()) nest.w = Placement{};
         if (k == 0) nest.x = {{0, Placement{}}};
         if (k < sink) nest.y = {block, block};
-        nest.loops = loops(k == sink ? order : std::vector<DimBlock>{}, k == 0 && k < sink && cuts_channels ? by_channel : as_ever);
+        nest.loops = loops(k == sink ? outer : std::vector<Dim>{}, k == 0 ? iterations : std::vector<Dim>{});
     }
     Nest& last = group.nests.back();
-    for (const DimBlock& d : order) {
-        if (d.dim == Dim::i && sink > 0) continue;
+    for (const DimBlock& d : blocks) {
         int64_t tile = d.block;
         if (d.dim == Dim::x || d.dim == Dim::y) {
             // Whole windows of every layer that follows; the last of them may reach beyond what is read.
@@ -121,7 +131,8 @@ std::optional<ManagedSchedule> managed_schedule(const Network& network, const st
     std::vector<Level> levels{Level{}};
     for (int loop = 0; loop < 4; ++loop) levels.push_back({sink, loop});
     std::vector<Level> input_levels = levels;
-    if (sink > 0 && group.nests.front().loops[4].dim == Dim::i) input_levels.push_back({0, 4});
+    if (sink > 0)
+        for (int loop = 4; loop < 8; ++loop) input_levels.push_back({0, loop});
 
     // The counts of a tensor depend on its own levels alone, so each is looked at by itself.
     TwoLevelCache cache;
@@ -156,17 +167,18 @@ std::optional<ManagedSchedule> managed_schedule(const Network& network, const st
     const std::vector<Choice> of_output = choices(
         levels, true, output, [](const GroupCounts& c) { return c.output_reads + c.output_writes; },
         [](const GroupCounts& c) { return c.layers.back().output_buffer; });
-    int64_t between = 0;  // banks of the maps between the layers
+    int64_t between = 0;  // words of the maps between the layers
     if (sink > 0) {
         const GroupCounts counts = two_level_counts(problems, group, &cache);
-        for (int k = 0; k < sink; ++k) between += ceil_div(counts.layers[static_cast<size_t>(k)].output_buffer.value(), buffer.bank_words);
+        for (int k = 0; k < sink; ++k) between += counts.layers[static_cast<size_t>(k)].output_buffer.value();
     }
     using Cost = std::tuple<int64_t, int64_t, int64_t>;  // moved, banks, held
     std::optional<Cost> best;
     for (const Choice& x : of_input) {
         for (const Choice& w : of_weights) {
             for (const Choice& y : of_output) {
-                const Cost cost{x.moved + w.moved + y.moved, between + x.banks + w.banks + y.banks, x.held + w.held + y.held};
+                const int64_t banks = x.banks + w.banks + ceil_div(between + y.held, buffer.bank_words);
+                const Cost cost{x.moved + w.moved + y.moved, banks, x.held + w.held + y.held};
                 if (std::get<1>(cost) > buffer.banks || (best && *best <= cost)) continue;
                 best = cost;
                 input(group) = x.placement;

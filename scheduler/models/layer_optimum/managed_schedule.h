@@ -15,7 +15,7 @@ namespace laminate {
 struct ManagedSchedule {
     GroupSchedule group;
     GroupCounts counts;  ///< by the closed form (models/two_level)
-    int64_t banks = 0;   ///< every buffer in banks of its own
+    int64_t banks = 0;   ///< every tensor in banks of its own; what follows the first layer shares those of its output, in place of which it leaves
 };
 
 /// The order of a layer with weights, or of one and what follows it window by window (finished blocks, fused_groups.h): `layers` with that layer first, its blocks

@@ -12,10 +12,11 @@ namespace laminate {
 
 namespace {
 
-/// A group of one of the schedules, before its layers have their names.
 struct Made {
     GroupSchedule group;
     WrittenAs means = WrittenAs::found;
+    GroupCounts counts;
+    int64_t banks = 0;
 };
 
 /// What needs the fewest banks, whatever it moves.
@@ -31,13 +32,17 @@ public:
     Writer(const Network& network, const BankedBuffer& buffer, const FusionOptions& options) : network_(network), buffer_(buffer), options_(options) {}
 
     void write(const OptimumGroup& group, int64_t number) {
-        if (const std::optional<Made> made = known_by_shape(group)) return add(*made, group.layers, number);
+        const std::optional<Made>& made = known_by_shape(group);
+        if (made && (made->means == WrittenAs::found || group.layers.size() == 1)) return add(*made, group.layers, number);
+        Elements apart;
+        std::vector<Made> alone;
         for (const LayerId layer : group.layers) {
-            const OptimumGroup alone = optimum_group(network_, {layer}, buffer_, options_).value();
-            Made made = *known_by_shape(alone);
-            if (made.means != WrittenAs::too_large) made.means = WrittenAs::apart;
-            add(made, alone.layers, number);
+            alone.push_back(*known_by_shape(optimum_group(network_, {layer}, buffer_, options_).value()));
+            if (alone.back().means != WrittenAs::too_large) alone.back().means = WrittenAs::apart;
+            apart += alone.back().counts.accesses();
         }
+        if (made && made->counts.accesses() <= apart) return add(*made, group.layers, number);
+        for (size_t k = 0; k < alone.size(); ++k) add(alone[k], {group.layers[k]}, number);
     }
     [[nodiscard]] OptimumSchedule finished() && { return {Schedule(network_, std::move(groups_)), std::move(written_)}; }
 
@@ -52,32 +57,52 @@ private:
         return entry->second;
     }
 
+    [[nodiscard]] Made counted(GroupSchedule group, WrittenAs means) const {
+        GroupCounts counts = two_level_counts(network_, group);
+        const int64_t banks = banks_of(counts, buffer_);
+        return {std::move(group), means, std::move(counts), banks};
+    }
+
     [[nodiscard]] std::optional<Made> make(const OptimumGroup& group) const {
-        if (group.schedule) return Made{*group.schedule, WrittenAs::found};
+        if (group.schedule) return counted(*group.schedule, WrittenAs::found);
         if (group.optimum) {
-            if (auto managed = managed_schedule(network_, group.layers, group.optimum->order, buffer_)) return Made{std::move(managed->group), WrittenAs::found};
+            if (auto found = managed(group, group.optimum->order, WrittenAs::found)) return found;
         }
-        if (auto searched = searched_schedule(network_, group.layers, buffer_, options_)) return Made{std::move(*searched->schedule), WrittenAs::searched};
+        if (auto other = of_another_order(group)) return other;
         if (group.layers.size() > 1) return {};
-        return Made{smallest_schedule(network_, group.layers.front()), WrittenAs::too_large};
+        return counted(smallest_schedule(network_, group.layers.front()), WrittenAs::too_large);
+    }
+
+    [[nodiscard]] std::optional<Made> managed(const OptimumGroup& group, const BlockOrder& order, WrittenAs means) const {
+        auto schedule = managed_schedule(network_, group.layers, order, buffer_);
+        if (!schedule) return {};
+        return Made{std::move(schedule->group), means, std::move(schedule->counts), schedule->banks};
+    }
+
+    [[nodiscard]] std::optional<Made> of_another_order(const OptimumGroup& group) const {
+        std::optional<Made> best;
+        if (auto searched = searched_schedule(network_, group.layers, buffer_, options_)) best = counted(std::move(*searched->schedule), WrittenAs::other);
+        if (!group.optimum) return best;
+        BlockOrder whole_kernels = group.optimum->order;
+        std::erase_if(whole_kernels, [](const BlockLoop& l) { return l.loop == ConvolutionLoop::m || l.loop == ConvolutionLoop::n; });
+        if (whole_kernels == group.optimum->order) return best;
+        auto other = managed(group, whole_kernels, WrittenAs::other);
+        return other && (!best || other->counts.accesses() < best->counts.accesses()) ? other : best;
     }
 
     void add(const Made& made, const std::vector<LayerId>& layers, int64_t number) {
         GroupSchedule& group = groups_.emplace_back(made.group);
         for (size_t k = 0; k < layers.size(); ++k) group.nests[k].layer = network_.layer(layers[k]).name;
-        WrittenGroup& written = written_.emplace_back();
-        written.layers = layers;
-        written.means = made.means;
-        written.group = number;
-        written.counts = two_level_counts(network_, group, &cache_);
-        written.banks = banks_of(written.counts, buffer_);
+        WrittenGroup& written = written_.emplace_back(WrittenGroup{layers, made.means, number, made.counts, made.banks});
+        for (size_t k = 0; k < layers.size(); ++k) written.counts.layers[k].layer = group.nests[k].layer;
+        const std::vector<GroupTensor> tensors = group_tensors(layer_problems(network_, layers));
+        for (size_t n = 0; n < written.counts.inputs.size(); ++n) written.counts.inputs[n].tensor = tensors[n].name;
     }
 
     const Network& network_;
     const BankedBuffer& buffer_;
     const FusionOptions& options_;
     std::map<std::pair<std::vector<int64_t>, std::string>, std::optional<Made>> made_;
-    TwoLevelCache cache_;
     std::vector<GroupSchedule> groups_;
     std::vector<WrittenGroup> written_;
 };
@@ -87,7 +112,7 @@ private:
 const char* to_string(WrittenAs means) {
     switch (means) {
         case WrittenAs::found: return "found";
-        case WrittenAs::searched: return "searched";
+        case WrittenAs::other: return "other";
         case WrittenAs::apart: return "apart";
         case WrittenAs::too_large: break;
     }

@@ -18,8 +18,8 @@ namespace laminate {
 /// How a group got its schedule.
 enum class WrittenAs {
     found,     ///< the order of blocks of its optimum, or the schedule that it was priced as
-    searched,  ///< a schedule cannot say that order: the one that moves least in as many banks, of those that are searched for groups (fused_groups.h)
-    apart,     ///< nor is there another one of all of its layers: these layers alone, each of them found or searched
+    other,     ///< a schedule cannot say that order: what moves least, of the order with whole kernels and of those searched for groups (fused_groups.h)
+    apart,     ///< nor does another one of all of its layers move less than these layers alone, each of them found or other
     too_large, ///< one layer whose schedules all need more than the buffer: the one that needs least
 };
 [[nodiscard]] const char* to_string(WrittenAs means);
@@ -29,7 +29,7 @@ struct WrittenGroup {
     WrittenAs means = WrittenAs::found;
     int64_t group = 0;            ///< of those given
     GroupCounts counts;           ///< of one image, by the closed form
-    int64_t banks = 0;            ///< every buffer in banks of its own
+    int64_t banks = 0;            ///< every buffer in banks of its own, or as managed_schedule() says
 };
 
 struct OptimumSchedule {

@@ -29,7 +29,7 @@ void expect_written(const Network& network, const std::vector<OptimumGroup>& gro
         const WrittenGroup& group = made.groups[n];
         const GroupSchedule& schedule = made.schedule.groups()[n];
         EXPECT_EQ(difference(group.counts, "closed form", walk(network, schedule), "walker"), "") << to_text(schedule);
-        EXPECT_EQ(group.banks, banks_of(group.counts, buffer));
+        EXPECT_LE(group.banks, banks_of(group.counts, buffer));
         EXPECT_EQ(group.banks <= buffer.banks, group.means != WrittenAs::too_large) << to_string(group.means) << " " << to_text(schedule);
         covered.insert(covered.end(), group.layers.begin(), group.layers.end());
         ++how[group.means];
@@ -55,7 +55,7 @@ TEST(OptimumSchedule, EveryGroupIsWrittenAndCountedByTheWalker) {
         expect_written(network, fused_optimum(network, buffer, options).groups, buffer, how);
     }
     EXPECT_GT(how[WrittenAs::found], 20);
-    EXPECT_GT(how[WrittenAs::searched], 5);
+    EXPECT_GT(how[WrittenAs::other], 5);
 }
 
 /// The optimum in managed buffers moves no less than with replacement that looks ahead, where padding is part of the input and images are one.
@@ -121,6 +121,18 @@ TEST(OptimumSchedule, FinishedBlocksArePooledOnChip) {
     EXPECT_EQ(made.groups.front().counts.output_writes, Elements(8 * 16));
     EXPECT_EQ(made.groups.front().counts.output_reads, Elements(0));
     EXPECT_EQ(difference(made.groups.front().counts, "closed form", walk(network, made.schedule.groups().front()), "walker"), "");
+}
+
+/// Loops inside that of the channels turn within the convolution: its outputs of all columns stay while the channels go by.
+TEST(OptimumSchedule, FinishedBlocksWithLoopsInsideTheChannels) {
+    Network network = chain(6, 10, 10, {{8, square_window(3)}});
+    Layer pool{.kind = LayerKind::max_pool, .inputs = {network.outputs.front()}, .window = square_window(2, 2)};
+    (void)append(network, "pool1", pool);
+    const auto managed = managed_schedule(network, {0, 1}, parse_block_order(convolution_problem(network, 0), "k4 c1 x2"), {12, 40});
+    ASSERT_TRUE(managed);
+    // Two blocks of output channels: the input twice, everything else once.
+    EXPECT_EQ(managed->counts.accesses(), Elements(2 * 6 * 100 + 8 * 6 * 9 + 8 * 16)) << to_text(managed->group);
+    EXPECT_EQ(difference(managed->counts, "closed form", walk(network, managed->group), "walker"), "");
 }
 
 }  // namespace
