@@ -109,8 +109,8 @@ TEST(ReplacementMemory, SweepsOverFourWords) {
 TEST(LayerOptimumSchedule, RefusesWhatSchedulesCannotSay) {
     const Layer layer = layer_of("f1 k8 c4 x6 y6 m3 n3");
     EXPECT_FALSE(managed_schedule(layer.network, {0}, parse_block_order(layer.problem, "m1"), eyeriss));
-    // Room for less than a block.
-    EXPECT_FALSE(managed_schedule(layer.network, {0}, {}, {3, 10}));
+    // Room for less than a window: 9 words of the input, 9 weights and an output.
+    EXPECT_FALSE(managed_schedule(layer.network, {0}, {}, {3, 8}));
 }
 
 }  // namespace

@@ -29,9 +29,8 @@ public:
         const std::optional<int64_t> words = spilled(banks);
         return words ? std::optional(permitted(*words)) : words;
     }
-    /// Of the complete order; at least the bound of its prefix.
+    /// Under belady, of the complete order; at least the bound of its prefix.
     [[nodiscard]] int64_t bound(int64_t banks) {
-        if (evaluator_ == SpillEvaluator::eq7) return 0;
         if (!bound_) bound_.emplace(problem_, all_operands[tensor_], order_);
         return permitted(checked_multiply(bound_->spills(checked_multiply(banks, bank_words_)), traffic_));
     }
@@ -68,13 +67,13 @@ private:
     std::optional<BeladyBound> bound_;
 };
 
-/// Least sum of the curves over all divisions.
-Division least_division(const BankCurves& curves, int64_t banks) {
+/// Least sum of the curves over all divisions of at least so many banks for each.
+Division least_division(const BankCurves& curves, int64_t banks, const PerOperand& least) {
     Division best;
-    for (int64_t i = 1; i <= banks - 2; ++i) {
+    for (int64_t i = least[0]; i <= banks - least[1] - least[2]; ++i) {
         const int64_t input = curves[0][static_cast<size_t>(i - 1)];
         if (input >= best.words) continue;
-        for (int64_t w = 1; w <= banks - 1 - i; ++w) {
+        for (int64_t w = least[1]; w <= banks - i - least[2]; ++w) {
             const int64_t words =
                 input + curves[1][static_cast<size_t>(w - 1)] + curves[2][static_cast<size_t>(banks - i - w - 1)];
             if (words < best.words) best = {{i, w, banks - i - w}, words};
@@ -96,17 +95,32 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
     std::array<TensorCurve, 3> tensors{TensorCurve(problem, 0, order, buffer, evaluator, known),
                                        TensorCurve(problem, 1, order, buffer, evaluator, known),
                                        TensorCurve(problem, 2, order, buffer, evaluator, known)};
+    PerOperand least;
+    for (size_t t = 0; t < 3; ++t) least[t] = tensors[t].least_banks();
+    ExactDivision result;
+    if (least[0] + least[1] + least[2] > buffer.banks) return result;
+    if (evaluator == SpillEvaluator::eq7) {
+        // The formula is quick: all of its curves, as long as what is known stays below the limit.
+        Division division;
+        const int64_t spare = buffer.banks - least[0] - least[1] - least[2];
+        for (size_t t = 0; t < 3; ++t) {
+            for (int64_t b = least[t]; b <= least[t] + spare; ++b) curves[t][static_cast<size_t>(b - 1)] = tensors[t].exact(b).value();
+            division = least_division(curves, buffer.banks, least);
+            if (division.words >= std::min(limit, infinite_words)) return result;
+        }
+        result.best = division;
+        return result;
+    }
     for (size_t t = 0; t < 3; ++t) {
-        for (int64_t b = 1; b <= buffer.banks - 2; ++b) {
+        for (int64_t b = least[t]; b <= buffer.banks - 2; ++b) {
             int64_t& words = curves[t][static_cast<size_t>(b - 1)];
-            words = b < tensors[t].least_banks() ? infinite_words : std::max(words, tensors[t].bound(b));
+            words = std::max(words, tensors[t].bound(b));
         }
     }
     std::array<std::vector<bool>, 3> is_exact;
     for (std::vector<bool>& flags : is_exact) flags.assign(curves[0].size(), false);
-    ExactDivision result;
     while (true) {
-        const Division division = least_division(curves, buffer.banks);
+        const Division division = least_division(curves, buffer.banks, least);
         if (division.words >= std::min(limit, infinite_words)) return result;
         bool all_exact = true;
         for (size_t t = 0; t < 3; ++t) {

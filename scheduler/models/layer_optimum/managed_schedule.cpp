@@ -131,8 +131,10 @@ std::optional<ManagedSchedule> managed_schedule(const Network& network, const st
     std::vector<Level> levels{Level{}};
     for (int loop = 0; loop < 4; ++loop) levels.push_back({sink, loop});
     std::vector<Level> input_levels = levels;
-    if (sink > 0)
-        for (int loop = 4; loop < 8; ++loop) input_levels.push_back({0, loop});
+    for (int loop = 4; loop < 8; ++loop) {
+        levels.push_back({sink, loop});
+        input_levels.push_back({0, loop});
+    }
 
     // The counts of a tensor depend on its own levels alone, so each is looked at by itself.
     TwoLevelCache cache;

@@ -19,7 +19,7 @@ struct ManagedSchedule {
 };
 
 /// The order of a layer with weights, or of one and what follows it window by window (finished blocks, fused_groups.h): `layers` with that layer first, its blocks
-/// whole windows of the others. For each tensor the store and compute levels between the loops over blocks that together move the fewest elements, then take the
+/// whole windows of the others. For each tensor the store and compute levels, between the loops over blocks or within a block, that together move the fewest elements, then take the
 /// fewest banks; which tensor has how many banks is chosen again, for managed buffers.
 /// The images of a batch pass one after the other, so a loop over them is left out; the groups of a grouped layer turn outermost.
 /// Nothing where no such levels fit, and for what schedules cannot say: blocks of kernel positions, blocks of columns or rows of a transposed convolution (a

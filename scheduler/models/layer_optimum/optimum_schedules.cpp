@@ -81,7 +81,7 @@ private:
 
     [[nodiscard]] std::optional<Made> of_another_order(const OptimumGroup& group) const {
         std::optional<Made> best;
-        if (auto searched = searched_schedule(network_, group.layers, buffer_, options_)) best = counted(std::move(*searched->schedule), WrittenAs::other);
+        if (auto searched = searched_schedule(network_, group.layers, buffer_, options_)) best = counted(std::move(*searched->schedule), group.optimum ? WrittenAs::other : WrittenAs::found);
         if (!group.optimum) return best;
         BlockOrder whole_kernels = group.optimum->order;
         std::erase_if(whole_kernels, [](const BlockLoop& l) { return l.loop == ConvolutionLoop::m || l.loop == ConvolutionLoop::n; });

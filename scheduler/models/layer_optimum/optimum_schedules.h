@@ -17,7 +17,7 @@ namespace laminate {
 
 /// How a group got its schedule.
 enum class WrittenAs {
-    found,     ///< the order of blocks of its optimum, or the schedule that it was priced as
+    found,     ///< the order of blocks of its optimum, the schedule that it was priced as, or of a layer without weights what moves least
     other,     ///< a schedule cannot say that order: what moves least, of the order with whole kernels and of those searched for groups (fused_groups.h)
     apart,     ///< nor does another one of all of its layers move less than these layers alone, each of them found or other
     too_large, ///< one layer whose schedules all need more than the buffer: the one that needs least

@@ -11,11 +11,25 @@ namespace laminate {
 
 namespace {
 
-/// Words of a tensor along one axis with windows: [begin, end), of which only those with a set bit where there are `bits`.
+/// Words of a tensor along one axis with windows, without gaps, as nearly always: [begin, end).
+struct Interval {
+    int64_t begin = 0;
+    int64_t end = 0;
+
+    static Interval windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) { return {0, (outputs - 1) * stride + (taps - 1) * dilation + 1}; }
+    [[nodiscard]] Interval shifted(int64_t step) const { return {begin + step, end + step}; }
+    [[nodiscard]] Interval operator&(const Interval& other) const {
+        const int64_t first = std::max(begin, other.begin);
+        return {first, std::max(first, std::min(end, other.end))};
+    }
+    [[nodiscard]] int64_t size() const { return end - begin; }
+};
+
+/// The same with gaps: of [begin, end) only those with a set bit where there are `bits`.
 struct AxisWords {
     int64_t begin = 0;
     int64_t end = 0;
-    std::vector<uint64_t> bits;  ///< of the places from 0 on, none set outside of [begin, end); empty where there are no gaps, as nearly always
+    std::vector<uint64_t> bits;  ///< of the places from 0 on, none set outside of [begin, end); empty where there are no gaps
 
     static AxisWords windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
         AxisWords words;
@@ -67,21 +81,27 @@ private:
 };
 
 /// A product of words along axes: the loops that address an axis alone, from 0 to their extent, and the axes with windows.
-struct Box {
+template <class Axis>
+struct SpillBox {
     int64_t plain = 1;  ///< product of the extents of related loops
-    std::array<AxisWords, 2> axis;
+    std::array<Axis, 2> axis;
 
     [[nodiscard]] int64_t size() const {
         int64_t words = plain;
-        for (const AxisWords& a : axis) words = checked_multiply(words, a.size());
+        for (const Axis& a : axis) words = checked_multiply(words, a.size());
         return words;
     }
 };
 
+template <class Axis>
 class Walk {
+    using Box = SpillBox<Axis>;
+
 public:
-    Walk(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order)
-        : problem_(problem), access_(tensor_access(problem, operand)), order_(order), blocks_(block_extents(problem, order)) {}
+    Walk(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, const LoopExtents& blocks)
+        : problem_(problem), access_(access), order_(order), blocks_(blocks) {
+        for (size_t p = 0; p < order.size(); ++p) iterations_[p] = ceil_div(at(problem.extent, order[p].loop), order[p].block);
+    }
 
     [[nodiscard]] TensorGroups groups() const {
         struct Opened {
@@ -93,10 +113,11 @@ public:
             std::optional<ConvolutionLoop> partial;
         };
         std::vector<Opened> opened;
+        opened.reserve(order_.size());
         int64_t outside = 1;  // iterations of all loops further out
         for (size_t p = 0; p < order_.size(); ++p) {
             const ConvolutionLoop loop = order_[p].loop;
-            const int64_t iterations = ceil_div(at(problem_.extent, loop), order_[p].block);
+            const int64_t iterations = iterations_[p];
             const LoopRole role = access_[loop];
             if (role == LoopRole::related) {
                 if (!opened.empty()) {
@@ -148,7 +169,7 @@ private:
         LoopExtents extents = blocks_;
         for (size_t p = position; p < order_.size(); ++p) {
             const BlockLoop& l = order_[p];
-            at(extents, l.loop) = l.block * ceil_div(at(problem_.extent, l.loop), l.block);
+            at(extents, l.loop) = l.block * iterations_[p];
         }
         Box box;
         for (size_t l = 0; l < convolution_loops; ++l) {
@@ -157,7 +178,7 @@ private:
         }
         for (size_t a = 0; a < 2; ++a) {
             if (access_.role[3 + a] == LoopRole::partial) {
-                box.axis[a] = AxisWords::windows(extents[3 + a], extents[5 + a], problem_.stride[a], problem_.dilation[a]);
+                box.axis[a] = Axis::windows(extents[3 + a], extents[5 + a], problem_.stride[a], problem_.dilation[a]);
             } else {
                 box.axis[a].end = 1;
             }
@@ -177,10 +198,10 @@ private:
 
     /// Words of the union of the boxes from `next` on within places of the axes: inclusion and exclusion. Boxes come from the inside out, and the related loops of an
     /// inner one lie within those of an outer one: `plain` of the first box chosen holds for all further ones, -1: none yet.
-    [[nodiscard]] static int64_t words_within(const std::vector<Box>& boxes, size_t next, int64_t plain, const std::array<AxisWords, 2>& places) {
+    [[nodiscard]] static int64_t words_within(const std::vector<Box>& boxes, size_t next, int64_t plain, const std::array<Axis, 2>& places) {
         int64_t words = 0;
         for (size_t b = next; b < boxes.size(); ++b) {
-            const std::array<AxisWords, 2> both{places[0] & boxes[b].axis[0], places[1] & boxes[b].axis[1]};
+            const std::array<Axis, 2> both{places[0] & boxes[b].axis[0], places[1] & boxes[b].axis[1]};
             const int64_t area = both[0].size() * both[1].size();
             if (area == 0) continue;
             const int64_t first = plain < 0 ? boxes[b].plain : plain;
@@ -191,7 +212,7 @@ private:
 
     /// Words of the union of `boxes`, of those in `within` when given.
     [[nodiscard]] static int64_t words_in(const std::vector<Box>& boxes, const Box* within) {
-        std::array<AxisWords, 2> places;
+        std::array<Axis, 2> places;
         for (size_t a = 0; a < 2; ++a) {
             places[a].end = INT64_MAX;
             if (within != nullptr) places[a] = within->axis[a];
@@ -200,10 +221,18 @@ private:
     }
 
     const ConvolutionProblem& problem_;
-    TensorAccess access_;
+    const TensorAccess& access_;
     const BlockOrder& order_;
-    LoopExtents blocks_;
+    const LoopExtents& blocks_;
+    std::array<int64_t, convolution_loops> iterations_{};  ///< by position
 };
+
+/// Whether windows of these blocks, and so of all larger ones, leave gaps.
+bool has_gaps(const ConvolutionProblem& problem, const TensorAccess& access, const LoopExtents& blocks) {
+    for (size_t a = 0; a < 2; ++a)
+        if (access.role[3 + a] == LoopRole::partial && (problem.dilation[a] != 1 || blocks[5 + a] < problem.stride[a])) return true;
+    return false;
+}
 
 /// Belady on a cyclic sweep keeps the same M - D words for T - D accesses, then the kept window moves on.
 int64_t spills(const ReuseGroup& g, int64_t memory) {
@@ -220,7 +249,10 @@ int64_t spills(const ReuseGroup& g, int64_t memory) {
 }  // namespace
 
 TensorGroups reuse_groups(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order) {
-    return Walk(problem, operand, order).groups();
+    const TensorAccess access = tensor_access(problem, operand);
+    const LoopExtents blocks = block_extents(problem, order);
+    if (has_gaps(problem, access, blocks)) return Walk<AxisWords>(problem, access, order, blocks).groups();
+    return Walk<Interval>(problem, access, order, blocks).groups();
 }
 
 int64_t formula_spills(const TensorGroups& tensor, int64_t memory) {

@@ -48,14 +48,14 @@ TEST(OptimumSchedule, EveryGroupIsWrittenAndCountedByTheWalker) {
         const Network network = seed % 3 == 0 ? random_chain(seed) : random_network(seed);
         if (!has_layers(network)) continue;
         SCOPED_TRACE("seed " + std::to_string(seed));
-        const BankedBuffer buffer{rng.between(4, 12), rng.between(8, 80)};
+        const BankedBuffer buffer{rng.between(4, 12), rng.between(4, 60)};
         FusionOptions options;
         options.max_layers = 3;
         expect_written(network, layers_alone(network, buffer, options), buffer, how);
         expect_written(network, fused_optimum(network, buffer, options).groups, buffer, how);
     }
     EXPECT_GT(how[WrittenAs::found], 20);
-    EXPECT_GT(how[WrittenAs::other], 5);
+    EXPECT_GT(how[WrittenAs::other], 3);
 }
 
 /// The optimum in managed buffers moves no less than with replacement that looks ahead, where padding is part of the input and images are one.
@@ -78,6 +78,14 @@ TEST(OptimumSchedule, ManagedBuffersMoveNoLessThanBelady) {
     }
     EXPECT_GT(compared, 25);
     EXPECT_GT(equal, 10);
+}
+
+/// Blocks of single words fit where no schedule does, whose kernels are whole: the smallest one, and it says so.
+TEST(OptimumSchedule, LessThanAWindowOfRoom) {
+    std::map<WrittenAs, int64_t> how;
+    const Network network = chain(2, 6, 6, {{4, square_window(3)}});
+    expect_written(network, layers_alone(network, {3, 8}, {}), {3, 8}, how);
+    EXPECT_EQ(how[WrittenAs::too_large], 1);
 }
 
 /// Depthwise and grouped: the groups turn outermost. By hand: every group reads its own 3 of 6 input channels of 8 x 8 and its 2 x 3 x 9 weights once.
