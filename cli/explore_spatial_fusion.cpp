@@ -28,6 +28,7 @@ using namespace spatial_fusion;
 struct Options {
     FusionOptions search;
     std::optional<int64_t> element_bits;
+    std::optional<int64_t> burst_bytes;
     std::string on_chip;
     std::vector<std::string> baseline;
 };
@@ -211,6 +212,7 @@ nlohmann::ordered_json entry_json(const Network& network, const Entry& entry) {
         json["spatial_parallel"] = spatial_json(entry, entry.cost.parallel);
     }
     json["layers_apart"] = sum_json(apart);
+    if (entry.cost.burst_volume_bytes) json["burst_volume_bytes"] = *entry.cost.burst_volume_bytes;
     if (entry.baseline_bytes) json["baseline_bytes"] = *entry.baseline_bytes;
     if (entry.counted) {
         json["counted"] = {{"accesses_elements", entry.counted->accesses().value()},
@@ -265,16 +267,16 @@ std::string table_text(const Priced& priced) {
     return table.text();
 }
 
-Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine& machine, const GivenBaseline& baseline,
+Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine& machine, const Communication& communication, const GivenBaseline& baseline,
              const std::optional<Schedule>& schedule) {
     std::map<LayerId, StackCost> alone;
-    for (const PlannedStack& single : plan.singles) alone.emplace(single.layers.front(), stack_cost(network, single, machine));
+    for (const PlannedStack& single : plan.singles) alone.emplace(single.layers.front(), stack_cost(network, single, machine, communication));
     TwoLevelCache cache;
     Priced priced;
     priced.has_baseline = baseline.is_given();
     for (size_t n = 0; n < plan.stacks.size(); ++n) {
         const PlannedStack& stack = plan.stacks[n];
-        Entry entry{&stack, {}, stack_cost(network, stack, machine), {}, {}, {}};
+        Entry entry{&stack, {}, stack_cost(network, stack, machine, communication), {}, {}, {}};
         for (const LayerId id : stack.layers) {
             entry.names.push_back(network.layer(id).name);
             entry.singles.push_back(alone.at(id));
@@ -346,7 +348,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
     std::optional<Schedule> schedule;
     if (files) schedule = fusion_schedule(network, plan);
-    const Priced priced = price(network, plan, machine, baseline, schedule);
+    const Priced priced = price(network, plan, machine, {search.reading, options.burst_bytes}, baseline, schedule);
 
     auto stacks = nlohmann::ordered_json::array();
     for (const Entry& entry : priced.entries) stacks.push_back(entry_json(network, entry));
@@ -359,6 +361,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"machine", machine_name},
         {"element_bits", machine.element_bits},
         {"on_chip_bytes", machine.on_chip_bytes},
+        {"burst_bytes", or_null(options.burst_bytes)},
         {"count", spatial_fusion::to_string(search.reading)},
         {"search", spatial_fusion::to_string(search.growth)},
         {"stack_tiles", std::ranges::find(tile_names, search.tiles, &std::pair<const std::string, TileSizes>::second)->first},
@@ -423,6 +426,9 @@ RunModel declare(CLI::App& app) {
         ->check(CLI::PositiveNumber);
     app.add_option("--element-bits", options->element_bits, "Width of all elements instead of the machine's")
         ->check(CLI::IsMember({8, 16, 32}));
+    app.add_option("--burst-bytes", options->burst_bytes,
+                   "External memory moves whole bursts: CTC and communication count every run of a tile as so many of them (the paper's memory: 8)")
+        ->check(CLI::Range(1, 1 << 20));
     app.add_option("--on-chip", options->on_chip, "On-chip memory instead of the machine's, e.g. 64KiB")->type_name("SIZE");
     app.add_option("--baseline-rows", options->baseline,
                    "A baseline to compare with as well: rows of the tiles of single layers, whole rows wide, as LAYER=ROWS,...; "

@@ -51,6 +51,26 @@ TEST(ExploreSpatialFusion, SixteenBitsAndLessMemoryFuseNoMore) {
     EXPECT_GT(pairs["totals"]["fused_layers"]["baseline_bytes"], pairs["totals"]["fused_layers"]["stacks"]["volume_bytes"]);
 }
 
+TEST(ExploreSpatialFusion, BurstsCountMore) {
+    const std::string base = "explore 'zoo:mc-cnn?height=60&width=80' --model spatial-fusion --machine hwff_1 --full-rows";
+    const auto plain = json_of(base);
+    const auto bursts = json_of(base + " --burst-bytes 64");
+    EXPECT_EQ(plain["burst_bytes"], nullptr);
+    EXPECT_EQ(bursts["burst_bytes"], 64);
+    ASSERT_EQ(plain["stacks"].size(), bursts["stacks"].size());
+    for (size_t n = 0; n < plain["stacks"].size(); ++n) {
+        const auto& a = plain["stacks"][n];
+        const auto& b = bursts["stacks"][n];
+        EXPECT_FALSE(a.contains("burst_volume_bytes"));
+        EXPECT_EQ(a["volume_bytes"], b["volume_bytes"]);
+        EXPECT_GT(b["burst_volume_bytes"], b["volume_bytes"]);
+        EXPECT_EQ(b["burst_volume_bytes"].get<int64_t>() % 64, 0);
+        EXPECT_LT(b["ctc"], a["ctc"]);
+        EXPECT_GT(b["temporal"]["communication_cycles"], a["temporal"]["communication_cycles"]);
+    }
+    EXPECT_EQ(run_program(base + " --burst-bytes 0").exit_code, 2);
+}
+
 TEST(ExploreSpatialFusion, ItsScheduleIsCountedAsPredicted) {
     const ScratchDirectory scratch;
     const std::string directory = scratch / "stacks";
