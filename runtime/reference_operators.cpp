@@ -8,7 +8,6 @@
 #include <limits>
 #include <numeric>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 #include "base/error.h"
@@ -239,7 +238,25 @@ std::pair<int64_t, int64_t> outputs_with_tap(const Window& window, size_t axis, 
     return {first, std::max(first, std::min(end, out))};
 }
 
-/// A row of outputs at a time, tap by tap: loops that compilers vectorise, because whole networks wait for their pooling layers.
+/// One tap of the window for a row of outputs: a simple loop for every kind, the usual strides as constants, for vectors; whole networks wait for their pooling.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void take_tap(bool is_max, const float* __restrict from, int64_t stride, float* __restrict row, int64_t count) {
+    if (is_max && stride == 1) {
+        for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[x] ? from[x] : row[x];
+    } else if (is_max && stride == 2) {
+        for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[2 * x] ? from[2 * x] : row[x];
+    } else if (is_max) {
+        for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[stride * x] ? from[stride * x] : row[x];
+    } else if (stride == 1) {
+        for (int64_t x = 0; x < count; ++x) row[x] += from[x];
+    } else if (stride == 2) {
+        for (int64_t x = 0; x < count; ++x) row[x] += from[2 * x];
+    } else {
+        for (int64_t x = 0; x < count; ++x) row[x] += from[stride * x];
+    }
+}
+
+/// A row of outputs at a time, tap by tap.
 void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
     const Window& window = layer.window;
     const bool is_max = layer.kind == LayerKind::max_pool;
@@ -266,21 +283,7 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
                 for (int64_t m = 0; m < window.kernel[1]; ++m) {
                     const auto [first, end] = outputs_with_tap(window, 1, m, in[3], out[3]);
                     const float* from = source + row * in[3] + m * window.dilation[1] - window.pad_begin[1];
-                    const auto take = [&, first = first, end = end](auto step) {
-                        if (is_max) {
-                            for (int64_t x = first; x < end; ++x) row_out[x] = std::max(row_out[x], from[x * step]);
-                        } else {
-                            for (int64_t x = first; x < end; ++x) row_out[x] += from[x * step];
-                        }
-                    };
-                    // The usual strides as constants.
-                    if (stride == 1) {
-                        take(std::integral_constant<int64_t, 1>());
-                    } else if (stride == 2) {
-                        take(std::integral_constant<int64_t, 2>());
-                    } else {
-                        take(stride);
-                    }
+                    take_tap(is_max, from + first * stride, stride, row_out + first, end - first);
                 }
             }
             if (is_max) continue;
@@ -293,12 +296,26 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
     }
 }
 
+/// In double precision: every eighth element has its own sum.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+double plane_sum(const float* values, int64_t count) {
+    constexpr int lanes = 8;
+    double sum[lanes] = {};
+    int64_t k = 0;
+    for (; k + lanes <= count; k += lanes) {
+        for (int j = 0; j < lanes; ++j) sum[j] += static_cast<double>(values[k + j]);
+    }
+    double total = 0;
+    for (; k < count; ++k) total += static_cast<double>(values[k]);
+    for (int j = 0; j < lanes; ++j) total += sum[j];
+    return total;
+}
+
 void run_global_average_pool(const Layer& layer, const Dims& in, const float* input, float* output, int threads) {
     const int64_t count = plane_elements(in);
 #pragma omp parallel for num_threads(team_size(threads))
     for (int64_t plane = 0; plane < in[0] * in[1]; ++plane) {
-        double sum = 0;
-        for (int64_t k = 0; k < count; ++k) sum += static_cast<double>(input[plane * count + k]);
+        const double sum = plane_sum(input + plane * count, count);
         output[plane] =
             apply_activation(layer.activation, static_cast<float>(sum / static_cast<double>(count)), plane % in[1]);
     }
@@ -363,7 +380,8 @@ void run_concat(const Layer& layer, const std::vector<Dims>& in, const std::vect
         const AxisSplit part(in[k], layer.axis);
         const int64_t run = part.extent * part.inner;
         for (int64_t o = 0; o < split.outer; ++o) {
-            std::copy_n(inputs[k] + o * run, run, output + (o * split.extent + begin) * split.inner);
+            float* to = output + (o * split.extent + begin) * split.inner;
+            if (to != inputs[k] + o * run) std::copy_n(inputs[k] + o * run, run, to);
         }
         begin += part.extent;
     }

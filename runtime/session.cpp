@@ -16,94 +16,10 @@
 #include "runtime/arena_plan.h"
 #include "runtime/cpu.h"
 #include "runtime/reference_operators.h"
+#include "runtime/tensor_placement.h"
 
 namespace laminate {
 namespace {
-
-/// Where a tensor's elements lie during a run.
-struct Place {
-    enum class In { arena, input, output } in = In::arena;
-    int64_t at = 0;  ///< offset in the arena in bytes, or position among inputs or outputs
-};
-
-/// Tensors of one storage: flatten and reshape change the dims of their input, not an element.
-class Storages {
-public:
-    explicit Storages(const Manifest& manifest) : parent_(manifest.tensors.size()) {
-        std::iota(parent_.begin(), parent_.end(), 0);
-        for (const Step& step : manifest.steps) {
-            if (is_alias(step)) parent_[static_cast<size_t>(outputs_of(step)[0])] = of(inputs_of(step)[0]);
-        }
-    }
-    /// True for a step that has nothing to do.
-    static bool is_alias(const Step& step) {
-        const auto* layer_step = std::get_if<LayerStep>(&step);
-        if (!layer_step || layer_step->layer.activation.kind != ActivationKind::none) return false;
-        const Layer& layer = layer_step->layer;
-        return layer.kind == LayerKind::flatten ||
-               (layer.kind == LayerKind::general && layer.general.kind == GeneralKind::reshape);
-    }
-    /// The tensor that stands for its storage. Steps are in topological order, so an input's storage is final when it
-    /// is used.
-    [[nodiscard]] TensorId of(TensorId id) const { return parent_[static_cast<size_t>(id)]; }
-
-private:
-    std::vector<TensorId> parent_;
-};
-
-struct Placement {
-    std::vector<Place> places;  ///< by tensor
-    int64_t arena_bytes = 0;
-};
-
-Placement place_tensors(const Manifest& manifest) {
-    const Storages storages(manifest);
-    const auto position = [](const std::vector<TensorId>& ids, const Storages& storage, TensorId root) {
-        for (size_t k = 0; k < ids.size(); ++k) {
-            if (storage.of(ids[k]) == root) return static_cast<int64_t>(k);
-        }
-        return int64_t{-1};
-    };
-    struct Use {
-        int first = -1, last = -1;
-    };
-    std::vector<Use> uses(manifest.tensors.size());
-    for (size_t k = 0; k < manifest.steps.size(); ++k) {
-        if (Storages::is_alias(manifest.steps[k])) continue;
-        for (const auto& ids : {inputs_of(manifest.steps[k]), outputs_of(manifest.steps[k])}) {
-            for (TensorId id : ids) {
-                Use& use = uses[static_cast<size_t>(storages.of(id))];
-                if (use.first < 0) use.first = static_cast<int>(k);
-                use.last = static_cast<int>(k);
-            }
-        }
-    }
-
-    Placement placement;
-    std::vector<Place> by_root(manifest.tensors.size());
-    std::vector<Lifetime> lifetimes;
-    std::vector<TensorId> in_arena;
-    for (TensorId id = 0; id < std::ssize(manifest.tensors); ++id) {
-        if (storages.of(id) != id) continue;
-        Place& place = by_root[static_cast<size_t>(id)];
-        if (const int64_t input = position(manifest.inputs, storages, id); input >= 0) {
-            place = {Place::In::input, input};
-        } else if (const int64_t output = position(manifest.outputs, storages, id); output >= 0) {
-            place = {Place::In::output, output};
-        } else if (const Use use = uses[static_cast<size_t>(id)]; use.first >= 0) {
-            lifetimes.push_back({element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element,
-                                 use.first, use.last});
-            in_arena.push_back(id);
-        }
-    }
-    const ArenaPlan plan = plan_arena(lifetimes);
-    for (size_t k = 0; k < in_arena.size(); ++k) by_root[static_cast<size_t>(in_arena[k])].at = plan.offsets[k];
-    for (TensorId id = 0; id < std::ssize(manifest.tensors); ++id) {
-        placement.places.push_back(by_root[static_cast<size_t>(storages.of(id))]);
-    }
-    placement.arena_bytes = plan.bytes;
-    return placement;
-}
 
 struct FreeArray {
     void operator()(void* array) const { std::free(array); }
@@ -235,7 +151,7 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     }
     for (const Step& step : manifest.steps) add_step(step, network, where);
 
-    Placement placement = place_tensors(manifest);
+    TensorPlaces placement = place_tensors(manifest);
     places = std::move(placement.places);
     for (size_t k = 0; k < manifest.outputs.size(); ++k) {
         const Place place = places[static_cast<size_t>(manifest.outputs[k])];
@@ -269,9 +185,9 @@ float* Session::Implementation::locate(TensorId id, const float* const* inputs, 
             return reinterpret_cast<float*>(arena.get() + place.at);
         // Nothing writes there: check() refuses a step that writes an input.
         case Place::In::input:
-            return const_cast<float*>(inputs[place.at]);
+            return const_cast<float*>(inputs[place.at]) + place.offset_bytes / bytes_per_element;
         case Place::In::output:
-            return outputs[place.at];
+            return outputs[place.at] + place.offset_bytes / bytes_per_element;
     }
     return nullptr;
 }

@@ -1,0 +1,225 @@
+// Where a network's time goes: groups_bench NET... [--rounds N] [--threads N] [--peak GFLOPS] [--json FILE]
+//
+// Every step of the planned network in its turn, in an arena as a session lays it out, by the thread's own clock; each keeps its least time over the rounds. With
+// --threads the network is planned for so many, one thread still runs it part by part, and `share` is the longest share when threads take the parts in order.
+// `lost`: milliseconds beyond what the operations of the definition would take at nine tenths of the peak (2 x 512 bits of multiply-add at 2.4 GHz unless given).
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/aligned.h"
+#include "base/cpu_time.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/rng.h"
+#include "generators/compile.h"
+#include "nets/open.h"
+#include "runtime/reference_operators.h"
+#include "runtime/tensor_placement.h"
+#include "scheduler/line_buffers.h"
+
+namespace laminate {
+namespace {
+
+struct Options {
+    std::vector<std::string> networks;
+    int64_t rounds = 5;
+    int threads = 1;
+    double peak_gflops = 153.6;
+    std::string json;
+};
+
+struct Measured {
+    double milliseconds = HUGE_VAL;
+    double longest_share = HUGE_VAL;
+};
+
+/// A network whose steps run one at a time.
+class Steps {
+public:
+    Steps(const Network& network, int threads)
+        : threads_(threads), compiled_(network, plan(network, threads), unchecked()), manifest_(compiled_.manifest()), placement_(place_tensors(manifest_)), arena_(static_cast<size_t>(placement_.arena_bytes / bytes_per_element)) {
+        for (const TensorId id : manifest_.inputs) inputs_.emplace_back(static_cast<size_t>(element_count(tensor(id).dims)));
+        for (const TensorId id : manifest_.outputs) outputs_.emplace_back(static_cast<size_t>(element_count(tensor(id).dims)));
+        Rng rng(1);
+        for (const TensorId id : manifest_.inputs) {
+            for (int64_t n = 0; n < element_count(tensor(id).dims); ++n) array(id)[n] = static_cast<float>(rng.below(2001) - 1000) / 1000.0F;
+        }
+        int64_t scratch = 0;
+        for (const Step& step : manifest_.steps) {
+            if (const auto* group = std::get_if<GroupStep>(&step)) scratch = std::max(scratch, group->scratch_bytes);
+        }
+        scratch_ = std::make_unique<AlignedFloats>(static_cast<size_t>(scratch) / sizeof(float));
+        for (const Step& step : manifest_.steps) {
+            const auto* layer = std::get_if<LayerStep>(&step);
+            const auto& descriptor = compiled_.descriptor();
+            layers_.push_back(layer ? restored_layer(*layer, descriptor.constants, static_cast<int64_t>(descriptor.constant_count)) : Layer{});
+        }
+    }
+
+    [[nodiscard]] const Manifest& manifest() const { return manifest_; }
+
+    void run(size_t number, Measured& least) {
+        const Step& step = manifest_.steps[number];
+        if (const auto* group = std::get_if<GroupStep>(&step)) {
+            run(*group, least);
+            return;
+        }
+        const Layer& layer = layers_[number];
+        std::vector<std::vector<int64_t>> dims;
+        std::vector<const float*> inputs;
+        for (const TensorId id : layer.inputs) {
+            dims.push_back(tensor(id).dims);
+            inputs.push_back(array(id));
+        }
+        const double start = thread_milliseconds();
+        run_reference_layer(layer, dims, inputs, tensor(layer.output).dims, array(layer.output), 1);
+        least.milliseconds = std::min(least.milliseconds, thread_milliseconds() - start);
+        least.longest_share = least.milliseconds;
+    }
+
+private:
+    static Schedule plan(const Network& network, int threads) {
+        LineBufferOptions options;
+        options.threads = threads;
+        return std::get<Schedule>(line_buffer_schedule(network, options));
+    }
+    static CompileOptions unchecked() {
+        CompileOptions options;
+        options.checker = [](const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function, const CheckOptions&) { return std::string(); };
+        return options;
+    }
+    [[nodiscard]] const Tensor& tensor(TensorId id) const { return manifest_.tensors[static_cast<size_t>(id)]; }
+    [[nodiscard]] float* array(TensorId id) {
+        const Place& place = placement_.places[static_cast<size_t>(id)];
+        if (place.in == Place::In::arena) return arena_.data() + place.at / bytes_per_element;
+        auto& arrays = place.in == Place::In::input ? inputs_ : outputs_;
+        return arrays[static_cast<size_t>(place.at)].data() + place.offset_bytes / bytes_per_element;
+    }
+
+    void run(const GroupStep& group, Measured& least) {
+        std::vector<const float*> in;
+        std::vector<float*> out;
+        for (const TensorId id : group.inputs) in.push_back(array(id));
+        for (const TensorId id : group.outputs) out.push_back(array(id));
+        const auto& descriptor = compiled_.descriptor();
+        const auto call = [&](int32_t begin, int32_t end) {
+            const double start = thread_milliseconds();
+            const int code = descriptor.groups[group.group](in.data(), out.data(), descriptor.constants + group.constants_offset_elements, scratch_->data(), begin, end);
+            if (code != 0) throw std::logic_error(group.name + " failed");
+            return thread_milliseconds() - start;
+        };
+        if (threads_ == 1) {
+            least.milliseconds = least.longest_share = std::min(least.milliseconds, call(0, group.strips));
+            return;
+        }
+        std::vector<double> shares(static_cast<size_t>(threads_), 0.0);
+        for (int32_t strip = 0; strip < group.strips; ++strip) *std::min_element(shares.begin(), shares.end()) += call(strip, strip + 1);
+        double sum = 0;
+        for (const double share : shares) sum += share;
+        least.milliseconds = std::min(least.milliseconds, sum);
+        least.longest_share = std::min(least.longest_share, *std::max_element(shares.begin(), shares.end()));
+    }
+
+    int threads_;
+    JitNetwork compiled_;
+    const Manifest& manifest_;
+    TensorPlaces placement_;
+    AlignedFloats arena_;
+    std::vector<AlignedFloats> inputs_, outputs_;
+    std::unique_ptr<AlignedFloats> scratch_;
+    std::vector<Layer> layers_;
+};
+
+nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
+    const Network network = open_network(spec);
+    Steps steps(network, options.threads);
+    const size_t count = steps.manifest().steps.size();
+    std::vector<Measured> least(count);
+    for (int64_t round = 0; round <= options.rounds; ++round) {
+        for (size_t s = 0; s < count; ++s) steps.run(s, least[s]);
+        if (round == 0) least.assign(count, {});  // pages are touched
+    }
+    fmt::print("{}, planned for {} thread{}\n{:>9}{:>9}{:>9}{:>9}  layers\n", spec, options.threads, options.threads == 1 ? "" : "s", "ms", "share", "GFLOP/s", "lost ms");
+    auto entries = nlohmann::ordered_json::array();
+    double sum = 0, shares = 0, all_operations = 0;
+    for (size_t s = 0; s < count; ++s) {
+        const Step& step = steps.manifest().steps[s];
+        const auto* group = std::get_if<GroupStep>(&step);
+        double operations = 0;
+        std::string layers = group ? "" : name_of(step) + " (reference operator)";
+        if (group) {
+            for (const std::string& name : group->layers) {
+                operations += 2e-6 * static_cast<double>(layer_macs(network, network.find_layer(name)));
+                layers += (layers.empty() ? "" : " ") + name;
+            }
+        }
+        const double lost = least[s].milliseconds - operations / (0.9 * options.peak_gflops);
+        fmt::print("{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  {}\n", least[s].milliseconds, least[s].longest_share, operations / least[s].milliseconds, lost, layers);
+        entries.push_back({{"layers", layers}, {"ms", least[s].milliseconds}, {"longest_share_ms", least[s].longest_share}, {"operations", operations * 1e6}});
+        sum += least[s].milliseconds;
+        shares += least[s].longest_share;
+        all_operations += operations;
+    }
+    fmt::print("{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  all\n\n", sum, shares, all_operations / sum, sum - all_operations / (0.9 * options.peak_gflops));
+    std::fflush(stdout);
+    return {{"network", spec}, {"threads", options.threads}, {"ms", sum}, {"longest_share_ms", shares}, {"steps", entries}};
+}
+
+Options options_of(int argc, char** argv) {
+    Options options;
+    for (int n = 1; n < argc; ++n) {
+        const std::string name = argv[n];
+        if (!name.starts_with("--")) {
+            options.networks.push_back(name);
+            continue;
+        }
+        if (n + 1 == argc) throw InputError(name + ": expected a value");
+        const std::string value = argv[++n];
+        const auto number = [&](double low, double high) {
+            char* end = nullptr;
+            const double found = std::strtod(value.c_str(), &end);
+            if (value.empty() || *end != '\0' || !(found >= low && found <= high)) throw InputError(fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
+            return found;
+        };
+        if (name == "--rounds") {
+            options.rounds = static_cast<int64_t>(number(1, 100000));
+        } else if (name == "--threads") {
+            options.threads = static_cast<int>(number(1, 1024));
+        } else if (name == "--peak") {
+            options.peak_gflops = number(1, 1e6);
+        } else if (name == "--json") {
+            options.json = value;
+        } else {
+            throw InputError(fmt::format("found {}, expected --rounds, --threads, --peak or --json", name));
+        }
+    }
+    if (options.networks.empty()) throw InputError("found no network, expected zoo:NAME or FILE.onnx");
+    return options;
+}
+
+}  // namespace
+}  // namespace laminate
+
+int main(int argc, char** argv) {
+    try {
+        const laminate::Options options = laminate::options_of(argc, argv);
+        auto networks = nlohmann::ordered_json::array();
+        for (const std::string& spec : options.networks) networks.push_back(laminate::bench(spec, options));
+        if (!options.json.empty()) {
+            laminate::write_file_atomically(options.json, nlohmann::ordered_json{{"schema", "laminate.groups_bench"}, {"version", 1}, {"networks", networks}}.dump(2) + "\n");
+        }
+        return 0;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "groups_bench: {}\n", error.what());
+        return 1;
+    }
+}
