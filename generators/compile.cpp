@@ -21,6 +21,7 @@
 #include "generators/compiled_files.h"
 #include "generators/executable.h"
 #include "generators/optimised.h"
+#include "generators/whole_map.h"
 #include "scheduler/line_buffers.h"
 
 namespace laminate {
@@ -136,30 +137,38 @@ public:
     }
 
     BuiltNetwork build(const Schedule& schedule) && {
-        const std::vector<GroupSchedule>& groups = schedule.groups();
+        std::vector<GroupSchedule> groups = schedule.groups();
+        // Pooling that no group has got has code of its own.
+        for (const LayerId id : outside_of(groups)) {
+            if (is_schedulable(network_, id) && suits_whole_pooling(layer_problem(network_, id))) groups.push_back(line_buffer_group(network_, {id}));
+        }
         std::vector<std::vector<Piece>> pieces(groups.size());
         in_parallel(groups.size(), thread_count(options_), [&](size_t g) { compile(groups[g], pieces[g]); });
 
         // A group runs where its last layer stands: its inputs exist by then, and nobody needs its output earlier.
-        std::map<LayerId, size_t> by_sink;
-        std::vector<bool> is_grouped(network_.layers.size(), false);
-        for (size_t g = 0; g < groups.size(); ++g) {
-            for (const Nest& nest : groups[g].nests)
-                is_grouped[static_cast<size_t>(network_.find_layer(nest.layer))] = true;
-            by_sink[network_.find_layer(groups[g].nests.back().layer)] = g;
-        }
-        for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
-            if (const auto group = by_sink.find(id); group != by_sink.end()) {
-                for (Piece& piece : pieces[group->second]) add(std::move(piece));
-            } else if (!is_grouped[static_cast<size_t>(id)]) {
-                add(id);
-            }
+        std::map<LayerId, std::vector<Piece>> by_layer;
+        for (const LayerId id : outside_of(groups)) by_layer[id].emplace_back(id);
+        for (size_t g = 0; g < groups.size(); ++g) by_layer[network_.find_layer(groups[g].nests.back().layer)] = std::move(pieces[g]);
+        for (auto& [id, all] : by_layer) {
+            for (Piece& piece : all) add(std::move(piece));
         }
         return std::move(built_);
     }
 
 private:
     using Piece = std::variant<CheckedGroup, LayerId>;
+
+    [[nodiscard]] std::vector<LayerId> outside_of(const std::vector<GroupSchedule>& groups) const {
+        std::vector<bool> is_grouped(network_.layers.size(), false);
+        for (const GroupSchedule& group : groups) {
+            for (const Nest& nest : group.nests) is_grouped[static_cast<size_t>(network_.find_layer(nest.layer))] = true;
+        }
+        std::vector<LayerId> outside;
+        for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
+            if (!is_grouped[static_cast<size_t>(id)]) outside.push_back(id);
+        }
+        return outside;
+    }
 
     static std::string name_of(const GroupSchedule& group) {
         const std::string& last = group.nests.back().layer;

@@ -57,6 +57,8 @@ Interval part_of(const Expr& part, int64_t parts, int64_t extent) {
     return {simplify(part * size(extent) / size(parts)), simplify((part + 1) * size(extent) / size(parts))};
 }
 
+bool is_pooling(const LayerProblem& p) { return p.operation == Operation::max_pool || p.operation == Operation::average_pool; }
+
 class WholeMap {
 public:
     WholeMap(const LayerProblem& problem, const Layer& layer, const VectorUnit& unit, const KernelOptions& kernels)
@@ -64,7 +66,7 @@ public:
 
     GroupCode code() {
         GroupCode code;
-        Stmt body = p_.groups > 1 ? depthwise() : is_pointwise(p_) ? pointwise() : windows();
+        Stmt body = is_pooling(p_) ? pooling() : p_.groups > 1 ? depthwise() : is_pointwise(p_) ? pointwise() : windows();
         for (const auto& [name, offset] : constant_offsets_) body = ir::with_array(name, argument::constants, offset, body);
         body = ir::with_array(copy_, argument::scratch, 0, body);
         body = ir::with_pointer("X", argument::inputs, 0, body);
@@ -88,6 +90,9 @@ private:
     void pack(int64_t block) {
         weights_ = constant(".packed", packed_weights(canonical_weights(layer_, p_), p_, block));
         bias_ = constant(".bias", padded(canonical_bias(layer_, p_), block));
+        pack_slope(block);
+    }
+    void pack_slope(int64_t block) {
         const std::vector<float> slope = canonical_slope(layer_, p_);
         if (!slope.empty()) slope_ = constant(".slope", padded(slope, block));
     }
@@ -594,20 +599,89 @@ private:
 
     /// Columns column, column + stride, ... of a row of X; zero where there are none.
     [[nodiscard]] Expr row_of_input(const Expr& row, int64_t column, const Run& run) const {
-        const int64_t stride = p_.x().stride;
-        const int64_t wide = run.lanes * stride;
+        return every(p_.x().stride, 0, run, columns_of_input(row, column, run.lanes * p_.x().stride, 0.0F));
+    }
+    /// `wide` columns of a row of X from `column` on; `fill` where there are none.
+    [[nodiscard]] Expr columns_of_input(const Expr& row, int64_t column, int64_t wide, float fill) const {
         const int64_t first = std::max<int64_t>(0, -column);
         const int64_t end = std::min(wide, p_.x().in - column);
         const Expr index = lanes_from(simplify(row + size(column)), wide);
         const Expr lane = lanes_from(0, wide);
-        Expr value = make_zero(Halide::Float(32, static_cast<int>(wide)));
-        if (first == 0 && end == wide) {
-            value = ir::load("X", index, ir::Alignment::element);
-        } else if (first < end) {
-            const Expr inside = lane >= broadcast(size(first), wide) && lane < broadcast(size(end), wide);
-            value = Halide::select(inside, ir::load("X", index, ir::Alignment::element, inside), value);
+        if (first == 0 && end == wide) return ir::load("X", index, ir::Alignment::element);
+        Expr value = broadcast(Expr(fill), wide);
+        if (first >= end) return value;
+        const Expr inside = lane >= broadcast(size(first), wide) && lane < broadcast(size(end), wide);
+        return Halide::select(inside, ir::load("X", index, ir::Alignment::element, inside), value);
+    }
+    [[nodiscard]] static Expr every(int64_t stride, int64_t first, const Run& run, const Expr& wide) {
+        return stride == 1 ? wide : Shuffle::make_slice(wide, static_cast<int>(first), static_cast<int>(stride), static_cast<int>(run.lanes));
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ pooling
+
+    Stmt pooling() {
+        pack_slope(1);
+        const AxisWindow& w = p_.y();
+        const std::vector<Run> runs = runs_of(p_[Dim::x], unit_);
+        // Rows of the window that are there: known for the rows at the ends, all of them in between.
+        const auto is_inner = [&](int64_t y) { return y * w.stride >= w.pad_begin && y * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation < w.in; };
+        int64_t begin = 0;
+        while (begin < p_[Dim::y] && !is_inner(begin)) ++begin;
+        int64_t end = begin;
+        while (end < p_[Dim::y] && is_inner(end)) ++end;
+        const int64_t parts = std::min(p_[Dim::z], parts_wanted);
+        return for_parts(parts, [&](const Expr& part) {
+            return loop(".z", part_of(part, parts, p_[Dim::z]), [&](const Expr& z) {
+                std::vector<Stmt> rows;
+                const auto at_end = [&](int64_t y) {
+                    std::vector<int64_t> taps;
+                    for (int64_t n = 0; n < w.kernel; ++n) {
+                        if (w.input(y, n)) taps.push_back(n);
+                    }
+                    rows.push_back(pooled_row(z, size(y), taps, runs));
+                };
+                std::vector<int64_t> taps;
+                for (int64_t n = 0; n < w.kernel; ++n) taps.push_back(n);
+                for (int64_t y = 0; y < begin; ++y) at_end(y);
+                if (begin < end) rows.push_back(loop(".y", {size(begin), size(end)}, [&](const Expr& y) { return pooled_row(z, y, taps, runs); }));
+                for (int64_t y = end; y < p_[Dim::y]; ++y) at_end(y);
+                return ir::sequence(rows);
+            });
+        });
+    }
+
+    /// A row of outputs through the rows `taps` of the window. Strided columns are taken out of wide vectors that several taps share; a maximum of rows comes before.
+    [[nodiscard]] Stmt pooled_row(const Expr& z, const Expr& y, const std::vector<int64_t>& taps, const std::vector<Run>& runs) const {
+        const AxisWindow& wy = p_.y();
+        const AxisWindow& wx = p_.x();
+        const bool is_max = p_.operation == Operation::max_pool;
+        std::vector<Stmt> stores;
+        for (const Run& run : runs) {
+            // Which wide vector has tap m, and from which element on.
+            const auto wide_of = [&](int64_t m) { return wx.dilation == 1 ? m / wx.stride * wx.stride : m * wx.dilation; };
+            const auto wide = [&](int64_t n, int64_t column) {
+                const Expr row = simplify((z * size(wy.in) + y * size(wy.stride) + size(n * wy.dilation - wy.pad_begin)) * size(wx.in));
+                return columns_of_input(row, run.first * wx.stride + column - wx.pad_begin, run.lanes * wx.stride, is_max ? -std::numeric_limits<float>::infinity() : 0.0F);
+            };
+            const auto tap = [&](int64_t m, const Expr& all) { return every(wx.stride, m * wx.dilation - wide_of(m), run, all); };
+            Expr value = broadcast(Expr(is_max ? -std::numeric_limits<float>::infinity() : 0.0F), run.lanes);
+            if (is_max) {
+                for (int64_t m = 0; m < wx.kernel; ++m) {
+                    Expr all = wide(taps.front(), wide_of(m));
+                    for (size_t n = 1; n < taps.size(); ++n) all = Halide::max(all, wide(taps[n], wide_of(m)));
+                    value = Halide::max(value, tap(m, all));
+                }
+            } else {
+                for (const int64_t n : taps) {
+                    for (int64_t m = 0; m < wx.kernel; ++m) value = value + tap(m, wide(n, wide_of(m)));
+                }
+                const Expr count = ir::averaged_elements(layer_, p_, y, lanes_from(size(run.first), run.lanes));
+                value = value / Halide::cast(value.type(), count.type().is_scalar() ? broadcast(count, run.lanes) : count);
+            }
+            const Expr to = lanes_from(simplify((z * size(wy.out) + y) * size(wx.out) + size(run.first)), run.lanes);
+            stores.push_back(ir::store("Y", finished(z, value), to, ir::Alignment::element, wanted_lanes(run)));
         }
-        return stride == 1 ? value : Shuffle::make_slice(value, 0, static_cast<int>(stride), static_cast<int>(run.lanes));
+        return ir::sequence(stores);
     }
 
     const LayerProblem& p_;
@@ -626,12 +700,18 @@ private:
 
 }  // namespace
 
+bool suits_whole_pooling(const LayerProblem& p) {
+    // Rows are written out vector by vector, and windows tap by tap.
+    constexpr int64_t most_columns = 256, most_taps = 25, most_stride = 4;
+    return is_pooling(p) && p[Dim::x] <= most_columns && p.x().kernel * p.y().kernel <= most_taps && p.x().stride <= most_stride;
+}
+
 std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {
     if (group.nests.size() != 1) return std::nullopt;
     const Nest& nest = group.nests.front();
     const LayerId id = network.find_layer(nest.layer);
     const LayerProblem problem = layer_problem(network, id);
-    if (!suits_whole_map(problem) || nest.loops.front().band == Band::strip) return std::nullopt;
+    if ((!suits_whole_map(problem) && !suits_whole_pooling(problem)) || nest.loops.front().band == Band::strip) return std::nullopt;
     for (const Dim d : {Dim::z, Dim::x, Dim::i}) {
         if (nest[d] != problem[d]) return std::nullopt;
     }
