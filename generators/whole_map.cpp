@@ -543,22 +543,45 @@ private:
 
     Stmt depthwise() {
         pack(1);
+        const AxisWindow& w = p_.y();
         const std::vector<Run> runs = runs_of(p_[Dim::x], unit_);
         const auto vectors = static_cast<int64_t>(runs.size());
         const int64_t most_rows = std::max<int64_t>(1, unit_.accumulators * 2 / 3 / vectors);
         const int64_t rows = ceil_div(p_[Dim::y], ceil_div(p_[Dim::y], most_rows));
+        const int64_t tiles = ceil_div(p_[Dim::y], rows);
+        // Tiles of rows that reach no padding share their code.
+        const auto is_inner = [&](int64_t tile) {
+            const int64_t last = ((tile + 1) * rows - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation;
+            return tile * rows * w.stride >= w.pad_begin && last < w.in && (tile + 1) * rows <= p_[Dim::y];
+        };
+        int64_t begin = 0;
+        while (begin < tiles && !is_inner(begin)) ++begin;
+        int64_t end = begin;
+        while (end < tiles && is_inner(end)) ++end;
         const int64_t parts = std::min(p_[Dim::z], parts_wanted);
         return for_parts(parts, [&](const Expr& part) {
             return loop(".z", part_of(part, parts, p_[Dim::z]), [&](const Expr& z) {
-                std::vector<Stmt> tiles;
-                for (int64_t y = 0; y < p_[Dim::y]; y += rows) tiles.push_back(depthwise_rows(z, y, std::min(rows, p_[Dim::y] - y), runs));
-                return ir::sequence(tiles);
+                std::vector<Stmt> all;
+                const auto at_end = [&](int64_t tile) {
+                    const int64_t y = tile * rows;
+                    const int64_t here = std::min(rows, p_[Dim::y] - y);
+                    const int64_t top = y * w.stride - w.pad_begin;
+                    all.push_back(depthwise_rows(z, size(y), here, {std::max<int64_t>(0, -top), std::min((here - 1) * w.stride + (w.kernel - 1) * w.dilation + 1, w.in - top)}, runs));
+                };
+                for (int64_t tile = 0; tile < begin; ++tile) at_end(tile);
+                const std::pair<int64_t, int64_t> whole{0, (rows - 1) * w.stride + (w.kernel - 1) * w.dilation + 1};
+                if (begin < end) {
+                    all.push_back(loop(".y", {size(begin), size(end)}, [&](const Expr& tile) { return depthwise_rows(z, simplify(tile * size(rows)), rows, whole, runs); }));
+                }
+                for (int64_t tile = end; tile < tiles; ++tile) at_end(tile);
+                return ir::sequence(all);
             });
         });
     }
 
-    /// Rows y .. y + rows of a channel. Which rows and columns are padding is known here.
-    [[nodiscard]] Stmt depthwise_rows(const Expr& z, int64_t y, int64_t rows, const std::vector<Run>& runs) const {
+    /// Rows y .. y + rows of a channel. Of the rows that their windows reach, those from inputs.first to inputs.second are there; the others are padding. Which columns
+    /// are padding is known here.
+    [[nodiscard]] Stmt depthwise_rows(const Expr& z, const Expr& y, int64_t rows, const std::pair<int64_t, int64_t>& inputs, const std::vector<Run>& runs) const {
         const AxisWindow& wy = p_.y();
         const AxisWindow& wx = p_.x();
         const Sums sums(p_.name + ".sum", runs, rows);
@@ -566,17 +589,17 @@ private:
         for (size_t v = 0; v < runs.size(); ++v) {
             for (int64_t r = 0; r < rows; ++r) parts.push_back(sums.start(v, r, ir::load(bias_, z)));
         }
-        for (int64_t in = 0; in < wy.in; ++in) {
+        for (int64_t in = inputs.first; in < inputs.second; ++in) {
             std::vector<std::pair<int64_t, int64_t>> served;  // row of the tile, n
             for (int64_t r = 0; r < rows; ++r) {
-                const int64_t reach = in + wy.pad_begin - (y + r) * wy.stride;
+                const int64_t reach = in - r * wy.stride;
                 if (reach >= 0 && reach % wy.dilation == 0 && reach / wy.dilation < wy.kernel) served.emplace_back(r, reach / wy.dilation);
             }
             if (served.empty()) continue;
             for (int64_t m = 0; m < wx.kernel; ++m) {
                 for (size_t v = 0; v < runs.size(); ++v) {
                     const int64_t column = runs[v].first * wx.stride + m * wx.dilation - wx.pad_begin;
-                    const Expr row = simplify((z * size(wy.in) + size(in)) * size(wx.in));
+                    const Expr row = simplify((z * size(wy.in) + y * size(wy.stride) + size(in - wy.pad_begin)) * size(wx.in));
                     parts.push_back(ir::with_values(p_.name + ".in", {row_of_input(row, column, runs[v])}, [&](const std::vector<Expr>& value) {
                         std::vector<Stmt> uses;
                         for (const auto& [r, n] : served) {
@@ -590,7 +613,7 @@ private:
         }
         for (int64_t r = 0; r < rows; ++r) {
             for (size_t v = 0; v < runs.size(); ++v) {
-                const Expr to = lanes_from(simplify((z * size(wy.out) + size(y + r)) * size(wx.out) + size(runs[v].first)), runs[v].lanes);
+                const Expr to = lanes_from(simplify((z * size(wy.out) + y + size(r)) * size(wx.out) + size(runs[v].first)), runs[v].lanes);
                 parts.push_back(ir::store("Y", finished(z, sums.get(v, r)), to, ir::Alignment::element, wanted_lanes(runs[v])));
             }
         }

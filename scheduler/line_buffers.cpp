@@ -230,7 +230,11 @@ bool suits_whole_map(const LayerProblem& p) {
     if (p.operation != Operation::multiply_accumulate || p.y().transposed || p.x().transposed) return false;
     constexpr int64_t most_columns = 36, most_taps = 25, most_stride = 2;
     const int64_t pixels = p[Dim::y] * p[Dim::x];
-    if (pixels > most_columns * most_columns) return false;
+    // Layers of enough channels, one pixel or one channel at a time, gain more from whole tiles of the map than line buffers save, as long as the map is not a picture.
+    constexpr int64_t enough_channels = 16, most_columns_by_channels = 128;
+    const bool by_channels = p.groups > 1 ? p[Dim::z] >= enough_channels : is_pointwise(p) && std::min(p[Dim::z], p[Dim::i]) >= enough_channels;
+    const int64_t widest = by_channels ? most_columns_by_channels : most_columns;
+    if (pixels > widest * widest) return false;
     if (p.groups == 1 && is_pointwise(p)) {
         constexpr int64_t half_a_vector = 8;
         return pixels == 1 || pixels >= half_a_vector;
@@ -245,7 +249,7 @@ bool suits_whole_map(const LayerProblem& p) {
         return (p.x().stride > 1 || p[Dim::x] <= narrow) && 3 * more_columns <= p[Dim::x];
     }
     // What it reads should be in the caches too: after a larger map it is better fused.
-    return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= most_columns && p.y().in <= most_columns;
+    return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= widest && p.y().in <= widest;
 }
 
 std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options) {

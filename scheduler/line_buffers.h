@@ -27,8 +27,8 @@ struct LineBufferSizes {
 [[nodiscard]] GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
                                               const LineBufferSizes& sizes = {});
 
-/// A convolution or a dense layer whose map is small enough that its rows are short and its tensors stay in a core's
-/// caches: worth computing by itself, from its whole input (generators/whole_map.h), rather than row by row in a longer group.
+/// A convolution or a dense layer whose map is so small that its rows are short and its tensors stay in a core's caches, a 1x1 or depthwise one of 16 channels also up to
+/// 128 x 128: worth computing by itself, from its whole input (generators/whole_map.h), rather than row by row in a longer group.
 [[nodiscard]] bool suits_whole_map(const LayerProblem& problem);
 /// No window: an output pixel reads the input pixel in its place.
 [[nodiscard]] bool is_pointwise(const LayerProblem& problem);

@@ -66,7 +66,7 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
-    ASSERT_TRUE(suits_whole_map(problems.front())) << what;
+    ASSERT_TRUE(suits_whole_map(problems.front()) || suits_whole_pooling(problems.front())) << what;
     const std::optional<GroupCode> code = whole_map_code(network, group, unit);
     ASSERT_TRUE(code) << what;
 
@@ -138,6 +138,25 @@ TEST(WholeMap, DepthwiseLayers) {
     expect_right(layer_of(2, 11, 19, depthwise(2, square_window(5, 1, 2))), {8, 12}, "5 x 5");
     expect_right(layer_of(2, 12, 13, depthwise(2, square_window(3, 1, 2, 2))), {4, 24}, "dilated");
     expect_right(layer_of(2, 9, 9, depthwise(2, square_window(3))), avx512, "without padding");
+}
+
+Network pooled(int64_t channels, int64_t rows, int64_t columns, LayerKind kind, const Window& window, bool count_include_pad = false) {
+    Network network = empty_network(channels, rows, columns);
+    append(network, "pool", {.kind = kind, .inputs = {0}, .window = window, .count_include_pad = count_include_pad});
+    check(network);
+    return network;
+}
+
+TEST(WholeMap, Pooling) {
+    constexpr LayerKind max = LayerKind::max_pool, average = LayerKind::average_pool;
+    expect_right(pooled(9, 27, 27, max, square_window(3, 2)), avx512, "3 x 3, stride 2");
+    expect_right(pooled(3, 112, 111, max, square_window(3, 2, 1)), avx512, "3 x 3, stride 2, padded");
+    expect_right(pooled(10, 14, 60, max, square_window(2, 2)), {8, 12}, "2 x 2, stride 2, 8 lanes");
+    expect_right(pooled(2, 20, 23, max, square_window(5, 3, 2)), {4, 24}, "5 x 5, stride 3, 4 lanes");
+    expect_right(pooled(2, 15, 17, max, square_window(3, 2, 2, 2)), avx512, "dilated");
+    expect_right(pooled(11, 35, 35, average, square_window(3, 1, 1)), avx512, "average");
+    expect_right(pooled(4, 17, 18, average, square_window(3, 2, 1), true), avx512, "average, padding counts");
+    EXPECT_FALSE(suits_whole_pooling(layer_problem(pooled(1, 4, 300, max, square_window(2)), 0)));
 }
 
 LayerSpec conv(int64_t channels, const Window& window) { return {.channels = channels, .window = window}; }

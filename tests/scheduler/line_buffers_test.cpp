@@ -64,8 +64,9 @@ TEST(LineBufferSchedule, SmallMapsAreGroupsOfTheirOwnUnlessABudgetAsksForFewAcce
     // Threads divide channels, not rows.
     for (const GroupSchedule& group : alone.groups()) EXPECT_EQ(group.nests.back().strip, (std::array<int64_t, 2>{0, 0}));
     EXPECT_EQ(planned(small, {Bytes(1 << 20), 1}).groups().size(), 1u);
-    // On maps of 40 x 40 they are fused.
-    EXPECT_EQ(planned(chain(16, 80, 80, block), {}).groups().size(), 1u);
+    // On maps of 128 x 128 too, but not on larger ones, where they are fused.
+    EXPECT_EQ(planned(chain(16, 128, 128, block), {}).groups().size(), 4u);
+    EXPECT_EQ(planned(chain(16, 300, 300, block), {}).groups().size(), 1u);
 }
 
 TEST(LineBufferSchedule, EveryGroupStaysWithinTheBudget) {
