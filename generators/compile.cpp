@@ -21,7 +21,6 @@
 #include "generators/compiled_files.h"
 #include "generators/executable.h"
 #include "generators/optimised.h"
-#include "generators/whole_map.h"
 #include "scheduler/line_buffers.h"
 
 namespace laminate {
@@ -140,7 +139,7 @@ public:
         std::vector<GroupSchedule> groups = schedule.groups();
         // Pooling that no group has got has code of its own.
         for (const LayerId id : outside_of(groups)) {
-            if (is_schedulable(network_, id) && suits_whole_pooling(layer_problem(network_, id))) groups.push_back(line_buffer_group(network_, {id}));
+            if (is_schedulable(network_, id) && suits_own_code(layer_problem(network_, id))) groups.push_back(line_buffer_group(network_, {id}));
         }
         std::vector<std::vector<Piece>> pieces(groups.size());
         in_parallel(groups.size(), thread_count(options_), [&](size_t g) { compile(groups[g], pieces[g]); });
@@ -158,6 +157,11 @@ public:
 private:
     using Piece = std::variant<CheckedGroup, LayerId>;
 
+    /// Pooling into rows of some columns.
+    static bool suits_own_code(const LayerProblem& p) {
+        constexpr int64_t fewest_columns = 4;
+        return (p.operation == Operation::max_pool || p.operation == Operation::average_pool) && p[Dim::x] >= fewest_columns;
+    }
     [[nodiscard]] std::vector<LayerId> outside_of(const std::vector<GroupSchedule>& groups) const {
         std::vector<bool> is_grouped(network_.layers.size(), false);
         for (const GroupSchedule& group : groups) {

@@ -57,8 +57,6 @@ Interval part_of(const Expr& part, int64_t parts, int64_t extent) {
     return {simplify(part * size(extent) / size(parts)), simplify((part + 1) * size(extent) / size(parts))};
 }
 
-bool is_pooling(const LayerProblem& p) { return p.operation == Operation::max_pool || p.operation == Operation::average_pool; }
-
 class WholeMap {
 public:
     WholeMap(const LayerProblem& problem, const Layer& layer, const VectorUnit& unit, const KernelOptions& kernels)
@@ -66,7 +64,7 @@ public:
 
     GroupCode code() {
         GroupCode code;
-        Stmt body = is_pooling(p_) ? pooling() : p_.groups > 1 ? depthwise() : is_pointwise(p_) ? pointwise() : windows();
+        Stmt body = p_.operation == Operation::max_pool ? pooling() : p_.groups > 1 ? depthwise() : is_pointwise(p_) ? pointwise() : windows();
         for (const auto& [name, offset] : constant_offsets_) body = ir::with_array(name, argument::constants, offset, body);
         body = ir::with_array(copy_, argument::scratch, 0, body);
         body = ir::with_pointer("X", argument::inputs, 0, body);
@@ -677,29 +675,20 @@ private:
     [[nodiscard]] Stmt pooled_row(const Expr& z, const Expr& y, const std::vector<int64_t>& taps, const std::vector<Run>& runs) const {
         const AxisWindow& wy = p_.y();
         const AxisWindow& wx = p_.x();
-        const bool is_max = p_.operation == Operation::max_pool;
+        constexpr float infinity = std::numeric_limits<float>::infinity();
         std::vector<Stmt> stores;
         for (const Run& run : runs) {
             // Which wide vector has tap m, and from which element on.
             const auto wide_of = [&](int64_t m) { return wx.dilation == 1 ? m / wx.stride * wx.stride : m * wx.dilation; };
             const auto wide = [&](int64_t n, int64_t column) {
                 const Expr row = simplify((z * size(wy.in) + y * size(wy.stride) + size(n * wy.dilation - wy.pad_begin)) * size(wx.in));
-                return columns_of_input(row, run.first * wx.stride + column - wx.pad_begin, run.lanes * wx.stride, is_max ? -std::numeric_limits<float>::infinity() : 0.0F);
+                return columns_of_input(row, run.first * wx.stride + column - wx.pad_begin, run.lanes * wx.stride, -infinity);
             };
-            const auto tap = [&](int64_t m, const Expr& all) { return every(wx.stride, m * wx.dilation - wide_of(m), run, all); };
-            Expr value = broadcast(Expr(is_max ? -std::numeric_limits<float>::infinity() : 0.0F), run.lanes);
-            if (is_max) {
-                for (int64_t m = 0; m < wx.kernel; ++m) {
-                    Expr all = wide(taps.front(), wide_of(m));
-                    for (size_t n = 1; n < taps.size(); ++n) all = Halide::max(all, wide(taps[n], wide_of(m)));
-                    value = Halide::max(value, tap(m, all));
-                }
-            } else {
-                for (const int64_t n : taps) {
-                    for (int64_t m = 0; m < wx.kernel; ++m) value = value + tap(m, wide(n, wide_of(m)));
-                }
-                const Expr count = ir::averaged_elements(layer_, p_, y, lanes_from(size(run.first), run.lanes));
-                value = value / Halide::cast(value.type(), count.type().is_scalar() ? broadcast(count, run.lanes) : count);
+            Expr value = broadcast(Expr(-infinity), run.lanes);
+            for (int64_t m = 0; m < wx.kernel; ++m) {
+                Expr all = wide(taps.front(), wide_of(m));
+                for (size_t n = 1; n < taps.size(); ++n) all = Halide::max(all, wide(taps[n], wide_of(m)));
+                value = Halide::max(value, every(wx.stride, m * wx.dilation - wide_of(m), run, all));
             }
             const Expr to = lanes_from(simplify((z * size(wy.out) + y) * size(wx.out) + size(run.first)), run.lanes);
             stores.push_back(ir::store("Y", finished(z, value), to, ir::Alignment::element, wanted_lanes(run)));
@@ -725,8 +714,8 @@ private:
 
 bool suits_whole_pooling(const LayerProblem& p) {
     // Rows are written out vector by vector, and windows tap by tap.
-    constexpr int64_t most_columns = 256, most_taps = 25, most_stride = 4;
-    return is_pooling(p) && p[Dim::x] <= most_columns && p.x().kernel * p.y().kernel <= most_taps && p.x().stride <= most_stride;
+    constexpr int64_t fewest_columns = 4, most_columns = 256, most_taps = 25, most_stride = 4;
+    return p.operation == Operation::max_pool && p[Dim::x] >= fewest_columns && p[Dim::x] <= most_columns && p.x().kernel * p.y().kernel <= most_taps && p.x().stride <= most_stride;
 }
 
 std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {

@@ -140,23 +140,20 @@ TEST(WholeMap, DepthwiseLayers) {
     expect_right(layer_of(2, 9, 9, depthwise(2, square_window(3))), avx512, "without padding");
 }
 
-Network pooled(int64_t channels, int64_t rows, int64_t columns, LayerKind kind, const Window& window, bool count_include_pad = false) {
+Network pooled(int64_t channels, int64_t rows, int64_t columns, const Window& window) {
     Network network = empty_network(channels, rows, columns);
-    append(network, "pool", {.kind = kind, .inputs = {0}, .window = window, .count_include_pad = count_include_pad});
+    append(network, "pool", {.kind = LayerKind::max_pool, .inputs = {0}, .window = window});
     check(network);
     return network;
 }
 
-TEST(WholeMap, Pooling) {
-    constexpr LayerKind max = LayerKind::max_pool, average = LayerKind::average_pool;
-    expect_right(pooled(9, 27, 27, max, square_window(3, 2)), avx512, "3 x 3, stride 2");
-    expect_right(pooled(3, 112, 111, max, square_window(3, 2, 1)), avx512, "3 x 3, stride 2, padded");
-    expect_right(pooled(10, 14, 60, max, square_window(2, 2)), {8, 12}, "2 x 2, stride 2, 8 lanes");
-    expect_right(pooled(2, 20, 23, max, square_window(5, 3, 2)), {4, 24}, "5 x 5, stride 3, 4 lanes");
-    expect_right(pooled(2, 15, 17, max, square_window(3, 2, 2, 2)), avx512, "dilated");
-    expect_right(pooled(11, 35, 35, average, square_window(3, 1, 1)), avx512, "average");
-    expect_right(pooled(4, 17, 18, average, square_window(3, 2, 1), true), avx512, "average, padding counts");
-    EXPECT_FALSE(suits_whole_pooling(layer_problem(pooled(1, 4, 300, max, square_window(2)), 0)));
+TEST(WholeMap, MaximumPooling) {
+    expect_right(pooled(9, 27, 27, square_window(3, 2)), avx512, "3 x 3, stride 2");
+    expect_right(pooled(3, 112, 111, square_window(3, 2, 1)), avx512, "3 x 3, stride 2, padded");
+    expect_right(pooled(10, 14, 60, square_window(2, 2)), {8, 12}, "2 x 2, stride 2, 8 lanes");
+    expect_right(pooled(2, 20, 23, square_window(5, 3, 2)), {4, 24}, "5 x 5, stride 3, 4 lanes");
+    expect_right(pooled(2, 15, 17, square_window(3, 2, 2, 2)), avx512, "dilated");
+    EXPECT_FALSE(suits_whole_pooling(layer_problem(pooled(1, 4, 300, square_window(2)), 0)));
 }
 
 LayerSpec conv(int64_t channels, const Window& window) { return {.channels = channels, .window = window}; }
