@@ -67,15 +67,24 @@ private:
     std::optional<BeladyBound> bound_;
 };
 
-/// Least sum of the curves over all divisions of at least so many banks for each.
-Division least_division(const BankCurves& curves, int64_t banks, const PerOperand& least) {
-    Division best;
-    for (int64_t i = least[0]; i <= banks - least[1] - least[2]; ++i) {
-        const int64_t input = curves[0][static_cast<size_t>(i - 1)];
-        if (input >= best.words) continue;
+/// Least sum of the curves over all divisions of at least so many banks for each, if it is below the limit; else no division of as many words as the limit.
+Division least_division(const BankCurves& curves, int64_t banks, const PerOperand& least, int64_t limit) {
+    Division best{{}, limit};
+    const auto words_of = [&](size_t t, int64_t b) { return curves[t][static_cast<size_t>(b - 1)]; };
+    // The least of weights and output with no more than so many banks.
+    const int64_t spare = banks - least[0] - least[1] - least[2];
+    std::array<std::vector<int64_t>, 2> fewest;
+    for (size_t t = 1; t < 3; ++t) {
+        for (int64_t b = least[t]; b <= least[t] + spare; ++b)
+            fewest[t - 1].push_back(b == least[t] ? words_of(t, b) : std::min(fewest[t - 1].back(), words_of(t, b)));
+    }
+    for (int64_t more = 0; more <= spare; ++more) {
+        const int64_t i = least[0] + more;
+        const int64_t input = words_of(0, i);
+        const auto left = static_cast<size_t>(spare - more);
+        if (input + fewest[0][left] + fewest[1][left] >= best.words) continue;
         for (int64_t w = least[1]; w <= banks - i - least[2]; ++w) {
-            const int64_t words =
-                input + curves[1][static_cast<size_t>(w - 1)] + curves[2][static_cast<size_t>(banks - i - w - 1)];
+            const int64_t words = input + words_of(1, w) + words_of(2, banks - i - w);
             if (words < best.words) best = {{i, w, banks - i - w}, words};
         }
     }
@@ -98,15 +107,16 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
     PerOperand least;
     for (size_t t = 0; t < 3; ++t) least[t] = tensors[t].least_banks();
     ExactDivision result;
+    limit = std::min(limit, infinite_words);
     if (least[0] + least[1] + least[2] > buffer.banks) return result;
     if (evaluator == SpillEvaluator::eq7) {
-        // The formula is quick: all of its curves, as long as what is known stays below the limit.
+        // The formula is quick: all of its curves, as long as what is known stays below the limit; that of the windows, which takes longest, at last.
         Division division;
         const int64_t spare = buffer.banks - least[0] - least[1] - least[2];
-        for (size_t t = 0; t < 3; ++t) {
+        for (const size_t t : problem.transposed ? std::array<size_t, 3>{0, 1, 2} : std::array<size_t, 3>{1, 2, 0}) {
             for (int64_t b = least[t]; b <= least[t] + spare; ++b) curves[t][static_cast<size_t>(b - 1)] = tensors[t].exact(b).value();
-            division = least_division(curves, buffer.banks, least);
-            if (division.words >= std::min(limit, infinite_words)) return result;
+            division = least_division(curves, buffer.banks, least, limit);
+            if (division.words >= limit) return result;
         }
         result.best = division;
         return result;
@@ -120,8 +130,8 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
     std::array<std::vector<bool>, 3> is_exact;
     for (std::vector<bool>& flags : is_exact) flags.assign(curves[0].size(), false);
     while (true) {
-        const Division division = least_division(curves, buffer.banks, least);
-        if (division.words >= std::min(limit, infinite_words)) return result;
+        const Division division = least_division(curves, buffer.banks, least, limit);
+        if (division.words >= limit) return result;
         bool all_exact = true;
         for (size_t t = 0; t < 3; ++t) {
             const auto b = static_cast<size_t>(division.banks[t] - 1);
