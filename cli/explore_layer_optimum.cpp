@@ -31,6 +31,8 @@ namespace laminate::cli {
 
 namespace {
 
+constexpr int64_t million = 1'000'000;
+
 struct Options {
     std::string evaluator = "eq7";
     std::string memory;
@@ -45,8 +47,9 @@ struct Options {
     std::optional<int64_t> group_layers;
 
     [[nodiscard]] StreamLimits limits() const {
-        const StreamLimits one;
-        return {one.longest * effort.value_or(1), one.together * effort.value_or(1)};
+        StreamLimits limits;
+        if (effort) limits = {.longest = *effort * million};
+        return limits;
     }
     [[nodiscard]] bool wants_front() const { return front || weight; }
     [[nodiscard]] int64_t max_layers() const { return group_layers.value_or(FusionOptions{}.max_layers); }
@@ -493,7 +496,7 @@ RunModel declare(CLI::App& app) {
         ->default_str("20");
     app.add_option("--effort", options->effort, "belady: goes through streams of so many million uses, eight times that in one layer")
         ->check(CLI::Range(1, 1000))
-        ->default_str("1");
+        ->default_str(std::to_string(StreamLimits{}.longest / million));
     app.add_flag("--curve", options->curve, "DRAM accesses for buffers of 1 KiB to 4 MiB as well; with -o also curves.csv and curves.html");
     app.add_flag("--fuse", options->fuse, "The cut into groups with the fewest DRAM accesses as well, layers alone or fused; never worse than layer by layer");
     app.add_option("--group-layers", options->group_layers, "Layers in such a group at most")

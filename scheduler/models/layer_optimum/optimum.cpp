@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "base/units.h"
 #include "scheduler/models/layer_optimum/prefix_bounds.h"
@@ -35,6 +36,18 @@ public:
         best_ = division.best;
         best_words_ = division.best->words;
         best_order_ = order;
+    }
+    /// Neighbouring loops of the best order exchanged, as long as that makes it better.
+    void exchange_neighbours() {
+        for (int64_t before = infinite_words; best_words_ < before;) {
+            before = best_words_;
+            const BlockOrder best = best_order_;
+            for (size_t p = 1; p < best.size(); ++p) {
+                BlockOrder order = best;
+                std::swap(order[p - 1], order[p]);
+                evaluate(order, zero_curves(buffer_));
+            }
+        }
     }
     [[nodiscard]] int64_t unproven() const { return unproven_; }
     [[nodiscard]] int64_t nodes() const { return nodes_; }
@@ -159,6 +172,7 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
         Search by_formula(problem, buffer, SpillEvaluator::eq7, limits);
         by_formula.run();
         for (BlockOrder order = by_formula.best_order(); !order.empty(); order.pop_back()) search.evaluate(order, zero_curves(buffer));
+        search.exchange_neighbours();
     }
     search.run();
     const int64_t nodes = search.nodes();

@@ -50,8 +50,8 @@ struct BufferTooSmall {
 /// How far SpillEvaluator::belady goes through streams, in waits of their steps (BeladyStream::uses). Counted, not timed, so that the answer is the
 /// same everywhere.
 struct StreamLimits {
-    int64_t longest = 1'000'000;   ///< of one stream: some tens of milliseconds
-    int64_t together = 8'000'000;  ///< of one search: about half a second
+    int64_t longest = 4'000'000;        ///< of one stream: some tens of milliseconds
+    int64_t together = 8 * longest;     ///< of one search: less than a second
 };
 
 [[nodiscard]] std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProblem& problem, const BankedBuffer& buffer,
