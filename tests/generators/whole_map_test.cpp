@@ -96,13 +96,14 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
 }
 
 TEST(WholeMap, PointwiseLayers) {
-    // 49 pixels: lanes are channels, 9 of a last block of 32; 196: three vectors of pixels four times and four pixels more; 64 and 70 channels read
-    // pixels from a panel.
+    // 9 pixels: lanes are channels; 49: one tile of four vectors, the last of which reaches back; 196: three vectors of pixels four times and four pixels more; 64
+    // and 70 channels read pixels from a panel.
     for (const auto& [in, extent, out] : {std::array<int64_t, 3>{5, 3, 9}, {96, 7, 41}, {33, 14, 20}, {8, 4, 3}, {7, 20, 64}, {17, 14, 70}}) {
         const std::string what = std::to_string(in) + " -> " + std::to_string(out) + " at " + std::to_string(extent);
         expect_right(layer_of(in, extent, extent, pointwise(out)), avx512, what);
         expect_right(layer_of(in, extent, extent, pointwise(out)), {8, 12}, what + ", 8 lanes");
     }
+    expect_right(layer_of(20, 3, 5, pointwise(70)), avx512, "15 pixels: lanes are channels, 6 of a last block, in tiles of pixels");
 }
 
 TEST(WholeMap, ManyInputChannelsAreComputedInChunksOfPixels) {
