@@ -189,7 +189,7 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
     variants.push_back(
         {"fused", std::make_unique<Execution>(network, options.schedule.choose(network, threads), options.schedule.kernels(), common, output), {}});
     variants.push_back({"layer by layer",
-                        std::make_unique<Execution>(network, layer_by_layer_schedule(network, threads), options.schedule.kernels(), common, output),
+                        std::make_unique<Execution>(network, layer_by_layer_schedule(network, threads, options.schedule.kernels().winograd), options.schedule.kernels(), common, output),
                         {}});
     Arrays arrays(variants[0].execution->session(), common.seed);
     Macs macs;

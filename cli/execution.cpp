@@ -26,8 +26,9 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
 
 Schedule ScheduleArgument::choose(const Network& network, int threads) const {
     if (!schedule.empty()) return read_schedule(network, schedule);
-    if (layer_by_layer) return layer_by_layer_schedule(network, threads);
+    if (layer_by_layer) return layer_by_layer_schedule(network, threads, !no_winograd);
     LineBufferOptions options;
+    options.winograd = !no_winograd;
     options.threads = threads;
     if (!memory.empty()) options.memory = Bytes(parse_bytes("--memory", memory));
     const auto found = line_buffer_schedule(network, options);

@@ -89,11 +89,12 @@ Stmt Integers::around(const Stmt& body) const {
 }
 
 Stmt sums_of_products(const std::string& name, const SumShape& shape, const std::vector<SumTerm>& terms,
-                      const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store) {
+                      const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store,
+                      const std::function<Expr(int64_t vector, int64_t scalar)>& start) {
     const auto& [lanes, vectors, scalars] = shape;
     const Accumulators sums{unique_name(name + ".sum"), lanes};
     std::vector<Stmt> parts;
-    for (int64_t n = 0; n < vectors * scalars; ++n) parts.push_back(sums.set(n, broadcast(Expr(0.0F), lanes)));
+    for (int64_t n = 0; n < vectors * scalars; ++n) parts.push_back(sums.set(n, start ? start(n % vectors, n / vectors) : broadcast(Expr(0.0F), lanes)));
     for (const SumTerm& term : terms) {
         const std::string channel = unique_name(name + ".i");
         const Expr i = Variable::make(Halide::Int(32), channel);

@@ -94,9 +94,10 @@ struct SumShape {
     int64_t vectors = 1;
     int64_t scalars = 1;
 };
-/// `store` is what becomes of the sum of a vector and a scalar.
+/// `store` is what becomes of the sum of a vector and a scalar, `start` what it begins with; zero unless given.
 [[nodiscard]] Stmt sums_of_products(const std::string& name, const SumShape& shape, const std::vector<SumTerm>& terms,
-                                    const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store);
+                                    const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store,
+                                    const std::function<Expr(int64_t vector, int64_t scalar)>& start = {});
 
 /// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
 [[nodiscard]] Expr activate(const Activation& activation, const Expr& value, const Expr& slope);

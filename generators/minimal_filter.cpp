@@ -44,6 +44,20 @@ MinimalFilter::MinimalFilter(int64_t taps) : taps_(taps) {
     }
 }
 
+std::vector<double> MinimalFilter::derivatives() const {
+    // M(x) = x * prod (x^2 - p^2).
+    std::vector<double> all{polynomial_of_squares(points_, points_.size()).front()};
+    for (size_t n = 0; n < points_.size(); ++n) {
+        const double p = points_[n];
+        double derivative = 2 * p * p;
+        for (size_t other = 0; other < points_.size(); ++other) {
+            if (other != n) derivative *= p * p - points_[other] * points_[other];
+        }
+        all.push_back(derivative);
+    }
+    return all;
+}
+
 std::vector<double> MinimalFilter::of_kernel(const std::vector<double>& g) const {
     if (taps_ == 1) return std::vector<double>(static_cast<size_t>(patch()), g.front());
     const auto at = [&](double p, double derivative) {
@@ -51,16 +65,29 @@ std::vector<double> MinimalFilter::of_kernel(const std::vector<double>& g) const
         for (size_t k = g.size(); k-- > 0;) sum = sum * p + g[k];
         return sum / derivative;
     };
-    // M(x) = x * prod (x^2 - p^2).
-    std::vector<double> values{at(0, polynomial_of_squares(points_, points_.size()).front())};
+    const std::vector<double> derivative = derivatives();
+    std::vector<double> values{at(0, derivative.front())};
     for (size_t n = 0; n < points_.size(); ++n) {
-        const double p = points_[n];
-        double derivative = 2 * p * p;
-        for (size_t other = 0; other < points_.size(); ++other) {
-            if (other != n) derivative *= p * p - points_[other] * points_[other];
+        values.push_back(at(points_[n], derivative[n + 1]));
+        values.push_back(at(-points_[n], derivative[n + 1]));
+    }
+    values.push_back(g.back());
+    return values;
+}
+
+std::vector<Expr> MinimalFilter::of_kernel(ir::Values& name, const std::vector<Expr>& g) const {
+    const std::vector<double> derivative = derivatives();
+    std::vector<Expr> values{name(times(1 / derivative.front(), g.front()))};
+    for (size_t n = 0; n < points_.size(); ++n) {
+        // p^k g[k] summed over even and over odd k.
+        std::array<Expr, 2> part;
+        for (size_t k = 0; k < g.size(); ++k) {
+            const Expr term = times(std::pow(points_[n], static_cast<double>(k)) / derivative[n + 1], g[k]);
+            part[k % 2] = part[k % 2].defined() ? part[k % 2] + term : term;
         }
-        values.push_back(at(p, derivative));
-        values.push_back(at(-p, derivative));
+        for (Expr& sum : part) sum = name(sum);
+        values.push_back(name(part[0] + part[1]));
+        values.push_back(name(part[0] - part[1]));
     }
     values.push_back(g.back());
     return values;

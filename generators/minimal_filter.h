@@ -28,12 +28,17 @@ public:
     [[nodiscard]] int64_t patch() const { return outputs + taps_ - 1; }
     /// G g.
     [[nodiscard]] std::vector<double> of_kernel(const std::vector<double>& g) const;
+    /// The same of vectors, in single precision.
+    [[nodiscard]] std::vector<Halide::Expr> of_kernel(ir::Values& name, const std::vector<Halide::Expr>& g) const;
     /// B^T d.
     [[nodiscard]] std::vector<Halide::Expr> of_patch(ir::Values& name, const std::vector<Halide::Expr>& d) const;
     /// A^T m.
     [[nodiscard]] std::array<Halide::Expr, outputs> of_products(ir::Values& name, const std::vector<Halide::Expr>& m) const;
 
 private:
+    /// M'(p) at 0, by the first, and at each pair p, -p.
+    [[nodiscard]] std::vector<double> derivatives() const;
+
     int64_t taps_;
     std::vector<double> points_;  ///< p of each pair p, -p
 };

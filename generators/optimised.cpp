@@ -11,6 +11,7 @@
 #include "generators/register_tile.h"
 #include "generators/whole_map.h"
 #include "generators/winograd.h"
+#include "generators/winograd_map.h"
 #include "scheduler/halide/buffer_shapes.h"
 #include "scheduler/halide/group_lowering.h"
 
@@ -826,6 +827,7 @@ VectorUnit vector_unit(const Halide::Target& target) {
 }
 
 GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {
+    if (std::optional<GroupCode> code = winograd_map_code(network, group, unit, kernels)) return *std::move(code);
     if (std::optional<GroupCode> code = whole_map_code(network, group, unit, kernels)) return *std::move(code);
     const auto fits = [&](const GroupCode& code) { return !kernels.scratch || code.scratch_bytes <= kernels.scratch->value(); };
     if (kernels.winograd) {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "generators/arrays.h"
-#include "generators/minimal_filter.h"
+#include "generators/winograd_transforms.h"
 #include "scheduler/halide/group_lowering.h"
 
 namespace laminate {
@@ -15,39 +15,14 @@ using ir::guarded;
 using ir::lanes_from;
 using ir::size;
 using ir::Values;
+using winograd::kernel_size;
+using winograd::most_patch_rows;
+using winograd::most_rows;
+using winograd::patch_columns;
+using winograd::patch_rows;
+using winograd::Patch;
 
 namespace {
-
-constexpr int64_t kernel_size = 3;
-constexpr int64_t patch_columns = WinogradTile::columns + kernel_size - 1;
-constexpr int64_t most_rows = 2;
-constexpr int64_t most_patch_rows = most_rows + kernel_size - 1;
-using Patch = std::array<std::array<Expr, patch_columns>, most_patch_rows>;
-[[nodiscard]] constexpr int64_t patch_rows(int64_t rows) { return rows + kernel_size - 1; }
-
-// G of F(1,3) and F(2,3), along rows; the transforms of patches and outputs are written out below.
-using Filter = std::array<double, kernel_size>;
-constexpr std::array<Filter, 3> filter_one{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
-constexpr std::array<Filter, 4> filter_two{{{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}}};
-/// F(4,3), along columns.
-const MinimalFilter& column_filter() {
-    static const MinimalFilter filter(kernel_size);
-    return filter;
-}
-
-/// B^T of F(2,3); of F(1,3) nothing happens.
-void patch_along_rows(Values& name, Patch& d, size_t m, int64_t rows) {
-    if (rows == 1) return;
-    const std::array<Expr, 4> v{name(d[0][m] - d[2][m]), name(d[1][m] + d[2][m]), name(d[2][m] - d[1][m]), name(d[1][m] - d[3][m])};
-    for (size_t r = 0; r < v.size(); ++r) d[r][m] = v[r];
-}
-
-/// A^T of F(1,3) or F(2,3).
-void outputs_along_rows(Values& name, Patch& m, size_t c, int64_t rows) {
-    const Expr first = name(m[0][c] + m[1][c] + m[2][c]);
-    if (rows == 2) m[1][c] = name(m[1][c] - m[2][c] - m[3][c]);
-    m[0][c] = first;
-}
 
 /// Where V and M lie in the scratch array.
 struct Layout {
@@ -63,7 +38,7 @@ struct Layout {
           row_tiles(tile.axis == VectorAxis::x ? tile.tiles : ceil_div(p[Dim::x], WinogradTile::columns)),
           // Whole vectors are stored, and whole blocks of tiles read, behind the last tile too.
           tiles(tile.axis == VectorAxis::x ? tile.tiles : ceil_div(row_tiles * (rows == 1 ? 1 : tile.pairs) + std::max(unit.lanes, tile.tiles), unit.lanes) * unit.lanes),
-          frequencies(winograd_frequencies(rows)),
+          frequencies(winograd::frequencies(rows)),
           // One vector more than needed: powers of two would make all frequencies of a channel meet in one cache set.
           frequency(p[Dim::i] * tiles + unit.lanes),
           products(frequencies * frequency),
@@ -127,15 +102,12 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
             }
         }
     }
-    for (size_t m = 0; m < patch_columns; ++m) patch_along_rows(name, d, m, s.rows);
+    d = winograd::of_patch(name, d, s.rows);
     std::vector<Stmt> stores;
-    for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
-        const std::vector<Expr> v = column_filter().of_patch(name, {d[r].begin(), d[r].end()});
-        for (size_t m = 0; m < patch_columns; ++m) {
-            const auto f = static_cast<int64_t>(r * patch_columns + m);
-            const Expr index = simplify(channel * size(s.layout.tiles) + to + size(f * s.layout.frequency));
-            stores.push_back(ir::store(s.names.scratch, v[m], lanes_from(index, lanes), ir::Alignment::element));
-        }
+    for (int64_t f = 0; f < s.layout.frequencies; ++f) {
+        const Expr index = simplify(channel * size(s.layout.tiles) + to + size(f * s.layout.frequency));
+        const Expr& v = d[static_cast<size_t>(f / patch_columns)][static_cast<size_t>(f % patch_columns)];
+        stores.push_back(ir::store(s.names.scratch, v, lanes_from(index, lanes), ir::Alignment::element));
     }
     return name.around(ir::sequence(stores));
 }
@@ -179,19 +151,14 @@ Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const
         [&](int64_t v, int64_t t) { return f * size(s.layout.product) + (first_tile + size(t)) * size(s.tile.channels) + size(s.layout.products + v * lanes); }));
 }
 
-/// The outputs of a vector of products at M's element `at`: by row and column of the patch.
-std::array<std::array<Expr, WinogradTile::columns>, most_rows> outputs_of(const Step& s, Values& name, const Expr& at) {
+/// The outputs of a vector of products at M's element `at`.
+winograd::Outputs outputs_of(const Step& s, Values& name, const Expr& at) {
     Patch m;
-    for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
-        for (size_t c = 0; c < patch_columns; ++c) {
-            const auto f = static_cast<int64_t>(r * patch_columns + c);
-            m[r][c] = name(ir::load(s.names.scratch, lanes_from(simplify(at + size(s.layout.products + f * s.layout.product)), s.layout.lanes), ir::Alignment::element));
-        }
+    for (int64_t f = 0; f < s.layout.frequencies; ++f) {
+        const Expr index = lanes_from(simplify(at + size(s.layout.products + f * s.layout.product)), s.layout.lanes);
+        m[static_cast<size_t>(f / patch_columns)][static_cast<size_t>(f % patch_columns)] = name(ir::load(s.names.scratch, index, ir::Alignment::element));
     }
-    for (size_t c = 0; c < patch_columns; ++c) outputs_along_rows(name, m, c, s.rows);
-    std::array<std::array<Expr, WinogradTile::columns>, most_rows> outputs;
-    for (size_t r = 0; r < static_cast<size_t>(s.rows); ++r) outputs[r] = column_filter().of_products(name, {m[r].begin(), m[r].end()});
-    return outputs;
+    return winograd::of_products(name, m, s.rows);
 }
 
 Stmt wanted_row(const Step& s, const Expr& row, const Stmt& store) { return !s.tile.has_half_pairs || s.rows == 1 ? store : guarded(row < size(s.p[Dim::y]), store); }
@@ -339,7 +306,7 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<
         }
         // Patches of as many pairs of rows together as leave V in the caches.
         constexpr int64_t most_patch_elements = (int64_t{2} << 20) / 4;
-        const int64_t that_fit = std::max<int64_t>(1, most_patch_elements / (winograd_frequencies(2) * p[Dim::i] * row_tiles));
+        const int64_t that_fit = std::max<int64_t>(1, most_patch_elements / (winograd::frequencies(2) * p[Dim::i] * row_tiles));
         const int64_t pairs = ceil_div(most_pairs, ceil_div(most_pairs, that_fit));
         for (int64_t tiles = 1; tiles <= unit.accumulators / vectors; ++tiles) {
             // Every weight comes from the caches once for all tiles: few tiles wait for it. Results are scattered over planes.
@@ -366,16 +333,16 @@ int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTil
 
 std::vector<float> winograd_weights(const std::vector<float>& canonical, const LayerProblem& p, int64_t rows, int64_t block) {
     const int64_t inputs = p[Dim::i];
-    const int64_t frequencies = winograd_frequencies(rows);
-    const Filter* along_rows = rows == 1 ? filter_one.data() : filter_two.data();
+    const int64_t frequencies = winograd::frequencies(rows);
+    const auto* along_rows = winograd::row_filter(rows);
     std::vector<float> all(static_cast<size_t>(ceil_div(p[Dim::z], block) * block * inputs * frequencies), 0.0F);
     for (int64_t z = 0; z < p[Dim::z]; ++z) {
         for (int64_t i = 0; i < inputs; ++i) {
             const float* g = canonical.data() + (z * inputs + i) * kernel_size * kernel_size;
             std::array<std::vector<double>, kernel_size> columns;
-            for (size_t n = 0; n < kernel_size; ++n) columns[n] = column_filter().of_kernel({g[n * kernel_size], g[n * kernel_size + 1], g[n * kernel_size + 2]});
+            for (size_t n = 0; n < kernel_size; ++n) columns[n] = winograd::column_filter().of_kernel({g[n * kernel_size], g[n * kernel_size + 1], g[n * kernel_size + 2]});
             for (int64_t f = 0; f < frequencies; ++f) {
-                const Filter& row = along_rows[f / patch_columns];
+                const auto& row = along_rows[f / patch_columns];
                 double sum = 0;
                 for (size_t n = 0; n < kernel_size; ++n) sum += row[n] * columns[n][static_cast<size_t>(f % patch_columns)];
                 all[static_cast<size_t>(((z / block * frequencies + f) * inputs + i) * block + z % block)] = static_cast<float>(sum);

@@ -8,6 +8,8 @@
 //
 // Error: less than 2e-6 of the largest output in the tests (up to 48 input channels, weights and inputs of either sign). Column strips are computed directly: their ends would need other patches.
 //
+// For line buffers and wide pictures; small maps: winograd_map.h.
+//
 // Patches of all input channels are transformed into V[frequency][input channel][tile]; for each block of output channels as many matrix products as there
 // are frequencies give M, which is transformed into outputs. V and M lie in the scratch block. Two ways, as for direct convolution:
 //   VectorAxis::x  lanes are tiles side by side in one pair of rows. M[frequency][output channel][tile]. For wide pictures.
@@ -44,8 +46,6 @@ struct WinogradTile {
     bool has_singles = false;
     bool has_half_pairs = false;  ///< pairs that reach over the end of the picture, where there are only zeros
 };
-/// Products per patch and pair of channels.
-[[nodiscard]] constexpr int64_t winograd_frequencies(int64_t rows) { return (rows + 2) * 6; }
 
 /// None where the layer is no 3x3 convolution worth it (suits_winograd), or so narrow that most lanes would be empty. `steps`: the rows asked for (row_steps()).
 [[nodiscard]] std::optional<WinogradTile> winograd_tile(const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps,

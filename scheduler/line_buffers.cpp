@@ -124,7 +124,8 @@ public:
     [[nodiscard]] std::variant<Choice, Elements> choose(const std::vector<LayerId>& segment) {
         const std::vector<LayerProblem> problems = layer_problems(network_, segment);
         // Small maps are faster layer by layer than row by row: no accesses beyond a core's caches are at stake.
-        if (!options_.memory && segment.size() > 1 && std::any_of(problems.begin(), problems.end(), suits_whole_map)) return Elements{};
+        const auto goes_alone = [&](const LayerProblem& p) { return suits_whole_map(p) || goes_to_winograd_map(p); };
+        if (segment.size() > 1 && !options_.memory && std::any_of(problems.begin(), problems.end(), goes_alone)) return Elements{};
         constexpr Bytes second_level_cache{2 << 20};
         const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
         // A budget is met even at some cost; without one, a group that must repeat much or go row by row is no gain.
@@ -157,6 +158,9 @@ public:
     }
 
 private:
+    /// Threads divide its channels and rows by themselves.
+    [[nodiscard]] bool goes_to_winograd_map(const LayerProblem& p) const { return options_.winograd && !options_.memory && suits_winograd_map(p); }
+
     [[nodiscard]] int64_t macs(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
         return two_level_counts(problems, line_buffer_group(problems, sizes), &cache_).macs().value();
     }
@@ -167,6 +171,7 @@ private:
         if (options_.threads <= 1) return 0;
         // Threads divide its channels or pixels; a budget may be too small for the copy that a window's layer works from.
         if (problems.size() == 1 && suits_whole_map(problems.front()) && (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1)) return 0;
+        if (problems.size() == 1 && goes_to_winograd_map(problems.front())) return 0;
         const int64_t extent = problems.back()[Dim::y];
         if (sizes.rows == extent && takes_all_rows(problems)) {
             constexpr int64_t pair = 2;
@@ -252,6 +257,11 @@ bool suits_whole_map(const LayerProblem& p) {
     return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= widest && p.y().in <= widest;
 }
 
+bool suits_winograd_map(const LayerProblem& p) {
+    constexpr int64_t most_columns = 64, narrowest = 5, enough_channels = 32;
+    return suits_winograd(p) && p[Dim::x] >= narrowest && p[Dim::x] <= most_columns && p[Dim::y] <= most_columns && p[Dim::z] >= enough_channels && p[Dim::i] >= enough_channels;
+}
+
 std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options) {
     Planner planner(network, options);
     std::vector<GroupSchedule> groups;
@@ -289,8 +299,9 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, 
     return in_order(network, std::move(groups));
 }
 
-Schedule layer_by_layer_schedule(const Network& network, int threads) {
+Schedule layer_by_layer_schedule(const Network& network, int threads, bool winograd) {
     LineBufferOptions options;
+    options.winograd = winograd;
     options.threads = threads;
     Planner planner(network, options);
     std::vector<GroupSchedule> groups;

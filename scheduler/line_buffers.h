@@ -30,6 +30,8 @@ struct LineBufferSizes {
 /// A convolution or a dense layer whose map is so small that its rows are short and its tensors stay in a core's caches, a 1x1 or depthwise one of 16 channels also up to
 /// 128 x 128: worth computing by itself, from its whole input (generators/whole_map.h), rather than row by row in a longer group.
 [[nodiscard]] bool suits_whole_map(const LayerProblem& problem);
+/// A 3x3 convolution to be computed by itself, from its whole input by minimal filtering (generators/winograd_map.h).
+[[nodiscard]] bool suits_winograd_map(const LayerProblem& problem);
 /// No window: an output pixel reads the input pixel in its place.
 [[nodiscard]] bool is_pointwise(const LayerProblem& problem);
 
@@ -39,14 +41,15 @@ struct LineBufferOptions {
     std::optional<Bytes> memory;
     int threads =
         1;  ///< each group gets at least two strips per thread where that recomputes less than 3 % of the MACs
+    bool winograd = true;  ///< layers that suits_winograd_map() are groups of their own; false where they will be computed by the definition
 };
 
 /// The partition of every chain with the fewest accesses, then the fewest groups, within the budget; MACs of a group at most a quarter (without
-/// a budget 5 %) above those without recomputation. Without a budget, layers that suits_whole_map() are groups of their own.
+/// a budget 5 %) above those without recomputation. Without a budget, layers that suits_whole_map() or suits_winograd_map() are groups of their own.
 [[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
                                                                       const LineBufferOptions& options = {});
 
 /// Every layer a group of its own, in the same form: what fusion is compared with.
-[[nodiscard]] Schedule layer_by_layer_schedule(const Network& network, int threads = 1);
+[[nodiscard]] Schedule layer_by_layer_schedule(const Network& network, int threads = 1, bool winograd = true);
 
 }  // namespace laminate

@@ -2,7 +2,6 @@
 #include "generators/whole_map.h"
 
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 
 #include "generators/group_reference.h"
 #include "scheduler/line_buffers.h"
+#include "tests/generators/last_elements.h"
 #include "tests/generators/poisoned_run.h"
 #include "tests/scheduler/chain.h"
 
@@ -36,29 +36,6 @@ Network layer_of(int64_t channels, int64_t rows, int64_t columns, const LayerSpe
 
 LayerSpec pointwise(int64_t channels) { return {.channels = channels, .window = square_window(1)}; }
 LayerSpec depthwise(int64_t channels, const Window& window) { return {.channels = channels, .window = window, .groups = channels}; }
-
-/// Memory that ends where no page follows: whoever reads on gets a signal.
-class LastElements {
-public:
-    explicit LastElements(const std::vector<float>& values) {
-        constexpr size_t page = 4096;
-        const size_t bytes = values.size() * sizeof(float);
-        size_ = (bytes + page - 1) / page * page + page;
-        memory_ = static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        if (memory_ == MAP_FAILED || mprotect(memory_ + size_ - page, page, PROT_NONE) != 0) throw std::bad_alloc();
-        first_ = reinterpret_cast<float*>(memory_ + size_ - page - bytes);
-        std::copy(values.begin(), values.end(), first_);
-    }
-    LastElements(const LastElements&) = delete;
-    LastElements& operator=(const LastElements&) = delete;
-    ~LastElements() { munmap(memory_, size_); }
-    [[nodiscard]] const float* data() const { return first_; }
-
-private:
-    char* memory_ = nullptr;
-    size_t size_ = 0;
-    float* first_ = nullptr;
-};
 
 /// Runs the layer whole and strip by strip; both are right and equal, and equal to what line buffers in strips of two rows give.
 void expect_right(const Network& network, const VectorUnit& unit, const std::string& what) {

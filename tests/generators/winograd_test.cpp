@@ -8,8 +8,10 @@
 #include <random>
 
 #include "generators/group_reference.h"
+#include "generators/winograd_map.h"
 #include "scheduler/line_buffers.h"
 #include "scheduler/random_schedule.h"
+#include "tests/generators/last_elements.h"
 #include "tests/generators/poisoned_run.h"
 #include "tests/scheduler/chain.h"
 
@@ -39,6 +41,7 @@ Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& chan
 }
 
 bool uses_winograd(const Network& network, const GroupSchedule& group, const VectorUnit& unit) {
+    if (winograd_map_code(network, group, unit)) return true;
     return optimised_code(network, group, unit).constants != optimised_code(network, group, unit, {.winograd = false}).constants;
 }
 
@@ -89,6 +92,59 @@ TEST(Winograd, NarrowPicturesUseLanesOfChannels) {
             EXPECT_LE(error_of(chain_of(size, size, {40, 44}, same()), {size, size / 4 * 2, 0}, unit), allowed) << size;
         }
     }
+}
+
+/// Maps of all widths that fill a vector of patches differently, odd heights, one chunk of rows and several, input channels in one part and several, blocks of channels that
+/// are not full; threads divide chunks and channels.
+TEST(WinogradMap, WholeLayers) {
+    struct Case {
+        int64_t inputs, rows, columns, outputs, pad;
+    };
+    int64_t most_strips = 0;
+    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}, VectorUnit{4, 24}}) {
+        for (const Case& c : {Case{70, 7, 7, 80, 1}, Case{33, 9, 35, 33, 2}, Case{96, 31, 56, 64, 0}, Case{32, 14, 14, 32, 1}, Case{32, 28, 28, 48, 1}, Case{40, 20, 64, 130, 1}}) {
+            if (unit.lanes < 16 && c.rows % 2 == 0) continue;  // the odd ones again with few lanes
+            const Network network = chain_of(c.rows, c.columns, {c.inputs, c.outputs}, square_window(3, 1, c.pad));
+            const GroupSchedule group = line_buffer_group(network, {0});
+            const std::optional<GroupCode> code = winograd_map_code(network, group, unit);
+            ASSERT_TRUE(code);
+            most_strips = std::max(most_strips, code->strips);
+            EXPECT_LE(error_of(network, group, unit), allowed) << c.inputs << " -> " << c.outputs << " at " << c.rows << " x " << c.columns << ", lanes " << unit.lanes;
+        }
+    }
+    EXPECT_GT(most_strips, 3);
+}
+
+/// Neither reads nor writes lie outside the caller's arrays: the input ends where no page follows.
+TEST(WinogradMap, ReadsNothingBehindItsInput) {
+    const Network network = chain_of(15, 15, {32, 32}, same());
+    const GroupSchedule group = line_buffer_group(network, {0});
+    const GroupCode code = *winograd_map_code(network, group, vector_unit(Halide::get_host_target()));
+    const std::vector<std::vector<float>> inputs = random_group_inputs(network, group_problems(network, group), 3);
+    const Outcome expected = run_poisoned(code, size_t{32} * 15 * 15, inputs, false);
+    const LastElements input(inputs.front());
+    const AlignedFloats constants(code.constants);
+    AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float));
+    std::vector<float> output(expected.output.size());
+    const float* in = input.data();
+    float* out = output.data();
+    EXPECT_EQ(JitGroup(code.body, false).function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code.strips)), 0);
+    EXPECT_EQ(output, expected.output);
+}
+
+TEST(WinogradMap, OtherGroupsAndLittleScratchAreNotForIt) {
+    const VectorUnit unit{16, 24};
+    const Network network = chain_of(16, 16, {32, 32, 32}, same());
+    const GroupSchedule one = line_buffer_group(network, {0});
+    const GroupCode code = *winograd_map_code(network, one, unit);
+    EXPECT_FALSE(winograd_map_code(network, one, unit, {.winograd = false}));
+    EXPECT_FALSE(winograd_map_code(network, one, unit, {.winograd = true, .scratch = Bytes(code.scratch_bytes - 1)}));
+    EXPECT_TRUE(winograd_map_code(network, one, unit, {.winograd = true, .scratch = Bytes(code.scratch_bytes)}));
+    EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0, 1}), unit));
+    EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0}, {4, 8, 0}), unit));
+    EXPECT_FALSE(winograd_map_code(chain_of(16, 130, {32, 32}, same()), line_buffer_group(chain_of(16, 130, {32, 32}, same()), {0}), unit));
+    // Weights by the definition: nine of a pair of channels, and a bias and a slope of each output.
+    EXPECT_EQ(code.constants.size(), size_t{32 * 32 * 9 + 32 + 32});
 }
 
 TEST(Winograd, ChainsOfLineBuffers) {
