@@ -14,11 +14,16 @@ namespace {
 
 std::optional<Dim> dim_of(ConvolutionLoop loop) {
     switch (loop) {
-        case ConvolutionLoop::k: return Dim::z;
-        case ConvolutionLoop::c: return Dim::i;
-        case ConvolutionLoop::x: return Dim::x;
-        case ConvolutionLoop::y: return Dim::y;
-        default: return {};
+        case ConvolutionLoop::k:
+            return Dim::z;
+        case ConvolutionLoop::c:
+            return Dim::i;
+        case ConvolutionLoop::x:
+            return Dim::x;
+        case ConvolutionLoop::y:
+            return Dim::y;
+        default:
+            return {};
     }
 }
 
@@ -61,15 +66,17 @@ std::vector<Loop> loops(const std::vector<Dim>& outer, const std::vector<Dim>& i
     return result;
 }
 
-/// The nests of the group, everything at the root but the maps between, which live for a block of the sink. A layer in front of the sink cannot tile input channels: from
-/// their loop on the order is that of its single iterations, which move no more, for its outputs stay until they are finished.
+/// The nests of the group, everything at the root but the maps between, which live for a block of the sink. A layer in front of the sink cannot
+/// tile input channels: from their loop on the order is that of its single iterations, which move no more, for its outputs stay until they are
+/// finished.
 GroupSchedule nests_of(const std::vector<LayerProblem>& problems, const std::vector<DimBlock>& order) {
     GroupSchedule group;
     const int sink = static_cast<int>(problems.size()) - 1;
     std::vector<DimBlock> blocks = order;
     std::vector<Dim> iterations;
     if (sink > 0) {
-        const auto channels = std::find_if(blocks.begin(), blocks.end(), [](const DimBlock& d) { return d.dim == Dim::i; });
+        const auto channels =
+            std::find_if(blocks.begin(), blocks.end(), [](const DimBlock& d) { return d.dim == Dim::i; });
         for (auto d = channels; d != blocks.end(); ++d) iterations.push_back(d->dim);
         blocks.erase(channels, blocks.end());
     }
@@ -122,7 +129,8 @@ int64_t banks_of(const GroupCounts& counts, const BankedBuffer& buffer) {
     return banks;
 }
 
-std::optional<ManagedSchedule> managed_schedule(const Network& network, const std::vector<LayerId>& layers, const BlockOrder& order, const BankedBuffer& buffer) {
+std::optional<ManagedSchedule> managed_schedule(const Network& network, const std::vector<LayerId>& layers,
+                                                const BlockOrder& order, const BankedBuffer& buffer) {
     const std::optional<std::vector<DimBlock>> dims = as_dims(convolution_problem(network, layers.front()), order);
     if (!dims) return {};
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
@@ -138,7 +146,8 @@ std::optional<ManagedSchedule> managed_schedule(const Network& network, const st
 
     // The counts of a tensor depend on its own levels alone, so each is looked at by itself.
     TwoLevelCache cache;
-    const auto choices = [&](const std::vector<Level>& at_levels, bool at_one_level, const auto& place, const auto& moved, const auto& held) {
+    const auto choices = [&](const std::vector<Level>& at_levels, bool at_one_level, const auto& place,
+                             const auto& moved, const auto& held) {
         std::vector<Choice> list;
         for (size_t store = 0; store < at_levels.size(); ++store) {
             for (size_t compute = store; compute < (at_one_level ? store + 1 : at_levels.size()); ++compute) {
@@ -163,9 +172,11 @@ std::optional<ManagedSchedule> managed_schedule(const Network& network, const st
     const auto weights = [](GroupSchedule& g) -> Placement& { return *g.nests.front().w; };
     const auto output = [](GroupSchedule& g) -> Placement& { return g.nests.back().y; };
     const std::vector<Choice> of_input = choices(
-        input_levels, false, input, [](const GroupCounts& c) { return c.input_reads(); }, [](const GroupCounts& c) { return c.input_buffers(); });
+        input_levels, false, input, [](const GroupCounts& c) { return c.input_reads(); },
+        [](const GroupCounts& c) { return c.input_buffers(); });
     const std::vector<Choice> of_weights = choices(
-        input_levels, false, weights, [](const GroupCounts& c) { return c.weight_reads(); }, [](const GroupCounts& c) { return c.layers.front().weight_buffer; });
+        input_levels, false, weights, [](const GroupCounts& c) { return c.weight_reads(); },
+        [](const GroupCounts& c) { return c.layers.front().weight_buffer; });
     const std::vector<Choice> of_output = choices(
         levels, true, output, [](const GroupCounts& c) { return c.output_reads + c.output_writes; },
         [](const GroupCounts& c) { return c.layers.back().output_buffer; });

@@ -24,16 +24,20 @@ GroupSchedule smallest_schedule(const Network& network, LayerId layer) {
     ExploreOptions explore;
     explore.footprint = Footprint::sum;
     const std::vector<GroupPoint> points = dag_group_front(network, {layer}, explore);
-    return std::min_element(points.begin(), points.end(), [](const GroupPoint& a, const GroupPoint& b) { return a.live_total < b.live_total; })->group;
+    return std::min_element(points.begin(), points.end(),
+                            [](const GroupPoint& a, const GroupPoint& b) { return a.live_total < b.live_total; })
+        ->group;
 }
 
 class Writer {
 public:
-    Writer(const Network& network, const BankedBuffer& buffer, const FusionOptions& options) : network_(network), buffer_(buffer), options_(options) {}
+    Writer(const Network& network, const BankedBuffer& buffer, const FusionOptions& options)
+        : network_(network), buffer_(buffer), options_(options) {}
 
     void write(const OptimumGroup& group, int64_t number) {
         const std::optional<Made>& made = known_by_shape(group);
-        if (made && (made->means == WrittenAs::found || group.layers.size() == 1)) return add(*made, group.layers, number);
+        if (made && (made->means == WrittenAs::found || group.layers.size() == 1))
+            return add(*made, group.layers, number);
         Elements apart;
         std::vector<Made> alone;
         for (const LayerId layer : group.layers) {
@@ -44,7 +48,9 @@ public:
         if (made && made->counts.accesses() <= apart) return add(*made, group.layers, number);
         for (size_t k = 0; k < alone.size(); ++k) add(alone[k], {group.layers[k]}, number);
     }
-    [[nodiscard]] OptimumSchedule finished() && { return {Schedule(network_, std::move(groups_)), std::move(written_)}; }
+    [[nodiscard]] OptimumSchedule finished() && {
+        return {Schedule(network_, std::move(groups_)), std::move(written_)};
+    }
 
 private:
     /// None: several layers of which no schedule fits.
@@ -73,7 +79,8 @@ private:
         return counted(smallest_schedule(network_, group.layers.front()), WrittenAs::too_large);
     }
 
-    [[nodiscard]] std::optional<Made> managed(const OptimumGroup& group, const BlockOrder& order, WrittenAs means) const {
+    [[nodiscard]] std::optional<Made> managed(const OptimumGroup& group, const BlockOrder& order,
+                                              WrittenAs means) const {
         auto schedule = managed_schedule(network_, group.layers, order, buffer_);
         if (!schedule) return {};
         return Made{std::move(schedule->group), means, std::move(schedule->counts), schedule->banks};
@@ -81,10 +88,12 @@ private:
 
     [[nodiscard]] std::optional<Made> of_another_order(const OptimumGroup& group) const {
         std::optional<Made> best;
-        if (auto searched = searched_schedule(network_, group.layers, buffer_, options_)) best = counted(std::move(*searched->schedule), group.optimum ? WrittenAs::other : WrittenAs::found);
+        if (auto searched = searched_schedule(network_, group.layers, buffer_, options_))
+            best = counted(std::move(*searched->schedule), group.optimum ? WrittenAs::other : WrittenAs::found);
         if (!group.optimum) return best;
         BlockOrder whole_kernels = group.optimum->order;
-        std::erase_if(whole_kernels, [](const BlockLoop& l) { return l.loop == ConvolutionLoop::m || l.loop == ConvolutionLoop::n; });
+        std::erase_if(whole_kernels,
+                      [](const BlockLoop& l) { return l.loop == ConvolutionLoop::m || l.loop == ConvolutionLoop::n; });
         if (whole_kernels == group.optimum->order) return best;
         auto other = managed(group, whole_kernels, WrittenAs::other);
         return other && (!best || other->counts.accesses() < best->counts.accesses()) ? other : best;
@@ -93,7 +102,8 @@ private:
     void add(const Made& made, const std::vector<LayerId>& layers, int64_t number) {
         GroupSchedule& group = groups_.emplace_back(made.group);
         for (size_t k = 0; k < layers.size(); ++k) group.nests[k].layer = network_.layer(layers[k]).name;
-        WrittenGroup& written = written_.emplace_back(WrittenGroup{layers, made.means, number, made.counts, made.banks});
+        WrittenGroup& written =
+            written_.emplace_back(WrittenGroup{layers, made.means, number, made.counts, made.banks});
         for (size_t k = 0; k < layers.size(); ++k) written.counts.layers[k].layer = group.nests[k].layer;
         const std::vector<GroupTensor> tensors = group_tensors(layer_problems(network_, layers));
         for (size_t n = 0; n < written.counts.inputs.size(); ++n) written.counts.inputs[n].tensor = tensors[n].name;
@@ -111,21 +121,27 @@ private:
 
 const char* to_string(WrittenAs means) {
     switch (means) {
-        case WrittenAs::found: return "found";
-        case WrittenAs::other: return "other";
-        case WrittenAs::apart: return "apart";
-        case WrittenAs::too_large: break;
+        case WrittenAs::found:
+            return "found";
+        case WrittenAs::other:
+            return "other";
+        case WrittenAs::apart:
+            return "apart";
+        case WrittenAs::too_large:
+            break;
     }
     return "too large";
 }
 
-OptimumSchedule optimum_schedule(const Network& network, const std::vector<OptimumGroup>& groups, const BankedBuffer& buffer, const FusionOptions& options) {
+OptimumSchedule optimum_schedule(const Network& network, const std::vector<OptimumGroup>& groups,
+                                 const BankedBuffer& buffer, const FusionOptions& options) {
     Writer writer(network, buffer, options);
     for (size_t n = 0; n < groups.size(); ++n) writer.write(groups[n], static_cast<int64_t>(n));
     return std::move(writer).finished();
 }
 
-std::vector<OptimumGroup> layers_alone(const Network& network, const BankedBuffer& buffer, const FusionOptions& options) {
+std::vector<OptimumGroup> layers_alone(const Network& network, const BankedBuffer& buffer,
+                                       const FusionOptions& options) {
     std::vector<OptimumGroup> groups;
     for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id)
         if (is_schedulable(network, id)) groups.push_back(optimum_group(network, {id}, buffer, options).value());

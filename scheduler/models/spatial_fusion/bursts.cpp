@@ -34,13 +34,15 @@ AxisParts input_parts(const Stack& problems, const PlannedStack& stack, size_t a
     const int64_t tile = axis == 0 ? stack.tile.y : stack.tile.x;
     AxisParts parts{{}, top.in};
     if (reading == Reading::paper) {
-        const AxisCut cut = stack.keeps_halos ? stack_cut(problems, axis, tile, reading) : single_layer_cut(problems.front(), axis, tile, reading);
+        const AxisCut cut = stack.keeps_halos ? stack_cut(problems, axis, tile, reading)
+                                              : single_layer_cut(problems.front(), axis, tile, reading);
         parts.add(cut.input / cut.tiles, cut.tiles);
     } else if (stack.keeps_halos) {
         const std::vector<Range> first = new_inputs(problems, axis, tile).front();
         for (const Range& range : first) parts.add(range.size());
     } else {
-        for (int64_t begin = 0; begin < bottom.out; begin += tile) parts.add(window_of(top, {begin, std::min(begin + tile, bottom.out)}).size());
+        for (int64_t begin = 0; begin < bottom.out; begin += tile)
+            parts.add(window_of(top, {begin, std::min(begin + tile, bottom.out)}).size());
     }
     return parts;
 }
@@ -52,7 +54,8 @@ public:
     [[nodiscard]] int64_t run(int64_t length) const { return checked_multiply(ceil_div(length, elements_), elements_); }
 
     /// Of a map, so many channels at a time.
-    [[nodiscard]] int64_t map(const AxisParts& rows, const AxisParts& columns, int64_t channels, int64_t together) const {
+    [[nodiscard]] int64_t map(const AxisParts& rows, const AxisParts& columns, int64_t channels,
+                              int64_t together) const {
         int64_t sum = 0;
         for (const auto& [r, row_tiles] : rows.tiles) {
             for (const auto& [c, column_tiles] : columns.tiles) {
@@ -62,7 +65,8 @@ public:
                     if (whole_map) return run(checked_multiply(count, r * c));
                     return checked_multiply(count, whole_rows ? run(r * c) : checked_multiply(r, run(c)));
                 };
-                const int64_t tile = checked_add(checked_multiply(channels / together, of(together)), channels % together > 0 ? of(channels % together) : 0);
+                const int64_t tile = checked_add(checked_multiply(channels / together, of(together)),
+                                                 channels % together > 0 ? of(channels % together) : 0);
                 sum = checked_add(sum, checked_multiply(tile, row_tiles * column_tiles));
             }
         }
@@ -98,7 +102,8 @@ int64_t volume_in_bursts(const Stack& problems, const PlannedStack& stack, Readi
     const LayerProblem& bottom = problems.back();
     if (stack.is_join) {
         int64_t sum = bursts.run(bottom.output_elements().value());
-        for (const LayerInput& input : bottom.inputs) sum = checked_add(sum, bursts.run(checked_multiply(input.channels, bottom.y().in * bottom.x().in)));
+        for (const LayerInput& input : bottom.inputs)
+            sum = checked_add(sum, bursts.run(checked_multiply(input.channels, bottom.y().in * bottom.x().in)));
         return sum;
     }
     const Tile& tile = stack.tile;
@@ -107,12 +112,16 @@ int64_t volume_in_bursts(const Stack& problems, const PlannedStack& stack, Readi
     const int64_t input_visits = all_inputs ? 1 : ceil_div(bottom[Dim::z], tile.out_channels);
     const int64_t together = stack.keeps_halos ? channels : std::min(channels, tile.in_channels);
     const int64_t tiles = ceil_div(bottom[Dim::y], tile.y) * ceil_div(bottom[Dim::x], tile.x);
-    int64_t sum = checked_multiply(input_visits, bursts.map(input_parts(problems, stack, 0, reading), input_parts(problems, stack, 1, reading), channels, together));
-    sum = checked_add(sum, bursts.map(output_parts(bottom.y(), tile.y), output_parts(bottom.x(), tile.x), bottom[Dim::z], tile.out_channels));
+    int64_t sum =
+        checked_multiply(input_visits, bursts.map(input_parts(problems, stack, 0, reading),
+                                                  input_parts(problems, stack, 1, reading), channels, together));
+    sum = checked_add(sum, bursts.map(output_parts(bottom.y(), tile.y), output_parts(bottom.x(), tile.x),
+                                      bottom[Dim::z], tile.out_channels));
     for (const LayerProblem& layer : problems) {
         const bool is_bottom = &layer == &bottom;
         const int64_t out_tile = is_bottom ? tile.out_channels : layer[Dim::z];
-        const int64_t in_tile = stack.keeps_halos || layer.groups > 1 ? layer[Dim::i] : std::min(tile.in_channels, layer[Dim::i]);
+        const int64_t in_tile =
+            stack.keeps_halos || layer.groups > 1 ? layer[Dim::i] : std::min(tile.in_channels, layer[Dim::i]);
         // As in stack_volume() and single_layer_volume().
         const bool cut = is_bottom && (tile.out_channels < bottom[Dim::z] || (!stack.keeps_halos && !all_inputs));
         const bool again = stack.keeps_halos ? reading == Reading::exact && cut : reading == Reading::paper || cut;

@@ -36,6 +36,7 @@ struct Communication {
     std::optional<int64_t> burst_bytes = {};  ///< none: every byte costs the same
 };
 
-[[nodiscard]] StackCost stack_cost(const Network& network, const PlannedStack& stack, const ArrayMachine& machine, const Communication& communication = {});
+[[nodiscard]] StackCost stack_cost(const Network& network, const PlannedStack& stack, const ArrayMachine& machine,
+                                   const Communication& communication = {});
 
 }  // namespace laminate::spatial_fusion

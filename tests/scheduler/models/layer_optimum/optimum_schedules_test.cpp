@@ -21,7 +21,8 @@ bool has_layers(const Network& network) {
 }
 
 /// Every group of the schedule moves and holds what the plain walker counts, in the buffer unless it says otherwise.
-void expect_written(const Network& network, const std::vector<OptimumGroup>& groups, const BankedBuffer& buffer, std::map<WrittenAs, int64_t>& how) {
+void expect_written(const Network& network, const std::vector<OptimumGroup>& groups, const BankedBuffer& buffer,
+                    std::map<WrittenAs, int64_t>& how) {
     const OptimumSchedule made = optimum_schedule(network, groups, buffer);
     ASSERT_EQ(made.groups.size(), made.schedule.groups().size());
     std::vector<LayerId> covered;
@@ -30,7 +31,8 @@ void expect_written(const Network& network, const std::vector<OptimumGroup>& gro
         const GroupSchedule& schedule = made.schedule.groups()[n];
         EXPECT_EQ(difference(group.counts, "closed form", walk(network, schedule), "walker"), "") << to_text(schedule);
         EXPECT_LE(group.banks, banks_of(group.counts, buffer));
-        EXPECT_EQ(group.banks <= buffer.banks, group.means != WrittenAs::too_large) << to_string(group.means) << " " << to_text(schedule);
+        EXPECT_EQ(group.banks <= buffer.banks, group.means != WrittenAs::too_large)
+            << to_string(group.means) << " " << to_text(schedule);
         covered.insert(covered.end(), group.layers.begin(), group.layers.end());
         ++how[group.means];
     }
@@ -64,7 +66,8 @@ TEST(OptimumSchedule, ManagedBuffersMoveNoLessThanBelady) {
     int64_t equal = 0;
     int64_t compared = 0;
     for (int n = 0; n < 40; ++n) {
-        const Network network = chain(rng.between(1, 6), rng.between(4, 10), rng.between(4, 10), {{rng.between(1, 8), square_window(rng.between(1, 3))}});
+        const Network network = chain(rng.between(1, 6), rng.between(4, 10), rng.between(4, 10),
+                                      {{rng.between(1, 8), square_window(rng.between(1, 3))}});
         const BankedBuffer buffer{rng.between(3, 10), rng.between(8, 60)};
         const auto found = layer_optimum(convolution_problem(network, 0), buffer, SpillEvaluator::belady);
         const auto* optimum = std::get_if<LayerOptimum>(&found);
@@ -92,7 +95,8 @@ TEST(OptimumSchedule, LessThanAWindowOfRoom) {
 TEST(OptimumSchedule, GroupsTurnOutermost) {
     const Network network = chain(6, 8, 8, {{4, square_window(3), 2}});
     ASSERT_EQ(convolution_problem(network, 0).groups, 2);
-    const auto managed = managed_schedule(network, {0}, parse_block_order(convolution_problem(network, 0), "x3"), {20, 30});
+    const auto managed =
+        managed_schedule(network, {0}, parse_block_order(convolution_problem(network, 0), "x3"), {20, 30});
     ASSERT_TRUE(managed);
     EXPECT_EQ(managed->group.nests.front().tile, (std::array<int64_t, 4>{2, 6, 3, 3}));
     EXPECT_EQ(managed->counts.accesses(), Elements(6 * 64 + 4 * 3 * 9 + 4 * 36));
@@ -128,7 +132,9 @@ TEST(OptimumSchedule, FinishedBlocksArePooledOnChip) {
     EXPECT_GE(made.groups.front().counts.accesses().value(), group->dram_words);
     EXPECT_EQ(made.groups.front().counts.output_writes, Elements(8 * 16));
     EXPECT_EQ(made.groups.front().counts.output_reads, Elements(0));
-    EXPECT_EQ(difference(made.groups.front().counts, "closed form", walk(network, made.schedule.groups().front()), "walker"), "");
+    EXPECT_EQ(
+        difference(made.groups.front().counts, "closed form", walk(network, made.schedule.groups().front()), "walker"),
+        "");
 }
 
 /// Loops inside that of the channels turn within the convolution: its outputs of all columns stay while the channels go by.
@@ -136,7 +142,8 @@ TEST(OptimumSchedule, FinishedBlocksWithLoopsInsideTheChannels) {
     Network network = chain(6, 10, 10, {{8, square_window(3)}});
     Layer pool{.kind = LayerKind::max_pool, .inputs = {network.outputs.front()}, .window = square_window(2, 2)};
     (void)append(network, "pool1", pool);
-    const auto managed = managed_schedule(network, {0, 1}, parse_block_order(convolution_problem(network, 0), "k4 c1 x2"), {12, 40});
+    const auto managed =
+        managed_schedule(network, {0, 1}, parse_block_order(convolution_problem(network, 0), "k4 c1 x2"), {12, 40});
     ASSERT_TRUE(managed);
     // Two blocks of output channels: the input twice, everything else once.
     EXPECT_EQ(managed->counts.accesses(), Elements(2 * 6 * 100 + 8 * 6 * 9 + 8 * 16)) << to_text(managed->group);

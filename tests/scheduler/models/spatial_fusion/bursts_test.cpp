@@ -59,7 +59,8 @@ TEST(Bursts, OfOneElementAreTheVolume) {
             for (const std::vector<PlannedStack>* stacks : {&plan->stacks, &plan->singles}) {
                 for (const PlannedStack& stack : *stacks) {
                     const Stack problems = layer_problems(network, stack.layers);
-                    EXPECT_EQ(volume_in_bursts(problems, stack, reading, 1), stack.volume) << seed << " " << to_string(reading) << " " << problems.front().name;
+                    EXPECT_EQ(volume_in_bursts(problems, stack, reading, 1), stack.volume)
+                        << seed << " " << to_string(reading) << " " << problems.front().name;
                     EXPECT_GE(volume_in_bursts(problems, stack, reading, 8), stack.volume);
                     ++compared;
                 }
@@ -92,11 +93,13 @@ TEST(Bursts, AreThoseOfTheRunsOfAddresses) {
                     const int64_t begin = static_cast<int64_t>(tile) * size;
                     return Range{begin, std::min(begin + size, extent)};
                 };
-                words.move(box(part(y, stack.tile.y, bottom[Dim::y]), part(x, stack.tile.x, bottom[Dim::x]), {0, bottom[Dim::z]}, bottom[Dim::y], bottom[Dim::x]));
+                words.move(box(part(y, stack.tile.y, bottom[Dim::y]), part(x, stack.tile.x, bottom[Dim::x]),
+                               {0, bottom[Dim::z]}, bottom[Dim::y], bottom[Dim::x]));
             }
         }
         int64_t expected = words.moved();
-        for (const LayerProblem& layer : problems) expected += (layer.weight_elements().value() + burst - 1) / burst * burst;
+        for (const LayerProblem& layer : problems)
+            expected += (layer.weight_elements().value() + burst - 1) / burst * burst;
         EXPECT_EQ(volume_in_bursts(problems, stack, Reading::exact, burst), expected) << seed << ", burst " << burst;
     }
 }
@@ -116,11 +119,13 @@ TEST(Bursts, NarrowTilesWasteMost) {
     const StackCost bursts = stack_cost(network, stack, machine, {Reading::exact, 8});
     EXPECT_EQ(bursts.burst_volume_bytes, 14 * 2 * 16 * 8 + 72 + 14 * 4 * 14 * 8);
     EXPECT_FALSE(plain.burst_volume_bytes);
-    EXPECT_DOUBLE_EQ(bursts.communication_cycles / plain.communication_cycles, static_cast<double>(*bursts.burst_volume_bytes) / static_cast<double>(stack.volume));
+    EXPECT_DOUBLE_EQ(bursts.communication_cycles / plain.communication_cycles,
+                     static_cast<double>(*bursts.burst_volume_bytes) / static_cast<double>(stack.volume));
     EXPECT_DOUBLE_EQ(plain.ctc / bursts.ctc, bursts.communication_cycles / plain.communication_cycles);
     // Whole rows: two runs of the input a tile, rows side by side.
     stack.tile = {14, 7, 4, 2};
-    EXPECT_EQ(volume_in_bursts(layer_problems(network, {0}), stack, Reading::exact, 8), 2 * (9 * 16) + 2 * (7 * 16) + 72 + 2 * 4 * 104);
+    EXPECT_EQ(volume_in_bursts(layer_problems(network, {0}), stack, Reading::exact, 8),
+              2 * (9 * 16) + 2 * (7 * 16) + 72 + 2 * 4 * 104);
 }
 
 }  // namespace
