@@ -144,7 +144,9 @@ private:
     void read_initializers();
     void read_inputs();
     [[nodiscard]] int64_t input_extent(const proto::TensorShapeProto& shape, int i, const std::string& label) const;
-    [[nodiscard]] std::vector<int> execution_order();
+    void find_writers();
+    [[nodiscard]] std::vector<int> needed_nodes();
+    [[nodiscard]] std::vector<int> execution_order(const std::vector<int>& nodes);
     [[noreturn]] void report_cycle(const std::vector<int>& waiting) const;
     void read_outputs();
     void import_node(int index);

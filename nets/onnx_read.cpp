@@ -43,7 +43,8 @@ Network Importer::run() {
         read_opset();
         read_initializers();
         read_inputs();
-        for (const int index : execution_order()) import_node(index);
+        find_writers();
+        for (const int index : execution_order(needed_nodes())) import_node(index);
         read_outputs();
         raw_.name = graph().name().empty() ? std::filesystem::path(where_).stem().string() : graph().name();
         return canonicalise(std::move(raw_));
@@ -146,21 +147,51 @@ int64_t Importer::input_extent(const proto::TensorShapeProto& shape, int i, cons
                      "; expected " + (option != nullptr ? std::string("--") + option : "a value for it"));
 }
 
-/// Nodes in an order in which every value is written before it is read; the file's own order where that is one.
-std::vector<int> Importer::execution_order() {
-    const int count = graph().node_size();
-    for (int i = 0; i < count; ++i) {
+void Importer::find_writers() {
+    for (int i = 0; i < graph().node_size(); ++i) {
         for (const std::string& name : graph().node(i).output()) {
             if (name.empty()) continue;
             if (initializers_.contains(name) || values_.contains(name) || !writer_.emplace(name, i).second) {
-                Node(graph().node(i), static_cast<size_t>(i))
-                    .fail("writes " + in_quotes(name) + ", which exists already");
+                Node(graph().node(i), static_cast<size_t>(i)).fail("writes " + in_quotes(name) + ", which exists already");
             }
         }
     }
-    std::vector<int> waiting(static_cast<size_t>(count), 0);
-    std::vector<std::vector<int>> readers(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) {
+}
+
+/// Nodes that the outputs depend on, in the file's order. What no output needs may be of any kind: exporters leave training and debugging branches behind.
+std::vector<int> Importer::needed_nodes() {
+    std::vector<bool> is_needed(static_cast<size_t>(graph().node_size()), false);
+    std::vector<int> to_visit;
+    const auto need = [&](const std::string& name) {
+        const auto found = writer_.find(name);
+        if (found == writer_.end() || is_needed[static_cast<size_t>(found->second)]) return;
+        is_needed[static_cast<size_t>(found->second)] = true;
+        to_visit.push_back(found->second);
+    };
+    for (const auto& output : graph().output()) need(output.name());
+    while (!to_visit.empty()) {
+        const int node = to_visit.back();
+        to_visit.pop_back();
+        for (const std::string& name : graph().node(node).input()) need(name);
+    }
+    std::vector<int> needed;
+    for (int i = 0; i < graph().node_size(); ++i) {
+        if (is_needed[static_cast<size_t>(i)]) {
+            needed.push_back(i);
+        } else {
+            const Node node(graph().node(i), static_cast<size_t>(i));
+            raw_.folded.push_back(node.op() + " " + node.label() + " removed: no output needs it");
+        }
+    }
+    return needed;
+}
+
+/// The nodes in an order in which every value is written before it is read; the file's own order where that is one.
+std::vector<int> Importer::execution_order(const std::vector<int>& nodes) {
+    const auto count = static_cast<size_t>(graph().node_size());
+    std::vector<int> waiting(count, 0);
+    std::vector<std::vector<int>> readers(count);
+    for (const int i : nodes) {
         for (const std::string& name : graph().node(i).input()) {
             if (name.empty() || initializers_.contains(name) || values_.contains(name)) continue;
             const auto found = writer_.find(name);
@@ -173,7 +204,7 @@ std::vector<int> Importer::execution_order() {
         }
     }
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-    for (int i = 0; i < count; ++i) {
+    for (const int i : nodes) {
         if (waiting[static_cast<size_t>(i)] == 0) ready.push(i);
     }
     std::vector<int> order;
@@ -184,7 +215,7 @@ std::vector<int> Importer::execution_order() {
             if (--waiting[static_cast<size_t>(reader)] == 0) ready.push(reader);
         }
     }
-    if (order.size() != static_cast<size_t>(count)) report_cycle(waiting);
+    if (order.size() != nodes.size()) report_cycle(waiting);
     return order;
 }
 

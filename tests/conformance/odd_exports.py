@@ -176,6 +176,47 @@ def what_nobody_reads():
 
 
 @case
+def a_dead_branch_of_unsupported_operators():
+    # What onnxruntime refuses; the network is the rest.
+    dead = [helper.make_node("RandomNormalLike", ["r"], ["noise"], name="noise"), helper.make_node("FusedThing", ["noise"], ["lost"], domain="com.vendor"),
+            helper.make_node("TopK", ["r", "lost"], ["best", "places"])]
+    net = model([*body(), *dead])
+    net.opset_import.append(helper.make_opsetid("com.vendor", 1))
+    return net, {"for_onnxruntime": model(body())}
+
+
+@case
+def blocks_of_mobilenet_v3():
+    """Depthwise, squeeze and excitation, HardSwish as one node and as PyTorch wrote it before opset 14."""
+    count = iter(range(100))
+    constants = {"zero": np.float32(0), "three": np.float32(3), "six": np.float32(6)}
+    nodes = []
+
+    def add(operator, *inputs, **attributes):
+        output = f"t{next(count)}"
+        nodes.append(helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def convolution(x, z, i, kernel, groups=1):
+        name = f"w{next(count)}"
+        constants[name] = RNG.normal(0, 1 / kernel, (z, i // groups, kernel, kernel)).astype(np.float32)
+        constants[name + "b"] = RNG.normal(0, 0.5, z).astype(np.float32)
+        return add("Conv", x, name, name + "b", kernel_shape=[kernel] * 2, pads=[kernel // 2] * 4, group=groups)
+
+    def block(x, hard_swish):
+        wide = hard_swish(convolution(x, 8, 2, 1))
+        deep = hard_swish(convolution(wide, 8, 8, 3, 8))
+        squeezed = add("Relu", convolution(add("GlobalAveragePool", deep), 4, 8, 1))
+        gate = add("HardSigmoid", convolution(squeezed, 8, 4, 1), alpha=1 / 6)
+        return add("Add", x, convolution(add("Mul", deep, gate), 2, 8, 1))
+
+    first = block("x", lambda x: add("HardSwish", x))
+    last = block(first, lambda x: add("Div", add("Mul", x, add("Clip", add("Add", x, "three"), "zero", "six")), "six"))
+    nodes.append(helper.make_node("Identity", [last], ["y"]))
+    return model(nodes, tensors(**constants)), {}
+
+
+@case
 def an_input_nobody_reads():
     return model(body(), inputs=[floats("x", SHAPE), floats("unused", [3])]), {"shapes": {"x": SHAPE, "unused": (3,)}}
 

@@ -232,6 +232,19 @@ TEST(RemoveDeadLayers, WhatNoOutputNeeds) {
     EXPECT_EQ(network.folded[0], "Sigmoid \"idle\" removed: no output needs it");
 }
 
+TEST(RemoveDeadLayers, BranchesOfAnyKind) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {1, 1, 1, 1});
+    m.node("Conv", {"x", "w"}, "a", "conv");
+    m.node("NoSuchOperator", {"a", "nobody writes this"}, "b", "foreign");
+    m.node("Add", {"b", "d"}, "c", "turn");
+    m.node("Relu", {"c"}, "d", "round");
+    m.node("Relu", {"a"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.folded[0], "NoSuchOperator \"foreign\" removed: no output needs it");
+}
+
 TEST(NameLayers, IdentifiersFromNodesOrByKind) {
     ModelBuilder m({1, 1, 4, 4});
     m.weights("w", {1, 1, 1, 1});
