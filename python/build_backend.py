@@ -39,12 +39,26 @@ def _metadata():
     return "\n".join([*lines, "Description-Content-Type: text/markdown", "", (ROOT / "README.md").read_text()])
 
 
+def _info():
+    return f"{_project()['name']}-{_version()}.dist-info"
+
+
+def _platform_tag():
+    return "py3-none-" + re.sub(r"[-.]", "_", sysconfig.get_platform())
+
+
+def _about(tag):
+    """A .dist-info but for its RECORD, by file."""
+    scripts = "".join(f"{name} = {target}\n" for name, target in _project()["scripts"].items())
+    return {"METADATA": _metadata(), "entry_points.txt": "[console_scripts]\n" + scripts,
+            "WHEEL": f"Wheel-Version: 1.0\nGenerator: laminate\nRoot-Is-Purelib: false\nTag: {tag}\n"}
+
+
 class _Wheel:
     """A wheel file under construction."""
 
     def __init__(self, directory, tag):
         self._tag = tag
-        self._info = f"{_project()['name']}-{_version()}.dist-info"
         self.name = f"{_project()['name']}-{_version()}-{tag}.whl"
         self._zip = zipfile.ZipFile(pathlib.Path(directory) / self.name, "w", zipfile.ZIP_DEFLATED, compresslevel=1)
         self._record = []
@@ -65,11 +79,9 @@ class _Wheel:
         self._zip.writestr(info, data, compresslevel=1)
 
     def close(self):
-        self.add_text(f"{self._info}/METADATA", _metadata())
-        self.add_text(f"{self._info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: laminate\nRoot-Is-Purelib: false\nTag: {self._tag}\n")
-        scripts = "".join(f"{name} = {target}\n" for name, target in _project()["scripts"].items())
-        self.add_text(f"{self._info}/entry_points.txt", "[console_scripts]\n" + scripts)
-        record = f"{self._info}/RECORD"
+        for name, text in _about(self._tag).items():
+            self.add_text(f"{_info()}/{name}", text)
+        record = f"{_info()}/RECORD"
         self._zip.writestr(record, "\n".join([*self._record, f"{record},,"]) + "\n")
         self._zip.close()
 
@@ -77,6 +89,15 @@ class _Wheel:
 def _install(prefix):
     """Builds what is missing and lays it out under `prefix`."""
     subprocess.run(["make", "-C", str(ROOT), "install", f"PREFIX={prefix}"], check=True)
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    """So that pip need not build the program to read its dependencies."""
+    directory = pathlib.Path(metadata_directory) / _info()
+    directory.mkdir(parents=True)
+    for name, text in _about(_platform_tag()).items():
+        (directory / name).write_text(text)
+    return _info()
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -88,7 +109,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         tree = pathlib.Path(tree)
         if not (tree / "bin" / "laminate").is_file():
             raise SystemExit(f"install-tree {tree}: has no bin/laminate, expected a tree of `make install`")
-        wheel = _Wheel(wheel_directory, "py3-none-" + re.sub(r"[-.]", "_", sysconfig.get_platform()))
+        wheel = _Wheel(wheel_directory, _platform_tag())
         for file in sorted((ROOT / "python" / "laminate").glob("*.py")):
             wheel.add_file(f"laminate/{file.name}", file)
         for file in sorted(tree.rglob("*")):
