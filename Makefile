@@ -6,7 +6,7 @@
 #   make test       the test suite (under 20 minutes)      make format    clang-format over every source
 #   make test-long  and the long tests                     make clean     removes build/ but keeps build/venv
 #   make install PREFIX=/usr/local                         make package   .tar.gz and .deb in build/PRESET/packages
-#   make docs       docs/cli.md anew from the program
+#   make docs       docs/cli.md anew from the program      make fuzz SECONDS=600   libFuzzer on whatever reads files
 #
 # PRESET=dev|asan-ubsan|tsan|release|ci chooses the variant; CI=true makes `ci` (warnings are errors) the default.
 
@@ -22,7 +22,7 @@ PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev 
             libcli11-dev libpng-dev libjpeg62-turbo-dev
 
 .DELETE_ON_ERROR:
-.PHONY: build configure demo test test-long bench peers format clean install package installable docs
+.PHONY: build configure demo test test-long fuzz bench peers format clean install package installable docs
 PREFIX ?= /usr/local
 
 build: configure
@@ -33,6 +33,14 @@ demo: build
 
 test: everything
 	@$(CTEST) --test-dir $(BUILD) --output-on-failure -j $(JOBS) -LE long
+
+# By the build of the preset asan-ubsan.
+SECONDS ?= 60
+fuzz: PRESET := asan-ubsan
+fuzz: $(STAMPS)/clang
+	@$(MAKE) --no-print-directory PRESET=$(PRESET) configure
+	@$(CMAKE) --build build/$(PRESET) --parallel $(JOBS) --target fuzzer
+	@$(VENV)/bin/python tests/fuzz/run.py build/$(PRESET)/tests/fuzz --seconds $(SECONDS) --jobs $(JOBS)
 
 test-long: everything
 	@$(CTEST) --test-dir $(BUILD) --output-on-failure -j $(JOBS)
@@ -67,12 +75,17 @@ everything: configure $(STAMPS)/peers $(STAMPS)/browser $(STAMPS)/mpi
 
 # Only the first configuration is ours: afterwards ninja calls CMake when a CMakeLists.txt changed.
 configure: $(BUILD)/build.ninja
-$(BUILD)/build.ninja: CMakePresets.json $(STAMPS)/packages $(STAMPS)/tools
+$(BUILD)/build.ninja: CMakePresets.json $(STAMPS)/packages $(STAMPS)/tools $(if $(filter asan-ubsan tsan,$(PRESET)),$(STAMPS)/clang)
 	@$(CMAKE) --preset $(PRESET)
 	@touch $@
 
 $(STAMPS)/packages: Makefile cmake/setup.sh | $(STAMPS)
 	@cmake/setup.sh apt $(PACKAGES)
+	@touch $@
+
+# The sanitizers' compiler: GCC's OpenMP hides what it synchronises from the thread sanitizer, and has no libFuzzer.
+$(STAMPS)/clang: cmake/setup.sh | $(STAMPS)
+	@cmake/setup.sh apt clang-14 libomp-14-dev
 	@touch $@
 
 $(STAMPS)/format-packages: cmake/setup.sh | $(STAMPS)

@@ -20,9 +20,6 @@ namespace laminate::cli {
 
 namespace {
 
-/// 1 carried a hash over the weights too.
-constexpr int front_version = 2;
-
 std::string file_of(size_t n) { return fmt::format("{:04}.json", n); }
 
 /// Of all points. Their schedules share most groups, and the shape is one of layers alone.
@@ -163,28 +160,6 @@ std::string front_csv(const Front& front, const FrontNotes& notes) {
         text += "\"" + notes.texts[n] + "\"\n";
     }
     return text;
-}
-
-std::string front_file(const std::string& path) {
-    return std::filesystem::is_directory(path) ? (std::filesystem::path(path) / "front.json").string() : path;
-}
-
-nlohmann::ordered_json read_front(const std::string& file) {
-    nlohmann::ordered_json front = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
-    if (!front.is_object() || front.value("schema", "") != "laminate.front" || !front.contains("points")) {
-        throw InputError(file + ": is no front; expected JSON with \"schema\": \"laminate.front\" and \"points\"");
-    }
-    if (const auto version = front.value("version", nlohmann::ordered_json()); version != front_version) {
-        throw InputError(fmt::format("{}: front of version {}, expected {}; laminate explore writes it anew", file, version.dump(), front_version));
-    }
-    return front;
-}
-
-void check_front(const std::string& file, const nlohmann::ordered_json& front, const Network& network) {
-    const std::string found = front.value("structure_hash", "");
-    if (found == structure_hash(network)) return;
-    throw InputError(fmt::format("{}: is for network {} ({}), found {} ({})", file, front.value("network", "?"),
-                                 found, network.name, structure_hash(network)));
 }
 
 }  // namespace laminate::cli

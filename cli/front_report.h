@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/front_file.h"
 #include "nets/network.h"
 #include "scheduler/explore.h"
 #include "scheduler/models/bounds/bounds.h"
@@ -44,12 +45,5 @@ struct FrontNotes {
 
 /// One line per point, the schedule text in quotes.
 [[nodiscard]] std::string front_csv(const Front& front, const FrontNotes& notes);
-
-/// DIR/front.json for a directory, else the path itself.
-[[nodiscard]] std::string front_file(const std::string& path);
-/// What front_json() wrote; throws InputError when the file holds something else, or is of another version.
-[[nodiscard]] nlohmann::ordered_json read_front(const std::string& file);
-/// Throws InputError when the front is for another network.
-void check_front(const std::string& file, const nlohmann::ordered_json& front, const Network& network);
 
 }  // namespace laminate::cli

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -24,6 +23,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/xxhash64.h"
+#include "cli/front_file.h"
+#include "cli/json_text.h"
 #include "cli/launcher.h"
 #include "cli/verbs.h"
 #include "scheduler/machine/json_object.h"
@@ -32,70 +33,7 @@ namespace laminate::cli {
 
 namespace fs = std::filesystem;
 
-// ---------------------------------------------------------------------------------------------------------------------- jobs
-
-namespace {
-
-/// What a person recognises: the network's name without zoo:, folders and sizes.
-std::string short_name(const std::string& network) {
-    std::string name = network.substr(0, network.find('?'));
-    if (name.rfind("zoo:", 0) == 0) name = name.substr(4);
-    name = fs::path(name).stem().string();
-    for (char& c : name) {
-        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
-    }
-    return name.substr(0, 40);
-}
-
-std::string job_id(const SweepJob& job) {
-    XxHash64 hash;
-    for (const std::string& argument : job.arguments) hash.add(argument + '\n');
-    return short_name(job.network) + "-" + hash.text();
-}
-
-/// The texts of a key, or one empty text when it is not there.
-std::vector<std::string> texts_or_none(JsonObject& sweep, const std::string& key) {
-    return sweep.has(key) ? sweep.texts(key) : std::vector<std::string>{""};
-}
-
-}  // namespace
-
-std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& where) {
-    const nlohmann::json json = parse_json(text, where);
-    JsonObject list(json, where);
-    (void)list.header("laminate.jobs");
-    std::vector<SweepJob> jobs;
-    std::set<std::string> known;
-    for (JsonObject& sweep : list.objects("sweeps")) {
-        const std::vector<std::string> networks = sweep.texts("networks"), machines = texts_or_none(sweep, "machines"),
-                                       budgets = texts_or_none(sweep, "memory");
-        for (const auto& [key, texts] : {std::pair{"networks", &networks}, {"machines", &machines}, {"memory", &budgets}}) {
-            if (texts->empty()) sweep.fail(key, "none", "at least one");
-        }
-        const std::vector<std::string> arguments = sweep.has("arguments") ? sweep.texts("arguments") : std::vector<std::string>{};
-        for (const std::string& argument : arguments) {
-            for (const char* ours : {"-o", "--output", "--json", "--threads"}) {
-                if (argument == ours || argument.rfind(std::string(ours) + "=", 0) == 0)
-                    sweep.fail("arguments", argument, std::string("options of explore without ") + ours + ", which sweep gives");
-            }
-        }
-        sweep.refuse_other_keys();
-        for (const std::string& network : networks) {
-            for (const std::string& machine : machines) {
-                for (const std::string& memory : budgets) {
-                    SweepJob job{"", network, machine, memory, {network}};
-                    if (!machine.empty()) job.arguments.push_back("--machine=" + machine);
-                    if (!memory.empty()) job.arguments.push_back("--memory=" + memory);
-                    job.arguments.insert(job.arguments.end(), arguments.begin(), arguments.end());
-                    job.id = job_id(job);
-                    if (known.insert(job.id).second) jobs.push_back(std::move(job));
-                }
-            }
-        }
-    }
-    list.refuse_other_keys();
-    return jobs;
-}
+// -------------------------------------------------------------------------------------------------------------------- claims
 
 JobClaims::JobClaims(const fs::path& file) : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
     if (file_ < 0) throw InputError(file.string() + ": cannot be written: " + std::strerror(errno));
@@ -146,10 +84,9 @@ std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
     std::error_code error;
     if (!fs::exists(file, error)) return std::nullopt;
     Json outcome = Json::parse(read_file(file), nullptr, false);
-    if (!outcome.is_object() || outcome.value("schema", "") != "laminate.sweep_job" || outcome.value("arguments", std::vector<std::string>{}) != job.arguments)
-        return std::nullopt;
-    const int code = outcome.value("exit_code", -1);
-    if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::infeasible)) return std::nullopt;
+    const auto is = [&](const char* key, const Json& value) { return outcome.value(key, Json()) == value; };
+    if (!outcome.is_object() || !is("schema", "laminate.sweep_job") || !is("arguments", job.arguments)) return std::nullopt;
+    if (!is("exit_code", static_cast<int>(Exit::ok)) && !is("exit_code", static_cast<int>(Exit::infeasible))) return std::nullopt;
     return outcome;
 }
 
@@ -276,7 +213,7 @@ private:
         }
         Json outcome{{"schema", "laminate.sweep_job"}, {"version", 1}, {"arguments", job.arguments}, {"exit_code", code}};
         if (code != static_cast<int>(Exit::ok)) outcome["message"] = last_line(log_of(job));
-        write_file_atomically(directory_ / (job.id + ".json"), outcome.dump(2) + "\n");
+        write_file_atomically(directory_ / (job.id + ".json"), json_text(outcome));
         std::error_code ignored;
         fs::remove(log_of(job), ignored);
         output_.note(fmt::format("{}: {} ({} of {})", job.id, code == 0 ? "done" : outcome["message"].get<std::string>(), outcomes_.size() + 1, jobs_.size()));
@@ -326,7 +263,7 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
         }
         const fs::path front_file = directory / job.id / "front.json";
         if (code == 0 && fs::exists(front_file)) {
-            const Json front = Json::parse(read_file(front_file));
+            const Json front = read_front(front_file.string());
             entry["structure_hash"] = front.at("structure_hash");
             entry["complete"] = front.at("complete");
             const Json* least = nullptr;
@@ -373,7 +310,7 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
     if (!is_first) return Exit::ok;  // the first process waits for all and merges
 
     const Merged merged = merge(jobs, work.outcomes(), options.directory, nlohmann::json::parse(text).at("name").get<std::string>());
-    write_file_atomically(fs::path(options.directory) / "sweep.json", merged.answer.dump(2) + "\n");
+    write_file_atomically(fs::path(options.directory) / "sweep.json", json_text(merged.answer));
     write_file_atomically(fs::path(options.directory) / "sweep.csv", merged.csv);
     output.print(merged.table);
     output.print(fmt::format("{} jobs; all in {}: sweep.json, sweep.csv, and a directory of explore for each", jobs.size(), options.directory));

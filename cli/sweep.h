@@ -10,8 +10,8 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
+#include "cli/sweep_jobs.h"
 #include "cli/verbs.h"
 
 namespace laminate::cli {
@@ -25,21 +25,6 @@ struct SweepRequest {
 };
 /// Does what is left to do and merges; started several times by a launcher, all do jobs and the first one merges and prints.
 Exit run_sweep(const SweepRequest& request, const CommonOptions& common, const Output& output);
-
-struct SweepJob {
-    std::string id;       ///< "l2net-0123456789abcdef"
-    std::string network;  ///< as in the list
-    std::string machine;  ///< "" without
-    std::string memory;
-    std::vector<std::string> arguments;  ///< of `laminate explore`, without -o
-};
-
-/// Reads a list:
-///   {"schema": "laminate.jobs", "version": 1, "name": "...", "sweeps": [
-///     {"networks": ["zoo:l2net", ...], "machines": ["FILE|NAME", ...], "memory": ["64KiB", ...], "arguments": ["--max-depth=4", ...]}]}
-/// Each sweep stands for all networks x machines x budgets; machines, memory and arguments may be left out. A job that occurs twice is done once.
-/// Throws InputError "WHERE: ..." for anything else.
-[[nodiscard]] std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& where);
 
 /// Claims of jobs among processes; each claim ends with release(), and with the process.
 class JobClaims {

@@ -1,14 +1,13 @@
-// Replays the seeds of a target and seeded damage to them. Whatever is no InputError fails, and so does a crash or a run-away allocation.
+// Replays the seeds and the corpus of a target, and seeded damage to them. Whatever is no InputError fails, and so does a crash or a run-away allocation.
 //
 //   fuzz_smoke TARGET [ROUNDS [SEED]]
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iostream>
+#include <iterator>
 #include <string>
 
-#include "base/error.h"
 #include "base/rng.h"
 #include "tests/fuzz/targets.h"
 
@@ -59,26 +58,27 @@ std::string damaged(const std::vector<std::string>& seeds, Rng& rng) {
 }
 
 int smoke(const Target& target, int64_t rounds, uint64_t seed) {
-    const std::vector<std::string> seeds = target.seeds();
+    std::vector<std::string> seeds = target.seeds();
     for (const std::string& bytes : seeds) target.read(bytes);
+    const size_t whole = seeds.size();
+    std::ranges::move(corpus(target), std::back_inserter(seeds));
     int64_t accepted = 0;
-    std::string bytes;
-    for (int64_t round = 0; round < rounds; ++round) {
-        Rng rng(seed + static_cast<uint64_t>(round));
-        bytes = damaged(seeds, rng);
-        try {
-            target.read(bytes);
-            ++accepted;
-        } catch (const InputError& error) {
-            if (std::strchr(error.what(), '\n') == nullptr) continue;
-            std::cout << target.name << ": seed " << seed + static_cast<uint64_t>(round) << ": a message of several lines: " << error.what() << '\n';
-            return 1;
-        } catch (const std::exception& error) {
-            std::cout << target.name << ": seed " << seed + static_cast<uint64_t>(round) << ": " << error.what() << '\n';
-            return 1;
+    std::string place;
+    try {
+        for (size_t n = whole; n < seeds.size(); ++n) {
+            place = "file " + std::to_string(n - whole + 1) + " of the corpus";
+            (void)accepts(target, seeds[n]);
         }
+        for (int64_t round = 0; round < rounds; ++round) {
+            place = "seed " + std::to_string(seed + static_cast<uint64_t>(round));
+            Rng rng(seed + static_cast<uint64_t>(round));
+            accepted += accepts(target, damaged(seeds, rng)) ? 1 : 0;
+        }
+    } catch (const std::exception& error) {
+        std::cout << target.name << ": " << place << ": " << error.what() << '\n';
+        return 1;
     }
-    std::cout << target.name << ": " << seeds.size() << " seeds, " << rounds << " damaged inputs, " << accepted << " of them accepted\n";
+    std::cout << target.name << ": " << whole << " seeds, " << seeds.size() - whole << " files of the corpus, " << rounds << " damaged inputs, " << accepted << " of them accepted\n";
     return 0;
 }
 
@@ -92,9 +92,10 @@ int main(int count, char** words) {
     const rlimit memory{rlim_t{4} << 30, rlim_t{4} << 30};
     setrlimit(RLIMIT_AS, &memory);
 #endif
-    for (const auto& target : laminate::fuzz::targets()) {
-        if (name == target.name) return laminate::fuzz::smoke(target, count > 2 ? std::stoll(words[2]) : 1000, count > 3 ? std::stoull(words[3]) : 1);
+    try {
+        return laminate::fuzz::smoke(laminate::fuzz::target(name), count > 2 ? std::stoll(words[2]) : 1000, count > 3 ? std::stoull(words[3]) : 1);
+    } catch (const std::exception& error) {
+        std::cerr << "fuzz_smoke: " << error.what() << '\n';
+        return 2;
     }
-    std::cerr << "fuzz_smoke: no target \"" << name << "\"\n";
-    return 2;
 }

@@ -1,18 +1,29 @@
 #include "tests/fuzz/targets.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/front_file.h"
+#include "cli/sweep_jobs.h"
 #include "nets/onnx.h"
 #include "nets/zoo.h"
 #include "runtime/manifest.h"
 #include "runtime/media/codecs.h"
 #include "runtime/media/npy.h"
+#include "runtime/media/raster.h"
+#include "runtime/media/y4m.h"
 #include "runtime/reference_operators.h"
 #include "scheduler/line_buffers.h"
 #include "scheduler/machine/machine.h"
-#include "scheduler/schedule.h"
+#include "scheduler/schedule_file.h"
 #include "tests/nets/onnx_builder.h"
 
 namespace laminate::fuzz {
@@ -20,6 +31,22 @@ namespace laminate::fuzz {
 namespace {
 
 using test::ModelBuilder;
+
+/// A file in memory, for readers that take nothing but a path.
+class MemoryFile {
+public:
+    explicit MemoryFile(std::string_view bytes) : file_(::memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(file_)) {
+        if (file_ < 0 || ::write(file_, bytes.data(), bytes.size()) != std::ssize(bytes)) throw std::runtime_error("a file in memory cannot be made");
+    }
+    ~MemoryFile() { ::close(file_); }
+    MemoryFile(const MemoryFile&) = delete;
+    MemoryFile& operator=(const MemoryFile&) = delete;
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+    int file_;
+    std::string path_;
+};
 
 // ---- ONNX -----------------------------------------------------------------------------------------------------------------
 
@@ -108,15 +135,21 @@ void read_schedule_text(std::string_view bytes) { (void)parse_schedule(schedule_
 
 std::vector<std::string> schedule_json_seeds() { return {to_json(schedule_network(), example_schedule())}; }
 
-/// load_schedule() reads files only.
-void read_schedule_json(std::string_view bytes) {
-    const auto path = std::filesystem::temp_directory_path() / ("laminate_fuzz_" + std::to_string(::getpid()) + ".json");
-    write_file_atomically(path, std::string(bytes));
-    struct Remove {
-        std::filesystem::path path;
-        ~Remove() { std::filesystem::remove(path); }
-    } remove{path};
-    (void)load_schedule(schedule_network(), path.string());
+void read_schedule_json(std::string_view bytes) { (void)parse_schedule_file(schedule_network(), std::string(bytes)); }
+
+std::vector<std::string> front_seeds() {
+    using Json = nlohmann::ordered_json;
+    const Json point{{"file", "0000.json"}, {"accesses_elements", 5}, {"live_total_elements", 6}, {"macs", 7}, {"groups", 1}, {"schedule", to_text(example_schedule())}};
+    const Json front{{"schema", "laminate.front"}, {"version", cli::front_version}, {"network", schedule_network().name},
+                     {"structure_hash", structure_hash(schedule_network())}, {"points", {point, point}}};
+    return {front.dump(2)};
+}
+
+/// As `validate --front` reads it.
+void read_front(std::string_view bytes) {
+    const auto front = cli::parse_front(std::string(bytes), "front");
+    cli::check_front("front", front, schedule_network());
+    for (const auto& point : front["points"]) (void)parse_schedule(schedule_network(), point["schedule"].get<std::string>());
 }
 
 // ---- other files ----------------------------------------------------------------------------------------------------------
@@ -126,6 +159,14 @@ std::vector<std::string> machine_seeds() {
 }
 
 void read_machine(std::string_view bytes) { (void)parse_machine(std::string(bytes), "machine"); }
+
+std::vector<std::string> jobs_seeds() {
+    return {R"({"schema": "laminate.jobs", "version": 1, "name": "two", "sweeps": [
+  {"networks": ["zoo:l2net", "zoo:l3net?height=8"], "machines": ["eyeriss"], "memory": ["64KiB", "1MiB"], "arguments": ["--max-depth=4"]},
+  {"networks": ["zoo:l2net"]}]})"};
+}
+
+void read_jobs(std::string_view bytes) { (void)cli::sweep_jobs(std::string(bytes), "jobs"); }
 
 /// One layer of each way to store one: a convolution with constants, and a general layer with lists.
 std::vector<std::string> manifest_seeds() {
@@ -163,7 +204,8 @@ void read_manifest(std::string_view bytes) {
     }
 }
 
-std::string written(const char* extension, void (*write)(const std::filesystem::path& path)) {
+/// What `write` leaves in a file whose name ends in `extension`.
+std::string written(const std::string& extension, void (*write)(const std::filesystem::path& path)) {
     const auto path = std::filesystem::temp_directory_path() / ("laminate_fuzz_" + std::to_string(::getpid()) + extension);
     write(path);
     std::string bytes = read_file(path);
@@ -176,6 +218,12 @@ std::vector<std::string> npy_seeds() {
 }
 
 void read_npy(std::string_view bytes) { (void)parse_npy(bytes, "array"); }
+
+std::vector<std::string> tensor_seeds() {
+    return {written(".pb", [](const auto& path) { save_tensor_proto({{2, 3}, {1, 2, 3, 4, 5, 6}}, "tensor", path); })};
+}
+
+void read_tensor(std::string_view bytes) { (void)load_tensor_proto(MemoryFile(bytes).path()); }
 
 Picture example_picture() {
     Picture picture = blank_picture(5, 7, 3, "picture");
@@ -191,19 +239,89 @@ std::vector<std::string> jpeg_seeds() {
     return {written(".jpg", [](const auto& path) { write_jpeg(example_picture(), 80, path, "picture"); })};
 }
 
+std::vector<std::string> raster_seeds() {
+    return {written(".ppm", [](const auto& path) { save_picture(example_picture(), path); }), "P5\n# grey\n3 2\n1023\nabcdefghijkl", "Pf 2 1 -1.0\n\x01\x02\x03\x04\x05\x06\x07\x08"};
+}
+
+/// A part of it and, where it is small, all.
+void read_raster(std::string_view bytes) {
+    const MemoryFile file(bytes);
+    const RasterReader reader(file.path());
+    const RasterShape& shape = reader.shape();
+    constexpr int64_t affordable = 1 << 10;
+    const int64_t height = std::min(shape.height, affordable), width = std::min(shape.width, affordable);
+    std::vector<float> values(static_cast<size_t>(shape.channels * height * width));
+    reader.read({shape.height - height, shape.width - width, height, width}, values.data(), height * width, width);
+    (void)load_picture(file.path());
+}
+
+std::vector<std::string> y4m_seeds() {
+    std::vector<std::string> seeds;
+    for (const char* chroma : {"mono", "420jpeg", "422", "444"}) {
+        const Y4mHeader header{.width = 5, .height = 3, .chroma = chroma, .parameters = "F25:1 Ip"};
+        const auto samples = static_cast<size_t>(header.chroma_width() * header.chroma_height());
+        std::ostringstream stream;
+        Y4mWriter writer(stream, header, "video");
+        for (int frame = 0; frame < 2; ++frame) writer.write({"", std::vector<uint8_t>(15, 128), std::vector<uint8_t>(samples, 1), std::vector<uint8_t>(samples, 2)});
+        seeds.push_back(stream.str());
+    }
+    return seeds;
+}
+
+void read_y4m(std::string_view bytes) {
+    std::istringstream stream{std::string(bytes)};
+    Y4mReader reader(stream, "video");
+    // A frame of 2^28 pixels is legal, and its memory is taken before it turns out to be cut off.
+    if (reader.header().width * reader.header().height > 1 << 20) return;
+    Y4mFrame frame;
+    while (reader.read(frame)) {}
+}
+
 }  // namespace
 
 const std::vector<Target>& targets() {
     static const std::vector<Target> all{
         {"onnx", onnx_seeds, read_onnx},
+        {"tensor", tensor_seeds, read_tensor},
         {"schedule_text", schedule_text_seeds, read_schedule_text},
         {"schedule_json", schedule_json_seeds, read_schedule_json},
+        {"front", front_seeds, read_front},
+        {"jobs", jobs_seeds, read_jobs},
         {"machine", machine_seeds, read_machine},
         {"manifest", manifest_seeds, read_manifest},
         {"npy", npy_seeds, read_npy},
         {"png", png_seeds, [](std::string_view bytes) { (void)decode_png(bytes, "picture"); }},
         {"jpeg", jpeg_seeds, [](std::string_view bytes) { (void)decode_jpeg(bytes, "picture"); }},
+        {"raster", raster_seeds, read_raster},
+        {"y4m", y4m_seeds, read_y4m},
     };
+    return all;
+}
+
+const Target& target(std::string_view name) {
+    for (const Target& one : targets()) {
+        if (name == one.name) return one;
+    }
+    throw std::runtime_error("no target \"" + std::string(name) + "\"");
+}
+
+bool accepts(const Target& target, std::string_view bytes) {
+    try {
+        target.read(bytes);
+        return true;
+    } catch (const InputError& error) {
+        if (std::string_view(error.what()).find('\n') != std::string_view::npos) throw std::runtime_error(std::string("a message of several lines: ") + error.what());
+        return false;
+    }
+}
+
+std::vector<std::string> corpus(const Target& target) {
+    std::vector<std::filesystem::path> files;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(LAMINATE_FUZZ_CORPUS) / target.name, none)) files.push_back(entry.path());
+    std::ranges::sort(files);
+    std::vector<std::string> all;
+    for (const auto& file : files) all.push_back(read_file(file));
     return all;
 }
 
