@@ -1,5 +1,5 @@
 // Writing a whole directory: it is made aside and renamed, so that no reader ever meets half of it, and an error leaves nothing.
-// What a killed process left aside goes when the same place is written again.
+// A signal that ends the program leaves nothing either (unfinished.h); what a killed process left aside goes when the same place is written again.
 #pragma once
 
 #include <fcntl.h>
@@ -12,10 +12,12 @@
 #include <cerrno>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/unfinished.h"
 
 namespace laminate {
 
@@ -26,7 +28,7 @@ public:
     /// Throws InputError then, when `place` is a file, and when its parent cannot be written.
     NewDirectory(const std::filesystem::path& place, const std::function<bool(const std::filesystem::path&)>& is_ours,
                  const std::string& maker)
-        : place_(std::filesystem::absolute(place).lexically_normal()) {
+        : place_(place.empty() ? throw InputError("\"\": expected a directory to write") : std::filesystem::absolute(place).lexically_normal()) {
         if (!place_.has_filename()) place_ = place_.parent_path();  // "net/"
         std::error_code error;
         if (std::filesystem::exists(place_, error)) {
@@ -40,6 +42,7 @@ public:
         remove_abandoned();
         aside_ = place_;
         aside_ += partial + std::to_string(::getpid());
+        unfinished_.emplace(aside_);
         std::filesystem::create_directories(aside_, error);
         if (error) throw InputError(place.string() + ": cannot be written: " + error.message());
     }
@@ -96,6 +99,7 @@ private:
 
     std::filesystem::path place_;
     std::filesystem::path aside_;
+    std::optional<UnfinishedDirectory> unfinished_;  ///< ends before the others: what is aside after publish() is removed by us alone
 };
 
 }  // namespace laminate

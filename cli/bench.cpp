@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/checks.h"
 #include "cli/counts_report.h"
 #include "cli/execution.h"
 #include "cli/machine_speed.h"
@@ -317,7 +318,7 @@ void add_bench(Program& program) {
     options->network.declare(verb);
     options->schedule.declare(verb, false);
     verb->add_option("--seconds", options->seconds, "Time for the timed runs of each variant")
-        ->check(CLI::NonNegativeNumber)
+        ->check(not_negative())
         ->capture_default_str();
     verb->add_option("--reference-macs", options->reference_macs,
                      "Larger networks are not compared with the reference operators as a whole")

@@ -11,7 +11,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
+#include "cli/checks.h"
 #include "cli/cost_models.h"
+#include "cli/json_text.h"
 #include "scheduler/machine/machine.h"
 #include "scheduler/models/dag_groups/group_schedules.h"
 #include "scheduler/models/dag_groups/grouping.h"
@@ -257,7 +259,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         }
         answer["schedule"] =
             write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes, files->aside(), output);
-        write_file_atomically(files->aside() / "groups.json", answer.dump(2) + "\n");
+        write_file_atomically(files->aside() / "groups.json", json_text(answer));
         files->publish();
         output.print(
             fmt::format("in {}: groups.json, schedule.json (for compile, run and validate --schedule)", request.directory));
@@ -274,13 +276,13 @@ RunModel declare(CLI::App& app) {
         ->check(CLI::IsMember({"L", "R", "Q"}))
         ->capture_default_str();
     app.add_option("--images", options->images, "Images that are worked on together (default: the network's batch; of one, 4)")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     app.add_option("--buffer-entries", options->buffer_entries, "Elements that the buffer holds, instead of the machine's")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     app.add_option("--schedule-operators", options->scheduled_operators,
                    "With ours or either: schedules are looked for in groups of at most so many operators; what larger ones could "
                    "give is bounded")
-        ->check(CLI::PositiveNumber)
+        ->check(positive())
         ->capture_default_str();
     app.add_flag("--online", options->online, "The on-line variant: fewer groups are looked at (Optimus, Algorithm 3)");
     app.add_flag("--merge-adds", options->merge_adds,

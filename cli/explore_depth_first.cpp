@@ -13,9 +13,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
+#include "cli/checks.h"
 #include "cli/cost_models.h"
 #include "cli/depth_first_report.h"
 #include "cli/front_report.h"
+#include "cli/json_text.h"
 #include "cli/report_page.h"
 #include "scheduler/models/depth_first/schedules.h"
 #include "scheduler/models/depth_first/sweep.h"
@@ -171,7 +173,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     answer["schedules"] = schedules_json(model, found, cut, schedules);
     answer["network_given"] = request.network.to_json();
     if (files) {
-        write_file_atomically(files->aside() / "sweep.json", answer.dump(2) + "\n");
+        write_file_atomically(files->aside() / "sweep.json", json_text(answer));
         write_file_atomically(files->aside() / "sweep.csv", sweep_csv(found));
         SweepPageNotes page{.network = network.name,
                             .about = fmt::format("Machine: {}. Model: DeFiNES, {}; {}. laminate {}.", machine.about, options.fidelity.as_published ? "as published" : "quirks mended",
@@ -197,8 +199,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("--columns", options->sweep.columns, "Widths of tiles; wider than the map: the map")->delimiter(',')->check(CLI::PositiveNumber);
-    app.add_option("--rows", options->sweep.rows, "Heights of tiles")->delimiter(',')->check(CLI::PositiveNumber);
+    app.add_option("--columns", options->sweep.columns, "Widths of tiles; wider than the map: the map")->delimiter(',')->check(positive());
+    app.add_option("--rows", options->sweep.rows, "Heights of tiles")->delimiter(',')->check(positive());
     app.add_option("--overlap", options->overlaps, "Only these overlap modes: recompute, h-cached, fully-cached, v-cached (default: the paper's, which are the first three)")->delimiter(',');
     app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
     app.add_flag("--search-stacks", options->search_stacks,

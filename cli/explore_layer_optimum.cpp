@@ -17,8 +17,10 @@
 #include "base/files.h"
 #include "base/new_directory.h"
 #include "base/parallel.h"
+#include "cli/checks.h"
 #include "cli/cost_models.h"
 #include "cli/curve_page.h"
+#include "cli/json_text.h"
 #include "scheduler/machine/machine.h"
 #include "scheduler/models/layer_optimum/dram_sram_front.h"
 #include "scheduler/models/layer_optimum/fused_groups.h"
@@ -453,7 +455,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             answer["schedule"] = schedule_json(network, *schedule);
         }
         NewDirectory files(request.directory, [](const auto& place) { return holds_answer(place, "layers.json", "laminate.layer_optimum"); }, "laminate explore --model layer-optimum");
-        write_file_atomically(files.aside() / "layers.json", answer.dump(2) + "\n");
+        write_file_atomically(files.aside() / "layers.json", json_text(answer));
         if (schedule) write_file_atomically(files.aside() / "schedule.json", to_json(network, schedule->schedule));
         if (options.curve) {
             write_file_atomically(files.aside() / "curves.csv", curves_csv(answers, word_bytes));
@@ -490,7 +492,7 @@ RunModel declare(CLI::App& app) {
     app.add_option("--banks", options->banks, "Banks of the buffer instead of the machine's")->check(CLI::Range(3, 4096));
     app.add_flag("--dram-sram-front", options->front,
                  "Problem 0 as well: all best pairs of DRAM and SRAM accesses that the machine's registers allow");
-    app.add_option("--weight", options->weight, "Of that front, the point of least DRAM + WEIGHT * SRAM accesses")->check(CLI::NonNegativeNumber);
+    app.add_option("--weight", options->weight, "Of that front, the point of least DRAM + WEIGHT * SRAM accesses")->check(not_negative());
     app.add_option("--sram-factor", options->sram_factor, "The front ends at so many times the least SRAM accesses")
         ->check(CLI::Range(1.0, 1e6))
         ->default_str("20");

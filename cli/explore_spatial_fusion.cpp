@@ -13,8 +13,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
+#include "cli/checks.h"
 #include "cli/cost_models.h"
 #include "cli/front_report.h"
+#include "cli/json_text.h"
 #include "scheduler/models/spatial_fusion/fusion_cost.h"
 #include "scheduler/models/spatial_fusion/fusion_schedule.h"
 #include "scheduler/models/two_level/two_level.h"
@@ -385,8 +387,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         nlohmann::ordered_json front = one_point_front(network, *schedule);
         front["network_given"] = request.network.to_json();
         write_file_atomically(files->aside() / "0000.json", to_json(network, *schedule));
-        write_file_atomically(files->aside() / "front.json", front.dump(2) + "\n");
-        write_file_atomically(files->aside() / "stacks.json", answer.dump(2) + "\n");
+        write_file_atomically(files->aside() / "front.json", json_text(front));
+        write_file_atomically(files->aside() / "stacks.json", json_text(answer));
         files->publish();
     }
     output.print(table_text(priced));
@@ -409,21 +411,21 @@ RunModel declare(CLI::App& app) {
     FusionOptions& search = options->search;
     app.add_option("--count", search.reading,
                    "What moves: exact (real pixels once, weights again where they do not stay) or paper (Eq. 2 and 6 as printed)")
-        ->transform(CLI::CheckedTransformer(reading_names))
+        ->transform(one_of(reading_names))
         ->default_str("exact");
     app.add_option("--search", search.growth,
                    "Stacks: optimal (the best cut of every chain) or paper (grown from the front of a chain)")
-        ->transform(CLI::CheckedTransformer(growth_names))
+        ->transform(one_of(growth_names))
         ->default_str("optimal");
     app.add_option("--stack-tiles", search.tiles, "Tile sizes to look at: all, divisors or pow2")
-        ->transform(CLI::CheckedTransformer(tile_names))
+        ->transform(one_of(tile_names))
         ->default_str("all");
     app.add_flag("--full-rows", search.full_rows, "Tiles as wide as the map: line buffers");
     app.add_option("--reuse", search.reuse, "What is kept between tiles: own (Eq. 8) or alwani (Eq. 9)")
-        ->transform(CLI::CheckedTransformer(reuse_names))
+        ->transform(one_of(reuse_names))
         ->default_str("own");
     app.add_option("--max-layers", search.max_layers, "Layers in a stack at most (default: any number)")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     app.add_option("--element-bits", options->element_bits, "Width of all elements instead of the machine's")
         ->check(CLI::IsMember({8, 16, 32}));
     app.add_option("--burst-bytes", options->burst_bytes,

@@ -11,9 +11,11 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
+#include "cli/checks.h"
 #include "cli/cost_models.h"
 #include "cli/energy_report.h"
 #include "cli/front_report.h"
+#include "cli/json_text.h"
 #include "cli/report_page.h"
 #include "scheduler/explore.h"
 
@@ -36,16 +38,6 @@ const std::map<std::string, Space> space_names{{"baseline", Space::baseline},
 const std::map<std::string, TileSizes> tile_names{
     {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
 const std::map<std::string, Footprint> footprint_names{{"live", Footprint::live}, {"sum", Footprint::sum}};
-
-/// An option that takes one of the names; --help lists them.
-template <class Value>
-CLI::CheckedTransformer named_values(const std::map<std::string, Value>& values) {
-    std::string names;
-    for (const auto& [name, value] : values) names += (names.empty() ? "" : ",") + name;
-    CLI::CheckedTransformer transformer(values);
-    transformer.description("{" + names + "}");
-    return transformer;
-}
 
 template <class Value>
 std::string name_of(const std::map<std::string, Value>& names, Value value) {
@@ -100,7 +92,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     answer["max_depth"] = search.max_depth.value_or(default_max_depth(search.space));
     answer["recompute"] = search.recompute;
     answer["network_given"] = request.network.to_json();
-    write_file_atomically(files.aside() / "front.json", answer.dump(2) + "\n");
+    write_file_atomically(files.aside() / "front.json", json_text(answer));
     write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
     write_file_atomically(files.aside() / "report.html", report_page(network, answer));
     files.publish();
@@ -119,16 +111,16 @@ RunModel declare(CLI::App& app) {
     app.add_option("--space", options->explore.space,
                    "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing computed twice), fusion-recompute; "
                    "dag: groups with forks and joins, every pool and Add counted")
-        ->transform(named_values(space_names))
+        ->transform(one_of(space_names))
         ->default_str("fusion-recompute");
     app.add_option("--tiles", options->explore.tiles, "Tile sizes to look at: all, divisors or pow2")
-        ->transform(named_values(tile_names))
+        ->transform(one_of(tile_names))
         ->default_str("divisors");
     app.add_option("--max-depth", options->explore.max_depth, "Layers in a group at most (default: all; 8 in space dag)")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     app.add_option("--footprint", options->explore.footprint,
                    "Memory that is counted: live (largest live sum) or sum (of all buffers of a group, as in the paper)")
-        ->transform(named_values(footprint_names))
+        ->transform(one_of(footprint_names))
         ->default_str("live");
     app.add_option("--axes", options->axes, "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains)")
         ->check(CLI::IsMember({2, 3}));

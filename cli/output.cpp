@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/json_text.h"
 
 namespace laminate::cli {
 
@@ -40,7 +41,7 @@ void Output::print(const std::string& text) const {
 void Output::note(const std::string& line) const {
     if (options_.verbosity < 0) return;
     std::fflush(stdout);
-    fmt::print(stderr, "{}\n", line);
+    std::fputs((line + "\n").c_str(), stderr);
 }
 
 void Output::detail(const std::string& line) const {
@@ -49,7 +50,7 @@ void Output::detail(const std::string& line) const {
 
 void Output::json(const nlohmann::ordered_json& answer) const {
     if (options_.json.empty()) return;
-    const std::string text = answer.dump(2) + "\n";
+    const std::string text = json_text(answer);
     if (options_.json == "-") {
         write_to_stdout(text);
     } else {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/checks.h"
 #include "cli/reference.h"
 #include "cli/sweep.h"
 #include "cli/verbs.h"
@@ -29,7 +30,7 @@ std::string one_line(std::string text) {
 
 int fail(Exit code, const std::string& message) {
     std::fflush(stdout);
-    fmt::print(stderr, "laminate: error: {}\n", one_line(message));
+    std::fputs(("laminate: error: " + one_line(message) + "\n").c_str(), stderr);  // where nobody listens, the exit code speaks
     return static_cast<int>(code);
 }
 
@@ -83,6 +84,16 @@ int Program::run(int argc, char** argv) {
         app_.parse(argc, argv);
     } catch (const CLI::Success& asked) {  // --help, --version
         return app_.exit(asked);
+    } catch (const CLI::RequiredError& error) {
+        const std::string first = argc > 1 ? argv[1] : "-";
+        std::string verbs;
+        bool is_verb = first.starts_with("-");
+        for (const CLI::App* verb : app_.get_subcommands([](CLI::App* any) { return !any->get_group().empty(); })) {
+            verbs += (verbs.empty() ? "" : ", ") + verb->get_name();
+            is_verb = is_verb || verb->get_name() == first;
+        }
+        if (!is_verb) return fail(Exit::usage, fmt::format("found \"{}\", expected a verb: {}", first, verbs));
+        return fail(Exit::usage, fmt::format("{} (see laminate --help)", one_line(error.what())));
     } catch (const CLI::ParseError& error) {
         return fail(Exit::usage, fmt::format("{} (see laminate --help)", one_line(error.what())));
     }
@@ -119,10 +130,10 @@ void NetworkArgument::declare_option(CLI::App* verb) {
 
 void NetworkArgument::declare_sizes(CLI::App* verb) {
     verb->add_option("--height", sizes.height, "Rows of every 4-D input whose height is symbolic")
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     verb->add_option("--width", sizes.width, "Columns of every 4-D input whose width is symbolic")
-        ->check(CLI::PositiveNumber);
-    verb->add_option("--batch", sizes.batch, "Images where the batch is symbolic")->check(CLI::PositiveNumber);
+        ->check(positive());
+    verb->add_option("--batch", sizes.batch, "Images where the batch is symbolic")->check(positive());
     verb->add_option("--dim", symbols, "Value of one symbolic dimension, e.g. H=540")->type_name("SYMBOL=VALUE");
 }
 

@@ -29,7 +29,7 @@ constexpr int64_t timeline_steps = 300;  // a group is a few hundred pixels wide
 /// JSON inside a script element: nothing in it may look like the end of the element.
 std::string for_script(const Json& data) {
     std::string text;
-    for (const char c : data.dump()) {
+    for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace)) {
         if (c == '<')
             text += "\\u003c";
         else

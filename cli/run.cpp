@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/checks.h"
 #include "cli/counts_report.h"
 #include "cli/execution.h"
 #include "cli/run.h"
@@ -257,13 +258,14 @@ void add_run(Program& program) {
     verb->add_option("--expected", options->expected, "What the output must be: .npy or .pb; exit 1 when it is not")
         ->type_name("[NAME=]FILE");
     verb->add_option("--rtol", options->rtol, "Allowed difference, relative to the expected element")
+        ->check(not_negative())
         ->capture_default_str();
-    verb->add_option("--atol", options->atol, "Allowed difference, absolute")->capture_default_str();
+    verb->add_option("--atol", options->atol, "Allowed difference, absolute")->check(not_negative())->capture_default_str();
     verb->add_option("--compare", options->compare,
                      "Print the PSNR of luma against this picture, and that of a bicubic resize")
         ->type_name("PICTURE");
     verb->add_option("--border", options->border, "Pixels on each side that --compare leaves out")
-        ->check(CLI::NonNegativeNumber)
+        ->check(not_negative())
         ->capture_default_str();
     verb->add_flag("--counts", options->counts,
                    "Accesses, MACs and buffers of the schedule: model and generated code side by side");

@@ -14,6 +14,7 @@
 #include "base/new_directory.h"
 #include "cli/cost_models.h"
 #include "cli/depth_first_report.h"
+#include "cli/json_text.h"
 #include "nets/zoo.h"
 #include "scheduler/models/depth_first/sweep.h"
 
@@ -244,7 +245,7 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     }
     answer["geometric_means"] = std::move(means);
     if (files) {
-        write_file_atomically(files->aside() / "study.json", answer.dump(2) + "\n");
+        write_file_atomically(files->aside() / "study.json", json_text(answer));
         write_file_atomically(files->aside() / "study.csv", csv_of(cells));
         files->publish();
     }

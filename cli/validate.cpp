@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "cli/checks.h"
 #include "cli/counts_report.h"
 #include "cli/front_report.h"
 #include "cli/verbs.h"
@@ -214,10 +215,10 @@ void add_validate(Program& program) {
     auto* one = verb->add_option("--schedule", options->schedule, "Schedule file (JSON or text), or the text itself");
     auto* front = verb->add_option("--front", options->front, "Every schedule of a front that `explore` wrote");
     auto* random = verb->add_option("--random", options->random, "This many random legal schedules of --seed")
-                       ->check(CLI::PositiveNumber);
+                       ->check(positive());
     verb->add_option("--points", options->points, "Of --front, this many schedules evenly, the first and the last among them")
         ->needs(front)
-        ->check(CLI::PositiveNumber);
+        ->check(positive());
     one->excludes(front)->excludes(random);
     front->excludes(random);
     verb->add_option("--walker-macs", options->walker_macs, "Groups with more MACs are not stepped through by the walker")

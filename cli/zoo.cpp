@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/checks.h"
 #include "cli/verbs.h"
 #include "nets/onnx.h"
 #include "nets/zoo.h"
@@ -69,9 +70,9 @@ void add_zoo(Program& program) {
                                       "  laminate zoo export random:7 -o random7.onnx", zoo);
     verb->add_option("NAME", options->name, "As in `laminate zoo list`, options allowed: fsrcnn?height=540&width=960; or random:SEED")->required();
     verb->add_option("-o,--output", options->path, "File to write")->required()->type_name("F.onnx");
-    verb->add_option("--height", options->sizes.height, "Rows of the input")->check(CLI::PositiveNumber);
-    verb->add_option("--width", options->sizes.width, "Columns of the input")->check(CLI::PositiveNumber);
-    verb->add_option("--batch", options->sizes.batch, "Images")->check(CLI::PositiveNumber);
+    verb->add_option("--height", options->sizes.height, "Rows of the input")->check(positive());
+    verb->add_option("--width", options->sizes.width, "Columns of the input")->check(positive());
+    verb->add_option("--batch", options->sizes.batch, "Images")->check(positive());
     program.on(verb, [options, &program](const Output& output) {
         return export_network(options->name, options->sizes, options->path, program.common().seed, output);
     });

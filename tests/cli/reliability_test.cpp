@@ -158,6 +158,50 @@ TEST(Interrupted, ExploreHandsOverWhatItFoundAndSaysThatItIsNotAll) {
     EXPECT_NE(read_file(place + "/front.json").find("\"complete\": false"), std::string::npos);
 }
 
+TEST(Interrupted, CompileAndExploreLeaveNothingBehind) {
+    for (const auto& [verb, number] : {std::pair{"compile", SIGINT}, {"compile", SIGTERM}, {"explore", SIGTERM}, {"explore", SIGHUP}}) {
+        const ScratchDirectory scratch;
+        const std::string place = scratch / "out";
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::signal(number, SIG_DFL);
+            if (std::freopen("/dev/null", "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
+            ::execl(LAMINATE_PROGRAM, "laminate", verb, "zoo:dmcnn-vd", "-o", place.c_str(), static_cast<char*>(nullptr));
+            ::_exit(127);
+        }
+        const std::string aside = place + ".partial-" + std::to_string(child);
+        for (int tries = 0; tries < 6000 && !std::filesystem::exists(aside); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        std::ofstream(aside + "/half_a_file") << "half";
+        ::kill(child, number);
+        int status = 0;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == number) << verb << ": " << status;
+        EXPECT_FALSE(std::filesystem::exists(aside)) << verb;
+        EXPECT_FALSE(std::filesystem::exists(place)) << verb;
+    }
+}
+
+TEST(NobodyListens, ExitCodesSpeak) {
+    const ScratchDirectory scratch;
+    EXPECT_EQ(run_shell(scratch, "$laminate info nosuch.onnx 2>&-").exit_code, 3);
+    EXPECT_EQ(run_shell(scratch, "$laminate zoo list 2>&-").exit_code, 0);
+}
+
+TEST(AnyBytes, InNamesOfFiles) {
+    const ScratchDirectory scratch;
+    const std::string file = scratch / "caf\xe9 \xe6\xa8\xa1.onnx", place = scratch / "d\xe9";
+    ASSERT_EQ(run_program("zoo export l2net -o '" + file + "'").exit_code, 0);
+    const ProgramResult result = run_program("explore '" + file + "' --tiles pow2 -o '" + place + "'");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(read_file(place + "/front.json").find("caf\xef\xbf\xbd \xe6\xa8\xa1.onnx"), std::string::npos);
+}
+
+TEST(NoName, OfADirectoryIsRefused) {
+    const ProgramResult result = run_program("compile zoo:l2net -o ''");
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.err, "laminate: error: \"\": expected a directory to write\n");
+}
+
 TEST(DamagedNetwork, IsRefusedBeforeItRuns) {
     const ScratchDirectory scratch;
     ASSERT_EQ(run_program("compile zoo:l2net --quiet -o " + (scratch / "net")).exit_code, 0);

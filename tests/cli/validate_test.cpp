@@ -82,5 +82,16 @@ TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
     EXPECT_NE(result.err.find("is for network other (0), found l2net"), std::string::npos) << result.err;
 }
 
+TEST(Validate, AFrontWhosePointsAreSomethingElseIsRefusedByPlace) {
+    const ScratchDirectory scratch;
+    for (const auto& [points, message] : {std::pair{"7", "points: found number, expected a list"}, {"[7]", "points[0]: found number, expected an object"},
+                                          {R"([{"file":"0000.json"}])", "points[0].schedule: found null, expected text"}}) {
+        std::ofstream(scratch / "front.json") << R"({"schema":"laminate.front","version":2,"points":)" << points << "}";
+        const ProgramResult result = run_program("validate zoo:l2net --front " + (scratch / "front.json"));
+        EXPECT_EQ(result.exit_code, 3);
+        EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
+    }
+}
+
 }  // namespace
 }  // namespace laminate::cli

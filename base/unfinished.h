@@ -1,0 +1,91 @@
+// What is being written aside goes when a signal ends the program: Ctrl-C, a batch system's SIGTERM, a terminal that closes. Only a kill leaves it behind.
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+namespace laminate {
+
+namespace unfinished {
+
+/// Places in static memory: a signal handler may neither allocate nor wait.
+struct Entry {
+    std::atomic<bool> is_taken{false};
+    std::atomic<bool> is_set{false};
+    std::array<char, 4096> path{};
+};
+inline std::array<Entry, 8> entries;
+
+/// The files of a directory, and it; directories in it stay. Nothing but system calls.
+inline void remove_directory(const char* path) {
+    const int directory = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0) return;
+    alignas(8) std::array<char, 4096> buffer;
+    // struct linux_dirent64: 64-bit inode, 64-bit offset, 16-bit length, 8-bit type, name.
+    constexpr long length_at = 16, name_at = 19;
+    for (long bytes = 0; (bytes = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size())) > 0;) {
+        for (long at = 0; at < bytes;) {
+            uint16_t length = 0;
+            std::memcpy(&length, buffer.data() + at + length_at, sizeof length);
+            ::unlinkat(directory, buffer.data() + at + name_at, 0);
+            at += length;
+        }
+    }
+    ::close(directory);
+    ::rmdir(path);
+}
+
+extern "C" inline void laminate_end_by_signal(int number) {
+    for (const Entry& entry : entries) {
+        if (entry.is_set) remove_directory(entry.path.data());
+    }
+    ::signal(number, SIG_DFL);
+    ::raise(number);
+}
+
+}  // namespace unfinished
+
+/// While it lives, the directory is one that a signal removes. One more than there is room for is left alone.
+class UnfinishedDirectory {
+public:
+    explicit UnfinishedDirectory(const std::filesystem::path& path) {
+        const std::string text = path.string();
+        for (unfinished::Entry& entry : unfinished::entries) {
+            if (text.size() >= entry.path.size() || entry.is_taken.exchange(true)) continue;
+            std::memcpy(entry.path.data(), text.c_str(), text.size() + 1);
+            entry.is_set = true;
+            entry_ = &entry;
+            return;
+        }
+    }
+    ~UnfinishedDirectory() {
+        if (entry_ == nullptr) return;
+        entry_->is_set = false;
+        entry_->is_taken = false;
+    }
+    UnfinishedDirectory(const UnfinishedDirectory&) = delete;
+    UnfinishedDirectory& operator=(const UnfinishedDirectory&) = delete;
+
+private:
+    unfinished::Entry* entry_ = nullptr;
+};
+
+/// For main(). A signal that is ignored (nohup) stays so.
+inline void remove_unfinished_at_signals() {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+        struct sigaction present {};
+        if (::sigaction(number, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) ::signal(number, unfinished::laminate_end_by_signal);
+    }
+}
+
+}  // namespace laminate

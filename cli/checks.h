@@ -1,0 +1,46 @@
+// Checks of option values whose messages say what was found and what was expected; CLI11's own print the limits of double, or its tables.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace laminate::cli {
+
+/// A whole number from 1 on.
+inline CLI::Validator positive() {
+    return {[](std::string& text) {
+                int64_t value = 0;
+                const bool fits = CLI::detail::lexical_cast(text, value) && value >= 1;
+                return fits ? std::string() : "found \"" + text + "\", expected a whole number from 1";
+            },
+            "POSITIVE", "positive"};
+}
+
+/// A number, 0 or more.
+inline CLI::Validator not_negative() {
+    return {[](std::string& text) {
+                double value = 0;
+                const bool fits = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value >= 0;
+                return fits ? std::string() : "found \"" + text + "\", expected a number, 0 or more";
+            },
+            "NONNEGATIVE", "not negative"};
+}
+
+/// One of the names, for an option that holds the value beside it: ->transform(one_of(names)). --help lists them.
+template <class Value>
+CLI::Validator one_of(const std::map<std::string, Value>& values) {
+    std::string names;
+    for (const auto& [name, value] : values) names += (names.empty() ? "" : ",") + name;
+    return {[values, names](std::string& text) {
+                const auto found = values.find(text);
+                if (found == values.end()) return "found \"" + text + "\", expected one of " + names;
+                text = std::to_string(static_cast<int64_t>(found->second));
+                return std::string();
+            },
+            "{" + names + "}", "one of"};
+}
+
+}  // namespace laminate::cli
