@@ -5,10 +5,17 @@
 #include <cstdlib>
 #include <new>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LAMINATE_SANITIZER_ALLOCATES
+#endif
+#endif
+
 namespace {
 std::atomic<int64_t> allocations{0};
 }  // namespace
 
+#ifndef LAMINATE_SANITIZER_ALLOCATES
 void* operator new(std::size_t size) {
     ++allocations;
     if (void* memory = std::malloc(size ? size : 1)) return memory;
@@ -22,8 +29,15 @@ void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
 
 namespace laminate {
+
+#ifdef LAMINATE_SANITIZER_ALLOCATES
+const bool allocations_are_counted = false;
+#else
+const bool allocations_are_counted = true;
+#endif
 
 int64_t allocation_count() { return allocations; }
 

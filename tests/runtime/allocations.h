@@ -6,5 +6,7 @@
 namespace laminate {
 
 [[nodiscard]] int64_t allocation_count();
+/// False in programs of clang's sanitizers, which bring operators of their own.
+extern const bool allocations_are_counted;
 
 }  // namespace laminate
