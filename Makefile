@@ -21,6 +21,9 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev nlohmann-json3-dev libfmt-dev \
             libcli11-dev libpng-dev libjpeg62-turbo-dev
 
+# LLVM's OpenMP runtime tells the thread sanitizer what it synchronises, but is not compiled for it: its own memory is not looked at (LLVM, Archer).
+export TSAN_OPTIONS ?= ignore_noninstrumented_modules=1
+
 .DELETE_ON_ERROR:
 .PHONY: build configure demo test test-long fuzz bench peers format clean install package installable docs
 PREFIX ?= /usr/local
