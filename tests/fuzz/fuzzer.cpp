@@ -20,7 +20,8 @@ void write_seeds(const std::filesystem::path& place) {
         std::filesystem::create_directories(directory);
         int n = 0;
         for (const auto& list : {target.seeds(), laminate::fuzz::corpus(target)}) {
-            for (const std::string& bytes : list) laminate::write_file_atomically(directory / ("seed_" + std::to_string(n++)), bytes);
+            for (const std::string& bytes : list)
+                laminate::write_file_atomically(directory / ("seed_" + std::to_string(n++)), bytes);
         }
         std::printf("%s\n", target.name);
     }

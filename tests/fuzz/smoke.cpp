@@ -29,12 +29,17 @@ std::string damaged(const std::vector<std::string>& seeds, Rng& rng) {
                 bytes[at] = static_cast<char>(rng.below(256));
                 break;
             case 2: {  // in a text, a number at its limits
-                static constexpr const char* numbers[] = {"0", "-1", "2147483648", "9223372036854775807", "-9223372036854775808", "1e999", "NaN", "4294967296"};
+                static constexpr const char* numbers[] = {
+                    "0",     "-1",  "2147483648", "9223372036854775807", "-9223372036854775808",
+                    "1e999", "NaN", "4294967296"};
                 bytes.replace(at, std::min<size_t>(length, 3), numbers[rng.below(8)]);
                 break;
             }
             case 3: {  // in a binary file likewise: a varint of 64 ones, a little-endian 0x7fffffff
-                static constexpr std::string_view values[] = {{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10}, {"\xff\xff\xff\x7f", 4}, {"\0\0\0\0", 4}, {"\x80\x80\x80\x80\x10", 5}};
+                static constexpr std::string_view values[] = {{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10},
+                                                              {"\xff\xff\xff\x7f", 4},
+                                                              {"\0\0\0\0", 4},
+                                                              {"\x80\x80\x80\x80\x10", 5}};
                 bytes.replace(at, std::min(length, values[0].size()), values[rng.below(4)]);
                 break;
             }
@@ -78,7 +83,8 @@ int smoke(const Target& target, int64_t rounds, uint64_t seed) {
         std::cout << target.name << ": " << place << ": " << error.what() << '\n';
         return 1;
     }
-    std::cout << target.name << ": " << whole << " seeds, " << seeds.size() - whole << " files of the corpus, " << rounds << " damaged inputs, " << accepted << " of them accepted\n";
+    std::cout << target.name << ": " << whole << " seeds, " << seeds.size() - whole << " files of the corpus, "
+              << rounds << " damaged inputs, " << accepted << " of them accepted\n";
     return 0;
 }
 
@@ -93,7 +99,8 @@ int main(int count, char** words) {
     setrlimit(RLIMIT_AS, &memory);
 #endif
     try {
-        return laminate::fuzz::smoke(laminate::fuzz::target(name), count > 2 ? std::stoll(words[2]) : 1000, count > 3 ? std::stoull(words[3]) : 1);
+        return laminate::fuzz::smoke(laminate::fuzz::target(name), count > 2 ? std::stoll(words[2]) : 1000,
+                                     count > 3 ? std::stoull(words[3]) : 1);
     } catch (const std::exception& error) {
         std::cerr << "fuzz_smoke: " << error.what() << '\n';
         return 2;

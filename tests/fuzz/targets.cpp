@@ -35,8 +35,10 @@ using test::ModelBuilder;
 /// A file in memory, for readers that take nothing but a path.
 class MemoryFile {
 public:
-    explicit MemoryFile(std::string_view bytes) : file_(::memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(file_)) {
-        if (file_ < 0 || ::write(file_, bytes.data(), bytes.size()) != std::ssize(bytes)) throw std::runtime_error("a file in memory cannot be made");
+    explicit MemoryFile(std::string_view bytes)
+        : file_(::memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(file_)) {
+        if (file_ < 0 || ::write(file_, bytes.data(), bytes.size()) != std::ssize(bytes))
+            throw std::runtime_error("a file in memory cannot be made");
     }
     ~MemoryFile() { ::close(file_); }
     MemoryFile(const MemoryFile&) = delete;
@@ -55,7 +57,10 @@ std::vector<std::string> onnx_seeds() {
     std::vector<std::string> seeds;
     ModelBuilder picture({1, 2, 6, 6});
     picture.weights("w", {4, 1, 3, 3}).weights("b", {4}).weights("d", {4, 2, 2, 2}).weights("slope", {4, 1, 1});
-    picture.node("Conv", {"x", "w", "b"}, "a").integer("group", 2).integers("pads", {1, 1, 1, 1}).integers("strides", {2, 1});
+    picture.node("Conv", {"x", "w", "b"}, "a")
+        .integer("group", 2)
+        .integers("pads", {1, 1, 1, 1})
+        .integers("strides", {2, 1});
     picture.node("PRelu", {"a", "slope"}, "c");
     picture.node("MaxPool", {"c"}, "e").integers("kernel_shape", {2, 2}).integer("ceil_mode", 1);
     picture.node("ConvTranspose", {"e", "d"}, "f").integers("strides", {2, 2});
@@ -66,7 +71,10 @@ std::vector<std::string> onnx_seeds() {
     seeds.push_back(picture.bytes());
 
     ModelBuilder shapes({1, 4, 3, 2});
-    shapes.integers("two", {2}).integers("minus", {-1}).integers("zero", {0}).integers("pads", {0, 0, 1, 1, 0, 0, 1, 0});
+    shapes.integers("two", {2})
+        .integers("minus", {-1})
+        .integers("zero", {0})
+        .integers("pads", {0, 0, 1, 1, 0, 0, 1, 0});
     shapes.weights("scales", {4}, {1, 1, 2, 2});
     shapes.node("Shape", {"x"}, "s");
     shapes.node("Gather", {"s", "zero"}, "n");
@@ -114,7 +122,8 @@ void read_onnx(std::string_view bytes) {
         if (work > 16 * affordable) return;
     }
     std::vector<std::vector<float>> inputs;
-    for (const TensorId id : network.inputs) inputs.emplace_back(static_cast<size_t>(element_count(network.tensor(id).dims)), 0.5f);
+    for (const TensorId id : network.inputs)
+        inputs.emplace_back(static_cast<size_t>(element_count(network.tensor(id).dims)), 0.5f);
     (void)run_reference_network(network, inputs, {}, 1);
 }
 
@@ -139,9 +148,17 @@ void read_schedule_json(std::string_view bytes) { (void)parse_schedule_file(sche
 
 std::vector<std::string> front_seeds() {
     using Json = nlohmann::ordered_json;
-    const Json point{{"file", "0000.json"}, {"accesses_elements", 5}, {"live_total_elements", 6}, {"macs", 7}, {"groups", 1}, {"schedule", to_text(example_schedule())}};
-    const Json front{{"schema", "laminate.front"}, {"version", cli::front_version}, {"network", schedule_network().name},
-                     {"structure_hash", structure_hash(schedule_network())}, {"points", {point, point}}};
+    const Json point{{"file", "0000.json"},
+                     {"accesses_elements", 5},
+                     {"live_total_elements", 6},
+                     {"macs", 7},
+                     {"groups", 1},
+                     {"schedule", to_text(example_schedule())}};
+    const Json front{{"schema", "laminate.front"},
+                     {"version", cli::front_version},
+                     {"network", schedule_network().name},
+                     {"structure_hash", structure_hash(schedule_network())},
+                     {"points", {point, point}}};
     return {front.dump(2)};
 }
 
@@ -149,7 +166,8 @@ std::vector<std::string> front_seeds() {
 void read_front(std::string_view bytes) {
     const auto front = cli::parse_front(std::string(bytes), "front");
     cli::check_front("front", front, schedule_network());
-    for (const auto& point : front["points"]) (void)parse_schedule(schedule_network(), point["schedule"].get<std::string>());
+    for (const auto& point : front["points"])
+        (void)parse_schedule(schedule_network(), point["schedule"].get<std::string>());
 }
 
 // ---- other files ----------------------------------------------------------------------------------------------------------
@@ -179,10 +197,17 @@ std::vector<std::string> manifest_seeds() {
     manifest.inputs = {0};
     manifest.outputs = {2};
     std::vector<float> constants;
-    Layer conv{.name = "conv", .inputs = {0}, .output = 1, .weights = std::make_shared<const Constant>(Constant{{1, 1, 1, 1}, {2}})};
+    Layer conv{.name = "conv",
+               .inputs = {0},
+               .output = 1,
+               .weights = std::make_shared<const Constant>(Constant{{1, 1, 1, 1}, {2}})};
     conv.activation = {.kind = ActivationKind::clip, .low = 0, .high = 6};
     Layer padded{.name = "pad", .kind = LayerKind::general, .inputs = {1}, .output = 2};
-    padded.general = {.kind = GeneralKind::resample, .dims = {1, 1, 2, 3}, .tap_counts = {1, 1, 1, 1}, .sources = {0, 0, 0, 1, -1, 0, 1}, .alpha = 1};
+    padded.general = {.kind = GeneralKind::resample,
+                      .dims = {1, 1, 2, 3},
+                      .tap_counts = {1, 1, 1, 1},
+                      .sources = {0, 0, 0, 1, -1, 0, 1},
+                      .alpha = 1};
     for (const Layer& layer : {conv, padded}) manifest.steps.emplace_back(layer_step(layer, constants));
     return {to_json(manifest)};
 }
@@ -206,7 +231,8 @@ void read_manifest(std::string_view bytes) {
 
 /// What `write` leaves in a file whose name ends in `extension`.
 std::string written(const std::string& extension, void (*write)(const std::filesystem::path& path)) {
-    const auto path = std::filesystem::temp_directory_path() / ("laminate_fuzz_" + std::to_string(::getpid()) + extension);
+    const auto path =
+        std::filesystem::temp_directory_path() / ("laminate_fuzz_" + std::to_string(::getpid()) + extension);
     write(path);
     std::string bytes = read_file(path);
     std::filesystem::remove(path);
@@ -240,10 +266,11 @@ std::vector<std::string> jpeg_seeds() {
 }
 
 std::vector<std::string> raster_seeds() {
-    return {written(".ppm", [](const auto& path) { save_picture(example_picture(), path); }), "P5\n# grey\n3 2\n1023\nabcdefghijkl", "Pf 2 1 -1.0\n\x01\x02\x03\x04\x05\x06\x07\x08"};
+    return {written(".ppm", [](const auto& path) { save_picture(example_picture(), path); }),
+            "P5\n# grey\n3 2\n1023\nabcdefghijkl", "Pf 2 1 -1.0\n\x01\x02\x03\x04\x05\x06\x07\x08"};
 }
 
-/// A part of it and, where it is small, all.
+/// A corner of it and, of what is a picture, all.
 void read_raster(std::string_view bytes) {
     const MemoryFile file(bytes);
     const RasterReader reader(file.path());
@@ -252,7 +279,7 @@ void read_raster(std::string_view bytes) {
     const int64_t height = std::min(shape.height, affordable), width = std::min(shape.width, affordable);
     std::vector<float> values(static_cast<size_t>(shape.channels * height * width));
     reader.read({shape.height - height, shape.width - width, height, width}, values.data(), height * width, width);
-    (void)load_picture(file.path());
+    if (bytes.starts_with("P5") || bytes.starts_with("P6")) (void)load_picture(file.path());
 }
 
 std::vector<std::string> y4m_seeds() {
@@ -262,7 +289,9 @@ std::vector<std::string> y4m_seeds() {
         const auto samples = static_cast<size_t>(header.chroma_width() * header.chroma_height());
         std::ostringstream stream;
         Y4mWriter writer(stream, header, "video");
-        for (int frame = 0; frame < 2; ++frame) writer.write({"", std::vector<uint8_t>(15, 128), std::vector<uint8_t>(samples, 1), std::vector<uint8_t>(samples, 2)});
+        for (int frame = 0; frame < 2; ++frame)
+            writer.write({"", std::vector<uint8_t>(15, 128), std::vector<uint8_t>(samples, 1),
+                          std::vector<uint8_t>(samples, 2)});
         seeds.push_back(stream.str());
     }
     return seeds;
@@ -274,7 +303,8 @@ void read_y4m(std::string_view bytes) {
     // A frame of 2^28 pixels is legal, and its memory is taken before it turns out to be cut off.
     if (reader.header().width * reader.header().height > 1 << 20) return;
     Y4mFrame frame;
-    while (reader.read(frame)) {}
+    while (reader.read(frame)) {
+    }
 }
 
 }  // namespace
@@ -310,7 +340,8 @@ bool accepts(const Target& target, std::string_view bytes) {
         target.read(bytes);
         return true;
     } catch (const InputError& error) {
-        if (std::string_view(error.what()).find('\n') != std::string_view::npos) throw std::runtime_error(std::string("a message of several lines: ") + error.what());
+        if (std::string_view(error.what()).find('\n') != std::string_view::npos)
+            throw std::runtime_error(std::string("a message of several lines: ") + error.what());
         return false;
     }
 }
@@ -318,7 +349,9 @@ bool accepts(const Target& target, std::string_view bytes) {
 std::vector<std::string> corpus(const Target& target) {
     std::vector<std::filesystem::path> files;
     std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(LAMINATE_FUZZ_CORPUS) / target.name, none)) files.push_back(entry.path());
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::filesystem::path(LAMINATE_FUZZ_CORPUS) / target.name, none))
+        files.push_back(entry.path());
     std::ranges::sort(files);
     std::vector<std::string> all;
     for (const auto& file : files) all.push_back(read_file(file));
