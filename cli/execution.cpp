@@ -4,6 +4,9 @@
 
 #include <filesystem>
 
+#include "base/units.h"
+#include "cli/resident_memory.h"
+#include "generators/check_group.h"
 #include "scheduler/line_buffers.h"
 
 namespace laminate::cli {
@@ -47,8 +50,42 @@ KernelOptions ScheduleArgument::kernels() const {
     return kernels;
 }
 
+namespace {
+
+int64_t array_bytes(const std::vector<Tensor>& tensors) {
+    int64_t bytes = 0;
+    for (const Tensor& tensor : tensors) bytes = checked_add(bytes, checked_multiply(element_count(tensor.dims), sizeof(float)));
+    return bytes;
+}
+
+void require_available(const std::string& name, const std::string& what, int64_t bytes) {
+    const std::optional<int64_t> available = available_memory_bytes();
+    if (!available || bytes <= *available) return;
+    throw InfeasibleError(fmt::format("{}: {} {}, of {} of memory that are available", name, what, bytes_text(bytes), bytes_text(*available)));
+}
+
+/// A session whose arena, with its inputs and outputs, has room on this machine; InfeasibleError where it has not, before a page is touched.
+template <class Open>
+std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
+    try {
+        auto session = std::make_unique<Session>(open());
+        const int64_t arena = session->arena().total_bytes;
+        const int64_t arrays = checked_add(array_bytes(session->inputs()), array_bytes(session->outputs()));
+        require_available(name, fmt::format("an arena of {} and inputs and outputs take", bytes_text(arena)), checked_add(arena, arrays));
+        return session;
+    } catch (const ArenaError& error) {
+        throw InfeasibleError(fmt::format("{}: {}", name, error.what()));
+    }
+}
+
+}  // namespace
+
 Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common, const Output& output)
     : network_(std::move(network)), schedule_(std::move(schedule)) {
+    for (const GroupSchedule& group : schedule_->groups()) {
+        require_available(network_->name, fmt::format("checking the code of the group of {} takes", group.nests.back().layer),
+                          check_bytes(*network_, group).value());
+    }
     CompileOptions options;
     options.check.seed = common.seed;
     options.kernels = kernels;
@@ -59,11 +96,11 @@ Execution::Execution(Network network, Schedule schedule, const KernelOptions& ke
 }
 
 void Execution::open_session(const CommonOptions& common) {
-    session_ = std::make_unique<Session>(Session::open(&compiled_->descriptor(), {common.thread_count()}));
+    session_ = opened(network_->name, [&] { return Session::open(&compiled_->descriptor(), {common.thread_count()}); });
 }
 
 Execution::Execution(const std::string& directory, const CommonOptions& common)
-    : session_(std::make_unique<Session>(Session::open(std::filesystem::path(directory), {common.thread_count()}))) {}
+    : session_(opened(directory, [&] { return Session::open(std::filesystem::path(directory), {common.thread_count()}); })) {}
 
 bool is_compiled_directory(const std::string& spec) {
     std::error_code error;

@@ -10,19 +10,41 @@ namespace laminate::cli {
 
 namespace {
 
-/// A line such as "VmHWM:     12345 kB" of /proc/self/status, in bytes.
-std::optional<int64_t> status_bytes(const std::string& field) {
-    std::ifstream status("/proc/self/status");
+/// A line such as "VmHWM:     12345 kB" of a file in /proc, in bytes.
+std::optional<int64_t> bytes_in(const char* path, const std::string& field) {
+    std::ifstream file(path);
     std::string word;
-    while (status >> word) {
+    while (file >> word) {
         int64_t kibibytes = 0;
-        if (word == field + ":" && status >> kibibytes) return kibibytes * 1024;
-        std::getline(status, word);
+        if (word == field + ":" && file >> kibibytes) return kibibytes * 1024;
+        std::getline(file, word);
     }
     return std::nullopt;
 }
 
+std::optional<int64_t> status_bytes(const std::string& field) { return bytes_in("/proc/self/status", field); }
+
+/// What the control group's limit leaves beside memory that cannot be written back; none without a limit ("max").
+std::optional<int64_t> left_in_control_group() {
+    int64_t limit = 0;
+    if (!(std::ifstream("/sys/fs/cgroup/memory.max") >> limit)) return std::nullopt;
+    std::ifstream statistics("/sys/fs/cgroup/memory.stat");
+    std::string field;
+    int64_t bytes = 0;
+    while (statistics >> field >> bytes) {
+        if (field == "anon") return std::max<int64_t>(0, limit - bytes);
+    }
+    return limit;
+}
+
 }  // namespace
+
+std::optional<int64_t> available_memory_bytes() {
+    const std::optional<int64_t> system = bytes_in("/proc/meminfo", "MemAvailable");
+    const std::optional<int64_t> group = left_in_control_group();
+    if (!system || !group) return system ? system : group;
+    return std::min(*system, *group);
+}
 
 PeakWatch::PeakWatch() {
     malloc_trim(0);

@@ -6,6 +6,10 @@
 
 namespace laminate::cli {
 
+/// What this process may still take without any other being pushed out: the system's estimate (MemAvailable), or what its control group
+/// leaves where that is less. None where /proc does not say.
+[[nodiscard]] std::optional<int64_t> available_memory_bytes();
+
 /// Watches how far the resident set grows from the moment of construction on. Memory that the allocator keeps for later is
 /// given back to the system first, so that using it again counts.
 class PeakWatch {

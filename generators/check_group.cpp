@@ -38,6 +38,15 @@ private:
 
 }  // namespace
 
+Bytes check_bytes(const Network& network, const GroupSchedule& group) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    Elements elements = problems.back().output_elements();
+    for (const GroupTensor& tensor : group_tensors(problems)) {
+        if (tensor.is_external()) elements += Elements(checked_multiply(2, element_count(image_dims(network, tensor.tensor))));
+    }
+    return to_bytes(elements);
+}
+
 std::string wrong_result(const Network& network, const GroupSchedule& group, const GroupCode& code,
                          laminate_group_function function, const CheckOptions& options) {
     const std::vector<LayerProblem> problems = group_problems(network, group);

@@ -20,6 +20,9 @@ struct CheckOptions {
     Macs reference_macs{100'000'000};
 };
 
+/// Memory for the arrays of wrong_result: inputs, which it holds twice, and the output. Throws nothing but overflow.
+[[nodiscard]] Bytes check_bytes(const Network& network, const GroupSchedule& group);
+
 /// Runs one image through the whole group, the second half of its strips first. Inputs and output are not aligned; output and scratch
 /// are filled with NaN, and so is what lies around them, which must stay as it is. Empty, or what is wrong in one line: an element that differs
 /// from the reference by more than 1e-4 of the output's range, one never written, a write outside.

@@ -65,13 +65,13 @@ struct Part {
     }
 };
 
+}  // namespace
+
 std::vector<int64_t> image_dims(const Network& network, TensorId id) {
     std::vector<int64_t> dims = network.tensor(id).dims;
     dims.front() = 1;
     return dims;
 }
-
-}  // namespace
 
 std::vector<std::vector<float>> random_group_inputs(const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed) {
     Rng rng(seed);

@@ -12,6 +12,9 @@
 
 namespace laminate {
 
+/// The dims of a tensor, of one image.
+[[nodiscard]] std::vector<int64_t> image_dims(const Network& network, TensorId id);
+
 /// Whole numbers of magnitude up to 8.
 [[nodiscard]] std::vector<std::vector<float>> random_group_inputs(const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed);
 

@@ -28,6 +28,8 @@ template <class Result, class Action>
 Result guarded(Result failed, const Action& action) noexcept {
     try {
         return action();
+    } catch (const laminate::ArenaError& error) {
+        note(error.what());
     } catch (const std::bad_alloc&) {
         note("out of memory");
     } catch (const std::exception& error) {

@@ -170,7 +170,7 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     if (use.total_bytes > 0) {
         arena.reset(
             static_cast<std::byte*>(std::aligned_alloc(arena_alignment_bytes, static_cast<size_t>(use.total_bytes))));
-        if (!arena) throw std::bad_alloc();
+        if (!arena) throw ArenaError(use.total_bytes);
     }
     constexpr size_t line = arena_alignment_bytes / sizeof(float*);
     pointers_per_thread = (most + 2 * line - 1) / line * line;

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -38,6 +39,16 @@ public:
     using std::runtime_error::runtime_error;
 };
 
+/// The system gave no room for a session's arena.
+class ArenaError : public std::bad_alloc {
+public:
+    explicit ArenaError(int64_t bytes) : message_("out of memory: the arena needs " + std::to_string(bytes) + " bytes") {}
+    [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
+
+private:
+    std::string message_;
+};
+
 /// What the arena holds. total = tensors + threads * scratch_per_thread.
 struct ArenaUse {
     int64_t tensors_bytes = 0;             ///< between steps
@@ -49,7 +60,7 @@ struct ArenaUse {
 class Session {
 public:
     /// Throws InputError when the struct is of another version, its manifest is wrong, or this machine lacks an
-    /// instruction that the code uses. `network` and all it points to must outlive the session.
+    /// instruction that the code uses; ArenaError when memory does not suffice. `network` and all it points to must outlive the session.
     [[nodiscard]] static Session open(const laminate_compiled_network* network, const SessionOptions& options = {});
     /// Opens lib<library>.so of a compiled directory. Throws InputError as above, and when a file is missing or of
     /// another make.

@@ -30,6 +30,13 @@ TEST(Bench, FiguresOfBothVariantsAreConsistent) {
               answer.at("layer_by_layer").at("predicted").at("accesses_elements").get<int64_t>());
 }
 
+TEST(Bench, WhatNeedsMoreMemoryThanThereIsIsRefusedBeforeItRuns) {
+    const ProgramResult result = run_program("bench 'zoo:fsrcnn?height=4000000&width=4000000' --seconds 0");
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_NE(result.err.find("fsrcnn: checking the code of the group of"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("of memory that are available"), std::string::npos) << result.err;
+}
+
 TEST(Bench, ACompiledDirectoryIsTimed) {
     const ScratchDirectory scratch;
     ASSERT_EQ(run_program("compile zoo:l3net -o " + (scratch / "net")).exit_code, 0);
