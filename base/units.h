@@ -23,6 +23,9 @@ namespace laminate {
 /// Rounds up; a >= 0, b > 0.
 [[nodiscard]] constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/// a / b rounded towards minus infinity, b > 0.
+[[nodiscard]] constexpr int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
+
 template <class Unit>
 class Count {
 public:

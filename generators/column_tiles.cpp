@@ -25,7 +25,6 @@ namespace {
 
 static_assert(tile_columns == MinimalFilter::outputs);
 
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 int64_t modulo(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
 /// The filters of a layer along columns. At every input position u there is one output per phase, a sum over inputs u + low .. u + high.

@@ -29,8 +29,6 @@ struct Range {
     friend auto operator<=>(const Range&, const Range&) = default;
 };
 
-[[nodiscard]] inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 /// Input coordinates that outputs [out.begin, out.end) read, clipped to the tensor.
 [[nodiscard]] inline Range window_of(const AxisWindow& w, Range out) {
     Range in;

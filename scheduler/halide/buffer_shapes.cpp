@@ -26,8 +26,6 @@ struct Span {
     }
 };
 
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
 /// Input coordinates that outputs `out`, not empty, read through a window, padding included.
 Span window_of(const AxisWindow& w, Span out) {
     if (w.transposed) {  // input q feeds outputs q*S - pad + tap*dilation

@@ -46,7 +46,6 @@ Range inputs_under(const Range& outputs, const WindowAlong& window) {
     const int64_t reach = (window.kernel - 1) * window.dilation;
     if (!window.transposed)
         return {outputs.begin * window.stride - window.pad, (outputs.end - 1) * window.stride - window.pad + reach + 1};
-    const auto floor_div = [](int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); };
     return {floor_div(outputs.begin + window.pad - reach + window.stride - 1, window.stride),
             floor_div(outputs.end - 1 + window.pad, window.stride) + 1};
 }
