@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "base/units.h"
+
 namespace laminate::depth_first {
 
 namespace {
