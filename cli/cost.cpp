@@ -10,6 +10,8 @@
 #include "cli/cost_models.h"
 #include "cli/counts_report.h"
 #include "cli/energy_report.h"
+#include "cli/front_file.h"
+#include "cli/front_report.h"
 #include "nets/zoo.h"
 #include "scheduler/models/bounds/bounds.h"
 #include "scheduler/models/two_level/two_level.h"
@@ -57,7 +59,7 @@ Exit cost(const Network& network, const Schedule& schedule, const std::optional<
 
 RunModel declare_two_level(CLI::App& app) {
     auto schedule = std::make_shared<std::string>();
-    app.add_option("--schedule", *schedule, "Schedule file (JSON or text), or the text itself");
+    app.add_option("--schedule", *schedule, schedule_help);
     return [schedule](const ModelRequest& request, const Output& output) {
         if (schedule->empty()) throw UsageError("--schedule is required with --model two-level");
         std::optional<EnergyTable> table;
@@ -67,8 +69,9 @@ RunModel declare_two_level(CLI::App& app) {
     };
 }
 
-/// The network that a schedule file names, when it is one of the zoo's at its default size.
+/// The network that a front was made for, or that a schedule file names when it is one of the zoo's at its default size.
 Network network_of_schedule_file(const std::string& path) {
+    if (const std::optional<FrontReference> reference = front_reference(path)) return network_of_front(reference->file, read_front(reference->file));
     const auto refuse = [&](const std::string& found) {
         return InputError(path + ": " + found + "; give the network with --net");
     };
@@ -89,7 +92,17 @@ Network network_of_schedule_file(const std::string& path) {
 Schedule read_schedule(const Network& network, const std::string& argument) {
     std::error_code too_long_for_a_path;
     const bool is_text = argument.starts_with('{') && !std::filesystem::exists(argument, too_long_for_a_path);
-    return is_text ? parse_schedule(network, argument) : load_schedule(network, argument);
+    if (is_text) return parse_schedule(network, argument);
+    const std::optional<FrontReference> reference = front_reference(argument);
+    if (!reference) return load_schedule(network, argument);
+    const nlohmann::ordered_json front = read_front(reference->file);
+    check_front(reference->file, front, network);
+    const size_t point = point_of(*reference, front);
+    try {
+        return parse_schedule(network, schedule_text(front, point));
+    } catch (const InputError& error) {
+        throw InputError(reference->file + ": " + error.what());
+    }
 }
 
 CostModel cost_two_level() {
@@ -99,23 +112,23 @@ CostModel cost_two_level() {
 void add_cost(Program& program) {
     CLI::App* verb = program.add_verb(
         "cost", "What a cost model counts for one schedule",
-        "  laminate cost zoo:l2net --schedule front/0003.json\n"
+        "  laminate cost zoo:l2net --schedule front#3\n"
         "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
-        "  laminate cost zoo:l2net --schedule front/0003.json --machine machines/convfusion-40nm.json\n"
+        "  laminate cost zoo:l2net --schedule front#3 --machine machines/convfusion-40nm.json\n"
         "  laminate cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 60x72 --overlap fully-cached");
     program.on(verb, declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false).run);
 }
 
 void add_show(Program& program) {
     CLI::App* verb = program.add_verb("show", "A schedule as the loop nest a person would write",
-                                      "  laminate show front/0003.json\n"
+                                      "  laminate show front#3\n"
                                       "  laminate show schedule.json --net net.onnx --height 540 --width 960");
     struct Options {
         std::string file;
         NetworkArgument network;
     };
     auto options = std::make_shared<Options>();
-    verb->add_option("F", options->file, "Schedule file (JSON or text), or the text itself")->required();
+    verb->add_option("F", options->file, schedule_help)->required();
     options->network.declare_option(verb);
     program.on(verb, [options](const Output& output) {
         const Network network =

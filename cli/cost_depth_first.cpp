@@ -6,8 +6,14 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
 #include "cli/cost_models.h"
 #include "cli/depth_first_report.h"
+#include "cli/depth_first_schedules.h"
+#include "cli/front_file.h"
+#include "cli/front_report.h"
+#include "cli/report_page.h"
 #include "scheduler/models/depth_first/depth_first.h"
 #include "scheduler/models/depth_first/overlap_search.h"
 
@@ -24,6 +30,7 @@ struct Options {
     std::vector<std::string> overlap{"fully-cached"};
     std::string stacks = "weights-fit";
     std::string objective = "energy";
+    std::string directory;
     DepthFirstFidelity fidelity;
 };
 
@@ -47,6 +54,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const depth_first::Fidelity fidelity = options.fidelity.get();
     const Machine machine = open_machine(request.machine);
     const Network network = request.network.open();
+    std::optional<NewDirectory> files;
+    if (!options.directory.empty())
+        files.emplace(options.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); }, "laminate cost");
     const DepthFirst model(machine, network, fidelity);
     std::optional<depth_first::OverlapSearch> search;
     DepthFirstCost cost;
@@ -75,6 +85,15 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (search)
         full["overlap_search"] = {{"compared", search->compared}, {"complete", search->is_complete}, {"value", search->value}, {"bound", search->bound}};
     full.update(answer);
+    if (files) {
+        FoundSchedules schedules(network, model);
+        if (schedules.add("best", strategy).is_null()) throw InputError("no schedule: " + schedules.refusal());
+        const nlohmann::ordered_json front = schedules.front(request.network, "report.html");
+        write_file_atomically(files->aside() / "front.json", front_text(front));
+        write_file_atomically(files->aside() / "report.html", report_page(network, front));
+        files->publish();
+        output.print(fmt::format("in {}: front.json, for --schedule {}, and report.html", options.directory, options.directory));
+    }
     output.json(full);
     return Exit::ok;
 }
@@ -89,6 +108,7 @@ RunModel declare(CLI::App& app) {
     app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
     app.add_option("--objective", options->objective, "What the mapping of each layer has least of: energy, latency or edp (their product)")
         ->capture_default_str();
+    app.add_option("-o,--output", options->directory, "Directory to write the schedule to, for --schedule, and its page")->type_name("DIR");
     options->fidelity.declare(app);
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
 }

@@ -2,9 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stop_token>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -15,6 +20,26 @@ namespace {
 
 std::atomic<bool> interrupted{false};
 extern "C" void note_interrupt(int) { interrupted.store(true); }
+
+/// Sets a flag when so much time has gone by while it lives.
+class Deadline {
+public:
+    Deadline(std::atomic<bool>& flag, double seconds)
+        : thread_([&flag, seconds, this](const std::stop_token& is_over) {
+              std::mutex mutex;
+              std::unique_lock lock(mutex);
+              std::condition_variable_any never;
+              never.wait_for(lock, is_over, std::chrono::duration<double>(seconds), [] { return false; });
+              if (is_over.stop_requested()) return;
+              has_passed_ = true;
+              flag.store(true);
+          }) {}
+    [[nodiscard]] bool has_passed() const { return has_passed_; }
+
+private:
+    std::atomic<bool> has_passed_{false};
+    std::jthread thread_;  // ends first
+};
 
 /// The models of a verb, and which was chosen.
 class ModelChoice {
@@ -68,16 +93,26 @@ ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vect
     request->network.declare(verb);
     if (with_directory)
         verb->add_option("-o,--output", request->directory, "Directory to make; what an explore left there before is replaced")->type_name("DIR");
+    const auto seconds = std::make_shared<double>(0);
+    if (with_directory) {
+        verb->add_option("--seconds", *seconds,
+                         "Search no longer: hand over what was found by then, as an interrupt does, with the gap that is left (default: to the end)")
+            ->check(CLI::PositiveNumber);
+    }
     verb->add_option("--machine", request->machine, "Machine (machines/README.md): a file, or a name of `laminate machine list`")->type_name("FILE|NAME");
     auto choice = std::make_shared<ModelChoice>(*verb, models);
-    const Action run = [request, choice, with_directory, &program](const Output& output) {
+    const Action run = [request, choice, seconds, with_directory, &program](const Output& output) {
         request->common = program.common();
         std::optional<InterruptHandler> handler;
         if (with_directory) {
             handler.emplace();
             request->stop = handler->stop();
         }
-        return choice->run(*request, output);
+        std::optional<Deadline> deadline;
+        if (*seconds > 0) deadline.emplace(*request->stop, *seconds);
+        const Exit exit = choice->run(*request, output);
+        if (deadline && deadline->has_passed()) output.note(fmt::format("stopped after {} s, as --seconds asked", *seconds));
+        return exit;
     };
     return {request, run};
 }

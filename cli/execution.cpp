@@ -12,7 +12,7 @@
 namespace laminate::cli {
 
 void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
-    auto* file = verb->add_option("--schedule", schedule, "Schedule file (JSON or text), or the text itself");
+    auto* file = verb->add_option("--schedule", schedule, schedule_help);
     auto* size =
         verb->add_option(
                 "--memory", memory,

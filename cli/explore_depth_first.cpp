@@ -16,12 +16,11 @@
 #include "cli/checks.h"
 #include "cli/cost_models.h"
 #include "cli/depth_first_report.h"
+#include "cli/depth_first_schedules.h"
 #include "cli/front_report.h"
 #include "cli/json_text.h"
 #include "cli/report_page.h"
-#include "scheduler/models/depth_first/schedules.h"
 #include "scheduler/models/depth_first/sweep.h"
-#include "scheduler/models/two_level/two_level.h"
 
 namespace laminate::cli {
 
@@ -42,88 +41,26 @@ struct Options {
     DepthFirstFidelity fidelity;
 };
 
-/// Schedule files beside the sweep. Not every stack is a schedule: layers that only run on the reference operators, stacks that are costed twice.
-class ScheduleFiles {
-public:
-    ScheduleFiles(const Network& network, const DepthFirst& model, const NewDirectory* files)
-        : network_(network), model_(model), files_(files) {}
-
-    /// {"file", "schedule"}; null where there is no schedule.
-    nlohmann::ordered_json write(const std::string& file, const std::vector<depth_first::ScheduledStack>& stacks) {
-        try {
-            const Schedule schedule = depth_first::schedule_of(network_, model_.workload(), stacks);
-            if (files_ != nullptr) write_file_atomically(files_->aside() / file, to_json(network_, schedule));
-            ++written_;
-            const std::string text = to_text(schedule);
-            schedules_.emplace(text, Found{schedule, file});
-            return {{"file", file}, {"schedule", text}};
-        } catch (const InputError& error) {
-            refusal_ = error.what();
-            return nullptr;
-        }
-    }
-    /// Of a point: each of its stacks with its tile and overlap.
-    nlohmann::ordered_json write(const std::string& file, const depth_first::Strategy& strategy) {
-        std::vector<depth_first::ScheduledStack> stacks;
-        for (const std::vector<size_t>& layers : model_.stacks(strategy.stacks)) stacks.push_back({layers, strategy});
-        return write(file, stacks);
-    }
-    /// Of the points of the front, after write().
-    [[nodiscard]] std::vector<std::string> nests(const nlohmann::ordered_json& front) const {
-        std::vector<std::string> texts;
-        for (const nlohmann::ordered_json& entry : front)
-            texts.push_back(entry.is_null() ? "" : loop_nest_text(network_, schedules_.at(entry["schedule"].get<std::string>()).schedule));
-        return texts;
-    }
-    /// All that were written, counted by the two-level model; what cli/report_page.h takes.
-    [[nodiscard]] nlohmann::ordered_json counted() const {
-        Front front;
-        for (const auto& [text, found] : schedules_) front.points.push_back({found.schedule, two_level_counts(network_, found.schedule)});
-        std::ranges::stable_sort(front.points, {}, [](const FrontPoint& point) { return std::pair(point.counts.accesses, point.counts.live_total); });
-        front.is_complete = false;
-        front.gap = std::numeric_limits<double>::infinity();
-        nlohmann::ordered_json json = front_json(network_, front, front_notes(network_, front, std::nullopt, std::nullopt), false);
-        json["model"] = "depth-first";
-        json["machine"] = model_.machine().name;
-        for (nlohmann::ordered_json& point : json["points"]) point["file"] = schedules_.at(point["schedule"].get<std::string>()).file;
-        return json;
-    }
-    [[nodiscard]] size_t written() const { return written_; }
-    [[nodiscard]] const std::string& refusal() const { return refusal_; }
-
-private:
-    const Network& network_;
-    const DepthFirst& model_;
-    const NewDirectory* files_;
-    size_t written_ = 0;
-    struct Found {
-        Schedule schedule;
-        std::string file;  ///< the first of them
-    };
-    std::map<std::string, Found> schedules_;  ///< by text: points may share one
-    std::string refusal_;
-};
-
-nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& found, const std::optional<depth_first::Cut>& cut, ScheduleFiles& files) {
+nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& found, const std::optional<depth_first::Cut>& cut, FoundSchedules& schedules) {
     nlohmann::ordered_json json;
     const SweepPoint& best = found.points[*found.best];
-    json["best"] = files.write("best.json", best.strategy);
+    json["best"] = schedules.add("best", best.strategy);
     if (found.combination && found.combination->points.size() > 1) {
         std::vector<depth_first::ScheduledStack> stacks;
         const auto all = model.stacks(best.strategy.stacks);
         for (size_t n = 0; n < all.size(); ++n) {
             stacks.push_back({all[n], found.points[found.combination->points[n]].strategy});
         }
-        json["best_per_stack"] = files.write("best-per-stack.json", stacks);
+        json["best_per_stack"] = schedules.add("best-per-stack", stacks);
     }
     if (cut) {
         std::vector<depth_first::ScheduledStack> stacks;
         for (const depth_first::ChosenStack& stack : cut->stacks) stacks.push_back({stack.layers, stack.strategy});
-        json["best_cut"] = files.write("best-cut.json", stacks);
+        json["best_cut"] = schedules.add("best-cut", stacks);
     }
     auto front = nlohmann::ordered_json::array();
     for (size_t n = 0; n < found.front.size(); ++n)
-        front.push_back(files.write(fmt::format("{:04}.json", n), found.points[found.front[n]].strategy));
+        front.push_back(schedules.add(fmt::format("front-{}", n), found.points[found.front[n]].strategy));
     json["front"] = std::move(front);
     return json;
 }
@@ -169,7 +106,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                   {"seconds", seconds}};
     answer.update(sweep_json(model, found));
     if (cut) answer["best_cut"] = cut_json(model, *cut);
-    ScheduleFiles schedules(network, model, files ? &*files : nullptr);
+    FoundSchedules schedules(network, model);
     answer["schedules"] = schedules_json(model, found, cut, schedules);
     answer["network_given"] = request.network.to_json();
     if (files) {
@@ -181,8 +118,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                                                                 : "exact mapping of every tile",
                                                  LAMINATE_VERSION),
                             .nests = schedules.nests(answer["schedules"]["front"]),
-                            .has_schedules = schedules.written() > 0};
-        if (page.has_schedules) write_file_atomically(files->aside() / "schedules.html", report_page(network, schedules.counted()));
+                            .has_schedules = !schedules.empty()};
+        if (page.has_schedules) {
+            const nlohmann::ordered_json front = schedules.front(request.network, "schedules.html");
+            write_file_atomically(files->aside() / "front.json", front_text(front));
+            write_file_atomically(files->aside() / "schedules.html", report_page(network, front));
+        }
         write_file_atomically(files->aside() / "report.html", sweep_page(model, found, page));
         files->publish();
     }
@@ -191,7 +132,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (files && !schedules.refusal().empty()) output.note("no schedule for some: " + schedules.refusal());
     output.print(fmt::format("{} points in {:.2f} s{}", found.points.size(), seconds,
                              files ? fmt::format("; all in {}: sweep.json, sweep.csv, report.html{}", request.directory,
-                                                 schedules.written() > 0 ? ", schedules.html, and best.json, 0000.json ... for --schedule" : "")
+                                                 schedules.empty() ? "" : fmt::format(", schedules.html, front.json; --schedule {}#best takes one", request.directory))
                                    : ""));
     output.json(answer);
     return Exit::ok;

@@ -308,12 +308,9 @@ nlohmann::ordered_json totals_json(const Priced& priced) {
     return json;
 }
 
-/// The schedule alone in its front, so that `validate --front` and `report` take the directory.
+/// The schedule alone in its front, so that --schedule, `validate --front` and `report` take the directory.
 nlohmann::ordered_json one_point_front(const Network& network, const Schedule& schedule) {
-    Front front;
-    front.points.push_back({schedule, two_level_counts(network, schedule)});
-    front.is_complete = false;  // of no space
-    front.gap = std::numeric_limits<double>::infinity();
+    const Front front = front_of(network, {schedule});
     nlohmann::ordered_json json = front_json(network, front, front_notes(network, front, {}, {}), false);
     json["model"] = "spatial-fusion";
     return json;
@@ -386,8 +383,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         answer["structure_hash"] = structure_hash(network);
         nlohmann::ordered_json front = one_point_front(network, *schedule);
         front["network_given"] = request.network.to_json();
-        write_file_atomically(files->aside() / "0000.json", to_json(network, *schedule));
-        write_file_atomically(files->aside() / "front.json", json_text(front));
+        write_file_atomically(files->aside() / "front.json", front_text(front));
         write_file_atomically(files->aside() / "stacks.json", json_text(answer));
         files->publish();
     }
@@ -401,7 +397,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     }
     output.print(fmt::format(
         "{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
-        files ? fmt::format("; all in {}: stacks.json, front.json, and 0000.json for --schedule", request.directory) : ""));
+        files ? fmt::format("; all in {}: stacks.json and front.json, for --schedule {}", request.directory, request.directory) : ""));
     output.json(answer);
     return Exit::ok;
 }

@@ -80,9 +80,6 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                           bytes_text(to_bytes(least).value())));
     }
 
-    for (size_t n = 0; n < front.points.size(); ++n) {
-        write_file_atomically(files.aside() / fmt::format("{:04}.json", n), to_json(network, front.points[n].schedule));
-    }
     std::optional<Elements> misses;
     if (machine) misses = register_file_misses(network, *machine, search.threads);
     const FrontNotes notes = front_notes(network, front, machine, misses);
@@ -92,7 +89,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     answer["max_depth"] = search.max_depth.value_or(default_max_depth(search.space));
     answer["recompute"] = search.recompute;
     answer["network_given"] = request.network.to_json();
-    write_file_atomically(files.aside() / "front.json", json_text(answer));
+    write_file_atomically(files.aside() / "front.json", front_text(answer));
     write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
     write_file_atomically(files.aside() / "report.html", report_page(network, answer));
     files.publish();
@@ -100,8 +97,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     output.print(front_table(front, notes, 20));
     output.print(front_gap(front));
     output.print(
-        fmt::format("{} schedules; all in {}: front.json, front.csv, report.html, and 0000.json ... for --schedule",
-                    front.points.size(), request.directory));
+        fmt::format("{} schedules; all in {}: front.json, front.csv, report.html; --schedule {}#0 ... takes one",
+                    front.points.size(), request.directory, request.directory));
     output.json(answer);
     return Exit::ok;
 }

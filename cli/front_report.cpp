@@ -13,27 +13,28 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "cli/energy_report.h"
+#include "cli/front_file.h"
 #include "cli/output.h"
+#include "cli/verbs.h"
 #include "scheduler/models/two_level/two_level.h"
 
 namespace laminate::cli {
 
 namespace {
 
-std::string file_of(size_t n) { return fmt::format("{:04}.json", n); }
-
-/// Of all points. Their schedules share most groups, and the shape is one of layers alone.
+/// Of all groups. Most are of the same layers, and the shape is one of layers alone.
 GroupShape group_shape(const Network& network, const Front& front) {
     std::set<std::vector<std::string_view>> known;
-    for (const FrontPoint& point : front.points) {
-        for (const GroupSchedule& group : point.schedule.groups()) {
-            std::vector<std::string_view> layers;
-            for (const Nest& nest : group.nests) layers.push_back(nest.layer);
-            if (known.insert(std::move(layers)).second && group_shape(network, group) == GroupShape::dag) return GroupShape::dag;
-        }
+    for (const GroupSchedule& group : front.groups) {
+        std::vector<std::string_view> layers;
+        for (const Nest& nest : group.nests) layers.push_back(nest.layer);
+        if (known.insert(std::move(layers)).second && group_shape(network, group) == GroupShape::dag) return GroupShape::dag;
     }
     return GroupShape::chain;
 }
+
+/// On one line. Names may hold any bytes, as in json_text.h.
+std::string dumped(const nlohmann::ordered_json& json) { return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace); }
 
 }  // namespace
 
@@ -54,14 +55,14 @@ FrontNotes front_notes(const Network& network, const Front& front, const std::op
     FrontNotes notes;
     notes.machine = machine;
     const NetworkBound bound(network, group_shape(network, front));
+    for (const FrontPoint& point : front.points) notes.bounds.push_back(bound.certificate(point.counts));
+    if (!machine) return notes;
     TwoLevelCache cache;
+    std::vector<GroupCounts> counted;
+    for (const GroupSchedule& group : front.groups) counted.push_back(two_level_counts(network, group, &cache));
     for (const FrontPoint& point : front.points) {
-        notes.texts.push_back(to_text(point.schedule));
-        notes.bounds.push_back(bound.certificate(point.counts));
-        if (!machine) continue;
         std::vector<GroupCounts> groups;
-        for (const GroupSchedule& group : point.schedule.groups())
-            groups.push_back(two_level_counts(network, group, &cache));
+        for (const uint32_t group : point.groups) groups.push_back(counted[group]);
         EnergyCounts counts = energy_counts(groups, memory_of(point.counts, front.footprint));
         counts.register_file_misses = misses;
         notes.energies.push_back(energy(*machine, counts));
@@ -70,7 +71,7 @@ FrontNotes front_notes(const Network& network, const Front& front, const std::op
 }
 
 std::string front_table(const Front& front, const FrontNotes& notes, size_t most) {
-    std::vector<Table::Column> columns{{"file"},
+    std::vector<Table::Column> columns{{"schedule"},
                                        {"accesses", Align::right},
                                        {"/ bound", Align::right},
                                        {"memory", Align::right},
@@ -80,20 +81,20 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
     Table table(std::move(columns));
     for (const size_t n : evenly(front.points.size(), most)) {
         const FrontPoint& point = front.points[n];
-        std::vector<std::string> cells{file_of(n),
+        std::vector<std::string> cells{fmt::format("#{}", n),
                                        grouped(point.counts.accesses.value()),
                                        fmt::format("{:.2f}", notes.bounds[n].achieved_over_bound),
                                        bytes_text(to_bytes(memory_of(point.counts, front.footprint)).value()),
                                        grouped(point.counts.macs.value()),
-                                       std::to_string(point.schedule.groups().size())};
+                                       std::to_string(point.groups.size())};
         if (notes.machine) cells.push_back(fmt::format("{:.2f}", notes.energies[n].total_pj() / 1e6));
         table.add(std::move(cells));
     }
     std::string text = table.text();
     if (notes.machine) {
         const size_t least = notes.least_energy();
-        text += fmt::format("least energy on {}: {}, {:.2f} uJ with {} elements of memory\n", notes.machine->name,
-                            file_of(least), notes.energies[least].total_pj() / 1e6,
+        text += fmt::format("least energy on {}: #{}, {:.2f} uJ with {} elements of memory\n", notes.machine->name,
+                            least, notes.energies[least].total_pj() / 1e6,
                             grouped(memory_of(front.points[least].counts, front.footprint).value()));
         const bool recomputes = std::any_of(front.points.begin(), front.points.end(), [&](const FrontPoint& point) {
             return point.counts.macs != front.points.front().counts.macs;
@@ -116,17 +117,16 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
     auto points = nlohmann::ordered_json::array();
     for (size_t n = 0; n < front.points.size(); ++n) {
         const FrontPoint& point = front.points[n];
-        nlohmann::ordered_json entry{{"file", file_of(n)},
-                                     {"accesses_elements", point.counts.accesses.value()},
+        nlohmann::ordered_json entry{{"accesses_elements", point.counts.accesses.value()},
                                      {"bound_accesses_elements", notes.bounds[n].bound.value()},
                                      {"achieved_over_bound", notes.bounds[n].achieved_over_bound},
                                      {"live_total_elements", point.counts.live_total.value()},
                                      {"live_bytes", to_bytes(point.counts.live_total).value()},
                                      {"sum_total_elements", point.counts.sum_total.value()},
                                      {"macs", point.counts.macs.value()},
-                                     {"groups", point.schedule.groups().size()}};
+                                     {"groups", point.groups.size()}};
         if (notes.machine) entry["energy"] = energy_json(*notes.machine, notes.energies[n]);
-        entry["schedule"] = notes.texts[n];
+        entry["schedule"] = point.groups;
         points.push_back(std::move(entry));
     }
     auto bounds = nlohmann::ordered_json::array();
@@ -142,22 +142,44 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
                                   {"gap", std::isfinite(front.gap) ? nlohmann::ordered_json(front.gap) : nlohmann::ordered_json()},
                                   {"bounds", bounds},
                                   {"macs_is_axis", front.macs_is_axis}};
-    if (notes.machine) answer["least_energy_file"] = file_of(notes.least_energy());
+    auto texts = nlohmann::ordered_json::array();
+    for (const GroupSchedule& group : front.groups) texts.push_back(to_text(group));
     answer["points"] = std::move(points);
+    answer["group_schedules"] = std::move(texts);
+    if (notes.machine) name_point(answer, notes.least_energy(), "least-energy");
     return answer;
 }
 
+std::string front_text(const nlohmann::ordered_json& front) {
+    std::string text;
+    for (const auto& [key, value] : front.items()) {
+        text += fmt::format("{}\n  {}: ", text.empty() ? "{" : ",", nlohmann::json(key).dump());
+        if (!value.is_array() || value.empty()) {
+            text += dumped(value);
+            continue;
+        }
+        const char* before = "[";
+        for (const nlohmann::ordered_json& entry : value) {
+            text += before;
+            text += "\n    ";
+            text += dumped(entry);
+            before = ",";
+        }
+        text += "\n  ]";
+    }
+    return text + "\n}\n";
+}
+
+void name_point(nlohmann::ordered_json& front, size_t n, const std::string& name) { front["points"].at(n)["names"].push_back(name); }
+
 std::string front_csv(const Front& front, const FrontNotes& notes) {
-    std::string text = "file,accesses_elements,bound_accesses_elements,achieved_over_bound,live_bytes,macs,groups,";
-    text += notes.machine ? "total_pj,schedule\n" : "schedule\n";
+    std::string text = "schedule,accesses_elements,bound_accesses_elements,achieved_over_bound,live_bytes,macs,groups";
+    text += notes.machine ? ",total_pj\n" : "\n";
     for (size_t n = 0; n < front.points.size(); ++n) {
         const FrontPoint& point = front.points[n];
-        text += fmt::format("{},{},{},{},{},{},{},", file_of(n), point.counts.accesses.value(),
-                            notes.bounds[n].bound.value(), notes.bounds[n].achieved_over_bound,
-                            to_bytes(point.counts.live_total).value(), point.counts.macs.value(),
-                            point.schedule.groups().size());
-        if (notes.machine) text += fmt::format("{},", notes.energies[n].total_pj());
-        text += "\"" + notes.texts[n] + "\"\n";
+        text += fmt::format("#{},{},{},{},{},{},{}", n, point.counts.accesses.value(), notes.bounds[n].bound.value(), notes.bounds[n].achieved_over_bound,
+                            to_bytes(point.counts.live_total).value(), point.counts.macs.value(), point.groups.size());
+        text += notes.machine ? fmt::format(",{}\n", notes.energies[n].total_pj()) : "\n";
     }
     return text;
 }

@@ -19,7 +19,6 @@ namespace laminate::cli {
 
 /// What is told of a front's points beside their counts; by point.
 struct FrontNotes {
-    std::vector<std::string> texts;      ///< of the schedules
     std::vector<Certificate> bounds;     ///< for every schedule with groups of the kind that the front has
     std::optional<EnergyTable> machine;
     std::vector<Energy> energies;        ///< on the machine; empty without one
@@ -36,14 +35,20 @@ struct FrontNotes {
 /// One line: complete, or how far below the front the proven bounds lie.
 [[nodiscard]] std::string front_gap(const Front& front);
 
-/// {"schema":"laminate.front","version":2,"model","network","structure_hash","footprint","complete","gap","bounds":[{"memory_elements",
-///  "accesses_elements"}],"macs_is_axis","points":[{"file","accesses_elements","bound_accesses_elements","achieved_over_bound",
-///  "live_total_elements","live_bytes","sum_total_elements","macs","groups","schedule"}]}; `complete` is false when something was left out: `bounds`
-/// is below it; `gap` is null where nothing bounds it. With a machine every point has "energy" (energy_report.h), and "least_energy_file" names the best.
+/// {"schema":"laminate.front","version":3,"model","network","structure_hash","footprint","complete","gap","bounds":[{"memory_elements",
+///  "accesses_elements"}],"macs_is_axis","group_schedules":[TEXT...],"points":[{"accesses_elements","bound_accesses_elements","achieved_over_bound",
+///  "live_total_elements","live_bytes","sum_total_elements","macs","groups","schedule":[INDEX...]}]}; a point's schedule is the texts of its groups, by place in
+/// "group_schedules": points share most of them. `complete` is false when something was left out: `bounds` is below it; `gap` is null where nothing bounds it.
+/// With a machine every point has "energy" (energy_report.h). "names":[NAME...] of a point are what else than its number it is known by: "least-energy".
+/// Other keys, for whoever explores to add: "network_given" (network_of_front()), "page" (the file that `report` writes, else report.html).
 [[nodiscard]] nlohmann::ordered_json front_json(const Network& network, const Front& front, const FrontNotes& notes,
                                                 bool is_complete);
+/// For a file: one line per point and group.
+[[nodiscard]] std::string front_text(const nlohmann::ordered_json& front);
+/// `name` is another name of point n.
+void name_point(nlohmann::ordered_json& front, size_t n, const std::string& name);
 
-/// One line per point, the schedule text in quotes.
+/// One line per point.
 [[nodiscard]] std::string front_csv(const Front& front, const FrontNotes& notes);
 
 }  // namespace laminate::cli

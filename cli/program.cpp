@@ -174,6 +174,11 @@ NetworkArgument NetworkArgument::from_json(const nlohmann::ordered_json& given) 
     return argument;
 }
 
+Network network_of_front(const std::string& file, const nlohmann::ordered_json& front) {
+    if (!front.contains("network_given")) throw InputError(file + ": does not say how its network was given; expected --net NET");
+    return NetworkArgument::from_json(front["network_given"]).open();
+}
+
 Network NetworkArgument::open() const { return open_network(spec, input_sizes()); }
 
 }  // namespace laminate::cli

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/front_file.h"
 #include "cli/front_report.h"
 #include "cli/report_page.h"
 #include "cli/verbs.h"
@@ -23,10 +24,7 @@ struct Options {
 
 Network network_of(const Options& options, const std::string& file, const nlohmann::ordered_json& front) {
     if (!options.network.spec.empty()) return options.network.open();
-    if (!front.contains("network_given")) {
-        throw InputError(file + ": does not say how its network was given; expected --net NET");
-    }
-    return NetworkArgument::from_json(front["network_given"]).open();
+    return network_of_front(file, front);
 }
 
 Exit run_report(const Options& options, const Output& output) {
@@ -37,7 +35,7 @@ Exit run_report(const Options& options, const Output& output) {
     std::vector<Measurement> measurements = measurements_beside(file, network);
     for (const std::string& given : options.measured) measurements.push_back(read_measurement(given, network));
     for (const Measurement& measurement : measurements) output.note("measured: " + measurement.file);
-    const std::string page = (std::filesystem::path(file).parent_path() / "report.html").string();
+    const std::string page = (std::filesystem::path(file).parent_path() / front.value("page", "report.html")).string();
     write_file_atomically(page, report_page(network, front, measurements));
     output.print(fmt::format("{}: {} schedules of {}", page, front["points"].size(), network.name));
     output.json({{"schema", "laminate.report"},
@@ -59,7 +57,7 @@ void add_report(Program& program) {
                          "  laminate validate zoo:l3net --front front/ --json front/counted.json && laminate report front/\n"
                          "  laminate report front/ --net model.onnx");
     auto options = std::make_shared<Options>();
-    verb->add_option("DIR", options->directory, "Directory that `laminate explore` wrote; its report.html is replaced")
+    verb->add_option("DIR", options->directory, "Directory that `laminate explore` wrote; its page is replaced")
         ->required();
     verb->add_option("--measured", options->measured, "Answer of `validate` or `bench` (--json) to show beside what was predicted; those in DIR are shown unasked")
         ->type_name("FILE");

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/front_file.h"
 #include "cli/front_report.h"
 #include "cli/network_graph.h"
 #include "cli/page.h"
@@ -139,67 +140,10 @@ private:
     Json list_ = Json::array();
 };
 
-Json page_data(const Network& network, const Json& front, const std::vector<Measurement>& measurements) {
-    const bool sum = front.value("footprint", "live") == "sum";
-    Json data{{"about", about(network, front)},
-              {"bytes_per_element", bytes_per_element},
-              {"memory_name", sum ? "sum of all buffers" : "memory held at once"},
-              {"version", program_version()},
-              {"network", layers_json(network)}};
-    const Json& given = front.at("points");
-    Json points = Json::array();
-    for (size_t n = 0; n < given.size(); ++n) {
-        const Json& point = given[n];
-        const int64_t elements = point.at(sum ? "sum_total_elements" : "live_total_elements").get<int64_t>();
-        Json entry{{"n", n},
-                   {"file", point.at("file")},
-                   {"accesses", point.at("accesses_elements")},
-                   {"bytes", to_bytes(Elements(elements)).value()},
-                   {"macs", point.at("macs")},
-                   {"groups", point.at("groups")}};
-        if (point.value("bound_accesses_elements", int64_t{0}) > 0) entry["bound"] = point["bound_accesses_elements"];
-        if (point.contains("energy")) {
-            data["machine"] = point["energy"].at("machine");
-            entry["energy_pj"] = point["energy"].at("total_pj");
-        }
-        points.push_back(std::move(entry));
-    }
-    // Points of a front share most of their groups, and the order of their layers: each is in the page once.
-    Places groups, graphs;
-    Json details = Json::array();
-    for (const size_t n : evenly(given.size(), report_details)) {
-        const Schedule schedule = parse_schedule(network, given[n].at("schedule").get<std::string>());
-        Json list = Json::array();
-        for (const GroupSchedule& group : schedule.groups()) list.push_back(groups.of(to_text(group), [&] { return report_group(network, group); }));
-        Json graph = graph_json(network, schedule);
-        points[n]["detail"] = details.size();
-        details.push_back({{"groups", std::move(list)}, {"graph", graphs.of(graph["rows"].dump(), [&] { return graph; })}});
-    }
-    Json bounds = Json::array();
-    for (const Json& bound : front.value("bounds", Json::array())) {
-        bounds.push_back({{"bytes", to_bytes(Elements(bound.at("memory_elements").get<int64_t>())).value()},
-                          {"accesses", bound.at("accesses_elements")}});
-    }
-    data["bounds"] = std::move(bounds);
-    if (!measurements.empty()) {
-        std::vector<std::string> schedules;
-        for (const Json& point : given) schedules.push_back(point.at("schedule").get<std::string>());
-        Json measured = measured_json(schedules, measurements);
-        for (size_t n = 0; n < given.size(); ++n) points[n].update(measured["points"][n]);
-        data["sources"] = std::move(measured["sources"]);
-    }
-    data["points"] = std::move(points);
-    data["details"] = std::move(details);
-    data["groups"] = std::move(groups).list();
-    data["graphs"] = std::move(graphs).list();
-    return data;
-}
-
-}  // namespace
-
-Json report_group(const Network& network, const GroupSchedule& group) {
+/// report_group(), which counts with what `cache` remembers.
+Json group_json(const Network& network, const GroupSchedule& group, TwoLevelCache& cache) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
-    const GroupCounts counts = two_level_counts(problems, group);
+    const GroupCounts counts = two_level_counts(problems, group, &cache);
     const MemoryTimeline timeline = memory_timeline(problems, group, counts, timeline_steps);
 
     Json layers = Json::array();
@@ -242,6 +186,112 @@ Json report_group(const Network& network, const GroupSchedule& group) {
             {"steps", timeline.steps},
             {"unfolded", timeline.unfolded_loops},
             {"nest", loop_nest_text(network, group)}};
+}
+
+/// The inside of points. They share most of their groups, and the order of their layers: each is in the page once.
+class Details {
+public:
+    Details(const Network& network, const Json& front) : network_(network), front_(front) {}
+
+    Places groups, graphs;
+    /// {"groups":[PLACE...],"graph":PLACE} of point n.
+    Json of(size_t n) {
+        Json list = Json::array();
+        std::string cut;  // which layers are in a group, all that a graph depends on
+        const Json& schedule = front_.at("points").at(n).at("schedule");
+        for (const Json& index : schedule) {
+            const Known& group = known(index.get<size_t>());
+            list.push_back(group.place);
+            for (const Nest& nest : group.schedule.nests) cut += nest.layer + " ";
+            cut += "|";
+        }
+        const auto [graph, is_new] = graph_of_.try_emplace(cut);
+        if (is_new) {
+            std::vector<GroupSchedule> all;
+            for (const Json& index : schedule) all.push_back(known(index.get<size_t>()).schedule);
+            Json made = graph_json(network_, Schedule(network_, std::move(all)));
+            graph->second = graphs.of(made["rows"].dump(), [&] { return made; });
+        }
+        return {{"groups", std::move(list)}, {"graph", graph->second}};
+    }
+
+private:
+    struct Known {
+        GroupSchedule schedule;
+        size_t place;
+    };
+    const Known& known(size_t index) {
+        const auto found = known_.find(index);
+        if (found != known_.end()) return found->second;
+        const auto text = front_.at("group_schedules").at(index).get<std::string>();
+        GroupSchedule schedule = parse_group(network_, text);
+        const size_t place = groups.of(text, [&] { return group_json(network_, schedule, cache_); });
+        return known_.emplace(index, Known{std::move(schedule), place}).first->second;
+    }
+
+    const Network& network_;
+    const Json& front_;
+    TwoLevelCache cache_;  // groups share most of their axes
+    std::map<size_t, Known> known_;
+    std::map<std::string, size_t> graph_of_;
+};
+
+Json page_data(const Network& network, const Json& front, const std::vector<Measurement>& measurements) {
+    const bool sum = front.value("footprint", "live") == "sum";
+    Json data{{"about", about(network, front)},
+              {"bytes_per_element", bytes_per_element},
+              {"memory_name", sum ? "sum of all buffers" : "memory held at once"},
+              {"version", program_version()},
+              {"network", layers_json(network)}};
+    const Json& given = front.at("points");
+    Json points = Json::array();
+    for (size_t n = 0; n < given.size(); ++n) {
+        const Json& point = given[n];
+        const int64_t elements = point.at(sum ? "sum_total_elements" : "live_total_elements").get<int64_t>();
+        Json entry{{"n", n},
+                   {"name", point_name(front, n)},
+                   {"accesses", point.at("accesses_elements")},
+                   {"bytes", to_bytes(Elements(elements)).value()},
+                   {"macs", point.at("macs")},
+                   {"groups", point.at("groups")}};
+        if (point.value("bound_accesses_elements", int64_t{0}) > 0) entry["bound"] = point["bound_accesses_elements"];
+        if (point.contains("energy")) {
+            data["machine"] = point["energy"].at("machine");
+            entry["energy_pj"] = point["energy"].at("total_pj");
+        }
+        points.push_back(std::move(entry));
+    }
+    Details inside(network, front);
+    Json details = Json::array();
+    for (const size_t n : evenly(given.size(), report_details)) {
+        points[n]["detail"] = details.size();
+        details.push_back(inside.of(n));
+    }
+    Json bounds = Json::array();
+    for (const Json& bound : front.value("bounds", Json::array())) {
+        bounds.push_back({{"bytes", to_bytes(Elements(bound.at("memory_elements").get<int64_t>())).value()},
+                          {"accesses", bound.at("accesses_elements")}});
+    }
+    data["bounds"] = std::move(bounds);
+    if (!measurements.empty()) {
+        std::vector<std::string> schedules;
+        for (size_t n = 0; n < given.size(); ++n) schedules.push_back(schedule_text(front, n));
+        Json measured = measured_json(schedules, measurements);
+        for (size_t n = 0; n < given.size(); ++n) points[n].update(measured["points"][n]);
+        data["sources"] = std::move(measured["sources"]);
+    }
+    data["points"] = std::move(points);
+    data["details"] = std::move(details);
+    data["groups"] = std::move(inside.groups).list();
+    data["graphs"] = std::move(inside.graphs).list();
+    return data;
+}
+
+}  // namespace
+
+Json report_group(const Network& network, const GroupSchedule& group) {
+    TwoLevelCache cache;
+    return group_json(network, group, cache);
 }
 
 std::string report_page(const Network& network, const Json& front, const std::vector<Measurement>& measurements) {

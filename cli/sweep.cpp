@@ -241,7 +241,7 @@ std::string csv_quoted(const std::string& text) {
 /// One entry per job in the order of the list, one line of CSV per schedule. What a clock says is in neither: every run gives the same bytes.
 struct Merged {
     Json answer;
-    std::string csv = "job,network,machine,memory,file,accesses_elements,live_bytes,macs,groups\n";
+    std::string csv = "job,network,machine,memory,schedule,accesses_elements,live_bytes,macs,groups\n";
     std::string table;
     size_t failed = 0;
 };
@@ -266,20 +266,23 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
             const Json front = read_front(front_file.string());
             entry["structure_hash"] = front.at("structure_hash");
             entry["complete"] = front.at("complete");
-            const Json* least = nullptr;
-            for (const Json& point : front.at("points")) {
-                if (least == nullptr || point.at("accesses_elements") < least->at("accesses_elements")) least = &point;
+            size_t least = 0;
+            for (size_t n = 0; n < front.at("points").size(); ++n) {
+                const Json& point = front["points"][n];
+                if (point.at("accesses_elements") < front["points"][least].at("accesses_elements")) least = n;
                 merged.csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", job.id, csv_quoted(job.network), csv_quoted(job.machine), job.memory,
-                                          point.at("file").get<std::string>(), point.at("accesses_elements").get<int64_t>(), point.at("live_bytes").get<int64_t>(),
+                                          point_name(front, n), point.at("accesses_elements").get<int64_t>(), point.at("live_bytes").get<int64_t>(),
                                           point.at("macs").get<int64_t>(), point.at("groups").get<int64_t>());
             }
             entry["schedules"] = front.at("points").size();
             cells[4] = std::to_string(front.at("points").size());
-            if (least != nullptr) {
-                entry["least_accesses"] = *least;
-                cells[5] = grouped(least->at("accesses_elements").get<int64_t>());
-                cells[6] = fmt::format("{:.2f}", least->at("achieved_over_bound").get<double>());
-                cells[7] = bytes_text(least->at("live_bytes").get<int64_t>());
+            if (!front["points"].empty()) {
+                Json point = front["points"][least];
+                point["schedule"] = point_name(front, least);
+                cells[5] = grouped(point.at("accesses_elements").get<int64_t>());
+                cells[6] = fmt::format("{:.2f}", point.at("achieved_over_bound").get<double>());
+                cells[7] = bytes_text(point.at("live_bytes").get<int64_t>());
+                entry["least_accesses"] = std::move(point);
             }
         }
         table.add(cells);

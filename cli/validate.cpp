@@ -14,6 +14,7 @@
 #include "base/parallel.h"
 #include "cli/checks.h"
 #include "cli/counts_report.h"
+#include "cli/front_file.h"
 #include "cli/front_report.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
@@ -36,10 +37,10 @@ struct Options {
     int64_t execute_macs = 100'000'000;
 };
 
-/// What is validated. `points`: of a front, the files of the schedules taken; empty otherwise.
+/// What is validated. `points`: of a front, the numbers of the schedules taken; empty otherwise.
 struct Candidates {
     std::vector<Schedule> schedules;
-    std::vector<std::string> points;
+    std::vector<size_t> points;
     size_t front_size = 0;
 };
 
@@ -52,8 +53,8 @@ Candidates load_front(const Network& network, const std::string& path, int64_t m
     const auto& points = front["points"];
     candidates.front_size = points.size();
     for (const size_t n : evenly(points.size(), most == 0 ? points.size() : static_cast<size_t>(most))) {
-        candidates.schedules.push_back(parse_schedule(network, points[n].value("schedule", "")));
-        candidates.points.push_back(points[n].value("file", std::to_string(n)));
+        candidates.schedules.push_back(parse_schedule(network, schedule_text(front, n)));
+        candidates.points.push_back(n);
     }
     return candidates;
 }
@@ -212,7 +213,7 @@ void add_validate(Program& program) {
                                       "  laminate validate zoo:vgg16 --front front/ --points 10");
     auto options = std::make_shared<Options>();
     options->network.declare(verb);
-    auto* one = verb->add_option("--schedule", options->schedule, "Schedule file (JSON or text), or the text itself");
+    auto* one = verb->add_option("--schedule", options->schedule, schedule_help);
     auto* front = verb->add_option("--front", options->front, "Every schedule of a front that `explore` wrote");
     auto* random = verb->add_option("--random", options->random, "This many random legal schedules of --seed")
                        ->check(positive());

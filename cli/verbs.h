@@ -62,7 +62,12 @@ private:
     void declare_sizes(CLI::App* verb);
 };
 
-/// A schedule from a file (JSON or text) or, when the argument begins with "{", from the argument itself.
+/// The network that a front (front_file.h) was made for; throws InputError when the front does not say how it was given.
+[[nodiscard]] Network network_of_front(const std::string& file, const nlohmann::ordered_json& front);
+
+/// What --schedule takes, for --help.
+constexpr const char* schedule_help = "Schedule of a front (DIR#N), schedule file (JSON or text), or the text itself";
+/// A schedule from a front (front_reference()), from a file (JSON or text) or, when the argument begins with "{", from the argument itself.
 [[nodiscard]] Schedule read_schedule(const Network& network, const std::string& argument);
 
 /// Nothing fits in the memory that was given: exit code 4. The message names the smallest budget that works.

@@ -9,10 +9,11 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "scheduler/models/bounds/bounds.h"
 #include "scheduler/models/two_level/two_level.h"
 #include "scheduler/search/call_bound.h"
-#include "scheduler/search/counted.h"
 #include "scheduler/search/dag_groups.h"
+#include "scheduler/search/front_builder.h"
 #include "scheduler/search/group_search.h"
 #include "scheduler/search/pareto.h"
 
@@ -250,14 +251,11 @@ private:
     std::map<std::pair<size_t, size_t>, std::pair<Partials, Partials>> segment_fronts_;
 };
 
-void collect_groups(const Network& network, const Partial& partial, std::vector<GroupSchedule>& groups) {
-    if (partial.group != nullptr) {
-        groups.push_back(partial.group->group);
-        for (size_t k = 0; k < partial.layers->size(); ++k)
-            groups.back().nests[k].layer = network.layer((*partial.layers)[k]).name;
-    }
+/// The single groups of a partial answer.
+void collect_groups(const Partial& partial, std::vector<const Partial*>& groups) {
+    if (partial.group != nullptr) groups.push_back(&partial);
     for (const auto* part : {partial.first.get(), partial.second.get()}) {
-        if (part != nullptr) collect_groups(network, *part, groups);
+        if (part != nullptr) collect_groups(*part, groups);
     }
 }
 
@@ -343,8 +341,10 @@ private:
 
     void search_one(Segment& segment) {
         const bool stopped = options_.stop != nullptr && options_.stop->load();
+        const std::vector<LayerProblem> problems = layer_problems(network_, segment.layers);
+        const Cost compulsory{static_cast<double>(compulsory_accesses(problems).value()), 0, 0};
         if (stopped && segment.layers.size() > 1) {
-            segment.front.open = {Cost{}};
+            segment.front.open = {compulsory};
             return;
         }
         ExploreOptions own = options_;
@@ -353,8 +353,8 @@ private:
             own.tiles = TileSizes::powers_of_two;
         }
         const Partials& known = partitions_[segment.sequence].best(segment.begin, segment.begin + segment.layers.size());
-        segment.front = search_segment(layer_problems(network_, segment.layers), own, macs_is_axis_, known.costs(), parts_are_complete(segment));
-        if (stopped) segment.front.open.push_back(Cost{});
+        segment.front = search_segment(problems, own, macs_is_axis_, known.costs(), parts_are_complete(segment));
+        if (stopped) segment.front.open.push_back(compulsory);
         const std::lock_guard<std::mutex> lock(mutex_);
         ++progress_.segments_done;
         if (!options_.progress) return;
@@ -364,63 +364,64 @@ private:
     }
 
     Front network_front() {
-        Front result;
-        result.footprint = options_.footprint;
         std::vector<const Partials*> parts;
         size_t pairs = 1;
         for (size_t s = 0; s < sequences_.size(); ++s) {
             parts.push_back(&partitions_[s].best(0, sequences_[s].size()));
             pairs = std::min(most_pairs + 1, pairs * std::max<size_t>(1, parts.back()->size()));
         }
-        result.macs_is_axis = macs_is_axis_ && pairs <= most_pairs;
-        Partials front(result.macs_is_axis);
+        const bool macs_is_axis = macs_is_axis_ && pairs <= most_pairs;
+        Partials front(macs_is_axis);
         Partials least(false);
         for (size_t s = 0; s < sequences_.size(); ++s) {
-            const Partials own = result.macs_is_axis ? *parts[s] : on_two_axes(*parts[s]);
+            const Partials own = macs_is_axis ? *parts[s] : on_two_axes(*parts[s]);
             const Partials& own_least = partitions_[s].least(0, sequences_[s].size());
             if (s == 0) {
                 front = own;
                 least = own_least;
                 continue;
             }
-            Partials sum(result.macs_is_axis);
+            Partials sum(macs_is_axis);
             add_pairs(front, own, sum);
             front = std::move(sum);
             Partials sum_least(false);
             add_pairs(least, own_least, sum_least);
             least = std::move(sum_least);
         }
-        add_points(front, result);
+        Front result = points_of(front);
+        result.macs_is_axis = macs_is_axis;
         result.is_complete = std::all_of(segments_.begin(), segments_.end(), [](const Segment& s) { return s.front.open.empty(); });
         if (!result.is_complete) add_bounds(front, least, result);
         return result;
     }
 
-    void add_points(const Partials& front, Front& result) const {
-        std::vector<Schedule> schedules;
+    [[nodiscard]] Front points_of(const Partials& front) const {
+        search::FrontBuilder builder(network_);
+        std::map<std::pair<const GroupPoint*, const std::vector<LayerId>*>, uint32_t> known;
+        std::vector<const Partial*> groups;
         for (const auto& partial : front.items()) {
-            std::vector<GroupSchedule> groups;
-            collect_groups(network_, *partial, groups);
-            std::sort(groups.begin(), groups.end(), [&](const GroupSchedule& a, const GroupSchedule& b) {
-                return network_.find_layer(a.nests.back().layer) < network_.find_layer(b.nests.back().layer);
-            });
-            schedules.emplace_back(network_, std::move(groups));
+            groups.clear();
+            collect_groups(*partial, groups);
+            std::ranges::sort(groups, {}, [](const Partial* group) { return group->layers->back(); });
+            std::vector<uint32_t> point;
+            for (const Partial* group : groups) {
+                const auto [entry, is_new] = known.try_emplace({group->group, group->layers});
+                if (is_new) entry->second = builder.group(search::on_layers(network_, group->group->group, *group->layers));
+                point.push_back(entry->second);
+            }
+            builder.add_point(std::move(point));
         }
-        result.points = search::counted(network_, std::move(schedules));
-        const auto key = [&](const FrontPoint& p) {
-            return std::make_tuple(p.counts.accesses, memory_of(p.counts, options_.footprint), p.counts.macs);
-        };
-        std::sort(result.points.begin(), result.points.end(),
-                  [&](const FrontPoint& a, const FrontPoint& b) { return key(a) < key(b); });
+        return std::move(builder).front(options_.footprint);
     }
 
     static void add_bounds(const Partials& front, const Partials& least, Front& result) {
         const Partials reached = on_two_axes(front);
         for (const Cost& bound : least.costs()) {
             result.bounds.push_back({Elements(static_cast<int64_t>(bound.memory)), Elements(static_cast<int64_t>(bound.accesses))});
+            // From there on the bound holds; the front begins at its own least memory.
             const Cost* best = nullptr;
             for (const Cost& cost : reached.costs()) {
-                if (cost.memory <= bound.memory) best = &cost;
+                if (best == nullptr || cost.memory <= bound.memory) best = &cost;
             }
             if (best == nullptr) continue;
             const double ratio = bound.accesses > 0 ? best->accesses / bound.accesses : std::numeric_limits<double>::infinity();
@@ -466,16 +467,38 @@ Front explore(const Network& network, const ExploreOptions& options) {
     return options.space == Space::dag ? explore_dag(network, options) : Explorer(network, options).run();
 }
 
+Schedule schedule_of(const Network& network, const Front& front, const FrontPoint& point) {
+    std::vector<GroupSchedule> groups;
+    for (const uint32_t group : point.groups) groups.push_back(front.groups[group]);
+    return {network, std::move(groups)};
+}
+
+Front front_of(const Network& network, const std::vector<Schedule>& schedules) {
+    search::FrontBuilder builder(network);
+    for (const Schedule& schedule : schedules) {
+        std::vector<uint32_t> point;
+        for (const GroupSchedule& group : schedule.groups()) point.push_back(builder.group(group));
+        builder.add_point(std::move(point));
+    }
+    Front front = std::move(builder).front(Footprint::live);
+    front.is_complete = false;
+    front.gap = std::numeric_limits<double>::infinity();
+    return front;
+}
+
 std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget) {
+    const auto text = [&](const FrontPoint& point) {
+        std::string all;
+        for (const uint32_t group : point.groups) all += to_text(front.groups[group]) + " ";
+        return all;
+    };
     const FrontPoint* best = nullptr;
     Elements least = front.points.at(0).counts.live_total;
     for (const FrontPoint& point : front.points) {
         least = std::min(least, point.counts.live_total);
         if (point.counts.live_total > budget) continue;
-        const auto key = [](const FrontPoint& p) {
-            return std::make_tuple(p.counts.accesses, p.counts.macs, to_text(p.schedule));
-        };
-        if (best == nullptr || key(point) < key(*best)) best = &point;
+        const auto key = [](const FrontPoint& p) { return std::tuple(p.counts.accesses, p.counts.macs); };
+        if (best == nullptr || key(point) < key(*best) || (key(point) == key(*best) && text(point) < text(*best))) best = &point;
     }
     if (best == nullptr) return Infeasible{least, budget};
     return *best;

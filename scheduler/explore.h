@@ -72,8 +72,9 @@ struct ExploreOptions {
 /// 8 in Space::dag, whose groups branch; in the other spaces as many as the search can hold, which is more than it proves: Front::gap.
 [[nodiscard]] int64_t default_max_depth(Space space);
 
+/// One schedule of a front, by the groups that it consists of.
 struct FrontPoint {
-    Schedule schedule;
+    std::vector<uint32_t> groups;  ///< into Front::groups, in the order of the schedule
     NetworkCounts counts;
 };
 
@@ -84,6 +85,7 @@ struct FrontBound {
 };
 
 struct Front {
+    std::vector<GroupSchedule> groups;  ///< each legal in the network, and there once: points share most of theirs
     std::vector<FrontPoint> points;  ///< by accesses, fewest first; then memory, MACs, text
     /// False: no point is beaten in (accesses, memory) together, and MACs only decide between equals.
     bool macs_is_axis = true;
@@ -101,6 +103,12 @@ struct Front {
 [[nodiscard]] inline Elements memory_of(const NetworkCounts& counts, Footprint footprint) {
     return footprint == Footprint::live ? counts.live_total : counts.sum_total;
 }
+
+/// The schedule of a point of `front`.
+[[nodiscard]] Schedule schedule_of(const Network& network, const Front& front, const FrontPoint& point);
+
+/// These schedules, counted and in a front's order, whichever they are: none is taken for better than others, and nothing is said of a space.
+[[nodiscard]] Front front_of(const Network& network, const std::vector<Schedule>& schedules);
 
 /// Not fitting is a result: no schedule lives in less than `demand`.
 struct Infeasible {

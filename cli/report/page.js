@@ -110,7 +110,7 @@
 
   const rings = [];
   function describe(p) {
-    return `${p.file}: ${grouped(p.accesses)} accesses, ${bytes(p.bytes)}, ${grouped(p.macs)} MACs` +
+    return `${p.name}: ${grouped(p.accesses)} accesses, ${bytes(p.bytes)}, ${grouped(p.macs)} MACs` +
       (p.bound ? `, ${(p.accesses / p.bound).toFixed(3)} times the lower bound` : "") +
       (p.energy_pj ? `, ${grouped(p.energy_pj / 1000)} nJ` : "") + (p.timed ? `, ${milliseconds(p.timed.fused.median_ms)} measured` : "");
   }
@@ -186,7 +186,7 @@
 
   /** Columns of a schedule: what its row of the table shows, and what its line in a file holds. */
   const columns = [
-    {title: "schedule", key: "file", of: (p) => p.file, text: (v) => v},
+    {title: "schedule", key: "schedule", of: (p) => p.name, text: (v) => v},
     {title: "external accesses", key: "accesses_elements", of: (p) => p.accesses, text: grouped},
     {title: data.memory_name, key: "memory_bytes", of: (p) => p.bytes, text: bytes},
     {title: "MACs", key: "macs", of: (p) => p.macs, text: grouped},
@@ -232,7 +232,7 @@
     "schedules.csv": () => csv([columns.map((c) => c.key), ...data.points.map((p) => columns.map((c) => c.of(p)))]),
     "traffic.csv": () => {
       const lines = [["schedule", "group", "tensor", "reads_elements", "writes_elements", "tensor_elements"]];
-      linesOfGroups((p, group, n) => group.traffic.forEach((t) => lines.push([p.file, n, t.name, t.reads, t.writes, t.elements])));
+      linesOfGroups((p, group, n) => group.traffic.forEach((t) => lines.push([p.name, n, t.name, t.reads, t.writes, t.elements])));
       return csv(lines);
     },
     "memory.csv": () => {
@@ -241,7 +241,7 @@
         const macs = stepWidths(group, 0);
         group.steps.forEach((step, at) => {
           const phase = group.phases[step];
-          lines.push([p.file, n, at, phase.layer, Math.round(macs[step]), phase.live, phase.buffers.map(([name, size]) => `${name}=${size}`).join(" ")]);
+          lines.push([p.name, n, at, phase.layer, Math.round(macs[step]), phase.live, phase.buffers.map(([name, size]) => `${name}=${size}`).join(" ")]);
         });
       });
       return csv(lines);
@@ -250,7 +250,7 @@
       const lines = [["schedule", "quantity", "witness", "elements"]];
       for (const p of data.points)
         for (const [name, ...values] of p.counted ? p.counted.rows : [])
-          values.forEach((value, n) => lines.push([p.file, name, p.counted.witnesses[n], value]));
+          values.forEach((value, n) => lines.push([p.name, name, p.counted.witnesses[n], value]));
       return csv(lines);
     },
     "report.json": () => JSON.stringify(data),
@@ -281,11 +281,11 @@
     const parent = element("summary"), points = data.points;
     const least = (of) => points.reduce((best, p) => (of(p) < of(best) ? p : best));
     const fewest = least((p) => p.accesses), smallest = least((p) => p.bytes);
-    card("fewest accesses", counts(fewest.accesses), `with ${bytes(fewest.bytes)}, ${fewest.file}`, parent);
-    card("least memory", bytes(smallest.bytes), `with ${counts(smallest.accesses)} accesses, ${smallest.file}`, parent);
+    card("fewest accesses", counts(fewest.accesses), `with ${bytes(fewest.bytes)}, ${fewest.name}`, parent);
+    card("least memory", bytes(smallest.bytes), `with ${counts(smallest.accesses)} accesses, ${smallest.name}`, parent);
     if (points.some((p) => p.energy_pj)) {
       const cheapest = least((p) => p.energy_pj);
-      card(`least energy on ${data.machine}`, `${grouped(cheapest.energy_pj / 1000)} nJ`, cheapest.file, parent);
+      card(`least energy on ${data.machine}`, `${grouped(cheapest.energy_pj / 1000)} nJ`, cheapest.name, parent);
     }
     const counted = points.filter((p) => p.counted), timed = points.filter((p) => p.timed);
     if (counted.length > 0) {
@@ -294,7 +294,7 @@
     }
     if (timed.length > 0) {
       const fastest = timed.reduce((best, p) => (p.timed.fused.median_ms < best.timed.fused.median_ms ? p : best));
-      card("fastest measured", milliseconds(fastest.timed.fused.median_ms), `layer by layer ${milliseconds(fastest.timed.layer_by_layer.median_ms)}, ${fastest.file}`, parent);
+      card("fastest measured", milliseconds(fastest.timed.fused.median_ms), `layer by layer ${milliseconds(fastest.timed.layer_by_layer.median_ms)}, ${fastest.name}`, parent);
     }
   }
 
@@ -306,7 +306,7 @@
     const p = data.points[n];
     for (const place of rings) place(p);
     for (const row of document.querySelectorAll("tr[data-point]")) row.classList.toggle("chosen", Number(row.dataset.point) === n);
-    element("point-heading").textContent = `Schedule ${p.file}`;
+    element("point-heading").textContent = `Schedule ${p.name}`;
     element("numbers").replaceChildren();
     card("external accesses", counts(p.accesses), `${grouped(p.accesses)} elements`);
     card(data.memory_name, bytes(p.bytes), `${grouped(p.bytes)} bytes`);
@@ -320,7 +320,7 @@
     if (p.timed) showTimed(detail, p.timed);
     if (p.detail === undefined) {
       html("p", "hint", detail, `This page holds the inside of ${data.details.length} of the ${data.points.length} schedules. ` +
-        `This one is in ${p.file}; laminate show prints its loop nest.`);
+        `The loop nest of this one: laminate show DIR${p.name}, DIR being the directory of this page.`);
       return;
     }
     const {groups, graph} = data.details[p.detail];

@@ -28,7 +28,10 @@ class Front:
         self.is_complete = answer["complete"]  #: False when interrupted
         memory = "live_bytes" if answer["footprint"] == "live" else "sum_total_elements"
         scale = 1 if answer["footprint"] == "live" else 4
-        self.points = [Point(p["accesses_elements"], scale * p[memory], p["macs"], p["groups"], p["schedule"]) for p in answer["points"]]
+        texts = answer["group_schedules"]  # points share most of their groups
+        self.points = [
+            Point(p["accesses_elements"], scale * p[memory], p["macs"], p["groups"], " ".join(texts[g] for g in p["schedule"])) for p in answer["points"]
+        ]
 
     def within(self, memory_bytes):
         """The point of fewest accesses that holds no more; None when there is none."""
@@ -45,7 +48,7 @@ class Front:
 
 
 def explore(net, output=None, **options):
-    """The Pareto front of schedules (cost model two-level). output: directory that keeps front.json, report.html and the schedules."""
+    """The Pareto front of schedules (cost model two-level). output: directory that keeps front.json, with the schedules, and report.html."""
     with _program.network_argument(net) as name, tempfile.TemporaryDirectory(prefix="laminate-") as directory:
         output = os.fspath(output) if output is not None else str(pathlib.Path(directory) / "front")
         return Front(_program.call("explore", name, output=output, **options))

@@ -14,7 +14,7 @@
 #include "scheduler/models/two_level/group_model.h"
 #include "scheduler/models/two_level/two_level.h"
 #include "scheduler/search/axis_options.h"
-#include "scheduler/search/counted.h"
+#include "scheduler/search/front_builder.h"
 #include "scheduler/search/pareto.h"
 
 namespace laminate {
@@ -400,24 +400,20 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         complete = best_covers(network, groups, like, fronts, false);
     }
 
-    Front front;
-    front.macs_is_axis = complete->macs_is_axis();
-    front.footprint = options.footprint;
-    front.is_complete = options.stop == nullptr || !options.stop->load();
-    std::vector<Schedule> schedules;
+    search::FrontBuilder builder(network);
+    std::map<std::pair<const SizedPoint*, const std::vector<LayerId>*>, uint32_t> known;
     for (const auto& cover : complete->items()) {
-        std::vector<GroupSchedule> nests;
+        std::vector<uint32_t> point;
         for (const Cover* c = cover.get(); c->group != nullptr; c = c->before.get()) {
-            nests.push_back(c->group->schedule());
-            for (size_t k = 0; k < c->layers->size(); ++k) nests.back().nests[k].layer = network.layer((*c->layers)[k]).name;
+            const auto [entry, is_new] = known.try_emplace({c->group, c->layers});
+            if (is_new) entry->second = builder.group(search::on_layers(network, c->group->schedule(), *c->layers));
+            point.push_back(entry->second);
         }
-        schedules.emplace_back(network, std::move(nests));
+        builder.add_point(std::move(point));
     }
-    front.points = search::counted(network, std::move(schedules));
-    const auto key = [&](const FrontPoint& p) {
-        return std::make_tuple(p.counts.accesses, memory_of(p.counts, options.footprint), p.counts.macs);
-    };
-    std::stable_sort(front.points.begin(), front.points.end(), [&](const FrontPoint& a, const FrontPoint& b) { return key(a) < key(b); });
+    Front front = std::move(builder).front(options.footprint);
+    front.macs_is_axis = complete->macs_is_axis();
+    front.is_complete = options.stop == nullptr || !options.stop->load();
     return front;
 }
 

@@ -1,4 +1,5 @@
 // The verb `explore`: the files it writes, and that their schedules are what they say.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -29,8 +30,8 @@ TEST(Explore, AFrontHasNoPointThatAnotherBeatsAndItsSchedulesCostWhatItSays) {
     }
     // The least traffic there can be: every input, weight and output once.
     EXPECT_EQ(points[0].at("accesses_elements"), 20 * 20 * 3 + 108 + 144 + 16 * 16 * 4);
-    const std::string last = points.back().at("file").get<std::string>();
-    const ProgramResult cost = run_program("cost zoo:l2net --json - --schedule " + (scratch / ("front/" + last)));
+    const std::string last = "#" + std::to_string(points.size() - 1);
+    const ProgramResult cost = run_program("cost zoo:l2net --json - --schedule " + (scratch / ("front" + last)));
     EXPECT_EQ(nlohmann::json::parse(cost.out).at("accesses_elements"), points.back().at("accesses_elements"));
     const std::string csv = read_file(scratch / "front/front.csv");
     EXPECT_EQ(static_cast<size_t>(std::count(csv.begin(), csv.end(), '\n')), points.size() + 1);
@@ -44,20 +45,22 @@ TEST(Explore, EveryPointTellsItsBoundAndOnAMachineItsEnergy) {
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto front = json_file(scratch / "front/front.json");
     double least = HUGE_VAL;
-    std::string best;
-    for (const auto& point : front.at("points")) {
+    size_t best = 0;
+    for (size_t n = 0; n < front.at("points").size(); ++n) {
+        const auto& point = front["points"][n];
         EXPECT_GE(point.at("accesses_elements"), point.at("bound_accesses_elements"));
         EXPECT_DOUBLE_EQ(point.at("achieved_over_bound"),
                          point.at("accesses_elements").get<double>() / point.at("bound_accesses_elements").get<double>());
         EXPECT_EQ(point.at("energy").at("external_pj"), 1120 * point.at("accesses_elements").get<double>());
         if (point.at("energy").at("total_pj") >= least) continue;
         least = point.at("energy").at("total_pj");
-        best = point.at("file");
+        best = n;
     }
     EXPECT_EQ(front.at("points")[0].at("achieved_over_bound"), 1);
-    EXPECT_EQ(front.at("least_energy_file"), best);
-    EXPECT_NE(result.out.find("least energy on convfusion-40nm-banked-rf: " + best), std::string::npos) << result.out;
-    EXPECT_NE(read_file(scratch / "front/front.csv").find("achieved_over_bound,live_bytes,macs,groups,total_pj,schedule\n"),
+    EXPECT_EQ(front["points"][best].at("names"), nlohmann::json({"least-energy"}));
+    EXPECT_EQ(run_program("show " + (scratch / "front#least-energy")).out, run_program("show " + (scratch / "front#") + std::to_string(best)).out);
+    EXPECT_NE(result.out.find("least energy on convfusion-40nm-banked-rf: #" + std::to_string(best) + ","), std::string::npos) << result.out;
+    EXPECT_NE(read_file(scratch / "front/front.csv").find("achieved_over_bound,live_bytes,macs,groups,total_pj\n"),
               std::string::npos);
 }
 
@@ -71,6 +74,59 @@ TEST(Explore, NothingWithinTheBudgetNamesTheSmallestThatWorks) {
     EXPECT_TRUE(scratch.is_empty());
     const int64_t bytes = std::stoll(result.err.substr(result.err.find("works is ") + 9));
     EXPECT_EQ(run_program(command + std::to_string(bytes)).exit_code, 0);
+}
+
+TEST(Explore, AScheduleOfAFrontIsTakenByNumberAndWhatIsNoneIsRefused) {
+    const ScratchDirectory scratch;
+    const std::string front = scratch / "front";
+    ASSERT_EQ(run_program("explore 'zoo:l2net?height=12&width=12' --tiles pow2 -o " + front).exit_code, 0);
+    // The front says which network; a number with zeros before it, and the file instead of the directory, are the same.
+    const ProgramResult shown = run_program("show " + front + "#1 --json -");
+    ASSERT_EQ(shown.exit_code, 0) << shown.err;
+    EXPECT_EQ(run_program("show " + front + "/#0001 --json -").out, shown.out);
+    EXPECT_EQ(run_program("show " + front + "/front.json#1 --json -").out, shown.out);
+    EXPECT_NE(run_program("show " + front + "#0 --json -").out, shown.out);
+    const auto answer = json_file(front + "/front.json");
+    std::string text;
+    for (const auto& group : answer["points"][1]["schedule"]) text += (text.empty() ? "" : " ") + answer["group_schedules"].at(group.get<size_t>()).get<std::string>();
+    EXPECT_EQ(nlohmann::json::parse(shown.out)["schedule"], text);
+
+    const auto refusal = [&](const std::string& schedule, const std::string& network = "'zoo:l2net?height=12&width=12'") {
+        const ProgramResult result = run_program("cost " + network + " --schedule " + schedule);
+        EXPECT_EQ(result.exit_code, 3) << schedule;
+        EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+        return result.err;
+    };
+    const std::string count = std::to_string(answer["points"].size()), last = std::to_string(answer["points"].size() - 1);
+    EXPECT_NE(refusal(front + "#" + count).find("front.json: has " + count + " schedules, found #" + count + ", expected #0 to #" + last), std::string::npos);
+    EXPECT_NE(refusal(front + "#best").find("found #best, expected #0 to #" + last), std::string::npos);
+    EXPECT_NE(refusal(front).find("has " + count + " schedules, found none chosen, expected #0 to #" + last), std::string::npos);
+    EXPECT_NE(refusal(front + "#-1").find("found #-1"), std::string::npos);
+    EXPECT_NE(refusal((scratch / "nowhere") + "#1").find("nowhere#1: cannot be read"), std::string::npos);
+    EXPECT_NE(refusal(front + "#0", "zoo:l3net").find("is for network l2net"), std::string::npos);
+    auto damaged = answer;
+    damaged["points"][0]["schedule"] = {answer["group_schedules"].size()};
+    write_file_atomically(front + "/front.json", damaged.dump());
+    EXPECT_NE(refusal(front + "#0").find("front.json: point 0: "), std::string::npos);
+}
+
+TEST(Explore, SecondsEndASearchWithWhatWasFoundAndItsGap) {
+    const ScratchDirectory scratch;
+    // To the end this takes minutes.
+    const std::string command = "explore 'zoo:fsrcnn?height=480&width=270' --tiles divisors --threads 1 -o " + (scratch / "front");
+    const ProgramResult result = run_program(command + " --seconds 1");
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("stopped after 1 s, as --seconds asked"), std::string::npos) << result.err;
+    EXPECT_NE(result.out.find("not complete: at no memory does a schedule of this space move less than 1/"), std::string::npos) << result.out;
+    const auto front = json_file(scratch / "front/front.json");
+    EXPECT_FALSE(front.at("complete").get<bool>());
+    EXPECT_FALSE(front.at("points").empty());
+
+    const ProgramResult early = run_program("explore zoo:l2net --tiles pow2 --seconds 1000 -o " + (scratch / "whole"));
+    EXPECT_EQ(early.exit_code, 0) << early.err;
+    EXPECT_EQ(early.err.find("stopped"), std::string::npos) << early.err;
+    EXPECT_TRUE(json_file(scratch / "whole/front.json").at("complete").get<bool>());
+    EXPECT_EQ(run_program("explore zoo:l2net --seconds 0 -o " + (scratch / "none")).exit_code, 2);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/front_file.h"
+#include "cli/front_report.h"
 #include "nets/zoo.h"
 #include "tests/cli/run_program.h"
 
@@ -13,7 +15,7 @@ using Json = nlohmann::ordered_json;
 std::vector<std::string> front_schedules(const std::string& directory) {
     const Json front = Json::parse(read_file(directory + "/front.json"));
     std::vector<std::string> texts;
-    for (const Json& point : front.at("points")) texts.push_back(point.at("schedule").get<std::string>());
+    for (size_t n = 0; n < front.at("points").size(); ++n) texts.push_back(schedule_text(front, n));
     return texts;
 }
 
@@ -22,7 +24,7 @@ TEST(Measurements, OfValidateAndBenchAreFoundBesideTheFrontAndShown) {
     const std::string front = scratch / "front";
     ASSERT_EQ(run_program("explore zoo:l2net --max-depth 1 -o " + front).exit_code, 0);
     ASSERT_EQ(run_program("validate zoo:l2net --front " + front + " --points 2 --json " + front + "/counted.json").exit_code, 0);
-    ASSERT_EQ(run_program("bench zoo:l2net --schedule " + front + "/0000.json --seconds 0 --json " + front + "/timed.json").exit_code, 0);
+    ASSERT_EQ(run_program("bench zoo:l2net --schedule " + front + "#0 --seconds 0 --json " + front + "/timed.json").exit_code, 0);
     ASSERT_EQ(run_program("validate zoo:l3net --random 1 --json " + front + "/other.json").exit_code, 0);  // of another network: left out
 
     const Network network = zoo_network("l2net");

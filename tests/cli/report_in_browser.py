@@ -179,11 +179,11 @@ def check_files(directory, page):
     moved = {}
     for line in csv.DictReader(io.StringIO(texts[1])):
         moved[line["schedule"]] = moved.get(line["schedule"], 0) + int(line["reads_elements"]) + int(line["writes_elements"])
-    expect(moved == {point["file"]: point["accesses_elements"] for point in front}, "the sums of traffic.csv are not the accesses of the front")
+    expect(moved == {f"#{n}": point["accesses_elements"] for n, point in enumerate(front)}, "the sums of traffic.csv are not the accesses of the front")
     held = {}
     for line in csv.DictReader(io.StringIO(texts[2])):
         held[line["schedule"]] = max(held.get(line["schedule"], 0), int(line["live_elements"]))
-    expect(held == {point["file"]: point["live_total_elements"] for point in front}, "the largest of memory.csv is not what the front says")
+    expect(held == {f"#{n}": point["live_total_elements"] for n, point in enumerate(front)}, "the largest of memory.csv is not what the front says")
     expect(len(json.loads(texts[-1])["points"]) == len(front), "report.json lacks points")
     print(f"{len(texts)} files: as the front")
 
@@ -214,7 +214,7 @@ def check_measured(directory, program):
     front = os.path.join(directory, "measured")
     laminate(program, "explore", "zoo:l2net", "--max-depth", "2", "-q", "-o", front)
     laminate(program, "validate", "zoo:l2net", "--front", front, "--points", "3", "-q", "--json", os.path.join(front, "counted.json"))
-    laminate(program, "bench", "zoo:l2net", "--schedule", os.path.join(front, "0000.json"), "--seconds", "0", "-q", "--json", os.path.join(front, "timed.json"))
+    laminate(program, "bench", "zoo:l2net", "--schedule", front + "#0", "--seconds", "0", "-q", "--json", os.path.join(front, "timed.json"))
     laminate(program, "report", front, "-q")
     dom, console = chromium(directory, os.path.join(front, "report.html"), "--dump-dom")
     expect(not console, f"measured: console: {console}")
@@ -257,7 +257,7 @@ def front_of(program, directory, name, points):
     given = front["points"]
     front["points"] = []
     for n in range(points):
-        point = dict(given[n % len(given)], file=f"{n:04}.json")
+        point = dict(given[n % len(given)])
         point["accesses_elements"] += 7 * (n // len(given))
         point["macs"] += 1000 * (n // len(given))
         front["points"].append(point)
@@ -328,8 +328,8 @@ def main():
         check_files(directory, page)
         check_small_dark_and_paper(directory, page)
         check_measured(directory, options.laminate)
-        check_click(directory, page, 5, "0005.json", "Its loop nest")
-        check_click(directory, many, 1, "0001.json", "laminate show prints its loop nest")
+        check_click(directory, page, 5, "#5", "Its loop nest")
+        check_click(directory, many, 1, "#1", "laminate show DIR#1")
     return 0
 
 

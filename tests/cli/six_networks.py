@@ -51,7 +51,8 @@ def budgets(points):
 def front_of(program, network, directory, search):
     seconds, _ = timed(program, "explore", network, "-q", *search, "-o", directory)
     with open(os.path.join(directory, "front.json"), encoding="utf-8") as file:
-        return seconds, json.load(file)["points"]
+        points = json.load(file)["points"]
+    return seconds, [dict(point, schedule=f"{directory}#{n}") for n, point in enumerate(points)]
 
 
 def counts_differ(program, network, schedule, execute_macs):
@@ -88,11 +89,10 @@ def check(program, name, search, directory):
     seconds, points = front_of(program, counted, os.path.join(directory, "front"), search)
     print(f"{counted}: {len(points)} schedules in {seconds:.1f} s", flush=True)
     run_points = points if run == counted else front_of(program, run, os.path.join(directory, "run-front"), search)[1]
-    run_directory = "front" if run == counted else "run-front"
     for (label, budget), run_budget in zip(budgets(points).items(), budgets(run_points).values()):
         point, run_point = chosen(points, budget), chosen(run_points, run_budget)
         begin = time.monotonic()
-        difference, executed = counts_differ(program, counted, os.path.join(directory, "front", point["file"]), ALL_MACS if run == counted else 1)
+        difference, executed = counts_differ(program, counted, point["schedule"], ALL_MACS if run == counted else 1)
         counting, begin = time.monotonic() - begin, time.monotonic()
         print(f"  {label:6} {budget:>10} B: {point['accesses_elements']:>14} accesses, {point['live_bytes']:>10} B, {point['macs']} MACs, "
               f"{point['groups']} groups, {executed} executed; predicted {'= measured' if not difference else '!= measured: ' + difference} "
@@ -100,12 +100,12 @@ def check(program, name, search, directory):
               flush=True)
         wrong += bool(difference)
         if run != counted:
-            difference, executed = counts_differ(program, run, os.path.join(directory, run_directory, run_point["file"]), ALL_MACS)
+            difference, executed = counts_differ(program, run, run_point["schedule"], ALL_MACS)
             print(f"         {run}: {run_point['groups']} groups, {executed} executed; predicted "
                   f"{'= measured' if not difference else '!= measured: ' + difference}", flush=True)
             wrong += bool(difference)
             begin = time.monotonic()
-        difference = output_differs(program, run, os.path.join(directory, run_directory, run_point["file"]), directory)
+        difference = output_differs(program, run, run_point["schedule"], directory)
         print(f"         output {'= onnxruntime' if not difference else 'differs: ' + difference} "
               f"({time.monotonic() - begin:.0f} s, compiled and run{'' if run == counted else ' as ' + run})", flush=True)
         wrong += bool(difference)

@@ -45,17 +45,23 @@ TEST(Validate, AFrontAgreesAndPointsTakesSomeOfIt) {
     const std::string front = scratch / "front";
     const ProgramResult explored = run_program("explore zoo:l2net --tiles pow2 --json - -o " + front);
     ASSERT_EQ(explored.exit_code, 0) << explored.err;
-    const auto points = nlohmann::json::parse(explored.out).at("points");
+    const auto found = nlohmann::json::parse(explored.out);
+    const auto& points = found.at("points");
+    const auto text = [&](const nlohmann::json& point) {
+        std::string all;
+        for (const auto& group : point.at("schedule")) all += (all.empty() ? "" : " ") + found["group_schedules"].at(group.get<size_t>()).get<std::string>();
+        return all;
+    };
     ASSERT_GE(points.size(), 3U);
     const ProgramResult result = run_program("validate zoo:l2net --json - --points 2 --front " + front);
     ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
     const auto answer = nlohmann::json::parse(result.out);
     EXPECT_EQ(answer.at("equal"), 2);
     ASSERT_EQ(answer.at("schedules").size(), 2U);
-    EXPECT_EQ(answer.at("schedules")[0].at("schedule"), points.front().at("schedule"));
-    EXPECT_EQ(answer.at("schedules")[1].at("schedule"), points.back().at("schedule"));
+    EXPECT_EQ(answer.at("schedules")[0].at("schedule"), text(points.front()));
+    EXPECT_EQ(answer.at("schedules")[1].at("schedule"), text(points.back()));
     EXPECT_EQ(answer.at("schedules")[1].at("measured").at("macs"), points.back().at("macs"));
-    EXPECT_EQ(answer.at("points"), (nlohmann::json{points.front().at("file"), points.back().at("file")}));
+    EXPECT_EQ(answer.at("points"), (nlohmann::json{0, points.size() - 1}));
 }
 
 TEST(Validate, SaysWhichGroupsWereExecuted) {
@@ -76,7 +82,7 @@ TEST(Validate, SaysWhichGroupsWereExecuted) {
 TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
     const ScratchDirectory scratch;
     std::ofstream(scratch / "front.json")
-        << R"({"schema":"laminate.front","version":2,"network":"other","structure_hash":"0","points":[]})";
+        << R"({"schema":"laminate.front","version":3,"network":"other","structure_hash":"0","points":[]})";
     const ProgramResult result = run_program("validate zoo:l2net --front " + (scratch / "front.json"));
     EXPECT_EQ(result.exit_code, 3);
     EXPECT_NE(result.err.find("is for network other (0), found l2net"), std::string::npos) << result.err;
@@ -85,8 +91,9 @@ TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
 TEST(Validate, AFrontWhosePointsAreSomethingElseIsRefusedByPlace) {
     const ScratchDirectory scratch;
     for (const auto& [points, message] : {std::pair{"7", "points: found number, expected a list"}, {"[7]", "points[0]: found number, expected an object"},
-                                          {R"([{"file":"0000.json"}])", "points[0].schedule: found null, expected text"}}) {
-        std::ofstream(scratch / "front.json") << R"({"schema":"laminate.front","version":2,"points":)" << points << "}";
+                                          {R"([{"macs":5}])", "points[0].schedule: found null, expected a list of places in group_schedules"},
+                                          {R"([{"schedule":[1]}])", "points[0].schedule: found array, expected a list of places in group_schedules"}}) {
+        std::ofstream(scratch / "front.json") << R"({"schema":"laminate.front","version":3,"group_schedules":["{}"],"points":)" << points << "}";
         const ProgramResult result = run_program("validate zoo:l2net --front " + (scratch / "front.json"));
         EXPECT_EQ(result.exit_code, 3);
         EXPECT_NE(result.err.find(message), std::string::npos) << result.err;

@@ -10,7 +10,7 @@ namespace laminate::depth_first {
 
 namespace {
 
-int64_t floor_half(int64_t value) { return value >= 0 ? value / 2 : -((1 - value) / 2); }
+int64_t floor_half(int64_t value) { return floor_div(value, 2); }
 
 struct WindowAlong {
     int64_t stride;

@@ -1,0 +1,51 @@
+#include "cli/depth_first_schedules.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/front_file.h"
+#include "cli/front_report.h"
+
+namespace laminate::cli {
+
+nlohmann::ordered_json FoundSchedules::add(const std::string& name, const std::vector<depth_first::ScheduledStack>& stacks) {
+    try {
+        Schedule schedule = depth_first::schedule_of(network_, model_.workload(), stacks);
+        std::string text = to_text(schedule);
+        schedules_.try_emplace(text, Named{std::move(schedule), {}}).first->second.names.push_back(name);
+        return {{"name", name}, {"schedule", std::move(text)}};
+    } catch (const InputError& error) {
+        refusal_ = error.what();
+        return nullptr;
+    }
+}
+
+nlohmann::ordered_json FoundSchedules::add(const std::string& name, const depth_first::Strategy& strategy) {
+    std::vector<depth_first::ScheduledStack> stacks;
+    for (const std::vector<size_t>& layers : model_.stacks(strategy.stacks)) stacks.push_back({layers, strategy});
+    return add(name, stacks);
+}
+
+std::vector<std::string> FoundSchedules::nests(const nlohmann::ordered_json& added) const {
+    std::vector<std::string> texts;
+    for (const nlohmann::ordered_json& entry : added)
+        texts.push_back(entry.is_null() ? "" : loop_nest_text(network_, schedules_.at(entry["schedule"].get<std::string>()).schedule));
+    return texts;
+}
+
+nlohmann::ordered_json FoundSchedules::front(const NetworkArgument& given, const std::string& page) const {
+    std::vector<Schedule> schedules;
+    for (const auto& [text, named] : schedules_) schedules.push_back(named.schedule);
+    const Front front = front_of(network_, schedules);
+    nlohmann::ordered_json json = front_json(network_, front, front_notes(network_, front, std::nullopt, std::nullopt), false);
+    json["model"] = "depth-first";
+    json["machine"] = model_.machine().name;
+    json["page"] = page;
+    json["network_given"] = given.to_json();
+    for (size_t n = 0; n < front.points.size(); ++n) {
+        for (const std::string& name : schedules_.at(schedule_text(json, n)).names) name_point(json, n, name);
+    }
+    return json;
+}
+
+}  // namespace laminate::cli
