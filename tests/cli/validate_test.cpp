@@ -82,7 +82,7 @@ TEST(Validate, SaysWhichGroupsWereExecuted) {
 TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
     const ScratchDirectory scratch;
     std::ofstream(scratch / "front.json")
-        << R"({"schema":"laminate.front","version":3,"network":"other","structure_hash":"0","points":[]})";
+        << R"({"schema":"laminate.front","version":3,"network":"other","structure_hash":"0","group_schedules":[],"points":[]})";
     const ProgramResult result = run_program("validate zoo:l2net --front " + (scratch / "front.json"));
     EXPECT_EQ(result.exit_code, 3);
     EXPECT_NE(result.err.find("is for network other (0), found l2net"), std::string::npos) << result.err;
