@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "generators/arrays.h"
+#include "generators/code_frame.h"
 #include "generators/constants.h"
 #include "generators/minimal_filter.h"
 #include "generators/register_tile.h"
@@ -153,7 +154,7 @@ public:
     GroupCode code() {
         GroupCode code;
         Stmt body = lower();
-        for (const auto& [name, offset] : constant_offsets_) body = ir::with_array(name, argument::constants, offset, body);
+        body = constants_.around(body);
         for (const Line& line : lines_) body = ir::with_array(line.name, argument::scratch, line.offset, body);
         body = ir::with_array(row_, argument::scratch, row_offset_, body);
         body = ir::with_array(sums_, argument::scratch, sums_offset_, body);
@@ -252,10 +253,7 @@ private:
         return body;
     }
 
-    std::string constant(const std::string& name, const std::vector<float>& values) {
-        constant_offsets_.emplace_back(unique(name), constants_.append(values));
-        return constant_offsets_.back().first;
-    }
+    std::string constant(const std::string& name, const std::vector<float>& values) { return constants_.append(unique(name), values); }
 
     /// Blocks of output channels, or of rows of a kernel, and vectors of tiles whose sums are in registers together.
     using SumShape = ir::SumShape;
@@ -677,8 +675,7 @@ private:
     std::vector<int64_t> row_pitch_;         ///< by tensor: of a row that will be transformed
     std::vector<int64_t> most_tiles_;        ///< by tensor, Y last
     std::vector<std::string> tile_names_;
-    ConstantBlock constants_;
-    std::vector<std::pair<std::string, int64_t>> constant_offsets_;
+    NamedConstants constants_;
     Parameters names_;                       ///< of a scattered sink
     std::string row_ = unique("row"), sums_ = unique("sums"), products_ = unique("products");
     int64_t row_offset_ = 0, products_offset_ = 0, sums_offset_ = 0, sums_rows_ = 0, sums_pitch_ = 0, scratch_bytes_ = 0;

@@ -7,6 +7,7 @@
 
 #include "generators/arrays.h"
 #include "generators/column_tiles.h"
+#include "generators/code_frame.h"
 #include "generators/constants.h"
 #include "generators/register_tile.h"
 #include "generators/whole_map.h"
@@ -114,7 +115,7 @@ public:
     GroupCode code() {
         GroupCode code;
         Stmt body = lower();
-        for (const auto& [name, offset] : constant_offsets_) body = ir::with_array(name, argument::constants, offset, body);
+        body = constants_.around(body);
         for (const RowRing& ring : rings_) body = ir::with_array(ring.name, argument::scratch, ring.offset_elements, body);
         body = ir::with_array(transforms_, argument::scratch, transforms_offset_elements_, body);
         for (int t = 0; t < std::ssize(tensors_) && tensor(t).is_external(); ++t) {
@@ -246,10 +247,7 @@ private:
 
     // ------------------------------------------------------------------------------------------------------------ constants
 
-    std::string constant(const std::string& name, const std::vector<float>& values) {
-        constant_offsets_.emplace_back(name, constants_.append(values));
-        return name;
-    }
+    std::string constant(const std::string& name, const std::vector<float>& values) { return constants_.append(name, values); }
 
     struct Parameters {
         std::string weights;
@@ -809,8 +807,7 @@ private:
     VectorUnit unit_;
     std::vector<RegisterTile> tiles_;
     std::vector<RowRing> rings_;  ///< by tensor
-    ConstantBlock constants_;
-    std::vector<std::pair<std::string, int64_t>> constant_offsets_;
+    NamedConstants constants_;
     std::vector<std::optional<WinogradTile>> winograd_;  ///< by nest; none: directly
     std::string transforms_ = unique("transforms");
     int64_t transforms_offset_elements_ = 0;

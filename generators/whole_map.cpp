@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "generators/arrays.h"
+#include "generators/code_frame.h"
 #include "generators/constants.h"
 #include "generators/register_tile.h"
 #include "scheduler/halide/group_lowering.h"
@@ -63,28 +64,14 @@ public:
         : p_(problem), layer_(layer), unit_(unit), kernels_(kernels), pixels_(p_[Dim::y] * p_[Dim::x]) {}
 
     GroupCode code() {
-        GroupCode code;
-        Stmt body = p_.operation == Operation::max_pool ? pooling() : p_.groups > 1 ? depthwise() : is_pointwise(p_) ? pointwise() : windows();
-        for (const auto& [name, offset] : constant_offsets_) body = ir::with_array(name, argument::constants, offset, body);
-        body = ir::with_array(copy_, argument::scratch, 0, body);
-        body = ir::with_pointer("X", argument::inputs, 0, body);
-        body = ir::with_pointer("Y", argument::outputs, 0, body);
-        code.body = simplify(body);
-        code.arrays = {{"X", ArrayRole::external_input, 0}, {"Y", ArrayRole::external_output, 0}};
-        code.inputs = {p_.inputs.front().name};
-        code.constants = std::move(constants_).take();
-        code.scratch_bytes = copy_elements_ * bytes_per_element;
-        code.strips = strips_;
-        return code;
+        const Stmt body = p_.operation == Operation::max_pool ? pooling() : p_.groups > 1 ? depthwise() : is_pointwise(p_) ? pointwise() : windows();
+        return layer_code(p_, body, std::move(constants_), copy_, copy_elements_ * bytes_per_element, strips_);
     }
 
 private:
     using Make = std::function<Stmt(Expr)>;
 
-    std::string constant(const std::string& name, const std::vector<float>& values) {
-        constant_offsets_.emplace_back(unique_name(p_.name + name), constants_.append(values));
-        return constant_offsets_.back().first;
-    }
+    std::string constant(const std::string& name, const std::vector<float>& values) { return constants_.append(unique_name(p_.name + name), values); }
     void pack(int64_t block) {
         weights_ = constant(".packed", packed_weights(canonical_weights(layer_, p_), p_, block));
         bias_ = constant(".bias", padded(canonical_bias(layer_, p_), block));
@@ -701,8 +688,7 @@ private:
     const KernelOptions& kernels_;
     int64_t pixels_;
     std::string weights_, bias_, slope_;
-    ConstantBlock constants_;
-    std::vector<std::pair<std::string, int64_t>> constant_offsets_;
+    NamedConstants constants_;
     std::string copy_ = unique_name("copy");  ///< in the scratch block: a panel of pixels; with windows sums and a grid behind it
     int64_t sums_offset_ = 0, grid_offset_ = 0;
     int64_t copy_elements_ = 0;

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "generators/arrays.h"
+#include "generators/code_frame.h"
 #include "generators/constants.h"
 #include "generators/register_tile.h"
 #include "generators/winograd_transforms.h"
@@ -102,7 +103,6 @@ public:
     [[nodiscard]] int64_t scratch_bytes() const { return round_up(at_.elements, 16) * bytes_per_element; }
 
     GroupCode code() {
-        GroupCode code;
         pack();
         // Every part transforms the patches that it multiplies: few parts.
         constexpr int64_t parts_wanted = 4, fewest_blocks = 2;
@@ -112,7 +112,7 @@ public:
         const auto bound = [](const char* name) { return Variable::make(Halide::Int(32), name); };
         const Expr begin = bound(argument::strip_begin);
         const Expr end = bound(argument::strip_end);
-        Stmt body = loop(
+        const Stmt body = loop(
             ".chunk",
             {simplify(begin / size(channel_parts)), simplify((end + size(channel_parts - 1)) / size(channel_parts))},
             [&](const Expr& chunk) {
@@ -124,18 +124,7 @@ public:
                 return ir::sequence(
                     {patches(pair), loop(".z", blocks, [&](const Expr& z) { return output_block(z, pair); })});
             });
-        for (const auto& [name, offset] : constant_offsets_)
-            body = ir::with_array(name, argument::constants, offset, body);
-        body = ir::with_array(scratch_, argument::scratch, 0, body);
-        body = ir::with_pointer("X", argument::inputs, 0, body);
-        body = ir::with_pointer("Y", argument::outputs, 0, body);
-        code.body = simplify(body);
-        code.arrays = {{"X", ArrayRole::external_input, 0}, {"Y", ArrayRole::external_output, 0}};
-        code.inputs = {p_.inputs.front().name};
-        code.constants = std::move(constants_).take();
-        code.scratch_bytes = scratch_bytes();
-        code.strips = chunks * channel_parts;
-        return code;
+        return layer_code(p_, body, std::move(constants_), scratch_, scratch_bytes(), chunks * channel_parts);
     }
 
 private:
@@ -145,10 +134,7 @@ private:
     [[nodiscard]] Stmt loop(const std::string& name, const Interval& range, const Make& make) const {
         return GroupLowering::for_each(p_.name + name, range, make);
     }
-    std::string constant(const std::string& name, const std::vector<float>& values) {
-        constant_offsets_.emplace_back(unique_name(p_.name + name), constants_.append(values));
-        return constant_offsets_.back().first;
-    }
+    std::string constant(const std::string& name, const std::vector<float>& values) { return constants_.append(unique_name(p_.name + name), values); }
     /// Weights as [block][input channel][row and column of the kernel][output channel of the block].
     void pack() {
         constexpr int64_t taps = winograd::kernel_size * winograd::kernel_size;
@@ -405,8 +391,7 @@ private:
     int64_t lanes_;
     MapLayout at_;
     std::string weights_, bias_, slope_;
-    ConstantBlock constants_;
-    std::vector<std::pair<std::string, int64_t>> constant_offsets_;
+    NamedConstants constants_;
     std::string scratch_ = unique_name("transforms");
 };
 

@@ -1,0 +1,34 @@
+// What stands around the statements of a kernel: its constants by name, and for one layer on its own the arrays of the call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "generators/arrays.h"
+#include "generators/constants.h"
+#include "generators/group_code.h"
+#include "scheduler/problem.h"
+
+namespace laminate {
+
+/// A block of constants whose arrays have names in the code.
+class NamedConstants {
+public:
+    /// `name` must be one that no other array has. Returns it.
+    std::string append(const std::string& name, const std::vector<float>& values);
+    /// `body` with all names bound to their places in the call's block of constants.
+    [[nodiscard]] Halide::Internal::Stmt around(Halide::Internal::Stmt body) const;
+    [[nodiscard]] std::vector<float> take() && { return std::move(block_).take(); }
+
+private:
+    ConstantBlock block_;
+    std::vector<std::pair<std::string, int64_t>> offsets_;  ///< elements
+};
+
+/// Code of a layer of one input, whose `body` reads "X" and writes "Y", the caller's arrays, and calls its scratch memory, from the beginning on, `scratch`.
+[[nodiscard]] GroupCode layer_code(const LayerProblem& problem, Halide::Internal::Stmt body, NamedConstants constants, const std::string& scratch,
+                                   int64_t scratch_bytes, int64_t strips);
+
+}  // namespace laminate
