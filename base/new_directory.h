@@ -99,7 +99,7 @@ private:
 
     std::filesystem::path place_;
     std::filesystem::path aside_;
-    std::optional<UnfinishedDirectory> unfinished_;  ///< ends before the others: what is aside after publish() is removed by us alone
+    std::optional<UnfinishedPath> unfinished_;  ///< ends before the others: what is aside after publish() is removed by us alone
 };
 
 }  // namespace laminate

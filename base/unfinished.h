@@ -26,8 +26,9 @@ struct Entry {
 };
 inline std::array<Entry, 8> entries;
 
-/// The files of a directory, and it; directories in it stay. Nothing but system calls.
-inline void remove_directory(const char* path) {
+/// A file, or the files of a directory and it; directories in it stay. Nothing but system calls.
+inline void remove(const char* path) {
+    if (::unlink(path) == 0) return;
     const int directory = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (directory < 0) return;
     alignas(8) std::array<char, 4096> buffer;
@@ -47,7 +48,7 @@ inline void remove_directory(const char* path) {
 
 extern "C" inline void laminate_end_by_signal(int number) {
     for (const Entry& entry : entries) {
-        if (entry.is_set) remove_directory(entry.path.data());
+        if (entry.is_set) unfinished::remove(entry.path.data());
     }
     ::signal(number, SIG_DFL);
     ::raise(number);
@@ -55,10 +56,10 @@ extern "C" inline void laminate_end_by_signal(int number) {
 
 }  // namespace unfinished
 
-/// While it lives, the directory is one that a signal removes. One more than there is room for is left alone.
-class UnfinishedDirectory {
+/// While it lives, the file or directory is one that a signal removes. One more than there is room for is left alone.
+class UnfinishedPath {
 public:
-    explicit UnfinishedDirectory(const std::filesystem::path& path) {
+    explicit UnfinishedPath(const std::filesystem::path& path) {
         const std::string text = path.string();
         for (unfinished::Entry& entry : unfinished::entries) {
             if (text.size() >= entry.path.size() || entry.is_taken.exchange(true)) continue;
@@ -68,13 +69,13 @@ public:
             return;
         }
     }
-    ~UnfinishedDirectory() {
+    ~UnfinishedPath() {
         if (entry_ == nullptr) return;
         entry_->is_set = false;
         entry_->is_taken = false;
     }
-    UnfinishedDirectory(const UnfinishedDirectory&) = delete;
-    UnfinishedDirectory& operator=(const UnfinishedDirectory&) = delete;
+    UnfinishedPath(const UnfinishedPath&) = delete;
+    UnfinishedPath& operator=(const UnfinishedPath&) = delete;
 
 private:
     unfinished::Entry* entry_ = nullptr;

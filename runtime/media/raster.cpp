@@ -293,7 +293,7 @@ SampleType RasterWriter::type_for(const std::filesystem::path& path, SampleType 
 }
 
 RasterWriter::RasterWriter(const std::filesystem::path& path, const RasterShape& shape)
-    : path_(path), aside_(aside_path(path)), file_(-1) {
+    : path_(path), aside_(aside_path(path)), unfinished_(aside_), file_(-1) {
     if (!is_raster_file(path)) throw InputError(path.string() + ": expected a name that ends in .pgm, .ppm, .pnm, .pfm or .npy");
     layout_ = layout_for(path, shape);
     const std::string header = layout_.planar ? npy_header({1, shape.channels, shape.height, shape.width}) : pnm_header(layout_);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/unfinished.h"
 #include "base/picture_box.h"
 #include "runtime/media/picture.h"
 
@@ -91,6 +92,7 @@ public:
 
 private:
     std::filesystem::path path_, aside_;
+    UnfinishedPath unfinished_;  ///< aside_, when a signal ends the program
     RasterDescriptor file_;
     RasterLayout layout_;
 };

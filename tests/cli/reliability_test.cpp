@@ -181,6 +181,29 @@ TEST(Interrupted, CompileAndExploreLeaveNothingBehind) {
     }
 }
 
+TEST(Interrupted, AStreamedPictureLeavesNothingBehind) {
+    const ScratchDirectory scratch;
+    const std::string in = scratch / "in.pgm", out = scratch / "out.pgm";
+    constexpr int64_t side = 5000;
+    std::ofstream(in) << "P5\n" << side << " " << side << "\n255\n" << std::string(static_cast<size_t>(side * side), 'x');
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::signal(SIGTERM, SIG_DFL);
+        if (std::freopen("/dev/null", "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
+        ::execl(LAMINATE_PROGRAM, "laminate", "run", "zoo:fsrcnn-x2", "--stream", "--input", in.c_str(), "--output", out.c_str(), static_cast<char*>(nullptr));
+        ::_exit(127);
+    }
+    const std::string aside = out + ".partial-" + std::to_string(child);
+    for (int tries = 0; tries < 6000 && !std::filesystem::exists(aside); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_TRUE(std::filesystem::exists(aside));
+    ::kill(child, SIGTERM);
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+    EXPECT_FALSE(std::filesystem::exists(aside));
+    EXPECT_FALSE(std::filesystem::exists(out));
+}
+
 TEST(NobodyListens, ExitCodesSpeak) {
     const ScratchDirectory scratch;
     EXPECT_EQ(run_shell(scratch, "$laminate info nosuch.onnx 2>&-").exit_code, 3);
