@@ -22,7 +22,8 @@ namespace laminate {
 [[nodiscard]] inline std::string read_file(const std::filesystem::path& path) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) throw InputError(path.string() + ": no such file");
-    if (std::filesystem::is_directory(path, error)) throw InputError(path.string() + ": is a directory, expected a file");
+    if (std::filesystem::is_directory(path, error))
+        throw InputError(path.string() + ": is a directory, expected a file");
     std::ifstream in(path, std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     if (!in) throw InputError(path.string() + ": cannot be read");
@@ -35,7 +36,8 @@ inline void write_file_atomically(const std::filesystem::path& path,
                                   const std::function<void(const std::filesystem::path& aside)>& write) {
     std::error_code error;
     // /dev/null, /dev/stdout, a pipe: nothing to replace, and nothing that may be replaced.
-    if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error) && !std::filesystem::is_directory(path, error)) {
+    if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error) &&
+        !std::filesystem::is_directory(path, error)) {
         write(path);
         return;
     }
@@ -59,7 +61,9 @@ inline void write_file_atomically(const std::filesystem::path& path, std::string
         std::ofstream out(aside, std::ios::binary | std::ios::trunc);
         out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
         out.close();
-        if (!out) throw InputError(path.string() + ": cannot be written" + (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
+        if (!out)
+            throw InputError(path.string() + ": cannot be written" +
+                             (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
     });
 }
 

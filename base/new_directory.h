@@ -28,7 +28,8 @@ public:
     /// Throws InputError then, when `place` is a file, and when its parent cannot be written.
     NewDirectory(const std::filesystem::path& place, const std::function<bool(const std::filesystem::path&)>& is_ours,
                  const std::string& maker)
-        : place_(place.empty() ? throw InputError("\"\": expected a directory to write") : std::filesystem::absolute(place).lexically_normal()) {
+        : place_(place.empty() ? throw InputError("\"\": expected a directory to write")
+                               : std::filesystem::absolute(place).lexically_normal()) {
         if (!place_.has_filename()) place_ = place_.parent_path();  // "net/"
         std::error_code error;
         if (std::filesystem::exists(place_, error)) {
@@ -61,7 +62,8 @@ public:
             return;
         }
         // In one step where the file system can: `place` is there at every moment.
-        if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) return;  // the old one is aside now, and goes
+        if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0)
+            return;  // the old one is aside now, and goes
         std::filesystem::path old = place_;
         old += ".old-" + std::to_string(::getpid());
         rename(place_, old);
@@ -85,7 +87,8 @@ private:
             const std::string name = entry.path().filename().string();
             if (name.size() <= prefix.size() || name.size() > prefix.size() + 9 || name.rfind(prefix, 0) != 0) continue;
             const std::string digits = name.substr(prefix.size());
-            if (!std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; })) continue;
+            if (!std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
+                continue;
             if (::kill(static_cast<pid_t>(std::stol(digits)), 0) == 0 || errno != ESRCH) continue;
             std::filesystem::remove_all(entry.path(), error);
         }
@@ -99,7 +102,8 @@ private:
 
     std::filesystem::path place_;
     std::filesystem::path aside_;
-    std::optional<UnfinishedPath> unfinished_;  ///< ends before the others: what is aside after publish() is removed by us alone
+    std::optional<UnfinishedPath>
+        unfinished_;  ///< ends before the others: what is aside after publish() is removed by us alone
 };
 
 }  // namespace laminate

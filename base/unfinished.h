@@ -85,7 +85,8 @@ private:
 inline void remove_unfinished_at_signals() {
     for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
         struct sigaction present {};
-        if (::sigaction(number, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) ::signal(number, unfinished::laminate_end_by_signal);
+        if (::sigaction(number, nullptr, &present) == 0 && present.sa_handler == SIG_DFL)
+            ::signal(number, unfinished::laminate_end_by_signal);
     }
 }
 

@@ -3,7 +3,8 @@
 #pragma once
 
 // Sanitizers start too late for the resolvers that this needs.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define LAMINATE_FOR_EACH_VECTOR_WIDTH __attribute__((target_clones("avx512f", "avx2,fma", "default")))
 #else
 #define LAMINATE_FOR_EACH_VECTOR_WIDTH

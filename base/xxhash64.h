@@ -41,8 +41,10 @@ public:
         }
         h += total_;
         size_t at = 0;
-        for (; at + 8 <= held_; at += 8) h = std::rotl(h ^ round(0, read<uint64_t>(hold_.data() + at)), 27) * prime1 + prime4;
-        for (; at + 4 <= held_; at += 4) h = std::rotl(h ^ (read<uint32_t>(hold_.data() + at) * prime1), 23) * prime2 + prime3;
+        for (; at + 8 <= held_; at += 8)
+            h = std::rotl(h ^ round(0, read<uint64_t>(hold_.data() + at)), 27) * prime1 + prime4;
+        for (; at + 4 <= held_; at += 4)
+            h = std::rotl(h ^ (read<uint32_t>(hold_.data() + at) * prime1), 23) * prime2 + prime3;
         for (; at < held_; ++at) h = std::rotl(h ^ (static_cast<unsigned char>(hold_[at]) * prime5), 11) * prime1;
         h = (h ^ (h >> 33)) * prime2;
         h = (h ^ (h >> 29)) * prime3;
@@ -58,8 +60,8 @@ public:
 
 private:
     static constexpr size_t stripe = 32;
-    static constexpr uint64_t prime1 = 0x9E3779B185EBCA87, prime2 = 0xC2B2AE3D27D4EB4F, prime3 = 0x165667B19E3779F9, prime4 = 0x85EBCA77C2B2AE63,
-                              prime5 = 0x27D4EB2F165667C5;
+    static constexpr uint64_t prime1 = 0x9E3779B185EBCA87, prime2 = 0xC2B2AE3D27D4EB4F, prime3 = 0x165667B19E3779F9,
+                              prime4 = 0x85EBCA77C2B2AE63, prime5 = 0x27D4EB2F165667C5;
 
     /// Little-endian, as the specification and every machine we compile for.
     template <class Word>

@@ -37,13 +37,26 @@ struct ChainName {
 
 /// Super-resolution, stereo and demosaicing networks, classifiers' first and last blocks, wide maps and narrow ones.
 constexpr ChainName chains[] = {
-    {"zoo:fsrcnn?height=135&width=240", 0},   {"zoo:fsrcnn?height=270&width=480", 0},    {"zoo:fsrcnn-x2?height=135&width=240", 0},
-    {"zoo:mc-cnn?height=135&width=240", 0},   {"zoo:mc-cnn-64?height=120&width=200", 0}, {"zoo:dmcnn-vd?height=60&width=90", 0},
-    {"zoo:l3net-wide", 0},                    {"zoo:vgg16", 1},                          {"zoo:vgg16", 2},
-    {"zoo:resnet18", 0},                      {"zoo:resnet18", 3},                       {"zoo:resnet50", 0},
-    {"zoo:resnet50", 9},                      {"zoo:mobilenetv2", 0},                    {"zoo:mobilenetv2", 1},
-    {"zoo:mobilenetv2", 6},                   {"zoo:mobilenetv1?height=96&width=96", 0}, {"zoo:inceptionv3", 0},
-    {"zoo:inceptionv3", 1},                   {"zoo:inceptionv3", 20},
+    {"zoo:fsrcnn?height=135&width=240", 0},
+    {"zoo:fsrcnn?height=270&width=480", 0},
+    {"zoo:fsrcnn-x2?height=135&width=240", 0},
+    {"zoo:mc-cnn?height=135&width=240", 0},
+    {"zoo:mc-cnn-64?height=120&width=200", 0},
+    {"zoo:dmcnn-vd?height=60&width=90", 0},
+    {"zoo:l3net-wide", 0},
+    {"zoo:vgg16", 1},
+    {"zoo:vgg16", 2},
+    {"zoo:resnet18", 0},
+    {"zoo:resnet18", 3},
+    {"zoo:resnet50", 0},
+    {"zoo:resnet50", 9},
+    {"zoo:mobilenetv2", 0},
+    {"zoo:mobilenetv2", 1},
+    {"zoo:mobilenetv2", 6},
+    {"zoo:mobilenetv1?height=96&width=96", 0},
+    {"zoo:inceptionv3", 0},
+    {"zoo:inceptionv3", 1},
+    {"zoo:inceptionv3", 20},
 };
 
 using Plan = std::vector<GroupSchedule>;
@@ -61,19 +74,24 @@ public:
         for (std::vector<LayerId>& chain : schedulable_chains(network_)) {
             if (chain.size() > 1) long_ones.push_back(std::move(chain));
         }
-        if (name.number >= long_ones.size()) throw InputError(fmt::format("{}: has {} chains of two layers or more", name.network, long_ones.size()));
+        if (name.number >= long_ones.size())
+            throw InputError(fmt::format("{}: has {} chains of two layers or more", name.network, long_ones.size()));
         layers_ = long_ones[name.number];
     }
 
     [[nodiscard]] const std::vector<LayerId>& layers() const { return layers_; }
-    [[nodiscard]] std::string text() const { return network_.layer(layers_.front()).name + " .. " + network_.layer(layers_.back()).name; }
+    [[nodiscard]] std::string text() const {
+        return network_.layer(layers_.front()).name + " .. " + network_.layer(layers_.back()).name;
+    }
 
     [[nodiscard]] Plan chosen() const {
         const auto answer = line_buffer_schedule(network_);
         const Schedule& schedule = std::get<Schedule>(answer);
         Plan plan;
         for (const GroupSchedule& group : schedule.groups()) {
-            if (std::find(layers_.begin(), layers_.end(), network_.find_layer(group.nests.front().layer)) != layers_.end()) plan.push_back(group);
+            if (std::find(layers_.begin(), layers_.end(), network_.find_layer(group.nests.front().layer)) !=
+                layers_.end())
+                plan.push_back(group);
         }
         return plan;
     }
@@ -115,7 +133,8 @@ public:
             compiled.jit = std::make_unique<JitGroup>(compiled.code.body, false);
             compiled.constants = std::make_unique<AlignedFloats>(compiled.code.constants);
             if (!scratch_ || scratch_->size() * sizeof(float) < static_cast<size_t>(compiled.code.scratch_bytes)) {
-                scratch_ = std::make_unique<AlignedFloats>(static_cast<size_t>(compiled.code.scratch_bytes) / sizeof(float));
+                scratch_ =
+                    std::make_unique<AlignedFloats>(static_cast<size_t>(compiled.code.scratch_bytes) / sizeof(float));
             }
         }
         return true;
@@ -131,7 +150,9 @@ public:
         const double start = thread_milliseconds();
         for (auto& [compiled, arrays] : steps) {
             auto& [in, out] = arrays;
-            const int code = compiled->jit->function()(&in, &out, compiled->constants->data(), scratch_ ? scratch_->data() : nullptr, 0, static_cast<int32_t>(compiled->code.strips));
+            const int code =
+                compiled->jit->function()(&in, &out, compiled->constants->data(), scratch_ ? scratch_->data() : nullptr,
+                                          0, static_cast<int32_t>(compiled->code.strips));
             if (code != 0) throw std::logic_error("a group failed");
         }
         return thread_milliseconds() - start;
@@ -150,7 +171,8 @@ private:
         if (!values) {
             values = std::make_unique<AlignedFloats>(static_cast<size_t>(element_count(network_.tensor(id).dims)));
             Rng rng(1);
-            for (size_t n = 0; n < values->size(); ++n) values->data()[n] = static_cast<float>(rng.below(2001) - 1000) / 1000.0F;
+            for (size_t n = 0; n < values->size(); ++n)
+                values->data()[n] = static_cast<float>(rng.below(2001) - 1000) / 1000.0F;
         }
         return values->data();
     }
@@ -198,14 +220,24 @@ int bench(int64_t count, int64_t alternatives, int64_t rounds, uint64_t seed, co
         const double ratio = least.front() / least[best];
         constexpr double within = 1.1;
         if (ratio <= within) ++good;
-        fmt::print("{:36}{:40}{:>7}{:>9.3f}{:>9.3f}{:>9}{:>8.3f}\n", chains[c].network, chain.text(), plans.front().size(), least.front(), least[best], plans.size() - 1, ratio);
+        fmt::print("{:36}{:40}{:>7}{:>9.3f}{:>9.3f}{:>9}{:>8.3f}\n", chains[c].network, chain.text(),
+                   plans.front().size(), least.front(), least[best], plans.size() - 1, ratio);
         std::fflush(stdout);
-        entries.push_back({{"network", chains[c].network}, {"chain", chain.text()}, {"chosen_ms", least.front()}, {"best_ms", least[best]},
-                           {"alternatives", plans.size() - 1}, {"chosen", Chain::text_of(plans.front())}, {"best", Chain::text_of(plans[best])}});
+        entries.push_back({{"network", chains[c].network},
+                           {"chain", chain.text()},
+                           {"chosen_ms", least.front()},
+                           {"best_ms", least[best]},
+                           {"alternatives", plans.size() - 1},
+                           {"chosen", Chain::text_of(plans.front())},
+                           {"best", Chain::text_of(plans[best])}});
     }
     fmt::print("within 10 % of the best: {} of {}\n", good, count);
     if (!json.empty()) {
-        const nlohmann::ordered_json answer{{"schema", "laminate.choice_bench"}, {"version", 1}, {"rounds", rounds}, {"seed", seed}, {"chains", entries}};
+        const nlohmann::ordered_json answer{{"schema", "laminate.choice_bench"},
+                                            {"version", 1},
+                                            {"rounds", rounds},
+                                            {"seed", seed},
+                                            {"chains", entries}};
         write_file_atomically(json, answer.dump(2) + "\n");
     }
     return 0;
@@ -226,7 +258,8 @@ int main(int argc, char** argv) {
             const auto number = [&](int64_t low, int64_t high) {
                 char* end = nullptr;
                 const int64_t found = std::strtoll(value.c_str(), &end, 10);
-                if (value.empty() || *end != '\0' || found < low || found > high) throw laminate::InputError(fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
+                if (value.empty() || *end != '\0' || found < low || found > high)
+                    throw laminate::InputError(fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
                 return found;
             };
             if (name == "--chains") {
@@ -240,7 +273,8 @@ int main(int argc, char** argv) {
             } else if (name == "--json") {
                 json = value;
             } else {
-                throw laminate::InputError(fmt::format("found {}, expected --chains, --alternatives, --rounds, --seed or --json", name));
+                throw laminate::InputError(
+                    fmt::format("found {}, expected --chains, --alternatives, --rounds, --seed or --json", name));
             }
         }
         return laminate::bench(count, alternatives, rounds, seed, json);

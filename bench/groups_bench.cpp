@@ -46,12 +46,19 @@ struct Measured {
 class Steps {
 public:
     Steps(const Network& network, int threads)
-        : threads_(threads), compiled_(network, plan(network, threads), unchecked()), manifest_(compiled_.manifest()), placement_(place_tensors(manifest_)), arena_(static_cast<size_t>(placement_.arena_bytes / bytes_per_element)) {
-        for (const TensorId id : manifest_.inputs) inputs_.emplace_back(static_cast<size_t>(element_count(tensor(id).dims)));
-        for (const TensorId id : manifest_.outputs) outputs_.emplace_back(static_cast<size_t>(element_count(tensor(id).dims)));
+        : threads_(threads),
+          compiled_(network, plan(network, threads), unchecked()),
+          manifest_(compiled_.manifest()),
+          placement_(place_tensors(manifest_)),
+          arena_(static_cast<size_t>(placement_.arena_bytes / bytes_per_element)) {
+        for (const TensorId id : manifest_.inputs)
+            inputs_.emplace_back(static_cast<size_t>(element_count(tensor(id).dims)));
+        for (const TensorId id : manifest_.outputs)
+            outputs_.emplace_back(static_cast<size_t>(element_count(tensor(id).dims)));
         Rng rng(1);
         for (const TensorId id : manifest_.inputs) {
-            for (int64_t n = 0; n < element_count(tensor(id).dims); ++n) array(id)[n] = static_cast<float>(rng.below(2001) - 1000) / 1000.0F;
+            for (int64_t n = 0; n < element_count(tensor(id).dims); ++n)
+                array(id)[n] = static_cast<float>(rng.below(2001) - 1000) / 1000.0F;
         }
         int64_t scratch = 0;
         for (const Step& step : manifest_.steps) {
@@ -61,7 +68,9 @@ public:
         for (const Step& step : manifest_.steps) {
             const auto* layer = std::get_if<LayerStep>(&step);
             const auto& descriptor = compiled_.descriptor();
-            layers_.push_back(layer ? restored_layer(*layer, descriptor.constants, static_cast<int64_t>(descriptor.constant_count)) : Layer{});
+            layers_.push_back(
+                layer ? restored_layer(*layer, descriptor.constants, static_cast<int64_t>(descriptor.constant_count))
+                      : Layer{});
         }
     }
 
@@ -94,7 +103,8 @@ private:
     }
     static CompileOptions unchecked() {
         CompileOptions options;
-        options.checker = [](const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function, const CheckOptions&) { return std::string(); };
+        options.checker = [](const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function,
+                             const CheckOptions&) { return std::string(); };
         return options;
     }
     [[nodiscard]] const Tensor& tensor(TensorId id) const { return manifest_.tensors[static_cast<size_t>(id)]; }
@@ -113,7 +123,9 @@ private:
         const auto& descriptor = compiled_.descriptor();
         const auto call = [&](int32_t begin, int32_t end) {
             const double start = thread_milliseconds();
-            const int code = descriptor.groups[group.group](in.data(), out.data(), descriptor.constants + group.constants_offset_elements, scratch_->data(), begin, end);
+            const int code = descriptor.groups[group.group](in.data(), out.data(),
+                                                            descriptor.constants + group.constants_offset_elements,
+                                                            scratch_->data(), begin, end);
             if (code != 0) throw std::logic_error(group.name + " failed");
             return thread_milliseconds() - start;
         };
@@ -122,7 +134,8 @@ private:
             return;
         }
         std::vector<double> shares(static_cast<size_t>(threads_), 0.0);
-        for (int32_t strip = 0; strip < group.strips; ++strip) *std::min_element(shares.begin(), shares.end()) += call(strip, strip + 1);
+        for (int32_t strip = 0; strip < group.strips; ++strip)
+            *std::min_element(shares.begin(), shares.end()) += call(strip, strip + 1);
         double sum = 0;
         for (const double share : shares) sum += share;
         least.milliseconds = std::min(least.milliseconds, sum);
@@ -148,7 +161,8 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
         for (size_t s = 0; s < count; ++s) steps.run(s, least[s]);
         if (round == 0) least.assign(count, {});  // pages are touched
     }
-    fmt::print("{}, planned for {} thread{}\n{:>9}{:>9}{:>9}{:>9}  layers\n", spec, options.threads, options.threads == 1 ? "" : "s", "ms", "share", "GFLOP/s", "lost ms");
+    fmt::print("{}, planned for {} thread{}\n{:>9}{:>9}{:>9}{:>9}  layers\n", spec, options.threads,
+               options.threads == 1 ? "" : "s", "ms", "share", "GFLOP/s", "lost ms");
     auto entries = nlohmann::ordered_json::array();
     double sum = 0, shares = 0, all_operations = 0;
     for (size_t s = 0; s < count; ++s) {
@@ -163,15 +177,21 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
             }
         }
         const double lost = least[s].milliseconds - operations / (0.9 * options.peak_gflops);
-        fmt::print("{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  {}\n", least[s].milliseconds, least[s].longest_share, operations / least[s].milliseconds, lost, layers);
-        entries.push_back({{"layers", layers}, {"ms", least[s].milliseconds}, {"longest_share_ms", least[s].longest_share}, {"operations", operations * 1e6}});
+        fmt::print("{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  {}\n", least[s].milliseconds, least[s].longest_share,
+                   operations / least[s].milliseconds, lost, layers);
+        entries.push_back({{"layers", layers},
+                           {"ms", least[s].milliseconds},
+                           {"longest_share_ms", least[s].longest_share},
+                           {"operations", operations * 1e6}});
         sum += least[s].milliseconds;
         shares += least[s].longest_share;
         all_operations += operations;
     }
-    fmt::print("{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  all\n\n", sum, shares, all_operations / sum, sum - all_operations / (0.9 * options.peak_gflops));
+    fmt::print("{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  all\n\n", sum, shares, all_operations / sum,
+               sum - all_operations / (0.9 * options.peak_gflops));
     std::fflush(stdout);
-    return {{"network", spec}, {"threads", options.threads}, {"ms", sum}, {"longest_share_ms", shares}, {"steps", entries}};
+    return {
+        {"network", spec}, {"threads", options.threads}, {"ms", sum}, {"longest_share_ms", shares}, {"steps", entries}};
 }
 
 Options options_of(int argc, char** argv) {
@@ -187,7 +207,8 @@ Options options_of(int argc, char** argv) {
         const auto number = [&](double low, double high) {
             char* end = nullptr;
             const double found = std::strtod(value.c_str(), &end);
-            if (value.empty() || *end != '\0' || !(found >= low && found <= high)) throw InputError(fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
+            if (value.empty() || *end != '\0' || !(found >= low && found <= high))
+                throw InputError(fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
             return found;
         };
         if (name == "--rounds") {
@@ -215,7 +236,11 @@ int main(int argc, char** argv) {
         auto networks = nlohmann::ordered_json::array();
         for (const std::string& spec : options.networks) networks.push_back(laminate::bench(spec, options));
         if (!options.json.empty()) {
-            laminate::write_file_atomically(options.json, nlohmann::ordered_json{{"schema", "laminate.groups_bench"}, {"version", 1}, {"networks", networks}}.dump(2) + "\n");
+            laminate::write_file_atomically(
+                options.json,
+                nlohmann::ordered_json{{"schema", "laminate.groups_bench"}, {"version", 1}, {"networks", networks}}
+                        .dump(2) +
+                    "\n");
         }
         return 0;
     } catch (const std::exception& error) {

@@ -29,7 +29,8 @@ void layer(benchmark::State& state, const std::string& spec, const std::string& 
     const float* in = input.data();
     float* out = output.data();
     for (auto _ : state) {
-        const int result = jit.function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code.strips));
+        const int result =
+            jit.function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code.strips));
         if (result != 0) throw std::logic_error("the code failed");
         benchmark::ClobberMemory();
     }
@@ -39,7 +40,8 @@ void layer(benchmark::State& state, const std::string& spec, const std::string& 
 
 void add(const char* kernel, const char* spec, const char* name) {
     const std::string title = std::string(kernel) + "/" + (spec + 4) + "/" + name;
-    benchmark::RegisterBenchmark(title.c_str(), layer, std::string(spec), std::string(name))->Unit(benchmark::kMicrosecond);
+    benchmark::RegisterBenchmark(title.c_str(), layer, std::string(spec), std::string(name))
+        ->Unit(benchmark::kMicrosecond);
 }
 
 }  // namespace
@@ -47,22 +49,22 @@ void add(const char* kernel, const char* spec, const char* name) {
 
 int main(int argc, char** argv) {
     using laminate::add;
-    add("pointwise", "zoo:mobilenetv1", "pointwise5");           // 256 -> 256 at 28 x 28
-    add("pointwise", "zoo:mobilenetv1", "pointwise7");           // 512 -> 512 at 14 x 14
-    add("pointwise", "zoo:mobilenetv1", "pointwise13");          // 1024 -> 1024 at 7 x 7
-    add("pointwise_wide", "zoo:mobilenetv1", "pointwise1");      // 32 -> 64 at 112 x 112
-    add("depthwise", "zoo:mobilenetv1", "depthwise7");           // 512 at 14 x 14
-    add("depthwise_strided", "zoo:mobilenetv1", "depthwise6");   // 256, 28 to 14
-    add("depthwise_wide", "zoo:mobilenetv1", "depthwise1");      // 32 at 112 x 112
-    add("dense", "zoo:mobilenetv1", "fc");                       // 1024 -> 1000
-    add("first_layer", "zoo:mobilenetv1", "conv1");              // 3 -> 32, 3x3, stride 2
-    add("winograd_wide", "zoo:vgg16", "conv1_2");                // 64 -> 64 at 224 x 224
-    add("winograd_narrow", "zoo:vgg16", "conv5_1");              // 512 -> 512 at 14 x 14
-    add("narrow", "zoo:inceptionv3", "mixed0_5x5_2");            // 5x5 48 -> 64 at 35 x 35
-    add("narrow_strided", "zoo:inceptionv3", "mixed3_3x3");      // 288 -> 384, 35 to 17
-    add("few_channels", "zoo:fsrcnn", "map1");                   // 3x3 12 -> 12 at 540 x 960
-    add("one_channel", "zoo:fsrcnn", "reconstruct");             // 9x9 56 -> 1
-    add("transposed", "zoo:fsrcnn-x2", "deconv");           // 9x9 56 -> 1, stride 2
+    add("pointwise", "zoo:mobilenetv1", "pointwise5");          // 256 -> 256 at 28 x 28
+    add("pointwise", "zoo:mobilenetv1", "pointwise7");          // 512 -> 512 at 14 x 14
+    add("pointwise", "zoo:mobilenetv1", "pointwise13");         // 1024 -> 1024 at 7 x 7
+    add("pointwise_wide", "zoo:mobilenetv1", "pointwise1");     // 32 -> 64 at 112 x 112
+    add("depthwise", "zoo:mobilenetv1", "depthwise7");          // 512 at 14 x 14
+    add("depthwise_strided", "zoo:mobilenetv1", "depthwise6");  // 256, 28 to 14
+    add("depthwise_wide", "zoo:mobilenetv1", "depthwise1");     // 32 at 112 x 112
+    add("dense", "zoo:mobilenetv1", "fc");                      // 1024 -> 1000
+    add("first_layer", "zoo:mobilenetv1", "conv1");             // 3 -> 32, 3x3, stride 2
+    add("winograd_wide", "zoo:vgg16", "conv1_2");               // 64 -> 64 at 224 x 224
+    add("winograd_narrow", "zoo:vgg16", "conv5_1");             // 512 -> 512 at 14 x 14
+    add("narrow", "zoo:inceptionv3", "mixed0_5x5_2");           // 5x5 48 -> 64 at 35 x 35
+    add("narrow_strided", "zoo:inceptionv3", "mixed3_3x3");     // 288 -> 384, 35 to 17
+    add("few_channels", "zoo:fsrcnn", "map1");                  // 3x3 12 -> 12 at 540 x 960
+    add("one_channel", "zoo:fsrcnn", "reconstruct");            // 9x9 56 -> 1
+    add("transposed", "zoo:fsrcnn-x2", "deconv");               // 9x9 56 -> 1, stride 2
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
     benchmark::RunSpecifiedBenchmarks();

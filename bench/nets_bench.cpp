@@ -43,7 +43,8 @@ void whole_network(benchmark::State& state, const std::string& spec) {
         if (must_be_scheduled(network, id)) operations += 2.0 * static_cast<double>(layer_macs(network, id));
     }
     state.counters["GFLOP/s"] = benchmark::Counter(operations * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
-    state.counters["arena"] = benchmark::Counter(static_cast<double>(session.arena_bytes()), benchmark::Counter::kDefaults, benchmark::Counter::kIs1024);
+    state.counters["arena"] = benchmark::Counter(static_cast<double>(session.arena_bytes()),
+                                                 benchmark::Counter::kDefaults, benchmark::Counter::kIs1024);
 }
 
 void add(const std::string& spec) {
@@ -54,8 +55,10 @@ void add(const std::string& spec) {
 }  // namespace laminate
 
 int main(int argc, char** argv) {
-    for (const char* spec : {"zoo:fsrcnn?height=540&width=960", "zoo:fsrcnn-x2?height=540&width=960", "zoo:mc-cnn?height=270&width=480", "zoo:dmcnn-vd?height=135&width=240",
-                             "zoo:mobilenetv1", "zoo:mobilenetv2", "zoo:squeezenet", "zoo:resnet18", "zoo:resnet50", "zoo:inceptionv3", "zoo:vgg16"}) {
+    for (const char* spec :
+         {"zoo:fsrcnn?height=540&width=960", "zoo:fsrcnn-x2?height=540&width=960", "zoo:mc-cnn?height=270&width=480",
+          "zoo:dmcnn-vd?height=135&width=240", "zoo:mobilenetv1", "zoo:mobilenetv2", "zoo:squeezenet", "zoo:resnet18",
+          "zoo:resnet50", "zoo:inceptionv3", "zoo:vgg16"}) {
         laminate::add(spec);
     }
     benchmark::Initialize(&argc, argv);

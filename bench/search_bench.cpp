@@ -10,7 +10,8 @@
 namespace laminate {
 namespace {
 
-std::vector<search::Cost> front_of(const std::vector<LayerProblem>& problems, const search::GroupSearchOptions& options, search::GroupSearch::Work& work) {
+std::vector<search::Cost> front_of(const std::vector<LayerProblem>& problems, const search::GroupSearchOptions& options,
+                                   search::GroupSearch::Work& work) {
     search::GroupSearch search(problems, options);
     search.run();
     work = search.work();
@@ -34,7 +35,8 @@ void group_search(benchmark::State& state, const char* name, size_t layers, int6
     options.macs_is_axis = false;
     const std::vector<search::Cost> expected = front_of(problems, options, work);
     options.most_in_a_grid = most_in_a_grid;
-    if (front_of(problems, options, work) != expected) return state.SkipWithError("the front depends on the size of the grids");
+    if (front_of(problems, options, work) != expected)
+        return state.SkipWithError("the front depends on the size of the grids");
     double steps = 0;
     double evaluated = 0;
     double covered = 0;

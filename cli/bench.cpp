@@ -187,13 +187,16 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
     const Network network = options.network.open();
     const int threads = common.thread_count();
     std::vector<Variant> variants;
-    variants.push_back(
-        {"fused", std::make_unique<Execution>(network, options.schedule.choose(network, threads), options.schedule.kernels(), common, output), {}});
+    variants.push_back({"fused",
+                        std::make_unique<Execution>(network, options.schedule.choose(network, threads),
+                                                    options.schedule.kernels(), common, output),
+                        {}});
     std::string left_out;  // why there is nothing to compare with
     try {
         const KernelOptions kernels = options.schedule.kernels();
         Schedule layers = layer_by_layer_schedule(network, threads, kernels.winograd);
-        variants.push_back({"layer by layer", std::make_unique<Execution>(network, std::move(layers), kernels, common, output), {}});
+        variants.push_back(
+            {"layer by layer", std::make_unique<Execution>(network, std::move(layers), kernels, common, output), {}});
     } catch (const InfeasibleError& too_large) {  // which is what fusing is for
         left_out = fmt::format("layer by layer is left out: {}", too_large.what());
     }
@@ -214,7 +217,8 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
     }
     const bool is_correct = between <= allowed_difference && to_reference <= allowed_difference;
     output.print(fmt::format(
-        "{}, {:.3f} GFLOP, {} thread{}; {}, {}", network.name, 2e-9 * static_cast<double>(macs.value()), threads, threads == 1 ? "" : "s",
+        "{}, {:.3f} GFLOP, {} thread{}; {}, {}", network.name, 2e-9 * static_cast<double>(macs.value()), threads,
+        threads == 1 ? "" : "s",
         has_both ? fmt::format("fused and layer by layer differ by {:.1e} of the range", between) : left_out,
         has_reference ? fmt::format("fused and reference operators by {:.1e}", to_reference)
                       : "too large for the reference operators (every group was checked against them in part)"));
@@ -309,8 +313,9 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
     answer["peak_gflops"] = peak;
     answer["counts_equal"] = counts_agree;
     output.print(speed.text());
-    output.print(
-        fmt::format("{}peak of {} thread{} {:.0f} GFLOP/s, measured between the runs; memory is beyond input and output\n", comparison, threads, threads == 1 ? "" : "s", peak));
+    output.print(fmt::format(
+        "{}peak of {} thread{} {:.0f} GFLOP/s, measured between the runs; memory is beyond input and output\n",
+        comparison, threads, threads == 1 ? "" : "s", peak));
     output.print(counts.text());
     if (!counts_agree) output.print("predicted and measured counts differ");
     output.json(answer);

@@ -71,7 +71,8 @@ RunModel declare_two_level(CLI::App& app) {
 
 /// The network that a front was made for, or that a schedule file names when it is one of the zoo's at its default size.
 Network network_of_schedule_file(const std::string& path) {
-    if (const std::optional<FrontReference> reference = front_reference(path)) return network_of_front(reference->file, read_front(reference->file));
+    if (const std::optional<FrontReference> reference = front_reference(path))
+        return network_of_front(reference->file, read_front(reference->file));
     const auto refuse = [&](const std::string& found) {
         return InputError(path + ": " + found + "; give the network with --net");
     };
@@ -110,12 +111,13 @@ CostModel cost_two_level() {
 }
 
 void add_cost(Program& program) {
-    CLI::App* verb = program.add_verb(
-        "cost", "What a cost model counts for one schedule",
-        "  laminate cost zoo:l2net --schedule front#3\n"
-        "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
-        "  laminate cost zoo:l2net --schedule front#3 --machine machines/convfusion-40nm.json\n"
-        "  laminate cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 60x72 --overlap fully-cached");
+    CLI::App* verb =
+        program.add_verb("cost", "What a cost model counts for one schedule",
+                         "  laminate cost zoo:l2net --schedule front#3\n"
+                         "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
+                         "  laminate cost zoo:l2net --schedule front#3 --machine machines/convfusion-40nm.json\n"
+                         "  laminate cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 60x72 "
+                         "--overlap fully-cached");
     program.on(verb, declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false).run);
 }
 

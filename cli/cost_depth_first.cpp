@@ -37,11 +37,14 @@ struct Options {
 /// "conv1=recompute,...", for --overlap, and how far it is from the best.
 std::string search_text(const depth_first::OverlapSearch& search) {
     std::string modes;
-    for (const auto& [map, overlap] : search.strategy.of_maps) modes += fmt::format("{}{}={}", modes.empty() ? "" : ",", map, depth_first::to_string(overlap));
+    for (const auto& [map, overlap] : search.strategy.of_maps)
+        modes += fmt::format("{}{}={}", modes.empty() ? "" : ",", map, depth_first::to_string(overlap));
     return fmt::format("overlap: {}\n{}", modes,
-                       search.is_complete ? fmt::format("the best of all {} choices", search.compared)
-                                          : fmt::format("the best of {} choices that were compared, not of all; at most {:.3g} times what multiplications, weights and outputs cost in any",
-                                                        search.compared, search.value / search.bound));
+                       search.is_complete
+                           ? fmt::format("the best of all {} choices", search.compared)
+                           : fmt::format("the best of {} choices that were compared, not of all; at most {:.3g} times "
+                                         "what multiplications, weights and outputs cost in any",
+                                         search.compared, search.value / search.bound));
 }
 
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
@@ -56,7 +59,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const Network network = request.network.open();
     std::optional<NewDirectory> files;
     if (!options.directory.empty())
-        files.emplace(options.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); }, "laminate cost");
+        files.emplace(
+            options.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); },
+            "laminate cost");
     const DepthFirst model(machine, network, fidelity);
     std::optional<depth_first::OverlapSearch> search;
     DepthFirstCost cost;
@@ -83,7 +88,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                                 {"as_published", options.fidelity.as_published},
                                 {"lpf_limit", fidelity.loop_limit}};
     if (search)
-        full["overlap_search"] = {{"compared", search->compared}, {"complete", search->is_complete}, {"value", search->value}, {"bound", search->bound}};
+        full["overlap_search"] = {{"compared", search->compared},
+                                  {"complete", search->is_complete},
+                                  {"value", search->value},
+                                  {"bound", search->bound}};
     full.update(answer);
     if (files) {
         FoundSchedules schedules(network, model);
@@ -92,7 +100,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         write_file_atomically(files->aside() / "front.json", front_text(front));
         write_file_atomically(files->aside() / "report.html", report_page(network, front));
         files->publish();
-        output.print(fmt::format("in {}: front.json, for --schedule {}, and report.html", options.directory, options.directory));
+        output.print(
+            fmt::format("in {}: front.json, for --schedule {}, and report.html", options.directory, options.directory));
     }
     output.json(full);
     return Exit::ok;
@@ -102,13 +111,18 @@ RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("--tile", options->tile, "Columns x rows of each stack's output")->type_name("WxH");
     app.add_option("--overlap", options->overlap,
-                   "What tiles keep for their neighbours: recompute, h-cached, v-cached or fully-cached; of the maps of single layers: LAYER=MODE,...; search: the best for each")
+                   "What tiles keep for their neighbours: recompute, h-cached, v-cached or fully-cached; of the maps "
+                   "of single layers: LAYER=MODE,...; search: the best for each")
         ->delimiter(',')
         ->default_str("fully-cached");
-    app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
-    app.add_option("--objective", options->objective, "What the mapping of each layer has least of: energy, latency or edp (their product)")
+    app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")
         ->capture_default_str();
-    app.add_option("-o,--output", options->directory, "Directory to write the schedule to, for --schedule, and its page")->type_name("DIR");
+    app.add_option("--objective", options->objective,
+                   "What the mapping of each layer has least of: energy, latency or edp (their product)")
+        ->capture_default_str();
+    app.add_option("-o,--output", options->directory,
+                   "Directory to write the schedule to, for --schedule, and its page")
+        ->type_name("DIR");
     options->fidelity.declare(app);
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
 }

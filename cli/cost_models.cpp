@@ -76,7 +76,8 @@ Exit ModelChoice::run(const ModelRequest& request, const Output& output) const {
         }
         for (const CLI::Option* option : entry.options->get_options()) {
             if (option->count() > 0)
-                throw UsageError(fmt::format("{}: an option of --model {}, not of --model {}", option->get_name(), entry.name, chosen_));
+                throw UsageError(fmt::format("{}: an option of --model {}, not of --model {}", option->get_name(),
+                                             entry.name, chosen_));
         }
     }
     return (*chosen)(request, output);
@@ -88,18 +89,24 @@ InterruptHandler::InterruptHandler() : before_(std::signal(SIGINT, note_interrup
 InterruptHandler::~InterruptHandler() { std::signal(SIGINT, before_); }
 std::atomic<bool>* InterruptHandler::stop() const { return &interrupted; }
 
-ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vector<CostModel>& models, bool with_directory) {
+ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vector<CostModel>& models,
+                         bool with_directory) {
     auto request = std::make_shared<ModelRequest>();
     request->network.declare(verb);
     if (with_directory)
-        verb->add_option("-o,--output", request->directory, "Directory to make; what an explore left there before is replaced")->type_name("DIR");
+        verb->add_option("-o,--output", request->directory,
+                         "Directory to make; what an explore left there before is replaced")
+            ->type_name("DIR");
     const auto seconds = std::make_shared<double>(0);
     if (with_directory) {
         verb->add_option("--seconds", *seconds,
-                         "Search no longer: hand over what was found by then, as an interrupt does, with the gap that is left (default: to the end)")
+                         "Search no longer: hand over what was found by then, as an interrupt does, with the gap that "
+                         "is left (default: to the end)")
             ->check(CLI::PositiveNumber);
     }
-    verb->add_option("--machine", request->machine, "Machine (machines/README.md): a file, or a name of `laminate machine list`")->type_name("FILE|NAME");
+    verb->add_option("--machine", request->machine,
+                     "Machine (machines/README.md): a file, or a name of `laminate machine list`")
+        ->type_name("FILE|NAME");
     auto choice = std::make_shared<ModelChoice>(*verb, models);
     const Action run = [request, choice, seconds, with_directory, &program](const Output& output) {
         request->common = program.common();
@@ -111,7 +118,8 @@ ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vect
         std::optional<Deadline> deadline;
         if (*seconds > 0) deadline.emplace(*request->stop, *seconds);
         const Exit exit = choice->run(*request, output);
-        if (deadline && deadline->has_passed()) output.note(fmt::format("stopped after {} s, as --seconds asked", *seconds));
+        if (deadline && deadline->has_passed())
+            output.note(fmt::format("stopped after {} s, as --seconds asked", *seconds));
         return exit;
     };
     return {request, run};

@@ -54,17 +54,19 @@ struct ModelVerb {
 };
 /// NET, --machine and --model, the first of `models` by default, on a verb; with_directory: -o too, and an interrupt is handed to the model. Options of a
 /// model that was not chosen are refused with UsageError.
-[[nodiscard]] ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vector<CostModel>& models, bool with_directory);
+[[nodiscard]] ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vector<CostModel>& models,
+                                       bool with_directory);
 
 /// Whether an `explore` made this directory: `file` in it is JSON of this schema.
-[[nodiscard]] bool holds_answer(const std::filesystem::path& directory, const std::string& file, const std::string& schema);
+[[nodiscard]] bool holds_answer(const std::filesystem::path& directory, const std::string& file,
+                                const std::string& schema);
 
-[[nodiscard]] CostModel explore_two_level();      ///< explore_two_level.cpp
-[[nodiscard]] CostModel explore_layer_optimum();  ///< explore_layer_optimum.cpp
-[[nodiscard]] CostModel explore_depth_first();    ///< explore_depth_first.cpp
+[[nodiscard]] CostModel explore_two_level();       ///< explore_two_level.cpp
+[[nodiscard]] CostModel explore_layer_optimum();   ///< explore_layer_optimum.cpp
+[[nodiscard]] CostModel explore_depth_first();     ///< explore_depth_first.cpp
 [[nodiscard]] CostModel explore_spatial_fusion();  ///< explore_spatial_fusion.cpp
-[[nodiscard]] CostModel explore_dag_groups();     ///< explore_dag_groups.cpp
-[[nodiscard]] CostModel cost_two_level();         ///< cost.cpp
-[[nodiscard]] CostModel cost_depth_first();       ///< cost_depth_first.cpp
+[[nodiscard]] CostModel explore_dag_groups();      ///< explore_dag_groups.cpp
+[[nodiscard]] CostModel cost_two_level();          ///< cost.cpp
+[[nodiscard]] CostModel cost_depth_first();        ///< cost_depth_first.cpp
 
 }  // namespace laminate::cli

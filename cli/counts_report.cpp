@@ -69,7 +69,8 @@ constexpr Quantity quantities[] = {
     {"external writes of Y", "/writes/Y", [](const Summary& s) { return s.y_writes.value(); }},
     {"buffer of X", "/buffer_elements/X", [](const Summary& s) { return s.x_buffer.value(); }},
     {"buffers of W", "/buffer_elements/W", [](const Summary& s) { return s.w_buffer.value(); }},
-    {"buffers of intermediates", "/buffer_elements/intermediates", [](const Summary& s) { return s.intermediates.value(); }},
+    {"buffers of intermediates", "/buffer_elements/intermediates",
+     [](const Summary& s) { return s.intermediates.value(); }},
     {"buffer of Y", "/buffer_elements/Y", [](const Summary& s) { return s.y_buffer.value(); }},
     {"held at once (live)", "/buffer_elements/total", [](const Summary& s) { return s.live.value(); }},
     {"sum of all buffers", "/buffer_elements/sum", [](const Summary& s) { return s.sum.value(); }},
@@ -110,7 +111,8 @@ std::string counts_table(const std::vector<GroupCounts>& groups) {
                  {"held (sum)", Align::right}});
     const auto add = [&](const std::string& name, const Summary& s) {
         table.add({name, grouped(s.macs.value()), grouped(s.x_reads.value()), grouped(s.w_reads.value()),
-                   grouped(s.y_reads.value()), grouped(s.y_writes.value()), grouped(s.live.value()), grouped(s.sum.value())});
+                   grouped(s.y_reads.value()), grouped(s.y_writes.value()), grouped(s.live.value()),
+                   grouped(s.sum.value())});
     };
     for (const GroupCounts& group : groups) add(layer_names(group), summary(group));
     table.add_rule();
@@ -142,7 +144,8 @@ std::string side_by_side(const std::vector<Witness>& witnesses) {
 
 std::vector<NamedCount> named_counts(const nlohmann::ordered_json& counts) {
     std::vector<NamedCount> named;
-    for (const Quantity& quantity : quantities) named.push_back({quantity.name, counts.at(Pointer(quantity.path)).get<int64_t>()});
+    for (const Quantity& quantity : quantities)
+        named.push_back({quantity.name, counts.at(Pointer(quantity.path)).get<int64_t>()});
     return named;
 }
 

@@ -33,7 +33,9 @@ nlohmann::ordered_json overlaps_json(const depth_first::Strategy& strategy) {
 }
 
 std::string gap_text(double gap) {
-    return gap > 0 ? fmt::format("\nnot every mapping is proven the best: one may be up to {:.2g} % above it", 100 * gap) : "";
+    return gap > 0
+               ? fmt::format("\nnot every mapping is proven the best: one may be up to {:.2g} % above it", 100 * gap)
+               : "";
 }
 
 nlohmann::ordered_json words_json(const Memory& memory, const WordCounts& words) {
@@ -49,10 +51,15 @@ nlohmann::ordered_json words_json(const Memory& memory, const WordCounts& words)
 }  // namespace
 
 void DepthFirstFidelity::declare(CLI::App& options) {
-    options.add_flag("--as-published", as_published, "The paper's public artifact to the letter, with its quirks (docs/defines.md)");
-    options.add_option("--quirk", quirks, "One of the artifact's quirks alone (docs/defines.md)")->delimiter(',')->type_name("NAME");
-    options.add_option("--lpf-limit", lpf_limit,
-                       "Map layers by orders of at most N merged prime factors, as LOMA does; 0: all factors and allocations, exactly")
+    options.add_flag("--as-published", as_published,
+                     "The paper's public artifact to the letter, with its quirks (docs/defines.md)");
+    options.add_option("--quirk", quirks, "One of the artifact's quirks alone (docs/defines.md)")
+        ->delimiter(',')
+        ->type_name("NAME");
+    options
+        .add_option("--lpf-limit", lpf_limit,
+                    "Map layers by orders of at most N merged prime factors, as LOMA does; 0: all factors and "
+                    "allocations, exactly")
         ->type_name("N")
         ->capture_default_str();
 }
@@ -77,18 +84,23 @@ depth_first::TileSize parse_tile(const std::string& text) {
     return tile;
 }
 
-void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string>& parts, const depth_first::Workload& workload) {
+void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string>& parts,
+                  const depth_first::Workload& workload) {
     for (size_t n = 0; n < parts.size(); ++n) {
         const size_t equals = parts[n].rfind('=');
         if (equals == std::string::npos) {
-            if (n > 0) throw UsageError(fmt::format("overlap: found \"{}\" after \"{}\", expected LAYER=MODE; one mode for all others comes first", parts[n], parts[0]));
+            if (n > 0)
+                throw UsageError(fmt::format(
+                    "overlap: found \"{}\" after \"{}\", expected LAYER=MODE; one mode for all others comes first",
+                    parts[n], parts[0]));
             strategy.overlap = depth_first::parse_overlap(parts[n]);
             continue;
         }
         const std::string map = parts[n].substr(0, equals);
         if (std::ranges::find(workload.layers, map, &depth_first::WorkloadLayer::name) == workload.layers.end()) {
             std::string names;
-            for (const depth_first::WorkloadLayer& layer : workload.layers) names += (names.empty() ? "" : ", ") + layer.name;
+            for (const depth_first::WorkloadLayer& layer : workload.layers)
+                names += (names.empty() ? "" : ", ") + layer.name;
             throw InputError(fmt::format("overlap: found \"{}\", expected one of {}", map, names));
         }
         strategy.of_maps[map] = depth_first::parse_overlap(parts[n].substr(equals + 1));
@@ -96,7 +108,11 @@ void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string
 }
 
 std::string depth_first_text(const DepthFirst& model, const DepthFirstCost& cost) {
-    Table table({{"memory"}, {"I uJ", Align::right}, {"W uJ", Align::right}, {"O uJ", Align::right}, {"copies uJ", Align::right},
+    Table table({{"memory"},
+                 {"I uJ", Align::right},
+                 {"W uJ", Align::right},
+                 {"O uJ", Align::right},
+                 {"copies uJ", Align::right},
                  {"sum uJ", Align::right}});
     const auto micro = [](double pj) { return fmt::format("{:.2f}", pj / 1e6); };
     const std::vector<Memory>& memories = model.machine().memories;
@@ -120,21 +136,25 @@ std::string depth_first_text(const DepthFirst& model, const DepthFirstCost& cost
     for (const std::vector<size_t>& stack : cost.stacks) {
         const auto& layers = model.workload().layers;
         stacks += stacks.empty() ? "" : ", ";
-        stacks += stack.size() == 1 ? layers[stack.front()].name : layers[stack.front()].name + ".." + layers[stack.back()].name;
+        stacks += stack.size() == 1 ? layers[stack.front()].name
+                                    : layers[stack.front()].name + ".." + layers[stack.back()].name;
     }
-    return table.text() + fmt::format("{:.4f} mJ, {} cycles, {} MACs, {} kinds of tiles\n{} stack{}: {}", cost.energy_pj / 1e9,
-                                      grouped(cost.latency_cycles), grouped(cost.macs), cost.tile_kinds, cost.stacks.size(),
-                                      cost.stacks.size() == 1 ? "" : "s", stacks) +
+    return table.text() +
+           fmt::format("{:.4f} mJ, {} cycles, {} MACs, {} kinds of tiles\n{} stack{}: {}", cost.energy_pj / 1e9,
+                       grouped(cost.latency_cycles), grouped(cost.macs), cost.tile_kinds, cost.stacks.size(),
+                       cost.stacks.size() == 1 ? "" : "s", stacks) +
            gap_text(cost.mapping_gap);
 }
 
-nlohmann::ordered_json depth_first_json(const DepthFirst& model, const depth_first::Strategy& strategy, const DepthFirstCost& cost) {
+nlohmann::ordered_json depth_first_json(const DepthFirst& model, const depth_first::Strategy& strategy,
+                                        const DepthFirstCost& cost) {
     auto memories = nlohmann::ordered_json::array();
     for (size_t m = 0; m < cost.words.size(); ++m) {
         const Memory& memory = model.machine().memories[m];
         nlohmann::ordered_json entry{{"memory", memory.name}};
         for (const Operand operand : all_operands) {
-            if (memory.serves(operand)) entry[to_string(operand)] = words_json(memory, cost.words[m][static_cast<size_t>(operand)]);
+            if (memory.serves(operand))
+                entry[to_string(operand)] = words_json(memory, cost.words[m][static_cast<size_t>(operand)]);
         }
         entry["copies"] = words_json(memory, cost.copy_words[m]);
         memories.push_back(std::move(entry));
@@ -145,7 +165,9 @@ nlohmann::ordered_json depth_first_json(const DepthFirst& model, const depth_fir
         for (const size_t layer : cost.stacks[n]) names.push_back(model.workload().layers[layer].name);
         stacks.push_back(std::move(names));
         const depth_first::StackCost& stack = cost.stack_costs[n];
-        stack_costs.push_back({{"energy_pj", stack.energy_pj}, {"latency_cycles", stack.latency_cycles}, {"on_chip_bits", stack.on_chip_bits}});
+        stack_costs.push_back({{"energy_pj", stack.energy_pj},
+                               {"latency_cycles", stack.latency_cycles},
+                               {"on_chip_bits", stack.on_chip_bits}});
     }
     return {{"tile_columns", strategy.tile.x},
             {"tile_rows", strategy.tile.y},
@@ -196,7 +218,9 @@ namespace {
 
 /// " (mapped for latency)"; nothing for energy, for which layers are mapped by default.
 std::string mapped_for(depth_first::Objective objective) {
-    return objective == depth_first::Objective::energy ? "" : fmt::format(" (mapped for {})", depth_first::to_string(objective));
+    return objective == depth_first::Objective::energy
+               ? ""
+               : fmt::format(" (mapped for {})", depth_first::to_string(objective));
 }
 
 /// Points of one overlap mode, mapped for one objective, as a grid.
@@ -210,7 +234,9 @@ struct Grid {
         }
         return nullptr;
     }
-    [[nodiscard]] bool holds(const depth_first::Strategy& strategy) const { return strategy.overlap == overlap && strategy.mappings == mappings; }
+    [[nodiscard]] bool holds(const depth_first::Strategy& strategy) const {
+        return strategy.overlap == overlap && strategy.mappings == mappings;
+    }
     [[nodiscard]] std::string name() const { return depth_first::to_string(overlap) + mapped_for(mappings); }
 };
 
@@ -220,7 +246,8 @@ std::vector<Grid> grids(const Sweep& sweep) {
         if (std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
     };
     for (const SweepPoint& point : sweep.points) {
-        if (result.empty() || !result.back().holds(point.strategy)) result.push_back({point.strategy.overlap, point.strategy.mappings, {}, {}});
+        if (result.empty() || !result.back().holds(point.strategy))
+            result.push_back({point.strategy.overlap, point.strategy.mappings, {}, {}});
         note(result.back().columns, point.strategy.tile.x);
         note(result.back().rows, point.strategy.tile.y);
     }
@@ -230,8 +257,10 @@ std::vector<Grid> grids(const Sweep& sweep) {
 }  // namespace
 
 std::string strategy_text(const depth_first::Strategy& strategy) {
-    std::string text = fmt::format("{}x{} {}", strategy.tile.x, strategy.tile.y, depth_first::to_string(strategy.overlap));
-    for (const auto& [map, overlap] : strategy.of_maps) text += fmt::format(" {}={}", map, depth_first::to_string(overlap));
+    std::string text =
+        fmt::format("{}x{} {}", strategy.tile.x, strategy.tile.y, depth_first::to_string(strategy.overlap));
+    for (const auto& [map, overlap] : strategy.of_maps)
+        text += fmt::format(" {}={}", map, depth_first::to_string(overlap));
     return text + mapped_for(strategy.mappings);
 }
 
@@ -247,7 +276,8 @@ std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
                 const SweepPoint* point = grid.at(sweep, x, y);
                 cells.push_back(point == nullptr || !point->fits
                                     ? "-"
-                                    : fmt::format("{:.3f} / {:.2f}", point->energy_pj / 1e9, static_cast<double>(point->latency_cycles) / 1e6));
+                                    : fmt::format("{:.3f} / {:.2f}", point->energy_pj / 1e9,
+                                                  static_cast<double>(point->latency_cycles) / 1e6));
             }
             table.add(std::move(cells));
         }
@@ -255,15 +285,18 @@ std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
     }
     Table table({{"execution"}, {"mJ", Align::right}, {"Mcycles", Align::right}, {"tile"}});
     const auto row = [&](const std::string& name, double energy, int64_t latency, const std::string& tile) {
-        table.add({name, fmt::format("{:.4f}", energy / 1e9), fmt::format("{:.3f}", static_cast<double>(latency) / 1e6), tile});
+        table.add({name, fmt::format("{:.4f}", energy / 1e9), fmt::format("{:.3f}", static_cast<double>(latency) / 1e6),
+                   tile});
     };
     if (sweep.single_layer) row("single layers", sweep.single_layer->energy_pj, sweep.single_layer->latency_cycles, "");
-    if (sweep.layer_by_layer) row("layer by layer", sweep.layer_by_layer->energy_pj, sweep.layer_by_layer->latency_cycles, "");
+    if (sweep.layer_by_layer)
+        row("layer by layer", sweep.layer_by_layer->energy_pj, sweep.layer_by_layer->latency_cycles, "");
     const SweepPoint& best = sweep.points[*sweep.best];
     row("best point", best.energy_pj, best.latency_cycles, strategy_text(best.strategy));
     if (sweep.combination) {
         std::string tiles;
-        for (const size_t n : sweep.combination->points) tiles += (tiles.empty() ? "" : ", ") + strategy_text(sweep.points[n].strategy);
+        for (const size_t n : sweep.combination->points)
+            tiles += (tiles.empty() ? "" : ", ") + strategy_text(sweep.points[n].strategy);
         if (sweep.combination->points.size() > 1)
             row("best per stack", sweep.combination->energy_pj, sweep.combination->latency_cycles, tiles);
     }
@@ -281,23 +314,31 @@ std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
     for (size_t n = 0; n < std::min(most_rows, sweep.front.size()); ++n) {
         const SweepPoint& point = sweep.points[sweep.front[n]];
         front.add({strategy_text(point.strategy), fmt::format("{:.4f}", point.energy_pj / 1e9),
-                   fmt::format("{:.3f}", static_cast<double>(point.latency_cycles) / 1e6), bytes_text(point.on_chip_bits / 8)});
+                   fmt::format("{:.3f}", static_cast<double>(point.latency_cycles) / 1e6),
+                   bytes_text(point.on_chip_bits / 8)});
     }
     return text + table.text() + "\n" + front.text() +
            (sweep.front.size() > most_rows ? fmt::format("and {} more\n", sweep.front.size() - most_rows) : "") +
-           fmt::format("spread {:.1f}x in energy, {:.1f}x in latency", most / least, longest / shortest) + gap_text(gap);
+           fmt::format("spread {:.1f}x in energy, {:.1f}x in latency", most / least, longest / shortest) +
+           gap_text(gap);
 }
 
 std::string cut_text(const DepthFirst& model, const depth_first::Cut& cut) {
-    Table table({{"best cut: stack"}, {"tile"}, {"mJ", Align::right}, {"Mcycles", Align::right}, {"on-chip memory", Align::right}});
+    Table table({{"best cut: stack"},
+                 {"tile"},
+                 {"mJ", Align::right},
+                 {"Mcycles", Align::right},
+                 {"on-chip memory", Align::right}});
     const auto& layers = model.workload().layers;
-    const auto row = [&](const std::string& name, const std::string& tile, double energy, int64_t latency, int64_t bits) {
-        table.add({name, tile, fmt::format("{:.4f}", energy / 1e9), fmt::format("{:.3f}", static_cast<double>(latency) / 1e6), bytes_text(bits / 8)});
+    const auto row = [&](const std::string& name, const std::string& tile, double energy, int64_t latency,
+                         int64_t bits) {
+        table.add({name, tile, fmt::format("{:.4f}", energy / 1e9),
+                   fmt::format("{:.3f}", static_cast<double>(latency) / 1e6), bytes_text(bits / 8)});
     };
     for (const depth_first::ChosenStack& stack : cut.stacks) {
         const std::string first = layers[stack.layers.front()].name;
-        row(stack.layers.size() == 1 ? first : first + ".." + layers[stack.layers.back()].name, strategy_text(stack.strategy), stack.cost.energy_pj,
-            stack.cost.latency_cycles, stack.cost.on_chip_bits);
+        row(stack.layers.size() == 1 ? first : first + ".." + layers[stack.layers.back()].name,
+            strategy_text(stack.strategy), stack.cost.energy_pj, stack.cost.latency_cycles, stack.cost.on_chip_bits);
     }
     table.add_rule();
     row("network", "", cut.energy_pj, cut.latency_cycles, cut.on_chip_bits);
@@ -317,13 +358,17 @@ nlohmann::ordered_json cut_json(const DepthFirst& model, const depth_first::Cut&
                           {"latency_cycles", stack.cost.latency_cycles},
                           {"on_chip_bits", stack.cost.on_chip_bits}});
     }
-    return {{"energy_pj", cut.energy_pj}, {"latency_cycles", cut.latency_cycles}, {"on_chip_bits", cut.on_chip_bits}, {"stacks", stacks}};
+    return {{"energy_pj", cut.energy_pj},
+            {"latency_cycles", cut.latency_cycles},
+            {"on_chip_bits", cut.on_chip_bits},
+            {"stacks", stacks}};
 }
 
 nlohmann::ordered_json sweep_json(const DepthFirst& model, const Sweep& sweep) {
     auto points = nlohmann::ordered_json::array();
     for (const SweepPoint& point : sweep.points) points.push_back(sweep_point_json(point));
-    nlohmann::ordered_json json{{"points", points}, {"best", sweep_point_json(sweep.points[*sweep.best])}, {"front", sweep.front}};
+    nlohmann::ordered_json json{
+        {"points", points}, {"best", sweep_point_json(sweep.points[*sweep.best])}, {"front", sweep.front}};
     if (sweep.layer_by_layer) json["layer_by_layer"] = sweep_point_json(*sweep.layer_by_layer);
     if (sweep.single_layer) json["single_layer"] = sweep_point_json(*sweep.single_layer);
     if (sweep.combination) {
@@ -351,8 +396,9 @@ std::string sweep_csv(const Sweep& sweep) {
     std::string csv = "mappings,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs\n";
     for (const SweepPoint& point : sweep.points) {
         if (!point.fits) continue;
-        csv += fmt::format("{},{},{},{},{:.17g},{},{},{}\n", depth_first::to_string(point.strategy.mappings), depth_first::to_string(point.strategy.overlap), point.strategy.tile.x,
-                           point.strategy.tile.y, point.energy_pj, point.latency_cycles, point.on_chip_bits, point.macs);
+        csv += fmt::format("{},{},{},{},{:.17g},{},{},{}\n", depth_first::to_string(point.strategy.mappings),
+                           depth_first::to_string(point.strategy.overlap), point.strategy.tile.x, point.strategy.tile.y,
+                           point.energy_pj, point.latency_cycles, point.on_chip_bits, point.macs);
     }
     return csv;
 }
@@ -360,7 +406,8 @@ std::string sweep_csv(const Sweep& sweep) {
 namespace {
 
 /// A table whose cells are coloured by the logarithm of their value, light to dark.
-std::string heat_map(const Sweep& sweep, const Grid& grid, const std::string& title, const std::function<double(const SweepPoint&)>& value) {
+std::string heat_map(const Sweep& sweep, const Grid& grid, const std::string& title,
+                     const std::function<double(const SweepPoint&)>& value) {
     double least = std::numeric_limits<double>::infinity(), most = 0;
     for (const SweepPoint& point : sweep.points) {
         if (!point.fits) continue;
@@ -396,7 +443,9 @@ std::string front_chart(const Sweep& sweep) {
             low = std::min(low, value);
             high = std::max(high, value);
         }
-        [[nodiscard]] double share(double value) const { return high > low ? std::log(value / low) / std::log(high / low) : 0.5; }
+        [[nodiscard]] double share(double value) const {
+            return high > low ? std::log(value / low) / std::log(high / low) : 0.5;
+        }
     } energy, latency;
     const auto mcycles = [](const SweepPoint& point) { return static_cast<double>(point.latency_cycles) / 1e6; };
     for (const SweepPoint& point : sweep.points) {
@@ -411,32 +460,42 @@ std::string front_chart(const Sweep& sweep) {
         "<path class=\"axis\" d=\"M{2} {3}V{4}H{5}\"/>",
         width, height, left, margin / 2, height - bottom + 6, width - margin / 2);
     for (const double share : {0.0, 0.5, 1.0}) {
-        const double mj = energy.low * std::pow(energy.high / energy.low, share), cycles = latency.low * std::pow(latency.high / latency.low, share);
-        svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"{}\">{:.3g}</text>", x(mj), height - bottom + 20, share > 0.9 ? "end" : "middle", mj);
-        svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{:.3g}</text>", left - 6, y(cycles) + 4, cycles);
+        const double mj = energy.low * std::pow(energy.high / energy.low, share),
+                     cycles = latency.low * std::pow(latency.high / latency.low, share);
+        svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"{}\">{:.3g}</text>", x(mj),
+                           height - bottom + 20, share > 0.9 ? "end" : "middle", mj);
+        svg += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{:.3g}</text>", left - 6, y(cycles) + 4,
+                           cycles);
     }
-    svg += fmt::format("<text class=\"label\" x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">energy, mJ</text>", (left + width) / 2, height - 4);
-    svg += fmt::format("<text class=\"label\" x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 {0:.0f})\">latency, million cycles</text>",
-                       height / 2 - 20);
+    svg += fmt::format("<text class=\"label\" x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">energy, mJ</text>",
+                       (left + width) / 2, height - 4);
+    svg += fmt::format(
+        "<text class=\"label\" x=\"14\" y=\"{0:.0f}\" text-anchor=\"middle\" transform=\"rotate(-90 14 "
+        "{0:.0f})\">latency, million cycles</text>",
+        height / 2 - 20);
     const auto title = [&](const SweepPoint& point) {
-        return fmt::format("<title>{}: {:.4g} mJ, {:.4g} million cycles, {} on chip</title>", strategy_text(point.strategy), point.energy_pj / 1e9, mcycles(point),
+        return fmt::format("<title>{}: {:.4g} mJ, {:.4g} million cycles, {} on chip</title>",
+                           strategy_text(point.strategy), point.energy_pj / 1e9, mcycles(point),
                            bytes_text(point.on_chip_bits / 8));
     };
     for (const SweepPoint& point : sweep.points) {
         if (!point.fits) continue;
-        svg += fmt::format("<circle class=\"beaten\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\">{}</circle>", x(point.energy_pj / 1e9), y(mcycles(point)), title(point));
+        svg += fmt::format("<circle class=\"beaten\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\">{}</circle>",
+                           x(point.energy_pj / 1e9), y(mcycles(point)), title(point));
     }
     for (size_t n = 0; n < sweep.front.size(); ++n) {
         const SweepPoint& point = sweep.points[sweep.front[n]];
-        svg += fmt::format("<a href=\"#point-{}\"><circle class=\"on-front\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"6\">{}</circle></a>", n, x(point.energy_pj / 1e9),
-                           y(mcycles(point)), title(point));
+        svg += fmt::format(
+            "<a href=\"#point-{}\"><circle class=\"on-front\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"6\">{}</circle></a>", n,
+            x(point.energy_pj / 1e9), y(mcycles(point)), title(point));
     }
     return svg + "</svg>\n";
 }
 
 /// Energy of a point by memory and operand, stacked.
 std::string energy_bars(const DepthFirst& model, const DepthFirstCost& cost) {
-    constexpr std::array<std::pair<const char*, const char*>, 4> parts{{{"I", "i"}, {"W", "w"}, {"O", "o"}, {"copies", "copies"}}};
+    constexpr std::array<std::pair<const char*, const char*>, 4> parts{
+        {{"I", "i"}, {"W", "w"}, {"O", "o"}, {"copies", "copies"}}};
     struct Row {
         std::string name;
         std::array<double, 4> mj{};
@@ -456,14 +515,17 @@ std::string energy_bars(const DepthFirst& model, const DepthFirstCost& cost) {
     rows.push_back({"multiply-accumulate", {}, cost.mac_pj / 1e9});
     for (const Row& row : rows) largest = std::max(largest, row.sum());
     std::string html = "<p>";
-    for (const auto& [name, style] : parts) html += fmt::format("<span class=\"key\"><i class=\"{}\"></i>{}</span>", style, name);
+    for (const auto& [name, style] : parts)
+        html += fmt::format("<span class=\"key\"><i class=\"{}\"></i>{}</span>", style, name);
     html += "</p>\n<figure><table><tr><th>mJ</th><th></th>";
     for (const auto& [name, style] : parts) html += fmt::format("<th>{}</th>", name);
     html += "<th>sum</th></tr>\n";
     for (const Row& row : rows) {
         html += fmt::format("<tr><th>{}</th><td><div class=\"bar\">", escaped(row.name));
         const auto piece = [&](const char* style, const char* name, double mj) {
-            if (mj > 0) html += fmt::format("<i class=\"{}\" style=\"width:{:.2f}%\" title=\"{} {:.4g} mJ\"></i>", style, 100 * mj / largest, name, mj);
+            if (mj > 0)
+                html += fmt::format("<i class=\"{}\" style=\"width:{:.2f}%\" title=\"{} {:.4g} mJ\"></i>", style,
+                                    100 * mj / largest, name, mj);
         };
         for (size_t part = 0; part < parts.size(); ++part) piece(parts[part].second, parts[part].first, row.mj[part]);
         piece("mac", "multiply-accumulate", row.mac_mj);
@@ -478,32 +540,48 @@ std::string energy_bars(const DepthFirst& model, const DepthFirstCost& cost) {
 
 std::string sweep_page(const DepthFirst& model, const Sweep& sweep, const SweepPageNotes& notes) {
     const SweepPoint& best = sweep.points[*sweep.best];
-    const auto millions = [](int64_t cycles) { return fmt::format("{:.4g} million", static_cast<double>(cycles) / 1e6); };
+    const auto millions = [](int64_t cycles) {
+        return fmt::format("{:.4g} million", static_cast<double>(cycles) / 1e6);
+    };
     std::vector<Card> cards{{"best tile", strategy_text(best.strategy)},
                             {"energy", fmt::format("{:.4g} mJ", best.energy_pj / 1e9)},
                             {"latency, cycles", millions(best.latency_cycles)},
                             {"would fit on chip in", bytes_text(best.on_chip_bits / 8)}};
-    if (sweep.layer_by_layer) cards.push_back({"layer by layer: energy", fmt::format("{:.2f} x", sweep.layer_by_layer->energy_pj / best.energy_pj)});
-    if (sweep.single_layer) cards.push_back({"single layers: energy", fmt::format("{:.2f} x", sweep.single_layer->energy_pj / best.energy_pj)});
+    if (sweep.layer_by_layer)
+        cards.push_back(
+            {"layer by layer: energy", fmt::format("{:.2f} x", sweep.layer_by_layer->energy_pj / best.energy_pj)});
+    if (sweep.single_layer)
+        cards.push_back(
+            {"single layers: energy", fmt::format("{:.2f} x", sweep.single_layer->energy_pj / best.energy_pj)});
     std::string body = cards_html(cards);
-    body += "<section>\n<h2>Energy, latency and on-chip memory</h2>\n<p class=\"hint\">Filled: no other tile has less of one and no more of the others. Point at a dot for its "
-            "numbers, follow it to its loop nest.</p>\n<figure>" + front_chart(sweep) + "</figure>\n";
+    body +=
+        "<section>\n<h2>Energy, latency and on-chip memory</h2>\n<p class=\"hint\">Filled: no other tile has less of "
+        "one and no more of the others. Point at a dot for its "
+        "numbers, follow it to its loop nest.</p>\n<figure>" +
+        front_chart(sweep) + "</figure>\n";
     for (size_t n = 0; n < sweep.front.size(); ++n) {
         const SweepPoint& point = sweep.points[sweep.front[n]];
-        body += fmt::format("<details id=\"point-{}\"><summary>{}: {:.4g} mJ, {} cycles, {} on chip</summary>\n", n, strategy_text(point.strategy), point.energy_pj / 1e9,
-                            millions(point.latency_cycles), bytes_text(point.on_chip_bits / 8));
-        body += n < notes.nests.size() && !notes.nests[n].empty() ? "<pre>" + escaped(notes.nests[n]) + "</pre>" : "<p>No schedule of this program.</p>";
+        body += fmt::format("<details id=\"point-{}\"><summary>{}: {:.4g} mJ, {} cycles, {} on chip</summary>\n", n,
+                            strategy_text(point.strategy), point.energy_pj / 1e9, millions(point.latency_cycles),
+                            bytes_text(point.on_chip_bits / 8));
+        body += n < notes.nests.size() && !notes.nests[n].empty() ? "<pre>" + escaped(notes.nests[n]) + "</pre>"
+                                                                  : "<p>No schedule of this program.</p>";
         body += "</details>\n";
     }
-    if (notes.has_schedules) body += "<p><a href=\"schedules.html\">The schedules of these points</a>: memory over time, traffic per tensor and layer.</p>\n";
+    if (notes.has_schedules)
+        body +=
+            "<p><a href=\"schedules.html\">The schedules of these points</a>: memory over time, traffic per tensor and "
+            "layer.</p>\n";
     body += "</section>\n";
     for (const Grid& grid : grids(sweep)) {
         body += fmt::format("<section>\n<h2>{}</h2>\n<div class=\"row\">\n", grid.name());
         body += heat_map(sweep, grid, "energy, mJ", [](const SweepPoint& point) { return point.energy_pj / 1e9; });
-        body += heat_map(sweep, grid, "latency, million cycles", [](const SweepPoint& point) { return static_cast<double>(point.latency_cycles) / 1e6; });
+        body += heat_map(sweep, grid, "latency, million cycles",
+                         [](const SweepPoint& point) { return static_cast<double>(point.latency_cycles) / 1e6; });
         body += "</div>\n</section>\n";
     }
-    body += fmt::format("<section>\n<h2>Best point by memory and operand</h2>\n{}</section>\n", energy_bars(model, model.cost(best.strategy, false)));
+    body += fmt::format("<section>\n<h2>Best point by memory and operand</h2>\n{}</section>\n",
+                        energy_bars(model, model.cost(best.strategy, false)));
     return plain_page(fmt::format("{} on {}, depth first", notes.network, model.machine().name), notes.about, body);
 }
 

@@ -23,13 +23,16 @@ struct DepthFirstFidelity {
 /// "60x72": columns, then rows. Throws UsageError.
 [[nodiscard]] depth_first::TileSize parse_tile(const std::string& text);
 /// Parts of --overlap: one mode for all maps, then or alone "LAYER=mode" for the maps of single layers, or of the network's inputs. Throws UsageError.
-void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string>& parts, const depth_first::Workload& workload);
+void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string>& parts,
+                  const depth_first::Workload& workload);
 
 /// Energy by memory and operand, latency, stacks.
-[[nodiscard]] std::string depth_first_text(const depth_first::DepthFirst& model, const depth_first::DepthFirstCost& cost);
+[[nodiscard]] std::string depth_first_text(const depth_first::DepthFirst& model,
+                                           const depth_first::DepthFirstCost& cost);
 
 /// {"tile_columns":, "tile_rows":, "overlap":, "stacks":, "energy_pj":, "latency_cycles":, "macs":, ..., "memories": [{"memory":, "I": {...}, ...}]}
-[[nodiscard]] nlohmann::ordered_json depth_first_json(const depth_first::DepthFirst& model, const depth_first::Strategy& strategy,
+[[nodiscard]] nlohmann::ordered_json depth_first_json(const depth_first::DepthFirst& model,
+                                                      const depth_first::Strategy& strategy,
                                                       const depth_first::DepthFirstCost& cost);
 
 /// One table of energy and latency per overlap mode, then the best points beside layer by layer and single layers.
@@ -49,12 +52,14 @@ void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string
 /// What the page tells beside the sweep.
 struct SweepPageNotes {
     std::string network;
-    std::string about;               ///< machine, fidelity, program
-    std::vector<std::string> nests;  ///< loop nests of the front's points, parallel to Sweep::front; empty where a point is no schedule
-    bool has_schedules = false;      ///< schedules.html lies beside the page
+    std::string about;  ///< machine, fidelity, program
+    std::vector<std::string>
+        nests;  ///< loop nests of the front's points, parallel to Sweep::front; empty where a point is no schedule
+    bool has_schedules = false;  ///< schedules.html lies beside the page
 };
 /// Summary, front (a point leads to its loop nest), heat maps of energy and latency per overlap mode, the best point's energy by memory and operand: one
 /// HTML file that needs nothing else.
-[[nodiscard]] std::string sweep_page(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep, const SweepPageNotes& notes);
+[[nodiscard]] std::string sweep_page(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep,
+                                     const SweepPageNotes& notes);
 
 }  // namespace laminate::cli

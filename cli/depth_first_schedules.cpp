@@ -8,7 +8,8 @@
 
 namespace laminate::cli {
 
-nlohmann::ordered_json FoundSchedules::add(const std::string& name, const std::vector<depth_first::ScheduledStack>& stacks) {
+nlohmann::ordered_json FoundSchedules::add(const std::string& name,
+                                           const std::vector<depth_first::ScheduledStack>& stacks) {
     try {
         Schedule schedule = depth_first::schedule_of(network_, model_.workload(), stacks);
         std::string text = to_text(schedule);
@@ -29,7 +30,9 @@ nlohmann::ordered_json FoundSchedules::add(const std::string& name, const depth_
 std::vector<std::string> FoundSchedules::nests(const nlohmann::ordered_json& added) const {
     std::vector<std::string> texts;
     for (const nlohmann::ordered_json& entry : added)
-        texts.push_back(entry.is_null() ? "" : loop_nest_text(network_, schedules_.at(entry["schedule"].get<std::string>()).schedule));
+        texts.push_back(entry.is_null()
+                            ? ""
+                            : loop_nest_text(network_, schedules_.at(entry["schedule"].get<std::string>()).schedule));
     return texts;
 }
 
@@ -37,7 +40,8 @@ nlohmann::ordered_json FoundSchedules::front(const NetworkArgument& given, const
     std::vector<Schedule> schedules;
     for (const auto& [text, named] : schedules_) schedules.push_back(named.schedule);
     const Front front = front_of(network_, schedules);
-    nlohmann::ordered_json json = front_json(network_, front, front_notes(network_, front, std::nullopt, std::nullopt), false);
+    nlohmann::ordered_json json =
+        front_json(network_, front, front_notes(network_, front, std::nullopt, std::nullopt), false);
     json["model"] = "depth-first";
     json["machine"] = model_.machine().name;
     json["page"] = page;

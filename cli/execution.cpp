@@ -19,7 +19,8 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
                 "Budget of internal memory of one thread, e.g. 256KiB; the schedule with the fewest accesses within it")
             ->type_name("SIZE");
     file->excludes(size);
-    verb->add_flag("--no-winograd", no_winograd, "Every convolution by its definition: no minimal filtering, whose sums round differently");
+    verb->add_flag("--no-winograd", no_winograd,
+                   "Every convolution by its definition: no minimal filtering, whose sums round differently");
     if (!with_layer_by_layer) return;
     auto* layers =
         verb->add_flag("--layer-by-layer", layer_by_layer, "Every layer on its own, in the same kind of code");
@@ -54,14 +55,16 @@ namespace {
 
 int64_t array_bytes(const std::vector<Tensor>& tensors) {
     int64_t bytes = 0;
-    for (const Tensor& tensor : tensors) bytes = checked_add(bytes, checked_multiply(element_count(tensor.dims), sizeof(float)));
+    for (const Tensor& tensor : tensors)
+        bytes = checked_add(bytes, checked_multiply(element_count(tensor.dims), sizeof(float)));
     return bytes;
 }
 
 void require_available(const std::string& name, const std::string& what, int64_t bytes) {
     const std::optional<int64_t> available = available_memory_bytes();
     if (!available || bytes <= *available) return;
-    throw InfeasibleError(fmt::format("{}: {} {}, of {} of memory that are available", name, what, bytes_text(bytes), bytes_text(*available)));
+    throw InfeasibleError(fmt::format("{}: {} {}, of {} of memory that are available", name, what, bytes_text(bytes),
+                                      bytes_text(*available)));
 }
 
 /// A session whose arena, with its inputs and outputs, has room on this machine; InfeasibleError where it has not, before a page is touched.
@@ -71,7 +74,8 @@ std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
         auto session = std::make_unique<Session>(open());
         const int64_t arena = session->arena().total_bytes;
         const int64_t arrays = checked_add(array_bytes(session->inputs()), array_bytes(session->outputs()));
-        require_available(name, fmt::format("an arena of {} and inputs and outputs take", bytes_text(arena)), checked_add(arena, arrays));
+        require_available(name, fmt::format("an arena of {} and inputs and outputs take", bytes_text(arena)),
+                          checked_add(arena, arrays));
         return session;
     } catch (const ArenaError& error) {
         throw InfeasibleError(fmt::format("{}: {}", name, error.what()));
@@ -80,10 +84,12 @@ std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
 
 }  // namespace
 
-Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common, const Output& output)
+Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common,
+                     const Output& output)
     : network_(std::move(network)), schedule_(std::move(schedule)) {
     for (const GroupSchedule& group : schedule_->groups()) {
-        require_available(network_->name, fmt::format("checking the code of the group of {} takes", group.nests.back().layer),
+        require_available(network_->name,
+                          fmt::format("checking the code of the group of {} takes", group.nests.back().layer),
                           check_bytes(*network_, group).value());
     }
     CompileOptions options;
@@ -100,7 +106,8 @@ void Execution::open_session(const CommonOptions& common) {
 }
 
 Execution::Execution(const std::string& directory, const CommonOptions& common)
-    : session_(opened(directory, [&] { return Session::open(std::filesystem::path(directory), {common.thread_count()}); })) {}
+    : session_(opened(directory,
+                      [&] { return Session::open(std::filesystem::path(directory), {common.thread_count()}); })) {}
 
 bool is_compiled_directory(const std::string& spec) {
     std::error_code error;

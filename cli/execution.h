@@ -34,7 +34,8 @@ struct ScheduleArgument {
 class Execution {
 public:
     /// Compiles for this process. Remarks go to `output`.
-    Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common, const Output& output);
+    Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common,
+              const Output& output);
     /// A directory of `laminate compile`.
     Execution(const std::string& directory, const CommonOptions& common);
 

@@ -29,10 +29,14 @@ std::vector<std::string> given_options(const CLI::App& app) {
 }
 
 /// A list says of each job how it is explored.
-Exit explore_list(const CLI::App& verb, const ModelRequest& request, const CommonOptions& common, const Output& output) {
+Exit explore_list(const CLI::App& verb, const ModelRequest& request, const CommonOptions& common,
+                  const Output& output) {
     const std::set<std::string> shared{"NET", "--output", "--json", "--threads", "--seed", "--verbose", "--quiet"};
     for (const std::string& name : given_options(verb)) {
-        if (shared.count(name) == 0) throw UsageError(fmt::format("{}: {} is a list of jobs, which brings its own options; expected --output DIR", name, request.network.spec));
+        if (shared.count(name) == 0)
+            throw UsageError(
+                fmt::format("{}: {} is a list of jobs, which brings its own options; expected --output DIR", name,
+                            request.network.spec));
     }
     if (request.directory.empty()) throw UsageError("--output is required with a list of jobs");
     return run_sweep({request.network.spec, request.directory}, common, output);
@@ -53,12 +57,17 @@ void add_explore(Program& program) {
                          "  laminate explore zoo:resnet18 --model spatial-fusion --machine hwff_1 -o stacks/\n"
                          "  laminate explore zoo:googlenet --model dag-groups --machine optimus_base -o groups/\n"
                          "  mpirun -np 4 laminate explore jobs.json -o sweep/");
-    const ModelVerb models =
-        declare_models(program, verb, {explore_two_level(), explore_layer_optimum(), explore_depth_first(), explore_spatial_fusion(), explore_dag_groups()}, true);
+    const ModelVerb models = declare_models(program, verb,
+                                            {explore_two_level(), explore_layer_optimum(), explore_depth_first(),
+                                             explore_spatial_fusion(), explore_dag_groups()},
+                                            true);
     program.on(verb, [verb, models, &program](const Output& output) {
-        if (is_job_list(models.request->network.spec)) return explore_list(*verb, *models.request, program.common(), output);
+        if (is_job_list(models.request->network.spec))
+            return explore_list(*verb, *models.request, program.common(), output);
         if (is_first_of_command()) return models.run(output);
-        output.note(fmt::format("rank {}: one network is explored by the first process alone; a list of jobs is shared among all", launcher_rank()));
+        output.note(fmt::format(
+            "rank {}: one network is explored by the first process alone; a list of jobs is shared among all",
+            launcher_rank()));
         return Exit::ok;
     });
 }

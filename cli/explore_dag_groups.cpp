@@ -102,7 +102,8 @@ std::string mebibytes(int64_t bytes) { return fmt::format("{:.4f}", static_cast<
 std::string operators_text(const OperatorGraph& graph, const Group& group) {
     const auto name = [&](int op) { return graph.operators[static_cast<size_t>(op)].name; };
     if (group.operators.size() == 1) return name(group.operators.front());
-    return fmt::format("{} .. {} ({})", name(group.operators.front()), name(group.operators.back()), group.operators.size());
+    return fmt::format("{} .. {} ({})", name(group.operators.front()), name(group.operators.back()),
+                       group.operators.size());
 }
 
 /// What is known of groupings that cost less.
@@ -127,12 +128,13 @@ nlohmann::ordered_json write_schedule(const Network& network, const OperatorGrap
     json["split_groups"] = made.split;
     json["accesses_elements_per_image"] = counts.accesses.value();
     json["live_elements"] = counts.live_total.value();
-    output.print(fmt::format(
-        "schedule.json: {} groups of one sink each, {} accesses per image and at most {} elements at once by our own counts{}",
-        made.schedule.groups().size(), grouped(counts.accesses.value()), grouped(counts.live_total.value()),
-        made.split == 0 ? ""
-                        : fmt::format("; {} groups have no schedule in {} elements and run layer by layer", made.split,
-                                      grouped(memory.value()))));
+    output.print(
+        fmt::format("schedule.json: {} groups of one sink each, {} accesses per image and at most {} elements at once "
+                    "by our own counts{}",
+                    made.schedule.groups().size(), grouped(counts.accesses.value()), grouped(counts.live_total.value()),
+                    made.split == 0 ? ""
+                                    : fmt::format("; {} groups have no schedule in {} elements and run layer by layer",
+                                                  made.split, grouped(memory.value()))));
     if (counts.live_total > memory)
         output.note(fmt::format("some layers need more than {} elements even alone", grouped(memory.value())));
     return json;
@@ -145,7 +147,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     std::optional<NewDirectory> files;
     if (!request.directory.empty())
         files.emplace(
-            request.directory, [](const auto& place) { return holds_answer(place, "groups.json", "laminate.dag_groups"); },
+            request.directory,
+            [](const auto& place) { return holds_answer(place, "groups.json", "laminate.dag_groups"); },
             "laminate explore --model dag-groups");
     const OperatorGraph graph = operator_graph(network, {.adds = options.merge_adds, .pools = !options.pools_apart});
     GroupingOptions search;
@@ -163,9 +166,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const Elements memory(rules.buffer_entries);
     ScheduledGroups schedules(network, graph, memory, TileSizes::all, request.stop);
     if (const int64_t least = least_buffer_entries(graph, machine, search.reading); least > rules.buffer_entries) {
-        throw InfeasibleError(
-            fmt::format("{}: a buffer of {} entries holds no tile of some operator; the smallest budget that works is {} entries",
-                        network.name, rules.buffer_entries, least));
+        throw InfeasibleError(fmt::format(
+            "{}: a buffer of {} entries holds no tile of some operator; the smallest budget that works is {} entries",
+            network.name, rules.buffer_entries, least));
     }
     OccasionalNotes notes(output);
     int64_t asked = 0;
@@ -173,7 +176,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     with_ours.only_other = cost_from == GroupCostFrom::ours;
     with_ours.one_sink = with_ours.only_other;
     with_ours.other_operators = options.scheduled_operators;
-    with_ours.other_least = [&](const std::vector<int>& operators) { return schedules.least_entries(operators, search.images); };
+    with_ours.other_least = [&](const std::vector<int>& operators) {
+        return schedules.least_entries(operators, search.images);
+    };
     with_ours.other = [&](const std::vector<int>& operators) {
         notes.note([&] {
             return fmt::format("{} groups scheduled, at operator {}", asked,
@@ -187,8 +192,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         for (int op = 0; op < graph.size(); ++op) {
             const std::optional<int64_t> entries = schedules.entries({op}, search.images);
             if (!entries) {
-                throw InfeasibleError(fmt::format("operator {}: no schedule fits in {} elements; expected more --buffer-entries",
-                                                  graph.operators[static_cast<size_t>(op)].name, rules.buffer_entries));
+                throw InfeasibleError(
+                    fmt::format("operator {}: no schedule fits in {} elements; expected more --buffer-entries",
+                                graph.operators[static_cast<size_t>(op)].name, rules.buffer_entries));
             }
             alone += *entries;
         }
@@ -234,22 +240,24 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     for (const Group& group : timed.grouping.groups) {
         std::vector<std::string> row{operators_text(graph, group), mebibytes(group.entries * machine.entry_bytes)};
         if (const std::optional<GroupCost>& c = group.cost) {
-            row.insert(row.end(),
-                       {mebibytes(c->input_entries * machine.entry_bytes), mebibytes(c->output_entries * machine.entry_bytes),
-                        mebibytes(c->weight_entries * machine.entry_bytes), std::to_string(c->passes),
-                        fmt::format("{}x{}x{}", c->tile_images, c->tile_height, c->tile_width), grouped(c->buffer_entries)});
+            row.insert(
+                row.end(),
+                {mebibytes(c->input_entries * machine.entry_bytes), mebibytes(c->output_entries * machine.entry_bytes),
+                 mebibytes(c->weight_entries * machine.entry_bytes), std::to_string(c->passes),
+                 fmt::format("{}x{}x{}", c->tile_images, c->tile_height, c->tile_width), grouped(c->buffer_entries)});
         }
         row.resize(8);
         table.add(row);
     }
     output.print(table.text());
     output.print(fmt::format(
-        "{}: {} operators, {} groups; {} MiB for {} images, {} MiB with every operator alone ({:.1f} % less)", network.name,
-        graph.size(), timed.grouping.groups.size(), mebibytes(timed.grouping.entries * machine.entry_bytes), search.images,
-        mebibytes(alone * machine.entry_bytes), 100 * answer["saved"].get<double>()));
-    output.print(fmt::format("{} groups in the space, {} costed, {:.2f} ms; {}", examined ? grouped(*examined) : "too many",
-                             grouped(timed.grouping.groups_costed), timed.ms,
-                             proof_text(timed.grouping, options.scheduled_operators)));
+        "{}: {} operators, {} groups; {} MiB for {} images, {} MiB with every operator alone ({:.1f} % less)",
+        network.name, graph.size(), timed.grouping.groups.size(),
+        mebibytes(timed.grouping.entries * machine.entry_bytes), search.images, mebibytes(alone * machine.entry_bytes),
+        100 * answer["saved"].get<double>()));
+    output.print(fmt::format("{} groups in the space, {} costed, {:.2f} ms; {}",
+                             examined ? grouped(*examined) : "too many", grouped(timed.grouping.groups_costed),
+                             timed.ms, proof_text(timed.grouping, options.scheduled_operators)));
     if (files) {
         Timed executable = timed;
         if (cost_from != GroupCostFrom::ours) {
@@ -261,8 +269,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes, files->aside(), output);
         write_file_atomically(files->aside() / "groups.json", json_text(answer));
         files->publish();
-        output.print(
-            fmt::format("in {}: groups.json, schedule.json (for compile, run and validate --schedule)", request.directory));
+        output.print(fmt::format("in {}: groups.json, schedule.json (for compile, run and validate --schedule)",
+                                 request.directory));
     }
     output.json(answer);
     return Exit::ok;
@@ -270,28 +278,34 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("--reading", options->reading_name,
-                   "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width searched, weights that fit "
-                   "loaded once; Q and images share the buffer")
+    app.add_option(
+           "--reading", options->reading_name,
+           "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width searched, weights that fit "
+           "loaded once; Q and images share the buffer")
         ->check(CLI::IsMember({"L", "R", "Q"}))
         ->capture_default_str();
-    app.add_option("--images", options->images, "Images that are worked on together (default: the network's batch; of one, 4)")
+    app.add_option("--images", options->images,
+                   "Images that are worked on together (default: the network's batch; of one, 4)")
         ->check(positive());
-    app.add_option("--buffer-entries", options->buffer_entries, "Elements that the buffer holds, instead of the machine's")
+    app.add_option("--buffer-entries", options->buffer_entries,
+                   "Elements that the buffer holds, instead of the machine's")
         ->check(positive());
     app.add_option("--schedule-operators", options->scheduled_operators,
-                   "With ours or either: schedules are looked for in groups of at most so many operators; what larger ones could "
+                   "With ours or either: schedules are looked for in groups of at most so many operators; what larger "
+                   "ones could "
                    "give is bounded")
         ->check(positive())
         ->capture_default_str();
     app.add_flag("--online", options->online, "The on-line variant: fewer groups are looked at (Optimus, Algorithm 3)");
-    app.add_flag("--merge-adds", options->merge_adds,
-                 "Additions belong to a convolution that feeds them, instead of being operators with maps of their own");
+    app.add_flag(
+        "--merge-adds", options->merge_adds,
+        "Additions belong to a convolution that feeds them, instead of being operators with maps of their own");
     app.add_flag("--pools-apart", options->pools_apart,
                  "Pools of stride 1 are operators of their own even before a 1x1 convolution");
-    app.add_option("--group-cost", options->cost_name,
-                   "What a group costs: optimus (its model), ours (the fewest accesses of our own schedules, which -o writes), "
-                   "either (the less of both)")
+    app.add_option(
+           "--group-cost", options->cost_name,
+           "What a group costs: optimus (its model), ours (the fewest accesses of our own schedules, which -o writes), "
+           "either (the less of both)")
         ->check(CLI::IsMember({"optimus", "ours", "either"}))
         ->capture_default_str();
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
@@ -300,7 +314,8 @@ RunModel declare(CLI::App& app) {
 }  // namespace
 
 CostModel explore_dag_groups() {
-    return {"dag-groups", "the cut of a network into groups with the least off-chip traffic, any graph (Optimus)", declare};
+    return {"dag-groups", "the cut of a network into groups with the least off-chip traffic, any graph (Optimus)",
+            declare};
 }
 
 }  // namespace laminate::cli

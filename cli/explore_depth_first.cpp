@@ -41,7 +41,8 @@ struct Options {
     DepthFirstFidelity fidelity;
 };
 
-nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& found, const std::optional<depth_first::Cut>& cut, FoundSchedules& schedules) {
+nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& found,
+                                      const std::optional<depth_first::Cut>& cut, FoundSchedules& schedules) {
     nlohmann::ordered_json json;
     const SweepPoint& best = found.points[*found.best];
     json["best"] = schedules.add("best", best.strategy);
@@ -72,15 +73,22 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     for (const std::string& overlap : options.overlaps) search.overlaps.push_back(depth_first::parse_overlap(overlap));
     search.stacks = depth_first::parse_stacks(options.stacks);
     search.objective = depth_first::parse_objective(options.objective);
-    for (const std::string& mappings : options.mappings) search.mappings.push_back(depth_first::parse_objective(mappings));
+    for (const std::string& mappings : options.mappings)
+        search.mappings.push_back(depth_first::parse_objective(mappings));
     search.threads = request.common.thread_count();
     search.stop = request.stop;
     OccasionalNotes notes(output);
-    search.progress = [&](size_t done, size_t total) { notes.note([&] { return fmt::format("{} of {} points", done, total); }); };
+    search.progress = [&](size_t done, size_t total) {
+        notes.note([&] { return fmt::format("{} of {} points", done, total); });
+    };
     const Machine machine = open_machine(request.machine);
     const Network network = request.network.open();
     std::optional<NewDirectory> files;
-    if (!request.directory.empty()) files.emplace(request.directory, [](const auto& place) { return holds_answer(place, "sweep.json", "laminate.depth_first_sweep"); }, "laminate explore");
+    if (!request.directory.empty())
+        files.emplace(
+            request.directory,
+            [](const auto& place) { return holds_answer(place, "sweep.json", "laminate.depth_first_sweep"); },
+            "laminate explore");
     const auto begin = std::chrono::steady_clock::now();
     const DepthFirst model(machine, network, options.fidelity.get());
     const Sweep found = depth_first::sweep(model, search);
@@ -91,7 +99,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!found.complete) output.note("interrupted: the points that were looked at so far");
-    if (!found.best) throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}", network.name, machine.name));
+    if (!found.best)
+        throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}", network.name, machine.name));
 
     nlohmann::ordered_json answer{{"schema", "laminate.depth_first_sweep"},
                                   {"version", 1},
@@ -112,13 +121,16 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (files) {
         write_file_atomically(files->aside() / "sweep.json", json_text(answer));
         write_file_atomically(files->aside() / "sweep.csv", sweep_csv(found));
-        SweepPageNotes page{.network = network.name,
-                            .about = fmt::format("Machine: {}. Model: DeFiNES, {}; {}. laminate {}.", machine.about, options.fidelity.as_published ? "as published" : "quirks mended",
-                                                 options.fidelity.lpf_limit > 0 ? fmt::format("orders of at most {} merged factors", options.fidelity.lpf_limit)
-                                                                                : "exact mapping of every tile",
-                                                 LAMINATE_VERSION),
-                            .nests = schedules.nests(answer["schedules"]["front"]),
-                            .has_schedules = !schedules.empty()};
+        SweepPageNotes page{
+            .network = network.name,
+            .about = fmt::format("Machine: {}. Model: DeFiNES, {}; {}. laminate {}.", machine.about,
+                                 options.fidelity.as_published ? "as published" : "quirks mended",
+                                 options.fidelity.lpf_limit > 0
+                                     ? fmt::format("orders of at most {} merged factors", options.fidelity.lpf_limit)
+                                     : "exact mapping of every tile",
+                                 LAMINATE_VERSION),
+            .nests = schedules.nests(answer["schedules"]["front"]),
+            .has_schedules = !schedules.empty()};
         if (page.has_schedules) {
             const nlohmann::ordered_json front = schedules.front(request.network, "schedules.html");
             write_file_atomically(files->aside() / "front.json", front_text(front));
@@ -130,25 +142,40 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     output.print(sweep_text(model, found));
     if (cut) output.print(cut_text(model, *cut));
     if (files && !schedules.refusal().empty()) output.note("no schedule for some: " + schedules.refusal());
-    output.print(fmt::format("{} points in {:.2f} s{}", found.points.size(), seconds,
-                             files ? fmt::format("; all in {}: sweep.json, sweep.csv, report.html{}", request.directory,
-                                                 schedules.empty() ? "" : fmt::format(", schedules.html, front.json; --schedule {}#best takes one", request.directory))
-                                   : ""));
+    output.print(fmt::format(
+        "{} points in {:.2f} s{}", found.points.size(), seconds,
+        files ? fmt::format(
+                    "; all in {}: sweep.json, sweep.csv, report.html{}", request.directory,
+                    schedules.empty()
+                        ? ""
+                        : fmt::format(", schedules.html, front.json; --schedule {}#best takes one", request.directory))
+              : ""));
     output.json(answer);
     return Exit::ok;
 }
 
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("--columns", options->sweep.columns, "Widths of tiles; wider than the map: the map")->delimiter(',')->check(positive());
+    app.add_option("--columns", options->sweep.columns, "Widths of tiles; wider than the map: the map")
+        ->delimiter(',')
+        ->check(positive());
     app.add_option("--rows", options->sweep.rows, "Heights of tiles")->delimiter(',')->check(positive());
-    app.add_option("--overlap", options->overlaps, "Only these overlap modes: recompute, h-cached, fully-cached, v-cached (default: the paper's, which are the first three)")->delimiter(',');
-    app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")->capture_default_str();
-    app.add_flag("--search-stacks", options->search_stacks,
-                 "Also compare all cuts of the network into stacks, each with the tile and overlap that are best for it");
-    app.add_option("--objective", options->objective, "What the best point, and the mapping of each layer, has least of: energy, latency or edp (their product)")
+    app.add_option("--overlap", options->overlaps,
+                   "Only these overlap modes: recompute, h-cached, fully-cached, v-cached (default: the paper's, which "
+                   "are the first three)")
+        ->delimiter(',');
+    app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")
         ->capture_default_str();
-    app.add_option("--mappings", options->mappings, "Each tile with layers mapped for each of these: energy, latency, edp (default: for the objective)")->delimiter(',');
+    app.add_flag(
+        "--search-stacks", options->search_stacks,
+        "Also compare all cuts of the network into stacks, each with the tile and overlap that are best for it");
+    app.add_option(
+           "--objective", options->objective,
+           "What the best point, and the mapping of each layer, has least of: energy, latency or edp (their product)")
+        ->capture_default_str();
+    app.add_option("--mappings", options->mappings,
+                   "Each tile with layers mapped for each of these: energy, latency, edp (default: for the objective)")
+        ->delimiter(',');
     options->fidelity.declare(app);
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
 }
@@ -156,7 +183,8 @@ RunModel declare(CLI::App& app) {
 }  // namespace
 
 CostModel explore_depth_first() {
-    return {"depth-first", "tile sizes and overlap modes on a machine of many memories (DeFiNES); -o writes heat maps", declare};
+    return {"depth-first", "tile sizes and overlap modes on a machine of many memories (DeFiNES); -o writes heat maps",
+            declare};
 }
 
 }  // namespace laminate::cli

@@ -61,10 +61,14 @@ constexpr double sram_factor_if_not_given = 20;
 
 /// What changes nothing without another option is refused.
 void check_together(const Options& options, SpillEvaluator evaluator) {
-    if (options.fuse && options.as_published) throw UsageError("--fuse: not with --grouped-as-one, which changes what the layers compute");
-    if (options.group_layers && !options.fuse) throw UsageError("--group-layers: the size of fused groups, expected with --fuse");
-    if (options.sram_factor && !options.wants_front()) throw UsageError("--sram-factor: where the front ends, expected with --dram-sram-front or --weight");
-    if (options.effort && evaluator != SpillEvaluator::belady) throw UsageError("--effort: how long streams are gone through, expected with --evaluator belady");
+    if (options.fuse && options.as_published)
+        throw UsageError("--fuse: not with --grouped-as-one, which changes what the layers compute");
+    if (options.group_layers && !options.fuse)
+        throw UsageError("--group-layers: the size of fused groups, expected with --fuse");
+    if (options.sram_factor && !options.wants_front())
+        throw UsageError("--sram-factor: where the front ends, expected with --dram-sram-front or --weight");
+    if (options.effort && evaluator != SpillEvaluator::belady)
+        throw UsageError("--effort: how long streams are gone through, expected with --evaluator belady");
 }
 
 /// Fewest DRAM accesses in a buffer of a size; nothing where it is too small.
@@ -79,7 +83,8 @@ struct LayerAnswer {
     LayerKind kind = LayerKind::conv;
     ConvolutionProblem problem;
     LayerOptimum optimum;
-    std::optional<DividedBanks> by_other;  ///< the same order under the other evaluator, where its stream is not too long
+    std::optional<DividedBanks>
+        by_other;  ///< the same order under the other evaluator, where its stream is not too long
     DramSramFront front;
     int64_t front_sram_words = 0;  ///< where the front ends
     std::vector<CurvePoint> curve;
@@ -103,7 +108,8 @@ nlohmann::ordered_json point_json(const DramSramPoint& point, int64_t word_bytes
     if (point.registers) {
         nlohmann::ordered_json lanes;
         for (size_t l = 0; l < convolution_loops; ++l)
-            if (point.registers->lanes[l] > 1) lanes[std::string(1, to_char(static_cast<ConvolutionLoop>(l)))] = point.registers->lanes[l];
+            if (point.registers->lanes[l] > 1)
+                lanes[std::string(1, to_char(static_cast<ConvolutionLoop>(l)))] = point.registers->lanes[l];
         json["pe_order"] = point.registers->order;
         json["pe_lanes"] = lanes;
         json["register_words"] = per_operand(point.registers->words);
@@ -123,8 +129,9 @@ nlohmann::ordered_json curve_json(const CurvePoint& point, const ConvolutionProb
 }
 
 /// Powers of two from 1 KiB to 4 MiB, divided into the machine's number of banks; cut short by `stop`.
-std::vector<CurvePoint> dram_curve(const ConvolutionProblem& problem, const LayerMachine& machine, SpillEvaluator evaluator,
-                                   const StreamLimits& limits, const std::atomic<bool>& stop) {
+std::vector<CurvePoint> dram_curve(const ConvolutionProblem& problem, const LayerMachine& machine,
+                                   SpillEvaluator evaluator, const StreamLimits& limits,
+                                   const std::atomic<bool>& stop) {
     std::vector<CurvePoint> curve;
     for (int64_t bytes = 1 << 10; bytes <= 4 << 20 && !stop.load(); bytes *= 2) {
         CurvePoint& point = curve.emplace_back(CurvePoint{bytes, {}});
@@ -156,7 +163,9 @@ std::vector<LayerCurve> page_curves(const std::vector<LayerAnswer>& answers, int
         for (const CurvePoint& point : answer.curve) {
             std::optional<int64_t> dram;
             if (point.optimum) dram = point.optimum->dram_words * word_bytes;
-            curve.points.push_back({point.buffer_bytes, dram, io_lower_bound_words(answer.problem, point.buffer_bytes / word_bytes) * word_bytes});
+            curve.points.push_back(
+                {point.buffer_bytes, dram,
+                 io_lower_bound_words(answer.problem, point.buffer_bytes / word_bytes) * word_bytes});
         }
     }
     return curves;
@@ -205,8 +214,9 @@ nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator eval
             const DramSramPoint& chosen = choose(answer.front, *weight);
             json["chosen"] = point_json(chosen, word_bytes);
             // Beyond the end of the front: no fewer DRAM accesses than the layer's fewest, more SRAM accesses than the end.
-            json["chosen"]["is_proven"] = static_cast<double>(chosen.dram_words) + *weight * static_cast<double>(chosen.sram_words) <=
-                                          static_cast<double>(o.lower_bound_words) + *weight * static_cast<double>(answer.front_sram_words);
+            json["chosen"]["is_proven"] =
+                static_cast<double>(chosen.dram_words) + *weight * static_cast<double>(chosen.sram_words) <=
+                static_cast<double>(o.lower_bound_words) + *weight * static_cast<double>(answer.front_sram_words);
         }
     }
     if (!answer.curve.empty()) {
@@ -230,7 +240,8 @@ std::string schedule_text(const OptimumGroup& group) {
     return group.optimum ? to_text(group.optimum->order) : "";
 }
 
-nlohmann::ordered_json fused_json(const Network& network, const FusedOptimum& fused, int64_t max_layers, int64_t word_bytes, double seconds) {
+nlohmann::ordered_json fused_json(const Network& network, const FusedOptimum& fused, int64_t max_layers,
+                                  int64_t word_bytes, double seconds) {
     auto groups = nlohmann::ordered_json::array();
     for (const OptimumGroup& group : fused.groups) {
         auto layers = nlohmann::ordered_json::array();
@@ -256,16 +267,25 @@ nlohmann::ordered_json fused_json(const Network& network, const FusedOptimum& fu
 std::string mebibytes(int64_t bytes) { return fmt::format("{:.4f}", static_cast<double>(bytes) / (1 << 20)); }
 
 void print_fused(const Network& network, const FusedOptimum& fused, int64_t word_bytes, const Output& output) {
-    Table table({{"layers"}, {"how"}, {"DRAM MiB", Align::right}, {"at least", Align::right}, {"banks", Align::right}, {"order and blocks"}});
+    Table table({{"layers"},
+                 {"how"},
+                 {"DRAM MiB", Align::right},
+                 {"at least", Align::right},
+                 {"banks", Align::right},
+                 {"order and blocks"}});
     for (const OptimumGroup& group : fused.groups) {
-        table.add({names(network, group.layers, " "), to_string(group.means), mebibytes(group.dram_words * word_bytes), mebibytes(group.lower_bound_words * word_bytes),
-                   group.banks > 0 ? std::to_string(group.banks) : "", group.optimum ? to_text(group.optimum->order) : ""});
+        table.add({names(network, group.layers, " "), to_string(group.means), mebibytes(group.dram_words * word_bytes),
+                   mebibytes(group.lower_bound_words * word_bytes), group.banks > 0 ? std::to_string(group.banks) : "",
+                   group.optimum ? to_text(group.optimum->order) : ""});
     }
     output.print(table.text());
-    output.print(fmt::format("fused: {} groups, {} MiB; layer by layer {} MiB ({:.1f} % less); no cut into groups this large has less than {} MiB", fused.groups.size(),
-                             mebibytes(fused.dram_words * word_bytes), mebibytes(fused.layer_by_layer_words * word_bytes),
-                             100 * (1 - static_cast<double>(fused.dram_words) / static_cast<double>(fused.layer_by_layer_words)),
-                             mebibytes(fused.lower_bound_words * word_bytes)));
+    output.print(
+        fmt::format("fused: {} groups, {} MiB; layer by layer {} MiB ({:.1f} % less); no cut into groups this large "
+                    "has less than {} MiB",
+                    fused.groups.size(), mebibytes(fused.dram_words * word_bytes),
+                    mebibytes(fused.layer_by_layer_words * word_bytes),
+                    100 * (1 - static_cast<double>(fused.dram_words) / static_cast<double>(fused.layer_by_layer_words)),
+                    mebibytes(fused.lower_bound_words * word_bytes)));
 }
 
 nlohmann::ordered_json schedule_json(const Network& network, const OptimumSchedule& made) {
@@ -288,8 +308,10 @@ nlohmann::ordered_json schedule_json(const Network& network, const OptimumSchedu
 /// One line, and one more for each kind of group that is not written as it was found.
 void print_schedule(const Network& network, const OptimumSchedule& made, const Output& output) {
     const NetworkCounts counts = two_level_counts(network, made.schedule);
-    output.print(fmt::format("schedule.json: {} groups, {} accesses per image in managed buffers, padding not counted; for compile, run and validate --schedule",
-                             made.groups.size(), grouped(counts.accesses.value())));
+    output.print(
+        fmt::format("schedule.json: {} groups, {} accesses per image in managed buffers, padding not counted; for "
+                    "compile, run and validate --schedule",
+                    made.groups.size(), grouped(counts.accesses.value())));
     const auto say = [&](WrittenAs means, const std::string& what) {
         std::vector<std::string> of;
         for (const WrittenGroup& group : made.groups)
@@ -305,16 +327,19 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const SpillEvaluator evaluator = parse_spill_evaluator(options.evaluator);
     check_together(options, evaluator);
     LayerMachine machine = layer_machine(open_machine(request.machine.empty() ? "cnnflow_eyeriss" : request.machine));
-    if (machine.word_bits % 8 != 0) throw InputError(fmt::format("words of {} bits, expected whole bytes", machine.word_bits));
+    if (machine.word_bits % 8 != 0)
+        throw InputError(fmt::format("words of {} bits, expected whole bytes", machine.word_bits));
     const int64_t word_bytes = machine.word_bits / 8;
     if (!options.memory.empty() || options.banks > 0) {
-        const int64_t buffer_bytes = options.memory.empty() ? machine.buffer.banks * machine.buffer.bank_words * word_bytes
-                                                            : parse_bytes("--buffer", options.memory);
+        const int64_t buffer_bytes = options.memory.empty()
+                                         ? machine.buffer.banks * machine.buffer.bank_words * word_bytes
+                                         : parse_bytes("--buffer", options.memory);
         if (options.banks > 0) machine.buffer.banks = options.banks;
         machine.buffer.bank_words = buffer_bytes / word_bytes / machine.buffer.banks;
         if (machine.buffer.bank_words < 1) {
-            throw InfeasibleError(fmt::format("--buffer {}: less than a word for each of {} banks; the smallest budget that works is {} bytes",
-                                              options.memory, machine.buffer.banks, machine.buffer.banks * word_bytes));
+            throw InfeasibleError(fmt::format(
+                "--buffer {}: less than a word for each of {} banks; the smallest budget that works is {} bytes",
+                options.memory, machine.buffer.banks, machine.buffer.banks * word_bytes));
         }
     }
     const Network network = request.network.open();
@@ -331,8 +356,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (answers.empty()) {
         std::set<std::string> kinds;
         for (const Layer& layer : network.layers) kinds.insert(to_string(layer.kind));
-        throw InputError(fmt::format("{}: no layer with loops over weights that a schedule covers; expected a convolution, a transposed convolution or a Gemm, found {}",
-                                     network.name, fmt::join(kinds, ", ")));
+        throw InputError(
+            fmt::format("{}: no layer with loops over weights that a schedule covers; expected a convolution, a "
+                        "transposed convolution or a Gemm, found {}",
+                        network.name, fmt::join(kinds, ", ")));
     }
 
     // Layers of one shape are solved once.
@@ -357,10 +384,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         answer.by_other = divide_banks(answer.problem, answer.optimum.order, machine.buffer, other(evaluator));
         if (options.wants_front()) {
-            answer.front_sram_words = static_cast<int64_t>(options.sram_factor.value_or(sram_factor_if_not_given) * static_cast<double>(sram_words(answer.problem, {})));
+            answer.front_sram_words = static_cast<int64_t>(options.sram_factor.value_or(sram_factor_if_not_given) *
+                                                           static_cast<double>(sram_words(answer.problem, {})));
             answer.front = dram_sram_front(answer.problem, machine.buffer, machine.registers, answer.front_sram_words);
         }
-        if (options.curve) answer.curve = dram_curve(answer.problem, machine, evaluator, options.limits(), *request.stop);
+        if (options.curve)
+            answer.curve = dram_curve(answer.problem, machine, evaluator, options.limits(), *request.stop);
         if (options.curve && request.stop->load()) return;
         answer.is_solved = true;
         const std::lock_guard lock(mutex);
@@ -405,16 +434,24 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         if (!fused->is_complete) output.note("interrupted: the best cut into the groups looked at so far");
     }
 
-    Table table({{"layer"}, {"order and blocks"}, {"banks I/W/O", Align::right}, {"DRAM MiB", Align::right}, {"once MiB", Align::right},
-                 {"SRAM MiB", Align::right}, {"over I/O bound", Align::right}, {"proven"}, {"nodes", Align::right}, {"s", Align::right}});
+    Table table({{"layer"},
+                 {"order and blocks"},
+                 {"banks I/W/O", Align::right},
+                 {"DRAM MiB", Align::right},
+                 {"once MiB", Align::right},
+                 {"SRAM MiB", Align::right},
+                 {"over I/O bound", Align::right},
+                 {"proven"},
+                 {"nodes", Align::right},
+                 {"s", Align::right}});
     auto layers = nlohmann::ordered_json::array();
     std::map<std::string, std::array<int64_t, 3>> totals;  // by kind: DRAM, once, SRAM
     for (const LayerAnswer& answer : answers) {
         const nlohmann::ordered_json json = layer_json(answer, evaluator, machine, options.weight);
         const LayerOptimum& o = answer.optimum;
         const PerOperand& banks = o.division.banks;
-        table.add({answer.name, to_text(o.order), fmt::format("{}/{}/{}", banks[0], banks[1], banks[2]), mebibytes(json["dram_bytes"]),
-                   mebibytes(json["compulsory_bytes"]), mebibytes(json["sram_bytes"]),
+        table.add({answer.name, to_text(o.order), fmt::format("{}/{}/{}", banks[0], banks[1], banks[2]),
+                   mebibytes(json["dram_bytes"]), mebibytes(json["compulsory_bytes"]), mebibytes(json["sram_bytes"]),
                    fmt::format("{:.3f}", json["dram_over_io_bound"].get<double>()), json["is_proven"] ? "yes" : "bound",
                    grouped(o.nodes), fmt::format("{:.2f}", answer.seconds)});
         auto& total = totals[to_string(answer.kind)];
@@ -435,7 +472,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"network", network.name},
         {"network_given", request.network.to_json()},
         {"machine", request.machine.empty() ? "cnnflow_eyeriss" : request.machine},
-        {"buffer", {{"banks", machine.buffer.banks}, {"bank_words", machine.buffer.bank_words}, {"word_bytes", word_bytes}}},
+        {"buffer",
+         {{"banks", machine.buffer.banks}, {"bank_words", machine.buffer.bank_words}, {"word_bytes", word_bytes}}},
         {"evaluator", to_string(evaluator)},
         {"as_published", options.as_published},
         {"complete", unsolved.empty() && (!fused || fused->is_complete)},
@@ -451,28 +489,34 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         } else if (!unsolved.empty()) {
             output.note("no schedule.json: interrupted before every layer was solved");
         } else {
-            schedule = optimum_schedule(network, fused ? fused->groups : layers_alone(network, machine.buffer, fusion), machine.buffer, fusion);
+            schedule = optimum_schedule(network, fused ? fused->groups : layers_alone(network, machine.buffer, fusion),
+                                        machine.buffer, fusion);
             answer["schedule"] = schedule_json(network, *schedule);
         }
-        NewDirectory files(request.directory, [](const auto& place) { return holds_answer(place, "layers.json", "laminate.layer_optimum"); }, "laminate explore --model layer-optimum");
+        NewDirectory files(
+            request.directory,
+            [](const auto& place) { return holds_answer(place, "layers.json", "laminate.layer_optimum"); },
+            "laminate explore --model layer-optimum");
         write_file_atomically(files.aside() / "layers.json", json_text(answer));
         if (schedule) write_file_atomically(files.aside() / "schedule.json", to_json(network, schedule->schedule));
         if (options.curve) {
             write_file_atomically(files.aside() / "curves.csv", curves_csv(answers, word_bytes));
-            write_file_atomically(files.aside() / "curves.html", curve_page(network.name + ": DRAM accesses by buffer", page_curves(answers, word_bytes)));
+            write_file_atomically(files.aside() / "curves.html", curve_page(network.name + ": DRAM accesses by buffer",
+                                                                            page_curves(answers, word_bytes)));
         }
         files.publish();
     }
     output.print(table.text());
     for (const LayerAnswer& layer : answers) {
         if (layer.front.points.empty()) continue;
-        output.print(fmt::format("{}: {} points of DRAM and SRAM accesses, MiB", layer.name, layer.front.points.size()));
+        output.print(
+            fmt::format("{}: {} points of DRAM and SRAM accesses, MiB", layer.name, layer.front.points.size()));
         Table front({{"DRAM", Align::right}, {"SRAM", Align::right}, {"order and blocks"}, {"within a PE"}});
         const DramSramPoint* chosen = options.weight ? &choose(layer.front, *options.weight) : nullptr;
         for (const DramSramPoint& point : layer.front.points) {
             if (chosen != nullptr && chosen != &point) continue;
-            front.add({mebibytes(point.dram_words * word_bytes), mebibytes(point.sram_words * word_bytes), to_text(point.order),
-                       point.registers ? point.registers->order : ""});
+            front.add({mebibytes(point.dram_words * word_bytes), mebibytes(point.sram_words * word_bytes),
+                       to_text(point.order), point.registers ? point.registers->order : ""});
         }
         output.print(front.text());
     }
@@ -485,22 +529,30 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("--evaluator", options->evaluator,
-                   "How spills are counted: eq7 (CNNFlow's formula, corrected) or belady (Belady's replacement on the real stream)")
+                   "How spills are counted: eq7 (CNNFlow's formula, corrected) or belady (Belady's replacement on the "
+                   "real stream)")
         ->check(CLI::IsMember({"eq7", "belady"}))
         ->capture_default_str();
-    app.add_option("--buffer", options->memory, "Size of the buffer instead of the machine's, e.g. 64KiB")->type_name("SIZE");
-    app.add_option("--banks", options->banks, "Banks of the buffer instead of the machine's")->check(CLI::Range(3, 4096));
+    app.add_option("--buffer", options->memory, "Size of the buffer instead of the machine's, e.g. 64KiB")
+        ->type_name("SIZE");
+    app.add_option("--banks", options->banks, "Banks of the buffer instead of the machine's")
+        ->check(CLI::Range(3, 4096));
     app.add_flag("--dram-sram-front", options->front,
                  "Problem 0 as well: all best pairs of DRAM and SRAM accesses that the machine's registers allow");
-    app.add_option("--weight", options->weight, "Of that front, the point of least DRAM + WEIGHT * SRAM accesses")->check(not_negative());
+    app.add_option("--weight", options->weight, "Of that front, the point of least DRAM + WEIGHT * SRAM accesses")
+        ->check(not_negative());
     app.add_option("--sram-factor", options->sram_factor, "The front ends at so many times the least SRAM accesses")
         ->check(CLI::Range(1.0, 1e6))
         ->default_str("20");
-    app.add_option("--effort", options->effort, "belady: goes through streams of so many million uses, eight times that in one layer")
+    app.add_option("--effort", options->effort,
+                   "belady: goes through streams of so many million uses, eight times that in one layer")
         ->check(CLI::Range(1, 1000))
         ->default_str(std::to_string(StreamLimits{}.longest / million));
-    app.add_flag("--curve", options->curve, "DRAM accesses for buffers of 1 KiB to 4 MiB as well; with -o also curves.csv and curves.html");
-    app.add_flag("--fuse", options->fuse, "The cut into groups with the fewest DRAM accesses as well, layers alone or fused; never worse than layer by layer");
+    app.add_flag("--curve", options->curve,
+                 "DRAM accesses for buffers of 1 KiB to 4 MiB as well; with -o also curves.csv and curves.html");
+    app.add_flag("--fuse", options->fuse,
+                 "The cut into groups with the fewest DRAM accesses as well, layers alone or fused; never worse than "
+                 "layer by layer");
     app.add_option("--group-layers", options->group_layers, "Layers in such a group at most")
         ->check(CLI::Range(1, 64))
         ->default_str(std::to_string(FusionOptions{}.max_layers));
@@ -512,7 +564,8 @@ RunModel declare(CLI::App& app) {
 }  // namespace
 
 CostModel explore_layer_optimum() {
-    return {"layer-optimum", "the proven fewest DRAM accesses of each layer, banks divided among its tensors (CNNFlow)", declare};
+    return {"layer-optimum", "the proven fewest DRAM accesses of each layer, banks divided among its tensors (CNNFlow)",
+            declare};
 }
 
 }  // namespace laminate::cli

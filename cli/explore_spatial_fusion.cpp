@@ -51,11 +51,11 @@ public:
             const std::string name = entry.substr(0, equals);
             const std::string rows = equals == std::string::npos ? "" : entry.substr(equals + 1);
             const LayerId id = network.find_layer(name);
-            if (id < 0 || rows.empty() || rows.size() > 9 || rows.find_first_not_of("0123456789") != std::string::npos ||
-                std::stoll(rows) < 1)
-                throw UsageError(
-                    fmt::format("--baseline-rows {}: found {}, expected LAYER=ROWS with a layer of {} and one row or more", entry,
-                                id < 0 ? "no such layer" : "no number of rows", network.name));
+            if (id < 0 || rows.empty() || rows.size() > 9 ||
+                rows.find_first_not_of("0123456789") != std::string::npos || std::stoll(rows) < 1)
+                throw UsageError(fmt::format(
+                    "--baseline-rows {}: found {}, expected LAYER=ROWS with a layer of {} and one row or more", entry,
+                    id < 0 ? "no such layer" : "no number of rows", network.name));
             rows_[id] = std::stoll(rows);
         }
     }
@@ -135,7 +135,9 @@ nlohmann::ordered_json or_null(const std::optional<Value>& value) {
 }
 
 nlohmann::ordered_json sum_json(const Sum& sum) {
-    return {{"volume_bytes", sum.volume_bytes}, {"latency", latency_json(sum.latency)}, {"energy_pj", or_null(sum.energy_pj)}};
+    return {{"volume_bytes", sum.volume_bytes},
+            {"latency", latency_json(sum.latency)},
+            {"energy_pj", or_null(sum.energy_pj)}};
 }
 
 nlohmann::ordered_json mapping_json(const std::string& layer, const RowStationary& mapping) {
@@ -151,7 +153,8 @@ nlohmann::ordered_json temporal_json(const Entry& entry) {
     nlohmann::ordered_json json = latency_json(entry.cost.temporal_latency());
     json["register_bytes_per_layer"] = entry.cost.temporal->register_bytes;
     if (const auto& sections = entry.cost.temporal->register_sections)
-        json["register_bytes_of"] = {{"weights", (*sections)[0]}, {"inputs", (*sections)[1]}, {"partial_sums", (*sections)[2]}};
+        json["register_bytes_of"] = {
+            {"weights", (*sections)[0]}, {"inputs", (*sections)[1]}, {"partial_sums", (*sections)[2]}};
     auto layers = nlohmann::ordered_json::array();
     for (size_t l = 0; l < entry.cost.temporal->layers.size(); ++l)
         layers.push_back(mapping_json(entry.names[l], entry.cost.temporal->layers[l]));
@@ -192,7 +195,9 @@ nlohmann::ordered_json entry_json(const Network& network, const Entry& entry) {
     Sum apart;
     for (const StackCost& single : entry.singles) apart.add(single);
     nlohmann::ordered_json json{{"layers", entry.names},
-                                {"kind", stack.is_join ? "join" : stack.is_fused() ? "stack" : "single"},
+                                {"kind", stack.is_join      ? "join"
+                                         : stack.is_fused() ? "stack"
+                                                            : "single"},
                                 {"keeps_halos", stack.keeps_halos},
                                 {"tile",
                                  {{"columns", stack.tile.x},
@@ -233,8 +238,9 @@ std::string latency_text(const std::optional<Latency>& latency) {
 }
 
 std::string layers_text(const Entry& entry) {
-    return entry.names.size() == 1 ? entry.names.front()
-                                   : fmt::format("{} .. {} ({})", entry.names.front(), entry.names.back(), entry.names.size());
+    return entry.names.size() == 1
+               ? entry.names.front()
+               : fmt::format("{} .. {} ({})", entry.names.front(), entry.names.back(), entry.names.size());
 }
 
 std::string table_text(const Priced& priced) {
@@ -249,17 +255,22 @@ std::string table_text(const Priced& priced) {
                  {"spatial serial", Align::right},
                  {"energy uJ", Align::right}});
     const auto kib = [](int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 1024); };
-    const auto energy = [](const std::optional<double>& pj) { return pj ? fmt::format("{:.1f}", *pj / 1e6) : std::string("-"); };
+    const auto energy = [](const std::optional<double>& pj) {
+        return pj ? fmt::format("{:.1f}", *pj / 1e6) : std::string("-");
+    };
     for (const Entry& entry : priced.entries) {
         int64_t alone = 0;
         for (const StackCost& single : entry.singles) alone += single.volume_bytes;
         const Tile& tile = entry.stack->tile;
         table.add(
             {layers_text(entry),
-             entry.stack->is_join ? "" : fmt::format("{} {} {} {}", tile.x, tile.y, tile.out_channels, tile.in_channels),
+             entry.stack->is_join ? ""
+                                  : fmt::format("{} {} {} {}", tile.x, tile.y, tile.out_channels, tile.in_channels),
              kib(entry.cost.volume_bytes), kib(alone), fmt::format("{:.3f}", ratio(entry.cost.volume_bytes, alone)),
-             kib(entry.cost.footprint_bytes), fmt::format("{:.3f}", entry.cost.ctc), latency_text(entry.cost.temporal_latency()),
-             entry.cost.serial ? grouped(entry.cost.serial->cycles) + (entry.cost.serial->is_proven() ? "" : " (bound)") : "",
+             kib(entry.cost.footprint_bytes), fmt::format("{:.3f}", entry.cost.ctc),
+             latency_text(entry.cost.temporal_latency()),
+             entry.cost.serial ? grouped(entry.cost.serial->cycles) + (entry.cost.serial->is_proven() ? "" : " (bound)")
+                               : "",
              energy(entry.cost.energy_pj)});
     }
     table.add_rule();
@@ -269,10 +280,12 @@ std::string table_text(const Priced& priced) {
     return table.text();
 }
 
-Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine& machine, const Communication& communication, const GivenBaseline& baseline,
+Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine& machine,
+             const Communication& communication, const GivenBaseline& baseline,
              const std::optional<Schedule>& schedule) {
     std::map<LayerId, StackCost> alone;
-    for (const PlannedStack& single : plan.singles) alone.emplace(single.layers.front(), stack_cost(network, single, machine, communication));
+    for (const PlannedStack& single : plan.singles)
+        alone.emplace(single.layers.front(), stack_cost(network, single, machine, communication));
     TwoLevelCache cache;
     Priced priced;
     priced.has_baseline = baseline.is_given();
@@ -287,7 +300,8 @@ Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine&
         }
         priced.together.add(entry.cost);
         if (baseline.is_given()) {
-            if (const auto volume = baseline.volume(stack.layers)) entry.baseline_bytes = *volume * machine.element_bytes();
+            if (const auto volume = baseline.volume(stack.layers))
+                entry.baseline_bytes = *volume * machine.element_bytes();
         }
         if (stack.is_fused()) {
             priced.fused_together.add(entry.cost);
@@ -325,7 +339,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     std::optional<NewDirectory> files;
     if (!request.directory.empty()) {
         files.emplace(
-            request.directory, [](const auto& place) { return holds_answer(place, "stacks.json", "laminate.spatial_fusion"); },
+            request.directory,
+            [](const auto& place) { return holds_answer(place, "stacks.json", "laminate.spatial_fusion"); },
             "laminate explore --model spatial-fusion");
     }
     FusionOptions search = options.search;
@@ -335,11 +350,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     search.progress = [&](const std::string& line) { notes.note([&] { return line; }); };
     const auto begin = std::chrono::steady_clock::now();
     const auto found = plan_fusion(network, search);
-    const double search_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    const double search_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
-        throw InfeasibleError(fmt::format("{}: a layer does not fit in {} bytes; the smallest budget that works is {} bytes",
-                                          network.name, machine.on_chip_bytes,
-                                          infeasible->demand.value() * machine.element_bytes()));
+        throw InfeasibleError(
+            fmt::format("{}: a layer does not fit in {} bytes; the smallest budget that works is {} bytes",
+                        network.name, machine.on_chip_bytes, infeasible->demand.value() * machine.element_bytes()));
     }
     const FusionPlan& plan = std::get<FusionPlan>(found);
     if (!plan.is_complete) output.note("interrupted: layers that were not looked at are not fused");
@@ -363,7 +379,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"burst_bytes", or_null(options.burst_bytes)},
         {"count", spatial_fusion::to_string(search.reading)},
         {"search", spatial_fusion::to_string(search.growth)},
-        {"stack_tiles", std::ranges::find(tile_names, search.tiles, &std::pair<const std::string, TileSizes>::second)->first},
+        {"stack_tiles",
+         std::ranges::find(tile_names, search.tiles, &std::pair<const std::string, TileSizes>::second)->first},
         {"full_rows", search.full_rows},
         {"reuse", spatial_fusion::to_string(search.reuse)},
         {"max_layers", search.max_layers},
@@ -376,9 +393,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             return entry.counted->live_total.value() * machine.element_bytes() > machine.on_chip_bytes;
         });
         if (too_large > 0) {
-            output.note(
-                fmt::format("{} of {} stacks hold more in the schedule, whose buffers are boxes, than the {} of the machine",
-                            too_large, priced.entries.size(), bytes_text(machine.on_chip_bytes)));
+            output.note(fmt::format(
+                "{} of {} stacks hold more in the schedule, whose buffers are boxes, than the {} of the machine",
+                too_large, priced.entries.size(), bytes_text(machine.on_chip_bytes)));
         }
         answer["structure_hash"] = structure_hash(network);
         nlohmann::ordered_json front = one_point_front(network, *schedule);
@@ -392,12 +409,14 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         const int64_t fused = priced.fused_together.volume_bytes;
         output.print(fmt::format(
             "fused layers: {:.1f} % of what they move apart{}", 100 * ratio(fused, priced.fused_apart.volume_bytes),
-            priced.has_baseline ? fmt::format(", {:.1f} % of the baseline given", 100 * ratio(fused, priced.fused_baseline_bytes))
-                                : ""));
+            priced.has_baseline
+                ? fmt::format(", {:.1f} % of the baseline given", 100 * ratio(fused, priced.fused_baseline_bytes))
+                : ""));
     }
-    output.print(fmt::format(
-        "{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
-        files ? fmt::format("; all in {}: stacks.json and front.json, for --schedule {}", request.directory, request.directory) : ""));
+    output.print(fmt::format("{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
+                             files ? fmt::format("; all in {}: stacks.json and front.json, for --schedule {}",
+                                                 request.directory, request.directory)
+                                   : ""));
     output.json(answer);
     return Exit::ok;
 }
@@ -406,7 +425,8 @@ RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     FusionOptions& search = options->search;
     app.add_option("--count", search.reading,
-                   "What moves: exact (real pixels once, weights again where they do not stay) or paper (Eq. 2 and 6 as printed)")
+                   "What moves: exact (real pixels once, weights again where they do not stay) or paper (Eq. 2 and 6 "
+                   "as printed)")
         ->transform(one_of(reading_names))
         ->default_str("exact");
     app.add_option("--search", search.growth,
@@ -425,11 +445,14 @@ RunModel declare(CLI::App& app) {
     app.add_option("--element-bits", options->element_bits, "Width of all elements instead of the machine's")
         ->check(CLI::IsMember({8, 16, 32}));
     app.add_option("--burst-bytes", options->burst_bytes,
-                   "External memory moves whole bursts: CTC and communication count every run of a tile as so many of them (the paper's memory: 8)")
+                   "External memory moves whole bursts: CTC and communication count every run of a tile as so many of "
+                   "them (the paper's memory: 8)")
         ->check(CLI::Range(1, 1 << 20));
-    app.add_option("--on-chip", options->on_chip, "On-chip memory instead of the machine's, e.g. 64KiB")->type_name("SIZE");
+    app.add_option("--on-chip", options->on_chip, "On-chip memory instead of the machine's, e.g. 64KiB")
+        ->type_name("SIZE");
     app.add_option("--baseline-rows", options->baseline,
-                   "A baseline to compare with as well: rows of the tiles of single layers, whole rows wide, as LAYER=ROWS,...; "
+                   "A baseline to compare with as well: rows of the tiles of single layers, whole rows wide, as "
+                   "LAYER=ROWS,...; "
                    "pools need not be named")
         ->delimiter(',')
         ->type_name("LAYER=ROWS");
@@ -440,7 +463,8 @@ RunModel declare(CLI::App& app) {
 
 CostModel explore_spatial_fusion() {
     return {"spatial-fusion",
-            "stacks of layers without recomputation, tile classes, an array divided among layers (HW-Flow-Fusion)", declare};
+            "stacks of layers without recomputation, tile classes, an array divided among layers (HW-Flow-Fusion)",
+            declare};
 }
 
 }  // namespace laminate::cli

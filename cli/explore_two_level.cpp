@@ -31,17 +31,18 @@ struct Options {
 };
 
 const std::map<std::string, Space> space_names{{"baseline", Space::baseline},
-                                              {"tiling", Space::tiling},
-                                              {"fusion", Space::fusion},
-                                              {"fusion-recompute", Space::fusion_recompute},
-                                              {"dag", Space::dag}};
+                                               {"tiling", Space::tiling},
+                                               {"fusion", Space::fusion},
+                                               {"fusion-recompute", Space::fusion_recompute},
+                                               {"dag", Space::dag}};
 const std::map<std::string, TileSizes> tile_names{
     {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
 const std::map<std::string, Footprint> footprint_names{{"live", Footprint::live}, {"sum", Footprint::sum}};
 
 template <class Value>
 std::string name_of(const std::map<std::string, Value>& names, Value value) {
-    const auto found = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.second == value; });
+    const auto found =
+        std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.second == value; });
     return found->first;
 }
 
@@ -51,7 +52,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.machine.empty()) machine = load_energy_table(request.machine);
     const Network network = request.network.open();
     NewDirectory files(
-        request.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); }, "laminate explore");
+        request.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); },
+        "laminate explore");
     ExploreOptions search = options.explore;
     search.threads = request.common.thread_count();
     search.recompute = !options.no_recompute;
@@ -64,7 +66,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     search.stop = request.stop;
     OccasionalNotes notes_of_progress(output);
     search.progress = [&](const ExploreProgress& progress) {
-        notes_of_progress.note([&] { return fmt::format("{} of {} groups, {}", progress.segments_done, progress.segments_total, progress.segment); });
+        notes_of_progress.note([&] {
+            return fmt::format("{} of {} groups, {}", progress.segments_done, progress.segments_total,
+                               progress.segment);
+        });
     };
     const Front front = explore(network, search);
     const bool interrupted = request.stop->load();
@@ -106,23 +111,29 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("--space", options->explore.space,
-                   "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing computed twice), fusion-recompute; "
+                   "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing computed twice), "
+                   "fusion-recompute; "
                    "dag: groups with forks and joins, every pool and Add counted")
         ->transform(one_of(space_names))
         ->default_str("fusion-recompute");
     app.add_option("--tiles", options->explore.tiles, "Tile sizes to look at: all, divisors or pow2")
         ->transform(one_of(tile_names))
         ->default_str("divisors");
-    app.add_option("--max-depth", options->explore.max_depth, "Layers in a group at most (default: all; 8 in space dag)")
+    app.add_option("--max-depth", options->explore.max_depth,
+                   "Layers in a group at most (default: all; 8 in space dag)")
         ->check(positive());
-    app.add_option("--footprint", options->explore.footprint,
-                   "Memory that is counted: live (largest live sum) or sum (of all buffers of a group, as in the paper)")
+    app.add_option(
+           "--footprint", options->explore.footprint,
+           "Memory that is counted: live (largest live sum) or sum (of all buffers of a group, as in the paper)")
         ->transform(one_of(footprint_names))
         ->default_str("live");
-    app.add_option("--axes", options->axes, "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains)")
+    app.add_option("--axes", options->axes,
+                   "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains)")
         ->check(CLI::IsMember({2, 3}));
-    app.add_flag("--no-recompute", options->no_recompute, "No more MACs than layer by layer: nothing is computed twice");
-    app.add_option("--memory", options->memory, "Only schedules that hold no more at once, e.g. 64KiB")->type_name("SIZE");
+    app.add_flag("--no-recompute", options->no_recompute,
+                 "No more MACs than layer by layer: nothing is computed twice");
+    app.add_option("--memory", options->memory, "Only schedules that hold no more at once, e.g. 64KiB")
+        ->type_name("SIZE");
     return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
 }
 

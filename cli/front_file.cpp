@@ -24,20 +24,28 @@ Json parse_front(const std::string& text, const std::string& file) {
         throw InputError(file + ": is no front; expected JSON with \"schema\": \"laminate.front\" and \"points\"");
     }
     if (const auto version = front.value("version", Json()); version != front_version) {
-        throw InputError(fmt::format("{}: front of version {}, expected {}; laminate explore writes it anew", file, version.dump(), front_version));
+        throw InputError(fmt::format("{}: front of version {}, expected {}; laminate explore writes it anew", file,
+                                     version.dump(), front_version));
     }
     const Json& points = front["points"];
-    if (!points.is_array()) throw InputError(fmt::format("{}: points: found {}, expected a list", file, points.type_name()));
+    if (!points.is_array())
+        throw InputError(fmt::format("{}: points: found {}, expected a list", file, points.type_name()));
     const Json groups = front.value("group_schedules", Json());
     if (!groups.is_array() || !std::ranges::all_of(groups, [](const Json& group) { return group.is_string(); }))
-        throw InputError(fmt::format("{}: group_schedules: found {}, expected a list of texts", file, groups.type_name()));
+        throw InputError(
+            fmt::format("{}: group_schedules: found {}, expected a list of texts", file, groups.type_name()));
     for (size_t n = 0; n < points.size(); ++n) {
-        if (!points[n].is_object()) throw InputError(fmt::format("{}: points[{}]: found {}, expected an object", file, n, points[n].type_name()));
+        if (!points[n].is_object())
+            throw InputError(
+                fmt::format("{}: points[{}]: found {}, expected an object", file, n, points[n].type_name()));
         const Json schedule = points[n].value("schedule", Json());
         const bool is_list = schedule.is_array() && std::ranges::all_of(schedule, [&](const Json& group) {
-            return group.is_number_unsigned() && group.get<size_t>() < groups.size();
-        });
-        if (!is_list) throw InputError(fmt::format("{}: points[{}].schedule: found {}, expected a list of places in group_schedules", file, n, schedule.type_name()));
+                                 return group.is_number_unsigned() && group.get<size_t>() < groups.size();
+                             });
+        if (!is_list)
+            throw InputError(
+                fmt::format("{}: points[{}].schedule: found {}, expected a list of places in group_schedules", file, n,
+                            schedule.type_name()));
     }
     return front;
 }
@@ -50,8 +58,8 @@ void check_front(const std::string& file, const Json& front, const Network& netw
         return found.is_string() ? found.get<std::string>() : "?";
     };
     if (text("structure_hash") == structure_hash(network)) return;
-    throw InputError(fmt::format("{}: is for network {} ({}), found {} ({})", file, text("network"), text("structure_hash"), network.name,
-                                 structure_hash(network)));
+    throw InputError(fmt::format("{}: is for network {} ({}), found {} ({})", file, text("network"),
+                                 text("structure_hash"), network.name, structure_hash(network)));
 }
 
 std::string schedule_text(const nlohmann::ordered_json& front, size_t n) {
@@ -83,7 +91,8 @@ std::optional<FrontReference> front_reference(const std::string& argument) {
 size_t point_of(const FrontReference& reference, const nlohmann::ordered_json& front) {
     const nlohmann::ordered_json& points = front.at("points");
     std::string expected = points.empty() ? "one with schedules" : fmt::format("#0 to #{}", points.size() - 1);
-    const bool is_number = !reference.point.empty() && reference.point.size() < 10 && reference.point.find_first_not_of("0123456789") == std::string::npos;
+    const bool is_number = !reference.point.empty() && reference.point.size() < 10 &&
+                           reference.point.find_first_not_of("0123456789") == std::string::npos;
     if (reference.point.empty() && points.size() == 1) return 0;
     if (is_number && std::stoul(reference.point) < points.size()) return std::stoul(reference.point);
     for (size_t n = 0; n < points.size(); ++n) {

@@ -28,13 +28,16 @@ GroupShape group_shape(const Network& network, const Front& front) {
     for (const GroupSchedule& group : front.groups) {
         std::vector<std::string_view> layers;
         for (const Nest& nest : group.nests) layers.push_back(nest.layer);
-        if (known.insert(std::move(layers)).second && group_shape(network, group) == GroupShape::dag) return GroupShape::dag;
+        if (known.insert(std::move(layers)).second && group_shape(network, group) == GroupShape::dag)
+            return GroupShape::dag;
     }
     return GroupShape::chain;
 }
 
 /// On one line. Names may hold any bytes, as in json_text.h.
-std::string dumped(const nlohmann::ordered_json& json) { return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace); }
+std::string dumped(const nlohmann::ordered_json& json) {
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
 
 }  // namespace
 
@@ -71,12 +74,9 @@ FrontNotes front_notes(const Network& network, const Front& front, const std::op
 }
 
 std::string front_table(const Front& front, const FrontNotes& notes, size_t most) {
-    std::vector<Table::Column> columns{{"schedule"},
-                                       {"accesses", Align::right},
-                                       {"/ bound", Align::right},
-                                       {"memory", Align::right},
-                                       {"MACs", Align::right},
-                                       {"groups", Align::right}};
+    std::vector<Table::Column> columns{
+        {"schedule"},           {"accesses", Align::right}, {"/ bound", Align::right}, {"memory", Align::right},
+        {"MACs", Align::right}, {"groups", Align::right}};
     if (notes.machine) columns.push_back({"energy uJ", Align::right});
     Table table(std::move(columns));
     for (const size_t n : evenly(front.points.size(), most)) {
@@ -100,7 +100,9 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
             return point.counts.macs != front.points.front().counts.macs;
         });
         if (recomputes && !front.macs_is_axis)
-            text += "MACs are no axis of this front: less recomputation may need less energy; see --axes 3, --no-recompute\n";
+            text +=
+                "MACs are no axis of this front: less recomputation may need less energy; see --axes 3, "
+                "--no-recompute\n";
     }
     return text;
 }
@@ -108,8 +110,9 @@ std::string front_table(const Front& front, const FrontNotes& notes, size_t most
 std::string front_gap(const Front& front) {
     if (front.is_complete) return "complete: no schedule of this space is better";
     if (!std::isfinite(front.gap)) return "not complete: part of the space was not looked at, and nothing bounds it";
-    return fmt::format("not complete: at no memory does a schedule of this space move less than 1/{:.3f} of what the front moves",
-                       1 + front.gap);
+    return fmt::format(
+        "not complete: at no memory does a schedule of this space move less than 1/{:.3f} of what the front moves",
+        1 + front.gap);
 }
 
 nlohmann::ordered_json front_json(const Network& network, const Front& front, const FrontNotes& notes,
@@ -132,16 +135,17 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
     auto bounds = nlohmann::ordered_json::array();
     for (const FrontBound& bound : front.bounds)
         bounds.push_back({{"memory_elements", bound.memory.value()}, {"accesses_elements", bound.accesses.value()}});
-    nlohmann::ordered_json answer{{"schema", "laminate.front"},
-                                  {"version", front_version},
-                                  {"model", "two-level"},
-                                  {"network", network.name},
-                                  {"structure_hash", structure_hash(network)},
-                                  {"footprint", front.footprint == Footprint::live ? "live" : "sum"},
-                                  {"complete", is_complete},
-                                  {"gap", std::isfinite(front.gap) ? nlohmann::ordered_json(front.gap) : nlohmann::ordered_json()},
-                                  {"bounds", bounds},
-                                  {"macs_is_axis", front.macs_is_axis}};
+    nlohmann::ordered_json answer{
+        {"schema", "laminate.front"},
+        {"version", front_version},
+        {"model", "two-level"},
+        {"network", network.name},
+        {"structure_hash", structure_hash(network)},
+        {"footprint", front.footprint == Footprint::live ? "live" : "sum"},
+        {"complete", is_complete},
+        {"gap", std::isfinite(front.gap) ? nlohmann::ordered_json(front.gap) : nlohmann::ordered_json()},
+        {"bounds", bounds},
+        {"macs_is_axis", front.macs_is_axis}};
     auto texts = nlohmann::ordered_json::array();
     for (const GroupSchedule& group : front.groups) texts.push_back(to_text(group));
     answer["points"] = std::move(points);
@@ -170,15 +174,18 @@ std::string front_text(const nlohmann::ordered_json& front) {
     return text + "\n}\n";
 }
 
-void name_point(nlohmann::ordered_json& front, size_t n, const std::string& name) { front["points"].at(n)["names"].push_back(name); }
+void name_point(nlohmann::ordered_json& front, size_t n, const std::string& name) {
+    front["points"].at(n)["names"].push_back(name);
+}
 
 std::string front_csv(const Front& front, const FrontNotes& notes) {
     std::string text = "schedule,accesses_elements,bound_accesses_elements,achieved_over_bound,live_bytes,macs,groups";
     text += notes.machine ? ",total_pj\n" : "\n";
     for (size_t n = 0; n < front.points.size(); ++n) {
         const FrontPoint& point = front.points[n];
-        text += fmt::format("#{},{},{},{},{},{},{}", n, point.counts.accesses.value(), notes.bounds[n].bound.value(), notes.bounds[n].achieved_over_bound,
-                            to_bytes(point.counts.live_total).value(), point.counts.macs.value(), point.groups.size());
+        text += fmt::format("#{},{},{},{},{},{},{}", n, point.counts.accesses.value(), notes.bounds[n].bound.value(),
+                            notes.bounds[n].achieved_over_bound, to_bytes(point.counts.live_total).value(),
+                            point.counts.macs.value(), point.groups.size());
         text += notes.machine ? fmt::format(",{}\n", notes.energies[n].total_pj()) : "\n";
     }
     return text;

@@ -19,15 +19,15 @@ namespace laminate::cli {
 
 /// What is told of a front's points beside their counts; by point.
 struct FrontNotes {
-    std::vector<Certificate> bounds;     ///< for every schedule with groups of the kind that the front has
+    std::vector<Certificate> bounds;  ///< for every schedule with groups of the kind that the front has
     std::optional<EnergyTable> machine;
-    std::vector<Energy> energies;        ///< on the machine; empty without one
+    std::vector<Energy> energies;  ///< on the machine; empty without one
     /// The point of least energy. The front needs MACs as an axis for it to be the least of all schedules (energy.h).
     [[nodiscard]] size_t least_energy() const;
 };
 /// `misses`: register_file_misses() of the machine.
-[[nodiscard]] FrontNotes front_notes(const Network& network, const Front& front, const std::optional<EnergyTable>& machine,
-                                     std::optional<Elements> misses);
+[[nodiscard]] FrontNotes front_notes(const Network& network, const Front& front,
+                                     const std::optional<EnergyTable>& machine, std::optional<Elements> misses);
 
 /// At most `most` rows: the first, the last, and some between, evenly.
 [[nodiscard]] std::string front_table(const Front& front, const FrontNotes& notes, size_t most);

@@ -43,8 +43,10 @@ std::string window_text(const Layer& layer) {
         case LayerKind::conv:
         case LayerKind::conv_transpose:
         case LayerKind::max_pool:
-        case LayerKind::average_pool: break;
-        default: return "";
+        case LayerKind::average_pool:
+            break;
+        default:
+            return "";
     }
     std::string text = fmt::format("{}x{}", w.kernel[0], w.kernel[1]);
     if (w.stride != std::array<int64_t, 2>{1, 1}) text += fmt::format(" /{}x{}", w.stride[0], w.stride[1]);
@@ -55,14 +57,22 @@ std::string window_text(const Layer& layer) {
 
 nlohmann::ordered_json tensors_json(const Network& network, const std::vector<TensorId>& ids) {
     auto list = nlohmann::ordered_json::array();
-    for (const TensorId id : ids) list.push_back({{"name", network.tensor(id).name}, {"dims", network.tensor(id).dims}});
+    for (const TensorId id : ids)
+        list.push_back({{"name", network.tensor(id).name}, {"dims", network.tensor(id).dims}});
     return list;
 }
 
 Exit info(const Network& network, const Output& output) {
     const std::vector<Bytes> live = live_bytes(network);
-    Table table({{"layer"}, {"kind"}, {"window"}, {"activation"}, {"output"}, {"MACs", Align::right},
-                 {"parameters", Align::right}, {"output bytes", Align::right}, {"live bytes", Align::right}});
+    Table table({{"layer"},
+                 {"kind"},
+                 {"window"},
+                 {"activation"},
+                 {"output"},
+                 {"MACs", Align::right},
+                 {"parameters", Align::right},
+                 {"output bytes", Align::right},
+                 {"live bytes", Align::right}});
     auto layers = nlohmann::ordered_json::array();
     Macs macs;
     Elements parameter_sum;
@@ -102,10 +112,12 @@ Exit info(const Network& network, const Output& output) {
     for (const TensorId id : network.outputs) {
         ends.push_back(fmt::format("output {} {}", network.tensor(id).name, dims_text(network.tensor(id).dims)));
     }
-    output.print(fmt::format("{} ({})\n{}\n\n{}\n", network.name, network_hash(network), fmt::join(ends, "\n"), table.text()));
-    output.print(fmt::format("layer by layer the activations take {} at their peak; parameters {}", bytes_text(peak.value()),
-                             bytes_text(to_bytes(parameter_sum).value())));
-    if (!network.folded.empty()) output.print(fmt::format("fused away on import:\n  {}", fmt::join(network.folded, "\n  ")));
+    output.print(
+        fmt::format("{} ({})\n{}\n\n{}\n", network.name, network_hash(network), fmt::join(ends, "\n"), table.text()));
+    output.print(fmt::format("layer by layer the activations take {} at their peak; parameters {}",
+                             bytes_text(peak.value()), bytes_text(to_bytes(parameter_sum).value())));
+    if (!network.folded.empty())
+        output.print(fmt::format("fused away on import:\n  {}", fmt::join(network.folded, "\n  ")));
 
     output.json({{"schema", "laminate.info"},
                  {"version", 1},

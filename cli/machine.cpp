@@ -36,8 +36,8 @@ Exit list(const Output& output) {
     auto entries = nlohmann::ordered_json::array();
     for (const std::string& name : machine_names()) {
         const Machine machine = open_machine(name);
-        table.add({name, array_text(machine), std::to_string(machine.memories.size()), capacity_text(machine.on_chip_bits()),
-                   machine.about});
+        table.add({name, array_text(machine), std::to_string(machine.memories.size()),
+                   capacity_text(machine.on_chip_bits()), machine.about});
         entries.push_back({{"name", name},
                            {"about", machine.about},
                            {"macs_per_cycle", machine.mac_count()},
@@ -50,24 +50,36 @@ Exit list(const Output& output) {
 }
 
 nlohmann::ordered_json access_json(const WordAccess& access) {
-    return {{"word_bits", access.word_bits}, {"smallest_access_bits", access.smallest_access_bits}, {"word_pj", access.word_pj}};
+    return {{"word_bits", access.word_bits},
+            {"smallest_access_bits", access.smallest_access_bits},
+            {"word_pj", access.word_pj}};
 }
 
 Exit show(const std::string& name_or_file, const Output& output) {
     const Machine machine = open_machine(name_or_file);
-    output.print(fmt::format("{}: {}\narray {}, {} pJ per multiply-accumulate; bits: input {}, weight {}, partial sum {}, output {}\nsource: {}\n",
-                             machine.name, machine.about, array_text(machine), machine.mac_pj, machine.bits.input,
-                             machine.bits.weight, machine.bits.partial_sum, machine.bits.output, machine.source));
-    Table table({{"memory"}, {"serves"}, {"capacity", Align::right}, {"copies", Align::right}, {"word bits r/w", Align::right},
-                 {"smallest access", Align::right}, {"pJ per word r/w", Align::right}, {"ports"}});
+    output.print(
+        fmt::format("{}: {}\narray {}, {} pJ per multiply-accumulate; bits: input {}, weight {}, partial sum {}, "
+                    "output {}\nsource: {}\n",
+                    machine.name, machine.about, array_text(machine), machine.mac_pj, machine.bits.input,
+                    machine.bits.weight, machine.bits.partial_sum, machine.bits.output, machine.source));
+    Table table({{"memory"},
+                 {"serves"},
+                 {"capacity", Align::right},
+                 {"copies", Align::right},
+                 {"word bits r/w", Align::right},
+                 {"smallest access", Align::right},
+                 {"pJ per word r/w", Align::right},
+                 {"ports"}});
     auto memories = nlohmann::ordered_json::array();
     for (const Memory& memory : machine.memories) {
         std::vector<std::string> ports;
         for (const MemoryPort& port : memory.ports) ports.push_back(port.name);
-        table.add({memory.name, operands_text(memory), capacity_text(memory.capacity_bits), grouped(machine.copies(memory)),
+        table.add({memory.name, operands_text(memory), capacity_text(memory.capacity_bits),
+                   grouped(machine.copies(memory)),
                    fmt::format("{} / {}", memory.read.word_bits, memory.write.word_bits),
                    fmt::format("{} / {}", memory.read.smallest_access_bits, memory.write.smallest_access_bits),
-                   fmt::format("{} / {}", memory.read.word_pj, memory.write.word_pj), fmt::format("{}", fmt::join(ports, " "))});
+                   fmt::format("{} / {}", memory.read.word_pj, memory.write.word_pj),
+                   fmt::format("{}", fmt::join(ports, " "))});
         auto operands = nlohmann::ordered_json::array();
         for (const Operand operand : memory.operands) operands.push_back(to_string(operand));
         memories.push_back({{"name", memory.name},
@@ -86,8 +98,12 @@ Exit show(const std::string& name_or_file, const Output& output) {
     }
     auto constants = nlohmann::ordered_json::array();
     for (const MachineConstant& constant : machine.constants) {
-        output.print(fmt::format("{} = {}{}: {}", constant.name, constant.value, constant.is_fitted ? " (fitted)" : "", constant.source));
-        constants.push_back({{"name", constant.name}, {"value", constant.value}, {"fitted", constant.is_fitted}, {"source", constant.source}});
+        output.print(fmt::format("{} = {}{}: {}", constant.name, constant.value, constant.is_fitted ? " (fitted)" : "",
+                                 constant.source));
+        constants.push_back({{"name", constant.name},
+                             {"value", constant.value},
+                             {"fitted", constant.is_fitted},
+                             {"source", constant.source}});
     }
     output.json({{"schema", "laminate.machine_shown"},
                  {"version", 1},
@@ -120,18 +136,25 @@ Exit measure(const CommonOptions& common, const Output& output) {
     const double first = peak_gflops(threads);
     const std::vector<MemoryLevel> levels = measured_memory_levels(threads);
     const double peak = std::max(first, peak_gflops(threads));  // the clock may have risen
-    output.print(fmt::format("{} thread{}: {:.1f} GFLOP/s (32-bit multiply-adds in registers)", threads, threads == 1 ? "" : "s", peak));
+    output.print(fmt::format("{} thread{}: {:.1f} GFLOP/s (32-bit multiply-adds in registers)", threads,
+                             threads == 1 ? "" : "s", peak));
     Table table({{"level"}, {"size", Align::right}, {"array of a thread", Align::right}, {"read GB/s", Align::right}});
     auto entries = nlohmann::ordered_json::array();
     for (const MemoryLevel& level : levels) {
-        table.add({level.name, level.size_bytes > 0 ? bytes_text(level.size_bytes) : "", bytes_text(level.array_bytes), fmt::format("{:.1f}", level.gigabytes_per_second)});
+        table.add({level.name, level.size_bytes > 0 ? bytes_text(level.size_bytes) : "", bytes_text(level.array_bytes),
+                   fmt::format("{:.1f}", level.gigabytes_per_second)});
         entries.push_back({{"name", level.name},
-                           {"size_bytes", level.size_bytes > 0 ? nlohmann::ordered_json(level.size_bytes) : nlohmann::ordered_json(nullptr)},
+                           {"size_bytes", level.size_bytes > 0 ? nlohmann::ordered_json(level.size_bytes)
+                                                               : nlohmann::ordered_json(nullptr)},
                            {"array_bytes", level.array_bytes},
                            {"read_gigabytes_per_second", level.gigabytes_per_second}});
     }
     output.print(table.text());
-    output.json({{"schema", "laminate.machine_measured"}, {"version", 1}, {"threads", threads}, {"peak_gflops", peak}, {"memories", entries}});
+    output.json({{"schema", "laminate.machine_measured"},
+                 {"version", 1},
+                 {"threads", threads},
+                 {"peak_gflops", peak},
+                 {"memories", entries}});
     return Exit::ok;
 }
 
@@ -152,11 +175,13 @@ void add_machine(Program& program) {
     program.on(show_verb, [name](const Output& output) { return show(*name, output); });
 
     auto file = std::make_shared<std::string>();
-    CLI::App* check_verb = program.add_verb("check", "Whether a file is a machine or an energy table; names the key that is wrong", "", machine);
+    CLI::App* check_verb = program.add_verb(
+        "check", "Whether a file is a machine or an energy table; names the key that is wrong", "", machine);
     check_verb->add_option("FILE", *file, "machines/README.md")->required();
     program.on(check_verb, [file](const Output& output) { return check(*file, output); });
 
-    CLI::App* measure_verb = program.add_verb("measure", "This machine: peak of its multipliers, sizes and read bandwidths of its memories", "", machine);
+    CLI::App* measure_verb = program.add_verb(
+        "measure", "This machine: peak of its multipliers, sizes and read bandwidths of its memories", "", machine);
     program.on(measure_verb, [&program](const Output& output) { return measure(program.common(), output); });
 }
 

@@ -45,14 +45,15 @@ LAMINATE_MULTIPLY_ADD_LOOP(with_any_cpu, , 4, 12)
 #undef LAMINATE_MULTIPLY_ADD_LOOP
 
 /// Adds up `count` floats, a multiple of 128, in eight independent sums.
-#define LAMINATE_READ_LOOP(name, target_text, lanes)                                                                                     \
-    target_text void name(const float* from, int64_t count) {                                                                            \
-        typedef float Vector __attribute__((vector_size(4 * (lanes)), aligned(4)));                                                      \
-        Vector sums[8] = {};                                                                                                             \
-        for (int64_t k = 0; k < count; k += 8 * (lanes)) {                                                                               \
-            _Pragma("GCC unroll 8") for (int n = 0; n < 8; ++n) sums[n] += *reinterpret_cast<const Vector*>(from + k + n * (lanes));     \
-        }                                                                                                                                \
-        for (int n = 0; n < 8; ++n) result = sums[n][0];                                                                                 \
+#define LAMINATE_READ_LOOP(name, target_text, lanes)                                \
+    target_text void name(const float* from, int64_t count) {                       \
+        typedef float Vector __attribute__((vector_size(4 * (lanes)), aligned(4))); \
+        Vector sums[8] = {};                                                        \
+        for (int64_t k = 0; k < count; k += 8 * (lanes)) {                          \
+            _Pragma("GCC unroll 8") for (int n = 0; n < 8; ++n) sums[n] +=          \
+                *reinterpret_cast<const Vector*>(from + k + n * (lanes));           \
+        }                                                                           \
+        for (int n = 0; n < 8; ++n) result = sums[n][0];                            \
     }
 
 #if defined(__x86_64__)
@@ -161,7 +162,8 @@ std::vector<MemoryLevel> measured_memory_levels(int threads) {
     }
     constexpr int64_t least = 64 << 20, most = 512 << 20;
     levels.push_back({"DRAM", 0, std::clamp(4 * largest, least, most), 0});
-    for (MemoryLevel& level : levels) level.gigabytes_per_second = read_gigabytes_per_second(level.array_bytes, threads);
+    for (MemoryLevel& level : levels)
+        level.gigabytes_per_second = read_gigabytes_per_second(level.array_bytes, threads);
     return levels;
 }
 

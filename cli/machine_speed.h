@@ -16,9 +16,10 @@ namespace laminate::cli {
 [[nodiscard]] double read_gigabytes_per_second(int64_t bytes, int threads);
 
 struct MemoryLevel {
-    std::string name;          ///< L1, L2, L3, DRAM
-    int64_t size_bytes = 0;    ///< as the operating system says; 0 for DRAM
-    int64_t array_bytes = 0;   ///< each thread's array in the measurement: half of the level (of its share of L3), or several times what is before DRAM
+    std::string name;        ///< L1, L2, L3, DRAM
+    int64_t size_bytes = 0;  ///< as the operating system says; 0 for DRAM
+    int64_t array_bytes =
+        0;  ///< each thread's array in the measurement: half of the level (of its share of L3), or several times what is before DRAM
     double gigabytes_per_second = 0;
 };
 

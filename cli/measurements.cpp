@@ -28,7 +28,9 @@ std::optional<std::string> verb_of(const Json& answer) {
 }
 
 /// A compiled directory has no schedule; its answer says nothing of a network's structure.
-bool is_about(const Json& answer, const Network& network) { return answer.contains("structure_hash") && answer["structure_hash"] == structure_hash(network); }
+bool is_about(const Json& answer, const Network& network) {
+    return answer.contains("structure_hash") && answer["structure_hash"] == structure_hash(network);
+}
 
 /// Model, walker and generated code in columns, a row for each quantity.
 Json counted_json(const Json& entry, size_t source) {
@@ -42,12 +44,16 @@ Json counted_json(const Json& entry, size_t source) {
             rows.at(at++).push_back(count.value);
         }
     }
-    return {{"equal", entry.at("equal").get<bool>()}, {"witnesses", std::move(names)}, {"rows", std::move(rows)}, {"source", source}};
+    return {{"equal", entry.at("equal").get<bool>()},
+            {"witnesses", std::move(names)},
+            {"rows", std::move(rows)},
+            {"source", source}};
 }
 
 Json times_json(const Json& variant) {
     Json times;
-    for (const char* key : {"median_ms", "min_ms", "spread", "gflops", "of_peak"}) times[key] = variant.at(key).get<double>();
+    for (const char* key : {"median_ms", "min_ms", "spread", "gflops", "of_peak"})
+        times[key] = variant.at(key).get<double>();
     for (const char* key : {"runs", "groups", "arena_bytes"}) times[key] = variant.at(key).get<int64_t>();
     if (const Json& peak = variant.at("peak_rss_bytes"); !peak.is_null()) times["peak_rss_bytes"] = peak.get<int64_t>();
     return times;
@@ -57,7 +63,8 @@ Json times_json(const Json& variant) {
 
 Measurement read_measurement(const std::string& file, const Network& network) {
     Measurement measurement{file, Json::parse(read_file(file), nullptr, false)};
-    if (!verb_of(measurement.answer)) throw InputError(file + ": is no measurement; expected what --json of laminate validate or bench wrote");
+    if (!verb_of(measurement.answer))
+        throw InputError(file + ": is no measurement; expected what --json of laminate validate or bench wrote");
     if (!is_about(measurement.answer, network))
         throw InputError(fmt::format("{}: is not about network {} ({})", file, network.name, structure_hash(network)));
     return measurement;
@@ -67,11 +74,15 @@ std::vector<Measurement> measurements_beside(const std::string& front_file, cons
     namespace fs = std::filesystem;
     std::vector<Measurement> measurements;
     std::error_code error;
-    const fs::path directory = fs::path(front_file).has_parent_path() ? fs::path(front_file).parent_path() : fs::path(".");
+    const fs::path directory =
+        fs::path(front_file).has_parent_path() ? fs::path(front_file).parent_path() : fs::path(".");
     for (const auto& entry : fs::directory_iterator(directory, error)) {
-        if (entry.path().extension() != ".json" || !entry.is_regular_file(error) || entry.path().filename() == fs::path(front_file).filename()) continue;
+        if (entry.path().extension() != ".json" || !entry.is_regular_file(error) ||
+            entry.path().filename() == fs::path(front_file).filename())
+            continue;
         Measurement measurement{entry.path().string(), Json::parse(read_file(entry.path()), nullptr, false)};
-        if (verb_of(measurement.answer) && is_about(measurement.answer, network)) measurements.push_back(std::move(measurement));
+        if (verb_of(measurement.answer) && is_about(measurement.answer, network))
+            measurements.push_back(std::move(measurement));
     }
     std::ranges::sort(measurements, {}, &Measurement::file);
     return measurements;
@@ -95,10 +106,13 @@ Json measured_json(const std::vector<std::string>& schedules, const std::vector<
                 ++found;
             };
             if (verb == "validate") {
-                for (const Json& entry : answer.at("schedules")) note(entry, "counted", [&] { return counted_json(entry, sources.size()); });
+                for (const Json& entry : answer.at("schedules"))
+                    note(entry, "counted", [&] { return counted_json(entry, sources.size()); });
             } else if (answer.at("correct").get<bool>()) {
                 note(answer.at("fused"), "timed", [&] {
-                    return Json{{"fused", times_json(answer.at("fused"))}, {"layer_by_layer", times_json(answer.at("layer_by_layer"))}, {"source", sources.size()}};
+                    return Json{{"fused", times_json(answer.at("fused"))},
+                                {"layer_by_layer", times_json(answer.at("layer_by_layer"))},
+                                {"source", sources.size()}};
                 });
             }
             Json source{{"file", std::filesystem::path(measurement.file).filename().string()}, {"verb", verb}};

@@ -23,10 +23,10 @@ enum class Exit {
 };
 
 struct CommonOptions {
-    std::string json;       ///< file for the machine-readable answer, "-" for stdout, empty for none
-    int threads = 0;        ///< 0: one per core
-    uint64_t seed = 1;      ///< of random inputs and random schedules
-    int verbosity = 0;      ///< -1 with -q, 1 with -v
+    std::string json;   ///< file for the machine-readable answer, "-" for stdout, empty for none
+    int threads = 0;    ///< 0: one per core
+    uint64_t seed = 1;  ///< of random inputs and random schedules
+    int verbosity = 0;  ///< -1 with -q, 1 with -v
 
     /// The number of threads to use, at least 1.
     [[nodiscard]] int thread_count() const;

@@ -30,7 +30,8 @@ std::string one_line(std::string text) {
 
 int fail(Exit code, const std::string& message) {
     std::fflush(stdout);
-    std::fputs(("laminate: error: " + one_line(message) + "\n").c_str(), stderr);  // where nobody listens, the exit code speaks
+    std::fputs(("laminate: error: " + one_line(message) + "\n").c_str(),
+               stderr);  // where nobody listens, the exit code speaks
     return static_cast<int>(code);
 }
 
@@ -119,7 +120,8 @@ int Program::run(int argc, char** argv) {
 }
 
 void NetworkArgument::declare(CLI::App* verb) {
-    verb->add_option("NET", spec, ".onnx file, zoo:NAME[?height=..&width=..], random:SEED, or compiled directory")->required();
+    verb->add_option("NET", spec, ".onnx file, zoo:NAME[?height=..&width=..], random:SEED, or compiled directory")
+        ->required();
     declare_sizes(verb);
 }
 
@@ -129,10 +131,8 @@ void NetworkArgument::declare_option(CLI::App* verb) {
 }
 
 void NetworkArgument::declare_sizes(CLI::App* verb) {
-    verb->add_option("--height", sizes.height, "Rows of every 4-D input whose height is symbolic")
-        ->check(positive());
-    verb->add_option("--width", sizes.width, "Columns of every 4-D input whose width is symbolic")
-        ->check(positive());
+    verb->add_option("--height", sizes.height, "Rows of every 4-D input whose height is symbolic")->check(positive());
+    verb->add_option("--width", sizes.width, "Columns of every 4-D input whose width is symbolic")->check(positive());
     verb->add_option("--batch", sizes.batch, "Images where the batch is symbolic")->check(positive());
     verb->add_option("--dim", symbols, "Value of one symbolic dimension, e.g. H=540")->type_name("SYMBOL=VALUE");
 }
@@ -175,7 +175,8 @@ NetworkArgument NetworkArgument::from_json(const nlohmann::ordered_json& given) 
 }
 
 Network network_of_front(const std::string& file, const nlohmann::ordered_json& front) {
-    if (!front.contains("network_given")) throw InputError(file + ": does not say how its network was given; expected --net NET");
+    if (!front.contains("network_given"))
+        throw InputError(file + ": does not say how its network was given; expected --net NET");
     return NetworkArgument::from_json(front["network_given"]).open();
 }
 

@@ -74,7 +74,8 @@ void add_options(const CLI::App& app, const std::string& title, const std::strin
 }
 
 void add_verbs(const CLI::App& parent, const std::string& before, std::vector<VerbReference>& verbs) {
-    for (const CLI::App* app : parent.get_subcommands([](const CLI::App* a) { return !a->get_name().empty() && !a->get_group().empty(); })) {
+    for (const CLI::App* app :
+         parent.get_subcommands([](const CLI::App* a) { return !a->get_name().empty() && !a->get_group().empty(); })) {
         VerbReference verb;
         verb.name = before + app->get_name();
         verb.about = app->get_description();
@@ -111,12 +112,15 @@ std::string joined(const std::vector<std::string>& parts, const std::string& bet
 bool shows_value(const OptionReference& option) { return !option.value.empty() && option.names.front().front() == '-'; }
 
 /// "-o DIR, --output DIR" is long: "-o, --output DIR".
-std::string names_text(const OptionReference& option) { return joined(option.names, ", ") + (shows_value(option) ? " " + option.value : ""); }
+std::string names_text(const OptionReference& option) {
+    return joined(option.names, ", ") + (shows_value(option) ? " " + option.value : "");
+}
 
 /// "laminate zoo export [OPTIONS] NAME"
 std::string usage_text(const VerbReference& verb) {
     std::string text = "laminate " + verb.name + (verb.has_verbs ? " VERB" : "");
-    for (const OptionReference& option : verb.sections.empty() ? std::vector<OptionReference>{} : verb.sections.front().options) {
+    for (const OptionReference& option :
+         verb.sections.empty() ? std::vector<OptionReference>{} : verb.sections.front().options) {
         if (option.is_required) text += " " + option.names.front() + " " + option.value;
     }
     text += " [OPTIONS]";
@@ -139,13 +143,15 @@ std::string values_text(const OptionReference& option) {
 /// Options that every verb has.
 bool is_common(const OptionReference& option) {
     const std::string& name = option.names.back();
-    return name == "--help" || name == "--json" || name == "--threads" || name == "--seed" || name == "--verbose" || name == "--quiet";
+    return name == "--help" || name == "--json" || name == "--threads" || name == "--seed" || name == "--verbose" ||
+           name == "--quiet";
 }
 
 /// The verb's own options of a section.
 std::vector<OptionReference> own_options(const OptionSection& section) {
     std::vector<OptionReference> options;
-    std::copy_if(section.options.begin(), section.options.end(), std::back_inserter(options), [](const auto& o) { return !is_common(o); });
+    std::copy_if(section.options.begin(), section.options.end(), std::back_inserter(options),
+                 [](const auto& o) { return !is_common(o); });
     return options;
 }
 
@@ -169,7 +175,8 @@ std::string markdown_escaped(const std::string& text) {
 
 std::string markdown_item(const OptionReference& option) {
     const std::string values = values_text(option);
-    return "- `" + names_text(option) + "`: " + markdown_escaped(option.about) + (values.empty() ? "" : " (" + markdown_escaped(values) + ")") + "\n";
+    return "- `" + names_text(option) + "`: " + markdown_escaped(option.about) +
+           (values.empty() ? "" : " (" + markdown_escaped(values) + ")") + "\n";
 }
 
 /// Backslashes, hyphens and a leading dot or quote mean something to roff.
@@ -198,7 +205,8 @@ std::string roff_item(const OptionReference& option) {
 }  // namespace
 
 std::string markdown_text(const ProgramReference& program) {
-    std::string text = "# The command line\n\nMade by the program itself (`make docs`); a test compares. " + program.about + ".\n\n";
+    std::string text =
+        "# The command line\n\nMade by the program itself (`make docs`); a test compares. " + program.about + ".\n\n";
     for (const std::string& line : split(program.notes, '\n')) text += markdown_escaped(line) + "\n\n";
     text += "Options of every verb:\n\n";
     for (const OptionReference& option : common_options(program)) text += markdown_item(option);
@@ -207,7 +215,8 @@ std::string markdown_text(const ProgramReference& program) {
         if (verb.has_verbs) continue;
         text += "\n## " + verb.name + "\n\n" + markdown_escaped(verb.about) + ".\n\n    " + usage_text(verb) + "\n";
         std::string before = "\n";
-        for (const OptionReference& positional : verb.positionals) text += std::exchange(before, "") + markdown_item(positional);
+        for (const OptionReference& positional : verb.positionals)
+            text += std::exchange(before, "") + markdown_item(positional);
         for (const OptionSection& section : verb.sections) {
             const std::vector<OptionReference> options = own_options(section);
             if (options.empty()) continue;
@@ -220,14 +229,15 @@ std::string markdown_text(const ProgramReference& program) {
         // Verbs below one verb share its notes: said with the first. The comment is for tests/docs: the examples' files are nobody's.
         if (verb.notes.empty() || std::exchange(last_notes, verb.notes) == verb.notes) continue;
         text += "\n";
-        for (const std::string& line : split(verb.notes, '\n')) text += line.rfind("  ", 0) == 0 ? "    " + line.substr(2) + "\n" : line + "\n\n<!-- run: form -->\n";
+        for (const std::string& line : split(verb.notes, '\n'))
+            text += line.rfind("  ", 0) == 0 ? "    " + line.substr(2) + "\n" : line + "\n\n<!-- run: form -->\n";
     }
     return text;
 }
 
 std::string manual_page(const ProgramReference& program, const std::string& version) {
-    std::string text = ".TH LAMINATE 1 \"\" \"" + version + "\" \"User Commands\"\n.SH NAME\nlaminate \\- " + roff(program.about) +
-                       "\n.SH SYNOPSIS\n.B laminate\n.I VERB\n[OPTIONS] ...\n.SH DESCRIPTION\n";
+    std::string text = ".TH LAMINATE 1 \"\" \"" + version + "\" \"User Commands\"\n.SH NAME\nlaminate \\- " +
+                       roff(program.about) + "\n.SH SYNOPSIS\n.B laminate\n.I VERB\n[OPTIONS] ...\n.SH DESCRIPTION\n";
     for (const std::string& line : split(program.notes, '\n')) text += roff(line) + "\n.PP\n";
     text += ".SH OPTIONS OF EVERY VERB\n";
     for (const OptionReference& option : common_options(program)) text += roff_item(option);
@@ -239,10 +249,12 @@ std::string manual_page(const ProgramReference& program, const std::string& vers
         for (const OptionSection& section : verb.sections) {
             const std::vector<OptionReference> options = own_options(section);
             if (options.empty()) continue;
-            if (!section.title.empty()) text += ".PP\nWith " + roff(section.title) + " (" + roff(section.about) + "):\n";
+            if (!section.title.empty())
+                text += ".PP\nWith " + roff(section.title) + " (" + roff(section.about) + "):\n";
             for (const OptionReference& option : options) text += roff_item(option);
         }
-        if (!verb.notes.empty()) text += ".PP\n.nf\n" + roff(verb.notes) + (verb.notes.back() == '\n' ? "" : "\n") + ".fi\n";
+        if (!verb.notes.empty())
+            text += ".PP\n.nf\n" + roff(verb.notes) + (verb.notes.back() == '\n' ? "" : "\n") + ".fi\n";
     }
     return text;
 }
@@ -253,7 +265,8 @@ namespace {
 
 std::vector<OptionReference> all_options(const VerbReference& verb) {
     std::vector<OptionReference> options;
-    for (const OptionSection& section : verb.sections) options.insert(options.end(), section.options.begin(), section.options.end());
+    for (const OptionSection& section : verb.sections)
+        options.insert(options.end(), section.options.begin(), section.options.end());
     return options;
 }
 
@@ -261,7 +274,8 @@ std::vector<OptionReference> all_options(const VerbReference& verb) {
 std::vector<std::string> next_words(const ProgramReference& program, const std::string& before) {
     std::vector<std::string> words;
     for (const VerbReference& verb : program.verbs) {
-        if (verb.name.rfind(before, 0) == 0 && verb.name.find(' ', before.size()) == std::string::npos) words.push_back(verb.name.substr(before.size()));
+        if (verb.name.rfind(before, 0) == 0 && verb.name.find(' ', before.size()) == std::string::npos)
+            words.push_back(verb.name.substr(before.size()));
     }
     return words;
 }
@@ -290,16 +304,19 @@ std::string zsh_action(const OptionReference& option) {
 }  // namespace
 
 std::string bash_completion(const ProgramReference& program) {
-    std::string text = "# Completion of laminate for bash; made by the program.\n_laminate()\n{\n"
-                       "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
-                       "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W " +
-                       quoted(joined(next_words(program, ""), " ") + " --help --version") + " -- \"$word\"))\n        return\n    fi\n    case $verb in\n";
+    std::string text =
+        "# Completion of laminate for bash; made by the program.\n_laminate()\n{\n"
+        "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
+        "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W " +
+        quoted(joined(next_words(program, ""), " ") + " --help --version") +
+        " -- \"$word\"))\n        return\n    fi\n    case $verb in\n";
     std::string parents;
     for (const VerbReference& verb : program.verbs) {
         if (!verb.has_verbs) continue;
         parents += (parents.empty() ? "" : "|") + verb.name;
         text += "    " + verb.name + ")\n        if ((COMP_CWORD == 2)); then\n            COMPREPLY=($(compgen -W " +
-                quoted(joined(next_words(program, verb.name + " "), " ")) + " -- \"$word\"))\n            return\n        fi\n"
+                quoted(joined(next_words(program, verb.name + " "), " ")) +
+                " -- \"$word\"))\n            return\n        fi\n"
                 "        verb+=\" ${COMP_WORDS[2]}\"\n        ;;\n";
     }
     text += "    esac\n    case $verb:$before in\n";
@@ -307,27 +324,35 @@ std::string bash_completion(const ProgramReference& program) {
         for (const OptionReference& option : all_options(verb)) {
             if (option.choices.empty()) continue;
             for (const std::string& name : option.names) {
-                text += "    " + quoted(verb.name + ":" + name) + ") COMPREPLY=($(compgen -W " + quoted(joined(option.choices, " ")) + " -- \"$word\")); return ;;\n";
+                text += "    " + quoted(verb.name + ":" + name) + ") COMPREPLY=($(compgen -W " +
+                        quoted(joined(option.choices, " ")) + " -- \"$word\")); return ;;\n";
             }
         }
     }
-    text += "    esac\n    if [[ $word != -* ]]; then\n        compopt -o default\n        return\n    fi\n    case $verb in\n";
+    text +=
+        "    esac\n    if [[ $word != -* ]]; then\n        compopt -o default\n        return\n    fi\n    case $verb "
+        "in\n";
     for (const VerbReference& verb : program.verbs) {
         std::vector<std::string> names;
-        for (const OptionReference& option : all_options(verb)) names.insert(names.end(), option.names.begin(), option.names.end());
-        text += "    " + quoted(verb.name) + ") COMPREPLY=($(compgen -W " + quoted(joined(names, " ")) + " -- \"$word\")) ;;\n";
+        for (const OptionReference& option : all_options(verb))
+            names.insert(names.end(), option.names.begin(), option.names.end());
+        text += "    " + quoted(verb.name) + ") COMPREPLY=($(compgen -W " + quoted(joined(names, " ")) +
+                " -- \"$word\")) ;;\n";
     }
     return text + "    esac\n}\ncomplete -F _laminate laminate\n";
 }
 
 std::string zsh_completion(const ProgramReference& program) {
-    std::string text = "#compdef laminate\n# Completion of laminate for zsh; made by the program.\n_laminate() {\n"
-                       "    local verb=$words[2]\n    if ((CURRENT == 2)); then\n        compadd -- " +
-                       joined(next_words(program, ""), " ") + " --help --version\n        return\n    fi\n    case $verb in\n";
+    std::string text =
+        "#compdef laminate\n# Completion of laminate for zsh; made by the program.\n_laminate() {\n"
+        "    local verb=$words[2]\n    if ((CURRENT == 2)); then\n        compadd -- " +
+        joined(next_words(program, ""), " ") + " --help --version\n        return\n    fi\n    case $verb in\n";
     for (const VerbReference& verb : program.verbs) {
         if (!verb.has_verbs) continue;
-        text += "    " + verb.name + ")\n        if ((CURRENT == 3)); then\n            compadd -- " + joined(next_words(program, verb.name + " "), " ") +
-                "\n            return\n        fi\n        verb+=\" $words[3]\"\n        shift words\n        ((CURRENT--))\n        ;;\n";
+        text += "    " + verb.name + ")\n        if ((CURRENT == 3)); then\n            compadd -- " +
+                joined(next_words(program, verb.name + " "), " ") +
+                "\n            return\n        fi\n        verb+=\" $words[3]\"\n        shift words\n        "
+                "((CURRENT--))\n        ;;\n";
     }
     text += "    esac\n    shift words\n    ((CURRENT--))\n    case $verb in\n";
     for (const VerbReference& verb : program.verbs) {
@@ -335,12 +360,15 @@ std::string zsh_completion(const ProgramReference& program) {
         text += "    " + quoted(verb.name) + ")\n        _arguments";
         for (const OptionReference& option : all_options(verb)) {
             for (const std::string& name : option.names) {
-                const std::string value = option.value.empty() ? "" : ":" + zsh_escaped(option.value) + ":" + zsh_action(option);
-                text += " \\\n            " + quoted((option.is_repeated ? "*" : "") + name + "[" + zsh_escaped(option.about) + "]" + value);
+                const std::string value =
+                    option.value.empty() ? "" : ":" + zsh_escaped(option.value) + ":" + zsh_action(option);
+                text += " \\\n            " +
+                        quoted((option.is_repeated ? "*" : "") + name + "[" + zsh_escaped(option.about) + "]" + value);
             }
         }
         for (const OptionReference& positional : verb.positionals)
-            text += " \\\n            " + quoted(":" + zsh_escaped(positional.names.front()) + ":" + zsh_action(positional));
+            text += " \\\n            " +
+                    quoted(":" + zsh_escaped(positional.names.front()) + ":" + zsh_action(positional));
         text += "\n        ;;\n";
     }
     return text + "    esac\n}\n_laminate \"$@\"\n";
@@ -352,13 +380,16 @@ void add_reference(Program& program, const CLI::App& app) {
     CLI::App* verb = program.add_verb("reference", "The command line as a document", "");
     verb->group("");  // for the build, not for people
     auto format = std::make_shared<std::string>();
-    verb->add_option("FORMAT", *format, "Document to write to stdout")->required()->check(CLI::IsMember({"markdown", "man", "bash", "zsh"}));
+    verb->add_option("FORMAT", *format, "Document to write to stdout")
+        ->required()
+        ->check(CLI::IsMember({"markdown", "man", "bash", "zsh"}));
     program.on(verb, [format, &app](const Output& output) {
         const ProgramReference reference = reference_of(app);
         const std::string text = *format == "markdown" ? markdown_text(reference)
-                           : *format == "man"    ? manual_page(reference, std::string("laminate ") + LAMINATE_VERSION)
-                           : *format == "bash"   ? bash_completion(reference)
-                                                 : zsh_completion(reference);
+                                 : *format == "man"
+                                     ? manual_page(reference, std::string("laminate ") + LAMINATE_VERSION)
+                                 : *format == "bash" ? bash_completion(reference)
+                                                     : zsh_completion(reference);
         output.print(text);
         return Exit::ok;
     });

@@ -51,15 +51,19 @@ Exit run_report(const Options& options, const Output& output) {
 }  // namespace
 
 void add_report(Program& program) {
-    CLI::App* verb =
-        program.add_verb("report", "A front as one HTML page: three axes, groups on the network's graph, memory over time, traffic, loop nests, measurements",
-                         "  laminate report front/\n"
-                         "  laminate validate zoo:l3net --front front/ --json front/counted.json && laminate report front/\n"
-                         "  laminate report front/ --net model.onnx");
+    CLI::App* verb = program.add_verb(
+        "report",
+        "A front as one HTML page: three axes, groups on the network's graph, memory over time, traffic, loop nests, "
+        "measurements",
+        "  laminate report front/\n"
+        "  laminate validate zoo:l3net --front front/ --json front/counted.json && laminate report front/\n"
+        "  laminate report front/ --net model.onnx");
     auto options = std::make_shared<Options>();
     verb->add_option("DIR", options->directory, "Directory that `laminate explore` wrote; its page is replaced")
         ->required();
-    verb->add_option("--measured", options->measured, "Answer of `validate` or `bench` (--json) to show beside what was predicted; those in DIR are shown unasked")
+    verb->add_option("--measured", options->measured,
+                     "Answer of `validate` or `bench` (--json) to show beside what was predicted; those in DIR are "
+                     "shown unasked")
         ->type_name("FILE");
     options->network.declare_option(verb);
     program.on(verb, [options](const Output& output) { return run_report(*options, output); });

@@ -64,7 +64,8 @@ std::string about(const Network& network, const Json& front) {
     const size_t points = front.at("points").size();
     if (front.value("model", "two-level") == "depth-first") {
         return fmt::format(
-            "Network {} ({}), {} schedule{} of a depth-first sweep on {}, as the two-level model counts them: by whole elements, to and from the outside. Counts "
+            "Network {} ({}), {} schedule{} of a depth-first sweep on {}, as the two-level model counts them: by whole "
+            "elements, to and from the outside. Counts "
             "of one image; layers outside of groups run on their own and are not counted.",
             network.name, structure_hash(network), points, points == 1 ? "" : "s", front.value("machine", "a machine"));
     }

@@ -17,7 +17,8 @@ namespace laminate::cli {
 constexpr int64_t report_details = 120;
 
 /// `front`: front_json(), or with "model": "depth-first" schedules that another model found. Deterministic. Throws InputError when a point misses a key or its schedule is not one of this network.
-[[nodiscard]] std::string report_page(const Network& network, const nlohmann::ordered_json& front, const std::vector<Measurement>& measurements = {});
+[[nodiscard]] std::string report_page(const Network& network, const nlohmann::ordered_json& front,
+                                      const std::vector<Measurement>& measurements = {});
 
 /// What the page draws of a group: {"layers":[...],"accesses","least" (every tensor once),"macs","live" (elements),"traffic":[{"name",
 /// "reads","writes","elements"}],"phases":[{"layer","macs","live","buffers":[[name, elements]]}],"steps":[phase...],"unfolded","nest"}.

@@ -140,7 +140,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         }
         Schedule schedule = options.schedule.choose(network, common.thread_count());
         output.detail("schedule: " + to_text(schedule));
-        execution = std::make_unique<Execution>(std::move(network), std::move(schedule), options.schedule.kernels(), common, output);
+        execution = std::make_unique<Execution>(std::move(network), std::move(schedule), options.schedule.kernels(),
+                                                common, output);
     }
     Session& session = execution->session();
     const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();
@@ -251,16 +252,21 @@ void add_run(Program& program) {
     options->network.declare(verb);
     options->schedule.declare(verb);
     verb->add_option("--input", options->inputs,
-                     "Input: .npy, ONNX .pb tensor, or a PNG, JPEG or PNM picture; a .y4m video or - for one from stdin; a folder of pictures; random without one")
+                     "Input: .npy, ONNX .pb tensor, or a PNG, JPEG or PNM picture; a .y4m video or - for one from "
+                     "stdin; a folder of pictures; random without one")
         ->type_name("[NAME=]FILE");
-    verb->add_option("--output", options->outputs, "Output, by extension: .npy, .pb, .png, .jpg, .pgm, .ppm; .y4m or - for a video; a folder for a folder")
+    verb->add_option(
+            "--output", options->outputs,
+            "Output, by extension: .npy, .pb, .png, .jpg, .pgm, .ppm; .y4m or - for a video; a folder for a folder")
         ->type_name("[NAME=]FILE");
     verb->add_option("--expected", options->expected, "What the output must be: .npy or .pb; exit 1 when it is not")
         ->type_name("[NAME=]FILE");
     verb->add_option("--rtol", options->rtol, "Allowed difference, relative to the expected element")
         ->check(not_negative())
         ->capture_default_str();
-    verb->add_option("--atol", options->atol, "Allowed difference, absolute")->check(not_negative())->capture_default_str();
+    verb->add_option("--atol", options->atol, "Allowed difference, absolute")
+        ->check(not_negative())
+        ->capture_default_str();
     verb->add_option("--compare", options->compare,
                      "Print the PSNR of luma against this picture, and that of a bicubic resize")
         ->type_name("PICTURE");
@@ -270,7 +276,8 @@ void add_run(Program& program) {
     verb->add_flag("--counts", options->counts,
                    "Accesses, MACs and buffers of the schedule: model and generated code side by side");
     verb->add_flag("--stream", options->stream,
-                   "A picture in windows, from file to file (PNM, .npy) in constant memory: --memory in all, 64MiB without; the default for huge PNM files");
+                   "A picture in windows, from file to file (PNM, .npy) in constant memory: --memory in all, 64MiB "
+                   "without; the default for huge PNM files");
     program.on(verb, [options, &program](const Output& output) { return run(*options, program.common(), output); });
 }
 

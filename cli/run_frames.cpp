@@ -29,9 +29,13 @@ constexpr const char* standard_stream = "-";
 /// A network of one picture in and one out, ready for pictures of one size.
 class PictureNetwork {
 public:
-    PictureNetwork(const RunOptions& options, int64_t height, int64_t width, const CommonOptions& common, const Output& output) {
+    PictureNetwork(const RunOptions& options, int64_t height, int64_t width, const CommonOptions& common,
+                   const Output& output) {
         if (is_compiled_directory(options.network.spec)) {
-            if (options.schedule.is_given()) throw UsageError("a compiled directory carries its own schedule; --schedule, --memory and --layer-by-layer want the network");
+            if (options.schedule.is_given())
+                throw UsageError(
+                    "a compiled directory carries its own schedule; --schedule, --memory and --layer-by-layer want the "
+                    "network");
             execution_ = std::make_unique<Execution>(options.network.spec, common);
         } else {
             InputSizes sizes = options.network.input_sizes();
@@ -39,17 +43,20 @@ public:
             if (!sizes.width) sizes.width = width;
             Network network = open_network(options.network.spec, sizes);
             Schedule schedule = options.schedule.choose(network, common.thread_count());
-            execution_ = std::make_unique<Execution>(std::move(network), std::move(schedule), options.schedule.kernels(), common, output);
+            execution_ = std::make_unique<Execution>(std::move(network), std::move(schedule),
+                                                     options.schedule.kernels(), common, output);
         }
         const std::vector<Tensor> inputs = execution_->session().inputs(), outputs = execution_->session().outputs();
-        const auto is_picture = [](const std::vector<int64_t>& dims) { return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3); };
+        const auto is_picture = [](const std::vector<int64_t>& dims) {
+            return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3);
+        };
         if (inputs.size() != 1 || outputs.size() != 1 || !is_picture(inputs[0].dims) || !is_picture(outputs[0].dims))
             throw InputError(options.network.spec + ": expected one picture of one or three channels in and one out");
         input_ = inputs[0];
         output_ = outputs[0];
         if (input_.dims[2] != height || input_.dims[3] != width) {
-            throw InputError(fmt::format("{}: input {} is {}, found pictures of {} x {} (rows x columns)", options.network.spec, input_.name,
-                                         dims_text(input_.dims), height, width));
+            throw InputError(fmt::format("{}: input {} is {}, found pictures of {} x {} (rows x columns)",
+                                         options.network.spec, input_.name, dims_text(input_.dims), height, width));
         }
         values_.resize(static_cast<size_t>(element_count(output_.dims)));
     }
@@ -78,7 +85,8 @@ std::vector<uint8_t> samples_of(const std::vector<float>& elements, int64_t heig
 
 /// One of the two files of a command with one --input and one --output.
 std::string only_file(const char* option, const std::vector<std::string>& files) {
-    if (files.size() != 1) throw UsageError(fmt::format("{}: found {} files, expected one for a video or folder", option, files.size()));
+    if (files.size() != 1)
+        throw UsageError(fmt::format("{}: found {} files, expected one for a video or folder", option, files.size()));
     return parse_named_file(files[0]).file;
 }
 
@@ -117,21 +125,26 @@ bool is_folder(const RunOptions& options) {
 Exit run_video(const RunOptions& options, const CommonOptions& common, const Output& output) {
     refuse_options_of_whole_files(options, "a video");
     if (options.stream) throw UsageError("--stream: for one picture, not with a video");
-    const std::string input_file = only_file("--input", options.inputs), output_file = only_file("--output", options.outputs);
-    if (output_file == standard_stream && common.json == standard_stream) throw UsageError("--json -: stdout carries the video, expected a file");
+    const std::string input_file = only_file("--input", options.inputs),
+                      output_file = only_file("--output", options.outputs);
+    if (output_file == standard_stream && common.json == standard_stream)
+        throw UsageError("--json -: stdout carries the video, expected a file");
     for (const auto& [option, file] : {std::pair{"--input", input_file}, {"--output", output_file}}) {
         if (file != standard_stream && std::filesystem::path(file).extension() != ".y4m")
             throw UsageError(fmt::format("{}: found \"{}\", expected - or a .y4m file on both sides", option, file));
     }
     // Stdout may be the video.
-    const auto tell = [&](const std::string& line) { output_file == standard_stream ? output.note(line) : output.print(line); };
+    const auto tell = [&](const std::string& line) {
+        output_file == standard_stream ? output.note(line) : output.print(line);
+    };
 
     std::ifstream file;
     if (input_file != standard_stream) {
         file.open(input_file, std::ios::binary);
         if (!file) throw InputError(input_file + ": cannot be read");
     }
-    Y4mReader reader(input_file == standard_stream ? std::cin : file, input_file == standard_stream ? "stdin" : input_file);
+    Y4mReader reader(input_file == standard_stream ? std::cin : file,
+                     input_file == standard_stream ? "stdin" : input_file);
     const Y4mHeader& from = reader.header();
     PictureNetwork network(options, from.height, from.width, common, output);
     if (network.input().dims[1] != 1 || network.output().dims[1] != 1)
@@ -153,8 +166,10 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
             const auto start = std::chrono::steady_clock::now();
             const auto chroma = [&](const std::vector<uint8_t>& samples) {
                 if (samples.empty()) return samples;
-                const Plane plane{from.chroma_height(), from.chroma_width(), elements_of(samples, from.chroma_height(), from.chroma_width())};
-                return samples_of(resize_bicubic(plane, to.chroma_height(), to.chroma_width()).values, to.chroma_height(), to.chroma_width());
+                const Plane plane{from.chroma_height(), from.chroma_width(),
+                                  elements_of(samples, from.chroma_height(), from.chroma_width())};
+                return samples_of(resize_bicubic(plane, to.chroma_height(), to.chroma_width()).values,
+                                  to.chroma_height(), to.chroma_width());
             };
             while (reader.read(small)) {
                 if (interrupt.stop()->load()) break;
@@ -165,7 +180,10 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
                 writer.write(large);
                 ++frames;
                 seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-                notes.note([&] { return fmt::format("laminate: {} frames, {:.2f} per second", frames, static_cast<double>(frames) / seconds); });
+                notes.note([&] {
+                    return fmt::format("laminate: {} frames, {:.2f} per second", frames,
+                                       static_cast<double>(frames) / seconds);
+                });
             }
             // Here too: who interrupts a pipe ends the video early.
             if (interrupt.stop()->load()) throw Interrupted{};
@@ -178,8 +196,8 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
                                                    : "laminate: interrupted; " + output_file + " was not written");
         end_interrupted();
     }
-    tell(fmt::format("{} frames of {} x {} to {} x {}: {:.2f} s, {:.2f} per second", frames, from.width, from.height, to.width, to.height, seconds,
-                     frames > 0 ? static_cast<double>(frames) / seconds : 0));
+    tell(fmt::format("{} frames of {} x {} to {} x {}: {:.2f} s, {:.2f} per second", frames, from.width, from.height,
+                     to.width, to.height, seconds, frames > 0 ? static_cast<double>(frames) / seconds : 0));
     output.json({{"schema", "laminate.run"},
                  {"version", 1},
                  {"frames", frames},
@@ -193,19 +211,23 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
 Exit run_folder(const RunOptions& options, const CommonOptions& common, const Output& output) {
     refuse_options_of_whole_files(options, "a folder");
     if (options.stream) throw UsageError("--stream: for one picture, not with a folder");
-    const std::filesystem::path input = only_file("--input", options.inputs), result = only_file("--output", options.outputs);
+    const std::filesystem::path input = only_file("--input", options.inputs),
+                                result = only_file("--output", options.outputs);
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(input)) {
         if (entry.is_regular_file() && is_picture_file(entry.path())) files.push_back(entry.path());
     }
-    if (files.empty()) throw InputError(input.string() + ": holds no picture, expected files that end in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
+    if (files.empty())
+        throw InputError(input.string() +
+                         ": holds no picture, expected files that end in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
     std::sort(files.begin(), files.end());
 
     bool interrupted = false;
     double seconds = 0;
     {
         InterruptHandler interrupt;
-        NewDirectory directory(result, [](const std::filesystem::path&) { return false; }, "this command");
+        NewDirectory directory(
+            result, [](const std::filesystem::path&) { return false; }, "this command");
         OccasionalNotes notes(output);
         // Pictures of a size share their code. Sizes in turn, so that only one is compiled at a time.
         std::map<std::pair<int64_t, int64_t>, std::vector<std::filesystem::path>> by_size;
@@ -224,7 +246,8 @@ Exit run_folder(const RunOptions& options, const CommonOptions& common, const Ou
                 const auto start = std::chrono::steady_clock::now();
                 const std::vector<float>& values = network.run(elements);
                 seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-                save_tensor_file((directory.aside() / file.filename()).string(), network.output(), values, &*picture.picture);
+                save_tensor_file((directory.aside() / file.filename()).string(), network.output(), values,
+                                 &*picture.picture);
                 ++done;
                 notes.note([&] { return fmt::format("laminate: {} of {} pictures", done, files.size()); });
             }

@@ -32,8 +32,10 @@ Network network_of_size(const NetworkArgument& argument, int64_t height, int64_t
     for (const TensorId id : network.inputs) {
         const std::vector<int64_t>& dims = network.tensor(id).dims;
         if (dims.size() == 4 && (dims[2] != height || dims[3] != width)) {
-            throw InputError(fmt::format("{}: input {} is {}, expected rows and columns that are left open, as windows have others than the picture",
-                                         argument.spec, network.tensor(id).name, dims_text(dims)));
+            throw InputError(
+                fmt::format("{}: input {} is {}, expected rows and columns that are left open, as windows have others "
+                            "than the picture",
+                            argument.spec, network.tensor(id).name, dims_text(dims)));
         }
     }
     return network;
@@ -43,12 +45,15 @@ Network network_of_size(const NetworkArgument& argument, int64_t height, int64_t
 class StreamedPicture {
 public:
     StreamedPicture(const RasterReader& reader, const Network& network) : reader_(reader) {
-        const int64_t wanted = network.tensor(network.inputs[0]).dims[1], made = network.tensor(network.outputs[0]).dims[1];
+        const int64_t wanted = network.tensor(network.inputs[0]).dims[1],
+                      made = network.tensor(network.outputs[0]).dims[1];
         const RasterShape& shape = reader.shape();
         by_luma_ = shape.channels == 3 && wanted == 1 && made == 1 && shape.type == SampleType::uint8;
         if (!by_luma_ && shape.channels != wanted) {
-            throw InputError(fmt::format("--input: is a picture of {} channel{}, expected {} for input {}{}", shape.channels, shape.channels == 1 ? "" : "s",
-                                         wanted, network.tensor(network.inputs[0]).name, wanted == 1 ? ", or 8-bit colour" : ""));
+            throw InputError(fmt::format("--input: is a picture of {} channel{}, expected {} for input {}{}",
+                                         shape.channels, shape.channels == 1 ? "" : "s", wanted,
+                                         network.tensor(network.inputs[0]).name,
+                                         wanted == 1 ? ", or 8-bit colour" : ""));
         }
         output_channels_ = by_luma_ ? 3 : made;
     }
@@ -90,24 +95,28 @@ struct CompiledWindow {
 
 int64_t memory_of(Session& session) {
     int64_t bytes = session.arena_bytes();
-    for (const Tensor& tensor : {session.inputs()[0], session.outputs()[0]}) bytes += element_count(tensor.dims) * bytes_per_element;
+    for (const Tensor& tensor : {session.inputs()[0], session.outputs()[0]})
+        bytes += element_count(tensor.dims) * bytes_per_element;
     return bytes;
 }
 
 class WindowCompiler {
 public:
-    WindowCompiler(const RunOptions& options, const RasterShape& shape, const Network& sample, int64_t budget, const CommonOptions& common, const Output& output)
+    WindowCompiler(const RunOptions& options, const RasterShape& shape, const Network& sample, int64_t budget,
+                   const CommonOptions& common, const Output& output)
         : options_(options), shape_(shape), sample_(sample), budget_(budget), common_(common), output_(output) {}
 
     /// The fastest window within the budget, by minimal filtering if a window that it leaves no seams in fits.
     [[nodiscard]] CompiledWindow compile() {
         if (!options_.schedule.no_winograd && (has_winograd_layers(sample_) || has_column_tiles(sample_))) {
             if (auto window = attempt(true)) return std::move(*window);
-            output_.note("laminate: no window for minimal filtering fits in " + bytes_text(budget_) + ", so every convolution is computed by its definition");
+            output_.note("laminate: no window for minimal filtering fits in " + bytes_text(budget_) +
+                         ", so every convolution is computed by its definition");
         }
         if (auto window = attempt(false)) return std::move(*window);
-        throw InfeasibleError(fmt::format("{}: no window fits in {}{}", options_.network.spec, bytes_text(budget_),
-                                          least_ > 0 ? fmt::format("; the smallest that was found takes {}", bytes_text(least_)) : ""));
+        throw InfeasibleError(
+            fmt::format("{}: no window fits in {}{}", options_.network.spec, bytes_text(budget_),
+                        least_ > 0 ? fmt::format("; the smallest that was found takes {}", bytes_text(least_)) : ""));
     }
 
 private:
@@ -115,30 +124,40 @@ private:
     std::optional<CompiledWindow> attempt(bool filtered) {
         const Reach reach = reach_of(sample_, {.winograd = filtered});
         const std::vector<int64_t>& dims = sample_.tensor(sample_.inputs[0]).dims;
-        check_moves_alike(sample_, network_of_size(options_.network, dims[2] + 3 * reach.y.input_step, dims[3] + 5 * reach.x.input_step), reach);
-        WindowDemand demand{.network_of = [&](int64_t height, int64_t width) { return network_of_size(options_.network, height, width); },
-                            .height = shape_.height,
-                            .width = shape_.width,
-                            .reach = reach,
-                            .memory = Bytes(budget_),
-                            .threads = common_.thread_count(),
-                            // Narrower ones, filtered along rows and columns, would leave seams of roundings.
-                            .whole_rows = filtered && has_winograd_layers(sample_)};
+        check_moves_alike(
+            sample_,
+            network_of_size(options_.network, dims[2] + 3 * reach.y.input_step, dims[3] + 5 * reach.x.input_step),
+            reach);
+        WindowDemand demand{
+            .network_of = [&](int64_t height,
+                              int64_t width) { return network_of_size(options_.network, height, width); },
+            .height = shape_.height,
+            .width = shape_.width,
+            .reach = reach,
+            .memory = Bytes(budget_),
+            .threads = common_.thread_count(),
+            // Narrower ones, filtered along rows and columns, would leave seams of roundings.
+            .whole_rows = filtered && has_winograd_layers(sample_)};
         for (int round = 0; round < 4; ++round) {
             const std::optional<WindowChoice> choice = choose_window(demand);
             if (!choice) break;
             Network network = network_of_size(options_.network, choice->height, choice->width);
-            auto found = line_buffer_schedule(network, {.memory = choice->thread_memory, .threads = common_.thread_count()});
+            auto found =
+                line_buffer_schedule(network, {.memory = choice->thread_memory, .threads = common_.thread_count()});
             auto* schedule = std::get_if<Schedule>(&found);
             if (schedule == nullptr) break;
             const KernelOptions kernels{.winograd = filtered, .scratch = choice->thread_memory};
-            CompiledWindow window{std::make_unique<Execution>(std::move(network), std::move(*schedule), kernels, common_, output_), *choice, reach};
+            CompiledWindow window{
+                std::make_unique<Execution>(std::move(network), std::move(*schedule), kernels, common_, output_),
+                *choice, reach};
             const int64_t used = memory_of(window.execution->session());
             if (used <= budget_) return window;
             least_ = least_ == 0 ? used : std::min(least_, used);
-            output_.detail(fmt::format("laminate: window of {} x {} takes {}", choice->width, choice->height, bytes_text(used)));
+            output_.detail(
+                fmt::format("laminate: window of {} x {} takes {}", choice->width, choice->height, bytes_text(used)));
             // A little less than in proportion.
-            demand.memory = Bytes(static_cast<int64_t>(0.94 * static_cast<double>(demand.memory.value()) * static_cast<double>(budget_) / static_cast<double>(used)));
+            demand.memory = Bytes(static_cast<int64_t>(0.94 * static_cast<double>(demand.memory.value()) *
+                                                       static_cast<double>(budget_) / static_cast<double>(used)));
         }
         return {};
     }
@@ -167,26 +186,36 @@ bool wants_stream(const RunOptions& options) {
     if (options.inputs.size() != 1 || options.outputs.size() != 1) return false;
     const std::string file = parse_named_file(options.inputs[0]).file;
     std::error_code error;
-    if (!is_raster_file(file) || std::filesystem::path(file).extension() == ".npy" || !std::filesystem::is_regular_file(file, error)) return false;
+    if (!is_raster_file(file) || std::filesystem::path(file).extension() == ".npy" ||
+        !std::filesystem::is_regular_file(file, error))
+        return false;
     const RasterShape shape = RasterReader(file).shape();
     return shape.channels * shape.height > most_elements / shape.width;
 }
 
 Exit run_stream(const RunOptions& options, const CommonOptions& common, const Output& output) {
     refuse_options_of_whole_files(options, "--stream");
-    if (is_compiled_directory(options.network.spec)) throw UsageError("--stream: a compiled directory is of one size, expected the network");
-    if (!options.schedule.schedule.empty() || options.schedule.layer_by_layer) throw UsageError("--stream: chooses its own schedule, expected at most --memory");
+    if (is_compiled_directory(options.network.spec))
+        throw UsageError("--stream: a compiled directory is of one size, expected the network");
+    if (!options.schedule.schedule.empty() || options.schedule.layer_by_layer)
+        throw UsageError("--stream: chooses its own schedule, expected at most --memory");
     if (options.inputs.size() != 1 || options.outputs.size() != 1)
-        throw UsageError(fmt::format("--stream: found {} --input and {} --output, expected one of each", options.inputs.size(), options.outputs.size()));
-    const std::string input_file = parse_named_file(options.inputs[0]).file, output_file = parse_named_file(options.outputs[0]).file;
-    if (!is_raster_file(output_file)) throw UsageError("--output: found \"" + output_file + "\", expected .pgm, .ppm, .pnm, .pfm or .npy with --stream");
+        throw UsageError(fmt::format("--stream: found {} --input and {} --output, expected one of each",
+                                     options.inputs.size(), options.outputs.size()));
+    const std::string input_file = parse_named_file(options.inputs[0]).file,
+                      output_file = parse_named_file(options.outputs[0]).file;
+    if (!is_raster_file(output_file))
+        throw UsageError("--output: found \"" + output_file +
+                         "\", expected .pgm, .ppm, .pnm, .pfm or .npy with --stream");
     const RasterReader reader(input_file);
     const RasterShape shape = reader.shape();
-    const int64_t budget = options.schedule.memory.empty() ? default_memory : parse_bytes("--memory", options.schedule.memory);
+    const int64_t budget =
+        options.schedule.memory.empty() ? default_memory : parse_bytes("--memory", options.schedule.memory);
 
     // The reach is the same for every size, so a small one tells.
     constexpr int64_t sample_extent = 256;
-    const Network sample = network_of_size(options.network, std::min(shape.height, sample_extent), std::min(shape.width, sample_extent));
+    const Network sample =
+        network_of_size(options.network, std::min(shape.height, sample_extent), std::min(shape.width, sample_extent));
     (void)reach_of(sample);  // what cannot run in windows is refused first
     const StreamedPicture picture(reader, sample);
 
@@ -199,23 +228,27 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
     WindowRun windows(session, reach, shape.height, shape.width);
     const int64_t height = windows.output_height(), width = windows.output_width();
     const int64_t memory = session.arena_bytes() + windows.buffer_bytes();
-    output.print(fmt::format("{} x {} pixels to {} x {} in {} windows of {} x {}", shape.width, shape.height, width, height, windows.count(), choice.width,
-                             choice.height));
-    output.print(fmt::format("{}; a window of input and output {}; together {}", arena_text(session.arena()), bytes_text(windows.buffer_bytes()),
-                             bytes_text(memory)));
+    output.print(fmt::format("{} x {} pixels to {} x {} in {} windows of {} x {}", shape.width, shape.height, width,
+                             height, windows.count(), choice.width, choice.height));
+    output.print(fmt::format("{}; a window of input and output {}; together {}", arena_text(session.arena()),
+                             bytes_text(windows.buffer_bytes()), bytes_text(memory)));
 
     const auto start = std::chrono::steady_clock::now();
-    const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
     OccasionalNotes notes(output);
     bool finished = false;
     {
         InterruptHandler interrupt;
-        RasterWriter writer(output_file, {picture.output_channels(), height, width, RasterWriter::type_for(output_file, shape.type)});
+        RasterWriter writer(
+            output_file, {picture.output_channels(), height, width, RasterWriter::type_for(output_file, shape.type)});
         finished = windows.run(
             picture.read(), picture.write(writer, height, width),
             [&](int64_t done) {
                 notes.note([&] {
-                    const double left = seconds() / static_cast<double>(done) * static_cast<double>(windows.count() - done);
+                    const double left =
+                        seconds() / static_cast<double>(done) * static_cast<double>(windows.count() - done);
                     return fmt::format("laminate: {} of {} windows, {:.0f} s left", done, windows.count(), left);
                 });
             },
@@ -227,23 +260,25 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
         end_interrupted();
     }
     const double pixels = static_cast<double>(shape.height) * static_cast<double>(shape.width);
-    output.print(fmt::format("{}: {:.2f} s, {:.2f} million pixels per second", session.manifest().network, seconds(), pixels / seconds() / 1e6));
+    output.print(fmt::format("{}: {:.2f} s, {:.2f} million pixels per second", session.manifest().network, seconds(),
+                             pixels / seconds() / 1e6));
     const std::optional<int64_t> growth = watch.growth_bytes();
     if (growth) output.print(fmt::format("resident memory grew by {} at most", bytes_text(*growth)));
     output.print(fmt::format("output {}", output_file));
 
-    nlohmann::ordered_json answer{{"schema", "laminate.run"},
-                                  {"version", 1},
-                                  {"network", session.manifest().network},
-                                  {"threads", session.arena().threads},
-                                  {"windows", {{"count", windows.count()}, {"height", choice.height}, {"width", choice.width}}},
-                                  {"arena_bytes", session.arena_bytes()},
-                                  {"window_bytes", windows.buffer_bytes()},
-                                  {"memory_bytes", memory},
-                                  {"output_height", height},
-                                  {"output_width", width},
-                                  {"seconds", seconds()},
-                                  {"schedule", to_text(*execution->schedule())}};
+    nlohmann::ordered_json answer{
+        {"schema", "laminate.run"},
+        {"version", 1},
+        {"network", session.manifest().network},
+        {"threads", session.arena().threads},
+        {"windows", {{"count", windows.count()}, {"height", choice.height}, {"width", choice.width}}},
+        {"arena_bytes", session.arena_bytes()},
+        {"window_bytes", windows.buffer_bytes()},
+        {"memory_bytes", memory},
+        {"output_height", height},
+        {"output_width", width},
+        {"seconds", seconds()},
+        {"schedule", to_text(*execution->schedule())}};
     if (growth) answer["resident_growth_bytes"] = *growth;
     output.json(answer);
     return Exit::ok;

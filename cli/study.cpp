@@ -27,9 +27,10 @@ using depth_first::Sweep;
 using depth_first::SweepPoint;
 
 /// Machines in the order of the paper's Table I: each before its variant for depth-first execution.
-const std::vector<std::string> all_machines{"meta_proto", "meta_proto_df", "tpu",        "tpu_df",    "edge_tpu",
-                                            "edge_tpu_df", "ascend",       "ascend_df", "tesla_npu", "tesla_npu_df"};
-const std::vector<std::string> all_networks{"fsrcnn-defines", "dmcnn-vd-defines", "mccnn-defines", "mobilenetv1-defines", "resnet18-defines"};
+const std::vector<std::string> all_machines{"meta_proto",  "meta_proto_df", "tpu",       "tpu_df",    "edge_tpu",
+                                            "edge_tpu_df", "ascend",        "ascend_df", "tesla_npu", "tesla_npu_df"};
+const std::vector<std::string> all_networks{"fsrcnn-defines", "dmcnn-vd-defines", "mccnn-defines",
+                                            "mobilenetv1-defines", "resnet18-defines"};
 
 struct Study {
     std::string name;
@@ -40,7 +41,10 @@ struct Study {
 
 const std::vector<Study>& studies() {
     static const std::vector<Study> all{
-        {"defines-1", "FSRCNN on the Meta-proto-like DF machine: tile sizes and overlap modes (section V-A)", {"meta_proto_df"}, {"fsrcnn-defines"}},
+        {"defines-1",
+         "FSRCNN on the Meta-proto-like DF machine: tile sizes and overlap modes (section V-A)",
+         {"meta_proto_df"},
+         {"fsrcnn-defines"}},
         {"defines-2", "five networks on the Meta-proto-like DF machine (section V-B)", {"meta_proto_df"}, all_networks},
         {"defines-3", "five networks on ten machines (section V-C)", all_machines, all_networks},
     };
@@ -83,12 +87,15 @@ std::string networks_text(const std::vector<Cell>& cells) {
     for (const Cell& cell : cells) {
         const Sweep& sweep = cell.sweep;
         const SweepPoint& best = sweep.points[*sweep.best];
-        const auto text = [](const std::optional<SweepPoint>& point) { return point ? cost_text(point->energy_pj, point->latency_cycles) : "-"; };
-        table.add({cell.network, text(sweep.single_layer), text(sweep.layer_by_layer), cost_text(best.energy_pj, best.latency_cycles),
-                   strategy_text(best.strategy),
+        const auto text = [](const std::optional<SweepPoint>& point) {
+            return point ? cost_text(point->energy_pj, point->latency_cycles) : "-";
+        };
+        table.add({cell.network, text(sweep.single_layer), text(sweep.layer_by_layer),
+                   cost_text(best.energy_pj, best.latency_cycles), strategy_text(best.strategy),
                    sweep.combination ? cost_text(sweep.combination->energy_pj, sweep.combination->latency_cycles) : "-",
-                   sweep.single_layer && sweep.combination ? fmt::format("{:.1f}", sweep.single_layer->energy_pj / sweep.combination->energy_pj)
-                                                           : "-"});
+                   sweep.single_layer && sweep.combination
+                       ? fmt::format("{:.1f}", sweep.single_layer->energy_pj / sweep.combination->energy_pj)
+                       : "-"});
     }
     return table.text() + "gain: energy of single layers over that of the best per stack\n";
 }
@@ -96,8 +103,8 @@ std::string networks_text(const std::vector<Cell>& cells) {
 /// Layer by layer and the best point, mJ, over machines and networks; and geometric means over the networks.
 struct Means {
     std::string machine;
-    double gain = 0;             ///< layer by layer over the best point
-    double best_of_default = 0;  ///< best point of the default machine over that of its DF variant; 0: no variant
+    double gain = 0;               ///< layer by layer over the best point
+    double best_of_default = 0;    ///< best point of the default machine over that of its DF variant; 0: no variant
     double layers_of_default = 0;  ///< layer by layer on the default machine over the best point on its DF variant
 };
 
@@ -138,8 +145,9 @@ std::string machines_text(const std::vector<Cell>& cells, const std::vector<std:
         std::vector<std::string> row{cells[begin].machine};
         for (size_t n = begin; n < begin + networks.size(); ++n) {
             const Sweep& sweep = cells[n].sweep;
-            row.push_back(fmt::format("{}, {:.4g}", sweep.layer_by_layer ? fmt::format("{:.4g}", sweep.layer_by_layer->energy_pj / 1e9) : "-",
-                                      sweep.points[*sweep.best].energy_pj / 1e9));
+            row.push_back(fmt::format(
+                "{}, {:.4g}", sweep.layer_by_layer ? fmt::format("{:.4g}", sweep.layer_by_layer->energy_pj / 1e9) : "-",
+                sweep.points[*sweep.best].energy_pj / 1e9));
         }
         table.add(std::move(row));
     }
@@ -160,7 +168,8 @@ nlohmann::ordered_json cell_json(const Cell& cell) {
     if (sweep.layer_by_layer) json["layer_by_layer"] = sweep_point_json(*sweep.layer_by_layer);
     json["best"] = sweep_point_json(sweep.points[*sweep.best]);
     if (sweep.combination)
-        json["best_per_stack"] = {{"energy_pj", sweep.combination->energy_pj}, {"latency_cycles", sweep.combination->latency_cycles}};
+        json["best_per_stack"] = {{"energy_pj", sweep.combination->energy_pj},
+                                  {"latency_cycles", sweep.combination->latency_cycles}};
     return json;
 }
 
@@ -169,14 +178,17 @@ std::string csv_of(const std::vector<Cell>& cells) {
     for (const Cell& cell : cells) {
         for (const SweepPoint& point : cell.sweep.points) {
             if (!point.fits) continue;
-            csv += fmt::format("{},{},{},{},{},{:.17g},{},{},{}\n", cell.machine, cell.network, depth_first::to_string(point.strategy.overlap),
-                               point.strategy.tile.x, point.strategy.tile.y, point.energy_pj, point.latency_cycles, point.on_chip_bits, point.macs);
+            csv += fmt::format("{},{},{},{},{},{:.17g},{},{},{}\n", cell.machine, cell.network,
+                               depth_first::to_string(point.strategy.overlap), point.strategy.tile.x,
+                               point.strategy.tile.y, point.energy_pj, point.latency_cycles, point.on_chip_bits,
+                               point.macs);
         }
     }
     return csv;
 }
 
-std::vector<std::string> chosen(const std::vector<std::string>& wanted, const std::vector<std::string>& all, const std::string& what) {
+std::vector<std::string> chosen(const std::vector<std::string>& wanted, const std::vector<std::string>& all,
+                                const std::string& what) {
     if (wanted.empty()) return all;
     for (const std::string& name : wanted) {
         if (std::ranges::find(all, name) != all.end()) continue;
@@ -195,7 +207,9 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     const std::vector<std::string> networks = chosen(options.networks, study.networks, "--networks");
     std::optional<NewDirectory> files;
     if (!options.directory.empty())
-        files.emplace(options.directory, [](const auto& place) { return holds_answer(place, "study.json", "laminate.study"); }, "laminate study");
+        files.emplace(
+            options.directory, [](const auto& place) { return holds_answer(place, "study.json", "laminate.study"); },
+            "laminate study");
     const InterruptHandler interrupt;
     const auto begin = std::chrono::steady_clock::now();
     OccasionalNotes notes(output);
@@ -209,13 +223,14 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
             search.stop = interrupt.stop();
             search.progress = [&](size_t done, size_t total) {
                 notes.note([&] {
-                    return fmt::format("{} on {}, {} of {}: {} of {} points", network, machine, cells.size() + 1, machines.size() * networks.size(), done,
-                                       total);
+                    return fmt::format("{} on {}, {} of {}: {} of {} points", network, machine, cells.size() + 1,
+                                       machines.size() * networks.size(), done, total);
                 });
             };
             Sweep found = depth_first::sweep(model, search);
             if (!found.complete) throw std::runtime_error("interrupted: nothing was written");
-            if (!found.best) throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}", network, machine));
+            if (!found.best)
+                throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}", network, machine));
             std::string text = networks.size() * machines.size() == 1 ? sweep_text(model, found) : "";
             cells.push_back({machine, network, std::move(found), std::move(text)});
         }
@@ -249,7 +264,9 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         write_file_atomically(files->aside() / "study.csv", csv_of(cells));
         files->publish();
     }
-    output.print(cells.size() == 1 ? cells.front().text : machines.size() == 1 ? networks_text(cells) : machines_text(cells, networks));
+    output.print(cells.size() == 1      ? cells.front().text
+                 : machines.size() == 1 ? networks_text(cells)
+                                        : machines_text(cells, networks));
     output.print(fmt::format("{} points of {} sweeps in {:.1f} s{}", points, cells.size(), seconds,
                              files ? fmt::format("; all in {}: study.json, study.csv", options.directory) : ""));
     output.json(answer);
@@ -274,8 +291,10 @@ void add_study(Program& program) {
     verb->add_option("STUDY", options->study, about)->required()->check(CLI::IsMember(names));
     verb->add_option("--machines", options->machines, "Only these of its machines")->delimiter(',')->type_name("NAME");
     verb->add_option("--networks", options->networks, "Only these of its networks")->delimiter(',')->type_name("NAME");
-    verb->add_option("-o,--output", options->directory, "Directory to make; what a study left there before is replaced")->type_name("DIR");
-    verb->add_option("--objective", options->objective, "What best points, and the mapping of each layer, have least of: energy, latency or edp")
+    verb->add_option("-o,--output", options->directory, "Directory to make; what a study left there before is replaced")
+        ->type_name("DIR");
+    verb->add_option("--objective", options->objective,
+                     "What best points, and the mapping of each layer, have least of: energy, latency or edp")
         ->capture_default_str();
     options->fidelity.declare(*verb);
     program.on(verb, [options, &program](const Output& output) { return run(*options, program.common(), output); });

@@ -60,7 +60,9 @@ struct flock lock_of(const SweepJob& job, short kind) {
 bool JobClaims::claim(const SweepJob& job) {
     struct flock lock = lock_of(job, F_WRLCK);
     if (::fcntl(file_, F_OFD_SETLK, &lock) == 0) return true;
-    if (errno != EAGAIN && errno != EACCES) throw InputError(std::string("claims: cannot be locked: ") + std::strerror(errno) + "; expected a file system with locks");
+    if (errno != EAGAIN && errno != EACCES)
+        throw InputError(std::string("claims: cannot be locked: ") + std::strerror(errno) +
+                         "; expected a file system with locks");
     return false;
 }
 
@@ -85,8 +87,10 @@ std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
     if (!fs::exists(file, error)) return std::nullopt;
     Json outcome = Json::parse(read_file(file), nullptr, false);
     const auto is = [&](const char* key, const Json& value) { return outcome.value(key, Json()) == value; };
-    if (!outcome.is_object() || !is("schema", "laminate.sweep_job") || !is("arguments", job.arguments)) return std::nullopt;
-    if (!is("exit_code", static_cast<int>(Exit::ok)) && !is("exit_code", static_cast<int>(Exit::infeasible))) return std::nullopt;
+    if (!outcome.is_object() || !is("schema", "laminate.sweep_job") || !is("arguments", job.arguments))
+        return std::nullopt;
+    if (!is("exit_code", static_cast<int>(Exit::ok)) && !is("exit_code", static_cast<int>(Exit::infeasible)))
+        return std::nullopt;
     return outcome;
 }
 
@@ -138,7 +142,10 @@ public:
                     start(job);
             }
             if (running_.empty() && (elsewhere == 0 || !waits)) {
-                if (std::all_of(jobs_.begin(), jobs_.end(), [&](const SweepJob& job) { return outcomes_.count(job.id) > 0; }) || !waits) return true;
+                if (std::all_of(jobs_.begin(), jobs_.end(),
+                                [&](const SweepJob& job) { return outcomes_.count(job.id) > 0; }) ||
+                    !waits)
+                    return true;
             }
             if (running_.empty())
                 std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -153,7 +160,8 @@ public:
 
 private:
     [[nodiscard]] bool is_running(const SweepJob& job) const {
-        return std::any_of(running_.begin(), running_.end(), [&](const auto& entry) { return entry.second->id == job.id; });
+        return std::any_of(running_.begin(), running_.end(),
+                           [&](const auto& entry) { return entry.second->id == job.id; });
     }
 
     bool take_outcome(const SweepJob& job) {
@@ -168,7 +176,8 @@ private:
     void start(const SweepJob& job) {
         std::vector<std::string> words{"laminate", "explore"};
         words.insert(words.end(), job.arguments.begin(), job.arguments.end());
-        words.insert(words.end(), {"--output=" + (directory_ / job.id).string(), "--threads=" + std::to_string(threads_)});
+        words.insert(words.end(),
+                     {"--output=" + (directory_ / job.id).string(), "--threads=" + std::to_string(threads_)});
         std::vector<char*> arguments;
         for (std::string& word : words) arguments.push_back(word.data());
         arguments.push_back(nullptr);
@@ -181,7 +190,8 @@ private:
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
             forget_launcher();
             const int to = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-            if (::getppid() != parent || to < 0 || ::dup2(to, STDOUT_FILENO) < 0 || ::dup2(to, STDERR_FILENO) < 0) ::_exit(127);
+            if (::getppid() != parent || to < 0 || ::dup2(to, STDOUT_FILENO) < 0 || ::dup2(to, STDERR_FILENO) < 0)
+                ::_exit(127);
             ::execv("/proc/self/exe", arguments.data());
             ::_exit(127);
         }
@@ -206,17 +216,22 @@ private:
         const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
         // Only what the job itself decides: what an interrupt or a crash left is done again.
         if (interrupted) return;
-        if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::usage) && code != static_cast<int>(Exit::bad_input) &&
-            code != static_cast<int>(Exit::infeasible)) {
-            throw std::runtime_error(fmt::format("{}: {}: {}; the same command goes on from here", job.id,
-                                                 code < 0 ? fmt::format("ended by signal {}", WTERMSIG(status)) : fmt::format("exit code {}", code), last_line(log_of(job))));
+        if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::usage) &&
+            code != static_cast<int>(Exit::bad_input) && code != static_cast<int>(Exit::infeasible)) {
+            throw std::runtime_error(fmt::format(
+                "{}: {}: {}; the same command goes on from here", job.id,
+                code < 0 ? fmt::format("ended by signal {}", WTERMSIG(status)) : fmt::format("exit code {}", code),
+                last_line(log_of(job))));
         }
-        Json outcome{{"schema", "laminate.sweep_job"}, {"version", 1}, {"arguments", job.arguments}, {"exit_code", code}};
+        Json outcome{
+            {"schema", "laminate.sweep_job"}, {"version", 1}, {"arguments", job.arguments}, {"exit_code", code}};
         if (code != static_cast<int>(Exit::ok)) outcome["message"] = last_line(log_of(job));
         write_file_atomically(directory_ / (job.id + ".json"), json_text(outcome));
         std::error_code ignored;
         fs::remove(log_of(job), ignored);
-        output_.note(fmt::format("{}: {} ({} of {})", job.id, code == 0 ? "done" : outcome["message"].get<std::string>(), outcomes_.size() + 1, jobs_.size()));
+        output_.note(fmt::format("{}: {} ({} of {})", job.id,
+                                 code == 0 ? "done" : outcome["message"].get<std::string>(), outcomes_.size() + 1,
+                                 jobs_.size()));
         outcomes_.emplace(job.id, std::move(outcome));
     }
 
@@ -246,15 +261,23 @@ struct Merged {
     size_t failed = 0;
 };
 
-Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json>& outcomes, const fs::path& directory, const std::string& name) {
+Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json>& outcomes, const fs::path& directory,
+             const std::string& name) {
     Merged merged;
-    Table table({{"job"}, {"network"}, {"machine"}, {"memory", Align::right}, {"schedules", Align::right}, {"least accesses", Align::right},
-                 {"/ bound", Align::right}, {"holds", Align::right}});
+    Table table({{"job"},
+                 {"network"},
+                 {"machine"},
+                 {"memory", Align::right},
+                 {"schedules", Align::right},
+                 {"least accesses", Align::right},
+                 {"/ bound", Align::right},
+                 {"holds", Align::right}});
     Json entries = Json::array();
     for (const SweepJob& job : jobs) {
         const Json& outcome = outcomes.at(job.id);
         const int code = outcome.at("exit_code").get<int>();
-        Json entry{{"id", job.id}, {"network", job.network}, {"machine", job.machine}, {"memory", job.memory}, {"arguments", job.arguments}, {"exit_code", code}};
+        Json entry{{"id", job.id},         {"network", job.network},     {"machine", job.machine},
+                   {"memory", job.memory}, {"arguments", job.arguments}, {"exit_code", code}};
         std::vector<std::string> cells{job.id, job.network, job.machine, job.memory, "", "", "", ""};
         if (code != 0) {
             entry["message"] = outcome.at("message");
@@ -270,9 +293,11 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
             for (size_t n = 0; n < front.at("points").size(); ++n) {
                 const Json& point = front["points"][n];
                 if (point.at("accesses_elements") < front["points"][least].at("accesses_elements")) least = n;
-                merged.csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", job.id, csv_quoted(job.network), csv_quoted(job.machine), job.memory,
-                                          point_name(front, n), point.at("accesses_elements").get<int64_t>(), point.at("live_bytes").get<int64_t>(),
-                                          point.at("macs").get<int64_t>(), point.at("groups").get<int64_t>());
+                merged.csv +=
+                    fmt::format("{},{},{},{},{},{},{},{},{}\n", job.id, csv_quoted(job.network),
+                                csv_quoted(job.machine), job.memory, point_name(front, n),
+                                point.at("accesses_elements").get<int64_t>(), point.at("live_bytes").get<int64_t>(),
+                                point.at("macs").get<int64_t>(), point.at("groups").get<int64_t>());
             }
             entry["schedules"] = front.at("points").size();
             cells[4] = std::to_string(front.at("points").size());
@@ -303,35 +328,47 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
     if (error) throw InputError(options.directory + ": cannot be written: " + error.message());
 
     const int cores = std::max(1, common.thread_count() / launcher_local_processes());
-    const int processes = std::min(options.processes > 0 ? options.processes : cores, static_cast<int>(std::max<size_t>(1, jobs.size())));
+    const int processes =
+        std::min(options.processes > 0 ? options.processes : cores, static_cast<int>(std::max<size_t>(1, jobs.size())));
     const bool is_first = is_first_of_command();
     const auto before = std::signal(SIGINT, note_sweep_interrupt);
     Sweep work(jobs, options.directory, processes, std::max(1, cores / processes), output);
     const bool is_done = work.run(is_first);
     std::signal(SIGINT, before);
-    if (!is_done) throw std::runtime_error(fmt::format("interrupted; {} of {} jobs are done, the same command goes on from here", work.outcomes().size(), jobs.size()));
+    if (!is_done)
+        throw std::runtime_error(fmt::format("interrupted; {} of {} jobs are done, the same command goes on from here",
+                                             work.outcomes().size(), jobs.size()));
     if (!is_first) return Exit::ok;  // the first process waits for all and merges
 
-    const Merged merged = merge(jobs, work.outcomes(), options.directory, nlohmann::json::parse(text).at("name").get<std::string>());
+    const Merged merged =
+        merge(jobs, work.outcomes(), options.directory, nlohmann::json::parse(text).at("name").get<std::string>());
     write_file_atomically(fs::path(options.directory) / "sweep.json", json_text(merged.answer));
     write_file_atomically(fs::path(options.directory) / "sweep.csv", merged.csv);
     output.print(merged.table);
-    output.print(fmt::format("{} jobs; all in {}: sweep.json, sweep.csv, and a directory of explore for each", jobs.size(), options.directory));
+    output.print(fmt::format("{} jobs; all in {}: sweep.json, sweep.csv, and a directory of explore for each",
+                             jobs.size(), options.directory));
     output.json(merged.answer);
-    if (merged.failed > 0) throw InputError(fmt::format("{}: {} of {} jobs failed; sweep.json says why", options.jobs, merged.failed, jobs.size()));
+    if (merged.failed > 0)
+        throw InputError(
+            fmt::format("{}: {} of {} jobs failed; sweep.json says why", options.jobs, merged.failed, jobs.size()));
     return Exit::ok;
 }
 
 void add_sweep(Program& program) {
-    CLI::App* verb = program.add_verb("sweep", "explore over networks, machines and budgets; goes on after a kill, by several processes at once",
-                                      "  laminate sweep jobs.json -o sweep/\n"
-                                      "  laminate sweep jobs.json -o sweep/ --processes 1\n"
-                                      "  mpirun -np 4 laminate sweep jobs.json -o sweep/");
+    CLI::App* verb = program.add_verb(
+        "sweep", "explore over networks, machines and budgets; goes on after a kill, by several processes at once",
+        "  laminate sweep jobs.json -o sweep/\n"
+        "  laminate sweep jobs.json -o sweep/ --processes 1\n"
+        "  mpirun -np 4 laminate sweep jobs.json -o sweep/");
     auto options = std::make_shared<SweepRequest>();
     verb->add_option("JOBS", options->jobs, "List of jobs, JSON (docs/sweep.md)")->required();
-    verb->add_option("-o,--output", options->directory, "Directory; what is there already is not done again")->required()->type_name("DIR");
-    verb->add_option("--processes", options->processes, "Jobs at a time (default: one per core)")->check(CLI::Range(1, 1024));
-    program.on(verb, [options, &program](const Output& output) { return run_sweep(*options, program.common(), output); });
+    verb->add_option("-o,--output", options->directory, "Directory; what is there already is not done again")
+        ->required()
+        ->type_name("DIR");
+    verb->add_option("--processes", options->processes, "Jobs at a time (default: one per core)")
+        ->check(CLI::Range(1, 1024));
+    program.on(verb,
+               [options, &program](const Output& output) { return run_sweep(*options, program.common(), output); });
 }
 
 }  // namespace laminate::cli

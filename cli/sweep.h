@@ -19,9 +19,9 @@ namespace laminate::cli {
 void add_sweep(Program& program);
 
 struct SweepRequest {
-    std::string jobs;       ///< file of the list
+    std::string jobs;  ///< file of the list
     std::string directory;
-    int processes = 0;      ///< jobs at a time; 0: one per core
+    int processes = 0;  ///< jobs at a time; 0: one per core
 };
 /// Does what is left to do and merges; started several times by a launcher, all do jobs and the first one merges and prints.
 Exit run_sweep(const SweepRequest& request, const CommonOptions& common, const Output& output);

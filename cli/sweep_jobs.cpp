@@ -46,14 +46,17 @@ std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& whe
     for (JsonObject& sweep : list.objects("sweeps")) {
         const std::vector<std::string> networks = sweep.texts("networks"), machines = texts_or_none(sweep, "machines"),
                                        budgets = texts_or_none(sweep, "memory");
-        for (const auto& [key, texts] : {std::pair{"networks", &networks}, {"machines", &machines}, {"memory", &budgets}}) {
+        for (const auto& [key, texts] :
+             {std::pair{"networks", &networks}, {"machines", &machines}, {"memory", &budgets}}) {
             if (texts->empty()) sweep.fail(key, "none", "at least one");
         }
-        const std::vector<std::string> arguments = sweep.has("arguments") ? sweep.texts("arguments") : std::vector<std::string>{};
+        const std::vector<std::string> arguments =
+            sweep.has("arguments") ? sweep.texts("arguments") : std::vector<std::string>{};
         for (const std::string& argument : arguments) {
             for (const char* ours : {"-o", "--output", "--json", "--threads"}) {
                 if (argument == ours || argument.rfind(std::string(ours) + "=", 0) == 0)
-                    sweep.fail("arguments", argument, std::string("options of explore without ") + ours + ", which sweep gives");
+                    sweep.fail("arguments", argument,
+                               std::string("options of explore without ") + ours + ", which sweep gives");
             }
         }
         sweep.refuse_other_keys();

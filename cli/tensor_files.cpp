@@ -23,7 +23,8 @@ NamedFile parse_named_file(const std::string& text) {
     if (equals == std::string::npos || std::filesystem::exists(text, error)) return {"", text};
     // Exporters give tensors names like "gpu_0/data_0"; a file's name may have a "=" too. Its folder exists.
     const size_t slash = text.rfind('/', equals);
-    if (slash != std::string::npos && std::filesystem::is_directory(text.substr(0, slash + 1), error)) return {"", text};
+    if (slash != std::string::npos && std::filesystem::is_directory(text.substr(0, slash + 1), error))
+        return {"", text};
     return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -98,7 +99,8 @@ std::vector<float> elements_for(const TensorFile& file, const Tensor& tensor) {
 void check_output_file(const std::string& file, const Tensor& tensor) {
     const std::string extension = std::filesystem::path(file).extension().string();
     if (extension == ".npy" || extension == ".pb") return;
-    if (!is_picture_file(file)) throw UsageError("--output: found \"" + file + "\", expected .npy, .pb, .png, .jpg, .pgm or .ppm");
+    if (!is_picture_file(file))
+        throw UsageError("--output: found \"" + file + "\", expected .npy, .pb, .png, .jpg, .pgm or .ppm");
     if (!is_picture_of(tensor.dims)) {
         throw InputError(file + ": output " + tensor.name + " is " + dims_text(tensor.dims) +
                          ", expected 1x1 or 1x3 planes for a picture");

@@ -105,7 +105,8 @@ public:
     /// Distinct groups seen, and those of them whose code computed its result.
     [[nodiscard]] size_t groups() const { return groups_.size(); }
     [[nodiscard]] size_t executed() const {
-        return static_cast<size_t>(std::count_if(groups_.begin(), groups_.end(), [](const auto& g) { return g.second.is_executed; }));
+        return static_cast<size_t>(
+            std::count_if(groups_.begin(), groups_.end(), [](const auto& g) { return g.second.is_executed; }));
     }
 
 private:
@@ -157,7 +158,8 @@ Exit validate(const Network& network, const Candidates& candidates, const Option
     size_t walked = 0;
     Judge judge(network, options, common.thread_count(), output);
     for (size_t n = 0; n < schedules.size(); ++n) {
-        const Verdict verdict = judge.compare(schedules[n], common.seed + n, fmt::format("schedule {} of {}, {} equal", n + 1, schedules.size(), equal));
+        const Verdict verdict = judge.compare(
+            schedules[n], common.seed + n, fmt::format("schedule {} of {}, {} equal", n + 1, schedules.size(), equal));
         const bool same = verdict.difference.empty();
         equal += same ? 1 : 0;
         walked += verdict.witnesses.size() == 3 ? 1 : 0;
@@ -176,17 +178,21 @@ Exit validate(const Network& network, const Candidates& candidates, const Option
     output.print(fmt::format("{}: {} of {} schedules equal; model = {}generated code on {}", network.name, equal,
                              schedules.size(), walked == schedules.size() ? "walker = " : "", schedules.size()));
     if (walked < schedules.size()) {
-        output.print(fmt::format("the walker stepped through {} of them; the others have more than --walker-macs {} MACs in a group",
-                                 walked, options.walker_macs));
+        output.print(fmt::format(
+            "the walker stepped through {} of them; the others have more than --walker-macs {} MACs in a group", walked,
+            options.walker_macs));
     }
     if (judge.executed() < judge.groups()) {
-        output.print(fmt::format("{} of {} different groups executed and their results compared; the others have more than --execute-macs {} MACs and were counted",
-                                 judge.executed(), judge.groups(), options.execute_macs));
+        output.print(
+            fmt::format("{} of {} different groups executed and their results compared; the others have more than "
+                        "--execute-macs {} MACs and were counted",
+                        judge.executed(), judge.groups(), options.execute_macs));
     } else {
         output.print(fmt::format("all {} different groups executed and their results compared", judge.groups()));
     }
     if (candidates.points.size() < candidates.front_size) {
-        output.print(fmt::format("points {} of the front's {}", fmt::join(candidates.points, " "), candidates.front_size));
+        output.print(
+            fmt::format("points {} of the front's {}", fmt::join(candidates.points, " "), candidates.front_size));
     }
     output.json({{"schema", "laminate.validate"},
                  {"version", 1},
@@ -215,17 +221,20 @@ void add_validate(Program& program) {
     options->network.declare(verb);
     auto* one = verb->add_option("--schedule", options->schedule, schedule_help);
     auto* front = verb->add_option("--front", options->front, "Every schedule of a front that `explore` wrote");
-    auto* random = verb->add_option("--random", options->random, "This many random legal schedules of --seed")
-                       ->check(positive());
-    verb->add_option("--points", options->points, "Of --front, this many schedules evenly, the first and the last among them")
+    auto* random =
+        verb->add_option("--random", options->random, "This many random legal schedules of --seed")->check(positive());
+    verb->add_option("--points", options->points,
+                     "Of --front, this many schedules evenly, the first and the last among them")
         ->needs(front)
         ->check(positive());
     one->excludes(front)->excludes(random);
     front->excludes(random);
-    verb->add_option("--walker-macs", options->walker_macs, "Groups with more MACs are not stepped through by the walker")
+    verb->add_option("--walker-macs", options->walker_macs,
+                     "Groups with more MACs are not stepped through by the walker")
         ->capture_default_str();
     verb->add_option("--execute-macs", options->execute_macs,
-                     "Groups with more MACs are counted with their loops but without their arithmetic, so results are not compared")
+                     "Groups with more MACs are counted with their loops but without their arithmetic, so results are "
+                     "not compared")
         ->capture_default_str();
     program.on(verb, [options, &program](const Output& output) {
         const Network network = options->network.open();
@@ -237,7 +246,8 @@ void add_validate(Program& program) {
         } else if (options->random > 0) {
             // Schedule n of a seed is the same whatever --random says.
             for (int64_t n = 0; n < options->random; ++n) {
-                candidates.schedules.push_back(random_schedule(network, program.common().seed * 1'000'003 + static_cast<uint64_t>(n)));
+                candidates.schedules.push_back(
+                    random_schedule(network, program.common().seed * 1'000'003 + static_cast<uint64_t>(n)));
             }
         } else {
             throw UsageError("validate: expected --schedule F, --front DIR or --random N");

@@ -13,7 +13,9 @@ namespace laminate::cli {
 
 namespace {
 
-std::string halide_version() { return fmt::format("{}.{}.{}", HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH); }
+std::string halide_version() {
+    return fmt::format("{}.{}.{}", HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH);
+}
 
 /// What the system calls the CPU; its architecture where it does not say.
 std::string cpu_name(const std::string& target) {
@@ -29,7 +31,11 @@ std::string cpu_name(const std::string& target) {
 
 nlohmann::ordered_json made_by() {
     const std::string target = Halide::get_host_target().to_string();
-    return {{"laminate", LAMINATE_VERSION}, {"halide", halide_version()}, {"host_target", target}, {"cpu", cpu_name(target)}, {"cores", std::thread::hardware_concurrency()}};
+    return {{"laminate", LAMINATE_VERSION},
+            {"halide", halide_version()},
+            {"host_target", target},
+            {"cpu", cpu_name(target)},
+            {"cores", std::thread::hardware_concurrency()}};
 }
 
 std::string program_version() { return LAMINATE_VERSION; }
@@ -44,7 +50,8 @@ std::string version_text() {
     for (char& c : features) {
         if (c == '-') c = ' ';
     }
-    return fmt::format("laminate {}\nHalide {}\nhost target {}\nCPU features {}", LAMINATE_VERSION, halide_version(), text, features.empty() ? "none" : features);
+    return fmt::format("laminate {}\nHalide {}\nhost target {}\nCPU features {}", LAMINATE_VERSION, halide_version(),
+                       text, features.empty() ? "none" : features);
 }
 
 }  // namespace laminate::cli

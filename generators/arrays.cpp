@@ -18,7 +18,8 @@ const Parameter& foreign() {
 Expr load(const std::string& array, const Expr& index, Alignment alignment, const Expr& predicate) {
     const int lanes = index.type().lanes();
     return Load::make(Halide::Float(32, lanes), array, index, Halide::Buffer<>(),
-                      alignment == Alignment::element ? foreign() : Parameter(), predicate.defined() ? predicate : const_true(lanes), ModulusRemainder());
+                      alignment == Alignment::element ? foreign() : Parameter(),
+                      predicate.defined() ? predicate : const_true(lanes), ModulusRemainder());
 }
 
 Stmt store(const std::string& array, const Expr& value, const Expr& index, Alignment alignment, const Expr& predicate) {
@@ -37,7 +38,8 @@ Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride) {
 
 // Left to Halide, overlapping strided loads become shuffles over which LLVM sits for minutes (depthwise layers of stride 2).
 Expr strided_load(const std::string& array, const Expr& first, int64_t lanes, int64_t stride) {
-    if (lanes == 1 || stride == 1 || stride > 4) return load(array, lanes_from(first, lanes, stride), Alignment::element);
+    if (lanes == 1 || stride == 1 || stride > 4)
+        return load(array, lanes_from(first, lanes, stride), Alignment::element);
     const Expr wide = load(array, lanes_from(first, lanes * stride), Alignment::element);
     return Shuffle::make_slice(wide, 0, static_cast<int>(stride), static_cast<int>(lanes));
 }
@@ -49,7 +51,8 @@ Stmt guarded(const Expr& condition, const Stmt& body) {
     return is_const_one(simple) ? body : IfThenElse::make(simple, body);
 }
 
-Stmt with_values(const std::string& name, const std::vector<Expr>& values, const std::function<Stmt(const std::vector<Expr>&)>& make) {
+Stmt with_values(const std::string& name, const std::vector<Expr>& values,
+                 const std::function<Stmt(const std::vector<Expr>&)>& make) {
     std::vector<Expr> names;
     for (const Expr& value : values) names.push_back(Variable::make(value.type(), unique_name(name)));
     Stmt body = make(names);
@@ -70,7 +73,8 @@ Stmt Values::around(Stmt body) const {
 Integers::Integers(const std::string& prefix) : name_(unique_name(prefix)) {}
 
 Expr Integers::of(int64_t n) const {
-    return Load::make(Halide::Int(32), name_, size(n), Halide::Buffer<>(), Parameter(), const_true(), ModulusRemainder());
+    return Load::make(Halide::Int(32), name_, size(n), Halide::Buffer<>(), Parameter(), const_true(),
+                      ModulusRemainder());
 }
 
 Expr Integers::operator()(const Expr& value) {
@@ -82,10 +86,12 @@ Stmt Integers::around(const Stmt& body) const {
     if (values_.empty()) return body;
     std::vector<Stmt> parts;
     for (int64_t n = 0; n < std::ssize(values_); ++n) {
-        parts.push_back(Store::make(name_, values_[static_cast<size_t>(n)], size(n), Parameter(), const_true(), ModulusRemainder()));
+        parts.push_back(Store::make(name_, values_[static_cast<size_t>(n)], size(n), Parameter(), const_true(),
+                                    ModulusRemainder()));
     }
     parts.push_back(body);
-    return Allocate::make(name_, Halide::Int(32), Halide::MemoryType::Stack, {size(std::ssize(values_))}, const_true(), sequence(parts));
+    return Allocate::make(name_, Halide::Int(32), Halide::MemoryType::Stack, {size(std::ssize(values_))}, const_true(),
+                          sequence(parts));
 }
 
 Stmt sums_of_products(const std::string& name, const SumShape& shape, const std::vector<SumTerm>& terms,
@@ -94,7 +100,8 @@ Stmt sums_of_products(const std::string& name, const SumShape& shape, const std:
     const auto& [lanes, vectors, scalars] = shape;
     const Accumulators sums{unique_name(name + ".sum"), lanes};
     std::vector<Stmt> parts;
-    for (int64_t n = 0; n < vectors * scalars; ++n) parts.push_back(sums.set(n, start ? start(n % vectors, n / vectors) : broadcast(Expr(0.0F), lanes)));
+    for (int64_t n = 0; n < vectors * scalars; ++n)
+        parts.push_back(sums.set(n, start ? start(n % vectors, n / vectors) : broadcast(Expr(0.0F), lanes)));
     for (const SumTerm& term : terms) {
         const std::string channel = unique_name(name + ".i");
         const Expr i = Variable::make(Halide::Int(32), channel);
@@ -112,7 +119,8 @@ Stmt sums_of_products(const std::string& name, const SumShape& shape, const std:
             }
             uses.push_back(one.around(sequence(of_scalar)));
         }
-        const Stmt loop = For::make(channel, 0, term.channels, ForType::Serial, Halide::Partition::Never, Halide::DeviceAPI::None, shared.around(sequence(uses)));
+        const Stmt loop = For::make(channel, 0, term.channels, ForType::Serial, Halide::Partition::Never,
+                                    Halide::DeviceAPI::None, shared.around(sequence(uses)));
         parts.push_back(guarded(term.runs, loop));
     }
     for (int64_t n = 0; n < scalars; ++n) {
@@ -125,7 +133,8 @@ Stmt Accumulators::around(int64_t count, const Stmt& body) const {
     // Halide gives the place of an array that is done with to the next one of the same type, and LLVM would keep half a vector in a whole one: so a single
     // vector is of its own type.
     const Halide::Type type = Halide::Float(32, count == 1 ? static_cast<int>(lanes) : 1);
-    return Allocate::make(name, type, Halide::MemoryType::Register, {size(count == 1 ? 1 : count * lanes)}, const_true(), body);
+    return Allocate::make(name, type, Halide::MemoryType::Register, {size(count == 1 ? 1 : count * lanes)},
+                          const_true(), body);
 }
 
 Stmt sequence(const std::vector<Stmt>& parts) {
@@ -150,7 +159,8 @@ Stmt with_array(const std::string& name, const std::string& array, int64_t offse
 }
 
 Stmt with_pointer(const std::string& name, const std::string& pointers, int index, const Stmt& body) {
-    const Expr pointer = Load::make(Halide::type_of<float*>(), pointers, index, Halide::Buffer<>(), Parameter(), const_true(), ModulusRemainder());
+    const Expr pointer = Load::make(Halide::type_of<float*>(), pointers, index, Halide::Buffer<>(), Parameter(),
+                                    const_true(), ModulusRemainder());
     return LetStmt::make(name, pointer, body);
 }
 
@@ -158,13 +168,20 @@ Expr activate(const Activation& activation, const Expr& value, const Expr& slope
     const Halide::Type type = value.type();
     const auto constant = [&](float c) { return make_const(type, c); };
     switch (activation.kind) {
-        case ActivationKind::none: return value;
-        case ActivationKind::relu: return Halide::max(value, constant(0));
-        case ActivationKind::leaky_relu: return Halide::select(value < constant(0), value * constant(activation.alpha), value);
-        case ActivationKind::prelu: return Halide::select(value < constant(0), value * slope, value);
-        case ActivationKind::clip: return Halide::min(Halide::max(value, constant(activation.low)), constant(activation.high));
-        case ActivationKind::sigmoid: return constant(1) / (constant(1) + Halide::exp(-value));
-        case ActivationKind::tanh: return Halide::tanh(value);
+        case ActivationKind::none:
+            return value;
+        case ActivationKind::relu:
+            return Halide::max(value, constant(0));
+        case ActivationKind::leaky_relu:
+            return Halide::select(value < constant(0), value * constant(activation.alpha), value);
+        case ActivationKind::prelu:
+            return Halide::select(value < constant(0), value * slope, value);
+        case ActivationKind::clip:
+            return Halide::min(Halide::max(value, constant(activation.low)), constant(activation.high));
+        case ActivationKind::sigmoid:
+            return constant(1) / (constant(1) + Halide::exp(-value));
+        case ActivationKind::tanh:
+            return Halide::tanh(value);
     }
     return value;
 }
@@ -177,7 +194,8 @@ Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Ex
     const auto size = [](int64_t n) { return Expr(static_cast<int32_t>(n)); };
     const auto taps_inside = [&](const AxisWindow& w, const Expr& out) -> Expr {
         if (layer.count_include_pad || !reaches_padding(w)) return size(w.kernel);
-        const Expr first = size(w.pad_begin) - out * size(w.stride);  // padding before the picture that this window covers
+        const Expr first =
+            size(w.pad_begin) - out * size(w.stride);  // padding before the picture that this window covers
         const Expr begin = Halide::max(0, (first + size(w.dilation - 1)) / size(w.dilation));
         const Expr end = Halide::min(size(w.kernel), (first + size(w.in - 1)) / size(w.dilation) + 1);
         return end - begin;

@@ -20,9 +20,10 @@ using Halide::Internal::Stmt;
 enum class Alignment { element, vector };
 
 /// Lanes that the predicate leaves out are not read.
-[[nodiscard]] Expr load(const std::string& array, const Expr& index, Alignment alignment = Alignment::vector, const Expr& predicate = Expr());
-[[nodiscard]] Stmt store(const std::string& array, const Expr& value, const Expr& index, Alignment alignment = Alignment::vector,
-                         const Expr& predicate = Expr());
+[[nodiscard]] Expr load(const std::string& array, const Expr& index, Alignment alignment = Alignment::vector,
+                        const Expr& predicate = Expr());
+[[nodiscard]] Stmt store(const std::string& array, const Expr& value, const Expr& index,
+                         Alignment alignment = Alignment::vector, const Expr& predicate = Expr());
 /// Evaluates only the chosen side, unlike select.
 [[nodiscard]] Expr choose(const Expr& condition, const Expr& then, const Expr& otherwise);
 [[nodiscard]] Stmt sequence(const std::vector<Stmt>& parts);
@@ -42,7 +43,8 @@ enum class Alignment { element, vector };
 
 /// Binds values for what `make` does with their names. A kernel binds the vectors that all products of a step share first and the others one after the other:
 /// the compiler keeps that order, and with it the number of registers.
-[[nodiscard]] Stmt with_values(const std::string& name, const std::vector<Expr>& values, const std::function<Stmt(const std::vector<Expr>&)>& make);
+[[nodiscard]] Stmt with_values(const std::string& name, const std::vector<Expr>& values,
+                               const std::function<Stmt(const std::vector<Expr>&)>& make);
 
 /// Names every value, so that sums of sums stay small expressions.
 class Values {

@@ -42,7 +42,8 @@ Bytes check_bytes(const Network& network, const GroupSchedule& group) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     Elements elements = problems.back().output_elements();
     for (const GroupTensor& tensor : group_tensors(problems)) {
-        if (tensor.is_external()) elements += Elements(checked_multiply(2, element_count(image_dims(network, tensor.tensor))));
+        if (tensor.is_external())
+            elements += Elements(checked_multiply(2, element_count(image_dims(network, tensor.tensor))));
     }
     return to_bytes(elements);
 }

@@ -16,7 +16,8 @@ Stmt NamedConstants::around(Stmt body) const {
     return body;
 }
 
-GroupCode layer_code(const LayerProblem& problem, Stmt body, NamedConstants constants, const std::string& scratch, int64_t scratch_bytes, int64_t strips) {
+GroupCode layer_code(const LayerProblem& problem, Stmt body, NamedConstants constants, const std::string& scratch,
+                     int64_t scratch_bytes, int64_t strips) {
     GroupCode code;
     body = ir::with_array(scratch, argument::scratch, 0, constants.around(body));
     body = ir::with_pointer("X", argument::inputs, 0, body);

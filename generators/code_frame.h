@@ -28,7 +28,7 @@ private:
 };
 
 /// Code of a layer of one input, whose `body` reads "X" and writes "Y", the caller's arrays, and calls its scratch memory, from the beginning on, `scratch`.
-[[nodiscard]] GroupCode layer_code(const LayerProblem& problem, Halide::Internal::Stmt body, NamedConstants constants, const std::string& scratch,
-                                   int64_t scratch_bytes, int64_t strips);
+[[nodiscard]] GroupCode layer_code(const LayerProblem& problem, Halide::Internal::Stmt body, NamedConstants constants,
+                                   const std::string& scratch, int64_t scratch_bytes, int64_t strips);
 
 }  // namespace laminate

@@ -8,9 +8,9 @@
 #include "generators/constants.h"
 #include "generators/minimal_filter.h"
 #include "generators/register_tile.h"
+#include "scheduler/column_chain.h"
 #include "scheduler/halide/buffer_shapes.h"
 #include "scheduler/halide/group_lowering.h"
-#include "scheduler/column_chain.h"
 #include "scheduler/problem.h"
 
 namespace laminate {
@@ -58,7 +58,8 @@ struct ColumnFilters {
         const int64_t taps = piece + 1 < pieces ? tile_columns : filter.taps();
         for (int64_t a = 0; a < taps; ++a) {
             const int64_t offset = low + piece * tile_columns + a;
-            const int64_t m = window_.transposed ? phase + window_.pad_begin - window_.stride * offset : offset + window_.pad_begin;
+            const int64_t m =
+                window_.transposed ? phase + window_.pad_begin - window_.stride * offset : offset + window_.pad_begin;
             if (m >= 0 && m < window_.kernel) g[static_cast<size_t>(a)] = kernel_row[m];
         }
         return filter.of_kernel(g);
@@ -79,11 +80,15 @@ struct Line {
     int64_t channels = 1;
     int64_t planes = tile_columns;  ///< or frequencies
     int64_t pitch = 0;
-    int64_t coordinates = 1;        ///< rows of the whole tensor
-    int64_t offset = 0;             ///< in the scratch block, elements
+    int64_t coordinates = 1;  ///< rows of the whole tensor
+    int64_t offset = 0;       ///< in the scratch block, elements
     [[nodiscard]] int64_t row_elements() const { return planes * channels * pitch; }
-    [[nodiscard]] Expr row(const Expr& y) const { return (rows >= coordinates ? y : y % size(rows)) * size(row_elements()); }
-    [[nodiscard]] Expr plane(const Expr& plane, const Expr& channel) const { return (plane * size(channels) + channel) * size(pitch); }
+    [[nodiscard]] Expr row(const Expr& y) const {
+        return (rows >= coordinates ? y : y % size(rows)) * size(row_elements());
+    }
+    [[nodiscard]] Expr plane(const Expr& plane, const Expr& channel) const {
+        return (plane * size(channels) + channel) * size(pitch);
+    }
 };
 
 /// Planes that a row is written to: the first element of tile `first`, channel 0, plane 0.
@@ -92,12 +97,15 @@ struct RowPlanes {
     Expr base;
     int64_t channels = 1;
     int64_t pitch = 0;
-    [[nodiscard]] Expr at(const Expr& plane, const Expr& channel) const { return base + (plane * size(channels) + channel) * size(pitch); }
+    [[nodiscard]] Expr at(const Expr& plane, const Expr& channel) const {
+        return base + (plane * size(channels) + channel) * size(pitch);
+    }
 };
 
 class ColumnTiles final : public GroupLowering {
 public:
-    ColumnTiles(const Network& network, const GroupSchedule& group, const VectorUnit& unit) : GroupLowering(network, group), unit_(unit) {
+    ColumnTiles(const Network& network, const GroupSchedule& group, const VectorUnit& unit)
+        : GroupLowering(network, group), unit_(unit) {
         for (const LayerProblem& p : problems_) filters_.emplace_back(p.x());
         bind_tiles();
         const std::vector<BufferShape> shapes = buffer_shapes(group, problems_, StripRange::any).tensors;
@@ -116,13 +124,15 @@ public:
             line.rows = line.form == Form::scattered ? 1 : rows;
             line.channels = problem(k)[Dim::i];
             line.planes = f.filter.patch();
-            line.pitch = line.form == Form::scattered ? (shape_of(problem(k).y().kernel).vectors + extra_vectors(f)) * unit_.lanes
-                                                      : pitch_for(most_tiles(k + 1) + f.pieces - 1);
+            line.pitch = line.form == Form::scattered
+                             ? (shape_of(problem(k).y().kernel).vectors + extra_vectors(f)) * unit_.lanes
+                             : pitch_for(most_tiles(k + 1) + f.pieces - 1);
             line.coordinates = problem(k).y().in;
             line.offset = take(line.rows * line.row_elements());
             lines_.push_back(line);
             if (line.form != Form::plain) {
-                row_pitch_.push_back(unit_.lanes + pitch_for(std::max(most_tiles(k), most_tiles(k + 1) + f.pieces - 1)) + unit_.lanes);
+                row_pitch_.push_back(
+                    unit_.lanes + pitch_for(std::max(most_tiles(k), most_tiles(k + 1) + f.pieces - 1)) + unit_.lanes);
                 row_elements = std::max(row_elements, tile_columns * line.channels * row_pitch_.back());
             } else {
                 row_pitch_.push_back(0);
@@ -139,7 +149,8 @@ public:
         int64_t products = 0;
         for (int k = 0; k <= sink(); ++k) {
             const SumShape shape = shape_of(problem(k)[Dim::z]);
-            if (!is_direct(k)) products = std::max(products, filters(k).filter.patch() * shape.scalars * shape.vectors * unit_.lanes);
+            if (!is_direct(k))
+                products = std::max(products, filters(k).filter.patch() * shape.scalars * shape.vectors * unit_.lanes);
         }
         products_offset_ = take(products);
         scratch_bytes_ = offset * bytes_per_element;
@@ -189,7 +200,9 @@ protected:
     Stmt end_call(int, const Box&) override { return {}; }
 
     Stmt copy_input(int, const Box& box) override {
-        return for_each("X.copy", box[1], [&](const Expr& y) { return ir::sequence({split_columns(y), pass_on(0, y)}); });
+        return for_each("X.copy", box[1], [&](const Expr& y) {
+            return ir::sequence({split_columns(y), pass_on(0, y)});
+        });
     }
 
     Stmt innermost(int k, int first_loop) override {
@@ -204,13 +217,21 @@ private:
 
     [[nodiscard]] const ColumnFilters& filters(int k) const { return filters_[static_cast<size_t>(k)]; }
     [[nodiscard]] const Line& line(int t) const { return lines_[static_cast<size_t>(t)]; }
-    [[nodiscard]] Expr first_tile(int t) const { return Variable::make(Halide::Int(32), tile_names_[static_cast<size_t>(t)] + ".first"); }
-    [[nodiscard]] Expr end_tile(int t) const { return Variable::make(Halide::Int(32), tile_names_[static_cast<size_t>(t)] + ".end"); }
+    [[nodiscard]] Expr first_tile(int t) const {
+        return Variable::make(Halide::Int(32), tile_names_[static_cast<size_t>(t)] + ".first");
+    }
+    [[nodiscard]] Expr end_tile(int t) const {
+        return Variable::make(Halide::Int(32), tile_names_[static_cast<size_t>(t)] + ".end");
+    }
     [[nodiscard]] int64_t most_tiles(int t) const { return most_tiles_[static_cast<size_t>(t)]; }
     [[nodiscard]] int64_t picture_tiles(int t) const { return ceil_div(problem(t).x().in, tile_columns); }
     /// Vectors run over the last tile. An odd number of them: planes that are powers of two apart would meet in few cache sets.
-    [[nodiscard]] int64_t pitch_for(int64_t tiles) const { return ((ceil_div(tiles, unit_.lanes) + 1) | 1) * unit_.lanes; }
-    [[nodiscard]] int64_t sums_row_elements() const { return outputs_at_once() * filters(sink()).filter.patch() * sums_pitch_; }
+    [[nodiscard]] int64_t pitch_for(int64_t tiles) const {
+        return ((ceil_div(tiles, unit_.lanes) + 1) | 1) * unit_.lanes;
+    }
+    [[nodiscard]] int64_t sums_row_elements() const {
+        return outputs_at_once() * filters(sink()).filter.patch() * sums_pitch_;
+    }
     /// Output channels and phases of the sink.
     [[nodiscard]] int64_t outputs_at_once() const { return problem(sink())[Dim::z] * filters(sink()).phases; }
     /// Vectors of tiles behind a block's that its last pieces read.
@@ -223,13 +244,15 @@ private:
         most_tiles_.resize(problems_.size() + 1);
         for (size_t t = 0; t <= problems_.size(); ++t) tile_names_.push_back(unique("tiles"));
         const Nest& last = nest(sink());
-        const int64_t columns = last.strip[1] == 0 ? problem(sink())[Dim::x] : std::min(last.strip[1], problem(sink())[Dim::x]);
+        const int64_t columns =
+            last.strip[1] == 0 ? problem(sink())[Dim::x] : std::min(last.strip[1], problem(sink())[Dim::x]);
         const int64_t step = tile_columns * filters(sink()).phases;
         const bool is_aligned = columns % step == 0 || columns == problem(sink())[Dim::x];
         most_tiles_.back() = ceil_div(columns, step) + (is_aligned ? 0 : 1);
         for (int k = sink(); k >= 0; --k) {
             const auto n = static_cast<size_t>(k);
-            most_tiles_[n] = std::min(picture_tiles(k), most_tiles_[n + 1] + filters(k).last_tile() - filters(k).first_tile());
+            most_tiles_[n] =
+                std::min(picture_tiles(k), most_tiles_[n + 1] + filters(k).last_tile() - filters(k).first_tile());
         }
     }
 
@@ -241,7 +264,9 @@ private:
 
     /// Whole tiles of each tensor, so that no patch reads what is not computed.
     Stmt with_tiles(Stmt body) const {
-        const auto let = [&](const Expr& variable, const Expr& value) { body = LetStmt::make(variable.as<Variable>()->name, simplify(value), body); };
+        const auto let = [&](const Expr& variable, const Expr& value) {
+            body = LetStmt::make(variable.as<Variable>()->name, simplify(value), body);
+        };
         for (int k = 0; k <= sink(); ++k) {
             let(end_tile(k), Halide::min(end_tile(k + 1) + size(filters(k).last_tile()), size(picture_tiles(k))));
             let(first_tile(k), Halide::max(first_tile(k + 1) + size(filters(k).first_tile()), 0));
@@ -253,7 +278,9 @@ private:
         return body;
     }
 
-    std::string constant(const std::string& name, const std::vector<float>& values) { return constants_.append(unique(name), values); }
+    std::string constant(const std::string& name, const std::vector<float>& values) {
+        return constants_.append(unique(name), values);
+    }
 
     /// Blocks of output channels, or of rows of a kernel, and vectors of tiles whose sums are in registers together.
     using SumShape = ir::SumShape;
@@ -273,13 +300,17 @@ private:
     }
 
     /// Loop over vectors of tiles [0, count), `vectors` at a time as long as there are as many, then one by one: make(first tile, vectors).
-    Stmt over_tiles(const std::string& name, const Expr& count, int64_t vectors, const std::function<Stmt(const Expr&, int64_t)>& make) const {
+    Stmt over_tiles(const std::string& name, const Expr& count, int64_t vectors,
+                    const std::function<Stmt(const Expr&, int64_t)>& make) const {
         const Expr all = simplify((count + size(unit_.lanes - 1)) / size(unit_.lanes));
         const Expr blocks = simplify(all / size(vectors));
         std::vector<Stmt> parts;
-        parts.push_back(for_each(name, {0, blocks}, [&](const Expr& n) { return make(simplify(n * size(vectors * unit_.lanes)), vectors); }));
+        parts.push_back(for_each(name, {0, blocks}, [&](const Expr& n) {
+            return make(simplify(n * size(vectors * unit_.lanes)), vectors);
+        }));
         if (vectors > 1) {
-            parts.push_back(for_each(name, {simplify(blocks * size(vectors)), all}, [&](const Expr& n) { return make(simplify(n * size(unit_.lanes)), 1); }));
+            parts.push_back(for_each(name, {simplify(blocks * size(vectors)), all},
+                                     [&](const Expr& n) { return make(simplify(n * size(unit_.lanes)), 1); }));
         }
         return ir::sequence(parts);
     }
@@ -290,7 +321,8 @@ private:
     /// Where row y of tensor t is written. Beside a row that will be transformed there is room for zeros.
     Stmt with_planes(int t, const Expr& y, const std::function<Stmt(const RowPlanes&)>& make) const {
         const Line& to = line(t);
-        if (to.form != Form::plain) return make({row_, size(unit_.lanes), to.channels, row_pitch_[static_cast<size_t>(t)]});
+        if (to.form != Form::plain)
+            return make({row_, size(unit_.lanes), to.channels, row_pitch_[static_cast<size_t>(t)]});
         Values name(to.name + ".row");
         const Expr base = name(to.row(y));
         return name.around(make({to.name, base, to.channels, to.pitch}));
@@ -305,19 +337,26 @@ private:
                 Values name("X.split");
                 const Expr first = name(simplify(first_tile(0) * size(tile_columns)));
                 const Expr from = name(simplify((channel * size(p.y().in) + y) * size(p.x().in) + first));
-                const Expr count = name(simplify(Halide::min(end_tile(0) * size(tile_columns), size(p.x().in)) - first));
+                const Expr count =
+                    name(simplify(Halide::min(end_tile(0) * size(tile_columns), size(p.x().in)) - first));
                 const Stmt vectors = for_each("X.vector", {0, count / size(step)}, [&](const Expr& n) {
                     Values part("X.columns");
-                    const Expr wide = part(ir::load("X", lanes_from(from + n * size(step), step), ir::Alignment::element));
+                    const Expr wide =
+                        part(ir::load("X", lanes_from(from + n * size(step), step), ir::Alignment::element));
                     std::vector<Stmt> planes;
                     for (int64_t q = 0; q < tile_columns; ++q) {
-                        const Expr plane = Shuffle::make_slice(wide, static_cast<int>(q), static_cast<int>(tile_columns), static_cast<int>(unit_.lanes));
-                        planes.push_back(ir::store(to.array, plane, lanes_from(to.at(size(q), channel) + n * size(unit_.lanes), unit_.lanes), ir::Alignment::element));
+                        const Expr plane = Shuffle::make_slice(
+                            wide, static_cast<int>(q), static_cast<int>(tile_columns), static_cast<int>(unit_.lanes));
+                        planes.push_back(ir::store(
+                            to.array, plane, lanes_from(to.at(size(q), channel) + n * size(unit_.lanes), unit_.lanes),
+                            ir::Alignment::element));
                     }
                     return part.around(ir::sequence(planes));
                 });
                 const Stmt rest = for_each("X.column", {count / size(step) * size(step), count}, [&](const Expr& x) {
-                    return ir::store(to.array, ir::load("X", from + x), to.at(x % size(tile_columns), channel) + x / size(tile_columns), ir::Alignment::element);
+                    return ir::store(to.array, ir::load("X", from + x),
+                                     to.at(x % size(tile_columns), channel) + x / size(tile_columns),
+                                     ir::Alignment::element);
                 });
                 return name.around(ir::sequence({vectors, rest}));
             });
@@ -338,12 +377,14 @@ private:
                 return for_each(row_ + ".channel", {0, size(to.channels)}, [&](const Expr& channel) {
                     std::vector<Stmt> planes;
                     for (int64_t q = 0; q < tile_columns; ++q) {
-                        planes.push_back(ir::store(to.array, make_zero(Halide::Float(32, static_cast<int>(lanes))), lanes_from(index(channel, q), lanes), ir::Alignment::element));
+                        planes.push_back(ir::store(to.array, make_zero(Halide::Float(32, static_cast<int>(lanes))),
+                                                   lanes_from(index(channel, q), lanes), ir::Alignment::element));
                     }
                     return ir::sequence(planes);
                 });
             };
-            const Stmt left = fill([&](const Expr& channel, int64_t q) { return to.at(size(q), channel) - size(lanes); });
+            const Stmt left =
+                fill([&](const Expr& channel, int64_t q) { return to.at(size(q), channel) - size(lanes); });
             const Stmt right = fill([&](const Expr& channel, int64_t q) {
                 return to.at(size(q), channel) + (size(ceil_div(problem(t).x().in - q, tile_columns)) - first_tile(t));
             });
@@ -359,7 +400,8 @@ private:
             std::vector<Expr> patch;
             for (int64_t c = 0; c < f.filter.patch(); ++c) {
                 const int64_t column = f.low + c;
-                const Expr index = from.at(size(modulo(column, tile_columns)), channel) + tile + size(floor_div(column, tile_columns));
+                const Expr index =
+                    from.at(size(modulo(column, tile_columns)), channel) + tile + size(floor_div(column, tile_columns));
                 patch.push_back(name(ir::load(from.array, lanes_from(index, unit_.lanes), ir::Alignment::element)));
             }
             std::vector<Stmt> stores;
@@ -378,8 +420,9 @@ private:
         const Expr base = row(simplify(line(t).row(y)));
         const Expr from = row(shift(t));
         return row.around(for_each(line(t).name + ".channel", {0, size(line(t).channels)}, [&](const Expr& channel) {
-            return over_tiles(line(t).name + ".tile", tiles_of(t + 1) + size(filters(t).pieces - 1), 1,
-                              [&](const Expr& tile, int64_t) { return transform(t, channel, from + tile, base + tile); });
+            return over_tiles(
+                line(t).name + ".tile", tiles_of(t + 1) + size(filters(t).pieces - 1), 1,
+                [&](const Expr& tile, int64_t) { return transform(t, channel, from + tile, base + tile); });
         }));
     }
 
@@ -398,8 +441,11 @@ private:
         return names;
     }
     [[nodiscard]] Expr finished(int k, const Parameters& names, const Expr& channel, const Expr& sum) const {
-        const auto value = [&](const std::string& array) { return broadcast(ir::load(array, channel), sum.type().lanes()); };
-        return ir::activate(layer(k).activation, sum + value(names.bias), names.slope.empty() ? make_zero(sum.type()) : value(names.slope));
+        const auto value = [&](const std::string& array) {
+            return broadcast(ir::load(array, channel), sum.type().lanes());
+        };
+        return ir::activate(layer(k).activation, sum + value(names.bias),
+                            names.slope.empty() ? make_zero(sum.type()) : value(names.slope));
     }
 
     /// Weights of output channels in blocks: [block][frequency, one if plain][n][i][piece][channel of the block].
@@ -408,7 +454,9 @@ private:
         const ColumnFilters& f = filters(k);
         const int64_t frequencies = f.is_plain() ? 1 : f.filter.patch();
         const std::vector<float> canonical = canonical_weights(layer(k), p);
-        std::vector<float> all(static_cast<size_t>(ceil_div(p[Dim::z], block) * block * frequencies * p.y().kernel * p[Dim::i] * f.pieces), 0.0F);
+        std::vector<float> all(
+            static_cast<size_t>(ceil_div(p[Dim::z], block) * block * frequencies * p.y().kernel * p[Dim::i] * f.pieces),
+            0.0F);
         for (int64_t z = 0; z < p[Dim::z]; ++z) {
             for (int64_t i = 0; i < p[Dim::i]; ++i) {
                 for (int64_t n = 0; n < p.y().kernel; ++n) {
@@ -416,8 +464,10 @@ private:
                         const float* row = canonical.data() + ((z * p[Dim::i] + i) * p.y().kernel + n) * p.x().kernel;
                         const std::vector<double> u = f.transformed(row, 0, piece);
                         for (int64_t q = 0; q < frequencies; ++q) {
-                            const int64_t at = (((z / block * frequencies + q) * p.y().kernel + n) * p[Dim::i] + i) * f.pieces + piece;
-                            all[static_cast<size_t>(at * block + z % block)] = static_cast<float>(u[static_cast<size_t>(q)]);
+                            const int64_t at =
+                                (((z / block * frequencies + q) * p.y().kernel + n) * p[Dim::i] + i) * f.pieces + piece;
+                            all[static_cast<size_t>(at * block + z % block)] =
+                                static_cast<float>(u[static_cast<size_t>(q)]);
                         }
                     }
                 }
@@ -440,19 +490,24 @@ private:
             for (int64_t z = 0; z < shape.scalars; ++z) {
                 const Stmt one = make(simplify(block * size(shape.scalars) + size(z)), z);
                 const bool may_be_missing = p[Dim::z] % shape.scalars != 0 && z >= p[Dim::z] % shape.scalars;
-                all.push_back(may_be_missing ? guarded(block * size(shape.scalars) + size(z) < size(p[Dim::z]), one) : one);
+                all.push_back(may_be_missing ? guarded(block * size(shape.scalars) + size(z) < size(p[Dim::z]), one)
+                                             : one);
             }
             return ir::sequence(all);
         };
         const auto tiles = [&](const std::function<Stmt(const Expr& tile, int64_t vectors, const Expr& block)>& make) {
             return over_tiles(p.name + ".tile", tiles_of(k + 1), shape.vectors, [&](const Expr& tile, int64_t vectors) {
-                return for_each(p.name + ".z", {0, blocks}, [&](const Expr& block) { return make(tile, vectors, block); });
+                return for_each(p.name + ".z", {0, blocks},
+                                [&](const Expr& block) { return make(tile, vectors, block); });
             });
         };
         const auto sums = [&](const Expr& tile, int64_t vectors, const Expr& block, const Expr& q, const auto& store) {
-            return gathered_sums(k, y, starts, {unit_.lanes, vectors, shape.scalars}, names.weights, tile, block, q, store);
+            return gathered_sums(k, y, starts, {unit_.lanes, vectors, shape.scalars}, names.weights, tile, block, q,
+                                 store);
         };
-        const auto frequencies = [&](const std::function<Stmt(Expr)>& make) { return for_each(p.name + ".f", {0, size(f.filter.patch())}, make); };
+        const auto frequencies = [&](const std::function<Stmt(Expr)>& make) {
+            return for_each(p.name + ".f", {0, size(f.filter.patch())}, make);
+        };
         if (is_direct(k)) {
             return starts.around(with_planes(k + 1, y, [&](const RowPlanes& to) {
                 return tiles([&](const Expr& tile, int64_t vectors, const Expr& block) {
@@ -460,8 +515,10 @@ private:
                         return sums(tile, vectors, block, q, [&](int64_t v, int64_t z, const Expr& sum) {
                             const Expr channel = block * size(shape.scalars) + size(z);
                             const Expr index = simplify(to.at(q, channel) + tile + size(v * unit_.lanes));
-                            const Stmt store = ir::store(to.array, finished(k, names, channel, sum), lanes_from(index, unit_.lanes), ir::Alignment::element);
-                            const bool may_be_missing = p[Dim::z] % shape.scalars != 0 && z >= p[Dim::z] % shape.scalars;
+                            const Stmt store = ir::store(to.array, finished(k, names, channel, sum),
+                                                         lanes_from(index, unit_.lanes), ir::Alignment::element);
+                            const bool may_be_missing =
+                                p[Dim::z] % shape.scalars != 0 && z >= p[Dim::z] % shape.scalars;
                             return may_be_missing ? guarded(channel < size(p[Dim::z]), store) : store;
                         });
                     });
@@ -469,37 +526,50 @@ private:
             }));
         }
         const auto product = [&](const Expr& q, int64_t z, int64_t v, int64_t vectors) {
-            return lanes_from(simplify((q * size(shape.scalars) + size(z)) * size(vectors * unit_.lanes) + size(v * unit_.lanes)), unit_.lanes);
+            return lanes_from(
+                simplify((q * size(shape.scalars) + size(z)) * size(vectors * unit_.lanes) + size(v * unit_.lanes)),
+                unit_.lanes);
         };
-        const auto all = [&](const std::function<Stmt(const Expr& channel, const Expr& tile, const std::vector<Expr>& outputs)>& store) {
+        const auto all = [&](const std::function<Stmt(const Expr& channel, const Expr& tile,
+                                                      const std::vector<Expr>& outputs)>& store) {
             return tiles([&](const Expr& tile, int64_t vectors, const Expr& block) {
                 const Stmt products = frequencies([&](const Expr& q) {
                     return sums(tile, vectors, block, q, [&](int64_t v, int64_t z, const Expr& sum) {
                         return ir::store(products_, sum, product(q, z, v, vectors), ir::Alignment::element);
                     });
                 });
-                const Stmt outputs = channels([&](const Expr& channel, int64_t z) {
-                    std::vector<Stmt> stores;
-                    for (int64_t v = 0; v < vectors; ++v) {
-                        Values name(p.name + ".product");
-                        std::vector<Expr> m;
-                        for (int64_t q = 0; q < f.filter.patch(); ++q) m.push_back(name(ir::load(products_, product(size(q), z, v, vectors), ir::Alignment::element)));
-                        std::vector<Expr> columns;
-                        for (const Expr& sum : f.filter.of_products(name, m)) columns.push_back(name(finished(k, names, channel, sum)));
-                        stores.push_back(name.around(store(channel, simplify(tile + size(v * unit_.lanes)), columns)));
-                    }
-                    return ir::sequence(stores);
-                }, block);
+                const Stmt outputs = channels(
+                    [&](const Expr& channel, int64_t z) {
+                        std::vector<Stmt> stores;
+                        for (int64_t v = 0; v < vectors; ++v) {
+                            Values name(p.name + ".product");
+                            std::vector<Expr> m;
+                            for (int64_t q = 0; q < f.filter.patch(); ++q)
+                                m.push_back(
+                                    name(ir::load(products_, product(size(q), z, v, vectors), ir::Alignment::element)));
+                            std::vector<Expr> columns;
+                            for (const Expr& sum : f.filter.of_products(name, m))
+                                columns.push_back(name(finished(k, names, channel, sum)));
+                            stores.push_back(
+                                name.around(store(channel, simplify(tile + size(v * unit_.lanes)), columns)));
+                        }
+                        return ir::sequence(stores);
+                    },
+                    block);
                 return ir::sequence({products, outputs});
             });
         };
-        if (k == sink()) return starts.around(all([&](const Expr& channel, const Expr& tile, const std::vector<Expr>& columns) { return store_columns(channel, y, tile, columns); }));
+        if (k == sink())
+            return starts.around(all([&](const Expr& channel, const Expr& tile, const std::vector<Expr>& columns) {
+                return store_columns(channel, y, tile, columns);
+            }));
         return starts.around(with_planes(k + 1, y, [&](const RowPlanes& to) {
             return all([&](const Expr& channel, const Expr& tile, const std::vector<Expr>& columns) {
                 std::vector<Stmt> stores;
                 for (int64_t q = 0; q < tile_columns; ++q) {
                     const Expr index = simplify(to.at(size(q), channel) + tile);
-                    stores.push_back(ir::store(to.array, columns[static_cast<size_t>(q)], lanes_from(index, unit_.lanes), ir::Alignment::element));
+                    stores.push_back(ir::store(to.array, columns[static_cast<size_t>(q)],
+                                               lanes_from(index, unit_.lanes), ir::Alignment::element));
                 }
                 return ir::sequence(stores);
             });
@@ -511,8 +581,9 @@ private:
     }
 
     /// Sums over rows, channels and pieces, of a block of output channels at one frequency.
-    Stmt gathered_sums(int k, const Expr& y, const ir::Integers& starts, const SumShape& shape, const std::string& weights, const Expr& tile, const Expr& block,
-                       const Expr& q, const std::function<Stmt(int64_t, int64_t, const Expr&)>& store) const {
+    Stmt gathered_sums(int k, const Expr& y, const ir::Integers& starts, const SumShape& shape,
+                       const std::string& weights, const Expr& tile, const Expr& block, const Expr& q,
+                       const std::function<Stmt(int64_t, int64_t, const Expr&)>& store) const {
         const LayerProblem& p = problem(k);
         const ColumnFilters& f = filters(k);
         const Line& from = line(k);
@@ -532,7 +603,11 @@ private:
                                      return ir::load(from.name, lanes_from(index, unit_.lanes), ir::Alignment::element);
                                  },
                                  [=, this](const Expr& i, int64_t z) {
-                                     return ir::load(weights, kernel + ((size(n * p[Dim::i]) + i) * size(f.pieces) + size(piece)) * size(shape.scalars) + size(z));
+                                     return ir::load(weights,
+                                                     kernel +
+                                                         ((size(n * p[Dim::i]) + i) * size(f.pieces) + size(piece)) *
+                                                             size(shape.scalars) +
+                                                         size(z));
                                  }});
             }
         }
@@ -550,7 +625,8 @@ private:
         const Expr to = lanes_from(name(simplify((channel * size(p[Dim::y]) + y) * size(p[Dim::x]) + x)), lanes);
         const Expr at = lanes_from(x, lanes);
         const Stmt whole = ir::store("Y", value, to, ir::Alignment::element);
-        const Stmt part = ir::store("Y", value, to, ir::Alignment::element, at >= broadcast(wanted.begin, lanes) && at < broadcast(wanted.end, lanes));
+        const Stmt part = ir::store("Y", value, to, ir::Alignment::element,
+                                    at >= broadcast(wanted.begin, lanes) && at < broadcast(wanted.end, lanes));
         return name.around(IfThenElse::make(x >= wanted.begin && x + size(lanes) <= wanted.end, whole, part));
     }
 
@@ -566,16 +642,20 @@ private:
         const ColumnFilters& f = filters(sink());
         const int64_t rows = p.y().kernel, frequencies = f.filter.patch(), blocks = ceil_div(rows, block);
         const std::vector<float> canonical = canonical_weights(layer(sink()), p);
-        std::vector<float> all(static_cast<size_t>(outputs_at_once() * frequencies * blocks * p[Dim::i] * f.pieces * block), 0.0F);
+        std::vector<float> all(
+            static_cast<size_t>(outputs_at_once() * frequencies * blocks * p[Dim::i] * f.pieces * block), 0.0F);
         for (int64_t output = 0; output < outputs_at_once(); ++output) {
             for (int64_t n = 0; n < rows; ++n) {
                 for (int64_t i = 0; i < p[Dim::i]; ++i) {
-                    const float* row = canonical.data() + ((output / f.phases * p[Dim::i] + i) * rows + n) * p.x().kernel;
+                    const float* row =
+                        canonical.data() + ((output / f.phases * p[Dim::i] + i) * rows + n) * p.x().kernel;
                     for (int64_t piece = 0; piece < f.pieces; ++piece) {
                         const std::vector<double> u = f.transformed(row, output % f.phases, piece);
                         for (int64_t q = 0; q < frequencies; ++q) {
-                            const int64_t at = (((output * frequencies + q) * blocks + n / block) * p[Dim::i] + i) * f.pieces + piece;
-                            all[static_cast<size_t>(at * block + n % block)] = static_cast<float>(u[static_cast<size_t>(q)]);
+                            const int64_t at =
+                                (((output * frequencies + q) * blocks + n / block) * p[Dim::i] + i) * f.pieces + piece;
+                            all[static_cast<size_t>(at * block + n % block)] =
+                                static_cast<float>(u[static_cast<size_t>(q)]);
                         }
                     }
                 }
@@ -594,53 +674,75 @@ private:
         const SumShape shape = shape_of(w.kernel);
         const int64_t blocks = ceil_div(w.kernel, shape.scalars);
         names_ = parameters(sink(), scattered_weights(shape.scalars), 1);
-        const auto output_row = [&](int64_t n) { return simplify(w.transposed ? r * size(step) + size(n - w.pad_begin) : r + size(w.pad_begin - n)); };
+        const auto output_row = [&](int64_t n) {
+            return simplify(w.transposed ? r * size(step) + size(n - w.pad_begin) : r + size(w.pad_begin - n));
+        };
         // Rows come in order: the first one that an output row reads is its first or last row of the kernel, or the first of the picture.
-        const auto is_first = [&](int64_t n) { return (w.transposed ? n >= w.kernel - step : n == 0) ? const_true() : r == 0; };
+        const auto is_first = [&](int64_t n) {
+            return (w.transposed ? n >= w.kernel - step : n == 0) ? const_true() : r == 0;
+        };
         ir::Integers starts(p.name + ".sums");
         for (int64_t n = 0; n < w.kernel; ++n) (void)starts(sums_row(Halide::clamp(output_row(n), 0, size(w.out - 1))));
-        return starts.around(over_tiles(p.name + ".tile", tiles_of(sink() + 1), shape.vectors, [&](const Expr& tile, int64_t vectors) {
-            const Stmt patches = for_each(from.name + ".channel", {0, size(from.channels)}, [&](const Expr& channel) {
-                return for_each(from.name + ".vector", {0, size(vectors + extra_vectors(f))}, [&](const Expr& v) {
-                    return transform(sink(), channel, simplify(shift(sink()) + tile + v * size(unit_.lanes)), simplify(v * size(unit_.lanes)));
-                });
-            });
-            const Stmt products = for_each(p.name + ".output", {0, size(outputs_at_once())}, [&](const Expr& output) {
-                return for_each(p.name + ".f", {0, size(f.filter.patch())}, [&](const Expr& q) {
-                    Values name(p.name + ".base");
-                    const Expr frequency = name(simplify(output * size(f.filter.patch()) + q));
-                    const Expr block_of_patches = name(simplify(from.plane(q, 0)));
-                    const Expr sums = name(simplify(frequency * size(sums_pitch_) + tile));
-                    std::vector<Stmt> all;
-                    for (int64_t block = 0; block < blocks; ++block) {
-                        std::vector<ir::SumTerm> terms;
-                        for (int64_t piece = 0; piece < f.pieces; ++piece) {
-                            terms.push_back({const_true(), size(p[Dim::i]),
-                                             [=, this](const Expr& i, int64_t v) {
-                                                 const Expr index = block_of_patches + i * size(from.pitch) + size(v * unit_.lanes + piece);
-                                                 return ir::load(from.name, lanes_from(index, unit_.lanes), ir::Alignment::element);
-                                             },
-                                             [=, this](const Expr& i, int64_t n) {
-                                                 const Expr filter = (frequency * size(blocks) + size(block)) * size(p[Dim::i]) + i;
-                                                 return ir::load(names_.weights, (filter * size(f.pieces) + size(piece)) * size(shape.scalars) + size(n));
-                                             }});
-                        }
-                        all.push_back(ir::sums_of_products(p.name, {unit_.lanes, vectors, shape.scalars}, terms, [&](int64_t v, int64_t scalar, const Expr& sum) -> Stmt {
-                            const int64_t n = block * shape.scalars + scalar;
-                            if (n >= w.kernel) return {};
-                            const Expr at = lanes_from(starts.of(n) + sums + size(v * unit_.lanes), unit_.lanes);
-                            const Stmt set = ir::store(sums_, sum, at, ir::Alignment::element);
-                            const Stmt add = ir::store(sums_, ir::load(sums_, at, ir::Alignment::element) + sum, at, ir::Alignment::element);
-                            const Expr first = is_first(n);
-                            const Stmt store = is_const_one(first) ? set : IfThenElse::make(first, set, add);
-                            return guarded(output_row(n) >= 0 && output_row(n) < size(w.out), store);
-                        }));
-                    }
-                    return name.around(ir::sequence(all));
-                });
-            });
-            return ir::sequence({patches, products});
-        }));
+        return starts.around(
+            over_tiles(p.name + ".tile", tiles_of(sink() + 1), shape.vectors, [&](const Expr& tile, int64_t vectors) {
+                const Stmt patches =
+                    for_each(from.name + ".channel", {0, size(from.channels)}, [&](const Expr& channel) {
+                        return for_each(from.name + ".vector", {0, size(vectors + extra_vectors(f))},
+                                        [&](const Expr& v) {
+                                            return transform(sink(), channel,
+                                                             simplify(shift(sink()) + tile + v * size(unit_.lanes)),
+                                                             simplify(v * size(unit_.lanes)));
+                                        });
+                    });
+                const Stmt products =
+                    for_each(p.name + ".output", {0, size(outputs_at_once())}, [&](const Expr& output) {
+                        return for_each(p.name + ".f", {0, size(f.filter.patch())}, [&](const Expr& q) {
+                            Values name(p.name + ".base");
+                            const Expr frequency = name(simplify(output * size(f.filter.patch()) + q));
+                            const Expr block_of_patches = name(simplify(from.plane(q, 0)));
+                            const Expr sums = name(simplify(frequency * size(sums_pitch_) + tile));
+                            std::vector<Stmt> all;
+                            for (int64_t block = 0; block < blocks; ++block) {
+                                std::vector<ir::SumTerm> terms;
+                                for (int64_t piece = 0; piece < f.pieces; ++piece) {
+                                    terms.push_back(
+                                        {const_true(), size(p[Dim::i]),
+                                         [=, this](const Expr& i, int64_t v) {
+                                             const Expr index = block_of_patches + i * size(from.pitch) +
+                                                                size(v * unit_.lanes + piece);
+                                             return ir::load(from.name, lanes_from(index, unit_.lanes),
+                                                             ir::Alignment::element);
+                                         },
+                                         [=, this](const Expr& i, int64_t n) {
+                                             const Expr filter =
+                                                 (frequency * size(blocks) + size(block)) * size(p[Dim::i]) + i;
+                                             return ir::load(names_.weights, (filter * size(f.pieces) + size(piece)) *
+                                                                                     size(shape.scalars) +
+                                                                                 size(n));
+                                         }});
+                                }
+                                all.push_back(ir::sums_of_products(
+                                    p.name, {unit_.lanes, vectors, shape.scalars}, terms,
+                                    [&](int64_t v, int64_t scalar, const Expr& sum) -> Stmt {
+                                        const int64_t n = block * shape.scalars + scalar;
+                                        if (n >= w.kernel) return {};
+                                        const Expr at =
+                                            lanes_from(starts.of(n) + sums + size(v * unit_.lanes), unit_.lanes);
+                                        const Stmt set = ir::store(sums_, sum, at, ir::Alignment::element);
+                                        const Stmt add =
+                                            ir::store(sums_, ir::load(sums_, at, ir::Alignment::element) + sum, at,
+                                                      ir::Alignment::element);
+                                        const Expr first = is_first(n);
+                                        const Stmt store =
+                                            is_const_one(first) ? set : IfThenElse::make(first, set, add);
+                                        return guarded(output_row(n) >= 0 && output_row(n) < size(w.out), store);
+                                    }));
+                            }
+                            return name.around(ir::sequence(all));
+                        });
+                    });
+                return ir::sequence({patches, products});
+            }));
     }
 
     /// Output row y: all that it reads has been scattered.
@@ -656,12 +758,17 @@ private:
                 for (int64_t phase = 0; phase < f.phases; ++phase) {
                     std::vector<Expr> m;
                     for (int64_t q = 0; q < f.filter.patch(); ++q) {
-                        const Expr index = base + ((channel * size(f.phases) + size(phase)) * size(f.filter.patch()) + size(q)) * size(sums_pitch_) + tile;
+                        const Expr index =
+                            base +
+                            ((channel * size(f.phases) + size(phase)) * size(f.filter.patch()) + size(q)) *
+                                size(sums_pitch_) +
+                            tile;
                         m.push_back(name(ir::load(sums_, lanes_from(index, unit_.lanes), ir::Alignment::element)));
                     }
                     const auto outputs = f.filter.of_products(name, m);
                     for (int64_t c = 0; c < tile_columns; ++c) {
-                        columns[static_cast<size_t>(c * f.phases + phase)] = name(finished(sink(), names_, channel, outputs[static_cast<size_t>(c)]));
+                        columns[static_cast<size_t>(c * f.phases + phase)] =
+                            name(finished(sink(), names_, channel, outputs[static_cast<size_t>(c)]));
                     }
                 }
                 return name.around(store_columns(channel, y, tile, columns));
@@ -670,15 +777,16 @@ private:
     }
 
     VectorUnit unit_;
-    std::vector<ColumnFilters> filters_;     ///< by nest
-    std::vector<Line> lines_;                ///< by tensor
-    std::vector<int64_t> row_pitch_;         ///< by tensor: of a row that will be transformed
-    std::vector<int64_t> most_tiles_;        ///< by tensor, Y last
+    std::vector<ColumnFilters> filters_;  ///< by nest
+    std::vector<Line> lines_;             ///< by tensor
+    std::vector<int64_t> row_pitch_;      ///< by tensor: of a row that will be transformed
+    std::vector<int64_t> most_tiles_;     ///< by tensor, Y last
     std::vector<std::string> tile_names_;
     NamedConstants constants_;
-    Parameters names_;                       ///< of a scattered sink
+    Parameters names_;  ///< of a scattered sink
     std::string row_ = unique("row"), sums_ = unique("sums"), products_ = unique("products");
-    int64_t row_offset_ = 0, products_offset_ = 0, sums_offset_ = 0, sums_rows_ = 0, sums_pitch_ = 0, scratch_bytes_ = 0;
+    int64_t row_offset_ = 0, products_offset_ = 0, sums_offset_ = 0, sums_rows_ = 0, sums_pitch_ = 0,
+            scratch_bytes_ = 0;
 };
 
 /// Whether rows come whole, in order and once: all channels and columns in every step, lines kept for the innermost strip.

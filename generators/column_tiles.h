@@ -26,6 +26,7 @@
 namespace laminate {
 
 /// None unless the chain suits (suits_column_tiles, scheduler/column_chain.h) and the schedule goes over it in whole rows of all channels, kept for the innermost strip.
-[[nodiscard]] std::optional<GroupCode> column_tiles_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit);
+[[nodiscard]] std::optional<GroupCode> column_tiles_code(const Network& network, const GroupSchedule& group,
+                                                         const VectorUnit& unit);
 
 }  // namespace laminate

@@ -15,9 +15,9 @@
 
 #include "base/aligned.h"
 #include "base/error.h"
-#include "base/parallel.h"
 #include "base/files.h"
 #include "base/new_directory.h"
+#include "base/parallel.h"
 #include "generators/compiled_files.h"
 #include "generators/executable.h"
 #include "generators/optimised.h"
@@ -105,7 +105,8 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
             add(std::bit_cast<uint32_t>(value));
     }
     for (const GroupTensor& tensor : group_tensors(group_problems(network, group))) {
-        for (const TensorReader& reader : tensor.readers) key += std::to_string(reader.nest) + "." + std::to_string(reader.operand) + " ";
+        for (const TensorReader& reader : tensor.readers)
+            key += std::to_string(reader.nest) + "." + std::to_string(reader.operand) + " ";
         key += "; ";
     }
     return key + to_text(nameless);
@@ -139,7 +140,8 @@ public:
         std::vector<GroupSchedule> groups = schedule.groups();
         // Pooling that no group has got has code of its own.
         for (const LayerId id : outside_of(groups)) {
-            if (is_schedulable(network_, id) && suits_own_code(layer_problem(network_, id))) groups.push_back(line_buffer_group(network_, {id}));
+            if (is_schedulable(network_, id) && suits_own_code(layer_problem(network_, id)))
+                groups.push_back(line_buffer_group(network_, {id}));
         }
         std::vector<std::vector<Piece>> pieces(groups.size());
         in_parallel(groups.size(), thread_count(options_), [&](size_t g) { compile(groups[g], pieces[g]); });
@@ -147,7 +149,8 @@ public:
         // A group runs where its last layer stands: its inputs exist by then, and nobody needs its output earlier.
         std::map<LayerId, std::vector<Piece>> by_layer;
         for (const LayerId id : outside_of(groups)) by_layer[id].emplace_back(id);
-        for (size_t g = 0; g < groups.size(); ++g) by_layer[network_.find_layer(groups[g].nests.back().layer)] = std::move(pieces[g]);
+        for (size_t g = 0; g < groups.size(); ++g)
+            by_layer[network_.find_layer(groups[g].nests.back().layer)] = std::move(pieces[g]);
         for (auto& [id, all] : by_layer) {
             for (Piece& piece : all) add(std::move(piece));
         }
@@ -160,12 +163,14 @@ private:
     /// Pooling into rows of some columns.
     static bool suits_own_code(const LayerProblem& p) {
         constexpr int64_t fewest_columns = 4;
-        return (p.operation == Operation::max_pool || p.operation == Operation::average_pool) && p[Dim::x] >= fewest_columns;
+        return (p.operation == Operation::max_pool || p.operation == Operation::average_pool) &&
+               p[Dim::x] >= fewest_columns;
     }
     [[nodiscard]] std::vector<LayerId> outside_of(const std::vector<GroupSchedule>& groups) const {
         std::vector<bool> is_grouped(network_.layers.size(), false);
         for (const GroupSchedule& group : groups) {
-            for (const Nest& nest : group.nests) is_grouped[static_cast<size_t>(network_.find_layer(nest.layer))] = true;
+            for (const Nest& nest : group.nests)
+                is_grouped[static_cast<size_t>(network_.find_layer(nest.layer))] = true;
         }
         std::vector<LayerId> outside;
         for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
@@ -190,7 +195,8 @@ private:
         }
         const std::string found = "group " + name_of(schedule) + " computes a wrong result (" + wrong + "); ";
         const LayerId last = network_.find_layer(schedule.nests.back().layer);
-        const bool is_last_form = schedule.nests.size() == 1 && (!must_be_scheduled(network_, last) || schedule == line_buffer_group(network_, {last}));
+        const bool is_last_form = schedule.nests.size() == 1 && (!must_be_scheduled(network_, last) ||
+                                                                 schedule == line_buffer_group(network_, {last}));
         if (is_last_form) {
             note(found + "the reference operators run it");
             pieces.emplace_back(last);

@@ -27,7 +27,8 @@ private:
 [[nodiscard]] std::vector<float> canonical_slope(const Layer& layer, const LayerProblem& problem);
 
 /// canonical_weights() as kernels read them: [block of z][n][i][m][z in block], blocks of `block` output channels, the last one filled up with zeros.
-[[nodiscard]] std::vector<float> packed_weights(const std::vector<float>& canonical, const LayerProblem& problem, int64_t block);
+[[nodiscard]] std::vector<float> packed_weights(const std::vector<float>& canonical, const LayerProblem& problem,
+                                                int64_t block);
 /// Values by channel, filled up with zeros to whole blocks.
 [[nodiscard]] std::vector<float> padded(std::vector<float> per_channel, int64_t block);
 

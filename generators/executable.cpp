@@ -31,7 +31,8 @@ LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool cou
 Halide::Target code_target(const std::string& text) {
     if (text == "host") return Halide::get_host_target();
     if (!Halide::Target::validate_target_string(text)) {
-        throw InputError("target \"" + text + "\" is not known; expected host or a Halide target such as x86-64-linux-avx2-fma");
+        throw InputError("target \"" + text +
+                         "\" is not known; expected host or a Halide target such as x86-64-linux-avx2-fma");
     }
     return Halide::Target(text);
 }

@@ -19,7 +19,7 @@ enum class ArrayRole {
     external_output,   ///< Y in external memory
     input_buffer,      ///< X's internal buffer
     weights_buffer,    ///< W's internal buffer
-    output_buffer,     ///< buffer of a layer's output: an intermediate tensor, or Y of the sink; multiply-accumulates end here
+    output_buffer,  ///< buffer of a layer's output: an intermediate tensor, or Y of the sink; multiply-accumulates end here
 };
 
 struct CodeArray {
@@ -30,10 +30,10 @@ struct CodeArray {
 };
 
 struct GroupCode {
-    Halide::Internal::Stmt body;   ///< over the arguments of laminate_group_function (scheduler/halide/group_lowering.h)
+    Halide::Internal::Stmt body;  ///< over the arguments of laminate_group_function (scheduler/halide/group_lowering.h)
     std::vector<CodeArray> arrays;
     std::vector<std::string> inputs;  ///< tensor names of the external inputs
-    std::vector<float> constants;  ///< this group's block of constants
+    std::vector<float> constants;     ///< this group's block of constants
     int64_t scratch_bytes = 0;
     int64_t strips = 1;
 };

@@ -73,7 +73,8 @@ std::vector<int64_t> image_dims(const Network& network, TensorId id) {
     return dims;
 }
 
-std::vector<std::vector<float>> random_group_inputs(const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed) {
+std::vector<std::vector<float>> random_group_inputs(const Network& network, const std::vector<LayerProblem>& problems,
+                                                    uint64_t seed) {
     Rng rng(seed);
     std::vector<std::vector<float>> inputs;
     for (const GroupTensor& tensor : group_tensors(problems)) {
@@ -112,7 +113,8 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
             arrays.push_back(operand.values.data());
         }
         const std::vector<int64_t> output_dims = infer_output_dims(layers[k].layer, dims);
-        Part output{wanted.at(problems[k].output), output_dims, std::vector<float>(static_cast<size_t>(element_count(output_dims)))};
+        Part output{wanted.at(problems[k].output), output_dims,
+                    std::vector<float>(static_cast<size_t>(element_count(output_dims)))};
         run_reference_layer(layers[k].layer, dims, arrays, output_dims, output.values.data(), 1);
         parts[problems[k].output] = std::move(output);
     }

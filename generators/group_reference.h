@@ -16,11 +16,14 @@ namespace laminate {
 [[nodiscard]] std::vector<int64_t> image_dims(const Network& network, TensorId id);
 
 /// Whole numbers of magnitude up to 8.
-[[nodiscard]] std::vector<std::vector<float>> random_group_inputs(const Network& network, const std::vector<LayerProblem>& problems, uint64_t seed);
+[[nodiscard]] std::vector<std::vector<float>> random_group_inputs(const Network& network,
+                                                                  const std::vector<LayerProblem>& problems,
+                                                                  uint64_t seed);
 
 /// Rows [first, last) of the last layer's output: every layer computes only the rows that others need. Returned [channel][row][column].
 [[nodiscard]] std::vector<float> reference_rows(const Network& network, const std::vector<LayerProblem>& problems,
-                                                const std::vector<std::vector<float>>& inputs, int64_t first, int64_t last);
+                                                const std::vector<std::vector<float>>& inputs, int64_t first,
+                                                int64_t last);
 /// All of it.
 [[nodiscard]] std::vector<float> reference_output(const Network& network, const std::vector<LayerProblem>& problems,
                                                   const std::vector<std::vector<float>>& inputs);

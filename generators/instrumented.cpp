@@ -49,8 +49,9 @@ public:
         const BufferShapes shapes = buffer_shapes(group, problems_);
         for (int t = 0; t < std::ssize(tensors_); ++t) {
             const std::string name = tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name;
-            tensor_buffers_.emplace_back(name + ".buffer", shapes.tensors[static_cast<size_t>(t)],
-                                         std::array<int64_t, 3>{channels(t), first_reader(t).y().in, first_reader(t).x().in});
+            tensor_buffers_.emplace_back(
+                name + ".buffer", shapes.tensors[static_cast<size_t>(t)],
+                std::array<int64_t, 3>{channels(t), first_reader(t).y().in, first_reader(t).x().in});
         }
         const LayerProblem& last = problem(sink());
         output_ = RotatingBuffer(last.name + ".buffer", shapes.output, {last[Dim::z], last[Dim::y], last[Dim::x]});
@@ -105,7 +106,8 @@ protected:
         const LayerProblem& p = first_reader(t);
         return over(box, input_name(t) + ".copy", [&](const Expr& c, const Expr& y, const Expr& x) {
             const Expr from = (c * size(p.y().in) + y) * size(p.x().in) + x;
-            return ir::store(buffer.name(), ir::load(input_name(t), from, ir::Alignment::element), buffer.index(c, y, x));
+            return ir::store(buffer.name(), ir::load(input_name(t), from, ir::Alignment::element),
+                             buffer.index(c, y, x));
         });
     }
 
@@ -115,7 +117,8 @@ protected:
         const int64_t area = p.y().kernel * p.x().kernel;
         const Box box{z_range, i_range, Interval{0, size(area)}};
         return over(box, p.name + ".W.copy", [&](const Expr& z, const Expr& i, const Expr& tap) {
-            return ir::store(buffer.name(), ir::load(p.name + ".W", (z * size(p[Dim::i]) + i) * size(area) + tap), buffer.index(z, i, tap));
+            return ir::store(buffer.name(), ir::load(p.name + ".W", (z * size(p[Dim::i]) + i) * size(area) + tap),
+                             buffer.index(z, i, tap));
         });
     }
 
@@ -128,7 +131,8 @@ protected:
     }
 
     Stmt end_call(int k, const Box& box) override {
-        const bool is_finished = problem(k).operation != Operation::average_pool && layer(k).activation.kind == ActivationKind::none;
+        const bool is_finished =
+            problem(k).operation != Operation::average_pool && layer(k).activation.kind == ActivationKind::none;
         if (is_finished) return {};
         const RotatingBuffer& buffer = output_buffer(k);
         return over(box, problem(k).name + ".finish", [&](const Expr& z, const Expr& y, const Expr& x) {
@@ -144,8 +148,11 @@ protected:
         return over(box, problem(k).name + ".init", [&](const Expr& z, const Expr& y, const Expr& x) {
             // What an earlier visit left in external memory comes back; the bias starts the sum.
             const Expr first = simplify(i.begin <= 0);
-            const Expr value = is_const_one(first) ? start(k, z)
-                                                   : ir::choose(simplify(!first), ir::load("Y", output_index(z, y, x), ir::Alignment::element), start(k, z));
+            const Expr value =
+                is_const_one(first)
+                    ? start(k, z)
+                    : ir::choose(simplify(!first), ir::load("Y", output_index(z, y, x), ir::Alignment::element),
+                                 start(k, z));
             return ir::store(output_.name(), value, output_.index(z, y, x));
         });
     }
@@ -162,7 +169,8 @@ protected:
 
     Stmt innermost(int k, int first_loop) override {
         std::array<Interval, 4> range;
-        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) range[static_cast<size_t>(d)] = covered(k, d, first_loop - 1);
+        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i})
+            range[static_cast<size_t>(d)] = covered(k, d, first_loop - 1);
         std::array<Expr, 4> point;
         return nested(k, first_loop, range, point);
     }
@@ -204,9 +212,11 @@ private:
 
     /// The output element whose parts are all in.
     [[nodiscard]] Expr finished(int k, Expr value, const Expr& z, const Expr& y, const Expr& x) const {
-        if (problem(k).operation == Operation::average_pool) value = value / Halide::cast<float>(ir::averaged_elements(layer(k), problem(k), y, x));
+        if (problem(k).operation == Operation::average_pool)
+            value = value / Halide::cast<float>(ir::averaged_elements(layer(k), problem(k), y, x));
         const Activation& activation = layer(k).activation;
-        const Expr slope = activation.kind == ActivationKind::prelu ? ir::load(problem(k).name + ".slope", z) : Expr(0.0F);
+        const Expr slope =
+            activation.kind == ActivationKind::prelu ? ir::load(problem(k).name + ".slope", z) : Expr(0.0F);
         return ir::activate(activation, value, slope);
     }
 
@@ -233,7 +243,7 @@ private:
         const bool is_strip_range = l == 0 && loop.band == Band::strip;
         const Expr trips = simplify((range[d].end - range[d].begin + step - 1) / step);
         const Interval all{is_strip_range ? Variable::make(Halide::Int(32), argument::strip_begin) : Expr(0),
-                                 is_strip_range ? Variable::make(Halide::Int(32), argument::strip_end) : trips};
+                           is_strip_range ? Variable::make(Halide::Int(32), argument::strip_end) : trips};
         return for_each(n.layer + "." + to_text(loop), all, [&](const Expr& trip) {
             std::array<Interval, 4> inside = range;
             const Expr begin = simplify(range[d].begin + trip * step);
@@ -263,7 +273,8 @@ private:
                     return tap_loop(p, 1, point[2], [&](const Expr&, const Expr& x, const Expr& x_inside) {
                         const Expr before = ir::load(to.name(), at);
                         const Expr value = ir::load(from.name(), from.index(z, y, x));
-                        const Expr after = p.operation == Operation::max_pool ? Halide::max(before, value) : before + value;
+                        const Expr after =
+                            p.operation == Operation::max_pool ? Halide::max(before, value) : before + value;
                         return ir::store(to.name(), ir::choose(simplify(y_inside && x_inside), after, before), at);
                     });
                 });
@@ -298,7 +309,8 @@ private:
         const Expr channel = p.groups == 1 ? i : z / size(p[Dim::z] / p.groups) * size(p[Dim::i]) + i;
         return tap_loop(p, 0, point[1], [&](const Expr& n, const Expr& y, const Expr& y_inside) {
             return tap_loop(p, 1, point[2], [&](const Expr& m, const Expr& x, const Expr& x_inside) {
-                const Expr value = ir::choose(simplify(y_inside && x_inside), ir::load(from.name(), from.index(channel, y, x)), Expr(0.0F));
+                const Expr value = ir::choose(simplify(y_inside && x_inside),
+                                              ir::load(from.name(), from.index(channel, y, x)), Expr(0.0F));
                 const Expr weight = ir::load(weights.name(), weights.index(z, i, n * size(p.x().kernel) + m));
                 const Expr at = to.index(z, point[1], point[2]);
                 return ir::store(to.name(), ir::load(to.name(), at) + value * weight, at);
@@ -307,7 +319,8 @@ private:
     }
 
     /// Loop over the taps of one output coordinate: make(tap, input coordinate, whether that lies inside the input).
-    static Stmt tap_loop(const LayerProblem& p, size_t axis, const Expr& out, const std::function<Stmt(Expr, Expr, Expr)>& make) {
+    static Stmt tap_loop(const LayerProblem& p, size_t axis, const Expr& out,
+                         const std::function<Stmt(Expr, Expr, Expr)>& make) {
         const AxisWindow& w = p.window[axis];
         const std::string name = p.name + (axis == 0 ? ".n" : ".m");
         const auto inside = [&](const Expr& in) { return in >= 0 && in < size(w.in); };
@@ -330,11 +343,13 @@ private:
 
     std::vector<RotatingBuffer> tensor_buffers_;  ///< by tensor
     RotatingBuffer output_;
-    std::vector<RotatingBuffer> weights_;         ///< by nest
+    std::vector<RotatingBuffer> weights_;  ///< by nest
 };
 
 }  // namespace
 
-GroupCode instrumented_code(const Network& network, const GroupSchedule& group) { return Instrumented(network, group).code(); }
+GroupCode instrumented_code(const Network& network, const GroupSchedule& group) {
+    return Instrumented(network, group).code();
+}
 
 }  // namespace laminate

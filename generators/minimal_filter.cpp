@@ -23,7 +23,9 @@ std::vector<double> polynomial_of_squares(const std::vector<double>& points, siz
     return c;
 }
 
-Expr times(double c, const Expr& e) { return c == 1 ? e : ir::broadcast(Expr(static_cast<float>(c)), e.type().lanes()) * e; }
+Expr times(double c, const Expr& e) {
+    return c == 1 ? e : ir::broadcast(Expr(static_cast<float>(c)), e.type().lanes()) * e;
+}
 
 /// sum of c[k] * d[first + 2 k]; the last coefficient is 1.
 Expr every_other(const std::vector<double>& c, const std::vector<Expr>& d, size_t first) {
@@ -109,7 +111,8 @@ std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Ex
     return v;
 }
 
-std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& name, const std::vector<Expr>& m) const {
+std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& name,
+                                                                    const std::vector<Expr>& m) const {
     if (taps_ == 1) return {m[0], m[1], m[2], m[3]};
     std::vector<Expr> sums, differences;
     for (size_t n = 0; n < points_.size(); ++n) {
@@ -120,7 +123,8 @@ std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& 
     for (size_t k = 0; k < y.size(); ++k) {
         Expr sum = k == 0 ? m.front() : k + 1 == y.size() ? m.back() : Expr();
         for (size_t n = 0; n < points_.size(); ++n) {
-            const Expr part = times(std::pow(points_[n], static_cast<double>(k)), k % 2 == 0 ? sums[n] : differences[n]);
+            const Expr part =
+                times(std::pow(points_[n], static_cast<double>(k)), k % 2 == 0 ? sums[n] : differences[n]);
             sum = sum.defined() ? sum + part : part;
         }
         y[k] = name(sum);

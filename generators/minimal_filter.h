@@ -33,7 +33,8 @@ public:
     /// B^T d.
     [[nodiscard]] std::vector<Halide::Expr> of_patch(ir::Values& name, const std::vector<Halide::Expr>& d) const;
     /// A^T m.
-    [[nodiscard]] std::array<Halide::Expr, outputs> of_products(ir::Values& name, const std::vector<Halide::Expr>& m) const;
+    [[nodiscard]] std::array<Halide::Expr, outputs> of_products(ir::Values& name,
+                                                                const std::vector<Halide::Expr>& m) const;
 
 private:
     /// M'(p) at 0, by the first, and at each pair p, -p.

@@ -27,6 +27,7 @@ struct KernelOptions {
     std::optional<Bytes> scratch{};
 };
 
-[[nodiscard]] GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels = {});
+[[nodiscard]] GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
+                                       const KernelOptions& kernels = {});
 
 }  // namespace laminate

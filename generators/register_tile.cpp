@@ -28,7 +28,8 @@ std::pair<RegisterTile, double> channel_tile(const LayerProblem& p, int64_t colu
         const auto cycles = [&](int64_t n) { return std::max({vectors * n, vectors + n, latency}); };
         const int64_t rest = columns % x;
         const int64_t row = columns / x * cycles(x) + (rest == 0 ? 0 : cycles(rest));
-        const double score = used_part(p[Dim::z], vectors * unit.lanes) * static_cast<double>(vectors * columns) / static_cast<double>(row);
+        const double score = used_part(p[Dim::z], vectors * unit.lanes) * static_cast<double>(vectors * columns) /
+                             static_cast<double>(row);
         if (score > best_score + 1e-9) {
             best_score = score;
             best = {VectorAxis::z, vectors, 1, x};
@@ -42,7 +43,8 @@ std::pair<RegisterTile, double> channel_tile(const LayerProblem& p, int64_t colu
 RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns, const VectorUnit& unit) {
     const int64_t group_outputs = p[Dim::z] / p.groups;
     const bool may_be_channels = p.groups == 1 && !p.x().transposed && columns <= 4 * unit.lanes;
-    const auto [by_channels, channels_score] = may_be_channels ? channel_tile(p, columns, unit) : std::pair{RegisterTile{}, 0.0};
+    const auto [by_channels, channels_score] =
+        may_be_channels ? channel_tile(p, columns, unit) : std::pair{RegisterTile{}, 0.0};
     if (may_be_channels && columns * 2 <= unit.lanes) return by_channels;
     // A transposed convolution computes all phases of one input position together.
     const int64_t phases = p.y().transposed ? p.y().stride * p.x().stride : 1;
@@ -56,20 +58,28 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
                 const int64_t sums = z * y * x * phases;
                 if (sums > unit.accumulators) continue;
                 constexpr int64_t narrowest_half = 8;
-                const bool has_half = phases == 1 && !p.x().transposed && positions <= x * unit.lanes - unit.lanes / 2 && positions > (x - 1) * unit.lanes &&
-                                      unit.lanes >= 2 * narrowest_half;
+                const bool has_half = phases == 1 && !p.x().transposed &&
+                                      positions <= x * unit.lanes - unit.lanes / 2 &&
+                                      positions > (x - 1) * unit.lanes && unit.lanes >= 2 * narrowest_half;
                 const double width = static_cast<double>(x) - (has_half ? 0.5 : 0);
-                const double used = has_half ? static_cast<double>(positions) / (width * static_cast<double>(unit.lanes)) : used_part(positions, x * unit.lanes);
+                const double used = has_half
+                                        ? static_cast<double>(positions) / (width * static_cast<double>(unit.lanes))
+                                        : used_part(positions, x * unit.lanes);
                 // Per input row and column tap: x vectors are loaded and serve every row whose window holds the input row.
                 const auto kernel = static_cast<double>(p.y().kernel);
-                const double rows_served = phases > 1 ? 1 : static_cast<double>(y) * kernel / (kernel + static_cast<double>((y - 1) * p.y().stride));
+                const double rows_served = phases > 1 ? 1
+                                                      : static_cast<double>(y) * kernel /
+                                                            (kernel + static_cast<double>((y - 1) * p.y().stride));
                 const double multiplications = static_cast<double>(z * phases) * width * rows_served;
                 // A vector at a shifted column lies across two cache lines, one of strided columns in two vectors.
-                const double load_cost = (p.x().kernel > 1 ? 2.0 : 1.0) * (p.x().stride > 1 && !p.x().transposed ? 2.0 : 1.0);
+                const double load_cost =
+                    (p.x().kernel > 1 ? 2.0 : 1.0) * (p.x().stride > 1 && !p.x().transposed ? 2.0 : 1.0);
                 const double loads = static_cast<double>(x) * load_cost + static_cast<double>(z * phases) * rows_served;
                 // About as many loads as multiplications can start per cycle, seldom in perfect overlap; a chain of sums shorter
                 // than the latency stalls.
-                const double cycles = std::max({multiplications, loads, multiplications * 8.0 / static_cast<double>(sums)}) + 0.15 * loads;
+                const double cycles =
+                    std::max({multiplications, loads, multiplications * 8.0 / static_cast<double>(sums)}) +
+                    0.15 * loads;
                 const double score = multiplications / cycles * used_part(group_outputs, z) * used_part(rows, y) *
                                      used * (1.0 - 0.01 * static_cast<double>(y - 1));
                 if (score > best_score + 1e-9) {

@@ -21,7 +21,9 @@ struct RegisterTile {
     /// Axis x: half of the last vector is enough for the end of a row, which is one tile. Processors that compute wide vectors in two halves save one.
     bool has_half = false;
 
-    [[nodiscard]] int64_t lanes(int64_t vector, const VectorUnit& unit) const { return has_half && vector == x - 1 ? unit.lanes / 2 : unit.lanes; }
+    [[nodiscard]] int64_t lanes(int64_t vector, const VectorUnit& unit) const {
+        return has_half && vector == x - 1 ? unit.lanes / 2 : unit.lanes;
+    }
 };
 
 /// The part of an extent that whole steps do not waste.
@@ -32,6 +34,7 @@ struct RegisterTile {
 
 /// Chosen from the layer's extents and `rows`, the rows that one call computes at most: the tile that keeps the multipliers
 /// busiest, counting loads beside multiplications and the lanes that ragged edges waste.
-[[nodiscard]] RegisterTile register_tile(const LayerProblem& problem, int64_t rows, int64_t columns, const VectorUnit& unit);
+[[nodiscard]] RegisterTile register_tile(const LayerProblem& problem, int64_t rows, int64_t columns,
+                                         const VectorUnit& unit);
 
 }  // namespace laminate

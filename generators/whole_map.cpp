@@ -64,14 +64,19 @@ public:
         : p_(problem), layer_(layer), unit_(unit), kernels_(kernels), pixels_(p_[Dim::y] * p_[Dim::x]) {}
 
     GroupCode code() {
-        const Stmt body = p_.operation == Operation::max_pool ? pooling() : p_.groups > 1 ? depthwise() : is_pointwise(p_) ? pointwise() : windows();
+        const Stmt body = p_.operation == Operation::max_pool ? pooling()
+                          : p_.groups > 1                     ? depthwise()
+                          : is_pointwise(p_)                  ? pointwise()
+                                                              : windows();
         return layer_code(p_, body, std::move(constants_), copy_, copy_elements_ * bytes_per_element, strips_);
     }
 
 private:
     using Make = std::function<Stmt(Expr)>;
 
-    std::string constant(const std::string& name, const std::vector<float>& values) { return constants_.append(unique_name(p_.name + name), values); }
+    std::string constant(const std::string& name, const std::vector<float>& values) {
+        return constants_.append(unique_name(p_.name + name), values);
+    }
     void pack(int64_t block) {
         weights_ = constant(".packed", packed_weights(canonical_weights(layer_, p_), p_, block));
         bias_ = constant(".bias", padded(canonical_bias(layer_, p_), block));
@@ -96,7 +101,8 @@ private:
     }
     [[nodiscard]] Expr finished(const Expr& channel, const Expr& sum) const {
         const int64_t lanes = sum.type().lanes();
-        return ir::activate(layer_.activation, sum, slope_.empty() ? broadcast(Expr(0.0F), lanes) : per_channel(slope_, channel, lanes));
+        return ir::activate(layer_.activation, sum,
+                            slope_.empty() ? broadcast(Expr(0.0F), lanes) : per_channel(slope_, channel, lanes));
     }
     /// None when all are.
     [[nodiscard]] static Expr wanted_lanes(const Run& run) {
@@ -114,10 +120,16 @@ private:
                 for (int64_t n = 0; n < count; ++n) sums_.push_back({unique_name(name), run.lanes});
             }
         }
-        [[nodiscard]] const Accumulators& of(size_t run, int64_t n) const { return sums_[run * static_cast<size_t>(count_) + static_cast<size_t>(n)]; }
+        [[nodiscard]] const Accumulators& of(size_t run, int64_t n) const {
+            return sums_[run * static_cast<size_t>(count_) + static_cast<size_t>(n)];
+        }
         [[nodiscard]] Expr get(size_t run, int64_t n) const { return of(run, n).get(0); }
-        [[nodiscard]] Stmt start(size_t run, int64_t n, const Expr& value) const { return of(run, n).set(0, broadcast(value, of(run, n).lanes)); }
-        [[nodiscard]] Stmt add(size_t run, int64_t n, const Expr& value) const { return of(run, n).set(0, get(run, n) + value); }
+        [[nodiscard]] Stmt start(size_t run, int64_t n, const Expr& value) const {
+            return of(run, n).set(0, broadcast(value, of(run, n).lanes));
+        }
+        [[nodiscard]] Stmt add(size_t run, int64_t n, const Expr& value) const {
+            return of(run, n).set(0, get(run, n) + value);
+        }
         [[nodiscard]] Stmt around(Stmt body) const {
             for (const Accumulators& sum : sums_) body = sum.around(1, body);
             return body;
@@ -158,8 +170,10 @@ private:
             if (pixels < lanes || (pixels <= (vectors - 1) * lanes && vectors > 2)) continue;
             const int64_t all = ceil_div(pixels, lanes);
             const int64_t rest = all % vectors;
-            const int64_t of_block = all / vectors * cycles_of(vectors, channels) + (rest == 0 ? 0 : cycles_of(rest, channels));
-            best.consider({{VectorAxis::x, channels, vectors * lanes}, ceil_div(p_[Dim::z], channels) * of_block * p_[Dim::i]});
+            const int64_t of_block =
+                all / vectors * cycles_of(vectors, channels) + (rest == 0 ? 0 : cycles_of(rest, channels));
+            best.consider(
+                {{VectorAxis::x, channels, vectors * lanes}, ceil_div(p_[Dim::z], channels) * of_block * p_[Dim::i]});
         }
         return best;
     }
@@ -178,10 +192,12 @@ private:
             const int64_t rest = pixels_ % pixels;
             // Weights come from memory once, for the first pixels, a byte while one product is computed (measured on an Intel Xeon).
             const int64_t arrival = vectors * lanes * bytes_per_element;
-            const int64_t of_block = std::max(cycles_of(vectors, pixels), arrival) + (pixels_ / pixels - 1) * cycles_of(vectors, pixels) +
+            const int64_t of_block = std::max(cycles_of(vectors, pixels), arrival) +
+                                     (pixels_ / pixels - 1) * cycles_of(vectors, pixels) +
                                      (rest == 0 ? 0 : cycles_of(vectors, rest));
             const int64_t stores = vectors * pixels_ * lanes * lane_store;
-            best.consider({{VectorAxis::z, vectors * lanes, pixels}, ceil_div(p_[Dim::z], vectors * lanes) * (of_block * p_[Dim::i] + stores)});
+            best.consider({{VectorAxis::z, vectors * lanes, pixels},
+                           ceil_div(p_[Dim::z], vectors * lanes) * (of_block * p_[Dim::i] + stores)});
         }
         // One pixel: its weights are read once, so what counts is a long stream of them without zeros at the end, and something for every thread.
         if (pixels_ == 1) return {VectorAxis::z, dense_vectors() * lanes, 1};
@@ -195,7 +211,8 @@ private:
         int64_t best = std::min(fewest, all);
         for (int64_t vectors = best + 1; vectors <= std::min({most, all, unit_.accumulators}); ++vectors) {
             const bool wastes_no_more = ceil_div(all, vectors) * vectors <= ceil_div(all, best) * best;
-            if (wastes_no_more && ceil_div(all, vectors) >= std::min(parts_wanted, ceil_div(all, fewest))) best = vectors;
+            if (wastes_no_more && ceil_div(all, vectors) >= std::min(parts_wanted, ceil_div(all, fewest)))
+                best = vectors;
         }
         return best;
     }
@@ -222,23 +239,28 @@ private:
         // Blocks of channels that read the same pixels find them in a panel, aligned and one after the other: from there they come out of the second-level
         // cache as fast as the multipliers take them; out of X, rows far apart and across lines, they do not. A map of one tile is such a panel itself.
         const int64_t panel = panel_elements(tile);
-        const bool packs = tiles > 1 && blocks >= fewest_reads && (!kernels_.scratch || panel * bytes_per_element <= kernels_.scratch->value());
+        const bool packs = tiles > 1 && blocks >= fewest_reads &&
+                           (!kernels_.scratch || panel * bytes_per_element <= kernels_.scratch->value());
         if (packs) copy_elements_ = panel;
         // Parts are pixels before they are channels, for every part fills its panels itself.
         const int64_t chunks = std::min(tiles, parts_wanted);
-        const int64_t channel_parts = std::min(packs ? std::max<int64_t>(1, blocks / fewest_reads) : blocks, ceil_div(parts_wanted, chunks));
+        const int64_t channel_parts =
+            std::min(packs ? std::max<int64_t>(1, blocks / fewest_reads) : blocks, ceil_div(parts_wanted, chunks));
         return for_parts(chunks * channel_parts, [&](const Expr& part) {
             const Interval channels = part_of(simplify(part % size(channel_parts)), channel_parts, blocks);
             const Interval chunk = part_of(simplify(part / size(channel_parts)), chunks, tiles);
             const auto tile_of = [&](const Expr& x, const std::vector<Run>& runs) {
                 const Pixels in_place = [&](const Expr& i, int64_t, size_t v) { return of_map(i, x, runs[v]); };
                 const Pixels pixels = packs ? of_panel(runs) : in_place;
-                const Stmt products = loop(".z", channels, [&](const Expr& z) { return pixel_tile(z, block, x, runs, pixels); });
+                const Stmt products =
+                    loop(".z", channels, [&](const Expr& z) { return pixel_tile(z, block, x, runs, pixels); });
                 return packs ? ir::sequence({fill_panel(runs, in_place), products}) : products;
             };
             std::vector<Stmt> all;
             const Interval whole_tiles{chunk.begin, simplify(Halide::min(chunk.end, size(full)))};
-            if (full > 0) all.push_back(loop(".x", whole_tiles, [&](const Expr& x) { return tile_of(simplify(x * size(step)), whole); }));
+            if (full > 0)
+                all.push_back(
+                    loop(".x", whole_tiles, [&](const Expr& x) { return tile_of(simplify(x * size(step)), whole); }));
             if (!last.empty()) all.push_back(ir::guarded(chunk.end == size(tiles), tile_of(0, last)));
             return ir::sequence(all);
         });
@@ -251,31 +273,36 @@ private:
     using Put = std::function<Stmt(const Expr& channel, int64_t z, size_t v, const Expr& sum)>;
 
     [[nodiscard]] Expr of_map(const Expr& i, const Expr& x, const Run& run) const {
-        return ir::load("X", lanes_from(simplify(i * size(pixels_) + x + size(run.first)), run.lanes), ir::Alignment::element);
+        return ir::load("X", lanes_from(simplify(i * size(pixels_) + x + size(run.first)), run.lanes),
+                        ir::Alignment::element);
     }
 
     /// A panel holds what all input channels give a tile through a row of the window: [i][m][v][lane].
     [[nodiscard]] Expr panel_index(const Expr& i, int64_t m, size_t v, const std::vector<Run>& runs) const {
         const auto vectors = std::ssize(runs);
-        return lanes_from(simplify(i * size(p_.x().kernel * vectors * unit_.lanes)) + size((m * vectors + static_cast<int64_t>(v)) * unit_.lanes), unit_.lanes);
+        return lanes_from(simplify(i * size(p_.x().kernel * vectors * unit_.lanes)) +
+                              size((m * vectors + static_cast<int64_t>(v)) * unit_.lanes),
+                          unit_.lanes);
     }
     [[nodiscard]] int64_t panel_elements(const Tile& tile) const { return p_[Dim::i] * p_.x().kernel * tile.pixels; }
     [[nodiscard]] Pixels of_panel(const std::vector<Run>& runs) const {
-        return [this, &runs](const Expr& i, int64_t m, size_t v) { return ir::load(copy_, panel_index(i, m, v, runs)); };
+        return
+            [this, &runs](const Expr& i, int64_t m, size_t v) { return ir::load(copy_, panel_index(i, m, v, runs)); };
     }
     [[nodiscard]] Stmt fill_panel(const std::vector<Run>& runs, const Pixels& pixels) const {
         return loop(".panel", {0, size(p_[Dim::i])}, [&](const Expr& i) {
             std::vector<Stmt> stores;
             for (int64_t m = 0; m < p_.x().kernel; ++m) {
-                for (size_t v = 0; v < runs.size(); ++v) stores.push_back(ir::store(copy_, pixels(i, m, v), panel_index(i, m, v, runs)));
+                for (size_t v = 0; v < runs.size(); ++v)
+                    stores.push_back(ir::store(copy_, pixels(i, m, v), panel_index(i, m, v, runs)));
             }
             return ir::sequence(stores);
         });
     }
 
     /// Sums in registers, `block` output channels x vectors of pixels, over the input channels and row n of the window.
-    [[nodiscard]] Stmt sums_of_tile(const Expr& z_block, int64_t block, const Expr& n, const std::vector<Run>& runs, const Start& start, const Pixels& pixels,
-                                    const Put& put) const {
+    [[nodiscard]] Stmt sums_of_tile(const Expr& z_block, int64_t block, const Expr& n, const std::vector<Run>& runs,
+                                    const Start& start, const Pixels& pixels, const Put& put) const {
         const int64_t taps = p_.x().kernel;
         const Sums sums(p_.name + ".sum", runs, block);
         std::vector<Stmt> parts;
@@ -292,11 +319,13 @@ private:
                     std::vector<Stmt> products;
                     for (int64_t z = 0; z < block; ++z) {
                         const Expr weight = ir::load(weights_, (row + i) * size(taps * block) + size(m * block + z));
-                        products.push_back(ir::with_values(p_.name + ".w", {broadcast(weight, unit_.lanes)}, [&](const std::vector<Expr>& w) {
-                            std::vector<Stmt> uses;
-                            for (size_t v = 0; v < runs.size(); ++v) uses.push_back(sums.add(v, z, in[v] * w.front()));
-                            return ir::sequence(uses);
-                        }));
+                        products.push_back(ir::with_values(p_.name + ".w", {broadcast(weight, unit_.lanes)},
+                                                           [&](const std::vector<Expr>& w) {
+                                                               std::vector<Stmt> uses;
+                                                               for (size_t v = 0; v < runs.size(); ++v)
+                                                                   uses.push_back(sums.add(v, z, in[v] * w.front()));
+                                                               return ir::sequence(uses);
+                                                           }));
                     }
                     return ir::sequence(products);
                 }));
@@ -320,7 +349,8 @@ private:
     }
 
     /// `block` output channels x the runs of pixels from `x` on.
-    [[nodiscard]] Stmt pixel_tile(const Expr& z_block, int64_t block, const Expr& x, const std::vector<Run>& runs, const Pixels& pixels) const {
+    [[nodiscard]] Stmt pixel_tile(const Expr& z_block, int64_t block, const Expr& x, const std::vector<Run>& runs,
+                                  const Pixels& pixels) const {
         return sums_of_tile(
             z_block, block, 0, runs, [&](int64_t z, size_t) { return bias_of(z_block, block, z); }, pixels,
             [&](const Expr& channel, int64_t, size_t v, const Expr& sum) {
@@ -345,9 +375,13 @@ private:
             return loop(".z", part_of(simplify(part % size(channel_parts)), channel_parts, blocks), [&](const Expr& z) {
                 std::vector<Stmt> all;
                 if (full > 0) {
-                    all.push_back(loop(".x", chunk, [&](const Expr& x) { return channel_tile(z, block, simplify(x * size(tile.pixels)), tile.pixels); }));
+                    all.push_back(loop(".x", chunk, [&](const Expr& x) {
+                        return channel_tile(z, block, simplify(x * size(tile.pixels)), tile.pixels);
+                    }));
                 }
-                if (last > 0) all.push_back(ir::guarded(number == size(chunks - 1), channel_tile(z, block, size(full * tile.pixels), last)));
+                if (last > 0)
+                    all.push_back(ir::guarded(number == size(chunks - 1),
+                                              channel_tile(z, block, size(full * tile.pixels), last)));
                 return ir::sequence(all);
             });
         });
@@ -357,7 +391,9 @@ private:
         const int64_t lanes = unit_.lanes;
         const int64_t vectors = block / lanes;
         const Accumulators sums{unique_name(p_.name + ".sum"), lanes};
-        const auto channel = [&](int64_t v) { return lanes_from(simplify(z_block * size(block) + size(v * lanes)), lanes); };
+        const auto channel = [&](int64_t v) {
+            return lanes_from(simplify(z_block * size(block) + size(v * lanes)), lanes);
+        };
         std::vector<Stmt> parts;
         for (int64_t v = 0; v < vectors; ++v) {
             for (int64_t c = 0; c < pixels; ++c) parts.push_back(sums.set(v * pixels + c, ir::load(bias_, channel(v))));
@@ -365,19 +401,23 @@ private:
         parts.push_back(loop(".i", {0, size(p_[Dim::i])}, [&](const Expr& i) {
             std::vector<Expr> vectors_of_weights;
             for (int64_t v = 0; v < vectors; ++v) {
-                vectors_of_weights.push_back(ir::load(weights_, lanes_from((z_block * size(p_[Dim::i]) + i) * size(block) + size(v * lanes), lanes)));
+                vectors_of_weights.push_back(ir::load(
+                    weights_, lanes_from((z_block * size(p_[Dim::i]) + i) * size(block) + size(v * lanes), lanes)));
             }
             return ir::with_values(p_.name + ".w", vectors_of_weights, [&](const std::vector<Expr>& weights) {
                 std::vector<Stmt> products;
                 for (int64_t c = 0; c < pixels; ++c) {
                     const Expr in = ir::load("X", simplify(i * size(pixels_) + x + size(c)), ir::Alignment::element);
-                    products.push_back(ir::with_values(p_.name + ".in", {broadcast(in, lanes)}, [&](const std::vector<Expr>& value) {
-                        std::vector<Stmt> uses;
-                        for (int64_t v = 0; v < vectors; ++v) {
-                            uses.push_back(sums.set(v * pixels + c, sums.get(v * pixels + c) + value.front() * weights[static_cast<size_t>(v)]));
-                        }
-                        return ir::sequence(uses);
-                    }));
+                    products.push_back(
+                        ir::with_values(p_.name + ".in", {broadcast(in, lanes)}, [&](const std::vector<Expr>& value) {
+                            std::vector<Stmt> uses;
+                            for (int64_t v = 0; v < vectors; ++v) {
+                                uses.push_back(sums.set(
+                                    v * pixels + c,
+                                    sums.get(v * pixels + c) + value.front() * weights[static_cast<size_t>(v)]));
+                            }
+                            return ir::sequence(uses);
+                        }));
                 }
                 return ir::sequence(products);
             });
@@ -385,8 +425,10 @@ private:
         for (int64_t v = 0; v < vectors; ++v) {
             const Expr wanted = p_[Dim::z] % block == 0 ? Expr() : channel(v) < broadcast(size(p_[Dim::z]), lanes);
             for (int64_t c = 0; c < pixels; ++c) {
-                const Expr to = lanes_from(simplify((z_block * size(block) + size(v * lanes)) * size(pixels_) + x + size(c)), lanes, pixels_);
-                parts.push_back(ir::store("Y", finished(channel(v), sums.get(v * pixels + c)), to, ir::Alignment::element, wanted));
+                const Expr to = lanes_from(
+                    simplify((z_block * size(block) + size(v * lanes)) * size(pixels_) + x + size(c)), lanes, pixels_);
+                parts.push_back(
+                    ir::store("Y", finished(channel(v), sums.get(v * pixels + c)), to, ir::Alignment::element, wanted));
             }
         }
         return sums.around(vectors * pixels, ir::sequence(parts));
@@ -404,7 +446,8 @@ private:
         explicit Grid(const LayerProblem& p) {
             for (size_t axis = 0; axis < 2; ++axis) {
                 const AxisWindow& w = p.window[axis];
-                for (int64_t n = 0; n < w.kernel; ++n) phases[axis] = std::max(phases[axis], n * w.dilation % w.stride + 1);
+                for (int64_t n = 0; n < w.kernel; ++n)
+                    phases[axis] = std::max(phases[axis], n * w.dilation % w.stride + 1);
             }
             rows = p[Dim::y] + (p.y().kernel - 1) * p.y().dilation / p.y().stride;
             columns = p[Dim::x] + (p.x().kernel - 1) * p.x().dilation / p.x().stride;
@@ -440,11 +483,18 @@ private:
             const Interval channels = part_of(simplify(part % size(channel_parts)), channel_parts, blocks);
             const Interval chunk = part_of(simplify(part / size(channel_parts)), chunks, tiles);
             const Expr first_row = simplify(chunk.begin * size(step) / size(grid.columns));
-            const Expr end_row = simplify((chunk.end * size(step) - 1) / size(grid.columns) + size(grid.rows - p_[Dim::y] + 1));
+            const Expr end_row =
+                simplify((chunk.end * size(step) - 1) / size(grid.columns) + size(grid.rows - p_[Dim::y] + 1));
             std::vector<Stmt> all{fill_grid(grid, {first_row, Halide::min(end_row, size(grid.rows))})};
             const Interval whole_tiles{chunk.begin, simplify(Halide::min(chunk.end, size(full)))};
-            if (full > 0) all.push_back(loop(".x", whole_tiles, [&](const Expr& x) { return window_tile(grid, channels, block, simplify(x * size(step)), runs(step)); }));
-            if (full < tiles) all.push_back(ir::guarded(chunk.end == size(tiles), window_tile(grid, channels, block, size(full * step), runs(grid.pixels - full * step))));
+            if (full > 0)
+                all.push_back(loop(".x", whole_tiles, [&](const Expr& x) {
+                    return window_tile(grid, channels, block, simplify(x * size(step)), runs(step));
+                }));
+            if (full < tiles)
+                all.push_back(ir::guarded(
+                    chunk.end == size(tiles),
+                    window_tile(grid, channels, block, size(full * step), runs(grid.pixels - full * step))));
             return ir::sequence(all);
         });
     }
@@ -453,7 +503,8 @@ private:
     [[nodiscard]] Stmt fill_grid(const Grid& grid, const Interval& rows) const {
         const auto row_of = [&](const Expr& i, int64_t py, const Expr& row) {
             const Expr y = simplify(row * size(p_.y().stride) + size(py - p_.y().pad_begin));
-            const Expr from = simplify((i * size(p_.y().in) + Halide::clamp(y, 0, size(p_.y().in - 1))) * size(p_.x().in));
+            const Expr from =
+                simplify((i * size(p_.y().in) + Halide::clamp(y, 0, size(p_.y().in - 1))) * size(p_.x().in));
             const Expr is_inside = y >= 0 && y < size(p_.y().in);
             return std::pair{from, is_inside};
         };
@@ -465,10 +516,14 @@ private:
                         const auto [from, is_inside] = row_of(i, py, row);
                         std::vector<Stmt> stores;
                         for (const Run& run : runs_of(grid.columns, unit_)) {
-                            const Expr inside = row_of_input(from, run.first * p_.x().stride + px - p_.x().pad_begin, run);
-                            const Expr value = Halide::select(broadcast(is_inside, run.lanes), inside, make_zero(inside.type()));
-                            const Expr to = simplify(i * size(grid.channel()) + row * size(grid.columns)) + size(grid_offset_ + (py * grid.phases[1] + px) * grid.plane() + run.first);
-                            stores.push_back(ir::store(copy_, value, lanes_from(to, run.lanes), ir::Alignment::element));
+                            const Expr inside =
+                                row_of_input(from, run.first * p_.x().stride + px - p_.x().pad_begin, run);
+                            const Expr value =
+                                Halide::select(broadcast(is_inside, run.lanes), inside, make_zero(inside.type()));
+                            const Expr to = simplify(i * size(grid.channel()) + row * size(grid.columns)) +
+                                            size(grid_offset_ + (py * grid.phases[1] + px) * grid.plane() + run.first);
+                            stores.push_back(
+                                ir::store(copy_, value, lanes_from(to, run.lanes), ir::Alignment::element));
                         }
                         return ir::sequence(stores);
                     }));
@@ -480,42 +535,60 @@ private:
 
     /// A tile of the grid's pixels and all channels of a part: a row of the window after the other, for a panel of all would not stay in the second-level
     /// cache; the sums meanwhile lie [channel][pixel]. Then row by row to where they belong.
-    [[nodiscard]] Stmt window_tile(const Grid& grid, const Interval& channels, int64_t block, const Expr& x, const std::vector<Run>& runs) const {
+    [[nodiscard]] Stmt window_tile(const Grid& grid, const Interval& channels, int64_t block, const Expr& x,
+                                   const std::vector<Run>& runs) const {
         const AxisWindow& wy = p_.y();
         const AxisWindow& wx = p_.x();
         const auto width = std::ssize(runs) * unit_.lanes;
         const auto sums_at = [&](const Expr& z_block, int64_t z, size_t v) {
-            return lanes_from(simplify((z_block - channels.begin) * size(block * width)) + size(sums_offset_ + z * width + runs[v].first), unit_.lanes);
+            return lanes_from(simplify((z_block - channels.begin) * size(block * width)) +
+                                  size(sums_offset_ + z * width + runs[v].first),
+                              unit_.lanes);
         };
         const Stmt products = loop(".n", {0, size(wy.kernel)}, [&](const Expr& n) {
-            const Expr row = n * size(wy.dilation) % size(wy.stride) * size(grid.phases[1] * grid.plane()) + n * size(wy.dilation) / size(wy.stride) * size(grid.columns);
+            const Expr row = n * size(wy.dilation) % size(wy.stride) * size(grid.phases[1] * grid.plane()) +
+                             n * size(wy.dilation) / size(wy.stride) * size(grid.columns);
             const Pixels of_grid = [&](const Expr& i, int64_t m, size_t v) {
                 const int64_t tap = m * wx.dilation % wx.stride * grid.plane() + m * wx.dilation / wx.stride;
-                return ir::load(copy_, lanes_from(simplify(i * size(grid.channel()) + row + x) + size(grid_offset_ + tap + runs[v].first), unit_.lanes), ir::Alignment::element);
+                return ir::load(
+                    copy_,
+                    lanes_from(simplify(i * size(grid.channel()) + row + x) + size(grid_offset_ + tap + runs[v].first),
+                               unit_.lanes),
+                    ir::Alignment::element);
             };
             const Stmt tiles = loop(".z", channels, [&](const Expr& z_block) {
                 const Start start = [&](int64_t z, size_t v) {
                     const Expr bias = bias_of(z_block, block, z);
                     return wy.kernel == 1 ? bias : Halide::select(n > 0, ir::load(copy_, sums_at(z_block, z, v)), bias);
                 };
-                const Put put = [&](const Expr&, int64_t z, size_t v, const Expr& sum) { return ir::store(copy_, sum, sums_at(z_block, z, v)); };
+                const Put put = [&](const Expr&, int64_t z, size_t v, const Expr& sum) {
+                    return ir::store(copy_, sum, sums_at(z_block, z, v));
+                };
                 return sums_of_tile(z_block, block, n, runs, start, of_panel(runs), put);
             });
             return ir::sequence({fill_panel(runs, of_grid), tiles});
         });
-        const Interval rows{simplify(x / size(grid.columns)), simplify(Halide::min((x + size(width - 1)) / size(grid.columns) + 1, size(p_[Dim::y])))};
-        const Interval all_channels{simplify(channels.begin * size(block)), simplify(Halide::min(channels.end * size(block), size(p_[Dim::z])))};
+        const Interval rows{simplify(x / size(grid.columns)),
+                            simplify(Halide::min((x + size(width - 1)) / size(grid.columns) + 1, size(p_[Dim::y])))};
+        const Interval all_channels{simplify(channels.begin * size(block)),
+                                    simplify(Halide::min(channels.end * size(block), size(p_[Dim::z])))};
         const Stmt copies = loop(".zi", all_channels, [&](const Expr& channel) {
             return loop(".row", rows, [&](const Expr& row) {
                 std::vector<Stmt> stores;
                 for (const Run& run : runs_of(p_[Dim::x], unit_)) {
-                    const Expr first = simplify(row * size(grid.columns) - x + size(run.first));  // of the tile's pixels
+                    const Expr first =
+                        simplify(row * size(grid.columns) - x + size(run.first));  // of the tile's pixels
                     const Expr pixel = lanes_from(first, run.lanes);
                     Expr wanted = pixel >= broadcast(Expr(0), run.lanes) && pixel < broadcast(size(width), run.lanes);
                     if (const Expr of_row = wanted_lanes(run); of_row.defined()) wanted = wanted && of_row;
-                    const Expr sum = ir::load(copy_, lanes_from((channel - all_channels.begin) * size(width) + first + size(sums_offset_), run.lanes), ir::Alignment::element, wanted);
+                    const Expr sum =
+                        ir::load(copy_,
+                                 lanes_from((channel - all_channels.begin) * size(width) + first + size(sums_offset_),
+                                            run.lanes),
+                                 ir::Alignment::element, wanted);
                     const Expr to = simplify((channel * size(p_[Dim::y]) + row) * size(p_[Dim::x]) + size(run.first));
-                    stores.push_back(ir::store("Y", finished(channel, sum), lanes_from(to, run.lanes), ir::Alignment::element, wanted));
+                    stores.push_back(ir::store("Y", finished(channel, sum), lanes_from(to, run.lanes),
+                                               ir::Alignment::element, wanted));
                 }
                 return ir::sequence(stores);
             });
@@ -550,12 +623,18 @@ private:
                     const int64_t y = tile * rows;
                     const int64_t here = std::min(rows, p_[Dim::y] - y);
                     const int64_t top = y * w.stride - w.pad_begin;
-                    all.push_back(depthwise_rows(z, size(y), here, {std::max<int64_t>(0, -top), std::min((here - 1) * w.stride + (w.kernel - 1) * w.dilation + 1, w.in - top)}, runs));
+                    all.push_back(
+                        depthwise_rows(z, size(y), here,
+                                       {std::max<int64_t>(0, -top),
+                                        std::min((here - 1) * w.stride + (w.kernel - 1) * w.dilation + 1, w.in - top)},
+                                       runs));
                 };
                 for (int64_t tile = 0; tile < begin; ++tile) at_end(tile);
                 const std::pair<int64_t, int64_t> whole{0, (rows - 1) * w.stride + (w.kernel - 1) * w.dilation + 1};
                 if (begin < end) {
-                    all.push_back(loop(".y", {size(begin), size(end)}, [&](const Expr& tile) { return depthwise_rows(z, simplify(tile * size(rows)), rows, whole, runs); }));
+                    all.push_back(loop(".y", {size(begin), size(end)}, [&](const Expr& tile) {
+                        return depthwise_rows(z, simplify(tile * size(rows)), rows, whole, runs);
+                    }));
                 }
                 for (int64_t tile = end; tile < tiles; ++tile) at_end(tile);
                 return ir::sequence(all);
@@ -565,7 +644,8 @@ private:
 
     /// Rows y .. y + rows of a channel. Of the rows that their windows reach, those from inputs.first to inputs.second are there; the others are padding. Which columns
     /// are padding is known here.
-    [[nodiscard]] Stmt depthwise_rows(const Expr& z, const Expr& y, int64_t rows, const std::pair<int64_t, int64_t>& inputs, const std::vector<Run>& runs) const {
+    [[nodiscard]] Stmt depthwise_rows(const Expr& z, const Expr& y, int64_t rows,
+                                      const std::pair<int64_t, int64_t>& inputs, const std::vector<Run>& runs) const {
         const AxisWindow& wy = p_.y();
         const AxisWindow& wx = p_.x();
         const Sums sums(p_.name + ".sum", runs, rows);
@@ -577,28 +657,34 @@ private:
             std::vector<std::pair<int64_t, int64_t>> served;  // row of the tile, n
             for (int64_t r = 0; r < rows; ++r) {
                 const int64_t reach = in - r * wy.stride;
-                if (reach >= 0 && reach % wy.dilation == 0 && reach / wy.dilation < wy.kernel) served.emplace_back(r, reach / wy.dilation);
+                if (reach >= 0 && reach % wy.dilation == 0 && reach / wy.dilation < wy.kernel)
+                    served.emplace_back(r, reach / wy.dilation);
             }
             if (served.empty()) continue;
             for (int64_t m = 0; m < wx.kernel; ++m) {
                 for (size_t v = 0; v < runs.size(); ++v) {
                     const int64_t column = runs[v].first * wx.stride + m * wx.dilation - wx.pad_begin;
-                    const Expr row = simplify((z * size(wy.in) + y * size(wy.stride) + size(in - wy.pad_begin)) * size(wx.in));
-                    parts.push_back(ir::with_values(p_.name + ".in", {row_of_input(row, column, runs[v])}, [&](const std::vector<Expr>& value) {
-                        std::vector<Stmt> uses;
-                        for (const auto& [r, n] : served) {
-                            const Expr weight = ir::load(weights_, z * size(wy.kernel * wx.kernel) + size(n * wx.kernel + m));
-                            uses.push_back(sums.add(v, r, value.front() * broadcast(weight, runs[v].lanes)));
-                        }
-                        return ir::sequence(uses);
-                    }));
+                    const Expr row =
+                        simplify((z * size(wy.in) + y * size(wy.stride) + size(in - wy.pad_begin)) * size(wx.in));
+                    parts.push_back(ir::with_values(
+                        p_.name + ".in", {row_of_input(row, column, runs[v])}, [&](const std::vector<Expr>& value) {
+                            std::vector<Stmt> uses;
+                            for (const auto& [r, n] : served) {
+                                const Expr weight =
+                                    ir::load(weights_, z * size(wy.kernel * wx.kernel) + size(n * wx.kernel + m));
+                                uses.push_back(sums.add(v, r, value.front() * broadcast(weight, runs[v].lanes)));
+                            }
+                            return ir::sequence(uses);
+                        }));
                 }
             }
         }
         for (int64_t r = 0; r < rows; ++r) {
             for (size_t v = 0; v < runs.size(); ++v) {
-                const Expr to = lanes_from(simplify((z * size(wy.out) + y + size(r)) * size(wx.out) + size(runs[v].first)), runs[v].lanes);
-                parts.push_back(ir::store("Y", finished(z, sums.get(v, r)), to, ir::Alignment::element, wanted_lanes(runs[v])));
+                const Expr to = lanes_from(
+                    simplify((z * size(wy.out) + y + size(r)) * size(wx.out) + size(runs[v].first)), runs[v].lanes);
+                parts.push_back(
+                    ir::store("Y", finished(z, sums.get(v, r)), to, ir::Alignment::element, wanted_lanes(runs[v])));
             }
         }
         return sums.around(ir::sequence(parts));
@@ -621,7 +707,9 @@ private:
         return Halide::select(inside, ir::load("X", index, ir::Alignment::element, inside), value);
     }
     [[nodiscard]] static Expr every(int64_t stride, int64_t first, const Run& run, const Expr& wide) {
-        return stride == 1 ? wide : Shuffle::make_slice(wide, static_cast<int>(first), static_cast<int>(stride), static_cast<int>(run.lanes));
+        return stride == 1 ? wide
+                           : Shuffle::make_slice(wide, static_cast<int>(first), static_cast<int>(stride),
+                                                 static_cast<int>(run.lanes));
     }
 
     // ------------------------------------------------------------------------------------------------------------ pooling
@@ -631,7 +719,9 @@ private:
         const AxisWindow& w = p_.y();
         const std::vector<Run> runs = runs_of(p_[Dim::x], unit_);
         // Rows of the window that are there: known for the rows at the ends, all of them in between.
-        const auto is_inner = [&](int64_t y) { return y * w.stride >= w.pad_begin && y * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation < w.in; };
+        const auto is_inner = [&](int64_t y) {
+            return y * w.stride >= w.pad_begin && y * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation < w.in;
+        };
         int64_t begin = 0;
         while (begin < p_[Dim::y] && !is_inner(begin)) ++begin;
         int64_t end = begin;
@@ -650,7 +740,9 @@ private:
                 std::vector<int64_t> taps;
                 for (int64_t n = 0; n < w.kernel; ++n) taps.push_back(n);
                 for (int64_t y = 0; y < begin; ++y) at_end(y);
-                if (begin < end) rows.push_back(loop(".y", {size(begin), size(end)}, [&](const Expr& y) { return pooled_row(z, y, taps, runs); }));
+                if (begin < end)
+                    rows.push_back(loop(".y", {size(begin), size(end)},
+                                        [&](const Expr& y) { return pooled_row(z, y, taps, runs); }));
                 for (int64_t y = end; y < p_[Dim::y]; ++y) at_end(y);
                 return ir::sequence(rows);
             });
@@ -658,17 +750,22 @@ private:
     }
 
     /// A row of outputs through the rows `taps` of the window. Strided columns are taken out of wide vectors that several taps share; a maximum of rows comes before.
-    [[nodiscard]] Stmt pooled_row(const Expr& z, const Expr& y, const std::vector<int64_t>& taps, const std::vector<Run>& runs) const {
+    [[nodiscard]] Stmt pooled_row(const Expr& z, const Expr& y, const std::vector<int64_t>& taps,
+                                  const std::vector<Run>& runs) const {
         const AxisWindow& wy = p_.y();
         const AxisWindow& wx = p_.x();
         constexpr float infinity = std::numeric_limits<float>::infinity();
         std::vector<Stmt> stores;
         for (const Run& run : runs) {
             // Which wide vector has tap m, and from which element on.
-            const auto wide_of = [&](int64_t m) { return wx.dilation == 1 ? m / wx.stride * wx.stride : m * wx.dilation; };
+            const auto wide_of = [&](int64_t m) {
+                return wx.dilation == 1 ? m / wx.stride * wx.stride : m * wx.dilation;
+            };
             const auto wide = [&](int64_t n, int64_t column) {
-                const Expr row = simplify((z * size(wy.in) + y * size(wy.stride) + size(n * wy.dilation - wy.pad_begin)) * size(wx.in));
-                return columns_of_input(row, run.first * wx.stride + column - wx.pad_begin, run.lanes * wx.stride, -infinity);
+                const Expr row = simplify(
+                    (z * size(wy.in) + y * size(wy.stride) + size(n * wy.dilation - wy.pad_begin)) * size(wx.in));
+                return columns_of_input(row, run.first * wx.stride + column - wx.pad_begin, run.lanes * wx.stride,
+                                        -infinity);
             };
             Expr value = broadcast(Expr(-infinity), run.lanes);
             for (int64_t m = 0; m < wx.kernel; ++m) {
@@ -689,7 +786,8 @@ private:
     int64_t pixels_;
     std::string weights_, bias_, slope_;
     NamedConstants constants_;
-    std::string copy_ = unique_name("copy");  ///< in the scratch block: a panel of pixels; with windows sums and a grid behind it
+    std::string copy_ =
+        unique_name("copy");  ///< in the scratch block: a panel of pixels; with windows sums and a grid behind it
     int64_t sums_offset_ = 0, grid_offset_ = 0;
     int64_t copy_elements_ = 0;
     int64_t strips_ = 1;
@@ -700,15 +798,18 @@ private:
 bool suits_whole_pooling(const LayerProblem& p) {
     // Rows are written out vector by vector, and windows tap by tap.
     constexpr int64_t fewest_columns = 4, most_columns = 256, most_taps = 25, most_stride = 4;
-    return p.operation == Operation::max_pool && p[Dim::x] >= fewest_columns && p[Dim::x] <= most_columns && p.x().kernel * p.y().kernel <= most_taps && p.x().stride <= most_stride;
+    return p.operation == Operation::max_pool && p[Dim::x] >= fewest_columns && p[Dim::x] <= most_columns &&
+           p.x().kernel * p.y().kernel <= most_taps && p.x().stride <= most_stride;
 }
 
-std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit, const KernelOptions& kernels) {
+std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
+                                        const KernelOptions& kernels) {
     if (group.nests.size() != 1) return std::nullopt;
     const Nest& nest = group.nests.front();
     const LayerId id = network.find_layer(nest.layer);
     const LayerProblem problem = layer_problem(network, id);
-    if ((!suits_whole_map(problem) && !suits_whole_pooling(problem)) || nest.loops.front().band == Band::strip) return std::nullopt;
+    if ((!suits_whole_map(problem) && !suits_whole_pooling(problem)) || nest.loops.front().band == Band::strip)
+        return std::nullopt;
     for (const Dim d : {Dim::z, Dim::x, Dim::i}) {
         if (nest[d] != problem[d]) return std::nullopt;
     }

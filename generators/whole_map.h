@@ -24,7 +24,7 @@ namespace laminate {
 
 /// The code of a group that holds one layer which suits_whole_map() or suits_whole_pooling() and takes its tensors whole (no strips, no tiles of channels or columns).
 /// None for other groups, nor where the copies take more scratch than is allowed.
-[[nodiscard]] std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
-                                                      const KernelOptions& kernels = {});
+[[nodiscard]] std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group,
+                                                      const VectorUnit& unit, const KernelOptions& kernels = {});
 
 }  // namespace laminate

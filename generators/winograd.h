@@ -39,30 +39,33 @@ namespace laminate {
 struct WinogradTile {
     static constexpr int64_t columns = 4;  ///< outputs of a patch
     VectorAxis axis = VectorAxis::x;
-    int64_t channels = 1;  ///< output channels of a block; with VectorAxis::z whole vectors
-    int64_t tiles = 1;     ///< tiles whose sums are in registers together; with VectorAxis::x whole vectors
-    int64_t pairs = 1;     ///< of rows, whose patches are in V together; 1 with VectorAxis::x
-    bool has_pairs = false;    ///< rows that are computed by two, and such that are not
+    int64_t channels = 1;    ///< output channels of a block; with VectorAxis::z whole vectors
+    int64_t tiles = 1;       ///< tiles whose sums are in registers together; with VectorAxis::x whole vectors
+    int64_t pairs = 1;       ///< of rows, whose patches are in V together; 1 with VectorAxis::x
+    bool has_pairs = false;  ///< rows that are computed by two, and such that are not
     bool has_singles = false;
     bool has_half_pairs = false;  ///< pairs that reach over the end of the picture, where there are only zeros
 };
 
 /// None where the layer is no 3x3 convolution worth it (suits_winograd), or so narrow that most lanes would be empty. `steps`: the rows asked for (row_steps()).
-[[nodiscard]] std::optional<WinogradTile> winograd_tile(const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps,
+[[nodiscard]] std::optional<WinogradTile> winograd_tile(const LayerProblem& problem,
+                                                        const std::set<std::pair<int64_t, int64_t>>& steps,
                                                         const VectorUnit& unit);
 
 /// Elements of V and M together.
-[[nodiscard]] int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile, const VectorUnit& unit);
+[[nodiscard]] int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile,
+                                                const VectorUnit& unit);
 
 /// G g G^T of canonical weights (constants.h) for one or two rows: [block of output channels][frequency][input channel][output channel of the block].
-[[nodiscard]] std::vector<float> winograd_weights(const std::vector<float>& canonical, const LayerProblem& problem, int64_t rows, int64_t block);
+[[nodiscard]] std::vector<float> winograd_weights(const std::vector<float>& canonical, const LayerProblem& problem,
+                                                  int64_t rows, int64_t block);
 
 /// Where the code finds things. Indices are of elements; rows and columns are coordinates of the whole tensor.
 struct WinogradNames {
-    std::string input;    ///< array; zeros left and right of the picture, up to the last patch
+    std::string input;  ///< array; zeros left and right of the picture, up to the last patch
     std::string output;
     std::array<std::string, 2> weights;  ///< for one row, for two; empty where the tile has none such
-    std::string scratch;  ///< array of winograd_scratch_elements()
+    std::string scratch;                 ///< array of winograd_scratch_elements()
     /// Index of column 0 of a row of channel 0; the next channel's is a plane further.
     std::function<Halide::Expr(const Halide::Expr& row)> input_row;
     std::function<Halide::Expr(const Halide::Expr& row)> output_row;
@@ -73,7 +76,8 @@ struct WinogradNames {
 };
 
 /// Computes whole rows of all channels. Rows end where the picture ends or anywhere else.
-[[nodiscard]] Halide::Internal::Stmt winograd_rows(const LayerProblem& problem, const WinogradTile& tile, const VectorUnit& unit,
-                                                   const WinogradNames& names, const Interval& rows);
+[[nodiscard]] Halide::Internal::Stmt winograd_rows(const LayerProblem& problem, const WinogradTile& tile,
+                                                   const VectorUnit& unit, const WinogradNames& names,
+                                                   const Interval& rows);
 
 }  // namespace laminate

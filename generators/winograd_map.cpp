@@ -134,7 +134,9 @@ private:
     [[nodiscard]] Stmt loop(const std::string& name, const Interval& range, const Make& make) const {
         return GroupLowering::for_each(p_.name + name, range, make);
     }
-    std::string constant(const std::string& name, const std::vector<float>& values) { return constants_.append(unique_name(p_.name + name), values); }
+    std::string constant(const std::string& name, const std::vector<float>& values) {
+        return constants_.append(unique_name(p_.name + name), values);
+    }
     /// Weights as [block][input channel][row and column of the kernel][output channel of the block].
     void pack() {
         constexpr int64_t taps = winograd::kernel_size * winograd::kernel_size;

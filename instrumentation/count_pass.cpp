@@ -45,8 +45,8 @@ public:
         if (const auto* let = s.as<LetStmt>()) return LetStmt::make(let->name, let->value, counted(let->body));
         if (const auto* block = s.as<Block>()) return ir::sequence({counted(block->first), counted(block->rest)});
         if (const auto* loop = s.as<For>()) {
-            return For::make(loop->name, loop->min, loop->extent, loop->for_type, loop->partition_policy, loop->device_api,
-                             counted(loop->body));
+            return For::make(loop->name, loop->min, loop->extent, loop->for_type, loop->partition_policy,
+                             loop->device_api, counted(loop->body));
         }
         if (const auto* branch = s.as<IfThenElse>()) {
             return IfThenElse::make(branch->condition, counted(branch->then_case),
@@ -97,7 +97,8 @@ private:
             if (branch->else_case.defined()) {
                 const std::optional<Increments> other = constant_counts(branch->else_case);
                 if (!other) return std::nullopt;
-                for (const auto& [counter, n] : *other) add(*counts, counter, Halide::select(branch->condition, i64(0), n));
+                for (const auto& [counter, n] : *other)
+                    add(*counts, counter, Halide::select(branch->condition, i64(0), n));
             }
             return counts;
         }
@@ -116,14 +117,16 @@ private:
         if (role == ArrayRole::external_output) add(counts, layout_.stores(it->second), executed);
         // A multiply-accumulate: array[i] = array[i] + a * b.
         const auto* sum = store.value.as<Add>();
-        if (role == ArrayRole::output_buffer && sum && ((is_load_of(sum->a, store) && sum->b.as<Mul>()) || (is_load_of(sum->b, store) && sum->a.as<Mul>()))) {
+        if (role == ArrayRole::output_buffer && sum &&
+            ((is_load_of(sum->a, store) && sum->b.as<Mul>()) || (is_load_of(sum->b, store) && sum->a.as<Mul>()))) {
             add(counts, layout_.macs(it->second), executed);
         }
         return counts;
     }
 
     static bool is_external(ArrayRole role) {
-        return role == ArrayRole::external_input || role == ArrayRole::external_weights || role == ArrayRole::external_output;
+        return role == ArrayRole::external_input || role == ArrayRole::external_weights ||
+               role == ArrayRole::external_output;
     }
 
     static bool is_load_of(const Expr& e, const Store& store) {
@@ -151,7 +154,8 @@ private:
                 IRVisitor::visit(load);
                 const auto it = counter_.arrays_.find(load->name);
                 if (it == counter_.arrays_.end() || !is_external(counter_.roles_[it->second])) return;
-                add(counts_, counter_.layout_.loads(it->second), simplify(Halide::select(condition_, i64(load->type.lanes()), i64(0))));
+                add(counts_, counter_.layout_.loads(it->second),
+                    simplify(Halide::select(condition_, i64(load->type.lanes()), i64(0))));
             }
             void visit(const Call* call) override {
                 if (!call->is_intrinsic(Call::if_then_else)) return IRVisitor::visit(call);
@@ -191,22 +195,24 @@ private:
             for (const Expr& extent : allocation.extents) elements = elements * i64(extent);
             elements = simplify(elements);
             const Expr peak = counter(layout_.peak(it->second));
-            body = ir::sequence({update(layout_.live(), counter(layout_.live()) + elements),
-                                 update(layout_.live_peak(), Halide::max(counter(layout_.live_peak()), counter(layout_.live()))),
-                                 update(layout_.peak(it->second), Halide::max(peak, elements)), body,
-                                 update(layout_.live(), counter(layout_.live()) - elements)});
+            body = ir::sequence(
+                {update(layout_.live(), counter(layout_.live()) + elements),
+                 update(layout_.live_peak(), Halide::max(counter(layout_.live_peak()), counter(layout_.live()))),
+                 update(layout_.peak(it->second), Halide::max(peak, elements)), body,
+                 update(layout_.live(), counter(layout_.live()) - elements)});
         }
         if (mode_ == CountMode::count_only && !is_control(allocation.type)) return body;
-        return Allocate::make(allocation.name, allocation.type, allocation.memory_type, allocation.extents, allocation.condition, body,
-                              allocation.new_expr, allocation.free_function);
+        return Allocate::make(allocation.name, allocation.type, allocation.memory_type, allocation.extents,
+                              allocation.condition, body, allocation.new_expr, allocation.free_function);
     }
 
     static Expr counter(size_t id) {
-        return Load::make(Halide::Int(64), counters_argument, static_cast<int32_t>(id), Halide::Buffer<>(), Halide::Parameter(), const_true(),
-                          ModulusRemainder());
+        return Load::make(Halide::Int(64), counters_argument, static_cast<int32_t>(id), Halide::Buffer<>(),
+                          Halide::Parameter(), const_true(), ModulusRemainder());
     }
     static Stmt update(size_t id, const Expr& value) {
-        return Store::make(counters_argument, value, static_cast<int32_t>(id), Halide::Parameter(), const_true(), ModulusRemainder());
+        return Store::make(counters_argument, value, static_cast<int32_t>(id), Halide::Parameter(), const_true(),
+                           ModulusRemainder());
     }
     static Stmt updates(const Increments& increments) {
         std::vector<Stmt> all;
@@ -233,14 +239,19 @@ GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group, const s
     for (const std::string& tensor : code.inputs) counts.inputs.push_back({tensor, {}, {}});
     for (size_t a = 0; a < code.arrays.size(); ++a) {
         const auto index = static_cast<size_t>(code.arrays[a].index);
-        const bool is_input = code.arrays[a].role == ArrayRole::external_input || code.arrays[a].role == ArrayRole::input_buffer;
+        const bool is_input =
+            code.arrays[a].role == ArrayRole::external_input || code.arrays[a].role == ArrayRole::input_buffer;
         LayerCounts& layer = counts.layers.at(is_input ? 0 : index);
         const Elements loads(counters.at(layout.loads(a)));
         const Elements stores(counters.at(layout.stores(a)));
         const Elements peak(counters.at(layout.peak(a)));
         switch (code.arrays[a].role) {
-            case ArrayRole::external_input: counts.inputs.at(index).reads += loads; break;
-            case ArrayRole::external_weights: layer.weight_reads += loads; break;
+            case ArrayRole::external_input:
+                counts.inputs.at(index).reads += loads;
+                break;
+            case ArrayRole::external_weights:
+                layer.weight_reads += loads;
+                break;
             case ArrayRole::external_output:
                 counts.output_reads += loads;
                 counts.output_writes += stores;

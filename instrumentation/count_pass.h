@@ -13,7 +13,7 @@
 namespace laminate {
 
 enum class CountMode {
-    execute,     ///< the code computes and counts
+    execute,  ///< the code computes and counts
     count_only,  ///< the same loops with copies and arithmetic dropped: counts without results; loop_sums.h runs it without compiling it
 };
 
@@ -34,6 +34,7 @@ struct CounterLayout {
 [[nodiscard]] Halide::Internal::Stmt with_counters(const GroupCode& code, CountMode mode);
 
 /// What the counters say in the vocabulary of the model.
-[[nodiscard]] GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group, const std::vector<int64_t>& counters);
+[[nodiscard]] GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group,
+                                    const std::vector<int64_t>& counters);
 
 }  // namespace laminate

@@ -13,17 +13,21 @@ using depth_first::Role;
 /// Whether the loop is among the indices by which the layer looks up the operand.
 bool indexes(Role role, Dim dim) {
     switch (role) {
-        case Role::output: return dim == Dim::g || dim == Dim::k || dim == Dim::oy || dim == Dim::ox;
-        case Role::weight: return dim != Dim::oy && dim != Dim::ox;
+        case Role::output:
+            return dim == Dim::g || dim == Dim::k || dim == Dim::oy || dim == Dim::ox;
+        case Role::weight:
+            return dim != Dim::oy && dim != Dim::ox;
         case Role::input:
-        case Role::second_input: return dim != Dim::k;
+        case Role::second_input:
+            return dim != Dim::k;
     }
     return false;
 }
 
 }  // namespace
 
-HierarchyWalk::HierarchyWalk(const depth_first::LayerShape& layer, const depth_first::LoopOrder& order) : layer_(layer), order_(order) {
+HierarchyWalk::HierarchyWalk(const depth_first::LayerShape& layer, const depth_first::LoopOrder& order)
+    : layer_(layer), order_(order) {
     std::array<int64_t, depth_first::dim_count> step{};
     step.fill(1);
     for (const depth_first::Loop& loop : order) {
@@ -40,7 +44,8 @@ HierarchyWalk::Boundary HierarchyWalk::boundary(Role role, std::optional<size_t>
     std::set<std::vector<int64_t>> known;
     bool first = true;
     do {
-        if (std::any_of(at.begin(), at.begin() + static_cast<ptrdiff_t>(below), [](int64_t i) { return i != 0; })) continue;
+        if (std::any_of(at.begin(), at.begin() + static_cast<ptrdiff_t>(below), [](int64_t i) { return i != 0; }))
+            continue;
         std::vector<int64_t> tile;  // which one, by the loops above
         for (size_t n = below; n < order_.size(); ++n) {
             if (indexes(role, order_[n].dim)) tile.push_back(at[n]);
@@ -70,8 +75,12 @@ int64_t HierarchyWalk::tile_elements(Role role, std::vector<int64_t> at, size_t 
         for (size_t d = 0; d < depth_first::dim_count; ++d) i[static_cast<Dim>(d)] = 0;
         for (size_t n = 0; n < order_.size(); ++n) i[order_[n].dim] += at[n] * steps_[n];
         switch (role) {
-            case Role::output: touched.insert({i[Dim::g], i[Dim::k], i[Dim::oy], i[Dim::ox], 0}); break;
-            case Role::weight: touched.insert({i[Dim::g], i[Dim::k], i[Dim::c], i[Dim::fy], i[Dim::fx]}); break;
+            case Role::output:
+                touched.insert({i[Dim::g], i[Dim::k], i[Dim::oy], i[Dim::ox], 0});
+                break;
+            case Role::weight:
+                touched.insert({i[Dim::g], i[Dim::k], i[Dim::c], i[Dim::fy], i[Dim::fx]});
+                break;
             case Role::input:
             case Role::second_input:
                 touched.insert({i[Dim::g], i[Dim::c], i[Dim::oy] * layer_.stride.y + i[Dim::fy] * layer_.dilation.y,

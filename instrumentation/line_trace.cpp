@@ -37,7 +37,8 @@ private:
     /// Addresses of elements first to last of an array.
     static Stmt note(const std::string& array, const Expr& index) {
         const Ramp* ramp = index.as<Ramp>();
-        if (ramp == nullptr && !index.type().is_scalar()) throw std::logic_error("line trace: neither one element nor a run of them");
+        if (ramp == nullptr && !index.type().is_scalar())
+            throw std::logic_error("line trace: neither one element nor a run of them");
         const Expr first = ramp != nullptr ? ramp->base : index;
         const Expr last = ramp != nullptr ? ramp->base + ramp->stride * (ramp->lanes - 1) : index;
         const Expr base = Halide::reinterpret<int64_t>(Variable::make(Halide::type_of<float*>(), array));
@@ -47,9 +48,11 @@ private:
         const auto put = [](const Expr& value, const Expr& at) {
             return Store::make(counters_argument, value, at, Halide::Parameter(), const_true(), ModulusRemainder());
         };
-        const Expr count = Load::make(Halide::Int(64), counters_argument, 0, Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
+        const Expr count = Load::make(Halide::Int(64), counters_argument, 0, Halide::Buffer<>(), Halide::Parameter(),
+                                      const_true(), ModulusRemainder());
         return LetStmt::make(used, Halide::cast<int32_t>(count),
-                             Block::make({put(address(first), next), put(address(last), next + 1), put(Halide::cast<int64_t>(next) + 2, 0)}));
+                             Block::make({put(address(first), next), put(address(last), next + 1),
+                                          put(Halide::cast<int64_t>(next) + 2, 0)}));
     }
 
     Stmt with_loads(const std::vector<Expr>& expressions, const Stmt& then) const {
@@ -65,7 +68,8 @@ private:
         for (const Expr& expression : expressions) expression.accept(&loads);
         Stmt all = then;
         for (size_t n = loads.found.size(); n-- > 0;) {
-            if (pointers_.count(loads.found[n]->name) > 0) all = Block::make(note(loads.found[n]->name, loads.found[n]->index), all);
+            if (pointers_.count(loads.found[n]->name) > 0)
+                all = Block::make(note(loads.found[n]->name, loads.found[n]->index), all);
         }
         return all;
     }
@@ -78,21 +82,24 @@ std::vector<int32_t> numbered(const std::vector<int64_t>& lines, int64_t& distin
     std::unordered_map<int64_t, int32_t> numbers;
     std::vector<int32_t> all;
     all.reserve(lines.size());
-    for (const int64_t line : lines) all.push_back(numbers.emplace(line, static_cast<int32_t>(numbers.size())).first->second);
+    for (const int64_t line : lines)
+        all.push_back(numbers.emplace(line, static_cast<int32_t>(numbers.size())).first->second);
     distinct = static_cast<int64_t>(numbers.size());
     return all;
 }
 
 }  // namespace
 
-void LineTrace::run(const GroupCode& code, const std::vector<const float*>& inputs, float* output, const float* constants, void* scratch) {
+void LineTrace::run(const GroupCode& code, const std::vector<const float*>& inputs, float* output,
+                    const float* constants, void* scratch) {
     const JitGroup jit(NotedAddresses().mutate(code.body), true);
     // A strip at a time, so that what one notes has room.
     constexpr size_t room = 1 << 25;
     std::vector<int64_t> noted(room);
     for (int32_t strip = 0; strip < code.strips; ++strip) {
         noted[0] = 1;
-        if (jit.counted_function()(inputs.data(), &output, constants, scratch, strip, strip + 1, noted.data()) != 0) throw std::logic_error("line trace: the code failed");
+        if (jit.counted_function()(inputs.data(), &output, constants, scratch, strip, strip + 1, noted.data()) != 0)
+            throw std::logic_error("line trace: the code failed");
         const auto used = static_cast<size_t>(noted[0]);
         if (used > room) throw std::logic_error("line trace: the group is too large");
         for (size_t n = 1; n < used; n += 2) {

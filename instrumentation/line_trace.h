@@ -17,7 +17,8 @@ inline constexpr int64_t cache_line_bytes = 64;
 class LineTrace {
 public:
     /// Runs all strips of a group; `inputs` in the order of group_tensors().
-    void run(const GroupCode& code, const std::vector<const float*>& inputs, float* output, const float* constants, void* scratch);
+    void run(const GroupCode& code, const std::vector<const float*>& inputs, float* output, const float* constants,
+             void* scratch);
 
     /// Lines that come into a cache of `bytes`, least recently used out first, any line in any place; written ones too, because a store brings its line in.
     [[nodiscard]] int64_t misses(int64_t bytes) const;

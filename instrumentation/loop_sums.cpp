@@ -37,7 +37,9 @@ struct Affine {
     std::array<Term, most_terms> terms;  ///< by variable, ascending
 
     Affine(int64_t value = 0) : constant(value) {}  // NOLINT: a number is a value
-    Affine(const Affine& other) : constant(other.constant), size(other.size) { std::copy_n(other.terms.begin(), size, terms.begin()); }
+    Affine(const Affine& other) : constant(other.constant), size(other.size) {
+        std::copy_n(other.terms.begin(), size, terms.begin());
+    }
     Affine& operator=(const Affine& other) {
         constant = other.constant;
         size = other.size;
@@ -61,8 +63,10 @@ struct Affine {
         int i = 0, j = 0;
         while (i < size || j < other.size) {
             Term term;
-            const bool left = i < size && (j == other.size || terms[static_cast<size_t>(i)].variable <= other.terms[static_cast<size_t>(j)].variable);
-            const bool right = j < other.size && (i == size || other.terms[static_cast<size_t>(j)].variable <= terms[static_cast<size_t>(i)].variable);
+            const bool left = i < size && (j == other.size || terms[static_cast<size_t>(i)].variable <=
+                                                                  other.terms[static_cast<size_t>(j)].variable);
+            const bool right = j < other.size && (i == size || other.terms[static_cast<size_t>(j)].variable <=
+                                                                   terms[static_cast<size_t>(i)].variable);
             if (left) term = terms[static_cast<size_t>(i++)];
             if (right) {
                 const Term& t = other.terms[static_cast<size_t>(j++)];
@@ -86,9 +90,9 @@ struct Affine {
 
 enum class Op {
     constant,
-    value,         ///< `slot`: a name
-    data,          ///< element a of control array `slot`
-    counter,       ///< counter `slot`
+    value,    ///< `slot`: a name
+    data,     ///< element a of control array `slot`
+    counter,  ///< counter `slot`
     add,
     subtract,
     multiply,
@@ -98,11 +102,11 @@ enum class Op {
     maximum,
     equal,
     less,
-    negate,        ///< of a condition
+    negate,  ///< of a condition
     both,
     either,
-    choose,        ///< a ? b : c
-    let,           ///< name `slot` is a in b
+    choose,  ///< a ? b : c
+    let,     ///< name `slot` is a in b
 };
 
 struct ExprNode {
@@ -137,7 +141,9 @@ struct Program {
     std::set<int> observed_counters;  ///< that values are made of
 };
 
-[[noreturn]] void unknown(const char* what) { throw std::logic_error(std::string("counting statement: ") + what + " that loop sums do not know"); }
+[[noreturn]] void unknown(const char* what) {
+    throw std::logic_error(std::string("counting statement: ") + what + " that loop sums do not know");
+}
 
 /// Names become numbers.
 class Translator {
@@ -209,8 +215,10 @@ private:
         }
         if (const auto* load = e.as<Load>()) return translate(*load);
         if (const auto* call = e.as<Call>()) {
-            if (call->is_intrinsic(Call::if_then_else) && call->args.size() == 3) return choice(call->args[0], call->args[1], call->args[2]);
-            if (call->is_intrinsic(Call::likely) || call->is_intrinsic(Call::likely_if_innermost)) return translate(call->args[0]);
+            if (call->is_intrinsic(Call::if_then_else) && call->args.size() == 3)
+                return choice(call->args[0], call->args[1], call->args[2]);
+            if (call->is_intrinsic(Call::likely) || call->is_intrinsic(Call::likely_if_innermost))
+                return translate(call->args[0]);
         }
         unknown("an expression");
     }
@@ -247,7 +255,8 @@ private:
     int translate(const Stmt& s) {
         StmtNode node;
         if (const auto* let = s.as<LetStmt>()) {
-            if (let->value.type().is_handle()) return translate(let->body);  // addresses: nothing is loaded or stored there
+            if (let->value.type().is_handle())
+                return translate(let->body);  // addresses: nothing is loaded or stored there
             node.kind = Kind::let;
             reads_memory_ = false;
             node.first = translate(let->value);
@@ -267,7 +276,8 @@ private:
             node.body = translate(branch->then_case);
             if (branch->else_case.defined()) node.other = translate(branch->else_case);
         } else if (const auto* allocation = s.as<Allocate>()) {
-            const std::optional<int64_t> elements = as_const_int(allocation->extents.size() == 1 ? allocation->extents[0] : Expr());
+            const std::optional<int64_t> elements =
+                as_const_int(allocation->extents.size() == 1 ? allocation->extents[0] : Expr());
             if (!elements) unknown("an allocation");
             node.kind = Kind::array;
             node.slot = arrays_[allocation->name] = program_.arrays++;
@@ -322,12 +332,14 @@ private:
         if ((sum != nullptr && is_itself(sum->a)) || (rest != nullptr && is_itself(rest->a))) {
             node.kind = Kind::increment;
             reads_memory_ = false;
-            node.first = sum != nullptr ? translate(sum->b) : make({Op::subtract, 0, 0, constant(0), translate(rest->b), -1});
+            node.first =
+                sum != nullptr ? translate(sum->b) : make({Op::subtract, 0, 0, constant(0), translate(rest->b), -1});
             incremented_.insert(node.slot);
         } else {
             // A maximum of what was there and of something else: the same however often it is repeated.
             const auto* largest = store.value.as<Max>();
-            if (largest == nullptr || !(is_itself(largest->a) || is_itself(largest->b))) unknown("an update of a counter");
+            if (largest == nullptr || !(is_itself(largest->a) || is_itself(largest->b)))
+                unknown("an update of a counter");
             node.kind = Kind::set_counter;
             node.first = translate(is_itself(largest->a) ? largest->b : largest->a);
         }
@@ -347,7 +359,10 @@ private:
 class Execution {
 public:
     Execution(Program program, size_t counters, int64_t strips, LoopSteps steps)
-        : program_(std::move(program)), steps_(steps), names_(static_cast<size_t>(program_.names)), arrays_(static_cast<size_t>(program_.arrays)) {
+        : program_(std::move(program)),
+          steps_(steps),
+          names_(static_cast<size_t>(program_.names)),
+          arrays_(static_cast<size_t>(program_.arrays)) {
         result_.counters.assign(counters, 0);
         set(program_.strip_begin, 0);
         set(program_.strip_end, strips);
@@ -412,7 +427,8 @@ private:
     /// Whether difference >= 0, from here on. Where it is 0 now, either answer may serve: the one that lasts longer.
     bool is_at_least_zero(const Affine& difference, bool either_at_zero) {
         bool yes = difference.constant >= 0;
-        if (either_at_zero && difference.constant == 0 && !difference.is_constant()) yes = difference.innermost().coefficient > 0;
+        if (either_at_zero && difference.constant == 0 && !difference.is_constant())
+            yes = difference.innermost().coefficient > 0;
         Affine condition = difference;
         if (!yes) {
             condition.scale(-1);
@@ -425,7 +441,9 @@ private:
     Affine quotient(Affine a, int64_t divisor) {
         if (divisor < 0) unknown("a negative divisor");
         if (divisor == 0) return 0;
-        const auto floor = [&](int64_t value) { return value >= 0 ? value / divisor : -((divisor - 1 - value) / divisor); };
+        const auto floor = [&](int64_t value) {
+            return value >= 0 ? value / divisor : -((divisor - 1 - value) / divisor);
+        };
         Affine whole, rest(a.constant);
         for (int n = 0; n < a.size; ++n) {
             const Affine::Term& term = a.terms[at(n)];
@@ -463,16 +481,21 @@ private:
     Affine evaluate(int expression) {
         const ExprNode& e = program_.exprs[at(expression)];
         switch (e.op) {
-            case Op::constant: return e.constant;
+            case Op::constant:
+                return e.constant;
             case Op::value: {
                 Name& name = names_[at(e.slot)];
                 if (!name.is_known) set(e.slot, evaluate(name.value));
                 return name.known;
             }
-            case Op::data: return cell(e.slot, e.a);
-            case Op::counter: return result_.counters.at(at(e.slot));
-            case Op::add: return sum(evaluate(e.a), evaluate(e.b), 1);
-            case Op::subtract: return sum(evaluate(e.a), evaluate(e.b), -1);
+            case Op::data:
+                return cell(e.slot, e.a);
+            case Op::counter:
+                return result_.counters.at(at(e.slot));
+            case Op::add:
+                return sum(evaluate(e.a), evaluate(e.b), 1);
+            case Op::subtract:
+                return sum(evaluate(e.a), evaluate(e.b), -1);
             case Op::multiply: {
                 Affine a = evaluate(e.a), b = evaluate(e.b);
                 if (!a.is_constant() && !b.is_constant()) pin(b);
@@ -505,12 +528,19 @@ private:
                 hold(difference);
                 return 0;
             }
-            case Op::less: return !is_at_least_zero(sum(evaluate(e.a), evaluate(e.b), -1), false);
-            case Op::negate: return !is_true(e.a);
-            case Op::both: return is_true(e.a) && is_true(e.b);
-            case Op::either: return is_true(e.a) || is_true(e.b);
-            case Op::choose: return evaluate(is_true(e.a) ? e.b : e.c);
-            case Op::let: set(e.slot, evaluate(e.a)); return evaluate(e.b);
+            case Op::less:
+                return !is_at_least_zero(sum(evaluate(e.a), evaluate(e.b), -1), false);
+            case Op::negate:
+                return !is_true(e.a);
+            case Op::both:
+                return is_true(e.a) && is_true(e.b);
+            case Op::either:
+                return is_true(e.a) || is_true(e.b);
+            case Op::choose:
+                return evaluate(is_true(e.a) ? e.b : e.c);
+            case Op::let:
+                set(e.slot, evaluate(e.a));
+                return evaluate(e.b);
         }
         return 0;
     }
@@ -521,7 +551,8 @@ private:
         if (statement < 0) return;
         StmtNode& s = program_.stmts[at(statement)];
         switch (s.kind) {
-            case Kind::nothing: return;
+            case Kind::nothing:
+                return;
             case Kind::sequence:
                 execute(s.body);
                 execute(s.other);
@@ -535,8 +566,12 @@ private:
                 }
                 execute(s.body);
                 return;
-            case Kind::loop: loop(s); return;
-            case Kind::branch: execute(is_true(s.first) ? s.body : s.other); return;
+            case Kind::loop:
+                loop(s);
+                return;
+            case Kind::branch:
+                execute(is_true(s.first) ? s.body : s.other);
+                return;
             case Kind::array:
                 arrays_[at(s.slot)].assign(at(s.elements), 0);
                 execute(s.body);
@@ -608,7 +643,8 @@ private:
         }
         if (!is_tracked) return 1;
         --depth_;
-        if (const int64_t longer = std::lcm(s.period, period * period_of_.back()); longer <= longest_period) s.period = longer;
+        if (const int64_t longer = std::lcm(s.period, period * period_of_.back()); longer <= longest_period)
+            s.period = longer;
         period_of_.pop_back();
 
         int64_t same = rounds - 1;  // further rounds
@@ -616,7 +652,9 @@ private:
             if (arrays_[at(s.outer_arrays[n])] != data_before[n]) same = 0;
         }
         for (size_t n = 0; n < s.counters.size(); ++n) {
-            if (program_.observed_counters.contains(s.counters[n]) && result_.counters[at(s.counters[n])] != counters_before[n]) same = 0;
+            if (program_.observed_counters.contains(s.counters[n]) &&
+                result_.counters[at(s.counters[n])] != counters_before[n])
+                same = 0;
         }
         for (size_t n = conditions_before; n < conditions_.size(); ++n) {
             const Affine& a = conditions_[n];

@@ -16,7 +16,8 @@ namespace laminate {
 
 namespace {
 
-GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group, const std::vector<std::vector<float>>& inputs, float* output) {
+GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group,
+                        const std::vector<std::vector<float>>& inputs, float* output) {
     const JitGroup jit(with_counters(code, CountMode::execute), true);
     const AlignedFloats constants(code.constants);
     AlignedFloats scratch(static_cast<size_t>(code.scratch_bytes) / sizeof(float));
@@ -47,13 +48,15 @@ std::string first_difference(const std::vector<float>& found, const std::vector<
 GroupCounts measure(const Network& network, const GroupSchedule& group) {
     const GroupCode code = instrumented_code(network, group);
     const CounterLayout layout{code.arrays.size()};
-    return counts_of(code, group, summed_counters(with_counters(code, CountMode::count_only), layout.size(), code.strips).counters);
+    return counts_of(code, group,
+                     summed_counters(with_counters(code, CountMode::count_only), layout.size(), code.strips).counters);
 }
 
 CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule& group, uint64_t seed) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
-    std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()), std::numeric_limits<float>::quiet_NaN());
+    std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()),
+                              std::numeric_limits<float>::quiet_NaN());
     CheckedMeasurement measurement;
     measurement.counts = run_counted(instrumented_code(network, group), group, inputs, output.data());
     measurement.wrong_result = first_difference(output, reference_output(network, problems, inputs));

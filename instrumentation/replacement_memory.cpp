@@ -27,13 +27,15 @@ int64_t replayed_spills(const BlockStream& stream, int64_t memory, Replacement r
     std::vector<bool> present(words, false);
     std::vector<bool> seen(words, false);
     std::vector<int64_t> last_step(words, -1);
-    std::vector<int64_t> rank(words, 0);                    // the higher, the sooner it goes
-    std::priority_queue<std::pair<int64_t, int32_t>> queue;  // of rank and word; of a word, only its present rank is valid
+    std::vector<int64_t> rank(words, 0);  // the higher, the sooner it goes
+    std::priority_queue<std::pair<int64_t, int32_t>>
+        queue;  // of rank and word; of a word, only its present rank is valid
     int64_t held = 0;
     int64_t spills = 0;
     for (size_t s = 0; s < stream.size(); ++s) {
         const auto step = static_cast<int64_t>(s);
-        if (static_cast<int64_t>(stream[s].size()) > memory) throw std::logic_error("replayed_spills: a block is larger than the memory");
+        if (static_cast<int64_t>(stream[s].size()) > memory)
+            throw std::logic_error("replayed_spills: a block is larger than the memory");
         int64_t missing = 0;
         for (const int32_t word : stream[s]) {
             last_step[static_cast<size_t>(word)] = step;

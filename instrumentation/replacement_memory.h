@@ -12,7 +12,7 @@ namespace laminate {
 using BlockStream = std::vector<std::vector<int32_t>>;
 
 enum class Replacement {
-    belady,               ///< what is used again last goes first, dead words before all; no other choice brings in fewer words
+    belady,  ///< what is used again last goes first, dead words before all; no other choice brings in fewer words
     least_recently_used,  ///< what a cache might do
 };
 

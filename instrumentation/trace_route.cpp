@@ -39,15 +39,22 @@ int32_t on_event(Halide::JITUserContext*, const halide_trace_event_t* event) {
     ArrayEvents& array = current_events->arrays[event->func];
     const int64_t elements = event->dimensions > 0 ? event->coordinates[0] : 0;
     switch (event->event) {
-        case halide_trace_load: array.loads += event->type.lanes; break;
-        case halide_trace_store: array.stores += event->type.lanes; break;
+        case halide_trace_load:
+            array.loads += event->type.lanes;
+            break;
+        case halide_trace_store:
+            array.stores += event->type.lanes;
+            break;
         case halide_trace_begin_realization:
             array.largest = std::max(array.largest, elements);
             current_events->live += elements;
             current_events->live_peak = std::max(current_events->live_peak, current_events->live);
             break;
-        case halide_trace_end_realization: current_events->live -= elements; break;
-        default: break;
+        case halide_trace_end_realization:
+            current_events->live -= elements;
+            break;
+        default:
+            break;
     }
     return 0;
 }
@@ -73,8 +80,8 @@ int32_t on_block_event(Halide::JITUserContext*, const halide_trace_event_t* even
 using TraceHandler = int32_t (*)(Halide::JITUserContext*, const halide_trace_event_t*);
 
 /// Runs a body with events; the caller holds `one_trace` and has set what the handler notes into.
-void run_traced(const Stmt& body, const GroupCode& code, TraceHandler handler, const std::vector<std::vector<float>>& inputs,
-                std::vector<float>& output) {
+void run_traced(const Stmt& body, const GroupCode& code, TraceHandler handler,
+                const std::vector<std::vector<float>>& inputs, std::vector<float>& output) {
     const JitGroup jit(body, false);
     Halide::JITHandlers handlers;
     handlers.custom_trace = handler;
@@ -83,7 +90,8 @@ void run_traced(const Stmt& body, const GroupCode& code, TraceHandler handler, c
     std::vector<const float*> arrays;
     for (const std::vector<float>& input : inputs) arrays.push_back(input.data());
     float* outputs = output.data();
-    const int status = jit.function()(arrays.data(), &outputs, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips));
+    const int status =
+        jit.function()(arrays.data(), &outputs, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips));
     JITSharedRuntime::set_default_handlers(Halide::JITHandlers());
     if (status != 0) throw std::runtime_error("traced code returned " + std::to_string(status));
 }
@@ -102,7 +110,8 @@ protected:
     Stmt visit(const Store* store) override {
         std::vector<Stmt> parts;
         add_loads(store->value, const_true(), parts);
-        if (tracked_.count(store->name) > 0) parts.push_back(event(store->name, halide_trace_store, store->value.type(), store->index));
+        if (tracked_.count(store->name) > 0)
+            parts.push_back(event(store->name, halide_trace_store, store->value.type(), store->index));
         parts.push_back(store);
         return ir::sequence(parts);
     }
@@ -111,22 +120,25 @@ protected:
         if (realized_.count(allocation->name) > 0) {
             Expr elements = 1;
             for (const Expr& extent : allocation->extents) elements = elements * extent;
-            body = ir::sequence({event(allocation->name, halide_trace_begin_realization, allocation->type, elements), body,
-                                 event(allocation->name, halide_trace_end_realization, allocation->type, elements)});
+            body =
+                ir::sequence({event(allocation->name, halide_trace_begin_realization, allocation->type, elements), body,
+                              event(allocation->name, halide_trace_end_realization, allocation->type, elements)});
         }
-        return Allocate::make(allocation->name, allocation->type, allocation->memory_type, allocation->extents, allocation->condition,
-                              body, allocation->new_expr, allocation->free_function);
+        return Allocate::make(allocation->name, allocation->type, allocation->memory_type, allocation->extents,
+                              allocation->condition, body, allocation->new_expr, allocation->free_function);
     }
 
 private:
-    static Stmt event(const std::string& name, halide_trace_event_code_t code, const Halide::Type& type, const Expr& coordinate) {
+    static Stmt event(const std::string& name, halide_trace_event_code_t code, const Halide::Type& type,
+                      const Expr& coordinate) {
         const Expr no_value = Call::make(Halide::type_of<void*>(), Call::make_struct, {}, Call::Intrinsic);
         const Expr first = type.lanes() == 1 ? coordinate : extract_lane(coordinate, 0);
-        const Expr coordinates = Call::make(Halide::type_of<int32_t*>(), Call::make_struct, {simplify(first)}, Call::Intrinsic);
+        const Expr coordinates =
+            Call::make(Halide::type_of<int32_t*>(), Call::make_struct, {simplify(first)}, Call::Intrinsic);
         // Arguments of the runtime's halide_trace_helper, after the user context.
         return Evaluate::make(Call::make(Halide::Int(32), "halide_trace_helper",
-                                         {Expr(name), no_value, coordinates, static_cast<int>(type.code()), type.bits(), type.lanes(),
-                                          static_cast<int>(code), 0, 0, 1, Expr("")},
+                                         {Expr(name), no_value, coordinates, static_cast<int>(type.code()), type.bits(),
+                                          type.lanes(), static_cast<int>(code), 0, 0, 1, Expr("")},
                                          Call::Extern));
     }
 
@@ -165,8 +177,8 @@ private:
 
 }  // namespace
 
-GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, const std::vector<std::vector<float>>& inputs,
-                          std::vector<float>& output) {
+GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group,
+                          const std::vector<std::vector<float>>& inputs, std::vector<float>& output) {
     Events events;
     {
         const std::scoped_lock lock(one_trace);
@@ -185,18 +197,26 @@ GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, con
         LayerCounts& layer = counts.layers.at(is_input ? 0 : index);
         const Elements size(seen.largest);
         switch (array.role) {
-            case ArrayRole::external_input: counts.inputs.at(index).reads = Elements(seen.loads); break;
-            case ArrayRole::external_weights: layer.weight_reads = Elements(seen.loads); break;
+            case ArrayRole::external_input:
+                counts.inputs.at(index).reads = Elements(seen.loads);
+                break;
+            case ArrayRole::external_weights:
+                layer.weight_reads = Elements(seen.loads);
+                break;
             case ArrayRole::external_output:
                 counts.output_reads = Elements(seen.loads);
                 counts.output_writes = Elements(seen.stores);
                 break;
-            case ArrayRole::input_buffer: counts.inputs.at(index).buffer = size; break;
+            case ArrayRole::input_buffer:
+                counts.inputs.at(index).buffer = size;
+                break;
             case ArrayRole::weights_buffer:
                 layer.weight_buffer = size;
                 layer.macs = Macs(seen.loads);
                 break;
-            case ArrayRole::output_buffer: layer.output_buffer = size; break;
+            case ArrayRole::output_buffer:
+                layer.output_buffer = size;
+                break;
         }
         counts.sum_total += size;
     }
@@ -204,12 +224,14 @@ GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group, con
     return counts;
 }
 
-BlockStream traced_blocks(const GroupCode& code, ArrayRole array, const std::vector<std::vector<float>>& inputs, std::vector<float>& output) {
+BlockStream traced_blocks(const GroupCode& code, ArrayRole array, const std::vector<std::vector<float>>& inputs,
+                          std::vector<float>& output) {
     const std::map<ArrayRole, ArrayRole> buffer_of{{ArrayRole::external_input, ArrayRole::input_buffer},
                                                    {ArrayRole::external_weights, ArrayRole::weights_buffer},
                                                    {ArrayRole::external_output, ArrayRole::output_buffer}};
     const auto name_of = [&](ArrayRole role) {
-        const auto found = std::find_if(code.arrays.begin(), code.arrays.end(), [&](const CodeArray& a) { return a.role == role; });
+        const auto found =
+            std::find_if(code.arrays.begin(), code.arrays.end(), [&](const CodeArray& a) { return a.role == role; });
         return found->name;
     };
     BlockEvents events;

@@ -20,7 +20,7 @@ namespace laminate {
 /// The elements (planar CHW; weights as stored) of an external array of a single layer that the same code brings in, or writes, within each lifetime of
 /// its buffer, in the order of execution: what a memory that manages itself would be asked for (replacement_memory.h). `array`: external_input,
 /// external_weights or external_output. Where store and compute level are the same loop, each lifetime asks for all that its body needs.
-[[nodiscard]] BlockStream traced_blocks(const GroupCode& code, ArrayRole array, const std::vector<std::vector<float>>& inputs,
-                                        std::vector<float>& output);
+[[nodiscard]] BlockStream traced_blocks(const GroupCode& code, ArrayRole array,
+                                        const std::vector<std::vector<float>>& inputs, std::vector<float>& output);
 
 }  // namespace laminate

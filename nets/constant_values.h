@@ -16,7 +16,8 @@ namespace laminate {
 class ConstantValues {
 public:
     ConstantValues() : ConstantValues(std::vector<float>{}) {}
-    ConstantValues(std::vector<float> values)  // NOLINT(google-explicit-constructor): so that Constant{dims, values} works
+    ConstantValues(
+        std::vector<float> values)  // NOLINT(google-explicit-constructor): so that Constant{dims, values} works
         : count_(values.size()), made_(std::make_shared<Made>(std::move(values))) {}
     ConstantValues(std::initializer_list<float> values) : ConstantValues(std::vector<float>(values)) {}
     /// `make` returns `count` numbers; it is called once at most, when one of them is read.

@@ -27,7 +27,8 @@ void expect_inputs(const std::vector<Dims>& in, size_t count) {
 void check_values(const ConstantPtr& constant, const char* what) {
     if (constant == nullptr) fail(std::string("has no ") + what);
     if (element_count(constant->dims) != std::ssize(constant->values)) {
-        fail(std::string(what) + " of shape " + dims_text(constant->dims) + " hold " + std::to_string(constant->values.size()) + " values");
+        fail(std::string(what) + " of shape " + dims_text(constant->dims) + " hold " +
+             std::to_string(constant->values.size()) + " values");
     }
 }
 
@@ -69,8 +70,10 @@ std::array<Dims, 2> operand_dims(const Layer& layer, const std::vector<Dims>& in
 
 Dims view_dims(const GeneralOperator& op, const Dims& in) {
     (void)element_count(op.dims);
-    if (op.dims.empty() || op.dims.size() > most_dimensions) fail("makes " + std::to_string(op.dims.size()) + " dimensions");
-    if (op.steps.size() != op.dims.size()) fail("has " + std::to_string(op.steps.size()) + " steps for " + dims_text(op.dims));
+    if (op.dims.empty() || op.dims.size() > most_dimensions)
+        fail("makes " + std::to_string(op.dims.size()) + " dimensions");
+    if (op.steps.size() != op.dims.size())
+        fail("has " + std::to_string(op.steps.size()) + " steps for " + dims_text(op.dims));
     int64_t low = op.first, high = op.first;
     for (size_t d = 0; d < op.dims.size(); ++d) {
         const int64_t reach = checked_multiply(op.steps[d], op.dims[d] - 1);
@@ -78,7 +81,8 @@ Dims view_dims(const GeneralOperator& op, const Dims& in) {
         high = checked_add(high, std::max<int64_t>(reach, 0));
     }
     if (low < 0 || high >= element_count(in)) {
-        fail("views elements " + std::to_string(low) + " to " + std::to_string(high) + " of an input of " + dims_text(in));
+        fail("views elements " + std::to_string(low) + " to " + std::to_string(high) + " of an input of " +
+             dims_text(in));
     }
     return op.dims;
 }
@@ -86,24 +90,27 @@ Dims view_dims(const GeneralOperator& op, const Dims& in) {
 Dims resample_dims(const GeneralOperator& op, const Dims& in) {
     (void)element_count(op.dims);
     if (op.dims.size() != in.size() || op.tap_counts.size() != in.size()) {
-        fail("resamples " + dims_text(in) + " to " + dims_text(op.dims) + " with " + std::to_string(op.tap_counts.size()) + " tap counts");
+        fail("resamples " + dims_text(in) + " to " + dims_text(op.dims) + " with " +
+             std::to_string(op.tap_counts.size()) + " tap counts");
     }
     size_t begin = 0;
     for (size_t d = 0; d < in.size(); ++d) {
         const int64_t taps = op.tap_counts[d];
-        if (taps < 1 || taps > largest_parameter) fail("axis " + std::to_string(d) + " has " + std::to_string(taps) + " taps");
+        if (taps < 1 || taps > largest_parameter)
+            fail("axis " + std::to_string(d) + " has " + std::to_string(taps) + " taps");
         const auto count = static_cast<size_t>(checked_multiply(taps, op.dims[d]));
         if (count > op.sources.size() - begin) fail("sources end before axis " + std::to_string(d) + " does");
         for (size_t k = begin; k < begin + count; ++k) {
             if (op.sources[k] < -1 || op.sources[k] >= in[d]) {
-                fail("axis " + std::to_string(d) + " reads coordinate " + std::to_string(op.sources[k]) + " of " + std::to_string(in[d]));
+                fail("axis " + std::to_string(d) + " reads coordinate " + std::to_string(op.sources[k]) + " of " +
+                     std::to_string(in[d]));
             }
         }
         begin += count;
     }
     if (begin != op.sources.size() || (!op.factors.empty() && op.factors.size() != begin)) {
-        fail("has " + std::to_string(op.sources.size()) + " sources and " + std::to_string(op.factors.size()) + " factors, expected " +
-             std::to_string(begin));
+        fail("has " + std::to_string(op.sources.size()) + " sources and " + std::to_string(op.factors.size()) +
+             " factors, expected " + std::to_string(begin));
     }
     return op.dims;
 }
@@ -132,7 +139,8 @@ void check_window(const GeneralOperator& op, const Dims& in) {
     if (in.size() < 3) fail("input is " + dims_text(in) + ", expected N, C and at least one spatial axis");
     const auto check = [&](const Dims& values, int64_t low, const char* what) {
         if (values.size() != in.size() - 2) {
-            fail(std::string(what) + " has " + std::to_string(values.size()) + " values, expected " + std::to_string(in.size() - 2));
+            fail(std::string(what) + " has " + std::to_string(values.size()) + " values, expected " +
+                 std::to_string(in.size() - 2));
         }
         for (const int64_t value : values) {
             if (value < low || value > largest_parameter) fail(std::string(what) + " is " + std::to_string(value));
@@ -149,8 +157,8 @@ int64_t sliding_extent(const GeneralOperator& op, size_t axis, int64_t in) {
     const int64_t span = (op.kernel[axis] - 1) * op.dilation[axis] + 1;
     const int64_t padded = in + op.pad_begin[axis] + op.pad_end[axis];
     if (span > padded) {
-        fail("window spans " + std::to_string(span) + " along spatial axis " + std::to_string(axis) + ", the padded input only " +
-             std::to_string(padded));
+        fail("window spans " + std::to_string(span) + " along spatial axis " + std::to_string(axis) +
+             ", the padded input only " + std::to_string(padded));
     }
     if (!op.ceil_mode) return (padded - span) / op.stride[axis] + 1;
     const int64_t out = ceil_div(padded - span, op.stride[axis]) + 1;
@@ -168,7 +176,8 @@ void check_reads_input(const GeneralOperator& op, size_t axis, int64_t in, int64
 
 Dims pooled_dims(const GeneralOperator& op, const Dims& in) {
     check_window(op, in);
-    if (op.kind == GeneralKind::power_pool && !(op.alpha > 0)) fail("exponent is " + std::to_string(op.alpha) + ", expected above 0");
+    if (op.kind == GeneralKind::power_pool && !(op.alpha > 0))
+        fail("exponent is " + std::to_string(op.alpha) + ", expected above 0");
     Dims out{in[0], in[1]};
     for (size_t axis = 0; axis + 2 < in.size(); ++axis) {
         out.push_back(sliding_extent(op, axis, in[axis + 2]));
@@ -188,17 +197,20 @@ Dims convolved_dims(const Layer& layer, const Dims& in) {
     const bool transposed = op.kind == GeneralKind::transposed_convolution;
     if (layer.groups < 1 || in[1] % layer.groups != 0 || w[0] % layer.groups != 0 ||
         (transposed ? w[0] : checked_multiply(w[1], layer.groups)) != in[1]) {
-        fail("weights are " + dims_text(w) + " in " + std::to_string(layer.groups) + " groups for an input of " + dims_text(in));
+        fail("weights are " + dims_text(w) + " in " + std::to_string(layer.groups) + " groups for an input of " +
+             dims_text(in));
     }
     Dims out{in[0], transposed ? checked_multiply(w[1], layer.groups) : w[0]};
     if (layer.bias != nullptr) {
         check_values(layer.bias, "bias");
         if (std::ssize(layer.bias->values) != out[1]) {
-            fail("bias has " + std::to_string(layer.bias->values.size()) + " values, expected " + std::to_string(out[1]));
+            fail("bias has " + std::to_string(layer.bias->values.size()) + " values, expected " +
+                 std::to_string(out[1]));
         }
     }
     if (transposed) {
-        if (op.dims.size() + 2 != in.size()) fail("output is " + dims_text(op.dims) + " for an input of " + dims_text(in));
+        if (op.dims.size() + 2 != in.size())
+            fail("output is " + dims_text(op.dims) + " for an input of " + dims_text(in));
         out.insert(out.end(), op.dims.begin(), op.dims.end());
         return out;
     }
@@ -210,18 +222,70 @@ Dims convolved_dims(const Layer& layer, const Dims& in) {
 
 const char* to_string(GeneralKind kind) {
     static constexpr std::array<const char*, general_kind_count> names{
-        "constant", "reshape", "view", "resample", "unary", "binary", "select", "reduce", "normalise", "matmul", "convolution",
-        "transposed_convolution", "max_pool", "average_pool", "power_pool", "local_response"};
+        "constant", "reshape",      "view",       "resample",      "unary",       "binary",
+        "select",   "reduce",       "normalise",  "matmul",        "convolution", "transposed_convolution",
+        "max_pool", "average_pool", "power_pool", "local_response"};
     return names.at(static_cast<size_t>(kind));
 }
 
 const char* to_string(GeneralFunction function) {
-    static constexpr std::array<const char*, general_function_count> names{
-        "none", "absolute", "negative", "exponential", "logarithm", "square_root", "reciprocal", "floor", "ceil", "round_to_even", "sign",
-        "error_function", "sine", "cosine", "tangent", "elu", "selu", "celu", "softplus", "softsign", "hard_sigmoid", "hard_swish", "mish",
-        "swish", "thresholded_relu", "shrink", "gelu", "gelu_tanh", "is_zero", "add", "subtract", "multiply", "divide", "power", "minimum", "maximum",
-        "prelu", "equal", "less", "less_or_equal", "greater", "greater_or_equal", "sum", "mean", "product", "largest", "smallest", "norm_1", "norm_2", "log_sum", "log_sum_exp", "sum_of_squares", "softmax",
-        "log_softmax", "hardmax", "standardise", "root_mean_square"};
+    static constexpr std::array<const char*, general_function_count> names{"none",
+                                                                           "absolute",
+                                                                           "negative",
+                                                                           "exponential",
+                                                                           "logarithm",
+                                                                           "square_root",
+                                                                           "reciprocal",
+                                                                           "floor",
+                                                                           "ceil",
+                                                                           "round_to_even",
+                                                                           "sign",
+                                                                           "error_function",
+                                                                           "sine",
+                                                                           "cosine",
+                                                                           "tangent",
+                                                                           "elu",
+                                                                           "selu",
+                                                                           "celu",
+                                                                           "softplus",
+                                                                           "softsign",
+                                                                           "hard_sigmoid",
+                                                                           "hard_swish",
+                                                                           "mish",
+                                                                           "swish",
+                                                                           "thresholded_relu",
+                                                                           "shrink",
+                                                                           "gelu",
+                                                                           "gelu_tanh",
+                                                                           "is_zero",
+                                                                           "add",
+                                                                           "subtract",
+                                                                           "multiply",
+                                                                           "divide",
+                                                                           "power",
+                                                                           "minimum",
+                                                                           "maximum",
+                                                                           "prelu",
+                                                                           "equal",
+                                                                           "less",
+                                                                           "less_or_equal",
+                                                                           "greater",
+                                                                           "greater_or_equal",
+                                                                           "sum",
+                                                                           "mean",
+                                                                           "product",
+                                                                           "largest",
+                                                                           "smallest",
+                                                                           "norm_1",
+                                                                           "norm_2",
+                                                                           "log_sum",
+                                                                           "log_sum_exp",
+                                                                           "sum_of_squares",
+                                                                           "softmax",
+                                                                           "log_softmax",
+                                                                           "hardmax",
+                                                                           "standardise",
+                                                                           "root_mean_square"};
     return names.at(static_cast<size_t>(function));
 }
 
@@ -231,7 +295,8 @@ std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& a, const std::ve
     for (size_t d = 0; d < rank; ++d) {  // from the last axis on
         const int64_t x = d < a.size() ? a[a.size() - 1 - d] : 1;
         const int64_t y = d < b.size() ? b[b.size() - 1 - d] : 1;
-        if (x != y && x != 1 && y != 1) fail("operands are " + dims_text(a) + " and " + dims_text(b) + ", expected shapes that broadcast");
+        if (x != y && x != 1 && y != 1)
+            fail("operands are " + dims_text(a) + " and " + dims_text(b) + ", expected shapes that broadcast");
         out[rank - 1 - d] = std::max(x, y);
     }
     return out;
@@ -245,15 +310,19 @@ std::vector<int64_t> row_major_steps(const std::vector<int64_t>& dims) {
 
 std::vector<int64_t> general_output_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& in) {
     const GeneralOperator& op = layer.general;
-    if (family_of(op.function) != family_of(op.kind)) fail(std::string(to_string(op.kind)) + " cannot be of function " + to_string(op.function));
+    if (family_of(op.function) != family_of(op.kind))
+        fail(std::string(to_string(op.kind)) + " cannot be of function " + to_string(op.function));
     const bool is_convolution = op.kind == GeneralKind::convolution || op.kind == GeneralKind::transposed_convolution;
-    const bool takes_constant = is_convolution || op.kind == GeneralKind::constant || op.kind == GeneralKind::binary || op.kind == GeneralKind::matmul;
+    const bool takes_constant = is_convolution || op.kind == GeneralKind::constant || op.kind == GeneralKind::binary ||
+                                op.kind == GeneralKind::matmul;
     if (layer.weights != nullptr && !takes_constant) fail("has weights, expected none");
     if (layer.bias != nullptr && !is_convolution) fail("has a bias, expected none");
     for (const Dims& dims : in) {
-        if (dims.empty() || dims.size() > most_dimensions) fail("input is " + dims_text(dims) + ", expected 1 to 8 dimensions");
+        if (dims.empty() || dims.size() > most_dimensions)
+            fail("input is " + dims_text(dims) + ", expected 1 to 8 dimensions");
     }
-    const bool takes_several = op.kind == GeneralKind::constant || op.kind == GeneralKind::binary || op.kind == GeneralKind::select || op.kind == GeneralKind::matmul;
+    const bool takes_several = op.kind == GeneralKind::constant || op.kind == GeneralKind::binary ||
+                               op.kind == GeneralKind::select || op.kind == GeneralKind::matmul;
     if (!takes_several) expect_inputs(in, 1);
     switch (op.kind) {
         case GeneralKind::constant:
@@ -261,7 +330,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer, const std::vector<s
             check_values(layer.weights, "value");
             return layer.weights->dims;
         case GeneralKind::reshape:
-            if (op.dims.empty() || op.dims.size() > most_dimensions || element_count(op.dims) != element_count(in[0])) fail("changes " + dims_text(in[0]) + " to " + dims_text(op.dims));
+            if (op.dims.empty() || op.dims.size() > most_dimensions || element_count(op.dims) != element_count(in[0]))
+                fail("changes " + dims_text(in[0]) + " to " + dims_text(op.dims));
             return op.dims;
         case GeneralKind::view:
             return view_dims(op, in[0]);
@@ -299,7 +369,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer, const std::vector<s
             return pooled_dims(op, in[0]);
         case GeneralKind::local_response:
             if (in[0].size() < 2) fail("input is " + dims_text(in[0]) + ", expected N, C and what follows");
-            if (op.kernel.size() != 1 || op.kernel[0] < 1 || op.kernel[0] > largest_parameter) fail("has no number of neighbour channels");
+            if (op.kernel.size() != 1 || op.kernel[0] < 1 || op.kernel[0] > largest_parameter)
+                fail("has no number of neighbour channels");
             return in[0];
     }
     fail("kind out of range");
@@ -310,10 +381,12 @@ int64_t general_macs(const Layer& layer, const std::vector<std::vector<int64_t>>
     if (op.kind == GeneralKind::matmul) return checked_multiply(element_count(out), operand_dims(layer, in)[0].back());
     if (op.kind != GeneralKind::convolution && op.kind != GeneralKind::transposed_convolution) return 0;
     const Dims& w = layer.weights->dims;
-    if (op.kind == GeneralKind::convolution) return checked_multiply(element_count(out), element_count({w.begin() + 1, w.end()}));
+    if (op.kind == GeneralKind::convolution)
+        return checked_multiply(element_count(out), element_count({w.begin() + 1, w.end()}));
     int64_t macs = checked_multiply(checked_multiply(out[0], out[1]), w[0] / layer.groups);
     for (size_t axis = 0; axis < op.kernel.size(); ++axis) {
-        macs = checked_multiply(macs, transposed_taps(op.kernel[axis], op.stride[axis], op.dilation[axis], op.pad_begin[axis], out[axis + 2]));
+        macs = checked_multiply(macs, transposed_taps(op.kernel[axis], op.stride[axis], op.dilation[axis],
+                                                      op.pad_begin[axis], out[axis + 2]));
     }
     return macs;
 }

@@ -11,21 +11,21 @@
 namespace laminate {
 
 enum class GeneralKind {
-    constant,        ///< inputs {}: the layer's `weights`
-    reshape,         ///< inputs {x}: the elements in their order, as `dims`
-    view,            ///< inputs {x}: `dims`, first, steps
-    resample,        ///< inputs {x}: `dims`, tap_counts, sources, factors; alpha where a source is outside
-    unary,           ///< inputs {x}: function; alpha, beta
-    binary,          ///< inputs {a, b}, shapes broadcast as in numpy, or one input and `weights`: function, constant_first
-    select,          ///< inputs {condition, a, b}, shapes broadcast: a where the condition is not 0, else b
-    reduce,          ///< inputs {x}: function over axes, which keep an extent of 1
-    normalise,       ///< inputs {x}: function over axes together; alpha (epsilon)
-    matmul,          ///< inputs {a, b} as numpy.matmul, or one input and `weights`: constant_first
-    convolution,     ///< inputs {x [N,C,...]}, weights [z][i][...], bias, Layer::groups, window, any number of axes
+    constant,     ///< inputs {}: the layer's `weights`
+    reshape,      ///< inputs {x}: the elements in their order, as `dims`
+    view,         ///< inputs {x}: `dims`, first, steps
+    resample,     ///< inputs {x}: `dims`, tap_counts, sources, factors; alpha where a source is outside
+    unary,        ///< inputs {x}: function; alpha, beta
+    binary,       ///< inputs {a, b}, shapes broadcast as in numpy, or one input and `weights`: function, constant_first
+    select,       ///< inputs {condition, a, b}, shapes broadcast: a where the condition is not 0, else b
+    reduce,       ///< inputs {x}: function over axes, which keep an extent of 1
+    normalise,    ///< inputs {x}: function over axes together; alpha (epsilon)
+    matmul,       ///< inputs {a, b} as numpy.matmul, or one input and `weights`: constant_first
+    convolution,  ///< inputs {x [N,C,...]}, weights [z][i][...], bias, Layer::groups, window, any number of axes
     transposed_convolution,  ///< inputs {x [N,C,...]}, weights [i][z][...], bias, Layer::groups, window; spatial extents in `dims`
-    max_pool,        ///< inputs {x [N,C,...]}, window
-    average_pool,    ///< inputs {x [N,C,...]}, window, count_include_pad
-    power_pool,      ///< inputs {x [N,C,...]}, window: (sum of |x|^alpha)^(1 / alpha)
+    max_pool,                ///< inputs {x [N,C,...]}, window
+    average_pool,  ///< inputs {x [N,C,...]}, window, count_include_pad
+    power_pool,    ///< inputs {x [N,C,...]}, window: (sum of |x|^alpha)^(1 / alpha)
     local_response,  ///< inputs {x [N,C,...]}: x / (gamma + alpha / size * sum of squares of `size` = kernel[0] neighbour channels)^beta
 };
 
@@ -33,27 +33,63 @@ enum class GeneralKind {
 enum class GeneralFunction {
     none,
     // unary
-    absolute, negative, exponential, logarithm, square_root, reciprocal, floor, ceil, round_to_even, sign, error_function,
-    sine, cosine, tangent,
-    elu,               ///< alpha
-    selu,              ///< alpha, beta (gamma in ONNX)
-    celu,              ///< alpha
-    softplus, softsign,
-    hard_sigmoid,      ///< alpha, beta
-    hard_swish, mish,
+    absolute,
+    negative,
+    exponential,
+    logarithm,
+    square_root,
+    reciprocal,
+    floor,
+    ceil,
+    round_to_even,
+    sign,
+    error_function,
+    sine,
+    cosine,
+    tangent,
+    elu,   ///< alpha
+    selu,  ///< alpha, beta (gamma in ONNX)
+    celu,  ///< alpha
+    softplus,
+    softsign,
+    hard_sigmoid,  ///< alpha, beta
+    hard_swish,
+    mish,
     swish,             ///< alpha: x * sigmoid(alpha * x)
     thresholded_relu,  ///< alpha
     shrink,            ///< alpha (lambd), beta (bias)
-    gelu, gelu_tanh,
-    is_zero,           ///< 1 or 0: logical not
+    gelu,
+    gelu_tanh,
+    is_zero,  ///< 1 or 0: logical not
     // binary
-    add, subtract, multiply, divide, power, minimum, maximum,
-    prelu,             ///< a where a >= 0, else a * b
-    equal, less, less_or_equal, greater, greater_or_equal,  ///< 1 or 0
+    add,
+    subtract,
+    multiply,
+    divide,
+    power,
+    minimum,
+    maximum,
+    prelu,  ///< a where a >= 0, else a * b
+    equal,
+    less,
+    less_or_equal,
+    greater,
+    greater_or_equal,  ///< 1 or 0
     // reduce
-    sum, mean, product, largest, smallest, norm_1, norm_2, log_sum, log_sum_exp, sum_of_squares,
+    sum,
+    mean,
+    product,
+    largest,
+    smallest,
+    norm_1,
+    norm_2,
+    log_sum,
+    log_sum_exp,
+    sum_of_squares,
     // normalise
-    softmax, log_softmax, hardmax,
+    softmax,
+    log_softmax,
+    hardmax,
     standardise,       ///< (x - mean) / sqrt(variance + alpha)
     root_mean_square,  ///< x / sqrt(mean of squares + alpha)
 };
@@ -121,10 +157,12 @@ struct Layer;
 
 /// Output dims of a layer of LayerKind::general; throws InputError (without the layer's name) unless every field fits the inputs, so that whoever
 /// runs the operator need not check again.
-[[nodiscard]] std::vector<int64_t> general_output_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims);
+[[nodiscard]] std::vector<int64_t> general_output_dims(const Layer& layer,
+                                                       const std::vector<std::vector<int64_t>>& input_dims);
 
 /// Multiply-accumulates of convolutions and matrix products, as layer_macs() counts them; 0 for the other kinds.
-[[nodiscard]] int64_t general_macs(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims, const std::vector<int64_t>& output_dims);
+[[nodiscard]] int64_t general_macs(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims,
+                                   const std::vector<int64_t>& output_dims);
 
 /// Shapes aligned at their ends, extents equal or 1; throws InputError.
 [[nodiscard]] std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& a, const std::vector<int64_t>& b);

@@ -443,7 +443,8 @@ const char* to_string(LayerKind kind) {
 
 const char* operation_text(const Layer& layer) {
     if (layer.kind != LayerKind::general) return to_string(layer.kind);
-    return layer.general.function == GeneralFunction::none ? to_string(layer.general.kind) : to_string(layer.general.function);
+    return layer.general.function == GeneralFunction::none ? to_string(layer.general.kind)
+                                                           : to_string(layer.general.function);
 }
 
 const char* to_string(ActivationKind kind) {
@@ -534,7 +535,8 @@ int64_t layer_macs(const Network& network, LayerId id) {
             const int64_t channels_read = weights->dims[0] / layer.groups;
             const Window& w = layer.window;
             const auto axis_taps = [&](size_t axis) {
-                return transposed_taps(w.kernel[axis], w.stride[axis], w.dilation[axis], w.pad_begin[axis], out[axis + 2]);
+                return transposed_taps(w.kernel[axis], w.stride[axis], w.dilation[axis], w.pad_begin[axis],
+                                       out[axis + 2]);
             };
             const int64_t taps = checked_multiply(axis_taps(0), axis_taps(1));
             return checked_multiply(checked_multiply(out[0], out[1]), checked_multiply(channels_read, taps));
@@ -560,7 +562,8 @@ int64_t transposed_taps(int64_t kernel, int64_t stride, int64_t dilation, int64_
 }
 
 std::vector<int64_t> infer_output_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims) {
-    if (layer.kind != LayerKind::add && layer.kind != LayerKind::concat && layer.kind != LayerKind::general) expect_inputs(layer, input_dims.size(), 1);
+    if (layer.kind != LayerKind::add && layer.kind != LayerKind::concat && layer.kind != LayerKind::general)
+        expect_inputs(layer, input_dims.size(), 1);
     for (const auto& dims : input_dims) {
         if (dims.empty()) fail(layer, "input is a scalar");
     }

@@ -31,7 +31,7 @@ struct Constant {
 using ConstantPtr = std::shared_ptr<const Constant>;
 
 struct Tensor {
-    std::string name;           ///< as in the ONNX file
+    std::string name;  ///< as in the ONNX file
     /// N,C,H,W for feature maps; N,F after Flatten/Gemm; anything for general layers. All known and positive; an ONNX scalar is {1}.
     std::vector<int64_t> dims;
 };

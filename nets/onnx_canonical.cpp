@@ -132,7 +132,10 @@ void fold_into_producers(RawNetwork& raw) {
 /// y = scale[c] * x + shift[c] of a tensor that is no picture: a product, then a sum.
 void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vector<RawLayer>& kept) {
     const auto dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
-    RawLayer product{.layer = {.onnx_name = layer.layer.onnx_name, .kind = LayerKind::general, .inputs = layer.layer.inputs}, .op = layer.op, .label = layer.label};
+    RawLayer product{
+        .layer = {.onnx_name = layer.layer.onnx_name, .kind = LayerKind::general, .inputs = layer.layer.inputs},
+        .op = layer.op,
+        .label = layer.label};
     std::vector<int64_t> per_channel(dims.size() - 1, 1);
     per_channel[0] = dims[1];
     product.layer.general = {.kind = GeneralKind::binary, .function = GeneralFunction::multiply};
@@ -146,7 +149,11 @@ void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vecto
         const std::string& name = raw.tensors[static_cast<size_t>(layer.layer.output)].name;
         raw.tensors.push_back({name + "_scaled", dims});
         product.layer.output = static_cast<TensorId>(raw.tensors.size() - 1);
-        layer.layer = {.kind = LayerKind::add, .inputs = {product.layer.output}, .output = layer.layer.output, .weights = layer.layer.bias, .activation = layer.layer.activation};
+        layer.layer = {.kind = LayerKind::add,
+                       .inputs = {product.layer.output},
+                       .output = layer.layer.output,
+                       .weights = layer.layer.bias,
+                       .activation = layer.layer.activation};
         layer.affine = false;
     }
     kept.push_back(std::move(product));
@@ -192,7 +199,9 @@ std::string to_identifier(const std::string& name) {
     return text;
 }
 
-const char* name_stem(const Layer& layer) { return layer.kind == LayerKind::conv_transpose ? "deconv" : operation_text(layer); }
+const char* name_stem(const Layer& layer) {
+    return layer.kind == LayerKind::conv_transpose ? "deconv" : operation_text(layer);
+}
 
 /// Names come from the nodes; nodes without one are numbered by kind: conv1, conv2, deconv1.
 void name_layers(std::vector<Layer>& layers) {

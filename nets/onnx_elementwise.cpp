@@ -16,12 +16,16 @@ using Function = GeneralFunction;
 void activation(Importer& importer, Node& node, Activation activation) {
     node.ignore("consumed_inputs");
     const TensorId x = importer.tensor(node, 0);
-    importer.append_like(node, x, {.kind = LayerKind::activation, .inputs = {importer.picture_if_lifted(x)}, .activation = std::move(activation)});
+    importer.append_like(node, x,
+                         {.kind = LayerKind::activation,
+                          .inputs = {importer.picture_if_lifted(x)},
+                          .activation = std::move(activation)});
 }
 
 void unary(Importer& importer, Node& node, Function function, float alpha = 0, float beta = 0) {
     node.expect_inputs(1, 1);
-    importer.append(node, {.kind = GeneralKind::unary, .function = function, .alpha = alpha, .beta = beta}, {importer.tensor(node, 0)});
+    importer.append(node, {.kind = GeneralKind::unary, .function = function, .alpha = alpha, .beta = beta},
+                    {importer.tensor(node, 0)});
 }
 
 template <Function function>
@@ -89,7 +93,8 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
     }
     if (to == Type::FLOAT) return identity(importer, node);
     if (to == Type::BOOL) {  // a computed truth value is 1 or 0
-        const TensorId zero = importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::is_zero}, {importer.tensor(node, 0)});
+        const TensorId zero = importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::is_zero},
+                                                   {importer.tensor(node, 0)});
         return importer.append(node, {.kind = GeneralKind::unary, .function = Function::is_zero}, {zero});
     }
     const auto* constant = std::get_if<ConstantPtr>(&value);
@@ -117,13 +122,16 @@ std::optional<ConstantPtr> per_channel_or_whole(const ConstantPtr& constant, con
     if (constant->dims.size() > dims.size()) return std::nullopt;
     Dims aligned(dims.size() - constant->dims.size(), 1);
     aligned.insert(aligned.end(), constant->dims.begin(), constant->dims.end());
-    const auto reshaped = [&](Dims to) { return std::make_shared<const Constant>(Constant{std::move(to), constant->values}); };
+    const auto reshaped = [&](Dims to) {
+        return std::make_shared<const Constant>(Constant{std::move(to), constant->values});
+    };
     if (constant->values.size() == 1) return reshaped({1});
     if (aligned[0] != 1) return std::nullopt;
     Dims channels(dims.size(), 1);
     if (dims.size() > 1) channels[1] = dims[1];
     if (aligned == channels) return reshaped({dims[1]});
-    if (std::equal(aligned.begin() + 1, aligned.end(), dims.begin() + 1)) return reshaped({dims.begin() + 1, dims.end()});
+    if (std::equal(aligned.begin() + 1, aligned.end(), dims.begin() + 1))
+        return reshaped({dims.begin() + 1, dims.end()});
     return std::nullopt;
 }
 
@@ -136,7 +144,9 @@ TensorId aligned_operand(Importer& importer, Node& node, TensorId a, TensorId b)
     const auto rank = std::ssize(importer.dims(a));
     const auto own = std::ssize(importer.file_dims(b));
     if (!broadcasts || axis < 0 || own == 0) return b;
-    if (axis + own > rank) node.fail("axis " + std::to_string(axis) + " and " + std::to_string(own) + " dimensions do not fit " + std::to_string(rank));
+    if (axis + own > rank)
+        node.fail("axis " + std::to_string(axis) + " and " + std::to_string(own) + " dimensions do not fit " +
+                  std::to_string(rank));
     Dims target = importer.dims(b);
     target.insert(target.end(), static_cast<size_t>(rank - axis - own), 1);
     return importer.reshaped(node, b, target);
@@ -153,9 +163,12 @@ void with_constant(Importer& importer, Node& node, Function function, TensorId x
         for (float& v : operand) v = 1.0f / v;
     }
     const auto all_finite = std::all_of(operand.begin(), operand.end(), [](float v) { return std::isfinite(v); });
-    const auto spread = per_channel_or_whole(std::make_shared<const Constant>(Constant{c->dims, std::move(operand)}), extents);
+    const auto spread =
+        per_channel_or_whole(std::make_shared<const Constant>(Constant{c->dims, std::move(operand)}), extents);
     const bool keeps_shape = broadcast_dims(extents, c->dims) == extents;
-    const bool per_channel = spread && (*spread)->dims.size() == 1 && ((*spread)->values.size() == 1 || (extents.size() > 1 && (*spread)->dims[0] == extents[1]));
+    const bool per_channel =
+        spread && (*spread)->dims.size() == 1 &&
+        ((*spread)->values.size() == 1 || (extents.size() > 1 && (*spread)->dims[0] == extents[1]));
     if (spread && is_sum && keeps_shape) {
         importer.charge((*spread)->values.size());
         const TensorId picture = per_channel ? importer.picture_if_lifted(x) : x;
@@ -165,8 +178,9 @@ void with_constant(Importer& importer, Node& node, Function function, TensorId x
         const auto channels = static_cast<size_t>(extents[1]);
         std::vector<float> scale = (*spread)->values;
         scale.resize(channels, scale.front());
-        return importer.append_affine(node, x, std::make_shared<const Constant>(Constant{{extents[1]}, std::move(scale)}),
-                                      std::make_shared<const Constant>(Constant{{extents[1]}, std::vector<float>(channels, 0.0f)}));
+        return importer.append_affine(
+            node, x, std::make_shared<const Constant>(Constant{{extents[1]}, std::move(scale)}),
+            std::make_shared<const Constant>(Constant{{extents[1]}, std::vector<float>(channels, 0.0f)}));
     }
     importer.append(node, {.kind = GeneralKind::binary, .function = function}, {x, importer.constant_tensor(node, c)});
 }
@@ -222,7 +236,8 @@ IntegerConstant combined(const Node& node, Function function, const IntegerConst
     for (size_t i = 0; i < count; ++i) {
         const int64_t x = a.values[a.values.size() == 1 ? 0 : i];
         const int64_t y = b.values[b.values.size() == 1 ? 0 : i];
-        if (!integer_result(function, x, y, &result.values[i])) node.fail("of " + std::to_string(x) + " and " + std::to_string(y) + " is no 64-bit integer");
+        if (!integer_result(function, x, y, &result.values[i]))
+            node.fail("of " + std::to_string(x) + " and " + std::to_string(y) + " is no 64-bit integer");
     }
     return result;
 }
@@ -232,7 +247,8 @@ void binary(Importer& importer, Node& node, Function function) {
     if (importer.is_integer(node, 0) && importer.is_integer(node, 1))
         return importer.define(node, combined(node, function, importer.integers(node, 0), importer.integers(node, 1)));
     const TensorId a = importer.tensor(node, 0);
-    const TensorId b = aligned_operand(importer, node, a, function == Function::power ? importer.number_tensor(node, 1) : importer.tensor(node, 1));
+    const TensorId b = aligned_operand(
+        importer, node, a, function == Function::power ? importer.number_tensor(node, 1) : importer.tensor(node, 1));
     const ConstantPtr left = importer.known(a), right = importer.known(b);
     const bool is_sum = function == Function::add || function == Function::subtract;
     const bool is_product = function == Function::multiply || function == Function::divide;
@@ -242,7 +258,8 @@ void binary(Importer& importer, Node& node, Function function) {
     if (function == Function::add && !left && importer.dims(a) == importer.dims(b)) {
         const TensorId x = importer.picture_if_lifted(a), y = importer.picture_if_lifted(b);
         const bool are_pictures = x != a && y != b;
-        return importer.append_like(node, a, {.kind = LayerKind::add, .inputs = {are_pictures ? x : a, are_pictures ? y : b}});
+        return importer.append_like(node, a,
+                                    {.kind = LayerKind::add, .inputs = {are_pictures ? x : a, are_pictures ? y : b}});
     }
     importer.append(node, {.kind = GeneralKind::binary, .function = function}, {a, b});
 }
@@ -271,7 +288,8 @@ void several(Importer& importer, Node& node, Function function, bool is_mean) {
         total = importer.add_general(node, op, {total, next});
     }
     const auto count = std::make_shared<const Constant>(Constant{{}, {static_cast<float>(node.inputs())}});
-    importer.append(node, {.kind = GeneralKind::binary, .function = Function::divide}, {total, importer.constant_tensor(node, count)});
+    importer.append(node, {.kind = GeneralKind::binary, .function = Function::divide},
+                    {total, importer.constant_tensor(node, count)});
 }
 
 void prelu(Importer& importer, Node& node) {
@@ -280,8 +298,11 @@ void prelu(Importer& importer, Node& node) {
     const Dims extents = importer.dims(x);
     const ConstantPtr constant = importer.known(slope);
     // Before opset 7 the slopes are always one per channel.
-    const bool per_channel = constant && importer.opset() < 7 && extents.size() > 1 && importer.file_dims(slope) == Dims{extents[1]};
-    const auto spread = per_channel ? std::optional(constant) : constant ? per_channel_or_whole(constant, extents) : std::nullopt;
+    const bool per_channel =
+        constant && importer.opset() < 7 && extents.size() > 1 && importer.file_dims(slope) == Dims{extents[1]};
+    const auto spread = per_channel ? std::optional(constant)
+                        : constant  ? per_channel_or_whole(constant, extents)
+                                    : std::nullopt;
     const auto count = spread ? (*spread)->values.size() : 0;
     if (!spread || (count != 1 && (extents.size() < 2 || (*spread)->dims != Dims{extents[1]}))) {
         if (broadcast_dims(extents, importer.dims(slope)) != extents) {
@@ -298,29 +319,37 @@ void logical(Importer& importer, Node& node, Function function) {
     node.expect_inputs(2, 2);
     if (importer.is_integer(node, 0) && importer.is_integer(node, 1))
         return importer.define(node, combined(node, function, importer.integers(node, 0), importer.integers(node, 1)));
-    importer.append(node, {.kind = GeneralKind::binary, .function = function}, {importer.number_tensor(node, 0), importer.number_tensor(node, 1)});
+    importer.append(node, {.kind = GeneralKind::binary, .function = function},
+                    {importer.number_tensor(node, 0), importer.number_tensor(node, 1)});
 }
 
 void logical_not(Importer& importer, Node& node) {
     node.expect_inputs(1, 1);
-    if (importer.is_integer(node, 0)) return importer.define(node, combined(node, Function::equal, importer.integers(node, 0), {{}, {0}}));
+    if (importer.is_integer(node, 0))
+        return importer.define(node, combined(node, Function::equal, importer.integers(node, 0), {{}, {0}}));
     unary(importer, node, Function::is_zero);
 }
 
 void where(Importer& importer, Node& node) {
     node.expect_inputs(3, 3);
     if (importer.is_integer(node, 1) && importer.is_integer(node, 2) && importer.is_integer(node, 0)) {
-        const IntegerConstant condition = importer.integers(node, 0), a = importer.integers(node, 1), b = importer.integers(node, 2);
+        const IntegerConstant condition = importer.integers(node, 0), a = importer.integers(node, 1),
+                              b = importer.integers(node, 2);
         // Both spread to the common length by adding zeros.
         const IntegerConstant none{condition.dims, std::vector<int64_t>(condition.values.size(), 0)};
-        const IntegerConstant first = combined(node, Function::add, combined(node, Function::add, a, none), combined(node, Function::multiply, b, {{}, {0}}));
-        const IntegerConstant second = combined(node, Function::add, combined(node, Function::multiply, first, {{}, {0}}), b);
-        const IntegerConstant chosen = combined(node, Function::add, combined(node, Function::multiply, first, {{}, {0}}), condition);
+        const IntegerConstant first = combined(node, Function::add, combined(node, Function::add, a, none),
+                                               combined(node, Function::multiply, b, {{}, {0}}));
+        const IntegerConstant second =
+            combined(node, Function::add, combined(node, Function::multiply, first, {{}, {0}}), b);
+        const IntegerConstant chosen =
+            combined(node, Function::add, combined(node, Function::multiply, first, {{}, {0}}), condition);
         IntegerConstant result = first;
-        for (size_t i = 0; i < result.values.size(); ++i) result.values[i] = chosen.values[i] != 0 ? first.values[i] : second.values[i];
+        for (size_t i = 0; i < result.values.size(); ++i)
+            result.values[i] = chosen.values[i] != 0 ? first.values[i] : second.values[i];
         return importer.define(node, result);
     }
-    importer.append(node, {.kind = GeneralKind::select}, {importer.number_tensor(node, 0), importer.tensor(node, 1), importer.tensor(node, 2)});
+    importer.append(node, {.kind = GeneralKind::select},
+                    {importer.number_tensor(node, 0), importer.tensor(node, 1), importer.tensor(node, 2)});
 }
 
 }  // namespace
@@ -329,7 +358,9 @@ void add_elementwise(Handlers& handlers) {
     handlers["Relu"] = [](Importer& i, Node& n) { activation(i, n, {.kind = ActivationKind::relu}); };
     handlers["Sigmoid"] = [](Importer& i, Node& n) { activation(i, n, {.kind = ActivationKind::sigmoid}); };
     handlers["Tanh"] = [](Importer& i, Node& n) { activation(i, n, {.kind = ActivationKind::tanh}); };
-    handlers["LeakyRelu"] = [](Importer& i, Node& n) { activation(i, n, {.kind = ActivationKind::leaky_relu, .alpha = n.real("alpha", 0.01f)}); };
+    handlers["LeakyRelu"] = [](Importer& i, Node& n) {
+        activation(i, n, {.kind = ActivationKind::leaky_relu, .alpha = n.real("alpha", 0.01f)});
+    };
     handlers["PRelu"] = prelu;
     handlers["Clip"] = clip;
 
@@ -362,7 +393,9 @@ void add_elementwise(Handlers& handlers) {
         const float alpha = n.real("alpha", 0.2f);
         unary(i, n, Function::hard_sigmoid, alpha, n.real("beta", 0.5f));
     };
-    handlers["ThresholdedRelu"] = [](Importer& i, Node& n) { unary(i, n, Function::thresholded_relu, n.real("alpha", 1.0f)); };
+    handlers["ThresholdedRelu"] = [](Importer& i, Node& n) {
+        unary(i, n, Function::thresholded_relu, n.real("alpha", 1.0f));
+    };
     handlers["Shrink"] = [](Importer& i, Node& n) {
         const float lambda = n.real("lambd", 0.5f);
         unary(i, n, Function::shrink, lambda, n.real("bias", 0.0f));

@@ -94,7 +94,8 @@ Value Importer::resolve(const std::string& name) {
         auto& tensor = *model_.mutable_graph()->mutable_initializer(found->second);
         const std::string label = "initializer " + in_quotes(name);
         const Value value = std::visit([](auto v) -> Value { return v; }, decode(tensor, label, directory_));
-        if (const auto* list = std::get_if<IntegerConstant>(&value); list != nullptr && list->values.size() > most_shape_values) {
+        if (const auto* list = std::get_if<IntegerConstant>(&value);
+            list != nullptr && list->values.size() > most_shape_values) {
             throw InputError(label + " has " + std::to_string(list->values.size()) + " integers, expected at most " +
                              std::to_string(most_shape_values));
         }
@@ -112,7 +113,8 @@ bool Importer::is_integer(const Node& node, int i) { return std::holds_alternati
 TensorId Importer::tensor(const Node& node, int i) { return tensor_of(node, value(node, i), node.input(i)); }
 
 TensorId Importer::tensor_of(const Node& node, const Value& value, const std::string& name) {
-    if (std::holds_alternative<IntegerConstant>(value)) node.fail("input " + in_quotes(name) + " is a list of integers, expected a FLOAT tensor");
+    if (std::holds_alternative<IntegerConstant>(value))
+        node.fail("input " + in_quotes(name) + " is a list of integers, expected a FLOAT tensor");
     if (const auto* id = std::get_if<TensorId>(&value)) return *id;
     return constant_tensor(node, std::get<ConstantPtr>(value));
 }
@@ -121,7 +123,8 @@ TensorId Importer::number_tensor(const Node& node, int i) {
     const Value given = value(node, i);
     const auto* list = std::get_if<IntegerConstant>(&given);
     if (list == nullptr) return tensor(node, i);
-    return constant_tensor(node, std::make_shared<const Constant>(Constant{list->dims, std::vector<float>(list->values.begin(), list->values.end())}));
+    return constant_tensor(node, std::make_shared<const Constant>(Constant{
+                                     list->dims, std::vector<float>(list->values.begin(), list->values.end())}));
 }
 
 TensorId Importer::constant_tensor(const Node& node, ConstantPtr constant) {
@@ -151,7 +154,8 @@ float Importer::scalar(const Node& node, int i, float otherwise) {
     if (!node.has_input(i)) return otherwise;
     const auto given = constant(node, i);
     if (given->values.size() != 1)
-        node.fail("input " + in_quotes(node.input(i)) + " has " + std::to_string(given->values.size()) + " values, expected 1");
+        node.fail("input " + in_quotes(node.input(i)) + " has " + std::to_string(given->values.size()) +
+                  " values, expected 1");
     return given->values[0];
 }
 
@@ -177,7 +181,8 @@ Dims Importer::file_dims(const Value& value) const {
 int64_t Importer::checked_axis(const Node& node, int64_t axis, size_t rank, const char* what) {
     const auto r = static_cast<int64_t>(rank);
     if (axis < -r || axis >= r)
-        node.fail(std::string(what) + " " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) + " dimensions");
+        node.fail(std::string(what) + " " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) +
+                  " dimensions");
     return axis < 0 ? axis + r : axis;
 }
 
@@ -189,7 +194,9 @@ TensorId Importer::add_tensor(const std::string& name, Dims extents) {
 }
 
 std::string Importer::unused_name(std::string name) {
-    while (writer_.contains(name) || values_.contains(name) || initializers_.contains(name) || made_names_.contains(name)) name += "_";
+    while (writer_.contains(name) || values_.contains(name) || initializers_.contains(name) ||
+           made_names_.contains(name))
+        name += "_";
     made_names_.insert(name);
     return name;
 }
@@ -203,7 +210,8 @@ TensorId Importer::add_raw(RawLayer raw, Dims output_dims) {
 TensorId Importer::write_constant(const ConstantPtr& constant, const std::string& name) {
     RawLayer raw{.layer = {.kind = LayerKind::general}, .op = "Constant", .label = "writing " + in_quotes(name)};
     raw.layer.general = {.kind = GeneralKind::constant};
-    raw.layer.weights = constant->dims.empty() ? std::make_shared<const Constant>(Constant{{1}, constant->values}) : constant;
+    raw.layer.weights =
+        constant->dims.empty() ? std::make_shared<const Constant>(Constant{{1}, constant->values}) : constant;
     raw.layer.name = "constant " + in_quotes(name);
     const TensorId id = add_raw(raw, infer_output_dims(raw.layer, {}));
     raw_.tensors[static_cast<size_t>(id)].name = name;
@@ -211,8 +219,10 @@ TensorId Importer::write_constant(const ConstantPtr& constant, const std::string
 }
 
 void Importer::define(const Node& node, Value value, int output) {
-    if (const auto* list = std::get_if<IntegerConstant>(&value); list != nullptr && list->values.size() > most_shape_values) {
-        node.fail("makes " + std::to_string(list->values.size()) + " integers, expected at most " + std::to_string(most_shape_values));
+    if (const auto* list = std::get_if<IntegerConstant>(&value);
+        list != nullptr && list->values.size() > most_shape_values) {
+        node.fail("makes " + std::to_string(list->values.size()) + " integers, expected at most " +
+                  std::to_string(most_shape_values));
     }
     node.refuse_other_attributes();
     if (const auto* id = std::get_if<TensorId>(&value)) {
@@ -237,13 +247,16 @@ namespace {
 void refuse_long_work(const Node& node, const Layer& layer, const std::vector<Dims>& in, const Dims& out) {
     constexpr double most_work = 1e10;
     double each = 1;  // elements read for one element of the result
-    if (layer.weights && !layer.weights->dims.empty()) each = static_cast<double>(layer.weights->values.size()) / static_cast<double>(layer.weights->dims[0]);
-    if (layer.kind == LayerKind::general && layer.general.kind == GeneralKind::matmul) each = static_cast<double>(in[0].back());
+    if (layer.weights && !layer.weights->dims.empty())
+        each = static_cast<double>(layer.weights->values.size()) / static_cast<double>(layer.weights->dims[0]);
+    if (layer.kind == LayerKind::general && layer.general.kind == GeneralKind::matmul)
+        each = static_cast<double>(in[0].back());
     for (const int64_t k : layer.window.kernel) each *= static_cast<double>(k);
     for (const Dims* list : {&layer.general.kernel, &layer.general.tap_counts}) {
         for (const int64_t k : *list) each *= static_cast<double>(k);
     }
-    if (each * static_cast<double>(element_count(out)) > most_work) node.fail("of constants takes too long to evaluate: makes " + dims_text(out));
+    if (each * static_cast<double>(element_count(out)) > most_work)
+        node.fail("of constants takes too long to evaluate: makes " + dims_text(out));
 }
 
 }  // namespace
@@ -263,21 +276,24 @@ TensorId Importer::add_layer(const Node& node, Layer layer) {
         run_reference_layer(layer, input_dims, arrays, output_dims, result.data(), 1);
         return constant_tensor(node, std::make_shared<const Constant>(Constant{output_dims, std::move(result)}));
     }
-    const bool has_constant_operand = layer.kind == LayerKind::general && layer.inputs.size() == 2 &&
-                                      (layer.general.kind == GeneralKind::binary || layer.general.kind == GeneralKind::matmul);
+    const bool has_constant_operand =
+        layer.kind == LayerKind::general && layer.inputs.size() == 2 &&
+        (layer.general.kind == GeneralKind::binary || layer.general.kind == GeneralKind::matmul);
     for (size_t k = 0; k < layer.inputs.size(); ++k) {
         const ConstantPtr constant = known(layer.inputs[k]);
         if (!constant) continue;
         if (has_constant_operand) {
             layer.general.constant_first = k == 0;
-            layer.weights = constant->dims.empty() ? std::make_shared<const Constant>(Constant{{1}, constant->values}) : constant;
+            layer.weights =
+                constant->dims.empty() ? std::make_shared<const Constant>(Constant{{1}, constant->values}) : constant;
             layer.inputs.erase(layer.inputs.begin() + static_cast<std::ptrdiff_t>(k));
             break;
         }
         const std::string name = node.inputs() > static_cast<int>(k) ? node.input(static_cast<int>(k)) : "constant";
         layer.inputs[k] = write_constant(constant, unused_name(name + "_written"));
     }
-    const TensorId output = add_raw({.layer = std::move(layer), .op = node.op(), .label = node.label(), .beside = true}, std::move(output_dims));
+    const TensorId output = add_raw({.layer = std::move(layer), .op = node.op(), .label = node.label(), .beside = true},
+                                    std::move(output_dims));
     raw_.tensors[static_cast<size_t>(output)].name = unused_name(node.file().output(0) + "_part");
     return output;
 }
@@ -285,7 +301,8 @@ TensorId Importer::add_layer(const Node& node, Layer layer) {
 TensorId Importer::add_general(const Node& node, GeneralOperator op, std::vector<TensorId> inputs) {
     bool is_scalar = op.kind == GeneralKind::unary || op.kind == GeneralKind::binary || op.kind == GeneralKind::select;
     for (const TensorId id : inputs) is_scalar = is_scalar && scalars_.contains(id);
-    const TensorId output = add_layer(node, {.kind = LayerKind::general, .inputs = std::move(inputs), .general = std::move(op)});
+    const TensorId output =
+        add_layer(node, {.kind = LayerKind::general, .inputs = std::move(inputs), .general = std::move(op)});
     if (is_scalar) mark_scalar(output);
     return output;
 }
@@ -317,12 +334,14 @@ void Importer::append(const Node& node, GeneralOperator op, std::vector<TensorId
 
 void Importer::append_affine(const Node& node, TensorId given, ConstantPtr scale, ConstantPtr shift) {
     const TensorId x = picture_if_lifted(given);
-    RawLayer raw{.layer = {.kind = LayerKind::conv, .inputs = {x}}, .op = node.op(), .label = node.label(), .affine = true};
+    RawLayer raw{
+        .layer = {.kind = LayerKind::conv, .inputs = {x}}, .op = node.op(), .label = node.label(), .affine = true};
     raw.layer.onnx_name = node.name();
     raw.layer.weights = std::move(scale);
     raw.layer.bias = std::move(shift);
     const TensorId id = add_raw(std::move(raw), dims(x));
-    raw_.tensors[static_cast<size_t>(id)].name = x == given ? node.file().output(0) : unused_name(node.file().output(0) + "_part");
+    raw_.tensors[static_cast<size_t>(id)].name =
+        x == given ? node.file().output(0) : unused_name(node.file().output(0) + "_part");
     define_like(node, given, id);
 }
 
@@ -347,7 +366,9 @@ TensorId Importer::picture_if_lifted(TensorId x) const {
     return found == pictures_.end() ? x : found->second;
 }
 
-void Importer::append_like(const Node& node, TensorId x, Layer layer) { define_like(node, x, add_layer(node, std::move(layer))); }
+void Importer::append_like(const Node& node, TensorId x, Layer layer) {
+    define_like(node, x, add_layer(node, std::move(layer)));
+}
 
 void Importer::define_like(const Node& node, TensorId x, TensorId result) {
     if (dims(x).size() == dims(result).size()) {

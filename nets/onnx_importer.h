@@ -19,7 +19,8 @@ namespace laminate::onnx {
 
 using Dims = std::vector<int64_t>;
 
-inline constexpr int64_t largest_parameter = (int64_t{1} << 31) - 1;  ///< of a window; keeps sums and products within 64 bits
+inline constexpr int64_t largest_parameter =
+    (int64_t{1} << 31) - 1;                        ///< of a window; keeps sums and products within 64 bits
 inline constexpr size_t most_shape_values = 4096;  ///< integers that a constant on the way to a shape may have
 inline constexpr size_t most_dimensions = 8;
 
@@ -76,7 +77,8 @@ void add_resizing(Handlers& handlers);         // onnx_resizing.cpp: padding, re
 
 class Importer {
 public:
-    Importer(proto::ModelProto model, std::string where, std::optional<std::filesystem::path> directory, const InputSizes& sizes);
+    Importer(proto::ModelProto model, std::string where, std::optional<std::filesystem::path> directory,
+             const InputSizes& sizes);
     Network run();
 
     [[nodiscard]] int64_t opset() const { return opset_; }

@@ -17,7 +17,8 @@ ConstantPtr matrix(Importer& importer, const ConstantPtr& b, bool transposed, fl
             result[transposed ? r * columns + c : c * rows + r] = alpha * b->values[r * columns + c];
         }
     }
-    return std::make_shared<const Constant>(Constant{transposed ? b->dims : Dims{b->dims[1], b->dims[0]}, std::move(result)});
+    return std::make_shared<const Constant>(
+        Constant{transposed ? b->dims : Dims{b->dims[1], b->dims[0]}, std::move(result)});
 }
 
 /// beta * c as one value per output feature, where it is that.
@@ -32,7 +33,8 @@ std::optional<ConstantPtr> bias_of(const ConstantPtr& c, int64_t features, float
 TensorId scaled(Importer& importer, const Node& node, TensorId x, float factor) {
     if (factor == 1.0f) return x;
     const auto constant = std::make_shared<const Constant>(Constant{{}, {factor}});
-    return importer.add_general(node, {.kind = GeneralKind::binary, .function = GeneralFunction::multiply}, {x, importer.constant_tensor(node, constant)});
+    return importer.add_general(node, {.kind = GeneralKind::binary, .function = GeneralFunction::multiply},
+                                {x, importer.constant_tensor(node, constant)});
 }
 
 void gemm(Importer& importer, Node& node) {
@@ -60,12 +62,14 @@ void gemm(Importer& importer, Node& node) {
     TensorId product = importer.add_general(node, {.kind = GeneralKind::matmul}, {a, b});
     if (!node.has_input(2)) {
         const auto factor = std::make_shared<const Constant>(Constant{{}, {alpha}});
-        return importer.append(node, {.kind = GeneralKind::binary, .function = GeneralFunction::multiply}, {product, importer.constant_tensor(node, factor)});
+        return importer.append(node, {.kind = GeneralKind::binary, .function = GeneralFunction::multiply},
+                               {product, importer.constant_tensor(node, factor)});
     }
     product = scaled(importer, node, product, alpha);
     const TensorId summand = scaled(importer, node, importer.tensor(node, 2), beta);
     if (broadcast_dims(importer.dims(product), importer.dims(summand)) != importer.dims(product)) {
-        node.fail("C is " + dims_text(importer.dims(summand)) + ", expected to broadcast to " + dims_text(importer.dims(product)));
+        node.fail("C is " + dims_text(importer.dims(summand)) + ", expected to broadcast to " +
+                  dims_text(importer.dims(product)));
     }
     importer.append(node, {.kind = GeneralKind::binary, .function = GeneralFunction::add}, {product, summand});
 }
@@ -75,7 +79,8 @@ void mat_mul(Importer& importer, Node& node) {
     const TensorId a = importer.tensor(node, 0), b = importer.tensor(node, 1);
     const ConstantPtr weights = importer.known(b);
     if (weights && weights->dims.size() == 2 && !importer.known(a) && importer.dims(a).size() == 2)
-        return importer.append(node, {.kind = LayerKind::gemm, .inputs = {a}, .weights = matrix(importer, weights, false, 1.0f)});
+        return importer.append(
+            node, {.kind = LayerKind::gemm, .inputs = {a}, .weights = matrix(importer, weights, false, 1.0f)});
     if (importer.file_dims(a).empty() || importer.file_dims(b).empty()) node.fail("multiplies by a scalar");
     const TensorId product = importer.add_general(node, {.kind = GeneralKind::matmul}, {a, b});
     if (importer.dims(a).size() == 1 && importer.dims(b).size() == 1) importer.mark_scalar(product);

@@ -172,7 +172,8 @@ std::vector<Value> values_of(const TensorProto& tensor, const std::string& where
 /// IEEE 754 binary16.
 float from_half(uint16_t bits) {
     const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    const float magnitude = exponent == 31  ? (mantissa == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN())
+    const float magnitude = exponent == 31  ? (mantissa == 0 ? std::numeric_limits<float>::infinity()
+                                                             : std::numeric_limits<float>::quiet_NaN())
                             : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
                                             : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
     return bits >> 15 != 0 ? -magnitude : magnitude;
@@ -215,12 +216,15 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
                 Constant{dims, values_of<float, float>(tensor, where, directory, count, tensor.float_data())});
         // Weights stored in other widths, which a Cast makes FLOAT before a layer reads them: all arithmetic here is in float.
         case TensorProto::DOUBLE:
-            return std::make_shared<const Constant>(Constant{dims, values_of<double, float>(tensor, where, directory, count, tensor.double_data())});
+            return std::make_shared<const Constant>(
+                Constant{dims, values_of<double, float>(tensor, where, directory, count, tensor.double_data())});
         case TensorProto::FLOAT16:
         case TensorProto::BFLOAT16: {
-            const std::vector<uint16_t> stored = values_of<uint16_t, uint16_t>(tensor, where, directory, count, tensor.int32_data());
+            const std::vector<uint16_t> stored =
+                values_of<uint16_t, uint16_t>(tensor, where, directory, count, tensor.int32_data());
             std::vector<float> values(stored.size());
-            std::transform(stored.begin(), stored.end(), values.begin(), tensor.data_type() == TensorProto::FLOAT16 ? from_half : from_bfloat16);
+            std::transform(stored.begin(), stored.end(), values.begin(),
+                           tensor.data_type() == TensorProto::FLOAT16 ? from_half : from_bfloat16);
             return std::make_shared<const Constant>(Constant{dims, std::move(values)});
         }
         case TensorProto::INT64:
@@ -233,9 +237,10 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
             return IntegerConstant{dims,
                                    values_of<uint8_t, int64_t>(tensor, where, directory, count, tensor.int32_data())};
         default:
-            throw InputError(where + ": values are " + type_name(tensor.data_type()) + " (type " +
-                             std::to_string(tensor.data_type()) +
-                             "), expected FLOAT (FLOAT16, BFLOAT16, DOUBLE become it), or INT64, INT32, BOOL for shapes");
+            throw InputError(
+                where + ": values are " + type_name(tensor.data_type()) + " (type " +
+                std::to_string(tensor.data_type()) +
+                "), expected FLOAT (FLOAT16, BFLOAT16, DOUBLE become it), or INT64, INT32, BOOL for shapes");
     }
 }
 

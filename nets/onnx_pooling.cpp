@@ -31,7 +31,8 @@ void pool(Importer& importer, Node& node, GeneralKind kind) {
     SpatialWindow window = read_window(node, extents, std::nullopt);
     if (window.auto_pad.starts_with("SAME")) pad_same(window, extents);
     const bool ceil_mode = node.integer("ceil_mode", 0) != 0 && !window.auto_pad.starts_with("SAME");
-    const bool count_pads = kind == GeneralKind::average_pool && node.integer("count_include_pad", 0) != 0 && window.is_padded();
+    const bool count_pads =
+        kind == GeneralKind::average_pool && node.integer("count_include_pad", 0) != 0 && window.is_padded();
     const SpatialWindow given = window;
     const bool is_extended = ceil_mode && extend_for_ceil(window, extents);
     // The divisor would have to count the given padding but not the extension.
@@ -68,19 +69,22 @@ void global_pool(Importer& importer, Node& node, GeneralFunction function) {
     const TensorId x = importer.tensor(node, 0);
     const Dims extents = spatial_dims(node, importer.dims(x));
     if (extents.size() <= 2 && function == GeneralFunction::mean)
-        return importer.append_like(node, x, {.kind = LayerKind::global_average_pool, .inputs = {importer.picture(node, x)}});
+        return importer.append_like(node, x,
+                                    {.kind = LayerKind::global_average_pool, .inputs = {importer.picture(node, x)}});
     if (extents.size() <= 2 && function == GeneralFunction::largest) {
         Layer layer{.kind = LayerKind::max_pool, .inputs = {importer.picture(node, x)}};
         const Dims& whole = importer.dims(layer.inputs[0]);
         layer.window.kernel = {whole[2], whole[3]};
         return importer.append_like(node, x, std::move(layer));
     }
-    importer.append(node, {.kind = GeneralKind::reduce, .function = function, .axes = spatial_axes(importer.dims(x))}, {x});
+    importer.append(node, {.kind = GeneralKind::reduce, .function = function, .axes = spatial_axes(importer.dims(x))},
+                    {x});
 }
 
 void global_power_pool(Importer& importer, Node& node) {
     const int64_t p = node.integer("p", 2);
-    if (p == 1 || p == 2) return global_pool(importer, node, p == 1 ? GeneralFunction::norm_1 : GeneralFunction::norm_2);
+    if (p == 1 || p == 2)
+        return global_pool(importer, node, p == 1 ? GeneralFunction::norm_1 : GeneralFunction::norm_2);
     const TensorId x = importer.tensor(node, 0);
     const Dims extents = spatial_dims(node, importer.dims(x));
     GeneralOperator op{.kind = GeneralKind::power_pool, .kernel = extents, .alpha = static_cast<float>(p)};

@@ -35,7 +35,8 @@ const Handlers& handlers() {
 
 }  // namespace
 
-Importer::Importer(proto::ModelProto model, std::string where, std::optional<std::filesystem::path> directory, const InputSizes& sizes)
+Importer::Importer(proto::ModelProto model, std::string where, std::optional<std::filesystem::path> directory,
+                   const InputSizes& sizes)
     : model_(std::move(model)), where_(std::move(where)), directory_(std::move(directory)), sizes_(sizes) {}
 
 Network Importer::run() {
@@ -143,8 +144,8 @@ int64_t Importer::input_extent(const proto::TensorShapeProto& shape, int i, cons
     }
     if (chosen) return *chosen;
     if (i == 0) return 1;
-    throw InputError(where + " is symbolic" + (symbol.empty() ? "" : " (" + in_quotes(symbol) + ")") +
-                     "; expected " + (option != nullptr ? std::string("--") + option : "a value for it"));
+    throw InputError(where + " is symbolic" + (symbol.empty() ? "" : " (" + in_quotes(symbol) + ")") + "; expected " +
+                     (option != nullptr ? std::string("--") + option : "a value for it"));
 }
 
 void Importer::find_writers() {
@@ -152,7 +153,8 @@ void Importer::find_writers() {
         for (const std::string& name : graph().node(i).output()) {
             if (name.empty()) continue;
             if (initializers_.contains(name) || values_.contains(name) || !writer_.emplace(name, i).second) {
-                Node(graph().node(i), static_cast<size_t>(i)).fail("writes " + in_quotes(name) + ", which exists already");
+                Node(graph().node(i), static_cast<size_t>(i))
+                    .fail("writes " + in_quotes(name) + ", which exists already");
             }
         }
     }
@@ -221,8 +223,8 @@ std::vector<int> Importer::execution_order(const std::vector<int>& nodes) {
 
 /// Every waiting node waits for another one; going back from any of them ends on the cycle.
 void Importer::report_cycle(const std::vector<int>& waiting) const {
-    auto at = static_cast<int>(std::find_if(waiting.begin(), waiting.end(), [](int n) { return n > 0; }) -
-                               waiting.begin());
+    auto at =
+        static_cast<int>(std::find_if(waiting.begin(), waiting.end(), [](int n) { return n > 0; }) - waiting.begin());
     std::unordered_set<int> seen;
     while (seen.insert(at).second) {
         for (const std::string& name : graph().node(at).input()) {
@@ -241,18 +243,24 @@ void Importer::read_outputs() {
         const std::string label = "output " + in_quotes(output.name());
         if (!values_.contains(output.name()) && !initializers_.contains(output.name()))
             throw InputError(label + " is written by no node");
-        if (const auto& type = output.type().tensor_type(); type.has_elem_type() && type.elem_type() != proto::TensorProto::FLOAT)
+        if (const auto& type = output.type().tensor_type();
+            type.has_elem_type() && type.elem_type() != proto::TensorProto::FLOAT)
             throw InputError(label + " is not FLOAT");
         const Value value = resolve(output.name());
-        if (std::holds_alternative<IntegerConstant>(value)) throw InputError(label + " is a list of integers, expected FLOAT");
+        if (std::holds_alternative<IntegerConstant>(value))
+            throw InputError(label + " is a list of integers, expected FLOAT");
         if (const auto* constant = std::get_if<ConstantPtr>(&value)) {
             raw_.outputs.push_back(write_constant(*constant, output.name()));
             continue;
         }
         TensorId id = std::get<TensorId>(value);
-        const auto is_among = [&](const std::vector<TensorId>& ids) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
+        const auto is_among = [&](const std::vector<TensorId>& ids) {
+            return std::find(ids.begin(), ids.end(), id) != ids.end();
+        };
         if (is_among(raw_.inputs) || is_among(raw_.outputs)) {  // outputs are tensors of their own
-            RawLayer copy{.layer = {.kind = LayerKind::general, .inputs = {id}}, .op = "Identity", .label = "writing " + in_quotes(output.name())};
+            RawLayer copy{.layer = {.kind = LayerKind::general, .inputs = {id}},
+                          .op = "Identity",
+                          .label = "writing " + in_quotes(output.name())};
             copy.layer.general = {.kind = GeneralKind::reshape, .dims = dims(id)};
             id = add_raw(std::move(copy), dims(id));
         }

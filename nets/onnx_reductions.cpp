@@ -35,7 +35,8 @@ void reduce_integers(Importer& importer, Node& node, Function function) {
         node.fail("of integers is supported for the sum and the product of a list only");
     int64_t result = function == Function::sum ? 0 : 1;
     for (const int64_t v : data.values) {
-        const bool wraps = function == Function::sum ? __builtin_add_overflow(result, v, &result) : __builtin_mul_overflow(result, v, &result);
+        const bool wraps = function == Function::sum ? __builtin_add_overflow(result, v, &result)
+                                                     : __builtin_mul_overflow(result, v, &result);
         if (wraps) node.fail("overflows 64 bits");
     }
     importer.define(node, IntegerConstant{keep ? Dims(data.dims.size(), 1) : Dims{}, {result}});
@@ -78,7 +79,8 @@ void softmax(Importer& importer, Node& node, Function function) {
     node.expect_inputs(1, 1);
     const TensorId x = importer.tensor(node, 0);
     const Dims extents = importer.dims(x);
-    int64_t axis = Importer::checked_axis(node, node.integer("axis", importer.opset() < 13 ? 1 : -1), extents.size(), "axis");
+    int64_t axis =
+        Importer::checked_axis(node, node.integer("axis", importer.opset() < 13 ? 1 : -1), extents.size(), "axis");
     Dims axes{axis};
     if (importer.opset() < 13) {
         // Before opset 13 it normalised over all dimensions from the axis on; those of extent 1 do not matter.
@@ -106,7 +108,9 @@ void local_response(Importer& importer, Node& node) {
 /// Values per channel as a shape that broadcasts to `rank` dimensions.
 TensorId per_channel(Importer& importer, const Node& node, int i, size_t rank) {
     const TensorId values = importer.tensor(node, i);
-    if (importer.dims(values).size() != 1) node.fail("input " + in_quotes(node.input(i)) + " is " + dims_text(importer.dims(values)) + ", expected one dimension");
+    if (importer.dims(values).size() != 1)
+        node.fail("input " + in_quotes(node.input(i)) + " is " + dims_text(importer.dims(values)) +
+                  ", expected one dimension");
     Dims target(rank > 1 ? rank - 1 : 1, 1);
     target[0] = importer.dims(values)[0];
     return importer.reshaped(node, values, target);
@@ -115,7 +119,8 @@ TensorId per_channel(Importer& importer, const Node& node, int i, size_t rank) {
 void scale_and_shift(Importer& importer, Node& node, TensorId x, TensorId scale, std::optional<TensorId> shift) {
     TensorId y = binary(importer, node, Function::multiply, x, scale);
     if (shift) y = binary(importer, node, Function::add, y, *shift);
-    if (importer.dims(y) != importer.dims(x)) node.fail("scale or shift do not broadcast to " + dims_text(importer.dims(x)));
+    if (importer.dims(y) != importer.dims(x))
+        node.fail("scale or shift do not broadcast to " + dims_text(importer.dims(x)));
     importer.define_like(node, y, y);
 }
 
@@ -124,8 +129,12 @@ void instance_normalization(Importer& importer, Node& node) {
     node.ignore("consumed_inputs");
     const TensorId x = importer.tensor(node, 0);
     const size_t rank = importer.dims(x).size();
-    if (rank < 3) node.fail("input is " + dims_text(importer.dims(x)) + ", expected N, C and at least one spatial dimension");
-    const GeneralOperator op{.kind = GeneralKind::normalise, .function = Function::standardise, .axes = axes_from(2, rank), .alpha = node.real("epsilon", 1e-5f)};
+    if (rank < 3)
+        node.fail("input is " + dims_text(importer.dims(x)) + ", expected N, C and at least one spatial dimension");
+    const GeneralOperator op{.kind = GeneralKind::normalise,
+                             .function = Function::standardise,
+                             .axes = axes_from(2, rank),
+                             .alpha = node.real("epsilon", 1e-5f)};
     const TensorId y = importer.add_general(node, op, {x});
     scale_and_shift(importer, node, y, per_channel(importer, node, 1, rank), per_channel(importer, node, 2, rank));
 }
@@ -137,20 +146,27 @@ void layer_normalization(Importer& importer, Node& node) {
     const size_t rank = importer.dims(x).size();
     const Dims axes = axes_from(Importer::checked_axis(node, node.integer("axis", -1), rank, "axis"), rank);
     const float epsilon = node.real("epsilon", 1e-5f);
-    const TensorId y = importer.add_general(node, {.kind = GeneralKind::normalise, .function = Function::standardise, .axes = axes, .alpha = epsilon}, {x});
+    const TensorId y = importer.add_general(
+        node, {.kind = GeneralKind::normalise, .function = Function::standardise, .axes = axes, .alpha = epsilon}, {x});
     if (node.has_output(1) || node.has_output(2)) {
         const GeneralOperator average{.kind = GeneralKind::reduce, .function = Function::mean, .axes = axes};
         const TensorId mean = importer.add_general(node, average, {x});
         const TensorId distance = binary(importer, node, Function::subtract, x, mean);
-        const TensorId variance = importer.add_general(node, average, {binary(importer, node, Function::multiply, distance, distance)});
-        const TensorId deviation = importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::square_root},
-                                                        {binary(importer, node, Function::add, variance, one_value(importer, node, epsilon))});
+        const TensorId variance =
+            importer.add_general(node, average, {binary(importer, node, Function::multiply, distance, distance)});
+        const TensorId deviation =
+            importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::square_root},
+                                 {binary(importer, node, Function::add, variance, one_value(importer, node, epsilon))});
         if (node.has_output(1)) importer.define(node, mean, 1);
         if (node.has_output(2)) {
-            importer.define(node, importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::reciprocal}, {deviation}), 2);
+            importer.define(
+                node,
+                importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::reciprocal}, {deviation}),
+                2);
         }
     }
-    scale_and_shift(importer, node, y, importer.tensor(node, 1), node.has_input(2) ? std::optional(importer.tensor(node, 2)) : std::nullopt);
+    scale_and_shift(importer, node, y, importer.tensor(node, 1),
+                    node.has_input(2) ? std::optional(importer.tensor(node, 2)) : std::nullopt);
 }
 
 void rms_normalization(Importer& importer, Node& node) {
@@ -159,7 +175,10 @@ void rms_normalization(Importer& importer, Node& node) {
     const TensorId x = importer.tensor(node, 0);
     const size_t rank = importer.dims(x).size();
     const Dims axes = axes_from(Importer::checked_axis(node, node.integer("axis", -1), rank, "axis"), rank);
-    const GeneralOperator op{.kind = GeneralKind::normalise, .function = Function::root_mean_square, .axes = axes, .alpha = node.real("epsilon", 1e-5f)};
+    const GeneralOperator op{.kind = GeneralKind::normalise,
+                             .function = Function::root_mean_square,
+                             .axes = axes,
+                             .alpha = node.real("epsilon", 1e-5f)};
     scale_and_shift(importer, node, importer.add_general(node, op, {x}), importer.tensor(node, 1), std::nullopt);
 }
 
@@ -172,7 +191,10 @@ void group_normalization(Importer& importer, Node& node) {
     if (extents.size() < 2 || groups < 1 || extents[1] % groups != 0)
         node.fail(std::to_string(groups) + " groups of the channels of " + dims_text(extents));
     const Dims split{extents[0], groups, element_count(extents) / extents[0] / groups};
-    const GeneralOperator op{.kind = GeneralKind::normalise, .function = Function::standardise, .axes = {2}, .alpha = node.real("epsilon", 1e-5f)};
+    const GeneralOperator op{.kind = GeneralKind::normalise,
+                             .function = Function::standardise,
+                             .axes = {2},
+                             .alpha = node.real("epsilon", 1e-5f)};
     const TensorId y = importer.add_general(node, op, {importer.reshaped(node, x, split)});
     // Scale and shift were one per group until opset 21, then one per channel.
     if (importer.opset() < 21) {
@@ -181,7 +203,8 @@ void group_normalization(Importer& importer, Node& node) {
         const TensorId whole = importer.reshaped(node, shifted, extents);
         return importer.define_like(node, whole, whole);
     }
-    scale_and_shift(importer, node, importer.reshaped(node, y, extents), per_channel(importer, node, 1, extents.size()), per_channel(importer, node, 2, extents.size()));
+    scale_and_shift(importer, node, importer.reshaped(node, y, extents), per_channel(importer, node, 1, extents.size()),
+                    per_channel(importer, node, 2, extents.size()));
 }
 
 void mean_variance_normalization(Importer& importer, Node& node) {
@@ -191,7 +214,8 @@ void mean_variance_normalization(Importer& importer, Node& node) {
     for (int64_t& axis : axes) axis = Importer::checked_axis(node, axis, importer.dims(x).size(), "axis");
     std::sort(axes.begin(), axes.end());
     // ONNX adds 1e-9 to the deviation; its square under the root keeps a constant input from dividing by zero as well.
-    importer.append(node, {.kind = GeneralKind::normalise, .function = Function::standardise, .axes = axes, .alpha = 1e-18f}, {x});
+    importer.append(
+        node, {.kind = GeneralKind::normalise, .function = Function::standardise, .axes = axes, .alpha = 1e-18f}, {x});
 }
 
 }  // namespace

@@ -30,9 +30,11 @@ AxisSources same_axis(int64_t extent) {
 /// A resampling of x; `outside` is the value of what reads beyond the input.
 GeneralOperator resampling(const Node& node, const std::vector<AxisSources>& axes, float outside) {
     GeneralOperator op{.kind = GeneralKind::resample, .alpha = outside};
-    const bool weighted = std::any_of(axes.begin(), axes.end(), [](const AxisSources& axis) { return !axis.factors.empty(); });
+    const bool weighted =
+        std::any_of(axes.begin(), axes.end(), [](const AxisSources& axis) { return !axis.factors.empty(); });
     for (const AxisSources& axis : axes) {
-        if (op.sources.size() + axis.at.size() > most_sources || axis.at.empty()) node.fail("makes axes of more than " + std::to_string(most_sources) + " elements");
+        if (op.sources.size() + axis.at.size() > most_sources || axis.at.empty())
+            node.fail("makes axes of more than " + std::to_string(most_sources) + " elements");
         op.dims.push_back(std::ssize(axis.at) / axis.taps);
         op.tap_counts.push_back(axis.taps);
         op.sources.insert(op.sources.end(), axis.at.begin(), axis.at.end());
@@ -62,27 +64,31 @@ void pad(Importer& importer, Node& node) {
     const TensorId x = importer.tensor(node, 0);
     const Dims from = importer.dims(x);
     const std::string mode = node.text("mode", "constant");
-    if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap") node.fail("mode is " + in_quotes(mode));
+    if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+        node.fail("mode is " + in_quotes(mode));
     const auto pads = importer.integers_of(node, "pads", 1);
     if (!pads) node.fail("has no pads");
     const float value = node.real("value", importer.scalar(node, 2, 0.0f));
     Dims axes;
     for (size_t d = 0; d < from.size(); ++d) axes.push_back(static_cast<int64_t>(d));
     if (node.has_input(3)) axes = importer.integers(node, 3).values;
-    if (pads->size() != 2 * axes.size()) node.fail("pads has " + std::to_string(pads->size()) + " values for " + std::to_string(axes.size()) + " axes");
+    if (pads->size() != 2 * axes.size())
+        node.fail("pads has " + std::to_string(pads->size()) + " values for " + std::to_string(axes.size()) + " axes");
     std::vector<AxisSources> sources;
     for (const int64_t extent : from) sources.push_back(same_axis(extent));
     for (size_t k = 0; k < axes.size(); ++k) {
         const auto axis = static_cast<size_t>(Importer::checked_axis(node, axes[k], from.size(), "axis"));
         const int64_t begin = (*pads)[k], end = (*pads)[k + axes.size()];
         for (const int64_t p : {begin, end}) {
-            if (p < -largest_parameter || p > static_cast<int64_t>(most_sources)) node.fail("pads contains " + std::to_string(p));
+            if (p < -largest_parameter || p > static_cast<int64_t>(most_sources))
+                node.fail("pads contains " + std::to_string(p));
         }
         sources[axis].at.clear();
         for (int64_t at = -begin; at < from[axis] + end && sources[axis].at.size() <= most_sources; ++at) {
             sources[axis].at.push_back(padded_source(mode, at, from[axis]));
         }
-        if (sources[axis].at.empty()) node.fail("leaves nothing of axis " + std::to_string(axis) + " of " + dims_text(from));
+        if (sources[axis].at.empty())
+            node.fail("leaves nothing of axis " + std::to_string(axis) + " of " + dims_text(from));
     }
     if (std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p == 0; })) return importer.alias(node, x);
     importer.append(node, resampling(node, sources, value), {x});
@@ -101,13 +107,15 @@ struct ResizeRule {
 };
 
 /// The input coordinate, a fraction, under output coordinate `out`; `scale` * extent need not be whole.
-double source_of(const ResizeRule& rule, int64_t out, int64_t extent, int64_t out_extent, double scale, double roi_begin, double roi_end) {
+double source_of(const ResizeRule& rule, int64_t out, int64_t extent, int64_t out_extent, double scale,
+                 double roi_begin, double roi_end) {
     const auto x = static_cast<double>(out), in = static_cast<double>(extent);
     const double width = scale * in;
     if (rule.coordinates == "align_corners") return width == 1 ? 0 : x * (in - 1) / (width - 1);
     if (rule.coordinates == "asymmetric") return x / scale;
     if (rule.coordinates == "tf_crop_and_resize") {
-        const double offset = width == 1 ? (roi_end - roi_begin) * (in - 1) / 2 : x * (roi_end - roi_begin) * (in - 1) / (width - 1);
+        const double offset =
+            width == 1 ? (roi_end - roi_begin) * (in - 1) / 2 : x * (roi_end - roi_begin) * (in - 1) / (width - 1);
         return offset + roi_begin * (in - 1);
     }
     if (rule.coordinates == "pytorch_half_pixel" && width == 1) return -0.5;
@@ -134,20 +142,23 @@ int64_t nearest_source(const ResizeRule& rule, double x) {
     return ratio <= 0.5 ? low : low + 1;
 }
 
-AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t extent, int64_t out_extent, double scale, double roi_begin, double roi_end) {
+AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t extent, int64_t out_extent, double scale,
+                         double roi_begin, double roi_end) {
     AxisSources axis;
     const double shrink = rule.antialias ? std::min(scale, 1.0) : 1.0;  // a filter as wide as what is left out
     const int64_t reach = rule.mode == "linear" ? 1 : 2;
     const auto first_tap = static_cast<int64_t>(std::floor(-static_cast<double>(reach) / shrink)) + 1;
     axis.taps = rule.mode == "nearest" ? 1 : 2 - 2 * first_tap;
     if (out_extent < 1 || axis.taps > static_cast<int64_t>(most_sources) / out_extent) {
-        node.fail("makes " + std::to_string(out_extent) + " of an axis of " + std::to_string(extent) + ", expected 1 to " +
-                  std::to_string(most_sources) + " (times the taps of its filter)");
+        node.fail("makes " + std::to_string(out_extent) + " of an axis of " + std::to_string(extent) +
+                  ", expected 1 to " + std::to_string(most_sources) + " (times the taps of its filter)");
     }
     for (int64_t out = 0; out < out_extent; ++out) {
         const double x = source_of(rule, out, extent, out_extent, scale, roi_begin, roi_end);
-        if (!(std::abs(x) < 1e15)) node.fail("reads coordinate " + std::to_string(x) + " of an axis of " + std::to_string(extent));
-        const bool extrapolates = rule.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(extent - 1));
+        if (!(std::abs(x) < 1e15))
+            node.fail("reads coordinate " + std::to_string(x) + " of an axis of " + std::to_string(extent));
+        const bool extrapolates =
+            rule.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(extent - 1));
         if (extrapolates) {
             axis.at.insert(axis.at.end(), static_cast<size_t>(axis.taps), -1);
             if (rule.mode != "nearest") axis.factors.insert(axis.factors.end(), static_cast<size_t>(axis.taps), 0.0f);
@@ -163,7 +174,8 @@ AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t exten
         double total = 0;
         for (int64_t k = first_tap; k < first_tap + axis.taps; ++k) {
             const double distance = (static_cast<double>(k) - ratio) * shrink;
-            double weight = rule.mode == "linear" ? std::max(0.0, 1 - std::abs(distance)) : cubic_kernel(distance, rule.cubic_coefficient);
+            double weight = rule.mode == "linear" ? std::max(0.0, 1 - std::abs(distance))
+                                                  : cubic_kernel(distance, rule.cubic_coefficient);
             if (rule.exclude_outside && (base + k < 0 || base + k >= extent)) weight = 0;
             weights.push_back(weight);
             total += weight;
@@ -175,8 +187,9 @@ AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t exten
 }
 
 /// What the operator does with each axis of the input; axes that it does not name keep their extent.
-void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const Dims& axes, const std::vector<double>& scales, const Dims& extents,
-                 const std::vector<double>& roi, float outside) {
+void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const Dims& axes,
+                 const std::vector<double>& scales, const Dims& extents, const std::vector<double>& roi,
+                 float outside) {
     const TensorId x = importer.tensor(node, 0);
     const Dims from = importer.dims(x);
     std::vector<AxisSources> sources;
@@ -184,16 +197,19 @@ void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const D
     const bool crops = rule.coordinates == "tf_crop_and_resize";
     for (size_t k = 0; k < axes.size(); ++k) {
         const auto axis = static_cast<size_t>(axes[k]);
-        if (!(scales[k] > 0) || !std::isfinite(scales[k])) node.fail("scales axis " + std::to_string(axis) + " by " + std::to_string(scales[k]));
+        if (!(scales[k] > 0) || !std::isfinite(scales[k]))
+            node.fail("scales axis " + std::to_string(axis) + " by " + std::to_string(scales[k]));
         if (scales[k] == 1 && extents[k] == from[axis] && !crops) continue;
-        sources[axis] = resized_axis(node, rule, from[axis], extents[k], scales[k], crops ? roi[k] : 0, crops ? roi[k + axes.size()] : 1);
+        sources[axis] = resized_axis(node, rule, from[axis], extents[k], scales[k], crops ? roi[k] : 0,
+                                     crops ? roi[k + axes.size()] : 1);
     }
     importer.append(node, resampling(node, sources, outside), {x});
 }
 
 int64_t scaled_extent(const Node& node, int64_t extent, double scale) {
     const double scaled = std::floor(static_cast<double>(extent) * scale);
-    if (!(scaled >= 1) || scaled > static_cast<double>(largest_parameter)) node.fail("scales " + std::to_string(extent) + " by " + std::to_string(scale));
+    if (!(scaled >= 1) || scaled > static_cast<double>(largest_parameter))
+        node.fail("scales " + std::to_string(extent) + " by " + std::to_string(scale));
     return static_cast<int64_t>(scaled);
 }
 
@@ -205,7 +221,8 @@ void upsample(Importer& importer, Node& node) {
     ResizeRule rule;
     rule.mode = node.text("mode", "nearest");
     if (rule.mode == "bilinear") rule.mode = "linear";
-    if (rule.mode != "nearest" && rule.mode != "linear") node.fail("mode is " + in_quotes(rule.mode) + ", expected nearest or linear");
+    if (rule.mode != "nearest" && rule.mode != "linear")
+        node.fail("mode is " + in_quotes(rule.mode) + ", expected nearest or linear");
     auto given = node.reals("scales");
     if (!given && node.has_input(1)) given = importer.constant(node, 1)->values;
     const Dims from = importer.dims(importer.tensor(node, 0));
@@ -231,11 +248,15 @@ void resize(Importer& importer, Node& node) {
     rule.exclude_outside = node.integer("exclude_outside", 0) != 0;
     const float outside = node.real("extrapolation_value", 0.0f);
     const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
-    const auto expect_one_of = [&](const std::string& found, std::initializer_list<const char*> known, const char* what) {
-        if (std::find(known.begin(), known.end(), found) == known.end()) node.fail(std::string(what) + " is " + in_quotes(found));
+    const auto expect_one_of = [&](const std::string& found, std::initializer_list<const char*> known,
+                                   const char* what) {
+        if (std::find(known.begin(), known.end(), found) == known.end())
+            node.fail(std::string(what) + " is " + in_quotes(found));
     };
     expect_one_of(rule.mode, {"nearest", "linear", "cubic"}, "mode");
-    expect_one_of(rule.coordinates, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"},
+    expect_one_of(rule.coordinates,
+                  {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+                   "tf_crop_and_resize"},
                   "coordinate_transformation_mode");
     expect_one_of(rule.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, "nearest_mode");
     expect_one_of(policy, {"stretch", "not_larger", "not_smaller"}, "keep_aspect_ratio_policy");
@@ -252,10 +273,13 @@ void resize(Importer& importer, Node& node) {
     const bool has_sizes = node.has_input(3) && !importer.integers(node, 3).values.empty();
     if (has_sizes) {
         extents = importer.integers(node, 3).values;
-        if (extents.size() != axes.size()) node.fail("has " + std::to_string(extents.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
-        for (size_t k = 0; k < axes.size(); ++k) scales.push_back(static_cast<double>(extents[k]) / static_cast<double>(extent_of(k)));
+        if (extents.size() != axes.size())
+            node.fail("has " + std::to_string(extents.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
+        for (size_t k = 0; k < axes.size(); ++k)
+            scales.push_back(static_cast<double>(extents[k]) / static_cast<double>(extent_of(k)));
         if (policy != "stretch" && !scales.empty()) {
-            const double common = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end()) : *std::max_element(scales.begin(), scales.end());
+            const double common = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end())
+                                                         : *std::max_element(scales.begin(), scales.end());
             for (size_t k = 0; k < axes.size(); ++k) {
                 scales[k] = common;
                 extents[k] = scaled_extent(node, 1, std::floor(common * static_cast<double>(extent_of(k)) + 0.5));
@@ -264,13 +288,15 @@ void resize(Importer& importer, Node& node) {
     } else {
         if (!node.has_input(2)) node.fail("has neither scales nor sizes");
         scales = as_doubles(importer.constant(node, 2)->values);
-        if (scales.size() != axes.size()) node.fail("has " + std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes");
+        if (scales.size() != axes.size())
+            node.fail("has " + std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes");
         for (size_t k = 0; k < axes.size(); ++k) extents.push_back(scaled_extent(node, extent_of(k), scales[k]));
     }
     std::vector<double> roi;
     if (rule.coordinates == "tf_crop_and_resize") {
         roi = as_doubles(importer.constant(node, 1)->values);
-        if (roi.size() != 2 * axes.size()) node.fail("roi has " + std::to_string(roi.size()) + " values for " + std::to_string(axes.size()) + " axes");
+        if (roi.size() != 2 * axes.size())
+            node.fail("roi has " + std::to_string(roi.size()) + " values for " + std::to_string(axes.size()) + " axes");
     }
     resize_axes(importer, node, rule, axes, scales, extents, roi, outside);
 }
@@ -310,10 +336,12 @@ void tile(Importer& importer, Node& node) {
     node.expect_inputs(2, 2);
     const TensorId x = importer.tensor(node, 0);
     const Dims from = importer.dims(x), repeats = importer.integers(node, 1).values;
-    if (repeats.size() != from.size()) node.fail("has " + std::to_string(repeats.size()) + " repeats for " + dims_text(from));
+    if (repeats.size() != from.size())
+        node.fail("has " + std::to_string(repeats.size()) + " repeats for " + dims_text(from));
     std::vector<AxisSources> sources;
     for (size_t d = 0; d < from.size(); ++d) {
-        if (repeats[d] < 1 || repeats[d] > static_cast<int64_t>(most_sources) / from[d]) node.fail("repeats axis " + std::to_string(d) + " " + std::to_string(repeats[d]) + " times");
+        if (repeats[d] < 1 || repeats[d] > static_cast<int64_t>(most_sources) / from[d])
+            node.fail("repeats axis " + std::to_string(d) + " " + std::to_string(repeats[d]) + " times");
         AxisSources axis;
         for (int64_t k = 0; k < repeats[d] * from[d]; ++k) axis.at.push_back(k % from[d]);
         sources.push_back(std::move(axis));

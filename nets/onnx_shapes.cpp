@@ -32,7 +32,9 @@ void reshape_tensor(Importer& importer, Node& node, TensorId x, const Dims& targ
         for (size_t axis = 0; axis <= from.size(); ++axis) axes.push_back(static_cast<int64_t>(axis));
         for (const int64_t axis : axes) {
             if (axis > std::ssize(from)) continue;
-            if (element_count({from.begin(), from.begin() + axis}) != to[0] || element_count({from.begin() + axis, from.end()}) != to[1]) continue;
+            if (element_count({from.begin(), from.begin() + axis}) != to[0] ||
+                element_count({from.begin() + axis, from.end()}) != to[1])
+                continue;
             return importer.append(node, Layer{.kind = LayerKind::flatten, .inputs = {x}, .axis = axis});
         }
     }
@@ -45,7 +47,8 @@ void reshape_tensor(Importer& importer, Node& node, TensorId x, const Dims& targ
 void reshape_value(Importer& importer, Node& node, const Value& value, const Dims& target) {
     if (target.size() > most_dimensions) node.fail("makes " + std::to_string(target.size()) + " dimensions");
     if (const auto* id = std::get_if<TensorId>(&value)) return reshape_tensor(importer, node, *id, target);
-    if (const auto* list = std::get_if<IntegerConstant>(&value)) return importer.define(node, IntegerConstant{target, list->values});
+    if (const auto* list = std::get_if<IntegerConstant>(&value))
+        return importer.define(node, IntegerConstant{target, list->values});
     const auto& constant = std::get<ConstantPtr>(value);
     importer.charge(constant->values.size());
     importer.define(node, std::make_shared<const Constant>(Constant{target, constant->values}));
@@ -69,7 +72,8 @@ void reshape(Importer& importer, Node& node) {
             open = i;
             continue;
         }
-        if (extent < 1 || extent > product(from) / known) node.fail("shape " + given + " does not fit " + dims_text(from));
+        if (extent < 1 || extent > product(from) / known)
+            node.fail("shape " + given + " does not fit " + dims_text(from));
         known *= extent;
     }
     if (open) {
@@ -143,7 +147,8 @@ void transpose(Importer& importer, Node& node) {
     Dims sorted = perm;
     std::sort(sorted.begin(), sorted.end());
     for (size_t d = 0; d < rank; ++d) {
-        if (sorted.size() != rank || sorted[d] != static_cast<int64_t>(d)) node.fail("perm " + dims_text(perm) + " is no order of " + std::to_string(rank) + " axes");
+        if (sorted.size() != rank || sorted[d] != static_cast<int64_t>(d))
+            node.fail("perm " + dims_text(perm) + " is no order of " + std::to_string(rank) + " axes");
     }
     const TensorId result = importer.transposed(node, x, perm);
     if (result == x) return importer.alias(node, x);
@@ -182,8 +187,8 @@ void slice(Importer& importer, Node& node) {
     axes = importer.integers_of(node, "axes", 3).value_or(axes);
     const Dims steps = node.has_input(4) ? importer.integers(node, 4).values : Dims(starts->size(), 1);
     if (ends->size() != starts->size() || axes.size() != starts->size() || steps.size() != starts->size())
-        node.fail("has " + std::to_string(starts->size()) + " starts, " + std::to_string(ends->size()) + " ends, " + std::to_string(axes.size()) +
-                  " axes and " + std::to_string(steps.size()) + " steps");
+        node.fail("has " + std::to_string(starts->size()) + " starts, " + std::to_string(ends->size()) + " ends, " +
+                  std::to_string(axes.size()) + " axes and " + std::to_string(steps.size()) + " steps");
     std::vector<Piece> pieces;
     for (const int64_t extent : from) pieces.push_back({0, 1, extent});
     for (size_t k = 0; k < axes.size(); ++k) {
@@ -193,7 +198,8 @@ void slice(Importer& importer, Node& node) {
     if (const auto* list = std::get_if<IntegerConstant>(&data)) {
         if (list->dims.size() != 1) node.fail("of integers is supported for lists only");
         IntegerConstant result{{pieces[0].count}, {}};
-        for (int64_t k = 0; k < pieces[0].count; ++k) result.values.push_back(list->values[static_cast<size_t>(pieces[0].start + k * pieces[0].step)]);
+        for (int64_t k = 0; k < pieces[0].count; ++k)
+            result.values.push_back(list->values[static_cast<size_t>(pieces[0].start + k * pieces[0].step)]);
         return importer.define(node, result);
     }
     const TensorId x = importer.tensor(node, 0);
@@ -219,18 +225,21 @@ void split(Importer& importer, Node& node) {
     auto sizes = importer.integers_of(node, "split", 1);
     const int64_t wanted = node.integer("num_outputs", pieces);
     if (!sizes) {
-        if (wanted != pieces) node.fail("num_outputs is " + std::to_string(wanted) + ", the node has " + std::to_string(pieces));
+        if (wanted != pieces)
+            node.fail("num_outputs is " + std::to_string(wanted) + ", the node has " + std::to_string(pieces));
         const int64_t each = (from[axis] + pieces - 1) / pieces;  // the last one may be smaller
         sizes = Dims(static_cast<size_t>(pieces), each);
         sizes->back() = from[axis] - each * (pieces - 1);
     }
     int64_t sum = 0;
     for (const int64_t size : *sizes) {
-        if (size < 1 || size > from[axis]) node.fail("makes a piece of " + std::to_string(size) + " of " + std::to_string(from[axis]));
+        if (size < 1 || size > from[axis])
+            node.fail("makes a piece of " + std::to_string(size) + " of " + std::to_string(from[axis]));
         sum += size;
     }
     if (std::ssize(*sizes) != pieces || sum != from[axis]) {
-        node.fail("split " + dims_text(*sizes) + " into " + std::to_string(pieces) + " does not fit axis " + std::to_string(axis) + " of " + dims_text(from));
+        node.fail("split " + dims_text(*sizes) + " into " + std::to_string(pieces) + " does not fit axis " +
+                  std::to_string(axis) + " of " + dims_text(from));
     }
     if (pieces == 1) return importer.alias(node, x);
     int64_t begin = 0;
@@ -254,7 +263,9 @@ void expand(Importer& importer, Node& node) {
         const Dims to = broadcast_dims(list->dims, wanted);
         if (list->values.size() != 1 && to != list->dims) node.fail("of integers is supported for one value only");
         if (product(to) > static_cast<int64_t>(most_shape_values)) node.fail("makes " + dims_text(to) + " integers");
-        return importer.define(node, IntegerConstant{to, list->values.size() == 1 ? Dims(static_cast<size_t>(product(to)), list->values[0]) : list->values});
+        return importer.define(
+            node, IntegerConstant{to, list->values.size() == 1 ? Dims(static_cast<size_t>(product(to)), list->values[0])
+                                                               : list->values});
     }
     const TensorId x = importer.tensor(node, 0);
     const Dims from = importer.dims(x);
@@ -288,7 +299,8 @@ void space_to_depth(Importer& importer, Node& node) {
         view.dims = {from[0], from[1], block, block, rows, columns};
         view.steps = {own[0], own[1], own[2], own[3], own[2] * block, own[3] * block};
     }
-    const TensorId result = importer.reshaped(node, importer.add_general(node, std::move(view), {x}), {from[0], from[1] * block * block, rows, columns});
+    const TensorId result = importer.reshaped(node, importer.add_general(node, std::move(view), {x}),
+                                              {from[0], from[1] * block * block, rows, columns});
     importer.define_like(node, result, result);
 }
 
@@ -331,14 +343,20 @@ void concat(Importer& importer, Node& node) {
 
 void constant(Importer& importer, Node& node) {
     if (const auto* value = node.any("value"); value != nullptr && value->has_t()) {
-        return importer.define(node, std::visit([](auto v) -> Value { return v; }, decode(value->t(), "node " + node.label() + " (Constant)", importer.directory())));
+        return importer.define(
+            node, std::visit([](auto v) -> Value { return v; },
+                             decode(value->t(), "node " + node.label() + " (Constant)", importer.directory())));
     }
-    if (const auto* value = node.any("value_float")) return importer.define(node, std::make_shared<const Constant>(Constant{{}, {value->f()}}));
+    if (const auto* value = node.any("value_float"))
+        return importer.define(node, std::make_shared<const Constant>(Constant{{}, {value->f()}}));
     if (const auto* value = node.any("value_floats")) {
-        return importer.define(node, std::make_shared<const Constant>(Constant{{value->floats_size()}, std::vector<float>(value->floats().begin(), value->floats().end())}));
+        return importer.define(
+            node, std::make_shared<const Constant>(Constant{
+                      {value->floats_size()}, std::vector<float>(value->floats().begin(), value->floats().end())}));
     }
     if (const auto* value = node.any("value_int")) return importer.define(node, IntegerConstant{{}, {value->i()}});
-    if (const auto list = node.integers("value_ints")) return importer.define(node, IntegerConstant{{static_cast<int64_t>(list->size())}, *list});
+    if (const auto list = node.integers("value_ints"))
+        return importer.define(node, IntegerConstant{{static_cast<int64_t>(list->size())}, *list});
     node.fail("has no tensor, float or integer value");
 }
 
@@ -355,13 +373,15 @@ void constant_of_shape(Importer& importer, Node& node) {
     }
     const int64_t count = product(target);
     if (const auto* list = std::get_if<IntegerConstant>(&value)) {
-        if (list->values.size() != 1 || count > static_cast<int64_t>(most_shape_values)) node.fail("makes " + dims_text(target) + " integers");
+        if (list->values.size() != 1 || count > static_cast<int64_t>(most_shape_values))
+            node.fail("makes " + dims_text(target) + " integers");
         return importer.define(node, IntegerConstant{target, Dims(static_cast<size_t>(count), list->values[0])});
     }
     const auto& fill = std::get<ConstantPtr>(value);
     if (fill->values.size() != 1) node.fail("value is " + dims_text(fill->dims) + ", expected one");
     importer.fill(static_cast<size_t>(count));
-    importer.define(node, std::make_shared<const Constant>(Constant{target, std::vector<float>(static_cast<size_t>(count), fill->values[0])}));
+    importer.define(node, std::make_shared<const Constant>(
+                              Constant{target, std::vector<float>(static_cast<size_t>(count), fill->values[0])}));
 }
 
 void shape(Importer& importer, Node& node) {
@@ -382,14 +402,17 @@ void range(Importer& importer, Node& node) {
     Dims limits;
     for (const int i : {0, 1, 2}) {
         const Dims value = importer.integers(node, i).values;
-        if (value.size() != 1) node.fail("input " + in_quotes(node.input(i)) + " has " + std::to_string(value.size()) + " values, expected 1");
+        if (value.size() != 1)
+            node.fail("input " + in_quotes(node.input(i)) + " has " + std::to_string(value.size()) +
+                      " values, expected 1");
         limits.push_back(value[0]);
     }
     if (limits[2] == 0) node.fail("has step 0");
     IntegerConstant result;
     for (int64_t at = limits[0]; limits[2] > 0 ? at < limits[1] : at > limits[1];) {
         result.values.push_back(at);
-        if (result.values.size() > most_shape_values || __builtin_add_overflow(at, limits[2], &at)) break;  // define() refuses it
+        if (result.values.size() > most_shape_values || __builtin_add_overflow(at, limits[2], &at))
+            break;  // define() refuses it
     }
     result.dims = {std::ssize(result.values)};
     importer.define(node, result);
@@ -400,7 +423,8 @@ void range(Importer& importer, Node& node) {
 void Importer::fill(size_t values) {
     filled_ += static_cast<int64_t>(values);
     if (filled_ > most_filled_values) {
-        throw InputError("ConstantOfShape nodes make " + std::to_string(filled_) + " values, expected at most " + std::to_string(most_filled_values));
+        throw InputError("ConstantOfShape nodes make " + std::to_string(filled_) + " values, expected at most " +
+                         std::to_string(most_filled_values));
     }
 }
 

@@ -8,20 +8,23 @@ namespace {
 
 void check_parameter(const Node& node, const char* name, int64_t value, int64_t low) {
     if (value < low || value > largest_parameter) {
-        node.fail(std::string(name) + " contains " + std::to_string(value) + ", expected " + std::to_string(low) + " to " +
-                  std::to_string(largest_parameter));
+        node.fail(std::string(name) + " contains " + std::to_string(value) + ", expected " + std::to_string(low) +
+                  " to " + std::to_string(largest_parameter));
     }
 }
 
 }  // namespace
 
 bool SpatialWindow::is_padded() const {
-    const auto any = [](const Dims& pads) { return std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad != 0; }); };
+    const auto any = [](const Dims& pads) {
+        return std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad != 0; });
+    };
     return any(pad_begin) || any(pad_end);
 }
 
 Dims spatial_dims(const Node& node, const Dims& dims) {
-    if (dims.size() < 3) node.fail("input is " + dims_text(dims) + ", expected N, C and at least one spatial dimension");
+    if (dims.size() < 3)
+        node.fail("input is " + dims_text(dims) + ", expected N, C and at least one spatial dimension");
     return {dims.begin() + 2, dims.end()};
 }
 
@@ -29,7 +32,8 @@ std::optional<Dims> spatial_parameter(Node& node, const char* name, size_t axes,
     auto values = node.integers(name);
     if (!values) return std::nullopt;
     if (values->size() != axes) {
-        node.fail(std::string(name) + " has " + std::to_string(values->size()) + " values, expected " + std::to_string(axes) + " (spatial dimensions)");
+        node.fail(std::string(name) + " has " + std::to_string(values->size()) + " values, expected " +
+                  std::to_string(axes) + " (spatial dimensions)");
     }
     for (const int64_t v : *values) check_parameter(node, name, v, low);
     return values;
@@ -50,10 +54,12 @@ SpatialWindow read_window(Node& node, const Dims& extents, const std::optional<D
     window.pad_begin = window.pad_end = Dims(axes, 0);
     const auto pads = node.integers("pads");
     window.auto_pad = node.text("auto_pad", "NOTSET");
-    if (window.auto_pad != "NOTSET" && window.auto_pad != "VALID" && window.auto_pad != "SAME_UPPER" && window.auto_pad != "SAME_LOWER")
+    if (window.auto_pad != "NOTSET" && window.auto_pad != "VALID" && window.auto_pad != "SAME_UPPER" &&
+        window.auto_pad != "SAME_LOWER")
         node.fail("auto_pad is " + in_quotes(window.auto_pad));
     if (pads) {
-        if (pads->size() != 2 * axes) node.fail("pads has " + std::to_string(pads->size()) + " values, expected " + std::to_string(2 * axes));
+        if (pads->size() != 2 * axes)
+            node.fail("pads has " + std::to_string(pads->size()) + " values, expected " + std::to_string(2 * axes));
         for (const int64_t p : *pads) check_parameter(node, "pads", p, 0);
         if (window.auto_pad == "NOTSET") {
             const auto middle = pads->begin() + static_cast<std::ptrdiff_t>(axes);

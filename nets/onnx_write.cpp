@@ -271,7 +271,9 @@ void save_onnx(const Network& network, const std::string& path) {
         std::ofstream out(aside, std::ios::binary | std::ios::trunc);
         const bool written = model.SerializeToOstream(&out);
         out.close();
-        if (!written || !out) throw InputError(path + ": cannot be written" + (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
+        if (!written || !out)
+            throw InputError(path + ": cannot be written" +
+                             (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
     });
 }
 

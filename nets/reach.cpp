@@ -30,7 +30,8 @@ int64_t picture_output(const AxisReach& reach, const AxisSize& window, int64_t p
 
 std::vector<AxisPart> cut(const AxisReach& reach, const AxisSize& window, int64_t picture) {
     const auto fail = [&](const std::string& expected) {
-        throw InputError("window of " + std::to_string(window.input) + " of " + std::to_string(picture) + " elements: expected " + expected);
+        throw InputError("window of " + std::to_string(window.input) + " of " + std::to_string(picture) +
+                         " elements: expected " + expected);
     };
     if (picture < window.input || (picture - window.input) % reach.input_step != 0)
         fail("a size smaller by a multiple of " + std::to_string(reach.input_step));

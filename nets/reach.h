@@ -27,10 +27,10 @@ struct Reach {
 
 /// One window along one axis.
 struct AxisPart {
-    int64_t input_begin = 0;          ///< of the window, in the picture
-    int64_t output_begin = 0;         ///< kept outputs [output_begin, output_end), in the picture's output
+    int64_t input_begin = 0;   ///< of the window, in the picture
+    int64_t output_begin = 0;  ///< kept outputs [output_begin, output_end), in the picture's output
     int64_t output_end = 0;
-    int64_t output_in_window = 0;     ///< where output_begin lies in the window's output
+    int64_t output_in_window = 0;  ///< where output_begin lies in the window's output
     friend bool operator==(const AxisPart&, const AxisPart&) = default;
 };
 

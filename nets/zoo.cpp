@@ -54,11 +54,16 @@ const std::vector<Recipe>& recipes() {
           376,
           1242},
          [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk(n, o, 1, h, w, 4, 64, 64); }},
-        {{"alexnet", {}, "AlexNet with head, two groups as published (Krizhevsky et al., NIPS 2012)", 227, 227}, zoo::alexnet},
+        {{"alexnet", {}, "AlexNet with head, two groups as published (Krizhevsky et al., NIPS 2012)", 227, 227},
+         zoo::alexnet},
         {{"vgg16", {}, "VGG16 with head (Simonyan and Zisserman, 2014)", 224, 224},
-         [](S n, O o, int64_t h, int64_t w) { return zoo::vgg(n, o, h, w, {2, 2, 3, 3, 3}); }},
+         [](S n, O o, int64_t h, int64_t w) {
+             return zoo::vgg(n, o, h, w, {2, 2, 3, 3, 3});
+         }},
         {{"vgg19", {}, "VGG19 with head, configuration E of the same paper", 224, 224},
-         [](S n, O o, int64_t h, int64_t w) { return zoo::vgg(n, o, h, w, {2, 2, 4, 4, 4}); }},
+         [](S n, O o, int64_t h, int64_t w) {
+             return zoo::vgg(n, o, h, w, {2, 2, 4, 4, 4});
+         }},
         {{"resnet18", {}, "ResNet18, batch norm folded (He et al., CVPR 2016)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) {
              return zoo::resnet(n, o, h, w, {.blocks = {2, 2, 2, 2}, .bottleneck = false, .stride_in_1x1 = false});
@@ -79,26 +84,37 @@ const std::vector<Recipe>& recipes() {
          [](S n, O o, int64_t h, int64_t w) {
              return zoo::resnet(n, o, h, w, {.blocks = {3, 4, 6, 3}, .bottleneck = true, .stride_in_1x1 = true});
          }},
-        {{"resnet152", {}, "ResNet152, stride in the 3x3 convolution, batch norm folded (He et al., CVPR 2016)", 224, 224},
+        {{"resnet152",
+          {},
+          "ResNet152, stride in the 3x3 convolution, batch norm folded (He et al., CVPR 2016)",
+          224,
+          224},
          [](S n, O o, int64_t h, int64_t w) {
              return zoo::resnet(n, o, h, w, {.blocks = {3, 8, 36, 3}, .bottleneck = true, .stride_in_1x1 = false});
          }},
         {{"resnet1202", {}, "ResNet1202 for CIFAR, 600 basic blocks, batch norm folded (He et al., CVPR 2016)", 32, 32},
          [](S n, O o, int64_t h, int64_t w) { return zoo::resnet_cifar(n, o, h, w, 200); }},
-        {{"googlenet", {"inceptionv1"}, "GoogLeNet, pools as in Caffe (Szegedy et al., CVPR 2015)", 224, 224}, zoo::googlenet},
+        {{"googlenet", {"inceptionv1"}, "GoogLeNet, pools as in Caffe (Szegedy et al., CVPR 2015)", 224, 224},
+         zoo::googlenet},
         {{"squeezenet", {"squeezenet1.0"}, "SqueezeNet 1.0 (Iandola et al., 2016)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) { return zoo::squeezenet(n, o, h, w, false); }},
         {{"squeezenet-1.1", {"squeezenet1.1"}, "SqueezeNet 1.1 (Iandola et al., 2016)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) { return zoo::squeezenet(n, o, h, w, true); }},
-        {{"nasnet-a", {"nasnet-mobile"}, "NASNet-A (4 @ 1056), batch norm folded (Zoph et al., CVPR 2018; Keras)", 224, 224},
+        {{"nasnet-a",
+          {"nasnet-mobile"},
+          "NASNet-A (4 @ 1056), batch norm folded (Zoph et al., CVPR 2018; Keras)",
+          224,
+          224},
          [](S n, O o, int64_t h, int64_t w) { return zoo::nasnet_a(n, o, h, w, 4, 1056); }},
         {{"mobilenetv1", {}, "MobileNetV1 1.0, batch norm folded (Howard et al., 2017)", 224, 224}, zoo::mobilenet_v1},
-        {{"fsrcnn-defines", {}, "FSRCNN as in DeFiNES' artifact: no padding, sub-pixel output (HPCA 2023)", 554, 974}, zoo::fsrcnn_defines},
+        {{"fsrcnn-defines", {}, "FSRCNN as in DeFiNES' artifact: no padding, sub-pixel output (HPCA 2023)", 554, 974},
+         zoo::fsrcnn_defines},
         {{"dmcnn-vd-defines", {}, "DMCNN-VD as in DeFiNES' artifact: no padding", 552, 808},
          [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk_defines(n, o, 3, h, w, 20, 3); }},
         {{"mccnn-defines", {}, "MC-CNN fast trunk as in DeFiNES' artifact: no padding", 1250, 384},
          [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk_defines(n, o, 1, h, w, 4, 64); }},
-        {{"mobilenetv1-defines", {}, "MobileNetV1 as in DeFiNES' artifact: no padding", 507, 507}, zoo::mobilenet_v1_defines},
+        {{"mobilenetv1-defines", {}, "MobileNetV1 as in DeFiNES' artifact: no padding", 507, 507},
+         zoo::mobilenet_v1_defines},
         {{"resnet18-defines", {}, "ResNet18 as in DeFiNES' artifact: no padding, shortcuts that select", 627, 627},
          zoo::resnet18_defines},
         {{"mobilenetv2", {}, "MobileNetV2 1.0, batch norm folded (Sandler et al., CVPR 2018)", 224, 224},
@@ -127,7 +143,8 @@ Network zoo_network(const std::string& name, const ZooOptions& options) {
         const auto& aliases = recipe.entry.aliases;
         if (recipe.entry.name == name || std::find(aliases.begin(), aliases.end(), name) != aliases.end()) {
             std::string identifier = recipe.entry.name;
-            std::replace_if(identifier.begin(), identifier.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+            std::replace_if(
+                identifier.begin(), identifier.end(), [](char c) { return c == '-' || c == '.'; }, '_');
             try {
                 (void)element_count({options.batch, options.height.value_or(recipe.entry.height),
                                      options.width.value_or(recipe.entry.width)});

@@ -19,8 +19,8 @@ extern "C" {
  *   strip_begin, strip_end   half-open range of the group's strips (bands of output rows) to compute; strips are
  *                            independent, so different threads may compute different ranges into the same outputs.
  * Returns 0, or a non-zero code. Never throws, never allocates. */
-typedef int (*laminate_group_function)(const float* const* inputs, float* const* outputs, const float* constants, void* scratch,
-                                       int32_t strip_begin, int32_t strip_end);
+typedef int (*laminate_group_function)(const float* const* inputs, float* const* outputs, const float* constants,
+                                       void* scratch, int32_t strip_begin, int32_t strip_end);
 
 typedef struct laminate_compiled_network {
     uint32_t abi_version;                  /* LAMINATE_ABI_VERSION */

@@ -277,7 +277,8 @@ BinaryRow binary_row_of(GeneralFunction function) {
 
 void run_binary(const Layer& layer, const Operands& operands, const Dims& out, float* output, int threads) {
     const size_t last = out.size() - 1;
-    const Coordinates a = broadcast_steps(*operands.dims[0], out.size()), b = broadcast_steps(*operands.dims[1], out.size());
+    const Coordinates a = broadcast_steps(*operands.dims[0], out.size()),
+                      b = broadcast_steps(*operands.dims[1], out.size());
     const BinaryRow row_function = binary_row_of(layer.general.function);
     for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
         int64_t a_at = 0, b_at = 0;
@@ -285,11 +286,13 @@ void run_binary(const Layer& layer, const Operands& operands, const Dims& out, f
             a_at += at[d] * a[d];
             b_at += at[d] * b[d];
         }
-        row_function(operands.values[0] + a_at, a[last], operands.values[1] + b_at, b[last], output + row * out[last], out[last]);
+        row_function(operands.values[0] + a_at, a[last], operands.values[1] + b_at, b[last], output + row * out[last],
+                     out[last]);
     });
 }
 
-void run_select(const std::vector<Dims>& in, const std::vector<const float*>& inputs, const Dims& out, float* output, int threads) {
+void run_select(const std::vector<Dims>& in, const std::vector<const float*>& inputs, const Dims& out, float* output,
+                int threads) {
     const size_t last = out.size() - 1;
     std::array<Coordinates, 3> steps;
     for (size_t k = 0; k < 3; ++k) steps[k] = broadcast_steps(in[k], out.size());
@@ -337,7 +340,9 @@ public:
     }
 
 private:
-    [[nodiscard]] size_t tap(size_t d, int64_t at, int64_t t) const { return static_cast<size_t>(begins_[d] + at * op_.tap_counts[d] + t); }
+    [[nodiscard]] size_t tap(size_t d, int64_t at, int64_t t) const {
+        return static_cast<size_t>(begins_[d] + at * op_.tap_counts[d] + t);
+    }
     [[nodiscard]] double sum(size_t d, const Coordinates& out, int64_t offset) const {
         if (d == rank_) return static_cast<double>(input_[offset]);
         double total = 0;
@@ -356,7 +361,8 @@ private:
     const float* input_;
 };
 
-void run_resample(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
+void run_resample(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out, float* output,
+                  int threads) {
     const Resampler resampler(op, in, out, input);
     const size_t last = out.size() - 1;
     for_each_row(out, threads, [&](int64_t row, Coordinates at) {
@@ -404,7 +410,8 @@ float reduced(GeneralFunction function, const Box& box, const float* input) {
         case log_sum_exp: {
             const float most = largest_value();
             if (!std::isfinite(most)) return most;
-            return most + static_cast<float>(std::log(total([&](float x) { return std::exp(static_cast<double>(x - most)); })));
+            return most + static_cast<float>(
+                              std::log(total([&](float x) { return std::exp(static_cast<double>(x - most)); })));
         }
         case sum_of_squares:
             return static_cast<float>(total(square));
@@ -428,14 +435,18 @@ void normalise(const GeneralOperator& op, const Box& box, const float* input, fl
             const auto most = static_cast<double>(reduced(largest, box, input));
             double sum = 0;
             box.for_each([&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
-            box.for_each([&](int64_t at) { output[at] = static_cast<float>(std::exp(static_cast<double>(input[at]) - most) / sum); });
+            box.for_each([&](int64_t at) {
+                output[at] = static_cast<float>(std::exp(static_cast<double>(input[at]) - most) / sum);
+            });
             return;
         }
         case log_softmax: {
             const auto most = static_cast<double>(reduced(largest, box, input));
             double sum = 0;
             box.for_each([&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
-            box.for_each([&](int64_t at) { output[at] = static_cast<float>(static_cast<double>(input[at]) - most - std::log(sum)); });
+            box.for_each([&](int64_t at) {
+                output[at] = static_cast<float>(static_cast<double>(input[at]) - most - std::log(sum));
+            });
             return;
         }
         case hardmax: {  // the first of the largest
@@ -456,11 +467,14 @@ void normalise(const GeneralOperator& op, const Box& box, const float* input, fl
                 variance += distance * distance;
             });
             const double scale = 1 / std::sqrt(variance / count + static_cast<double>(op.alpha));
-            box.for_each([&](int64_t at) { output[at] = static_cast<float>((static_cast<double>(input[at]) - middle) * scale); });
+            box.for_each([&](int64_t at) {
+                output[at] = static_cast<float>((static_cast<double>(input[at]) - middle) * scale);
+            });
             return;
         }
         default: {
-            const double scale = 1 / std::sqrt(static_cast<double>(reduced(sum_of_squares, box, input)) / count + static_cast<double>(op.alpha));
+            const double scale = 1 / std::sqrt(static_cast<double>(reduced(sum_of_squares, box, input)) / count +
+                                               static_cast<double>(op.alpha));
             box.for_each([&](int64_t at) { output[at] = static_cast<float>(static_cast<double>(input[at]) * scale); });
         }
     }
@@ -482,7 +496,8 @@ void run_local_response(const GeneralOperator& op, const Dims& in, const float* 
 #pragma omp parallel for num_threads(team_size(threads))
     for (int64_t k = 0; k < in[0] * channels; ++k) {
         const int64_t channel = k % channels;
-        const int64_t begin = std::max<int64_t>(0, channel - (size - 1) / 2), end = std::min(channels, channel + size / 2 + 1);
+        const int64_t begin = std::max<int64_t>(0, channel - (size - 1) / 2),
+                      end = std::min(channels, channel + size / 2 + 1);
         const float* image = input + (k - channel) * plane;
         for (int64_t at = 0; at < plane; ++at) {
             float squares = 0;
@@ -502,7 +517,8 @@ void run_matmul(const Operands& operands, float* output, int threads) {
     const int64_t depth = a.back(), rows = a[a.size() - 2], columns = b.back();
     const std::span<const int64_t> a_batch(a.data(), a.size() - 2), b_batch(b.data(), b.size() - 2);
     const Dims batch = broadcast_dims({a_batch.begin(), a_batch.end()}, {b_batch.begin(), b_batch.end()});
-    const Coordinates a_steps = broadcast_steps(a_batch, batch.size()), b_steps = broadcast_steps(b_batch, batch.size());
+    const Coordinates a_steps = broadcast_steps(a_batch, batch.size()),
+                      b_steps = broadcast_steps(b_batch, batch.size());
     int64_t batches = 1;
     for (const int64_t extent : batch) batches *= extent;
 #pragma omp parallel for num_threads(team_size(threads))
@@ -525,7 +541,8 @@ void run_matmul(const Operands& operands, float* output, int threads) {
 
 /// The input coordinate that output coordinate `out` reads through kernel element `tap` along spatial axis `axis`; -1 when it reads none.
 int64_t source(const GeneralOperator& op, bool transposed, size_t axis, int64_t out, int64_t tap, int64_t extent) {
-    int64_t at = transposed ? out + op.pad_begin[axis] - tap * op.dilation[axis] : out * op.stride[axis] + tap * op.dilation[axis] - op.pad_begin[axis];
+    int64_t at = transposed ? out + op.pad_begin[axis] - tap * op.dilation[axis]
+                            : out * op.stride[axis] + tap * op.dilation[axis] - op.pad_begin[axis];
     if (transposed) {
         if (at % op.stride[axis] != 0) return -1;
         at /= op.stride[axis];
@@ -534,7 +551,8 @@ int64_t source(const GeneralOperator& op, bool transposed, size_t axis, int64_t 
 }
 
 /// One row of the last axis at a time: per input channel and kernel element, the columns that it reaches.
-void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
+void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output,
+                     int threads) {
     const GeneralOperator& op = layer.general;
     const bool transposed = op.kind == GeneralKind::transposed_convolution;
     const size_t axes = in.size() - 2, last = axes - 1;
@@ -550,7 +568,8 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
         std::fill_n(line, out.back(), layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f);
         for (int64_t i = 0; i < group_in; ++i) {
             const int64_t channel = group * group_in + i;
-            const float* weights = layer.weights->values.data() + (transposed ? channel * group_out + z % group_out : z * group_in + i) * taps;
+            const float* weights = layer.weights->values.data() +
+                                   (transposed ? channel * group_out + z % group_out : z * group_in + i) * taps;
             for (int64_t tap = 0; tap < outer_taps; ++tap) {
                 const Coordinates outer = coordinates_of(tap, outer_kernel);
                 int64_t from = at[0] * in_steps[0] + channel * in_steps[1];
@@ -575,7 +594,8 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
 
 // ---- pooling --------------------------------------------------------------------------------------------------------------------------------
 
-void run_pool(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
+void run_pool(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out, float* output,
+              int threads) {
     const size_t axes = in.size() - 2;
     const Coordinates in_steps = steps_of(in);
     Box window;
@@ -601,7 +621,8 @@ void run_pool(const GeneralOperator& op, const Dims& in, const float* input, con
                 ++inside;
                 largest = std::max(largest, input[from]);
                 const auto value = static_cast<double>(input[from]);
-                sum += op.kind == GeneralKind::power_pool ? std::pow(std::abs(value), static_cast<double>(op.alpha)) : value;
+                sum += op.kind == GeneralKind::power_pool ? std::pow(std::abs(value), static_cast<double>(op.alpha))
+                                                          : value;
             }
             float& result = output[row * out.back() + x];
             if (op.kind == GeneralKind::max_pool) {
@@ -609,7 +630,8 @@ void run_pool(const GeneralOperator& op, const Dims& in, const float* input, con
             } else if (op.kind == GeneralKind::power_pool) {
                 result = static_cast<float>(std::pow(sum, 1 / static_cast<double>(op.alpha)));
             } else {
-                result = static_cast<float>(sum / static_cast<double>(std::max<int64_t>(1, op.count_include_pad ? padded : inside)));
+                result = static_cast<float>(
+                    sum / static_cast<double>(std::max<int64_t>(1, op.count_include_pad ? padded : inside)));
             }
         }
     });
@@ -617,8 +639,9 @@ void run_pool(const GeneralOperator& op, const Dims& in, const float* input, con
 
 }  // namespace
 
-void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& in, const std::vector<const float*>& inputs,
-                       const std::vector<int64_t>& out, float* output, int threads) {
+void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& in,
+                       const std::vector<const float*>& inputs, const std::vector<int64_t>& out, float* output,
+                       int threads) {
     const GeneralOperator& op = layer.general;
     switch (op.kind) {
         case GeneralKind::constant:

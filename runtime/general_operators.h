@@ -11,7 +11,8 @@ namespace laminate {
 /// As run_reference_layer(), for a layer of LayerKind::general whose dims are those that general_output_dims() allows. `output` may be the input's
 /// array for reshape (which then copies nothing), unary and binary operators where the shapes are equal. Sums of reductions, normalisations and
 /// resamplings are taken in 64-bit floats.
-void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims, const std::vector<const float*>& inputs,
-                       const std::vector<int64_t>& output_dims, float* output, int threads);
+void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims,
+                       const std::vector<const float*>& inputs, const std::vector<int64_t>& output_dims, float* output,
+                       int threads);
 
 }  // namespace laminate

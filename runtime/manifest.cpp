@@ -405,7 +405,8 @@ void check(const Manifest& manifest, const std::string& where) {
         const std::string user = "step " + name_of(step);
         const std::vector<TensorId> inputs = inputs_of(step), outputs = outputs_of(step);
         const auto* layer = std::get_if<LayerStep>(&step);
-        const bool is_constant = layer && layer->layer.kind == LayerKind::general && layer->layer.general.kind == GeneralKind::constant;
+        const bool is_constant =
+            layer && layer->layer.kind == LayerKind::general && layer->layer.general.kind == GeneralKind::constant;
         if (inputs.empty() && !is_constant) fail(user + " has no inputs");
         if (outputs.empty()) fail(user + " has no outputs");
         for (TensorId id : inputs) read(id, user);
@@ -454,7 +455,8 @@ std::string to_json(const Manifest& manifest) {
              {"inputs", manifest.inputs},
              {"outputs", manifest.outputs},
              {"steps", steps}};
-    if (manifest.library_file) out["library_file"] = {{"bytes", manifest.library_file->bytes}, {"xxh64", manifest.library_file->xxh64}};
+    if (manifest.library_file)
+        out["library_file"] = {{"bytes", manifest.library_file->bytes}, {"xxh64", manifest.library_file->xxh64}};
     return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -36,11 +36,12 @@ void check_library(const std::filesystem::path& file, const Manifest& manifest) 
     const FileIdentity found = identity_of(file);
     const FileIdentity& expected = *manifest.library_file;
     if (found.bytes != expected.bytes) {
-        throw InputError(file.string() + ": is damaged or of another compilation: " + std::to_string(found.bytes) + " bytes, expected " +
-                         std::to_string(expected.bytes));
+        throw InputError(file.string() + ": is damaged or of another compilation: " + std::to_string(found.bytes) +
+                         " bytes, expected " + std::to_string(expected.bytes));
     }
     if (found != expected) {
-        throw InputError(file.string() + ": is damaged or of another compilation: its XXH64 is " + found.xxh64 + ", expected " + expected.xxh64);
+        throw InputError(file.string() + ": is damaged or of another compilation: its XXH64 is " + found.xxh64 +
+                         ", expected " + expected.xxh64);
     }
 }
 
@@ -289,7 +290,8 @@ Session Session::open(const std::filesystem::path& directory, const SessionOptio
         static_cast<const laminate_compiled_network*>(dlsym(implementation->library.get(), "laminate_network"));
     if (!network)
         throw InputError(file.string() + ": has no symbol laminate_network, expected a library of `laminate compile`");
-    if (network->abi_version == LAMINATE_ABI_VERSION && network->manifest && !is_same_compilation(text, manifest, network->manifest)) {
+    if (network->abi_version == LAMINATE_ABI_VERSION && network->manifest &&
+        !is_same_compilation(text, manifest, network->manifest)) {
         throw InputError(file.string() + ": was not made together with " + (directory / manifest_file).string());
     }
     implementation->prepare(*network, options, file.string());

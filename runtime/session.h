@@ -42,7 +42,8 @@ public:
 /// The system gave no room for a session's arena.
 class ArenaError : public std::bad_alloc {
 public:
-    explicit ArenaError(int64_t bytes) : message_("out of memory: the arena needs " + std::to_string(bytes) + " bytes") {}
+    explicit ArenaError(int64_t bytes)
+        : message_("out of memory: the arena needs " + std::to_string(bytes) + " bytes") {}
     [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
 
 private:

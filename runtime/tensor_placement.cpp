@@ -42,9 +42,11 @@ public:
         const auto* layer_step = std::get_if<LayerStep>(&step);
         if (!layer_step || layer_step->layer.kind != LayerKind::concat) return false;
         const auto& dims = manifest.tensors[static_cast<size_t>(layer_step->layer.output)].dims;
-        const int64_t axis = layer_step->layer.axis < 0 ? layer_step->layer.axis + std::ssize(dims) : layer_step->layer.axis;
+        const int64_t axis =
+            layer_step->layer.axis < 0 ? layer_step->layer.axis + std::ssize(dims) : layer_step->layer.axis;
         // A copy with an activation of its own would apply it to what others read too.
-        return layer_step->layer.activation.kind == ActivationKind::none && std::all_of(dims.begin(), dims.begin() + axis, [](int64_t d) { return d == 1; });
+        return layer_step->layer.activation.kind == ActivationKind::none &&
+               std::all_of(dims.begin(), dims.begin() + axis, [](int64_t d) { return d == 1; });
     }
     [[nodiscard]] Position of(TensorId id) const {
         Position position{id, 0};
@@ -57,17 +59,22 @@ public:
 
 private:
     void join(const Manifest& manifest, const Layer& layer) {
-        const auto elements = [&](TensorId id) { return element_count(manifest.tensors[static_cast<size_t>(id)].dims); };
+        const auto elements = [&](TensorId id) {
+            return element_count(manifest.tensors[static_cast<size_t>(id)].dims);
+        };
         // The caller's arrays stay apart.
         const auto is_callers = [&](TensorId root) {
-            return std::any_of(manifest.inputs.begin(), manifest.inputs.end(), [&](TensorId id) { return of(id).root == root; }) ||
-                   std::any_of(manifest.outputs.begin(), manifest.outputs.end(), [&](TensorId id) { return of(id).root == root; });
+            return std::any_of(manifest.inputs.begin(), manifest.inputs.end(),
+                               [&](TensorId id) { return of(id).root == root; }) ||
+                   std::any_of(manifest.outputs.begin(), manifest.outputs.end(),
+                               [&](TensorId id) { return of(id).root == root; });
         };
         int64_t offset = 0;
         for (const TensorId id : layer.inputs) {
             const TensorId root = of(id).root;
             // Not what is joined already, by this step or by an earlier one: that is copied.
-            if (root != layer.output && elements(root) == elements(id) && !is_callers(root)) parent_[static_cast<size_t>(root)] = {layer.output, offset};
+            if (root != layer.output && elements(root) == elements(id) && !is_callers(root))
+                parent_[static_cast<size_t>(root)] = {layer.output, offset};
             offset += elements(id);
         }
     }

@@ -26,11 +26,13 @@ void in_bands(const PictureBox& box, int threads, const Work& work) {
 
 WindowRun::WindowRun(Session& session, const Reach& reach, int64_t height, int64_t width) : session_(session) {
     const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();
-    if (inputs.size() != 1 || outputs.size() != 1) throw InputError("windows: expected a network with one input and one output");
+    if (inputs.size() != 1 || outputs.size() != 1)
+        throw InputError("windows: expected a network with one input and one output");
     input_dims_ = inputs[0].dims;
     output_dims_ = outputs[0].dims;
     for (const auto& dims : {input_dims_, output_dims_}) {
-        if (dims.size() != 4 || dims[0] != 1) throw InputError("windows: found " + dims_text(dims) + ", expected one image of channels x rows x columns");
+        if (dims.size() != 4 || dims[0] != 1)
+            throw InputError("windows: found " + dims_text(dims) + ", expected one image of channels x rows x columns");
     }
     rows_ = cut(reach.y, {input_dims_[2], output_dims_[2]}, height);
     columns_ = cut(reach.x, {input_dims_[3], output_dims_[3]}, width);
@@ -42,10 +44,12 @@ WindowRun::WindowRun(Session& session, const Reach& reach, int64_t height, int64
 
 int64_t WindowRun::buffer_bytes() const { return (std::ssize(input_) + std::ssize(output_)) * bytes_per_element; }
 
-bool WindowRun::run(const ReadBox& read, const WriteBox& write, const std::function<void(int64_t)>& done, const std::atomic<bool>* stop) {
+bool WindowRun::run(const ReadBox& read, const WriteBox& write, const std::function<void(int64_t)>& done,
+                    const std::atomic<bool>* stop) {
     const float* input = input_.data();
     float* output = output_.data();
-    const BoxStrides in{input_dims_[2] * input_dims_[3], input_dims_[3]}, out{output_dims_[2] * output_dims_[3], output_dims_[3]};
+    const BoxStrides in{input_dims_[2] * input_dims_[3], input_dims_[3]},
+        out{output_dims_[2] * output_dims_[3], output_dims_[3]};
     const int threads = session_.arena().threads;
     int64_t finished = 0;
     for (const AxisPart& y : rows_) {
@@ -55,8 +59,8 @@ bool WindowRun::run(const ReadBox& read, const WriteBox& write, const std::funct
                      [&](const PictureBox& band, int64_t first) { read(band, input_.data() + first * in.row, in); });
             session_.run(&input, &output);
             const float* kept = output + y.output_in_window * out.row + x.output_in_window;
-            in_bands({y.output_begin, x.output_begin, y.output_end - y.output_begin, x.output_end - x.output_begin}, threads,
-                     [&](const PictureBox& band, int64_t first) { write(band, kept + first * out.row, out); });
+            in_bands({y.output_begin, x.output_begin, y.output_end - y.output_begin, x.output_end - x.output_begin},
+                     threads, [&](const PictureBox& band, int64_t first) { write(band, kept + first * out.row, out); });
             if (done) done(++finished);
         }
     }

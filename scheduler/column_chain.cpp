@@ -26,17 +26,24 @@ FilterCost filter_cost(const LayerProblem& p) {
     FilterCost cost;
     cost.direct = static_cast<double>(p.weight_elements().value());
     // Transforms of patches and of products, and products from and to memory.
-    cost.tiled = is_plain ? cost.direct : (products * static_cast<double>(y.kernel) * in * out + (is_narrow ? 20 : 36) * in + (is_narrow ? 22 : 34) * out) / static_cast<double>(tile_columns);
+    cost.tiled = is_plain ? cost.direct
+                          : (products * static_cast<double>(y.kernel) * in * out + (is_narrow ? 20 : 36) * in +
+                             (is_narrow ? 22 : 34) * out) /
+                                static_cast<double>(tile_columns);
     return cost;
 }
 
 /// What every layer of a chain must be.
 bool is_dense_and_unstrided(const LayerProblem& p) {
     constexpr int64_t widest_kernel = 13, most_transposed_outputs = 4;
-    if (p.operation != Operation::multiply_accumulate || p.groups != 1 || suits_winograd(p) || p.y().transposed != p.x().transposed) return false;
+    if (p.operation != Operation::multiply_accumulate || p.groups != 1 || suits_winograd(p) ||
+        p.y().transposed != p.x().transposed)
+        return false;
     for (const AxisWindow& w : p.window) {
         if (w.dilation != 1 || w.kernel > widest_kernel) return false;
-        if (w.transposed ? w.kernel < 2 || w.stride != 2 || p[Dim::z] > most_transposed_outputs : w.stride != 1 || w.pad_begin >= w.kernel) return false;
+        if (w.transposed ? w.kernel < 2 || w.stride != 2 || p[Dim::z] > most_transposed_outputs
+                         : w.stride != 1 || w.pad_begin >= w.kernel)
+            return false;
     }
     return true;
 }
@@ -51,7 +58,8 @@ bool suits_column_tiles(const std::vector<LayerProblem>& chain) {
     FilterCost all;
     for (size_t k = 0; k < chain.size(); ++k) {
         const LayerProblem& p = chain[k];
-        if (!is_dense_and_unstrided(p) || p.inputs.size() != 1 || (p.x().transposed && k + 1 < chain.size())) return false;
+        if (!is_dense_and_unstrided(p) || p.inputs.size() != 1 || (p.x().transposed && k + 1 < chain.size()))
+            return false;
         if (k > 0 && p.inputs.front().tensor != chain[k - 1].output) return false;
         const FilterCost cost = filter_cost(p);
         const auto rows = static_cast<double>(p.y().in);

@@ -13,9 +13,9 @@ namespace laminate {
 struct LayerCounts {
     std::string layer;
     Macs macs;
-    Elements weight_reads;     ///< external reads of this layer's weights
-    Elements weight_buffer;    ///< size of its weight buffer
-    Elements output_buffer;    ///< size of the buffer of its output: intermediate tensor, or Y for the sink
+    Elements weight_reads;   ///< external reads of this layer's weights
+    Elements weight_buffer;  ///< size of its weight buffer
+    Elements output_buffer;  ///< size of the buffer of its output: intermediate tensor, or Y for the sink
     friend bool operator==(const LayerCounts&, const LayerCounts&) = default;
 };
 
@@ -61,7 +61,8 @@ struct GroupCounts {
 };
 
 /// Empty when equal, else one line naming every field that differs, "conv1 MACs: model 34992, measured 34990; ...".
-[[nodiscard]] std::string difference(const GroupCounts& a, const std::string& a_name, const GroupCounts& b, const std::string& b_name);
+[[nodiscard]] std::string difference(const GroupCounts& a, const std::string& a_name, const GroupCounts& b,
+                                     const std::string& b_name);
 
 /// A network: sums of accesses and MACs over its groups, maxima of the two footprints.
 struct NetworkCounts {

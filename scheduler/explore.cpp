@@ -51,8 +51,8 @@ Cost cost_of(const GroupPoint& point) {
 }
 
 /// The point with the counts of the model, which must be those of the search.
-GroupPoint checked_point(const std::vector<LayerProblem>& problems, const GroupSearch::Point& point, Footprint footprint,
-                         TwoLevelCache& cache) {
+GroupPoint checked_point(const std::vector<LayerProblem>& problems, const GroupSearch::Point& point,
+                         Footprint footprint, TwoLevelCache& cache) {
     GroupPoint result{search::group_schedule(problems, point.choice), {}, {}, {}};
     const GroupCounts counts = two_level_counts(problems, result.group, &cache);
     result.accesses = counts.accesses();
@@ -60,7 +60,8 @@ GroupPoint checked_point(const std::vector<LayerProblem>& problems, const GroupS
     result.macs = counts.macs();
     if (cost_of(result) != point.cost) {
         const auto text = [](const Cost& c) {
-            return "accesses " + std::to_string(c.accesses) + ", memory " + std::to_string(c.memory) + ", MACs " + std::to_string(c.macs);
+            return "accesses " + std::to_string(c.accesses) + ", memory " + std::to_string(c.memory) + ", MACs " +
+                   std::to_string(c.macs);
         };
         throw std::logic_error("search: " + to_text(result.group) + ": searched " + text(point.cost) + "; model " +
                                text(cost_of(result)));
@@ -106,7 +107,9 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         bound.emplace(problems);
         own.bound = &*bound;
         const Archive<char> reached = archive_of(known, macs_is_axis);
-        if (std::all_of(bound->steps().begin(), bound->steps().end(), [&](const Cost& step) { return reached.beats_all_above(step); })) return {};
+        if (std::all_of(bound->steps().begin(), bound->steps().end(),
+                        [&](const Cost& step) { return reached.beats_all_above(step); }))
+            return {};
     }
     std::vector<GroupSearch::Point> found;
     const auto run = [&](const search::GroupSearchOptions& how) {
@@ -147,7 +150,8 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         // Not all was looked at: what line buffers and tiles of the whole group reach is there in any case.
         ExploreOptions coarse = options;
         coarse.tiles = TileSizes::powers_of_two;
-        for (GroupPoint& point : family_front(problems, coarse, options.tiles)) result.points.push_back(std::move(point));
+        for (GroupPoint& point : family_front(problems, coarse, options.tiles))
+            result.points.push_back(std::move(point));
     }
     return result;
 }
@@ -211,7 +215,8 @@ class Partitions {
 public:
     Partitions(size_t layers, bool macs_is_axis) : layers_(layers) {
         for (auto* table : {&best_, &least_}) {
-            for (size_t n = 0; n < (layers + 1) * (layers + 1); ++n) table->emplace_back(table == &least_ ? false : macs_is_axis);
+            for (size_t n = 0; n < (layers + 1) * (layers + 1); ++n)
+                table->emplace_back(table == &least_ ? false : macs_is_axis);
         }
     }
 
@@ -225,7 +230,8 @@ public:
 
     void add(const Segment& segment, bool macs_is_axis) {
         const size_t end = segment.begin + segment.layers.size();
-        auto& [points, least] = segment_fronts_.try_emplace({segment.begin, end}, Partials(macs_is_axis), Partials(false)).first->second;
+        auto& [points, least] =
+            segment_fronts_.try_emplace({segment.begin, end}, Partials(macs_is_axis), Partials(false)).first->second;
         for (const GroupPoint& point : segment.front.points) {
             const auto partial = std::make_shared<const Partial>(Partial{&point, &segment.layers, nullptr, nullptr});
             points.offer(cost_of(point), partial);
@@ -243,7 +249,9 @@ public:
     [[nodiscard]] const Partials& least(size_t begin, size_t end) const { return least_[begin * (layers_ + 1) + end]; }
 
 private:
-    [[nodiscard]] Partials& at(std::vector<Partials>& table, size_t begin, size_t end) { return table[begin * (layers_ + 1) + end]; }
+    [[nodiscard]] Partials& at(std::vector<Partials>& table, size_t begin, size_t end) {
+        return table[begin * (layers_ + 1) + end];
+    }
 
     size_t layers_;
     std::vector<Partials> best_;
@@ -293,7 +301,8 @@ private:
             for (size_t length = 1; length <= std::min(depth, sequences_[s].size()); ++length) {
                 for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin) {
                     const auto first = sequences_[s].begin() + static_cast<std::ptrdiff_t>(begin);
-                    Segment segment{{first, first + static_cast<std::ptrdiff_t>(length)}, s, begin, segments_.size(), {}};
+                    Segment segment{
+                        {first, first + static_cast<std::ptrdiff_t>(length)}, s, begin, segments_.size(), {}};
                     const auto key = shape_key(layer_problems(network_, segment.layers));
                     segment.like = shapes.emplace(key, segments_.size()).first->second;
                     progress_.segments_total += segment.like == segments_.size() ? 1 : 0;
@@ -321,7 +330,8 @@ private:
         in_parallel(work.size(), std::max(1, options_.threads), [&](size_t n) { search_one(segments_[work[n]]); });
         for (Segment& segment : segments_) {
             if (segment.layers.size() != length) continue;
-            if (segment.like != static_cast<size_t>(&segment - segments_.data())) segment.front = segments_[segment.like].front;
+            if (segment.like != static_cast<size_t>(&segment - segments_.data()))
+                segment.front = segments_[segment.like].front;
             partitions_[segment.sequence].add(segment, macs_is_axis_);
         }
         fill_missing(length);
@@ -352,7 +362,8 @@ private:
             own.stop = nullptr;
             own.tiles = TileSizes::powers_of_two;
         }
-        const Partials& known = partitions_[segment.sequence].best(segment.begin, segment.begin + segment.layers.size());
+        const Partials& known =
+            partitions_[segment.sequence].best(segment.begin, segment.begin + segment.layers.size());
         segment.front = search_segment(problems, own, macs_is_axis_, known.costs(), parts_are_complete(segment));
         if (stopped) segment.front.open.push_back(compulsory);
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -390,7 +401,8 @@ private:
         }
         Front result = points_of(front);
         result.macs_is_axis = macs_is_axis;
-        result.is_complete = std::all_of(segments_.begin(), segments_.end(), [](const Segment& s) { return s.front.open.empty(); });
+        result.is_complete =
+            std::all_of(segments_.begin(), segments_.end(), [](const Segment& s) { return s.front.open.empty(); });
         if (!result.is_complete) add_bounds(front, least, result);
         return result;
     }
@@ -406,7 +418,8 @@ private:
             std::vector<uint32_t> point;
             for (const Partial* group : groups) {
                 const auto [entry, is_new] = known.try_emplace({group->group, group->layers});
-                if (is_new) entry->second = builder.group(search::on_layers(network_, group->group->group, *group->layers));
+                if (is_new)
+                    entry->second = builder.group(search::on_layers(network_, group->group->group, *group->layers));
                 point.push_back(entry->second);
             }
             builder.add_point(std::move(point));
@@ -417,14 +430,16 @@ private:
     static void add_bounds(const Partials& front, const Partials& least, Front& result) {
         const Partials reached = on_two_axes(front);
         for (const Cost& bound : least.costs()) {
-            result.bounds.push_back({Elements(static_cast<int64_t>(bound.memory)), Elements(static_cast<int64_t>(bound.accesses))});
+            result.bounds.push_back(
+                {Elements(static_cast<int64_t>(bound.memory)), Elements(static_cast<int64_t>(bound.accesses))});
             // From there on the bound holds; the front begins at its own least memory.
             const Cost* best = nullptr;
             for (const Cost& cost : reached.costs()) {
                 if (best == nullptr || cost.memory <= bound.memory) best = &cost;
             }
             if (best == nullptr) continue;
-            const double ratio = bound.accesses > 0 ? best->accesses / bound.accesses : std::numeric_limits<double>::infinity();
+            const double ratio =
+                bound.accesses > 0 ? best->accesses / bound.accesses : std::numeric_limits<double>::infinity();
             result.gap = std::max(result.gap, ratio - 1);
         }
     }
@@ -451,15 +466,18 @@ std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind) {
 
 std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,
                                     const ExploreOptions& options) {
-    if (segment.size() > 1 && !std::all_of(segment.begin(), segment.end(), [&](LayerId l) { return may_fuse(network, l); }))
+    if (segment.size() > 1 &&
+        !std::all_of(segment.begin(), segment.end(), [&](LayerId l) { return may_fuse(network, l); }))
         return {};
     return group_front(layer_problems(network, segment), options);
 }
 
 std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
     if (problems.size() > 1 && !std::all_of(problems.begin(), problems.end(), search::may_fuse)) return {};
-    std::vector<GroupPoint> points = search_segment(problems, options, options.macs_is_axis.value_or(true), {}, true).points;
-    std::sort(points.begin(), points.end(), [](const GroupPoint& a, const GroupPoint& b) { return cost_of(a) < cost_of(b); });
+    std::vector<GroupPoint> points =
+        search_segment(problems, options, options.macs_is_axis.value_or(true), {}, true).points;
+    std::sort(points.begin(), points.end(),
+              [](const GroupPoint& a, const GroupPoint& b) { return cost_of(a) < cost_of(b); });
     return points;
 }
 
@@ -498,7 +516,8 @@ std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget)
         least = std::min(least, point.counts.live_total);
         if (point.counts.live_total > budget) continue;
         const auto key = [](const FrontPoint& p) { return std::tuple(p.counts.accesses, p.counts.macs); };
-        if (best == nullptr || key(point) < key(*best) || (key(point) == key(*best) && text(point) < text(*best))) best = &point;
+        if (best == nullptr || key(point) < key(*best) || (key(point) == key(*best) && text(point) < text(*best)))
+            best = &point;
     }
     if (best == nullptr) return Infeasible{least, budget};
     return *best;

@@ -28,7 +28,7 @@ enum class Space {
     tiling,            ///< layer by layer, every inner order, tile and store level (the paper's Tiling & Reorder)
     fusion,            ///< and segments with resident weights in which nothing is computed twice
     fusion_recompute,  ///< and segments in which weights may come again and halos may be computed again
-    dag,               ///< beyond the paper: every schedulable layer in a group, groups with forks and joins; a family of schedules (search/dag_groups.h)
+    dag,  ///< beyond the paper: every schedulable layer in a group, groups with forks and joins; a family of schedules (search/dag_groups.h)
 };
 
 enum class TileSizes {
@@ -86,7 +86,7 @@ struct FrontBound {
 
 struct Front {
     std::vector<GroupSchedule> groups;  ///< each legal in the network, and there once: points share most of theirs
-    std::vector<FrontPoint> points;  ///< by accesses, fewest first; then memory, MACs, text
+    std::vector<FrontPoint> points;     ///< by accesses, fewest first; then memory, MACs, text
     /// False: no point is beaten in (accesses, memory) together, and MACs only decide between equals.
     bool macs_is_axis = true;
     Footprint footprint = Footprint::live;
@@ -135,7 +135,8 @@ struct GroupPoint {
                                                   const ExploreOptions& options);
 
 /// The same with the group's loop problems at hand; none of several is fully connected.
-[[nodiscard]] std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options);
+[[nodiscard]] std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems,
+                                                  const ExploreOptions& options);
 
 /// Sizes that a tile of an extent may take: ascending, the extent itself last.
 [[nodiscard]] std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind);

@@ -18,7 +18,8 @@ std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problem
     std::vector<int64_t> all(problems.size());
     for (size_t k = problems.size(); k-- > 0;) {
         const LayerProblem& p = problems[k];
-        const bool one_is_enough = k + 1 < problems.size() && p[Dim::x] >= long_row && p[Dim::z] / p.groups >= several_channels;
+        const bool one_is_enough =
+            k + 1 < problems.size() && p[Dim::x] >= long_row && p[Dim::z] / p.groups >= several_channels;
         const int64_t fewest = suits_winograd(p) ? 2 : 1;
         all[k] = std::clamp<int64_t>(one_is_enough ? fewest : rows, 1, p[Dim::y]);
         rows = p.y().transposed ? ceil_div(all[k], p.y().stride) : all[k] * p.y().stride;
@@ -125,7 +126,8 @@ public:
         const std::vector<LayerProblem> problems = layer_problems(network_, segment);
         // Small maps are faster layer by layer than row by row: no accesses beyond a core's caches are at stake.
         const auto goes_alone = [&](const LayerProblem& p) { return suits_whole_map(p) || goes_to_winograd_map(p); };
-        if (segment.size() > 1 && !options_.memory && std::any_of(problems.begin(), problems.end(), goes_alone)) return Elements{};
+        if (segment.size() > 1 && !options_.memory && std::any_of(problems.begin(), problems.end(), goes_alone))
+            return Elements{};
         constexpr Bytes second_level_cache{2 << 20};
         const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
         // A budget is met even at some cost; without one, a group that must repeat much or go row by row is no gain.
@@ -137,7 +139,8 @@ public:
         std::optional<Elements> least;
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
             // Winograd's patches want whole rows, and save more than fusing one more layer does.
-            if (columns != 0 && !options_.memory && std::any_of(problems.begin(), problems.end(), suits_winograd)) break;
+            if (columns != 0 && !options_.memory && std::any_of(problems.begin(), problems.end(), suits_winograd))
+                break;
             for (const int64_t rows : row_choices(problems)) {
                 if (rows < fewest_rows) continue;
                 LineBufferSizes sizes{rows, 0, columns};
@@ -159,7 +162,9 @@ public:
 
 private:
     /// Threads divide its channels and rows by themselves.
-    [[nodiscard]] bool goes_to_winograd_map(const LayerProblem& p) const { return options_.winograd && !options_.memory && suits_winograd_map(p); }
+    [[nodiscard]] bool goes_to_winograd_map(const LayerProblem& p) const {
+        return options_.winograd && !options_.memory && suits_winograd_map(p);
+    }
 
     [[nodiscard]] int64_t macs(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
         return two_level_counts(problems, line_buffer_group(problems, sizes), &cache_).macs().value();
@@ -170,7 +175,9 @@ private:
                                      int64_t without_strips) {
         if (options_.threads <= 1) return 0;
         // Threads divide its channels or pixels; a budget may be too small for the copy that a window's layer works from.
-        if (problems.size() == 1 && suits_whole_map(problems.front()) && (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1)) return 0;
+        if (problems.size() == 1 && suits_whole_map(problems.front()) &&
+            (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1))
+            return 0;
         if (problems.size() == 1 && goes_to_winograd_map(problems.front())) return 0;
         const int64_t extent = problems.back()[Dim::y];
         if (sizes.rows == extent && takes_all_rows(problems)) {
@@ -197,7 +204,8 @@ private:
                 const int64_t needed = macs(problems, with);
                 if (needed - without_strips > without_strips / 100 * attempt.percent) continue;
                 const double ragged = with.strip_rows % sizes.rows == 0 ? 1.0 : 1.03;
-                const double cost = attempt.price * ragged * static_cast<double>(needed) * static_cast<double>(longest_share(extent, with.strip_rows, options_.threads));
+                const double cost = attempt.price * ragged * static_cast<double>(needed) *
+                                    static_cast<double>(longest_share(extent, with.strip_rows, options_.threads));
                 if (best == 0 || cost < least) {
                     least = cost;
                     best = with.strip_rows;
@@ -227,8 +235,9 @@ GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerI
 }
 
 bool is_pointwise(const LayerProblem& p) {
-    return std::all_of(p.window.begin(), p.window.end(),
-                       [](const AxisWindow& w) { return w.kernel == 1 && w.stride == 1 && w.pad_begin == 0 && w.in == w.out; });
+    return std::all_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
+        return w.kernel == 1 && w.stride == 1 && w.pad_begin == 0 && w.in == w.out;
+    });
 }
 
 bool suits_whole_map(const LayerProblem& p) {
@@ -237,18 +246,22 @@ bool suits_whole_map(const LayerProblem& p) {
     const int64_t pixels = p[Dim::y] * p[Dim::x];
     // Layers of enough channels, one pixel or one channel at a time, gain more from whole tiles of the map than line buffers save, as long as the map is not a picture.
     constexpr int64_t enough_channels = 16, most_columns_by_channels = 128;
-    const bool by_channels = p.groups > 1 ? p[Dim::z] >= enough_channels : is_pointwise(p) && std::min(p[Dim::z], p[Dim::i]) >= enough_channels;
+    const bool by_channels = p.groups > 1 ? p[Dim::z] >= enough_channels
+                                          : is_pointwise(p) && std::min(p[Dim::z], p[Dim::i]) >= enough_channels;
     const int64_t widest = by_channels ? most_columns_by_channels : most_columns;
     if (pixels > widest * widest) return false;
     if (p.groups == 1 && is_pointwise(p)) {
         constexpr int64_t half_a_vector = 8;
         return pixels == 1 || pixels >= half_a_vector;
     }
-    if (p.y().kernel * p.x().kernel > most_taps || p.x().stride > most_stride || p.y().stride > most_stride) return false;
+    if (p.y().kernel * p.x().kernel > most_taps || p.x().stride > most_stride || p.y().stride > most_stride)
+        return false;
     if (p.groups == 1) {
         // Worth a copy of the input for its channels' sake, where rows by themselves fill vectors badly and columns computed for nothing are few.
-        constexpr int64_t narrow = 20, narrowest = 5, too_narrow_for_winograd = 8, enough_outputs = 32, enough_inputs = 16;
-        if (p[Dim::z] < enough_outputs || p[Dim::i] < enough_inputs || p[Dim::x] < narrowest || p[Dim::y] < narrowest) return false;
+        constexpr int64_t narrow = 20, narrowest = 5, too_narrow_for_winograd = 8, enough_outputs = 32,
+                          enough_inputs = 16;
+        if (p[Dim::z] < enough_outputs || p[Dim::i] < enough_inputs || p[Dim::x] < narrowest || p[Dim::y] < narrowest)
+            return false;
         if (suits_winograd(p) && p[Dim::x] > too_narrow_for_winograd) return false;
         const int64_t more_columns = (p.x().kernel - 1) * p.x().dilation / p.x().stride;
         return (p.x().stride > 1 || p[Dim::x] <= narrow) && 3 * more_columns <= p[Dim::x];
@@ -259,7 +272,8 @@ bool suits_whole_map(const LayerProblem& p) {
 
 bool suits_winograd_map(const LayerProblem& p) {
     constexpr int64_t most_columns = 64, narrowest = 5, enough_channels = 32;
-    return suits_winograd(p) && p[Dim::x] >= narrowest && p[Dim::x] <= most_columns && p[Dim::y] <= most_columns && p[Dim::z] >= enough_channels && p[Dim::i] >= enough_channels;
+    return suits_winograd(p) && p[Dim::x] >= narrowest && p[Dim::x] <= most_columns && p[Dim::y] <= most_columns &&
+           p[Dim::z] >= enough_channels && p[Dim::i] >= enough_channels;
 }
 
 std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options) {

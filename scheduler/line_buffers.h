@@ -41,7 +41,8 @@ struct LineBufferOptions {
     std::optional<Bytes> memory;
     int threads =
         1;  ///< each group gets at least two strips per thread where that recomputes less than 3 % of the MACs
-    bool winograd = true;  ///< layers that suits_winograd_map() are groups of their own; false where they will be computed by the definition
+    bool winograd =
+        true;  ///< layers that suits_winograd_map() are groups of their own; false where they will be computed by the definition
 };
 
 /// The partition of every chain with the fewest accesses, then the fewest groups, within the budget; MACs of a group at most a quarter (without

@@ -23,7 +23,8 @@ constexpr int64_t least_extent = 64;
 /// Numbers of windows: few to many, each about a quarter more.
 std::vector<int64_t> counts_of_windows(int64_t picture) {
     std::vector<int64_t> counts{1};
-    while (picture / counts.back() > least_extent) counts.push_back(counts.back() + std::max<int64_t>(1, counts.back() / 4));
+    while (picture / counts.back() > least_extent)
+        counts.push_back(counts.back() + std::max<int64_t>(1, counts.back() / 4));
     return counts;
 }
 
@@ -44,15 +45,16 @@ int64_t bytes_between_groups(const Network& network, const Schedule& schedule) {
         LayerId end = begin;
         for (const LayerId reader : network.consumers(id)) end = std::max(end, step_of[static_cast<size_t>(reader)]);
         if (end == begin) continue;
-        for (LayerId at = begin; at <= end; ++at) live[static_cast<size_t>(at)] += element_count(network.tensor(id).dims) * bytes_per_element;
+        for (LayerId at = begin; at <= end; ++at)
+            live[static_cast<size_t>(at)] += element_count(network.tensor(id).dims) * bytes_per_element;
     }
     return *std::max_element(live.begin(), live.end());
 }
 
 /// What a window of this width costs, from one of moderate height.
 struct ColumnCost {
-    double per_row = 0;           ///< MACs and accesses, in MACs, of one row of input
-    int64_t bytes_per_row = 0;    ///< buffers and tensors between groups
+    double per_row = 0;         ///< MACs and accesses, in MACs, of one row of input
+    int64_t bytes_per_row = 0;  ///< buffers and tensors between groups
     int64_t thread_bytes = 0;
 };
 
@@ -64,12 +66,14 @@ std::optional<ColumnCost> column_cost(const Network& network, const LineBufferOp
     double work = 0;
     for (const GroupSchedule& group : schedule->groups()) {
         const GroupCounts counts = two_level_counts(network, group);
-        work += static_cast<double>(counts.macs().value()) + macs_per_access * static_cast<double>(counts.accesses().value());
+        work += static_cast<double>(counts.macs().value()) +
+                macs_per_access * static_cast<double>(counts.accesses().value());
         cost.thread_bytes = std::max(cost.thread_bytes, to_bytes(counts.live_total).value());
     }
     const int64_t rows = network.tensor(network.inputs[0]).dims[2];
     int64_t bytes = bytes_between_groups(network, *schedule);
-    for (const TensorId id : {network.inputs[0], network.outputs[0]}) bytes += element_count(network.tensor(id).dims) * bytes_per_element;
+    for (const TensorId id : {network.inputs[0], network.outputs[0]})
+        bytes += element_count(network.tensor(id).dims) * bytes_per_element;
     cost.per_row = work / static_cast<double>(rows);
     cost.bytes_per_row = ceil_div(bytes, rows);
     return cost;
@@ -100,7 +104,8 @@ std::optional<WindowChoice> choose_window(const WindowDemand& demand) {
             const int64_t height = window_for(demand.reach.y, demand.height, rows);
             const int64_t bytes = cost->bytes_per_row * height + demand.threads * cost->thread_bytes;
             if (Bytes(bytes) > demand.memory) continue;
-            const double total = static_cast<double>(rows * columns) * (cost->per_row * static_cast<double>(height) + macs_per_window);
+            const double total =
+                static_cast<double>(rows * columns) * (cost->per_row * static_cast<double>(height) + macs_per_window);
             if (best && total >= best_cost) continue;
             best = WindowChoice{height, width, rows, columns, Bytes(bytes), thread_memory};
             best_cost = total;

@@ -17,7 +17,7 @@ struct WindowDemand {
     int64_t height = 0;  ///< of the whole picture
     int64_t width = 0;
     Reach reach;
-    Bytes memory;        ///< for a window of input and output, tensors between groups, and every thread's internal memory
+    Bytes memory;  ///< for a window of input and output, tensors between groups, and every thread's internal memory
     int threads = 1;
     bool whole_rows = false;  ///< only windows as wide as the picture
 };
@@ -25,9 +25,9 @@ struct WindowDemand {
 struct WindowChoice {
     int64_t height = 0;  ///< of the window
     int64_t width = 0;
-    int64_t rows = 1;    ///< windows from top to bottom
-    int64_t columns = 1; ///< from left to right
-    Bytes memory;        ///< as the model sees it
+    int64_t rows = 1;     ///< windows from top to bottom
+    int64_t columns = 1;  ///< from left to right
+    Bytes memory;         ///< as the model sees it
     /// Internal memory of one thread that the window's schedule is to stay within; none: the planner's own choice.
     std::optional<Bytes> thread_memory;
 };

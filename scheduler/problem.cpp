@@ -36,7 +36,8 @@ namespace {
 bool windows_reach_input(const AxisWindow& w) {
     // Away from the borders outputs are alike: tap 0 is an input; of a transposed window all taps that the stride does not leave out are. Checked
     // for every schedule that is made, so not one by one.
-    const int64_t alike_from = w.transposed ? std::max<int64_t>(0, (w.kernel - 1) * w.dilation - w.pad_begin) + w.stride : ceil_div(w.pad_begin, w.stride);
+    const int64_t alike_from = w.transposed ? std::max<int64_t>(0, (w.kernel - 1) * w.dilation - w.pad_begin) + w.stride
+                                            : ceil_div(w.pad_begin, w.stride);
     const int64_t alike_to = w.transposed ? (w.in - 1) * w.stride - w.pad_begin : (w.in - 1 + w.pad_begin) / w.stride;
     for (int64_t out = 0; out < w.out; ++out) {
         if (out >= alike_from && out <= alike_to) {
@@ -54,7 +55,8 @@ bool windows_reach_input(const AxisWindow& w) {
 std::optional<Operation> operation_of(const Network& network, const Layer& layer) {
     const auto is_feature_map = [&](TensorId id) { return network.tensor(id).dims.size() == 4; };
     if (layer.kind == LayerKind::gemm) return Operation::multiply_accumulate;
-    if (!is_feature_map(layer.output) || !std::all_of(layer.inputs.begin(), layer.inputs.end(), is_feature_map)) return {};
+    if (!is_feature_map(layer.output) || !std::all_of(layer.inputs.begin(), layer.inputs.end(), is_feature_map))
+        return {};
     const std::set<TensorId> distinct(layer.inputs.begin(), layer.inputs.end());
     const bool joins = layer.inputs.size() > 1 && distinct.size() == layer.inputs.size();
     switch (layer.kind) {
@@ -115,8 +117,8 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
 
 AxisWindow axis_window(const Layer& layer, size_t axis) {
     AxisWindow w;
-    const bool has_window = layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose || layer.kind == LayerKind::max_pool ||
-                            layer.kind == LayerKind::average_pool;
+    const bool has_window = layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose ||
+                            layer.kind == LayerKind::max_pool || layer.kind == LayerKind::average_pool;
     if (!has_window) return w;
     w.transposed = layer.kind == LayerKind::conv_transpose;
     w.kernel = layer.window.kernel[axis];
@@ -138,7 +140,8 @@ bool must_be_scheduled(const Network& network, LayerId id) {
 LayerProblem layer_problem(const Network& network, LayerId id) {
     if (!is_schedulable(network, id)) {
         const Layer& layer = network.layer(id);
-        throw InputError("layer " + layer.name + ": a " + operation_text(layer) + " of this shape cannot be scheduled; see is_schedulable");
+        throw InputError("layer " + layer.name + ": a " + operation_text(layer) +
+                         " of this shape cannot be scheduled; see is_schedulable");
     }
     return *problem_of(network, id);
 }

@@ -63,9 +63,13 @@ std::optional<std::string> hindrance(const Network& network, const Layer& layer)
     }
 }
 
-bool by_winograd(const Network& network, LayerId id) { return must_be_scheduled(network, id) && suits_winograd(layer_problem(network, id)); }
+bool by_winograd(const Network& network, LayerId id) {
+    return must_be_scheduled(network, id) && suits_winograd(layer_problem(network, id));
+}
 
-bool by_column_tiles(const Network& network, LayerId id) { return must_be_scheduled(network, id) && filters_columns(layer_problem(network, id)); }
+bool by_column_tiles(const Network& network, LayerId id) {
+    return must_be_scheduled(network, id) && filters_columns(layer_problem(network, id));
+}
 
 bool has_layer(const Network& network, bool (*is_such)(const Network&, LayerId)) {
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
@@ -90,7 +94,8 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
     for (const Layer& layer : network.layers) {
         const Rate first = rates[static_cast<size_t>(layer.inputs[0])];
         for (const TensorId id : layer.inputs) {
-            if (rates[static_cast<size_t>(id)] != first) refuse(network, "layer " + layer.name + " joins branches of different sizes");
+            if (rates[static_cast<size_t>(id)] != first)
+                refuse(network, "layer " + layer.name + " joins branches of different sizes");
         }
         const AxisWindow w = axis_window(layer, axis);
         Rate& rate = rates[static_cast<size_t>(layer.output)];
@@ -104,7 +109,8 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
         const int64_t period = checked_multiply(rate.denominator, unit);
         reach.input_step = std::lcm(reach.input_step, period / std::gcd(period, rate.numerator));
         constexpr int64_t most = int64_t{1} << 20;
-        if (reach.input_step > most) refuse(network, "it repeats only every " + std::to_string(reach.input_step) + " elements");
+        if (reach.input_step > most)
+            refuse(network, "it repeats only every " + std::to_string(reach.input_step) + " elements");
     }
     const Rate out = rates[static_cast<size_t>(network.outputs[0])];
     reach.output_step = reach.input_step / out.denominator * out.numerator;
@@ -122,11 +128,14 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
         if (tiles_of_columns && by_column_tiles(network, static_cast<LayerId>(k))) wanted = tiles_around(wanted, w);
         w.in = std::numeric_limits<int64_t>::max();
         Range read = window_of(w, wanted);
-        if (layer.kind == LayerKind::depth_to_space) read = {wanted.begin / layer.block, ceil_div(wanted.end, layer.block)};
+        if (layer.kind == LayerKind::depth_to_space)
+            read = {wanted.begin / layer.block, ceil_div(wanted.end, layer.block)};
         for (const TensorId id : layer.inputs) needed[static_cast<size_t>(id)].extend(read);
     }
     const Range read = needed[static_cast<size_t>(network.inputs[0])];
-    const auto whole_steps = [&](int64_t size) { return ceil_div(std::max<int64_t>(size, 0), reach.input_step) * reach.input_step; };
+    const auto whole_steps = [&](int64_t size) {
+        return ceil_div(std::max<int64_t>(size, 0), reach.input_step) * reach.input_step;
+    };
     reach.before = whole_steps(far * reach.input_step - read.begin);
     reach.after = whole_steps(read.end - (far + 1) * reach.input_step);
     if (pairs_of_rows) {
@@ -145,8 +154,8 @@ bool has_column_tiles(const Network& network) { return has_layer(network, by_col
 
 Reach reach_of(const Network& network, const ReachOptions& options) {
     if (network.inputs.size() != 1 || network.outputs.size() != 1) {
-        refuse(network, "found " + std::to_string(network.inputs.size()) + " inputs and " + std::to_string(network.outputs.size()) +
-                            " outputs, expected one of each");
+        refuse(network, "found " + std::to_string(network.inputs.size()) + " inputs and " +
+                            std::to_string(network.outputs.size()) + " outputs, expected one of each");
     }
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         const Layer& layer = network.layer(id);
@@ -155,10 +164,13 @@ Reach reach_of(const Network& network, const ReachOptions& options) {
     for (const TensorId id : {network.inputs[0], network.outputs[0]}) {
         const Tensor& tensor = network.tensor(id);
         if (tensor.dims.size() != 4 || tensor.dims[0] != 1)
-            refuse(network, tensor.name + " is " + dims_text(tensor.dims) + ", expected 1 image of channels x rows x columns");
+            refuse(network,
+                   tensor.name + " is " + dims_text(tensor.dims) + ", expected 1 image of channels x rows x columns");
     }
-    return {axis_reach(network, 0, options.winograd && has_winograd_layers(network) ? RoundsBy::pairs_of_rows : RoundsBy::nothing),
-            axis_reach(network, 1, options.winograd && has_column_tiles(network) ? RoundsBy::tiles_of_columns : RoundsBy::nothing)};
+    return {axis_reach(network, 0,
+                       options.winograd && has_winograd_layers(network) ? RoundsBy::pairs_of_rows : RoundsBy::nothing),
+            axis_reach(network, 1,
+                       options.winograd && has_column_tiles(network) ? RoundsBy::tiles_of_columns : RoundsBy::nothing)};
 }
 
 void check_moves_alike(const Network& network, const Network& larger, const Reach& reach) {
@@ -170,13 +182,15 @@ void check_moves_alike(const Network& network, const Network& larger, const Reac
         if (!alike) refuse(network, "layer " + a.name + " depends on the size of the picture");
     }
     const Tensor &in = network.tensor(network.inputs[0]), &out = network.tensor(network.outputs[0]);
-    const std::vector<int64_t>&larger_in = larger.tensor(larger.inputs[0]).dims, &larger_out = larger.tensor(larger.outputs[0]).dims;
+    const std::vector<int64_t>&larger_in = larger.tensor(larger.inputs[0]).dims,
+          &larger_out = larger.tensor(larger.outputs[0]).dims;
     for (const size_t axis : {size_t{0}, size_t{1}}) {
         const AxisReach& r = axis == 0 ? reach.y : reach.x;
         const int64_t steps = (larger_in[2 + axis] - in.dims[2 + axis]) / r.input_step;
         if (larger_out[2 + axis] != out.dims[2 + axis] + steps * r.output_step) {
-            refuse(network, out.name + " is " + dims_text(out.dims) + " for " + dims_text(in.dims) + " and " + dims_text(larger_out) + " for " +
-                                dims_text(larger_in) + ", expected it to grow with the input");
+            refuse(network, out.name + " is " + dims_text(out.dims) + " for " + dims_text(in.dims) + " and " +
+                                dims_text(larger_out) + " for " + dims_text(larger_in) +
+                                ", expected it to grow with the input");
         }
     }
 }

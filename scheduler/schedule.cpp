@@ -62,8 +62,8 @@ void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& 
     if (problem.groups == 1 || problem[Dim::i] == 1) return;
     const Nest& nest = group.nests[static_cast<size_t>(k)];
     if (input.compute.nest == k && input.compute.loop >= nest.find(Loop{Dim::i, Band::inner})) {
-        throw InputError(nest.layer + ": the input of a grouped convolution has compute level " + level_text(group, k, input.compute) +
-                         ", not outside ii; expected a loop around ii");
+        throw InputError(nest.layer + ": the input of a grouped convolution has compute level " +
+                         level_text(group, k, input.compute) + ", not outside ii; expected a loop around ii");
     }
 }
 
@@ -76,20 +76,25 @@ std::string input_key(const LayerProblem& problem, int operand) {
 void check_wiring(const Network& network, const std::vector<LayerProblem>& problems) {
     std::map<LayerId, size_t> nest_of;
     for (size_t k = 0; k < problems.size(); ++k) {
-        if (!nest_of.emplace(problems[k].layer, k).second) throw InputError("schedule: layer " + problems[k].name + " is in a group twice");
+        if (!nest_of.emplace(problems[k].layer, k).second)
+            throw InputError("schedule: layer " + problems[k].name + " is in a group twice");
     }
     for (size_t k = 0; k + 1 < problems.size(); ++k) {
         const std::string& name = problems[k].name;
         const std::vector<LayerId> readers = network.consumers(problems[k].output);
-        if (network.is_output(problems[k].output)) throw InputError(name + ": its output is an output of the network, so it can only be the last of a group");
+        if (network.is_output(problems[k].output))
+            throw InputError(name + ": its output is an output of the network, so it can only be the last of a group");
         for (const LayerId reader : readers) {
             const auto nest = nest_of.find(reader);
             const std::string& reader_name = network.layer(reader).name;
             if (nest == nest_of.end()) {
-                throw InputError(name + ": its output is read by " + reader_name + " outside the group; expected a group with every reader of it, or " +
-                                 name + " as its last layer");
+                throw InputError(name + ": its output is read by " + reader_name +
+                                 " outside the group; expected a group with every reader of it, or " + name +
+                                 " as its last layer");
             }
-            if (nest->second <= k) throw InputError(name + ": stands after " + reader_name + ", which reads its output; expected producers first");
+            if (nest->second <= k)
+                throw InputError(name + ": stands after " + reader_name +
+                                 ", which reads its output; expected producers first");
         }
     }
 }
@@ -100,8 +105,10 @@ void check_shared(const GroupSchedule& group, const std::vector<GroupTensor>& te
     for (const int k : branch_nests(tensors, tensor)) {
         const Nest& nest = group.nests[static_cast<size_t>(k)];
         if (encloses(group, k, placement.store, nest.y.store)) continue;
-        throw InputError(nest.layer + ": computes from " + tensor.name + ", which several layers of the group read and which is stored at " +
-                         level_text(group, k, placement.store) + ", inside the store level " + level_text(group, k, nest.y.store) +
+        throw InputError(nest.layer + ": computes from " + tensor.name +
+                         ", which several layers of the group read and which is stored at " +
+                         level_text(group, k, placement.store) + ", inside the store level " +
+                         level_text(group, k, nest.y.store) +
                          " of its own output; expected to be stored there or further out");
     }
 }
@@ -129,7 +136,8 @@ void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
         if (!is_spatial(loop.dim)) throw InputError(where + "strip loop " + to_text(loop) + "; only ys and xs exist");
     }
     if (!strips.empty() && !is_sink) {
-        throw InputError(where + "strip loop " + to_text(strips.front()) + " in a layer that is not the last of its group");
+        throw InputError(where + "strip loop " + to_text(strips.front()) +
+                         " in a layer that is not the last of its group");
     }
     for (size_t axis = 0; axis < 2; ++axis) {
         const Loop loop{axis == 0 ? Dim::y : Dim::x, Band::strip};
@@ -143,13 +151,14 @@ void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
     }
     for (size_t d = 0; d < 4; ++d) {
         if (nest.tile[d] < 1 || nest.tile[d] > problem.extent[d]) {
-            throw InputError(where + "tile of " + dim_letters[d] + " is " + std::to_string(nest.tile[d]) + "; expected 1 to " +
-                             std::to_string(problem.extent[d]));
+            throw InputError(where + "tile of " + dim_letters[d] + " is " + std::to_string(nest.tile[d]) +
+                             "; expected 1 to " + std::to_string(problem.extent[d]));
         }
     }
     if (nest[Dim::i] != problem[Dim::i] && (!is_sink || problem.groups != 1)) {
-        throw InputError(where + "tile of i is " + std::to_string(nest[Dim::i]) + " of " + std::to_string(problem[Dim::i]) +
-                         "; " + (is_sink ? "a grouped convolution" : "a layer that is not the last of its group") +
+        throw InputError(where + "tile of i is " + std::to_string(nest[Dim::i]) + " of " +
+                         std::to_string(problem[Dim::i]) + "; " +
+                         (is_sink ? "a grouped convolution" : "a layer that is not the last of its group") +
                          " cannot leave partial sums");
     }
 }
@@ -179,7 +188,8 @@ std::vector<GroupTensor> group_tensors(const std::vector<LayerProblem>& problems
             auto found = std::find_if(internal.begin(), internal.end(), is_it);
             if (found == internal.end()) {
                 found = std::find_if(external.begin(), external.end(), is_it);
-                if (found == external.end()) found = external.insert(external.end(), {input.tensor, input.name, -1, {}});
+                if (found == external.end())
+                    found = external.insert(external.end(), {input.tensor, input.name, -1, {}});
             } else {
                 found->name = input.name;
             }
@@ -196,7 +206,8 @@ const Placement& placement_of(const GroupSchedule& group, const GroupTensor& ten
     for (const InputPlacement& x : group.nests[static_cast<size_t>(first.nest)].x) {
         if (x.operand == first.operand) return x.placement;
     }
-    throw InputError(group.nests[static_cast<size_t>(first.nest)].layer + ": no placement of " + tensor.name + ", an external input of the group");
+    throw InputError(group.nests[static_cast<size_t>(first.nest)].layer + ": no placement of " + tensor.name +
+                     ", an external input of the group");
 }
 
 std::vector<int> branch_nests(const std::vector<GroupTensor>& tensors, const GroupTensor& tensor) {
@@ -207,8 +218,10 @@ std::vector<int> branch_nests(const std::vector<GroupTensor>& tensors, const Gro
     std::vector<const GroupTensor*> computed{&tensor};  // and whatever is computed from it
     int last = tensor.readers.back().nest;              // that reads any of them
     for (int k = tensor.readers.front().nest;; ++k) {
-        if (std::none_of(computed.begin(), computed.end(), [&](const GroupTensor* t) { return reads(*t, k); })) continue;
-        const auto output = std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == k; });
+        if (std::none_of(computed.begin(), computed.end(), [&](const GroupTensor* t) { return reads(*t, k); }))
+            continue;
+        const auto output =
+            std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == k; });
         if (output == tensors.end()) break;  // the sink
         if (k < last || reads(tensor, k)) nests.push_back(k);
         if (k == last) break;  // all has come together
@@ -257,8 +270,9 @@ void check_group(const Network& network, const GroupSchedule& group) {
     check_wiring(network, problems);
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     const auto is_first_reader = [&](int k, int operand) {
-        return std::any_of(tensors.begin(), tensors.end(),
-                           [&](const GroupTensor& t) { return t.is_external() && t.readers.front() == TensorReader{k, operand}; });
+        return std::any_of(tensors.begin(), tensors.end(), [&](const GroupTensor& t) {
+            return t.is_external() && t.readers.front() == TensorReader{k, operand};
+        });
     };
     const int sink = group.sink();
     for (int k = sink; k >= 0; --k) {
@@ -269,8 +283,9 @@ void check_group(const Network& network, const GroupSchedule& group) {
             const std::vector<Level> levels = path(group, k);
             check_placement(group, k, "Y", nest.y, levels, k);
             if (nest.y.store != nest.y.compute) {
-                throw InputError(nest.layer + ": Y of the last layer has store level " + level_text(group, k, nest.y.store) +
-                                 " and compute level " + level_text(group, k, nest.y.compute) + "; expected one level");
+                throw InputError(nest.layer + ": Y of the last layer has store level " +
+                                 level_text(group, k, nest.y.store) + " and compute level " +
+                                 level_text(group, k, nest.y.compute) + "; expected one level");
             }
         } else {
             for (const GroupTensor& tensor : tensors) {
@@ -283,21 +298,26 @@ void check_group(const Network& network, const GroupSchedule& group) {
         }
         const std::vector<Level> levels = path(group, k);
         if (nest.w.has_value() != problem.has_weights()) {
-            throw InputError(nest.layer + (nest.w ? ": W is placed, but the layer has no weights" : ": no placement of W, the layer's weights"));
+            throw InputError(nest.layer + (nest.w ? ": W is placed, but the layer has no weights"
+                                                  : ": no placement of W, the layer's weights"));
         }
         if (nest.w) check_placement(group, k, "W", *nest.w, levels, k);
         int last_operand = -1;
         for (const InputPlacement& x : nest.x) {
             const std::string key = input_key(problem, x.operand);
             if (x.operand <= last_operand || !is_first_reader(k, x.operand)) {
-                throw InputError(nest.layer + ": " + key + " is placed; expected in order, once, the inputs that come from outside the group and that no earlier layer of it reads");
+                throw InputError(nest.layer + ": " + key +
+                                 " is placed; expected in order, once, the inputs that come from outside the group and "
+                                 "that no earlier layer of it reads");
             }
             last_operand = x.operand;
         }
         for (int operand = 0; operand < static_cast<int>(problem.inputs.size()); ++operand) {
-            const bool is_placed = std::any_of(nest.x.begin(), nest.x.end(), [&](const InputPlacement& x) { return x.operand == operand; });
+            const bool is_placed = std::any_of(nest.x.begin(), nest.x.end(),
+                                               [&](const InputPlacement& x) { return x.operand == operand; });
             if (!is_placed && is_first_reader(k, operand)) {
-                throw InputError(nest.layer + ": no placement of " + input_key(problem, operand) + ", an external input of the group");
+                throw InputError(nest.layer + ": no placement of " + input_key(problem, operand) +
+                                 ", an external input of the group");
             }
         }
     }
@@ -306,7 +326,8 @@ void check_group(const Network& network, const GroupSchedule& group) {
         for (const TensorReader& reader : tensor.readers) {
             if (!tensor.is_external()) continue;
             const LayerProblem& problem = problems[static_cast<size_t>(reader.nest)];
-            check_placement(group, reader.nest, input_key(problem, reader.operand), placement, path(group, reader.nest), reader.nest);
+            check_placement(group, reader.nest, input_key(problem, reader.operand), placement, path(group, reader.nest),
+                            reader.nest);
             check_grouped_input(group, reader.nest, problem, placement);
         }
         if (tensor.is_shared()) check_shared(group, tensors, tensor);
@@ -318,7 +339,8 @@ Schedule::Schedule(const Network& network, std::vector<GroupSchedule> groups) : 
     for (const GroupSchedule& group : groups_) {
         check_group(network, group);
         for (const Nest& nest : group.nests) {
-            if (!seen.insert(nest.layer).second) throw InputError("schedule: layer " + nest.layer + " is in two groups");
+            if (!seen.insert(nest.layer).second)
+                throw InputError("schedule: layer " + nest.layer + " is in two groups");
         }
     }
     for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) {
@@ -355,7 +377,8 @@ std::string to_text(const GroupSchedule& group) {
         if (nest.strip[0] != 0 || nest.strip[1] != 0) {
             text += " strip";
             for (size_t axis = 0; axis < 2; ++axis) {
-                if (nest.strip[axis] != 0) text += std::string(" ") + dim_letters[axis + 1] + std::to_string(nest.strip[axis]);
+                if (nest.strip[axis] != 0)
+                    text += std::string(" ") + dim_letters[axis + 1] + std::to_string(nest.strip[axis]);
             }
             text += ";";
         }
@@ -363,7 +386,8 @@ std::string to_text(const GroupSchedule& group) {
         for (size_t d = 0; d < 4; ++d) text += std::string(" ") + dim_letters[d] + std::to_string(nest.tile[d]);
         for (const InputPlacement& x : nest.x) {
             // Which operands come from outside is known to the network alone, so operand 0 goes without its number.
-            text += placement(x.operand == 0 && nest.x.size() == 1 ? "X" : "X" + std::to_string(x.operand), x.placement);
+            text +=
+                placement(x.operand == 0 && nest.x.size() == 1 ? "X" : "X" + std::to_string(x.operand), x.placement);
         }
         if (nest.w) text += placement("W", *nest.w);
         text += placement("Y", nest.y);
@@ -401,7 +425,9 @@ public:
         for (size_t k = 0; k < group.nests.size(); ++k) {
             Nest& nest = group.nests[k];
             for (const PendingLevel& level : pending[k]) {
-                Placement& placement = level.array == 'X' ? nest.x[level.index].placement : level.array == 'W' ? *nest.w : nest.y;
+                Placement& placement = level.array == 'X'   ? nest.x[level.index].placement
+                                       : level.array == 'W' ? *nest.w
+                                                            : nest.y;
                 (level.is_store ? placement.store : placement.compute) = resolve(group, static_cast<int>(k), level);
             }
         }
@@ -448,7 +474,8 @@ private:
     std::string word(const std::string& expected) {
         skip_space();
         const size_t begin = at_;
-        while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) ++at_;
+        while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
+            ++at_;
         if (begin == at_) fail(expected);
         return text_.substr(begin, at_ - begin);
     }
@@ -456,7 +483,8 @@ private:
     /// "z4": the letter decides where the number goes.
     int64_t number_after_letter(const std::string& token, size_t column) {
         int64_t value = 0;
-        if (token.size() < 2 || token.size() > 16) fail_at(column, "found \"" + token + "\", expected a letter and a number, like y4");
+        if (token.size() < 2 || token.size() > 16)
+            fail_at(column, "found \"" + token + "\", expected a letter and a number, like y4");
         for (size_t c = 1; c < token.size(); ++c) {
             if (std::isdigit(static_cast<unsigned char>(token[c])) == 0) {
                 fail_at(column, "found \"" + token + "\", expected a letter and a number, like y4");
@@ -495,7 +523,8 @@ private:
                     const std::string token = word("a size like y4");
                     const auto* d = std::find(dim_letters.begin(), dim_letters.end(), token[0]);
                     const auto dim = static_cast<size_t>(d - dim_letters.begin());
-                    if (d == dim_letters.end() || (key == "strip" && dim != 1 && dim != 2) || !letters.insert(token[0]).second) {
+                    if (d == dim_letters.end() || (key == "strip" && dim != 1 && dim != 2) ||
+                        !letters.insert(token[0]).second) {
                         fail_at(token_column, "found \"" + token + "\", expected each of " +
                                                   (key == "tile" ? "z y x i" : "y x") + " at most once with its size");
                     }
@@ -504,7 +533,8 @@ private:
                 if (key == "tile" && letters.size() != 4) fail_at(column, "expected tile sizes of z, y, x and i");
             } else if (key == "W" || key == "Y" || is_input_key(key)) {
                 if (key == "W") nest.w = Placement{};
-                if (key[0] == 'X') nest.x.push_back({key.size() == 1 ? 0 : static_cast<int>(number_after_letter(key, column)), {}});
+                if (key[0] == 'X')
+                    nest.x.push_back({key.size() == 1 ? 0 : static_cast<int>(number_after_letter(key, column)), {}});
                 for (const bool is_store : {true, false}) {
                     if (!is_store) expect("/");
                     skip_space();
@@ -525,7 +555,8 @@ private:
 
     /// X, X0, X1, ...
     static bool is_input_key(const std::string& key) {
-        return key[0] == 'X' && key.size() <= 5 && std::all_of(key.begin() + 1, key.end(), [](char c) { return c >= '0' && c <= '9'; });
+        return key[0] == 'X' && key.size() <= 5 &&
+               std::all_of(key.begin() + 1, key.end(), [](char c) { return c >= '0' && c <= '9'; });
     }
 
     static Level resolve(const GroupSchedule& group, int nest, const PendingLevel& pending) {
@@ -534,8 +565,10 @@ private:
         int owner = nest;
         if (dot != std::string::npos) {
             const std::string layer = pending.text.substr(0, dot);
-            const auto it = std::find_if(group.nests.begin(), group.nests.end(), [&](const Nest& n) { return n.layer == layer; });
-            if (it == group.nests.end()) fail_at(pending.column, "level " + pending.text + " names a layer outside the group");
+            const auto it =
+                std::find_if(group.nests.begin(), group.nests.end(), [&](const Nest& n) { return n.layer == layer; });
+            if (it == group.nests.end())
+                fail_at(pending.column, "level " + pending.text + " names a layer outside the group");
             owner = static_cast<int>(it - group.nests.begin());
         }
         const std::string name = dot == std::string::npos ? pending.text : pending.text.substr(dot + 1);
@@ -600,14 +633,14 @@ Schedule parse_schedule_file(const Network& network, const std::string& content)
         throw InputError("no \"schema\": \"laminate.schedule\"");
     }
     if (const nlohmann::json version = json.value("version", nlohmann::json()); version != schedule_file_version) {
-        throw InputError("schedule file of version " + version.dump() + ", expected " + std::to_string(schedule_file_version) +
-                         "; its \"schedule\" text can be given as it is");
+        throw InputError("schedule file of version " + version.dump() + ", expected " +
+                         std::to_string(schedule_file_version) + "; its \"schedule\" text can be given as it is");
     }
     const nlohmann::json hash = json.value("structure_hash", nlohmann::json());
     const std::string expected = structure_hash(network);
     if (!hash.is_string() || hash.get<std::string>() != expected) {
-        throw InputError("made for another network (hash " + hash.dump() + "), expected " + network.name + " (hash \"" + expected +
-                         "\")");
+        throw InputError("made for another network (hash " + hash.dump() + "), expected " + network.name + " (hash \"" +
+                         expected + "\")");
     }
     const nlohmann::json text = json.value("schedule", nlohmann::json());
     if (!text.is_string()) throw InputError("no \"schedule\" text");
@@ -649,14 +682,17 @@ private:
     void body(Level level, int depth) {
         for (int k = 0; k <= group_.sink(); ++k) {
             for (const GroupTensor& t : tensors_) {
-                if (t.is_external() && t.readers.front().nest == k && placement_of(group_, t).store == level) line(depth, "buffer " + name_of(t));
+                if (t.is_external() && t.readers.front().nest == k && placement_of(group_, t).store == level)
+                    line(depth, "buffer " + name_of(t));
             }
             if (nest(k).w && nest(k).w->store == level) line(depth, "buffer W of " + nest(k).layer);
-            if (nest(k).y.store == level) line(depth, "buffer " + std::string(k == group_.sink() ? "Y" : "output") + " of " + nest(k).layer);
+            if (nest(k).y.store == level)
+                line(depth, "buffer " + std::string(k == group_.sink() ? "Y" : "output") + " of " + nest(k).layer);
         }
         for (int k = 0; k <= group_.sink(); ++k) {
             for (const GroupTensor& t : tensors_) {
-                if (t.is_external() && t.readers.front().nest == k && placement_of(group_, t).compute == level) line(depth, "load new part of " + name_of(t));
+                if (t.is_external() && t.readers.front().nest == k && placement_of(group_, t).compute == level)
+                    line(depth, "load new part of " + name_of(t));
             }
             if (nest(k).w && nest(k).w->compute == level) line(depth, "load new part of W of " + nest(k).layer);
             if (k != group_.sink() && nest(k).y.compute == level) {
@@ -664,8 +700,10 @@ private:
                 loops(k, 0, depth + 1);
             }
         }
-        if (level.is_root()) loops(group_.sink(), 0, depth);
-        else loops(level.nest, level.loop + 1, depth);
+        if (level.is_root())
+            loops(group_.sink(), 0, depth);
+        else
+            loops(level.nest, level.loop + 1, depth);
         if (nest(group_.sink()).y.store == level) line(depth, "write Y");
     }
 
@@ -682,7 +720,8 @@ private:
 
     /// X where there is one, else X with the tensor's name.
     [[nodiscard]] std::string name_of(const GroupTensor& t) const {
-        const auto externals = std::count_if(tensors_.begin(), tensors_.end(), [](const GroupTensor& other) { return other.is_external(); });
+        const auto externals = std::count_if(tensors_.begin(), tensors_.end(),
+                                             [](const GroupTensor& other) { return other.is_external(); });
         return externals == 1 ? "X" : "X (" + t.name + ")";
     }
 
@@ -712,14 +751,16 @@ private:
                 std::string text = "for " + nest(k).layer + "." + to_text(loop);
                 if (loop.band == Band::strip) text += " in strips of " + std::to_string(nest(k).strip[d - 1]);
                 if (loop.band == Band::outer) text += " in tiles of " + std::to_string(nest(k).tile[d]);
-                line(depth++, text + " (" + (k == group_.sink() ? "" : "at most ") + std::to_string(trips) + " trips):");
+                line(depth++,
+                     text + " (" + (k == group_.sink() ? "" : "at most ") + std::to_string(trips) + " trips):");
             }
             if (is_used(level)) return body(level, depth);
         }
         std::string rest = "for";
         for (int l = std::max(first, last_used + 1); l < count; ++l) {
             const Loop loop = nest(k).loops[static_cast<size_t>(l)];
-            if (loop.band == Band::inner && trips_at_most(k, loop) > 1) rest += " " + nest(k).layer + "." + to_text(loop);
+            if (loop.band == Band::inner && trips_at_most(k, loop) > 1)
+                rest += " " + nest(k).layer + "." + to_text(loop);
         }
         const LayerProblem& p = problems_[static_cast<size_t>(k)];
         if (p.y().kernel > 1) rest += " n";

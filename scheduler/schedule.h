@@ -60,11 +60,11 @@ struct InputPlacement {
 
 struct Nest {
     std::string layer;
-    std::vector<Loop> loops;               ///< strip loops (sink only), the four outer, the four inner, outermost first
+    std::vector<Loop> loops;  ///< strip loops (sink only), the four outer, the four inner, outermost first
     std::array<int64_t, 4> tile{1, 1, 1, 1};  ///< T by Dim, 1 <= T <= D
-    std::array<int64_t, 2> strip{0, 0};    ///< strip extents in y, x; 0 where there is no such strip loop
-    std::vector<InputPlacement> x;         ///< external inputs that no earlier nest reads, by operand
-    std::optional<Placement> w;            ///< layers with weights
+    std::array<int64_t, 2> strip{0, 0};       ///< strip extents in y, x; 0 where there is no such strip loop
+    std::vector<InputPlacement> x;            ///< external inputs that no earlier nest reads, by operand
+    std::optional<Placement> w;               ///< layers with weights
     Placement y;
     [[nodiscard]] int64_t operator[](Dim d) const { return tile[static_cast<size_t>(d)]; }
     /// Position of a loop in `loops`, -1 when absent.

@@ -120,7 +120,8 @@ TensorId Builder::max_pool_ceil(const std::string& name, TensorId x, int64_t ker
 TensorId Builder::average_pool_same(const std::string& name, TensorId x, int64_t kernel, int64_t stride) {
     Layer layer{.name = name, .kind = LayerKind::average_pool, .inputs = {x}};
     const int64_t pad = kernel / 2;
-    layer.window = {.kernel = {kernel, kernel}, .stride = {stride, stride}, .pad_begin = {pad, pad}, .pad_end = {pad, pad}};
+    layer.window = {
+        .kernel = {kernel, kernel}, .stride = {stride, stride}, .pad_begin = {pad, pad}, .pad_end = {pad, pad}};
     return append(std::move(layer));
 }
 
@@ -146,7 +147,8 @@ TensorId Builder::classifier(TensorId x, int64_t classes) {
 }
 
 Activation Builder::prelu(int64_t channels) {
-    ConstantValues slopes = drawn(rng_, static_cast<size_t>(channels), 1, [](Rng& rng) { return 0.25f + static_cast<float>(0.15 * symmetric(rng)); });
+    ConstantValues slopes = drawn(rng_, static_cast<size_t>(channels), 1,
+                                  [](Rng& rng) { return 0.25f + static_cast<float>(0.15 * symmetric(rng)); });
     return {.kind = ActivationKind::prelu, .slope = constant({channels}, std::move(slopes))};
 }
 
@@ -202,11 +204,14 @@ TensorId Builder::convolution(LayerKind kind, const std::string& name, TensorId 
 ConstantPtr Builder::weights(std::vector<int64_t> weight_dims, double fan_in, ActivationKind after, double variance) {
     const double deviation = std::sqrt((after == ActivationKind::none ? 1.0 : 2.0) * variance / fan_in);
     const auto count = static_cast<size_t>(element_count(weight_dims));
-    return constant(std::move(weight_dims), drawn(rng_, count, numbers_per_normal, [deviation](Rng& rng) { return static_cast<float>(normal(rng) * deviation); }));
+    return constant(std::move(weight_dims), drawn(rng_, count, numbers_per_normal, [deviation](Rng& rng) {
+                        return static_cast<float>(normal(rng) * deviation);
+                    }));
 }
 
 ConstantPtr Builder::bias(int64_t channels) {
-    return constant({channels}, drawn(rng_, static_cast<size_t>(channels), 1, [](Rng& rng) { return static_cast<float>(0.05 * symmetric(rng)); }));
+    return constant({channels}, drawn(rng_, static_cast<size_t>(channels), 1,
+                                      [](Rng& rng) { return static_cast<float>(0.05 * symmetric(rng)); }));
 }
 
 }  // namespace laminate::zoo

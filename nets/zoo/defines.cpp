@@ -23,8 +23,8 @@ Network fsrcnn_defines(const std::string& name, const ZooOptions& options, int64
     return b.finish(b.conv("reconstruct", x, {.out = 16}));
 }
 
-Network plain_trunk_defines(const std::string& name, const ZooOptions& options, int64_t in, int64_t height, int64_t width, int depth,
-                            int64_t out) {
+Network plain_trunk_defines(const std::string& name, const ZooOptions& options, int64_t in, int64_t height,
+                            int64_t width, int depth, int64_t out) {
     Builder b(name, options);
     TensorId x = b.input(in, height, width);
     for (int i = 1; i < depth; ++i) x = b.conv("conv" + std::to_string(i), x, {.out = 64}, relu());
@@ -34,8 +34,19 @@ Network plain_trunk_defines(const std::string& name, const ZooOptions& options, 
 Network mobilenet_v1_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
     Builder b(name, options);
     TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 32, .stride = 2}, relu6());
-    const std::array<std::pair<int64_t, int64_t>, 13> blocks{{{64, 1}, {128, 2}, {128, 1}, {256, 2}, {256, 1}, {512, 2}, {512, 1},
-                                                              {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}}};
+    const std::array<std::pair<int64_t, int64_t>, 13> blocks{{{64, 1},
+                                                              {128, 2},
+                                                              {128, 1},
+                                                              {256, 2},
+                                                              {256, 1},
+                                                              {512, 2},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {512, 1},
+                                                              {1024, 2},
+                                                              {1024, 1}}};
     for (size_t i = 0; i < blocks.size(); ++i) {
         const std::string number = std::to_string(i + 1);
         const int64_t channels = b.dims(x)[1];

@@ -31,7 +31,8 @@ public:
         const TensorId b1 = add("b1", separable("b1_h5x5", h_, 5, 2), separable("b1_p7x7", p_, 7, 2));
         const TensorId largest = b_.max_pool(name_ + "largest", h_, 3, 2, 1);
         const TensorId b2 = add("b2", largest, separable("b2_p7x7", p_, 7, 2));
-        const TensorId b3 = add("b3", b_.average_pool_same(name_ + "b3_pool", h_, 3, 2), separable("b3_p5x5", p_, 5, 2));
+        const TensorId b3 =
+            add("b3", b_.average_pool_same(name_ + "b3_pool", h_, 3, 2), separable("b3_p5x5", p_, 5, 2));
         const TensorId b4 = add("b4", b_.average_pool_same(name_ + "b4_pool", b1, 3), b2);
         const TensorId b5 = add("b5", separable("b5_3x3", b1, 3, 1), largest);
         return b_.concat(name_ + "join", {b2, b3, b4, b5});
@@ -50,8 +51,14 @@ private:
             const bool first = pass[1] == '1';
             const int64_t channels = b_.dims(x)[1];
             x = b_.conv(name_ + name + pass + "_depthwise", x,
-                        {.out = channels, .kernel = kernel, .stride = first ? stride : 1, .pad = kernel / 2, .groups = channels, .bias = false});
-            x = b_.conv(name_ + name + pass + "_pointwise", x, {.out = filters_, .kernel = 1}, first ? relu() : Activation{});
+                        {.out = channels,
+                         .kernel = kernel,
+                         .stride = first ? stride : 1,
+                         .pad = kernel / 2,
+                         .groups = channels,
+                         .bias = false});
+            x = b_.conv(name_ + name + pass + "_pointwise", x, {.out = filters_, .kernel = 1},
+                        first ? relu() : Activation{});
         }
         return x;
     }
@@ -65,7 +72,8 @@ private:
 
 }  // namespace
 
-Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, int cells, int64_t filters) {
+Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, int cells,
+                 int64_t filters) {
     Builder b(name, options);
     const int64_t first = filters / 24;  // the last cells join six tensors of four times as many filters
     TensorId older = b.conv("stem", b.input(3, height, width), {.out = 32, .stride = 2});
@@ -79,7 +87,8 @@ Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t hei
         const int64_t maps = first << stage;
         const std::string prefix = "stage" + std::to_string(stage + 1);
         if (stage > 0) step(Cell(b, prefix + "_reduction", last, older, maps).reduction());
-        for (int c = 1; c <= cells; ++c) step(Cell(b, prefix + "_cell" + std::to_string(c), last, older, maps).normal());
+        for (int c = 1; c <= cells; ++c)
+            step(Cell(b, prefix + "_cell" + std::to_string(c), last, older, maps).normal());
     }
     return b.finish(b.classifier(b.activation("last_relu", last, relu())));
 }

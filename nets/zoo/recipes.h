@@ -28,7 +28,8 @@ namespace laminate::zoo {
 /// Two groups in conv2, conv4 and conv5; without the normalisation of responses. 227 x 227: the 224 of the paper do not give its 55 x 55.
 [[nodiscard]] Network alexnet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
 /// `convolutions` of each stage: 2 2 3 3 3 for VGG16 (configuration D), 2 2 4 4 4 for VGG19 (E).
-[[nodiscard]] Network vgg(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, const std::array<int, 5>& convolutions);
+[[nodiscard]] Network vgg(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                          const std::array<int, 5>& convolutions);
 
 struct ResNetShape {
     std::array<int, 4> blocks;  ///< residual blocks of each stage
@@ -42,17 +43,20 @@ struct ResNetShape {
 
 /// For CIFAR's 32 x 32: three stages of `blocks` basic blocks (6 * blocks + 2 layers), 16, 32 and 64 maps. Shortcuts that change the size are 1x1
 /// convolutions; He et al. subsample and pad with zeros there.
-[[nodiscard]] Network resnet_cifar(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, int blocks);
+[[nodiscard]] Network resnet_cifar(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                                   int blocks);
 
 /// Nine inception modules; without the normalisation of responses and the auxiliary classifiers. Pools as in Caffe's reference model.
 [[nodiscard]] Network googlenet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
 
 /// Eight fire modules. 1.0: 7x7 stem with 96 maps, pools after modules 0, 3, 7; 1.1: 3x3 stem with 64 maps, pools after modules 0, 2, 4.
-[[nodiscard]] Network squeezenet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, bool version_1_1);
+[[nodiscard]] Network squeezenet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                                 bool version_1_1);
 
 /// NASNet-A (cells @ filters of the last one), as keras.applications, but where a cell's older input has another size: there one strided 1x1
 /// convolution stands for two of half the filters on pixels one apart. Equal average pools of one tensor are one layer.
-[[nodiscard]] Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, int cells, int64_t filters);
+[[nodiscard]] Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                               int cells, int64_t filters);
 
 [[nodiscard]] Network mobilenet_v1(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
 [[nodiscard]] Network mobilenet_v2(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
@@ -64,10 +68,12 @@ struct ResNetShape {
 
 // Shapes of the public artifact of DeFiNES: no padding.
 [[nodiscard]] Network fsrcnn_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
-[[nodiscard]] Network plain_trunk_defines(const std::string& name, const ZooOptions& options, int64_t in, int64_t height,
-                                          int64_t width, int depth, int64_t out);
-[[nodiscard]] Network mobilenet_v1_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+[[nodiscard]] Network plain_trunk_defines(const std::string& name, const ZooOptions& options, int64_t in,
+                                          int64_t height, int64_t width, int depth, int64_t out);
+[[nodiscard]] Network mobilenet_v1_defines(const std::string& name, const ZooOptions& options, int64_t height,
+                                           int64_t width);
 /// The artifact adds maps of different sizes; here the shortcut selects what is added (Builder::select).
-[[nodiscard]] Network resnet18_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+[[nodiscard]] Network resnet18_defines(const std::string& name, const ZooOptions& options, int64_t height,
+                                       int64_t width);
 
 }  // namespace laminate::zoo

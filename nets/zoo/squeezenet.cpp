@@ -8,11 +8,14 @@
 
 namespace laminate::zoo {
 
-Network squeezenet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, bool version_1_1) {
+Network squeezenet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                   bool version_1_1) {
     Builder b(name, options);
-    const ConvShape stem = version_1_1 ? ConvShape{.out = 64, .kernel = 3, .stride = 2} : ConvShape{.out = 96, .kernel = 7, .stride = 2};
+    const ConvShape stem =
+        version_1_1 ? ConvShape{.out = 64, .kernel = 3, .stride = 2} : ConvShape{.out = 96, .kernel = 7, .stride = 2};
     TensorId x = b.conv("conv1", b.input(3, height, width), stem, relu());
-    const std::array<int, 3> pooled_after = version_1_1 ? std::array{1, 3, 5} : std::array{1, 4, 8};  // numbers of the authors: conv1, fire2 .. fire9
+    const std::array<int, 3> pooled_after =
+        version_1_1 ? std::array{1, 3, 5} : std::array{1, 4, 8};  // numbers of the authors: conv1, fire2 .. fire9
     for (int number = 1; number <= 9; ++number) {
         if (number > 1) {
             const std::string fire = "fire" + std::to_string(number);

@@ -6,7 +6,8 @@
 
 namespace laminate::zoo {
 
-Network vgg(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, const std::array<int, 5>& convolutions) {
+Network vgg(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+            const std::array<int, 5>& convolutions) {
     Builder b(name, options);
     TensorId x = b.input(3, height, width);
     const std::array<int64_t, 5> maps{64, 128, 256, 512, 512};

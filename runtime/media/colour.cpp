@@ -119,7 +119,8 @@ Picture from_planar(const float* values, int64_t channels, int64_t height, int64
     return picture;
 }
 
-PictureBox bicubic_source(const PictureBox& box, int64_t height, int64_t width, int64_t resized_height, int64_t resized_width) {
+PictureBox bicubic_source(const PictureBox& box, int64_t height, int64_t width, int64_t resized_height,
+                          int64_t resized_width) {
     const Taps top = taps(box.y, height, resized_height), bottom = taps(box.y + box.height - 1, height, resized_height);
     const Taps left = taps(box.x, width, resized_width), right = taps(box.x + box.width - 1, width, resized_width);
     return {top.at[0], left.at[0], bottom.at[3] + 1 - top.at[0], right.at[3] + 1 - left.at[0]};
@@ -144,7 +145,8 @@ Plane resize_bicubic(const PlanePart& part, const PictureBox& box, int64_t heigh
         const Taps t = taps(box.y + y, part.whole_height, height);
         for (int64_t x = 0; x < box.width; ++x) {
             float sum = 0;
-            for (size_t k = 0; k < 4; ++k) sum += t.weight[k] * wide.values[static_cast<size_t>((t.at[k] - part.y) * box.width + x)];
+            for (size_t k = 0; k < 4; ++k)
+                sum += t.weight[k] * wide.values[static_cast<size_t>((t.at[k] - part.y) * box.width + x)];
             result.values[static_cast<size_t>(y * box.width + x)] = sum;
         }
     }
@@ -169,14 +171,15 @@ Plane cropped(const Plane& plane, int64_t height, int64_t width) {
     return part;
 }
 
-Picture with_luma(const Picture& small, int64_t whole_height, int64_t whole_width, const Plane& luma, const PictureBox& box, int64_t height,
-                  int64_t width) {
+Picture with_luma(const Picture& small, int64_t whole_height, int64_t whole_width, const Plane& luma,
+                  const PictureBox& box, int64_t height, int64_t width) {
     LumaChroma planes = to_luma_chroma(small);
     planes.y = luma;
     const PictureBox source = bicubic_source(box, whole_height, whole_width, height, width);
     for (Plane* chroma : {&planes.cb, &planes.cr}) {
         if (chroma->values.empty()) continue;
-        *chroma = resize_bicubic(PlanePart{std::move(*chroma), source.y, source.x, whole_height, whole_width}, box, height, width);
+        *chroma = resize_bicubic(PlanePart{std::move(*chroma), source.y, source.x, whole_height, whole_width}, box,
+                                 height, width);
     }
     return to_picture(planes);
 }

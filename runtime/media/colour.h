@@ -42,11 +42,12 @@ struct LumaChroma {
 /// A plane that is part of a larger one.
 struct PlanePart {
     Plane plane;
-    int64_t y = 0, x = 0;              ///< where it lies
+    int64_t y = 0, x = 0;  ///< where it lies
     int64_t whole_height = 0, whole_width = 0;
 };
 /// The part of a plane of height x width that `box` of its resize to resized_height x resized_width is made of.
-[[nodiscard]] PictureBox bicubic_source(const PictureBox& box, int64_t height, int64_t width, int64_t resized_height, int64_t resized_width);
+[[nodiscard]] PictureBox bicubic_source(const PictureBox& box, int64_t height, int64_t width, int64_t resized_height,
+                                        int64_t resized_width);
 /// `box` of resize_bicubic(whole, height, width), the same bit for bit; `part` holds bicubic_source().
 [[nodiscard]] Plane resize_bicubic(const PlanePart& part, const PictureBox& box, int64_t height, int64_t width);
 
@@ -56,8 +57,8 @@ struct PlanePart {
 /// The picture of `luma`, coloured by the chroma of `small` resized to luma's size.
 [[nodiscard]] Picture with_luma(const Picture& small, const Plane& luma);
 /// The same for a part: `luma` is `box` of a luma of height x width, `small` the part bicubic_source() of a picture of whole_height x whole_width.
-[[nodiscard]] Picture with_luma(const Picture& small, int64_t whole_height, int64_t whole_width, const Plane& luma, const PictureBox& box,
-                                int64_t height, int64_t width);
+[[nodiscard]] Picture with_luma(const Picture& small, int64_t whole_height, int64_t whole_width, const Plane& luma,
+                                const PictureBox& box, int64_t height, int64_t width);
 
 /// Peak signal-to-noise ratio in dB for values in [0, 1], `border` pixels on each side left out; `a` is clamped to [0,
 /// 1] first. Infinite for equal planes. Throws InputError when sizes differ or nothing is left.

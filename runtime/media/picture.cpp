@@ -57,7 +57,8 @@ bool is_picture_file(const std::filesystem::path& path) {
 }
 
 void save_picture(const Picture& picture, const std::filesystem::path& path, int jpeg_quality) {
-    if (!is_picture_file(path)) throw InputError(path.string() + ": expected a name that ends in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
+    if (!is_picture_file(path))
+        throw InputError(path.string() + ": expected a name that ends in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
     if (picture.height < 1 || picture.width < 1 || (picture.channels != 1 && picture.channels != 3) ||
         std::ssize(picture.samples) != picture.height * picture.width * picture.channels) {
         throw InputError(path.string() + ": picture of " + std::to_string(picture.height) + " x " +

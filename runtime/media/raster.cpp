@@ -32,7 +32,8 @@ constexpr int64_t most_extent = std::numeric_limits<int32_t>::max();
 int64_t sample_bytes(SampleType type) { return type == SampleType::uint8 ? 1 : type == SampleType::uint16 ? 2 : 4; }
 
 int64_t data_bytes(const RasterShape& shape) {
-    return checked_multiply(checked_multiply(checked_multiply(shape.channels, shape.height), shape.width), sample_bytes(shape.type));
+    return checked_multiply(checked_multiply(checked_multiply(shape.channels, shape.height), shape.width),
+                            sample_bytes(shape.type));
 }
 
 std::string shape_text(const RasterShape& shape) {
@@ -55,7 +56,8 @@ public:
         const size_t begin = at_;
         while (at_ < bytes_.size() && !is_space()) ++at_;
         // One character of white space ends the last word, whatever follows.
-        if (at_ == begin || at_ == bytes_.size()) throw InputError(where_ + ": ends within the header, or its header is no PNM header");
+        if (at_ == begin || at_ == bytes_.size())
+            throw InputError(where_ + ": ends within the header, or its header is no PNM header");
         return bytes_.substr(begin, at_ - begin);
     }
     int64_t number(const std::string& name, int64_t most) {
@@ -63,7 +65,8 @@ public:
         int64_t value = 0;
         const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
         if (error != std::errc{} || end != word.data() + word.size() || value < 1 || value > most) {
-            throw InputError(where_ + ": found " + name + " \"" + word.substr(0, 24) + "\", expected 1 to " + std::to_string(most));
+            throw InputError(where_ + ": found " + name + " \"" + word.substr(0, 24) + "\", expected 1 to " +
+                             std::to_string(most));
         }
         return value;
     }
@@ -81,7 +84,8 @@ private:
 std::string pnm_header(const RasterLayout& layout) {
     const RasterShape& s = layout.shape;
     const std::string size = std::to_string(s.width) + " " + std::to_string(s.height) + "\n";
-    if (s.type == SampleType::float32) return (s.channels == 1 ? "Pf\n" : "PF\n") + size + "-1.0\n";  // negative: little endian
+    if (s.type == SampleType::float32)
+        return (s.channels == 1 ? "Pf\n" : "PF\n") + size + "-1.0\n";  // negative: little endian
     return (s.channels == 1 ? "P5\n" : "P6\n") + size + (s.type == SampleType::uint8 ? "255\n" : "65535\n");
 }
 
@@ -89,14 +93,18 @@ RasterLayout npy_layout(const std::string& bytes, int64_t file_bytes, const std:
     const NpyHeader header = parse_npy_header(bytes, where);
     std::vector<int64_t> dims = header.dims;
     if (dims.size() == 4 && dims[0] == 1) dims.erase(dims.begin());
-    if (dims.size() != 3) throw InputError(where + ": is " + dims_text(header.dims) + ", expected channels x rows x columns of one picture");
-    if (header.descr != "<f4" && header.descr != "|u1") throw InputError(where + ": has elements of type " + header.descr + ", expected <f4 or |u1");
-    RasterLayout layout{.shape = {dims[0], dims[1], dims[2], header.descr == "<f4" ? SampleType::float32 : SampleType::uint8}};
+    if (dims.size() != 3)
+        throw InputError(where + ": is " + dims_text(header.dims) +
+                         ", expected channels x rows x columns of one picture");
+    if (header.descr != "<f4" && header.descr != "|u1")
+        throw InputError(where + ": has elements of type " + header.descr + ", expected <f4 or |u1");
+    RasterLayout layout{
+        .shape = {dims[0], dims[1], dims[2], header.descr == "<f4" ? SampleType::float32 : SampleType::uint8}};
     layout.offset_bytes = header.data_offset_bytes;
     layout.planar = true;
     if (const int64_t expected = data_bytes(layout.shape); file_bytes - layout.offset_bytes != expected) {
-        throw InputError(where + ": holds " + std::to_string(file_bytes - layout.offset_bytes) + " bytes of elements, expected " +
-                         std::to_string(expected));
+        throw InputError(where + ": holds " + std::to_string(file_bytes - layout.offset_bytes) +
+                         " bytes of elements, expected " + std::to_string(expected));
     }
     return layout;
 }
@@ -109,7 +117,8 @@ void for_each_run(const RasterLayout& layout, const PictureBox& box, const Work&
     for (int64_t c = 0; c < (layout.planar ? s.channels : 1); ++c) {
         for (int64_t y = 0; y < box.height; ++y) {
             const int64_t row = layout.bottom_up ? s.height - 1 - (box.y + y) : box.y + y;
-            const int64_t element = layout.planar ? (c * s.height + row) * s.width + box.x : (row * s.width + box.x) * s.channels;
+            const int64_t element =
+                layout.planar ? (c * s.height + row) * s.width + box.x : (row * s.width + box.x) * s.channels;
             work(layout.offset_bytes + element * bytes, c, y);
         }
     }
@@ -117,23 +126,30 @@ void for_each_run(const RasterLayout& layout, const PictureBox& box, const Work&
 
 /// Bytes of one run.
 size_t run_bytes(const RasterLayout& layout, const PictureBox& box) {
-    return static_cast<size_t>(box.width * (layout.planar ? 1 : layout.shape.channels) * sample_bytes(layout.shape.type));
+    return static_cast<size_t>(box.width * (layout.planar ? 1 : layout.shape.channels) *
+                               sample_bytes(layout.shape.type));
 }
 
 void read_at(int file, void* to, size_t bytes, int64_t offset, const std::string& where) {
     for (size_t done = 0; done < bytes;) {
-        const ssize_t got = ::pread(file, static_cast<char*>(to) + done, bytes - done, offset + static_cast<int64_t>(done));
+        const ssize_t got =
+            ::pread(file, static_cast<char*>(to) + done, bytes - done, offset + static_cast<int64_t>(done));
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) throw InputError(where + ": cannot be read: " + (got == 0 ? "it has become shorter" : std::generic_category().message(errno)));
+        if (got <= 0)
+            throw InputError(where + ": cannot be read: " +
+                             (got == 0 ? "it has become shorter" : std::generic_category().message(errno)));
         done += static_cast<size_t>(got);
     }
 }
 
 void write_at(int file, const void* from, size_t bytes, int64_t offset, const std::string& where) {
     for (size_t done = 0; done < bytes;) {
-        const ssize_t put = ::pwrite(file, static_cast<const char*>(from) + done, bytes - done, offset + static_cast<int64_t>(done));
+        const ssize_t put =
+            ::pwrite(file, static_cast<const char*>(from) + done, bytes - done, offset + static_cast<int64_t>(done));
         if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) throw InputError(where + ": cannot be written: " + std::generic_category().message(put == 0 ? ENOSPC : errno));
+        if (put <= 0)
+            throw InputError(where +
+                             ": cannot be written: " + std::generic_category().message(put == 0 ? ENOSPC : errno));
         done += static_cast<size_t>(put);
     }
 }
@@ -183,7 +199,8 @@ void encode(const RasterLayout& layout, const float* values, int64_t count, int6
 
 int open_file(const std::filesystem::path& path, int flags, const std::string& verb) {
     const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-    if (file < 0) throw InputError(path.string() + ": cannot be " + verb + ": " + std::generic_category().message(errno));
+    if (file < 0)
+        throw InputError(path.string() + ": cannot be " + verb + ": " + std::generic_category().message(errno));
     return file;
 }
 
@@ -203,8 +220,8 @@ RasterLayout layout_for(const std::filesystem::path& path, const RasterShape& sh
     }
     const int64_t expected = extension == ".pgm" ? 1 : extension == ".ppm" ? 3 : shape.channels == 3 ? 3 : 1;
     if (shape.channels != expected) {
-        throw InputError(path.string() + ": found " + shape_text(shape) + " elements to write, expected " + std::to_string(expected) +
-                         (expected == 1 ? " channel" : " channels"));
+        throw InputError(path.string() + ": found " + shape_text(shape) + " elements to write, expected " +
+                         std::to_string(expected) + (expected == 1 ? " channel" : " channels"));
     }
     layout.bottom_up = extension == ".pfm";
     layout.largest = shape.type == SampleType::uint8 ? 255 : shape.type == SampleType::uint16 ? 65535 : 1;
@@ -215,7 +232,8 @@ RasterLayout layout_for(const std::filesystem::path& path, const RasterShape& sh
 
 bool is_raster_file(const std::filesystem::path& path) {
     const std::string extension = lower_extension(path);
-    return extension == ".pgm" || extension == ".ppm" || extension == ".pnm" || extension == ".pfm" || extension == ".npy";
+    return extension == ".pgm" || extension == ".ppm" || extension == ".pnm" || extension == ".pfm" ||
+           extension == ".npy";
 }
 
 RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes, const std::string& where) {
@@ -246,8 +264,8 @@ RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes, cons
     }
     layout.offset_bytes = words.end();
     if (const int64_t expected = data_bytes(shape); file_bytes - layout.offset_bytes < expected) {
-        throw InputError(where + ": holds " + std::to_string(file_bytes - layout.offset_bytes) + " bytes of samples, expected " +
-                         std::to_string(expected) + " for " + shape_text(shape));
+        throw InputError(where + ": holds " + std::to_string(file_bytes - layout.offset_bytes) +
+                         " bytes of samples, expected " + std::to_string(expected) + " for " + shape_text(shape));
     }
     return layout;
 }
@@ -256,9 +274,11 @@ RasterDescriptor::~RasterDescriptor() {
     if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-RasterReader::RasterReader(const std::filesystem::path& path) : where_(path.string()), file_(open_file(path, O_RDONLY, "read")) {
+RasterReader::RasterReader(const std::filesystem::path& path)
+    : where_(path.string()), file_(open_file(path, O_RDONLY, "read")) {
     struct stat status {};
-    if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode)) throw InputError(where_ + ": is no file, expected one in which parts can be read");
+    if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
+        throw InputError(where_ + ": is no file, expected one in which parts can be read");
     constexpr int64_t most_header = 64 << 10;
     std::string head(static_cast<size_t>(std::min<int64_t>(most_header, status.st_size)), '\0');
     read_at(file_.get(), head.data(), head.size(), 0, where_);
@@ -271,7 +291,8 @@ void RasterReader::read(const PictureBox& box, float* values, int64_t plane, int
     for_each_run(layout_, box, [&](int64_t offset, int64_t channel, int64_t y) {
         read_at(file_.get(), run.data(), run.size(), offset, where_);
         for (int64_t c = 0; c < channels; ++c)
-            decode(layout_, run.data() + c * sample_bytes(layout_.shape.type), box.width, channels, values + (channel + c) * plane + y * row);
+            decode(layout_, run.data() + c * sample_bytes(layout_.shape.type), box.width, channels,
+                   values + (channel + c) * plane + y * row);
     });
 }
 
@@ -294,14 +315,17 @@ SampleType RasterWriter::type_for(const std::filesystem::path& path, SampleType 
 
 RasterWriter::RasterWriter(const std::filesystem::path& path, const RasterShape& shape)
     : path_(path), aside_(aside_path(path)), unfinished_(aside_), file_(-1) {
-    if (!is_raster_file(path)) throw InputError(path.string() + ": expected a name that ends in .pgm, .ppm, .pnm, .pfm or .npy");
+    if (!is_raster_file(path))
+        throw InputError(path.string() + ": expected a name that ends in .pgm, .ppm, .pnm, .pfm or .npy");
     layout_ = layout_for(path, shape);
-    const std::string header = layout_.planar ? npy_header({1, shape.channels, shape.height, shape.width}) : pnm_header(layout_);
+    const std::string header =
+        layout_.planar ? npy_header({1, shape.channels, shape.height, shape.width}) : pnm_header(layout_);
     layout_.offset_bytes = std::ssize(header);
     const int64_t bytes = checked_add(layout_.offset_bytes, data_bytes(shape));
     file_.reset(open_file(aside_, O_RDWR | O_CREAT | O_TRUNC, "written"));
     try {
-        if (::ftruncate(file_.get(), bytes) != 0) throw InputError(path.string() + ": cannot be written: " + std::generic_category().message(errno));
+        if (::ftruncate(file_.get(), bytes) != 0)
+            throw InputError(path.string() + ": cannot be written: " + std::generic_category().message(errno));
         write_at(file_.get(), header.data(), header.size(), 0, path_.string());
     } catch (...) {
         std::error_code ignored;
@@ -320,7 +344,8 @@ void RasterWriter::write(const PictureBox& box, const float* values, int64_t pla
     const int64_t channels = layout_.planar ? 1 : layout_.shape.channels;
     for_each_run(layout_, box, [&](int64_t offset, int64_t channel, int64_t y) {
         for (int64_t c = 0; c < channels; ++c)
-            encode(layout_, values + (channel + c) * plane + y * row, box.width, channels, run.data() + c * sample_bytes(layout_.shape.type));
+            encode(layout_, values + (channel + c) * plane + y * row, box.width, channels,
+                   run.data() + c * sample_bytes(layout_.shape.type));
         write_at(file_.get(), run.data(), run.size(), offset, path_.string());
     });
 }

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string>
 
-#include "base/unfinished.h"
 #include "base/picture_box.h"
+#include "base/unfinished.h"
 #include "runtime/media/picture.h"
 
 namespace laminate {
@@ -31,7 +31,7 @@ struct RasterLayout {
     bool planar = false;       ///< C H W instead of H W C
     bool bottom_up = false;    ///< the last row first
     bool big_endian = false;
-    double largest = 1;        ///< the sample that is element 1.0
+    double largest = 1;  ///< the sample that is element 1.0
 };
 
 /// True for .pgm, .ppm, .pnm, .pfm and .npy, in either case.

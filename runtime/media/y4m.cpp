@@ -21,7 +21,9 @@ std::optional<std::string> line_of(std::istream& stream, const std::string& wher
     std::string line;
     for (int c = stream.get(); c != std::istream::traits_type::eof(); c = stream.get()) {
         if (c == '\n') return line;
-        if (line.size() == longest_line) throw InputError(where + ": is no YUV4MPEG2 stream: a line of its headers is longer than " + std::to_string(longest_line) + " bytes");
+        if (line.size() == longest_line)
+            throw InputError(where + ": is no YUV4MPEG2 stream: a line of its headers is longer than " +
+                             std::to_string(longest_line) + " bytes");
         line.push_back(static_cast<char>(c));
     }
     if (line.empty()) return {};
@@ -67,7 +69,8 @@ Y4mReader::Y4mReader(std::istream& stream, std::string where) : stream_(stream),
             case 'C':
                 header_.chroma = word.substr(1);
                 if (!is_known(header_.chroma))
-                    throw InputError(where_ + ": found samples " + word + ", expected 8 bits: mono, 420, 420jpeg, 420mpeg2, 420paldv, 422 or 444");
+                    throw InputError(where_ + ": found samples " + word +
+                                     ", expected 8 bits: mono, 420, 420jpeg, 420mpeg2, 420paldv, 422 or 444");
                 break;
             default:
                 header_.parameters += (header_.parameters.empty() ? "" : " ") + word;
@@ -75,15 +78,17 @@ Y4mReader::Y4mReader(std::istream& stream, std::string where) : stream_(stream),
     }
     if (header_.width == 0 || header_.height == 0) throw InputError(where_ + ": its header has no width or no height");
     if (header_.height > most_pixels / header_.width)
-        throw InputError(where_ + ": frames of " + std::to_string(header_.width) + " x " + std::to_string(header_.height) + ", expected at most " +
-                         std::to_string(most_pixels) + " pixels");
+        throw InputError(where_ + ": frames of " + std::to_string(header_.width) + " x " +
+                         std::to_string(header_.height) + ", expected at most " + std::to_string(most_pixels) +
+                         " pixels");
 }
 
 bool Y4mReader::read(Y4mFrame& frame) {
     const std::optional<std::string> line = line_of(stream_, where_);
     if (!line) return false;
     const std::string name = where_ + ": frame " + std::to_string(++frames_);
-    if (line->substr(0, 5) != "FRAME") throw InputError(name + ": found \"" + line->substr(0, 24) + "\", expected FRAME");
+    if (line->substr(0, 5) != "FRAME")
+        throw InputError(name + ": found \"" + line->substr(0, 24) + "\", expected FRAME");
     frame.parameters = line->size() > 6 ? line->substr(6) : "";
     const auto fill = [&](std::vector<uint8_t>& plane, int64_t elements) {
         plane.resize(static_cast<size_t>(elements));
@@ -96,9 +101,10 @@ bool Y4mReader::read(Y4mFrame& frame) {
     return true;
 }
 
-Y4mWriter::Y4mWriter(std::ostream& stream, const Y4mHeader& header, std::string where) : stream_(stream), where_(std::move(where)) {
-    stream_ << magic << " W" << header.width << " H" << header.height << (header.parameters.empty() ? "" : " ") << header.parameters << " C"
-            << header.chroma << '\n';
+Y4mWriter::Y4mWriter(std::ostream& stream, const Y4mHeader& header, std::string where)
+    : stream_(stream), where_(std::move(where)) {
+    stream_ << magic << " W" << header.width << " H" << header.height << (header.parameters.empty() ? "" : " ")
+            << header.parameters << " C" << header.chroma << '\n';
     if (!stream_) throw InputError(where_ + ": cannot be written");
 }
 

@@ -32,10 +32,13 @@ Span window_of(const AxisWindow& w, Span out) {
         return {floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1, w.stride),
                 floor_div(out.end - 1 + w.pad_begin, w.stride) + 1};
     }
-    return {out.begin * w.stride - w.pad_begin, (out.end - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation + 1};
+    return {out.begin * w.stride - w.pad_begin,
+            (out.end - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation + 1};
 }
 
-Span clipped(Span span, int64_t extent) { return {std::clamp<int64_t>(span.begin, 0, extent), std::clamp<int64_t>(span.end, 0, extent)}; }
+Span clipped(Span span, int64_t extent) {
+    return {std::clamp<int64_t>(span.begin, 0, extent), std::clamp<int64_t>(span.end, 0, extent)};
+}
 
 /// A group with what every run along an axis asks of it.
 struct Group {
@@ -50,7 +53,9 @@ struct Group {
     [[nodiscard]] const Nest& nest(int k) const { return group.nests[at(k)]; }
     [[nodiscard]] const LayerProblem& problem(int k) const { return problems[at(k)]; }
     [[nodiscard]] Dim dim(Level v) const { return nest(v.nest).loops[at(v.loop)].dim; }
-    [[nodiscard]] bool is_dense(int k) const { return problem(k).operation == Operation::multiply_accumulate && problem(k).groups == 1; }
+    [[nodiscard]] bool is_dense(int k) const {
+        return problem(k).operation == Operation::multiply_accumulate && problem(k).groups == 1;
+    }
 
     const GroupSchedule& group;
     const std::vector<LayerProblem>& problems;
@@ -79,7 +84,9 @@ std::vector<Axis> axes_of(const Group& g) {
     // Nodes: z of nest k at 2k, i at 2k + 1, channels of tensor t behind them.
     std::vector<size_t> parent(2 * nests + tensors);
     std::iota(parent.begin(), parent.end(), size_t{0});
-    const std::function<size_t(size_t)> root = [&](size_t n) { return parent[n] == n ? n : parent[n] = root(parent[n]); };
+    const std::function<size_t(size_t)> root = [&](size_t n) {
+        return parent[n] == n ? n : parent[n] = root(parent[n]);
+    };
     for (size_t t = 0; t < tensors; ++t) {
         const GroupTensor& tensor = g.tensors[t];
         if (tensor.is_shared()) continue;
@@ -89,12 +96,15 @@ std::vector<Axis> axes_of(const Group& g) {
     }
     std::map<size_t, Axis> channels;
     for (size_t n = 0; n < 2 * nests; ++n) {
-        Axis& axis = channels.try_emplace(root(n), Axis{Axis::Kind::channels, std::vector<std::optional<Dim>>(nests), std::vector<bool>(tensors)})
+        Axis& axis = channels
+                         .try_emplace(root(n), Axis{Axis::Kind::channels, std::vector<std::optional<Dim>>(nests),
+                                                    std::vector<bool>(tensors)})
                          .first->second;
         axis.loops[n / 2] = n % 2 == 0 ? Dim::z : Dim::i;
     }
     for (size_t t = 0; t < tensors; ++t) {
-        if (const auto axis = channels.find(root(2 * nests + t)); axis != channels.end()) axis->second.is_real[t] = !g.tensors[t].is_shared();
+        if (const auto axis = channels.find(root(2 * nests + t)); axis != channels.end())
+            axis->second.is_real[t] = !g.tensors[t].is_shared();
     }
     for (auto& [node, axis] : channels) axes.push_back(std::move(axis));
     return axes;
@@ -176,7 +186,9 @@ public:
         frontier_ = presence.frontier;
     }
     /// What is not present yet, in the lifetime under way if there is one.
-    [[nodiscard]] Span missing(Span span) const { return is_open_ ? Span{std::max(span.begin, frontier_), span.end} : span; }
+    [[nodiscard]] Span missing(Span span) const {
+        return is_open_ ? Span{std::max(span.begin, frontier_), span.end} : span;
+    }
 
     /// Reaching down to what is present.
     [[nodiscard]] Span without_gap(Span span) const {
@@ -209,14 +221,17 @@ private:
 class AxisRun {
 public:
     /// `output`: what is computed of the sink's output along the axis, nothing for all of it.
-    AxisRun(const Group& g, const Axis& axis, const std::optional<Span>& output = {}) : g_(g), axis_(axis), stops_(g.problems.size()), state_(g.problems.size()) {
-        for (const GroupTensor& tensor : g.tensors) tensors_.emplace_back(g, axis, tensor.readers.front().nest, placement_of(g.group, tensor));
+    AxisRun(const Group& g, const Axis& axis, const std::optional<Span>& output = {})
+        : g_(g), axis_(axis), stops_(g.problems.size()), state_(g.problems.size()) {
+        for (const GroupTensor& tensor : g.tensors)
+            tensors_.emplace_back(g, axis, tensor.readers.front().nest, placement_of(g.group, tensor));
         for (int k = 0; k < std::ssize(g.problems); ++k) {
             stops_[at(k)].resize(g.nest(k).loops.size());
             state_[at(k)].trips.resize(g.nest(k).loops.size());
         }
         for (int k = 0; k < std::ssize(g.problems); ++k) {
-            weights_.push_back(g.nest(k).w ? std::optional<Watched>(std::in_place, g, axis, k, *g.nest(k).w) : std::nullopt);
+            weights_.push_back(g.nest(k).w ? std::optional<Watched>(std::in_place, g, axis, k, *g.nest(k).w)
+                                           : std::nullopt);
             if (weights_.back()) {
                 stop(g.nest(k).w->store).weights_stored.push_back(k);
                 stop(g.nest(k).w->compute).weights_needed.push_back(k);
@@ -233,7 +248,8 @@ public:
             last_stop_.push_back(static_cast<int>(stops.rend() - used) - 1);
         }
         // What threads divide is a loop in any case.
-        if (g.nest(g.group.sink()).loops.front().band == Band::strip) last_stop_.back() = std::max(last_stop_.back(), 0);
+        if (g.nest(g.group.sink()).loops.front().band == Band::strip)
+            last_stop_.back() = std::max(last_stop_.back(), 0);
         fresh_.resize(g.tensors.size());
         skips_.resize(g.tensors.size());
         steps_.resize(g.problems.size());
@@ -302,7 +318,8 @@ private:
         Span channels = part;
         const LayerInput& input = p.inputs[at(reader.operand)];
         if (d == Dim::z && p.operation == Operation::concat) {
-            channels = clipped({part.begin - input.first_output_channel, part.end - input.first_output_channel}, input.channels);
+            channels = clipped({part.begin - input.first_output_channel, part.end - input.first_output_channel},
+                               input.channels);
         } else if (d == Dim::z && !g_.is_dense(reader.nest)) {
             const int64_t outputs = p[Dim::z] / p.groups;
             channels = {part.begin / outputs * p[Dim::i], ((part.end - 1) / outputs + 1) * p[Dim::i]};
@@ -320,7 +337,8 @@ private:
             const Span all = need(t, level);
             Span span = tensors_[at(t)].missing(all);
             const bool returns = span.begin > all.begin && !span.is_empty();
-            if (returns && skips_[at(t)] && placement_of(g_.group, g_.tensors[at(t)]).compute != level) span.begin = rehearsed_begin(t, level, span.end);
+            if (returns && skips_[at(t)] && placement_of(g_.group, g_.tensors[at(t)]).compute != level)
+                span.begin = rehearsed_begin(t, level, span.end);
             fresh_[at(t)] = {body_, span};
         }
         return known.span;
@@ -445,7 +463,8 @@ private:
 
     void note_unclipped(int t, Level level) {
         Span all;
-        for (const TensorReader& reader : g_.tensors[at(t)].readers) all = all.hull(need_of_reader(reader, t, level, false));
+        for (const TensorReader& reader : g_.tensors[at(t)].readers)
+            all = all.hull(need_of_reader(reader, t, level, false));
         unclipped_columns_[at(t)] = std::max(unclipped_columns_[at(t)], all.end - all.begin);
     }
 
@@ -482,7 +501,8 @@ struct AxisOfBuffer {
 };
 
 /// The fold rule in one lifetime: `facts[a]` along axis a.
-BufferShape fold_lifetime(const std::vector<Level>& between, const std::vector<AxisOfBuffer>& axes, const std::vector<const LifetimeFacts*>& facts) {
+BufferShape fold_lifetime(const std::vector<Level>& between, const std::vector<AxisOfBuffer>& axes,
+                          const std::vector<const LifetimeFacts*>& facts) {
     BufferShape shape;
     for (size_t a = 0; a < axes.size(); ++a) {
         if (axes[a].dimension >= 0) shape.extent[at(axes[a].dimension)] = facts[a]->whole;
@@ -547,7 +567,9 @@ BufferShape sink_output_shape(const Nest& nest, const LayerProblem& p) {
         for (int l = 0; l <= nest.y.store.loop; ++l) {
             const Loop loop = nest.loops[at(l)];
             if (loop.dim != d) continue;
-            const int64_t step = loop.band == Band::strip ? nest.strip[at(d) - 1] : loop.band == Band::outer ? nest[d] : 1;
+            const int64_t step = loop.band == Band::strip   ? nest.strip[at(d) - 1]
+                                 : loop.band == Band::outer ? nest[d]
+                                                            : 1;
             extent = std::min(extent, step);
         }
         shape.extent[at(d)] = extent;
@@ -556,7 +578,8 @@ BufferShape sink_output_shape(const Nest& nest, const LayerProblem& p) {
 }
 
 /// From one run along each axis.
-BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems, const std::vector<Axis>& axes, const std::vector<const AxisRun*>& runs) {
+BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems, const std::vector<Axis>& axes,
+                       const std::vector<const AxisRun*>& runs) {
     const GroupSchedule& group = g.group;
     BufferShapes shapes;
     for (size_t t = 0; t < g.tensors.size(); ++t) {
@@ -564,14 +587,17 @@ BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems
         std::vector<AxisOfBuffer> seen;
         for (size_t a = 0; a < axes.size(); ++a) {
             const bool is_channels = axes[a].kind == Axis::Kind::channels;
-            const int dimension = is_channels ? (axes[a].is_real[t] ? 0 : -1) : axes[a].kind == Axis::Kind::rows ? 1 : 2;
+            const int dimension = is_channels                        ? (axes[a].is_real[t] ? 0 : -1)
+                                  : axes[a].kind == Axis::Kind::rows ? 1
+                                                                     : 2;
             const Watched& watched = runs[a]->tensor(t);
             if (dimension >= 0 || !watched.loops().empty()) seen.push_back({dimension, &watched});
         }
         const TensorReader& reader = tensor.readers.front();
         BufferShape shape = fold(levels_between(g.paths[at(reader.nest)], placement_of(group, tensor)), seen);
         // Shared: all channels whenever anything is needed.
-        if (tensor.is_shared() && shape.extent[1] > 0) shape.extent[0] = g.problem(reader.nest).inputs[at(reader.operand)].channels;
+        if (tensor.is_shared() && shape.extent[1] > 0)
+            shape.extent[0] = g.problem(reader.nest).inputs[at(reader.operand)].channels;
         shape.unclipped_columns = runs[1]->unclipped_columns(t);
         shapes.tensors.push_back(shape);
     }
@@ -629,7 +655,8 @@ BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerPr
     return shapes;
 }
 
-std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
+std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(const GroupSchedule& group,
+                                                             const std::vector<LayerProblem>& problems) {
     GroupSchedule resident = group;
     for (Nest& nest : resident.nests) {
         if (nest.w) nest.w = Placement{};

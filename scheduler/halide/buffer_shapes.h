@@ -40,9 +40,11 @@ enum class StripRange {
           ///< more than the same strip does after others, and may need a larger buffer
 };
 
-[[nodiscard]] BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems, StripRange strips = StripRange::all);
+[[nodiscard]] BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                                         StripRange strips = StripRange::all);
 
 /// Rows [begin, end) of its output that each nest's innermost bodies work on, all of them, with weights resident: what kernels are asked for.
-[[nodiscard]] std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(const GroupSchedule& group, const std::vector<LayerProblem>& problems);
+[[nodiscard]] std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(const GroupSchedule& group,
+                                                                           const std::vector<LayerProblem>& problems);
 
 }  // namespace laminate

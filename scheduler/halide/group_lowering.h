@@ -45,7 +45,8 @@ public:
     /// Trips of the outermost strip loop; 1 without strips.
     [[nodiscard]] int64_t strip_count() const;
     /// Loop over [range.begin, range.end) of one index; emits `make(index)`.
-    [[nodiscard]] static Stmt for_each(const std::string& name, const Interval& range, const std::function<Stmt(Expr)>& make);
+    [[nodiscard]] static Stmt for_each(const std::string& name, const Interval& range,
+                                       const std::function<Stmt(Expr)>& make);
 
 protected:
     GroupLowering(const Network& network, const GroupSchedule& group);
@@ -74,7 +75,9 @@ protected:
     [[nodiscard]] const Layer& layer(int k) const { return network_.layer(problem(k).layer); }
     [[nodiscard]] int sink() const { return group_.sink(); }
     /// The tensor that a nest reads as its operand, the one that it writes (none: -1, the sink).
-    [[nodiscard]] int tensor_of(int k, int operand) const { return operand_tensor_[static_cast<size_t>(k)][static_cast<size_t>(operand)]; }
+    [[nodiscard]] int tensor_of(int k, int operand) const {
+        return operand_tensor_[static_cast<size_t>(k)][static_cast<size_t>(operand)];
+    }
     [[nodiscard]] int output_tensor(int k) const { return regions_.output_tensor(k); }
     [[nodiscard]] const GroupTensor& tensor(int t) const { return tensors_[static_cast<size_t>(t)]; }
     /// The layer that reads a tensor, its first one: its windows' `in` are the tensor's rows and columns.
@@ -88,7 +91,9 @@ protected:
     }
     /// What one body of that loop covers, see Regions::covered.
     [[nodiscard]] Interval covered(int k, Dim d, int loop) const { return regions_.covered(k, d, loop); }
-    [[nodiscard]] Interval needed(int tensor, Dim axis, Level level, bool clipped) { return regions_.needed(tensor, axis, level, clipped); }
+    [[nodiscard]] Interval needed(int tensor, Dim axis, Level level, bool clipped) {
+        return regions_.needed(tensor, axis, level, clipped);
+    }
     [[nodiscard]] static std::string unique(const std::string& name) { return Halide::Internal::unique_name(name); }
 
     const Network& network_;
@@ -116,7 +121,7 @@ private:
     /// which it is needed at all. In the nest that uses it alone that is trip 0; in nests around it, the first trip on which the
     /// nest is called, which only the running code knows: it notes that trip per loop in a small array.
     struct IdleLoops {
-        std::string first_trip;      ///< name of the array; first element negative: not needed yet in this lifetime
+        std::string first_trip;  ///< name of the array; first element negative: not needed yet in this lifetime
         int user = 0;
         Level store;
         std::vector<Level> own;

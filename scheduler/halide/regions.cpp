@@ -21,8 +21,14 @@ Expr clamped(const Expr& value, int64_t extent) { return Halide::min(Halide::max
 
 Expr is_non_empty(const Interval& interval) { return interval.begin < interval.end; }
 
-Regions::Regions(const GroupSchedule& group, const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors)
-    : group_(group), problems_(problems), tensors_(tensors), output_tensor_(problems.size(), -1), calls_(problems.size()), loops_(problems.size()) {
+Regions::Regions(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                 const std::vector<GroupTensor>& tensors)
+    : group_(group),
+      problems_(problems),
+      tensors_(tensors),
+      output_tensor_(problems.size(), -1),
+      calls_(problems.size()),
+      loops_(problems.size()) {
     for (size_t t = 0; t < tensors.size(); ++t) {
         placements_.push_back(placement_of(group, tensors[t]));
         if (!tensors[t].is_external()) output_tensor_[index(tensors[t].producer)] = static_cast<int>(t);
@@ -42,7 +48,8 @@ Stmt Regions::leave_body(Stmt body) {
         if (name->value.defined()) {
             body = LetStmt::make(name->name, name->value, body);
         } else {
-            body = Allocate::make(name->name, Halide::Int(32), Halide::MemoryType::Stack, {1}, const_true(), Block::make(name->set_by, body));
+            body = Allocate::make(name->name, Halide::Int(32), Halide::MemoryType::Stack, {1}, const_true(),
+                                  Block::make(name->set_by, body));
         }
     }
     bodies_.pop_back();
@@ -108,7 +115,8 @@ Interval Regions::needed(int t, Dim axis, Level level, bool clipped) {
         const Expr called = is_called_along(reader.nest, axis, level);
         Interval part = needed_by(reader, axis, level, clipped);
         part = {where(called, part.begin, end_of_tensor), where(called, part.end, 0)};
-        hull = hull.begin.defined() ? Interval{Halide::min(hull.begin, part.begin), Halide::max(hull.end, part.end)} : part;
+        hull = hull.begin.defined() ? Interval{Halide::min(hull.begin, part.begin), Halide::max(hull.end, part.end)}
+                                    : part;
     }
     return hull;
 }
@@ -140,7 +148,7 @@ Interval Regions::missing(int t, Dim axis, Level level) {
 }
 
 Interval Regions::missing_weights(int k, Dim axis, Level level) {
-    Interval part = level.nest == k ? covered(k, axis, level.loop)
+    Interval part = level.nest == k  ? covered(k, axis, level.loop)
                     : axis == Dim::z ? produced(k, Dim::z, level)
                                      : Interval{0, constant(problem(k)[Dim::i])};
     const Level store = nest(k).w->store;
@@ -172,7 +180,8 @@ bool Regions::indexes_output(int k, Dim d, Level v) const {
 bool Regions::indexes(int t, Dim axis, Level v) const {
     const std::vector<TensorReader>& readers = tensors_[index(t)].readers;
     if (axis != Dim::z) {
-        return std::any_of(readers.begin(), readers.end(), [&](const TensorReader& r) { return indexes_output(r.nest, axis, v); });
+        return std::any_of(readers.begin(), readers.end(),
+                           [&](const TensorReader& r) { return indexes_output(r.nest, axis, v); });
     }
     if (readers.size() > 1) return false;
     const int k = readers.front().nest;
@@ -222,17 +231,21 @@ Expr Regions::rehearsed_begin(int t, Dim axis, Level level, const Expr& present,
     calls_ = calls;
     loops_ = loops;
     bodies_.back().names.push_back({found, {}, set_by});
-    return Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
+    return Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(), Halide::Parameter(), const_true(),
+                      ModulusRemainder());
 }
 
-Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& found, const Expr& present, const Expr& none) {
+Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& found, const Expr& present,
+                        const Expr& none) {
     const std::vector<Level>& levels = paths_[index(tensors_[index(t)].readers.front().nest)];
     const Level here = levels[position];
     if (here == placement(t).compute) {
         const Interval need = needed(t, axis, here);
-        const Expr before = Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
+        const Expr before = Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(), Halide::Parameter(), const_true(),
+                                       ModulusRemainder());
         const Expr is_first = need.begin < need.end && need.end > present && before == none;
-        const Stmt store = Store::make(found, Halide::max(need.begin, present), 0, Halide::Parameter(), const_true(), ModulusRemainder());
+        const Stmt store = Store::make(found, Halide::max(need.begin, present), 0, Halide::Parameter(), const_true(),
+                                       ModulusRemainder());
         return IfThenElse::make(simplify(is_first), store);
     }
     const Level next = levels[position + 1];
@@ -251,11 +264,14 @@ Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& fou
     } else {
         const Nest& n = nest(next.nest);
         const Loop l = loop(next);
-        const int64_t step = l.band == Band::strip ? n.strip[index(axis) - 1] : l.band == Band::outer ? n.tile[index(axis)] : 1;
+        const int64_t step = l.band == Band::strip   ? n.strip[index(axis) - 1]
+                             : l.band == Band::outer ? n.tile[index(axis)]
+                                                     : 1;
         const std::string name = unique_name("rehearsal." + n.layer + "." + to_text(l));
         const Expr trip = Variable::make(Halide::Int(32), name);
         const Expr begin = simplify(whole.begin + trip * constant(step));
-        loops_[index(next.nest)][index(next.loop)] = {trip, {begin, simplify(Halide::min(begin + constant(step), whole.end))}};
+        loops_[index(next.nest)][index(next.loop)] = {
+            trip, {begin, simplify(Halide::min(begin + constant(step), whole.end))}};
         enter_body(next);
         inside = leave_body(rehearsal(t, axis, position + 1, found, present, none));
         const Expr trips = simplify((whole.end - whole.begin + constant(step - 1)) / constant(step));
@@ -314,7 +330,8 @@ Expr Regions::group_end(int k, const Expr& z_end) const {
 Interval Regions::window(int k, Dim axis, const Interval& out, bool clipped) const {
     const AxisWindow& w = problem(k).window[axis == Dim::y ? 0 : 1];
     // Transposed: input q feeds outputs q*S - pad + n*dilation.
-    const Expr first = w.transposed ? (out.begin + constant(w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1)) / constant(w.stride)
+    const Expr first = w.transposed ? (out.begin + constant(w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1)) /
+                                          constant(w.stride)
                                     : out.begin * constant(w.stride) - constant(w.pad_begin);
     return {clipped ? clamped(first, w.in) : first, window_end(k, axis, out.end, clipped)};
 }

@@ -33,7 +33,8 @@ inline constexpr std::array<Dim, 3> tensor_axes{Dim::z, Dim::y, Dim::x};
 
 class Regions {
 public:
-    Regions(const GroupSchedule& group, const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors);
+    Regions(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+            const std::vector<GroupTensor>& tensors);
 
     // ------------------------------------------------------------------------------------------ state of the execution
     /// The body of `level` is being written: values that are used again get names in it, until it is left. Bodies nest.
@@ -45,7 +46,9 @@ public:
 
     void set_call(int nest, Dim d, const Interval& box) { calls_[index(nest)][index(d)] = box; }
     /// `trip` counts from 0 at the first iteration executed; `part` is what the body covers of the loop's dimension.
-    void set_loop(Level level, const Expr& trip, const Interval& part) { loops_[index(level.nest)][index(level.loop)] = {trip, part}; }
+    void set_loop(Level level, const Expr& trip, const Interval& part) {
+        loops_[index(level.nest)][index(level.loop)] = {trip, part};
+    }
     [[nodiscard]] Expr trip(Level level) const { return loops_[index(level.nest)][index(level.loop)].trip; }
     /// What one body of loop `loop` of `nest` covers of d; loop == -1: the whole call.
     [[nodiscard]] Interval covered(int nest, Dim d, int loop) const;
@@ -114,7 +117,8 @@ private:
     /// Where the new part of the body under way begins, behind `present`; not before `none` if there is none. The code finds it by going through the
     /// loops inside.
     Expr rehearsed_begin(int tensor, Dim axis, Level level, const Expr& present, const Expr& none);
-    Stmt rehearsal(int tensor, Dim axis, size_t position, const std::string& found, const Expr& present, const Expr& none);
+    Stmt rehearsal(int tensor, Dim axis, size_t position, const std::string& found, const Expr& present,
+                   const Expr& none);
 
     /// End of what earlier trips of loop v, in the iteration of `store` under way, needed of the tensor; 0: nothing.
     Expr needed_before(int tensor, Dim axis, Level v, Level store);

@@ -57,7 +57,8 @@ double JsonObject::number(const std::string& key) {
 double JsonObject::sourced_number(const std::string& key) {
     const nlohmann::json& entry = at(key, sourced);
     if (!entry.is_object() || !entry.contains("value") || !entry["value"].is_number()) fail(key, entry.dump(), sourced);
-    if (!entry.contains("source") || !entry["source"].is_string() || entry["source"].get_ref<const std::string&>().empty())
+    if (!entry.contains("source") || !entry["source"].is_string() ||
+        entry["source"].get_ref<const std::string&>().empty())
         fail(key, "no source", sourced);
     const auto value = entry["value"].get<double>();
     if (value < 0) fail(key, entry["value"].dump(), sourced);

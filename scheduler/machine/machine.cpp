@@ -16,9 +16,10 @@ namespace laminate {
 
 namespace {
 
-constexpr std::array<ArrayLoop, 6> all_loops{ArrayLoop::k, ArrayLoop::c, ArrayLoop::ox, ArrayLoop::oy, ArrayLoop::fx, ArrayLoop::fy};
-constexpr std::array<Transfer, 4> all_transfers{Transfer::write_from_lower, Transfer::write_from_higher, Transfer::read_to_lower,
-                                                Transfer::read_to_higher};
+constexpr std::array<ArrayLoop, 6> all_loops{ArrayLoop::k,  ArrayLoop::c,  ArrayLoop::ox,
+                                             ArrayLoop::oy, ArrayLoop::fx, ArrayLoop::fy};
+constexpr std::array<Transfer, 4> all_transfers{Transfer::write_from_lower, Transfer::write_from_higher,
+                                                Transfer::read_to_lower, Transfer::read_to_higher};
 
 /// Inputs and weights go down only; outputs come up, and go down again as partial sums.
 std::vector<Transfer> transfers_of(Operand operand) {
@@ -52,7 +53,8 @@ WordAccess parse_access(JsonObject object) {
 /// "I:read_to_lower"
 MemoryPort::Carried parse_carried(const std::string& text, const JsonObject& port) {
     const size_t colon = text.find(':');
-    if (colon == std::string::npos) port.fail("carries", "\"" + text + "\"", "OPERAND:TRANSFER as in \"I:read_to_lower\"");
+    if (colon == std::string::npos)
+        port.fail("carries", "\"" + text + "\"", "OPERAND:TRANSFER as in \"I:read_to_lower\"");
     return {named(all_operands, text.substr(0, colon), port, "carries"),
             named(all_transfers, text.substr(colon + 1), port, "carries")};
 }
@@ -86,7 +88,8 @@ void parse_ports(Memory& memory, JsonObject& object) {
             for (const std::string& text : entry.texts("carries")) {
                 port.carries.push_back(parse_carried(text, entry));
                 if (std::ranges::find(possible, port.carries.back()) == possible.end())
-                    entry.fail("carries", "\"" + text + "\"", "a transfer of an operand of the memory in the port's direction");
+                    entry.fail("carries", "\"" + text + "\"",
+                               "a transfer of an operand of the memory in the port's direction");
             }
         } else {
             port.carries = possible;
@@ -103,7 +106,8 @@ void parse_ports(Memory& memory, JsonObject& object) {
                 return std::ranges::count(port.carries, MemoryPort::Carried{operand, transfer}) > 0;
             });
             if (carriers != 1)
-                object.fail("ports", std::to_string(carriers) + " that carry " + to_string(operand) + ":" + to_string(transfer),
+                object.fail("ports",
+                            std::to_string(carriers) + " that carry " + to_string(operand) + ":" + to_string(transfer),
                             "1");
         }
     }
@@ -132,14 +136,16 @@ std::vector<size_t> parse_axes_of_copies(const Machine& machine, JsonObject& obj
 Memory parse_memory(const Machine& machine, JsonObject& object) {
     Memory memory;
     memory.name = object.text("name");
-    for (const std::string& text : object.texts("operands")) memory.operands.push_back(named(all_operands, text, object, "operands"));
+    for (const std::string& text : object.texts("operands"))
+        memory.operands.push_back(named(all_operands, text, object, "operands"));
     if (memory.operands.empty()) object.fail("operands", "none", "at least one of I, W, O");
     if (std::set<Operand>(memory.operands.begin(), memory.operands.end()).size() != memory.operands.size())
         object.fail("operands", "one twice", "each once");
     memory.capacity_bits = object.positive_integer("capacity_bits");
     memory.banks = object.positive_integer_or("banks", 1);
     if (memory.capacity_bits % memory.banks != 0)
-        object.fail("banks", std::to_string(memory.banks), "a divisor of capacity_bits " + std::to_string(memory.capacity_bits));
+        object.fail("banks", std::to_string(memory.banks),
+                    "a divisor of capacity_bits " + std::to_string(memory.capacity_bits));
     memory.replicated_along = parse_axes_of_copies(machine, object);
     memory.read = parse_access(object.object("read"));
     memory.write = parse_access(object.object("write"));
@@ -156,31 +162,44 @@ Memory parse_memory(const Machine& machine, JsonObject& object) {
 
 const char* to_string(Operand operand) {
     switch (operand) {
-        case Operand::input: return "I";
-        case Operand::weight: return "W";
-        case Operand::output: return "O";
+        case Operand::input:
+            return "I";
+        case Operand::weight:
+            return "W";
+        case Operand::output:
+            return "O";
     }
     throw std::logic_error("to_string(Operand)");
 }
 
 const char* to_string(ArrayLoop loop) {
     switch (loop) {
-        case ArrayLoop::k: return "K";
-        case ArrayLoop::c: return "C";
-        case ArrayLoop::ox: return "OX";
-        case ArrayLoop::oy: return "OY";
-        case ArrayLoop::fx: return "FX";
-        case ArrayLoop::fy: return "FY";
+        case ArrayLoop::k:
+            return "K";
+        case ArrayLoop::c:
+            return "C";
+        case ArrayLoop::ox:
+            return "OX";
+        case ArrayLoop::oy:
+            return "OY";
+        case ArrayLoop::fx:
+            return "FX";
+        case ArrayLoop::fy:
+            return "FY";
     }
     throw std::logic_error("to_string(ArrayLoop)");
 }
 
 const char* to_string(Transfer transfer) {
     switch (transfer) {
-        case Transfer::write_from_lower: return "write_from_lower";
-        case Transfer::write_from_higher: return "write_from_higher";
-        case Transfer::read_to_lower: return "read_to_lower";
-        case Transfer::read_to_higher: return "read_to_higher";
+        case Transfer::write_from_lower:
+            return "write_from_lower";
+        case Transfer::write_from_higher:
+            return "write_from_higher";
+        case Transfer::read_to_lower:
+            return "read_to_lower";
+        case Transfer::read_to_higher:
+            return "read_to_higher";
     }
     throw std::logic_error("to_string(Transfer)");
 }
@@ -236,8 +255,8 @@ Machine parse_machine(const std::string& json, const std::string& where) {
     machine.source = file.text("source");
 
     JsonObject bits = file.object("element_bits");
-    machine.bits = {bits.positive_integer("input"), bits.positive_integer("weight"), bits.positive_integer("partial_sum"),
-                    bits.positive_integer("output")};
+    machine.bits = {bits.positive_integer("input"), bits.positive_integer("weight"),
+                    bits.positive_integer("partial_sum"), bits.positive_integer("output")};
     bits.refuse_other_keys();
 
     JsonObject array = file.object("array");
@@ -248,10 +267,12 @@ Machine parse_machine(const std::string& json, const std::string& where) {
         ArrayAxis axis;
         if (entry.has("loop")) {
             axis.loop = named(all_loops, entry.text("loop"), entry, "loop");
-            if (!on_axes.insert(*axis.loop).second) entry.fail("loop", std::string(to_string(*axis.loop)) + " twice", "a loop on one axis");
+            if (!on_axes.insert(*axis.loop).second)
+                entry.fail("loop", std::string(to_string(*axis.loop)) + " twice", "a loop on one axis");
         }
         axis.lanes = entry.positive_integer("lanes");
-        if (axis.lanes > (int64_t{1} << 31) / lanes) entry.fail("lanes", std::to_string(axis.lanes), "at most 2^31 in all");
+        if (axis.lanes > (int64_t{1} << 31) / lanes)
+            entry.fail("lanes", std::to_string(axis.lanes), "at most 2^31 in all");
         lanes *= axis.lanes;
         entry.refuse_other_keys();
         machine.axes.push_back(axis);
@@ -273,14 +294,16 @@ Machine parse_machine(const std::string& json, const std::string& where) {
                 if (!fitted.is_boolean()) entry.fail("fitted", fitted.dump(), "true or false");
                 constant.is_fitted = fitted.get<bool>();
             }
-            if (machine.constant(constant.name) != nullptr) entry.fail("name", "\"" + constant.name + "\" twice", "one constant of a name");
+            if (machine.constant(constant.name) != nullptr)
+                entry.fail("name", "\"" + constant.name + "\" twice", "one constant of a name");
             entry.refuse_other_keys();
             machine.constants.push_back(std::move(constant));
         }
     }
     const Memory& highest = machine.memories.back();
     if (highest.operands.size() != all_operands.size() || !highest.replicated_along.empty())
-        file.fail("memories", "\"" + highest.name + "\" highest", "a highest memory that serves I, W and O and has one copy");
+        file.fail("memories", "\"" + highest.name + "\" highest",
+                  "a highest memory that serves I, W and O and has one copy");
     file.refuse_other_keys();
     return machine;
 }

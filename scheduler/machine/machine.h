@@ -34,9 +34,9 @@ enum class ArrayLoop { k, c, ox, oy, fx, fy };
 /// How data of an operand crosses one side of a memory. Reads leave the memory, writes enter it; lower is nearer the array.
 enum class Transfer { write_from_lower, write_from_higher, read_to_lower, read_to_higher };
 
-[[nodiscard]] const char* to_string(Operand operand);      ///< "I", "W", "O"
-[[nodiscard]] const char* to_string(ArrayLoop loop);       ///< "K", "C", "OX", "OY", "FX", "FY"
-[[nodiscard]] const char* to_string(Transfer transfer);    ///< "read_to_lower", ...
+[[nodiscard]] const char* to_string(Operand operand);    ///< "I", "W", "O"
+[[nodiscard]] const char* to_string(ArrayLoop loop);     ///< "K", "C", "OX", "OY", "FX", "FY"
+[[nodiscard]] const char* to_string(Transfer transfer);  ///< "read_to_lower", ...
 [[nodiscard]] bool is_read(Transfer transfer);
 
 struct ArrayAxis {
@@ -64,8 +64,8 @@ struct MemoryPort {
 struct Memory {
     std::string name;  ///< unique in the machine
     std::vector<Operand> operands;
-    int64_t capacity_bits = 0;  ///< of one copy
-    int64_t banks = 1;          ///< of equal size that make up the capacity
+    int64_t capacity_bits = 0;             ///< of one copy
+    int64_t banks = 1;                     ///< of equal size that make up the capacity
     std::vector<size_t> replicated_along;  ///< axes of the array, ascending; a copy per lane
     WordAccess read;
     WordAccess write;
@@ -99,7 +99,7 @@ struct Machine {
     ElementBits bits;
     std::vector<ArrayAxis> axes;
     double mac_pj = 0;
-    std::vector<Memory> memories;  ///< from the array upwards
+    std::vector<Memory> memories;              ///< from the array upwards
     std::vector<MachineConstant> constants{};  ///< by name, each once; may be none
 
     [[nodiscard]] int64_t mac_count() const;  ///< product of the lanes

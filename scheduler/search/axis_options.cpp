@@ -66,7 +66,8 @@ std::vector<int64_t> tile_candidates(int64_t extent, Tiles kind) {
     std::vector<int64_t> sizes;
     if (kind == Tiles::trips) {
         sizes.push_back(1);
-        for (int64_t trips = extent; trips > 1; trips = ceil_div(extent, sizes.back())) sizes.push_back(ceil_div(extent, trips - 1));
+        for (int64_t trips = extent; trips > 1; trips = ceil_div(extent, sizes.back()))
+            sizes.push_back(ceil_div(extent, trips - 1));
         return sizes;
     }
     for (int64_t t = 1; t <= extent; kind == Tiles::powers_of_two ? t *= 2 : ++t) {

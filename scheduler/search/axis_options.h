@@ -31,7 +31,7 @@ enum class Residence : uint8_t { no, yes, open };
 /// Tiles of one axis with their factors.
 struct Option {
     std::vector<double> factors;
-    std::vector<int64_t> tiles;  ///< from the last layer to the first; for a channel axis T_i and T_z
+    std::vector<int64_t> tiles;    ///< from the last layer to the first; for a channel axis T_i and T_z
     AxisPatterns::Id pattern = 0;  ///< of the tensor that the layers so far ask for
 };
 
@@ -59,7 +59,7 @@ public:
         uint32_t unmarked = 0;  ///< options in it
         uint32_t first = 0;     ///< the options of a node are neighbours, from this place on
         uint32_t count = 1;
-        double spread = 0;      ///< how far the factors in it lie apart
+        double spread = 0;  ///< how far the factors in it lie apart
     };
 
     /// `marks`: by option, set by mark(); lives as long.

@@ -114,10 +114,12 @@ void AxisPatterns::find_facts(int layer, int levels, Entry& entry) const {
         for (const Call& call : scope) {
             parts.push_back({call.begin, call.end});
             const int64_t extent = call.end - call.begin;
-            if (last_extent == extents.end() || last_extent->first != extent) last_extent = extents.try_emplace(extent, 0).first;
+            if (last_extent == extents.end() || last_extent->first != extent)
+                last_extent = extents.try_emplace(extent, 0).first;
             last_extent->second = checked_add(last_extent->second, count);
             // Equal calls are equal work wherever no border is near.
-            const int64_t shift = is_inner(layer, parts.back()) ? call.begin - inner_[static_cast<size_t>(layer)].first : 0;
+            const int64_t shift =
+                is_inner(layer, parts.back()) ? call.begin - inner_[static_cast<size_t>(layer)].first : 0;
             const Range place{call.begin - shift, call.end - shift};
             if (last_call == calls.end() || last_call->first != place) last_call = calls.try_emplace(place, 0).first;
             last_call->second += count;
@@ -145,7 +147,8 @@ int64_t AxisPatterns::tiles(int layer, Id id, int64_t tile) const {
     return sum;
 }
 
-AxisPatterns::Step AxisPatterns::own_step(int layer, const Entry& entry, Kind kind, int64_t tile, Scopes& scopes) const {
+AxisPatterns::Step AxisPatterns::own_step(int layer, const Entry& entry, Kind kind, int64_t tile,
+                                          Scopes& scopes) const {
     const AxisWindow& w = window(layer);
     Step step;
     step.held.assign(kind == Kind::between ? 2 : 1, 0);

@@ -22,9 +22,9 @@ namespace laminate::search {
 
 /// Where the loop of an axis lies in the nest that reads a tensor: relative to the tensor's store and compute level.
 enum class Kind : uint8_t {
-    above,         ///< around the store level: a lifetime per coordinate
-    between,       ///< inside the store level, the compute level at or inside it: a lifetime per tile, one call per coordinate, new parts only
-    below,         ///< inside the compute level: a lifetime and one call per tile
+    above,    ///< around the store level: a lifetime per coordinate
+    between,  ///< inside the store level, the compute level at or inside it: a lifetime per tile, one call per coordinate, new parts only
+    below,    ///< inside the compute level: a lifetime and one call per tile
     kept_between,  ///< the tensor lives as long as the nest's own output (retention), one call per coordinate
     kept_below,    ///< the same, one call per call of the nest
 };
@@ -85,14 +85,15 @@ private:
     struct Call {
         int64_t begin = 0;
         int64_t end = 0;
-        int level = 0;  ///< outermost loop (1 ...) that starts a new iteration with this call; of a scope's first call all do
+        int level =
+            0;  ///< outermost loop (1 ...) that starts a new iteration with this call; of a scope's first call all do
         friend auto operator<=>(const Call&, const Call&) = default;
     };
     using Scope = std::vector<Call>;
     struct Entry {
         std::vector<std::pair<Scope, int64_t>> scopes;     ///< with how many there are
         std::vector<std::pair<int64_t, int64_t>> extents;  ///< of calls, with how many there are
-        std::vector<std::pair<Range, int64_t>> calls;   ///< the same with their places
+        std::vector<std::pair<Range, int64_t>> calls;      ///< the same with their places
         Facts facts;
         std::map<std::pair<Kind, int64_t>, Step> steps;
     };
@@ -113,12 +114,14 @@ private:
     }
 
     std::vector<int64_t> least_windows_;
-    std::vector<std::pair<int64_t, int64_t>> inner_;  ///< by layer (0: the input): coordinates of A_k that no border touches further down
-    std::vector<std::deque<Entry>> entries_;         ///< by layer of the tensor
+    std::vector<std::pair<int64_t, int64_t>>
+        inner_;  ///< by layer (0: the input): coordinates of A_k that no border touches further down
+    std::vector<std::deque<Entry>> entries_;  ///< by layer of the tensor
     struct Hash {
         size_t operator()(const std::vector<int64_t>& key) const;
     };
-    std::vector<std::unordered_map<std::vector<int64_t>, Id, Hash>> ids_;  ///< by everything that makes a pattern, as numbers
+    std::vector<std::unordered_map<std::vector<int64_t>, Id, Hash>>
+        ids_;  ///< by everything that makes a pattern, as numbers
     Id whole_ = 0;
     size_t bytes_ = 0;
 };

@@ -60,17 +60,18 @@ double least_macs(const std::vector<LayerProblem>& problems) {
         }
     }
     double sum = 0;
-    for (size_t k = 0; k < problems.size(); ++k) sum += macs[k] * static_cast<double>(problems[k][Dim::z] * problems[k][Dim::i]);
+    for (size_t k = 0; k < problems.size(); ++k)
+        sum += macs[k] * static_cast<double>(problems[k][Dim::z] * problems[k][Dim::i]);
     return sum;
 }
 
 /// Layers n - 1 .. k decided.
 struct State {
     double held = 0;
-    double roots = 0;    ///< without that of `open`
-    double open = 0;     ///< a_k so far: layer k - 1 may add to it
-    double again = 1;    ///< rho_{k-1}
-    bool is_wide = true; ///< all calls make all channels
+    double roots = 0;     ///< without that of `open`
+    double open = 0;      ///< a_k so far: layer k - 1 may add to it
+    double again = 1;     ///< rho_{k-1}
+    bool is_wide = true;  ///< all calls make all channels
 };
 using States = std::vector<State>;
 
@@ -87,7 +88,8 @@ constexpr double most_again = 1e6;
 
 /// Those that no other one beats; alike in `open`, `again` and `is_wide`.
 void keep_best(States& states) {
-    std::sort(states.begin(), states.end(), [](const State& a, const State& b) { return a.held != b.held ? a.held < b.held : a.roots < b.roots; });
+    std::sort(states.begin(), states.end(),
+              [](const State& a, const State& b) { return a.held != b.held ? a.held < b.held : a.roots < b.roots; });
     States kept;
     for (const State& s : states) {
         if (kept.empty() || s.roots < kept.back().roots) kept.push_back(s);
@@ -135,14 +137,16 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
 
     // The decision for layer k whose calls make `c` channels, or one (`is_narrow`): weights of its own, kept as long as A_k (`long_held` elements), or one
     // channel of them kept as long as its channel. `extra`: what layer k + 1 adds to a_k.
-    const auto decide = [&](size_t k, double c, double again_before, double long_held, bool is_narrow, double extra, const State& s, States& out) {
+    const auto decide = [&](size_t k, double c, double again_before, double long_held, bool is_narrow, double extra,
+                            const State& s, States& out) {
         const double roots = s.roots + std::sqrt(s.open);
         const bool is_wide = s.is_wide && !is_narrow;
         out.push_back({s.held, roots, weights(k) * c * s.again * pixels[k] + extra, again_before, is_wide});
         out.push_back({s.held + rounded(long_held), roots, extra, again_before, is_wide});
         if (!is_narrow || k == n - 1) return;
         const double more = weights(k) * channels(k + 1) * pixels[k + 1];
-        out.push_back({s.held + rounded(weights(k) / channels(k)), s.roots + std::sqrt(s.open + more), 0, again_before, is_wide});
+        out.push_back(
+            {s.held + rounded(weights(k) / channels(k)), s.roots + std::sqrt(s.open + more), 0, again_before, is_wide});
     };
 
     struct Tile {
@@ -174,7 +178,8 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
                 States states;
                 const double c = wide ? t.least : 1;
                 const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
-                decide(n - 1, c, again_before, weights(n - 1) * c / width, !wide, last.extra, {last.held, 0, 0, last.again, true}, states);
+                decide(n - 1, c, again_before, weights(n - 1) * c / width, !wide, last.extra,
+                       {last.held, 0, 0, last.again, true}, states);
                 for (size_t k = n - 1; k-- > 1;) {
                     std::map<std::array<double, 3>, States> next;
                     States made;
@@ -192,7 +197,8 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
                 }
                 for (const State& s : states) {
                     const Halos halos = !s.is_wide ? Halos::none : input_tiles == 1 ? Halos::of_whole : Halos::of_parts;
-                    choices_.push_back({s.held, s.roots + std::sqrt(s.open), s.again, halos, visits, last.per_memory, last.needs});
+                    choices_.push_back(
+                        {s.held, s.roots + std::sqrt(s.open), s.again, halos, visits, last.per_memory, last.needs});
                 }
             }
         }
@@ -201,7 +207,8 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
     std::vector<Choice> kept;
     for (const Choice& c : choices_) {
         const auto no_worse = [&](const Choice& o) {
-            return o.roots <= c.roots && o.again <= c.again && o.halos <= c.halos && o.output <= c.output && o.per_memory <= c.per_memory && o.needs <= c.needs;
+            return o.roots <= c.roots && o.again <= c.again && o.halos <= c.halos && o.output <= c.output &&
+                   o.per_memory <= c.per_memory && o.needs <= c.needs;
         };
         if (std::none_of(kept.begin(), kept.end(), no_worse)) kept.push_back(c);
     }

@@ -51,7 +51,7 @@ private:
         double roots = 0;  ///< sum of the square roots of the a_k
         double again = 1;  ///< rho_0
         Halos halos = Halos::none;
-        double output = 0;  ///< accesses of Y
+        double output = 0;      ///< accesses of Y
         double per_memory = 0;  ///< V_n S_n T_z of 6
         double needs = 0;       ///< memory
     };

@@ -12,7 +12,8 @@ namespace {
 
 /// result[j] = fixed + sum over t of factors[t] * columns[t][j]
 LAMINATE_FOR_EACH_VECTOR_WIDTH
-void weighted_sums(double fixed, const double* factors, const double* const* columns, size_t terms, size_t size, double* __restrict result) {
+void weighted_sums(double fixed, const double* factors, const double* const* columns, size_t terms, size_t size,
+                   double* __restrict result) {
     for (size_t j = 0; j < size; ++j) result[j] = fixed;
     for (size_t t = 0; t < terms; ++t) {
         const double* column = columns[t];

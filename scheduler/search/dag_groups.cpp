@@ -37,13 +37,15 @@ enum class Hang {
     own_rows,            ///< as deep as yi loops of all readers allow, stored at the root
     own_rows_in_strips,  ///< the same inside column strips xs, stored at xs
 };
-constexpr std::array<Hang, 8> all_hangs{Hang::rows_recomputed, Hang::rows_kept,     Hang::tiles_recomputed, Hang::tiles_kept_along_x,
-                                        Hang::tiles_kept,      Hang::column_strips, Hang::own_rows,         Hang::own_rows_in_strips};
+constexpr std::array<Hang, 8> all_hangs{Hang::rows_recomputed,    Hang::rows_kept,         Hang::tiles_recomputed,
+                                        Hang::tiles_kept_along_x, Hang::tiles_kept,        Hang::column_strips,
+                                        Hang::own_rows,           Hang::own_rows_in_strips};
 
 bool has_strips(Hang hang) { return hang == Hang::column_strips || hang == Hang::own_rows_in_strips; }
 bool is_row_by_row(Hang hang) { return hang == Hang::own_rows || hang == Hang::own_rows_in_strips; }
 bool recomputes(Hang hang) {
-    return hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x || has_strips(hang);
+    return hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x ||
+           has_strips(hang);
 }
 bool has_tile_columns(Hang hang) {
     return hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x || hang == Hang::tiles_kept;
@@ -61,20 +63,23 @@ std::vector<Level> common_path(const GroupSchedule& group, const GroupTensor& te
 
 class Family {
 public:
-    Family(const std::vector<LayerProblem>& problems, Hang hang) : problems_(problems), tensors_(group_tensors(problems)), hang_(hang) {}
+    Family(const std::vector<LayerProblem>& problems, Hang hang)
+        : problems_(problems), tensors_(group_tensors(problems)), hang_(hang) {}
 
     /// `refetched`: nests whose weights are fetched again in every call, slice by slice of z; the others' stay for the whole group.
     [[nodiscard]] GroupSchedule group(bool keep_inputs, const std::vector<bool>& refetched) const {
         GroupSchedule group;
         for (size_t k = 0; k < problems_.size(); ++k) group.nests.push_back(nest(k, refetched[k]));
         for (int k = group.sink() - 1; k >= 0; --k) {
-            const auto own = std::find_if(tensors_.begin(), tensors_.end(), [&](const GroupTensor& t) { return t.producer == k; });
+            const auto own =
+                std::find_if(tensors_.begin(), tensors_.end(), [&](const GroupTensor& t) { return t.producer == k; });
             group.nests[static_cast<size_t>(k)].y = intermediate(group, *own);
         }
         for (const GroupTensor& tensor : tensors_) {
             if (!tensor.is_external()) continue;
             const TensorReader& first = tensor.readers.front();
-            group.nests[static_cast<size_t>(first.nest)].x.push_back({first.operand, external(group, tensor, keep_inputs)});
+            group.nests[static_cast<size_t>(first.nest)].x.push_back(
+                {first.operand, external(group, tensor, keep_inputs)});
         }
         return group;
     }
@@ -99,7 +104,8 @@ private:
         const int own = static_cast<int>(k);
         if (p.has_weights()) {
             nest.w = Placement{};
-            if (is_refetched) nest.w = Placement{{own, nest.find({Dim::i, Band::outer})}, {own, nest.find({Dim::z, Band::inner})}};
+            if (is_refetched)
+                nest.w = Placement{{own, nest.find({Dim::i, Band::outer})}, {own, nest.find({Dim::z, Band::inner})}};
         }
         if (is_sink) {
             const Level y{own, nest.find({Dim::i, Band::inner}) - 1};
@@ -132,7 +138,8 @@ private:
         }
         std::vector<Level> levels = common_path(group, tensor);
         const auto is_row_loop = [&](Level level) {
-            return level.is_root() || group.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim == Dim::y;
+            return level.is_root() ||
+                   group.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim == Dim::y;
         };
         while (!is_row_loop(levels.back())) levels.pop_back();
         return {hang_ == Hang::own_rows ? Level{} : strips, levels.back()};
@@ -194,11 +201,13 @@ std::vector<size_t> refetch_counts(size_t weights) {
 }
 
 Cost cost_of(Elements accesses, Elements memory, Macs macs) {
-    return {static_cast<double>(accesses.value()), static_cast<double>(memory.value()), static_cast<double>(macs.value())};
+    return {static_cast<double>(accesses.value()), static_cast<double>(memory.value()),
+            static_cast<double>(macs.value())};
 }
 
 /// `strips`: widths of strips that go row by row.
-SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips, bool macs_is_axis) {
+SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips,
+                         bool macs_is_axis) {
     std::vector<size_t> by_weights;
     for (size_t k = 0; k < problems.size(); ++k) {
         if (problems[k].has_weights()) by_weights.push_back(k);
@@ -207,7 +216,8 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
                      [&](size_t a, size_t b) { return problems[a].weight_elements() > problems[b].weight_elements(); });
     const LayerProblem& sink = problems.back();
     // The time of one schedule grows with the square of its layers.
-    const TileSizes kind = problems.size() > long_group && options.tiles == TileSizes::all ? TileSizes::powers_of_two : options.tiles;
+    const TileSizes kind =
+        problems.size() > long_group && options.tiles == TileSizes::all ? TileSizes::powers_of_two : options.tiles;
     const std::vector<int64_t> rows = family_sizes(sink[Dim::y], kind);
     const std::vector<int64_t> columns = family_sizes(sink[Dim::x], kind);
     const std::vector<int64_t> strip_columns = family_sizes(sink[Dim::x], strips);
@@ -225,7 +235,9 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         for (const int64_t row : is_row_by_row(hang) ? std::vector<int64_t>{sink[Dim::y]} : rows) {
             SizedPoint::set_sizes(group, row, sink[Dim::x]);
             table.set(y_axis, cache.counts(model.axis_problem(y_axis, group)));
-            for (const int64_t column : hang == Hang::own_rows_in_strips ? strip_columns : many_columns ? columns : std::vector<int64_t>{sink[Dim::x]}) {
+            for (const int64_t column : hang == Hang::own_rows_in_strips ? strip_columns
+                                        : many_columns                   ? columns
+                                                                         : std::vector<int64_t>{sink[Dim::x]}) {
                 SizedPoint::set_sizes(group, row, column);
                 table.set(x_axis, cache.counts(model.axis_problem(x_axis, group)));
                 const GroupModel::Totals totals = model.totals(table, group);
@@ -258,7 +270,8 @@ SizedPoints sized_front(const Network& network, const std::vector<LayerId>& laye
         return sized_family(layer_problems(network, layers), options, options.tiles, macs_is_axis);
     SizedPoints points(macs_is_axis);
     for (GroupPoint& point : group_front(network, layers, options)) {
-        points.offer(cost_of(point.accesses, point.live_total, point.macs), {std::make_shared<const GroupSchedule>(std::move(point.group)), 0, 0});
+        points.offer(cost_of(point.accesses, point.live_total, point.macs),
+                     {std::make_shared<const GroupSchedule>(std::move(point.group)), 0, 0});
     }
     return points;
 }
@@ -289,7 +302,9 @@ std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, Layer
                 if (producer < 0 || network.is_output(tensor) || !is_schedulable(network, producer)) continue;
                 if (std::binary_search(group.begin(), group.end(), producer)) continue;
                 const std::vector<LayerId> readers = network.consumers(tensor);
-                const auto is_inside = [&](LayerId reader) { return std::binary_search(group.begin(), group.end(), reader); };
+                const auto is_inside = [&](LayerId reader) {
+                    return std::binary_search(group.begin(), group.end(), reader);
+                };
                 if (!std::all_of(readers.begin(), readers.end(), is_inside)) continue;
                 std::vector<LayerId> larger = group;
                 larger.insert(std::upper_bound(larger.begin(), larger.end(), producer), producer);
@@ -315,11 +330,13 @@ OneSinkGroups one_sink_groups(const Network& network, int64_t max_depth) {
     return groups;
 }
 
-std::vector<GroupPoint> dag_group_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
+std::vector<GroupPoint> dag_group_front(const Network& network, const std::vector<LayerId>& layers,
+                                        const ExploreOptions& options) {
     return with_schedules(sized_front(network, layers, options));
 }
 
-std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips) {
+std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
+                                     TileSizes strips) {
     return with_schedules(sized_family(problems, options, strips, false));
 }
 
@@ -342,14 +359,15 @@ std::optional<Covers> best_covers(const Network& network, const OneSinkGroups& g
     Covers nothing(macs_is_axis);
     nothing.offer(Cost{}, std::make_shared<Cover>());
     size_t pairs = 0;
-    Covers covers = over_covers(network, groups, nothing, Covers(macs_is_axis), [&](const Covers& before, size_t group, Covers& target) {
-        const SizedPoints& points = fronts[like[group]];
-        pairs += before.size() * points.size();
-        if (macs_is_axis && pairs > most_pairs) return;
-        search::add_pairs(before, points, target, [&](const auto& cover, const SizedPoint& point) {
-            return std::make_shared<const Cover>(Cover{&point, &groups.layers[group], cover});
+    Covers covers = over_covers(
+        network, groups, nothing, Covers(macs_is_axis), [&](const Covers& before, size_t group, Covers& target) {
+            const SizedPoints& points = fronts[like[group]];
+            pairs += before.size() * points.size();
+            if (macs_is_axis && pairs > most_pairs) return;
+            search::add_pairs(before, points, target, [&](const auto& cover, const SizedPoint& point) {
+                return std::make_shared<const Cover>(Cover{&point, &groups.layers[group], cover});
+            });
         });
-    });
     if (macs_is_axis && pairs > most_pairs) return std::nullopt;
     return covers;
 }
@@ -364,7 +382,8 @@ SizedPoints on_two_axes(const SizedPoints& points) {
 
 Front explore_dag(const Network& network, const ExploreOptions& options) {
     OneSinkGroups groups = one_sink_groups(network, options.max_depth.value_or(default_max_depth(Space::dag)));
-    if (groups.layers.empty()) throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
+    if (groups.layers.empty())
+        throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
     std::vector<size_t> like;  // first group of the same shape
     std::map<std::vector<int64_t>, size_t> shapes;
     std::vector<size_t> work;
@@ -372,9 +391,11 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         like.push_back(shapes.emplace(shape_key(layer_problems(network, groups.layers[number])), number).first->second);
         if (like.back() == number) work.push_back(number);
     }
-    std::vector<SizedPoints> fronts(groups.layers.size(), SizedPoints(options.macs_is_axis.value_or(false)));  // of the first of a shape only
+    std::vector<SizedPoints> fronts(groups.layers.size(),
+                                    SizedPoints(options.macs_is_axis.value_or(false)));  // of the first of a shape only
     // Large groups first: they take longest. After an interrupt only what an answer needs, single layers, coarsely.
-    std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) { return groups.layers[a].size() > groups.layers[b].size(); });
+    std::stable_sort(work.begin(), work.end(),
+                     [&](size_t a, size_t b) { return groups.layers[a].size() > groups.layers[b].size(); });
     std::mutex mutex;
     ExploreProgress progress{0, static_cast<int64_t>(work.size()), ""};
     in_parallel(work.size(), std::max(1, options.threads), [&](size_t n) {
@@ -393,7 +414,8 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         if (layers.size() > 1) progress.segment += " .. " + network.layer(layers.back()).name;
         options.progress(progress);
     });
-    for (std::vector<size_t>& ending : groups.ending_at) std::erase_if(ending, [&](size_t group) { return fronts[like[group]].size() == 0; });
+    for (std::vector<size_t>& ending : groups.ending_at)
+        std::erase_if(ending, [&](size_t group) { return fronts[like[group]].size() == 0; });
     std::optional<Covers> complete = best_covers(network, groups, like, fronts, options.macs_is_axis.value_or(false));
     if (!complete) {
         for (SizedPoints& points : fronts) points = on_two_axes(points);

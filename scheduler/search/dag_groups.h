@@ -21,12 +21,13 @@
 namespace laminate {
 
 /// Every set of layers that may be a group with this sink, at most `max_depth` of them; ascending, the sink alone first.
-[[nodiscard]] std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, LayerId sink, int64_t max_depth);
+[[nodiscard]] std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, LayerId sink,
+                                                                 int64_t max_depth);
 
 /// All of them in a network.
 struct OneSinkGroups {
-    std::vector<std::vector<LayerId>> layers;         ///< of every group, ascending; by sink
-    std::vector<std::vector<size_t>> ending_at;       ///< groups by sink, the sink alone first
+    std::vector<std::vector<LayerId>> layers;    ///< of every group, ascending; by sink
+    std::vector<std::vector<size_t>> ending_at;  ///< groups by sink, the sink alone first
 };
 [[nodiscard]] OneSinkGroups one_sink_groups(const Network& network, int64_t max_depth);
 
@@ -70,7 +71,8 @@ template <class Value, class Add>
                                                       const ExploreOptions& options);
 
 /// The family alone, for one group whose problems are at hand. `strips`: widths of strips that go row by row, of which there may be more.
-[[nodiscard]] std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips);
+[[nodiscard]] std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems,
+                                                   const ExploreOptions& options, TileSizes strips);
 
 /// The front over all covers of the network by groups: (accesses, memory), MACs between equals; with options.macs_is_axis on all
 /// three, unless there are too many partial covers (Front::macs_is_axis). Throws InputError for a network without schedulable

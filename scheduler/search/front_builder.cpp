@@ -48,7 +48,8 @@ void FrontBuilder::add_point(std::vector<uint32_t> groups) {
         add(point.counts, counts_[group]);
         for (const LayerId layer : layers_[group]) {
             char& is_covered = is_covered_[static_cast<size_t>(layer)];
-            if (is_covered != 0) throw std::logic_error("search: layer " + network_.layer(layer).name + " is in two groups");
+            if (is_covered != 0)
+                throw std::logic_error("search: layer " + network_.layer(layer).name + " is in two groups");
             is_covered = 1;
         }
     }

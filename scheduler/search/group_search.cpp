@@ -30,12 +30,16 @@ struct StructureSet {
         std::map<std::tuple<bool, bool, WeightsLife, bool, bool, Kind, int>, size_t> output;
         std::map<std::tuple<Kind, int, bool, bool>, size_t> input;
         std::map<std::tuple<bool, WeightsLife, bool, bool>, size_t> plan;
-        const auto number = [](auto& numbers, const auto& key) { return numbers.emplace(key, numbers.size()).first->second; };
+        const auto number = [](auto& numbers, const auto& key) {
+            return numbers.emplace(key, numbers.size()).first->second;
+        };
         for (const LayerStructure& s : all) {
             const int fold = s.fold[ScopeLoop::channel];
             uses.push_back({{number(spatial[0], spatial_use(s, 0)), number(spatial[1], spatial_use(s, 1))},
-                            number(output, std::make_tuple(s.z_above, s.weights_hold_z, s.weights, s.output_holds[0], s.whole_calls, s.channel_kind, fold)),
-                            number(input, std::make_tuple(s.channel_kind, fold, s.weights_hold_i, s.weights == WeightsLife::resident)),
+                            number(output, std::make_tuple(s.z_above, s.weights_hold_z, s.weights, s.output_holds[0],
+                                                           s.whole_calls, s.channel_kind, fold)),
+                            number(input, std::make_tuple(s.channel_kind, fold, s.weights_hold_i,
+                                                          s.weights == WeightsLife::resident)),
                             number(plan, std::make_tuple(s.store < 0, s.weights, s.weights_below, s.output_below))});
         }
         count = {{spatial[0].size(), spatial[1].size()}, output.size(), input.size(), plan.size()};
@@ -61,7 +65,9 @@ struct ChannelUse {
         const auto add = [&](auto value) { number = number << 3U | static_cast<uint64_t>(value); };
         add(kind);
         add(weights);
-        for (const bool flag : {input_weights_hold, input_weights_resident, is_known, z_above, output_weights_hold, output_holds, whole_calls}) add(flag);
+        for (const bool flag : {input_weights_hold, input_weights_resident, is_known, z_above, output_weights_hold,
+                                output_holds, whole_calls})
+            add(flag);
         return number;
     }
 };
@@ -85,9 +91,8 @@ public:
           coefficients_(padded_terms(terms_.count()), 1),
           prepared_plan_(terms_, {}),
           open_(options.macs_is_axis) {
-        is_square_ = std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) {
-            return p.window[0] == p.window[1];
-        });
+        is_square_ = std::all_of(problems.begin(), problems.end(),
+                                 [](const LayerProblem& p) { return p.window[0] == p.window[1]; });
         if (!is_square_) columns_.emplace(problems, 1, options.tiles, work_.steps, options.max_steps);
         for (int k = 1; k <= terms_.n; ++k) {
             const LayerProblem& p = problem(k);
@@ -166,7 +171,8 @@ private:
         const auto key = std::make_pair(k, context);
         const auto known = structures_.find(key);
         if (known != structures_.end()) return known->second;
-        return structures_.emplace(key, StructureSet(layer_structures(problem(k), context, options_.structures))).first->second;
+        return structures_.emplace(key, StructureSet(layer_structures(problem(k), context, options_.structures)))
+            .first->second;
     }
 
     /// In a lifetime of A_k: where a reader leaves gaps, or so few coordinates are there that one call may bring them all.
@@ -194,8 +200,10 @@ private:
     [[nodiscard]] std::vector<Prefix> starts() {
         const std::array<SpatialAxis::List*, 2> nothing{&rows_.nothing(), &columns().nothing()};
         if (terms_.n == 1) return {{{Residence::no}, {}, nothing}};
-        if (options_.structures.only_resident) return {{std::vector<Residence>(problems_.size(), Residence::yes), {}, nothing}};
-        if (terms_.n > most_residences) return {{std::vector<Residence>(problems_.size(), Residence::open), {}, nothing}};
+        if (options_.structures.only_resident)
+            return {{std::vector<Residence>(problems_.size(), Residence::yes), {}, nothing}};
+        if (terms_.n > most_residences)
+            return {{std::vector<Residence>(problems_.size(), Residence::open), {}, nothing}};
         std::vector<Prefix> result;
         for (size_t choice = size_t{1} << problems_.size(); choice-- > 0;) {
             Prefix prefix{{}, {}, nothing};
@@ -209,7 +217,8 @@ private:
     void extend(const Prefix& prefix, int k, std::vector<Prefix>& wanted) {
         residence_ = prefix.residence;
         lists_ = prefix.lists;
-        std::copy(prefix.chosen.begin(), prefix.chosen.end(), chosen_.end() - static_cast<std::ptrdiff_t>(prefix.chosen.size()));
+        std::copy(prefix.chosen.begin(), prefix.chosen.end(),
+                  chosen_.end() - static_cast<std::ptrdiff_t>(prefix.chosen.size()));
         const auto give_up = [&] {
             if (k < terms_.n && prepare(k + 1)) note_open(most_open_depth);
         };
@@ -292,7 +301,8 @@ private:
         const bool reader_is_last = j + 1 == terms_.n;
         const int64_t width = has_reader ? problem(j + 1)[Dim::i] : problem(j)[Dim::z];
         const bool may_tile_reader = has_reader && reader_is_last && problem(j + 1).groups == 1;
-        for (const int64_t ti : may_tile_reader ? tile_candidates(width, options_.tiles) : std::vector<int64_t>{width}) {
+        for (const int64_t ti :
+             may_tile_reader ? tile_candidates(width, options_.tiles) : std::vector<int64_t>{width}) {
             Option o;
             o.factors.assign(terms_.count(), 1);
             // Calls of layer j along z: extents with how many there are.
@@ -327,7 +337,8 @@ private:
             }
             const int64_t largest = calls.front().first;
             int64_t fewest = INT64_MAX;
-            for (const int64_t tz : use.whole_calls ? std::vector<int64_t>{largest} : tile_candidates(largest, options_.tiles)) {
+            for (const int64_t tz :
+                 use.whole_calls ? std::vector<int64_t>{largest} : tile_candidates(largest, options_.tiles)) {
                 int64_t trips = 0;
                 for (const auto& [extent, count] : calls) trips += count * ceil_div(extent, tz);
                 if (trips == fewest || (use.z_above && fewest != INT64_MAX)) continue;  // larger for nothing
@@ -353,8 +364,7 @@ private:
             o.factors[terms_.macs(k)] *= times;
             if (residence(k) == Residence::no) o.factors[terms_.weights(k)] *= times;
         }
-        if (is_open && is_resident(j))
-            o.factors[terms_.weight_buffer(j)] = static_cast<double>(problem(j)[Dim::z]);
+        if (is_open && is_resident(j)) o.factors[terms_.weight_buffer(j)] = static_cast<double>(problem(j)[Dim::z]);
     }
 
     /// A layer of several groups by itself: its input's channels are those of the groups that z touches.
@@ -428,8 +438,8 @@ private:
         };
         std::array<std::vector<OfAnAxis>, 2> spatial;
         struct OfAResidence {
-            std::vector<AxisTree*> later;  ///< channels of A_n .. A_{k+1}
-            std::vector<double> product;   ///< their least, times base_
+            std::vector<AxisTree*> later;            ///< channels of A_n .. A_{k+1}
+            std::vector<double> product;             ///< their least, times base_
             std::vector<AxisTree*> output_channels;  ///< of A_k
             std::vector<AxisTree*> input_channels;   ///< of A_{k-1}
         };
@@ -566,7 +576,8 @@ private:
 
     /// From `memory` on the first at which schedules may matter; infinite where there is none.
     [[nodiscard]] double next_open_memory(double memory) const {
-        const auto next = std::upper_bound(open_memory_.begin(), open_memory_.end(), memory, [](double m, const auto& part) { return m < part.second; });
+        const auto next = std::upper_bound(open_memory_.begin(), open_memory_.end(), memory,
+                                           [](double m, const auto& part) { return m < part.second; });
         return next == open_memory_.end() ? INFINITY : std::max(memory, next->first);
     }
 
@@ -632,7 +643,8 @@ private:
         for (size_t a = 0; a < trees_.size(); ++a) {
             if (trees_[a]->node(at_[a]).count > 1) grid_axes_.push_back(a);
         }
-        std::sort(grid_axes_.begin(), grid_axes_.end(), [&](size_t a, size_t b) { return trees_[a]->node(at_[a]).count < trees_[b]->node(at_[b]).count; });
+        std::sort(grid_axes_.begin(), grid_axes_.end(),
+                  [&](size_t a, size_t b) { return trees_[a]->node(at_[a]).count < trees_[b]->node(at_[b]).count; });
         const size_t row_axis = grid_axes_.back();
         const size_t count = padded_terms(terms_.count());
         grid_products_.resize(grid_axes_.size() * count);
@@ -678,10 +690,13 @@ private:
             rows_of_[axis]->costs(product, node.first + begin, size, with_macs, row);
             ++work_.steps;
             work_.evaluated += complete ? static_cast<int64_t>(size) : 0;
-            double memory = *std::min_element(row.memory.begin(), row.memory.begin() + static_cast<std::ptrdiff_t>(size));
+            double memory =
+                *std::min_element(row.memory.begin(), row.memory.begin() + static_cast<std::ptrdiff_t>(size));
             if (options_.bound != nullptr) memory = next_open_memory(memory);
             if (memory == INFINITY) continue;
-            const double macs = with_macs ? *std::min_element(row.macs.begin(), row.macs.begin() + static_cast<std::ptrdiff_t>(size)) : 0;
+            const double macs =
+                with_macs ? *std::min_element(row.macs.begin(), row.macs.begin() + static_cast<std::ptrdiff_t>(size))
+                          : 0;
             const double most = found_.most_accesses(memory, macs);
             for (size_t j = 0; j < size; ++j) {
                 if (row.accesses[j] > most) continue;
@@ -750,7 +765,7 @@ private:
 
     static constexpr int most_open_depth = 6;
     static constexpr int64_t steps_of_a_look = 1;  ///< as measured: a fifth of a microsecond
-    static constexpr int most_residences = 5;  ///< layers whose weights are placed before anything else
+    static constexpr int most_residences = 5;      ///< layers whose weights are placed before anything else
     static constexpr size_t max_terms = padded_terms(Terms(CostPlan::most_layers).count());
 
     const std::vector<LayerProblem>& problems_;
@@ -771,7 +786,8 @@ private:
             return h ^ (h >> 32U);
         }
     };
-    std::unordered_map<std::array<uint64_t, 3>, std::unique_ptr<AxisTree>, ChannelKeyHash> channel_trees_;  ///< by layer, ChannelUse::key(), residences()
+    std::unordered_map<std::array<uint64_t, 3>, std::unique_ptr<AxisTree>, ChannelKeyHash>
+        channel_trees_;  ///< by layer, ChannelUse::key(), residences()
     // The choice in progress.
     std::vector<Residence> residence_;
     std::vector<const LayerStructure*> chosen_;

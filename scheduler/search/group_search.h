@@ -29,9 +29,9 @@ namespace laminate::search {
 struct GroupSearchOptions {
     Tiles tiles = Tiles::divisors;
     StructureLimits structures;
-    bool live = true;           ///< memory is the largest live sum, not the sum of all buffers
+    bool live = true;  ///< memory is the largest live sum, not the sum of all buffers
     bool macs_is_axis = true;
-    bool recompute = true;      ///< false: MACs are the least possible
+    bool recompute = true;  ///< false: MACs are the least possible
     std::optional<double> memory;
     const CallBound* bound = nullptr;  ///< of these layers: what it shows to be beaten by known costs is not looked at
     int64_t most_in_a_grid = 256;   ///< combinations of tiles that are evaluated without bounding parts of them first

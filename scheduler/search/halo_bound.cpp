@@ -31,7 +31,9 @@ Hull hull_of(const AxisWindow& w) {
 }
 
 /// First `after`, towards the output, then `before`.
-Hull composed(Hull after, Hull before) { return {before.slope * after.slope, before.slope * after.extra + before.extra}; }
+Hull composed(Hull after, Hull before) {
+    return {before.slope * after.slope, before.slope * after.extra + before.extra};
+}
 
 Hull lesser(Hull a, Hull b) { return {std::min(a.slope, b.slope), std::min(a.extra, b.extra)}; }
 
@@ -43,7 +45,8 @@ int64_t inner_coordinates(const std::vector<LayerProblem>& problems, size_t axis
         bool is_inner = true;
         for (size_t k = problems.size(); k-- > 0 && is_inner;) {
             const AxisWindow& w = problems[k].window[axis];
-            const int64_t first = w.transposed ? range.begin + w.pad_begin - (w.kernel - 1) * w.dilation : range.begin * w.stride - w.pad_begin;
+            const int64_t first = w.transposed ? range.begin + w.pad_begin - (w.kernel - 1) * w.dilation
+                                               : range.begin * w.stride - w.pad_begin;
             const int64_t last = w.transposed ? (range.end - 1 + w.pad_begin) / w.stride
                                               : (range.end - 1) * w.stride + (w.kernel - 1) * w.dilation - w.pad_begin;
             is_inner = first >= 0 && last < w.in;
@@ -85,7 +88,8 @@ public:
     Chain(const std::vector<LayerProblem>& problems, double last_channels) : n_(problems.size()) {
         for (size_t k = 1; k <= n_; ++k) {
             const LayerProblem& p = problems[k - 1];
-            window_.push_back(std::min(std::ceil(hull_of(p.window[0]).of(1) - 1e-9), std::ceil(hull_of(p.window[1]).of(1) - 1e-9)));
+            window_.push_back(
+                std::min(std::ceil(hull_of(p.window[0]).of(1) - 1e-9), std::ceil(hull_of(p.window[1]).of(1) - 1e-9)));
             folds_once_.push_back(folds_once(problems, k - 1));
             channels_.push_back(k == n_ ? last_channels : static_cast<double>(p[Dim::i]));
             largest_.push_back(static_cast<double>(std::max(p.window[0].out, p.window[1].out)));
@@ -94,7 +98,8 @@ public:
         for (size_t axis = 0; axis < 2; ++axis) {
             for (size_t m = n_; m > 0; --m) {
                 hulls_[m][m][axis] = {};
-                for (size_t j = m; j-- > 0;) hulls_[m][j][axis] = composed(hulls_[m][j + 1][axis], hull_of(problems[j].window[axis]));
+                for (size_t j = m; j-- > 0;)
+                    hulls_[m][j][axis] = composed(hulls_[m][j + 1][axis], hull_of(problems[j].window[axis]));
             }
         }
         halos_.assign(n_ + 1, std::vector<double>(n_));
@@ -155,7 +160,8 @@ public:
         for (size_t m = 1; m < chain.layers(); ++m) {
             of_[m].assign(memory_.size() * area_.size(), never);
             for (size_t i = 0; i < memory_.size(); ++i) {
-                for (size_t a = 0; a < area_.size(); ++a) of_[m][i * area_.size() + a] = least(m, memory_[i], area_[a], never);
+                for (size_t a = 0; a < area_.size(); ++a)
+                    of_[m][i * area_.size() + a] = least(m, memory_[i], area_[a], never);
             }
             divide(m);
         }
@@ -178,7 +184,8 @@ public:
             all.slope += own.slope;
             all.extra += own.extra;
         }
-        if (all.of(1) <= memory) best = factor(0, all.slope > 0 ? std::min(square, (memory - all.extra) / all.slope) : square);
+        if (all.of(1) <= memory)
+            best = factor(0, all.slope > 0 ? std::min(square, (memory - all.extra) / all.slope) : square);
         // The next cut is at m2; pieces from one value of the grid to the next stand for each other.
         Hull before{0, 0};
         for (size_t m2 = m; m2-- > 1;) {
@@ -200,7 +207,8 @@ private:
     /// Of layers 1 .. m with a cut at m: A_1 .. A_m have so much memory, A_m at least `least_buffer` of it.
     [[nodiscard]] double with_buffer(size_t m, double memory, double least_buffer) const {
         const auto after = std::upper_bound(memory_.begin(), memory_.end(), least_buffer) - memory_.begin();
-        return with_buffer_[m][up(memory_, memory) * memory_.size() + static_cast<size_t>(std::max<std::ptrdiff_t>(after - 1, 0))];
+        return with_buffer_[m][up(memory_, memory) * memory_.size() +
+                               static_cast<size_t>(std::max<std::ptrdiff_t>(after - 1, 0))];
     }
 
     void divide(size_t m) {
@@ -253,7 +261,8 @@ HaloBound::HaloBound(const std::vector<LayerProblem>& problems, double last_chan
     }
     memory_ = grid(least_memory, most_memory, step_of_answer);
     const Factors factors(chain, grid(least_memory, memory_.back(), step_of_memory));
-    for (const double memory : memory_) input_.push_back(whole * factors.least(n, memory, least_side * most_side, most_side));
+    for (const double memory : memory_)
+        input_.push_back(whole * factors.least(n, memory, least_side * most_side, most_side));
 }
 
 double HaloBound::input(double memory) const {

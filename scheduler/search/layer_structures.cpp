@@ -10,10 +10,16 @@ namespace laminate::search {
 namespace {
 
 /// Everything that decides what the layers before this one see: only structures alike in it can be compared.
-using Surroundings = std::tuple<std::array<Kind, 2>, Kind, bool, bool, WeightsLife, std::array<bool, 2>, std::vector<ScopeLoop>>;
+using Surroundings =
+    std::tuple<std::array<Kind, 2>, Kind, bool, bool, WeightsLife, std::array<bool, 2>, std::vector<ScopeLoop>>;
 
 Surroundings surroundings(const LayerStructure& s, bool is_first) {
-    return {s.kind, s.channel_kind, s.z_above, s.whole_calls, s.weights, s.disjoint,
+    return {s.kind,
+            s.channel_kind,
+            s.z_above,
+            s.whole_calls,
+            s.weights,
+            s.disjoint,
             is_first ? std::vector<ScopeLoop>{} : s.scope};
 }
 
@@ -43,15 +49,16 @@ public:
 
     std::vector<LayerStructure> all() {
         const bool is_alone = context_.is_first && context_.is_last;
-        const bool can_keep = !context_.scope.empty() && std::none_of(context_.scope.begin(), context_.scope.end(), [](ScopeLoop l) {
-            return l.axis == ScopeLoop::channel;
-        });
+        const bool can_keep =
+            !context_.scope.empty() && std::none_of(context_.scope.begin(), context_.scope.end(),
+                                                    [](ScopeLoop l) { return l.axis == ScopeLoop::channel; });
         LayerStructure s;
         s.order = {Dim::z, Dim::y, Dim::x, Dim::i};
         do {
             for (s.store = can_keep ? -1 : 0; s.store <= 4; ++s.store) {
                 if (limits_.only_kept && can_keep && s.store >= 0) continue;
-                const int deepest = is_grouped_ && problem_[Dim::i] > 1 ? static_cast<int>(position(s.order, Dim::i)) : 4;
+                const int deepest =
+                    is_grouped_ && problem_[Dim::i] > 1 ? static_cast<int>(position(s.order, Dim::i)) : 4;
                 // From external memory: as deep as legal. From a producer the compute level is a choice.
                 const int first = context_.is_first ? deepest : std::max(s.store, 0);
                 for (s.compute = first; s.compute <= deepest && s.store <= s.compute; ++s.compute) {
@@ -95,7 +102,8 @@ private:
     void keep(LayerStructure s) {
         fold_input(s);
         auto& others = found_[surroundings(s, context_.is_first)];
-        if (std::any_of(others.begin(), others.end(), [&](const LayerStructure& o) { return at_least_as_good(o, s); })) return;
+        if (std::any_of(others.begin(), others.end(), [&](const LayerStructure& o) { return at_least_as_good(o, s); }))
+            return;
         std::erase_if(others, [&](const LayerStructure& o) { return at_least_as_good(s, o); });
         others.push_back(std::move(s));
     }
@@ -131,7 +139,8 @@ private:
             const bool is_channel = d == Dim::i || d == Dim::z;
             if (is_channel && (d == Dim::z) != is_grouped_) continue;
             const auto axis = is_channel ? ScopeLoop::channel : d == Dim::y ? ScopeLoop::y : ScopeLoop::x;
-            const auto before = std::count_if(s.scope.begin(), s.scope.end(), [&](ScopeLoop l) { return l.axis == axis; });
+            const auto before =
+                std::count_if(s.scope.begin(), s.scope.end(), [&](ScopeLoop l) { return l.axis == axis; });
             s.scope.push_back({axis, static_cast<int>(before) + 1});
         }
         return true;

@@ -43,19 +43,23 @@ struct LayerStructure {
     WeightsLife weights = WeightsLife::own;
 
     // What follows for the costs.
-    std::array<Kind, 2> kind{};     ///< of the loops over y, x for the layer's input
+    std::array<Kind, 2> kind{};       ///< of the loops over y, x for the layer's input
     Kind channel_kind = Kind::below;  ///< of the loop that runs over the input's channels: i; z in a grouped layer
-    bool z_above = false;           ///< z around the store level of the input (ungrouped): every channel reads it again
-    std::array<int, 3> fold{};      ///< by ScopeLoop::Axis: number of the loop at which the input's buffer folds, 0: it does not
-    std::array<bool, 2> weights_per_tile{};  ///< y, x inside the weights' store level: once per tile instead of once per coordinate
-    bool weights_hold_z = false;    ///< the weight buffer is as wide as the tile of z
+    bool z_above = false;  ///< z around the store level of the input (ungrouped): every channel reads it again
+    std::array<int, 3>
+        fold{};  ///< by ScopeLoop::Axis: number of the loop at which the input's buffer folds, 0: it does not
+    std::array<bool, 2>
+        weights_per_tile{};  ///< y, x inside the weights' store level: once per tile instead of once per coordinate
+    bool weights_hold_z = false;  ///< the weight buffer is as wide as the tile of z
     bool weights_hold_i = false;
     std::array<bool, 3> output_holds{};  ///< last layer: z, y, x inside ii
-    bool whole_calls = false;       ///< tiles are as large as the calls: something is kept beyond a call
-    bool weights_below = false;     ///< the weights are stored inside the compute level of an input from inside the group, ...
-    bool output_below = false;      ///< ... the last layer's output too: they do not live while the producer runs
-    std::array<bool, 2> disjoint{}; ///< y, x: holds only for tiles in which nothing reads what something earlier in the lifetime did
-    std::vector<ScopeLoop> scope;   ///< loops between the levels of the input
+    bool whole_calls = false;            ///< tiles are as large as the calls: something is kept beyond a call
+    bool weights_below =
+        false;  ///< the weights are stored inside the compute level of an input from inside the group, ...
+    bool output_below = false;  ///< ... the last layer's output too: they do not live while the producer runs
+    std::array<bool, 2>
+        disjoint{};  ///< y, x: holds only for tiles in which nothing reads what something earlier in the lifetime did
+    std::vector<ScopeLoop> scope;  ///< loops between the levels of the input
 };
 
 /// Where a layer stands in its group, and what surrounds it.
@@ -70,9 +74,9 @@ struct LayerContext {
 
 /// What a space allows beyond tiles.
 struct StructureLimits {
-    bool is_baseline = false;       ///< inner order zi yi xi ii only
-    bool only_resident = false;     ///< fused groups: weights at the root
-    bool only_kept = false;         ///< retention wherever it is legal: the line-buffer family, to begin with
+    bool is_baseline = false;    ///< inner order zi yi xi ii only
+    bool only_resident = false;  ///< fused groups: weights at the root
+    bool only_kept = false;      ///< retention wherever it is legal: the line-buffer family, to begin with
 };
 
 [[nodiscard]] std::vector<LayerStructure> layer_structures(const LayerProblem& problem, const LayerContext& context,

@@ -109,7 +109,9 @@ std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& nee
             return static_cast<size_t>((s[0] * 0x9e3779b97f4a7c15u ^ s[1]) * 0xbf58476d1ce4e5b9u >> 7);
         }
     };
-    const auto get = [](const State& state, int slot) { return state[static_cast<size_t>(slot / 32)] >> (slot % 32 * 2) & 3; };
+    const auto get = [](const State& state, int slot) {
+        return state[static_cast<size_t>(slot / 32)] >> (slot % 32 * 2) & 3;
+    };
     const auto set = [](State& state, int slot, uint64_t what) {
         uint64_t& word = state[static_cast<size_t>(slot / 32)];
         word = (word & ~(uint64_t{3} << (slot % 32 * 2))) | what << (slot % 32 * 2);

@@ -18,8 +18,8 @@ public:
     [[nodiscard]] static std::optional<OrderIdeals> of(const std::vector<std::vector<int>>& needs, size_t limit);
 
     struct Step {
-        int vertex;    ///< a maximal vertex of the ideal
-        int ideal;     ///< what is left without it
+        int vertex;  ///< a maximal vertex of the ideal
+        int ideal;   ///< what is left without it
     };
     /// By size; 0 is empty, the last one has all vertices.
     [[nodiscard]] int size() const { return static_cast<int>(steps_.size()); }
@@ -33,6 +33,7 @@ private:
 /// Convex sets of vertices, connected or not, without the empty one: those in which no path leaves the set and comes back. None
 /// when the states of the count (what the vertices with readers to come are: in the set, above it, neither) are more than `limit`
 /// at some vertex. Throws std::overflow_error beyond 2^63.
-[[nodiscard]] std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& needs, size_t limit = 2'000'000);
+[[nodiscard]] std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& needs,
+                                                      size_t limit = 2'000'000);
 
 }  // namespace laminate::search

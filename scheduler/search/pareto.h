@@ -92,7 +92,8 @@ public:
 private:
     /// On two axes those that the new one beats are neighbours: by memory rising, (accesses, MACs) fall.
     void replace_beaten(const Cost& cost, Item item) {
-        const auto first = std::lower_bound(costs_.begin(), costs_.end(), cost.memory, [](const Cost& c, double memory) { return c.memory < memory; });
+        const auto first = std::lower_bound(costs_.begin(), costs_.end(), cost.memory,
+                                            [](const Cost& c, double memory) { return c.memory < memory; });
         const auto last = std::find_if(first, costs_.end(), [&](const Cost& c) { return !beats(cost, c, false); });
         const auto own = items_.begin() + (first - costs_.begin());
         if (first == last) {

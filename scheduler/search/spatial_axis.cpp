@@ -20,7 +20,8 @@ SpatialUse spatial_use(const LayerStructure& s, size_t axis) {
     use.kind = s.kind[axis];
     switch (s.weights) {
         case WeightsLife::own:
-            use.weights = s.weights_per_tile[axis] ? SpatialUse::Weights::per_tile : SpatialUse::Weights::per_coordinate;
+            use.weights =
+                s.weights_per_tile[axis] ? SpatialUse::Weights::per_tile : SpatialUse::Weights::per_coordinate;
             break;
         case WeightsLife::scope:
             use.weights = SpatialUse::Weights::per_scope;
@@ -35,8 +36,13 @@ SpatialUse spatial_use(const LayerStructure& s, size_t axis) {
     return use;
 }
 
-SpatialAxis::SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps, int64_t most_steps)
-    : terms_(static_cast<int>(problems.size())), tiles_(tiles), patterns_(windows(problems, axis)), steps_(steps), most_steps_(most_steps) {
+SpatialAxis::SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps,
+                         int64_t most_steps)
+    : terms_(static_cast<int>(problems.size())),
+      tiles_(tiles),
+      patterns_(windows(problems, axis)),
+      steps_(steps),
+      most_steps_(most_steps) {
     Option start;
     start.factors.assign(terms_.count(), 1);
     start.pattern = patterns_.whole();
@@ -145,7 +151,8 @@ void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k, std
         }
         // Most tiles are the one before them, a little larger: the same calls of everything.
         const std::array<double, 4> these{weights, held, brought, output};
-        if (k == 1 && last[1] > 0 && these[0] >= last[0] && these[1] >= last[1] && these[2] >= last[2] && these[3] >= last[3])
+        if (k == 1 && last[1] > 0 && these[0] >= last[0] && these[1] >= last[1] && these[2] >= last[2] &&
+            these[3] >= last[3])
             continue;
         last = these;
         Option o = before;

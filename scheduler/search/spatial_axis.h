@@ -45,7 +45,8 @@ public:
 
     /// `steps` counts the work, in evaluations of a bound, and a list is left half done beyond `most_steps`: List::is_cut. What would not fit in
     /// memory counts as too much work.
-    SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps, int64_t most_steps);
+    SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps,
+                int64_t most_steps);
 
     /// The sequence without uses.
     [[nodiscard]] List& nothing() { return nothing_; }

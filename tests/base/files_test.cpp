@@ -88,7 +88,8 @@ TEST_F(Files, AMissingDirectoryIsNamed) {
         write_file_atomically(directory_ / "none" / "f", "x");
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
-        EXPECT_EQ(error.what(), (directory_ / "none" / "f").string() + ": cannot be written: No such file or directory");
+        EXPECT_EQ(error.what(),
+                  (directory_ / "none" / "f").string() + ": cannot be written: No such file or directory");
     }
 }
 

@@ -44,8 +44,8 @@ TEST_F(NewDirectoryTest, RemovesWhatAKilledProcessLeftAndNothingElse) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
-    const fs::path dead = root_ / ("out.partial-" + std::to_string(child)), living = root_ / ("out.partial-" + std::to_string(::getppid())),
-                   other = root_ / "out.partial-notes";
+    const fs::path dead = root_ / ("out.partial-" + std::to_string(child)),
+                   living = root_ / ("out.partial-" + std::to_string(::getppid())), other = root_ / "out.partial-notes";
     for (const fs::path& directory : {dead, living, other}) {
         fs::create_directory(directory);
         put(directory / "half", "1");

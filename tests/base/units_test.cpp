@@ -9,7 +9,9 @@ namespace laminate {
 namespace {
 
 template <class A, class B>
-concept Addable = requires(A a, B b) { a + b; };
+concept Addable = requires(A a, B b) {
+    a + b;
+};
 static_assert(Addable<Elements, Elements>);
 static_assert(!Addable<Elements, Macs>, "elements and MACs are different things");
 static_assert(!std::is_convertible_v<Elements, Bytes>, "only to_bytes() leads from elements to bytes");

@@ -16,7 +16,8 @@ TEST(XxHash64, GivesThePublishedValues) {
     EXPECT_EQ(hash(""), "ef46db3751d8e999");
     EXPECT_EQ(hash("a"), "d24ec4f1a98c6e5b");
     EXPECT_EQ(hash("abc"), "44bc2cf5ad770999");
-    EXPECT_EQ(hash("Nobody inspects the spammish repetition"), "fbcea83c8a378bf1");  // 39 bytes: one stripe, one word, bytes
+    EXPECT_EQ(hash("Nobody inspects the spammish repetition"),
+              "fbcea83c8a378bf1");  // 39 bytes: one stripe, one word, bytes
 }
 
 TEST(XxHash64, DoesNotDependOnHowTheBytesArrive) {

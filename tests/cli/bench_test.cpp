@@ -21,7 +21,8 @@ TEST(Bench, FiguresOfBothVariantsAreConsistent) {
         EXPECT_LE(variant.at("min_ms").get<double>(), variant.at("median_ms").get<double>());
         EXPECT_NEAR(variant.at("gflops").get<double>(), gflop / (1e-3 * variant.at("median_ms").get<double>()),
                     1e-6 * variant.at("gflops").get<double>());
-        EXPECT_NEAR(variant.at("of_peak").get<double>(), variant.at("gflops").get<double>() / answer.at("peak_gflops").get<double>(), 1e-6);
+        EXPECT_NEAR(variant.at("of_peak").get<double>(),
+                    variant.at("gflops").get<double>() / answer.at("peak_gflops").get<double>(), 1e-6);
         EXPECT_EQ(variant.at("predicted"), variant.at("measured"));
     }
     EXPECT_LT(answer.at("fused").at("arena_bytes").get<int64_t>(),

@@ -30,8 +30,9 @@ TEST(ExploreDagGroups, SqueezeNetAsInThePaper) {
     for (const auto& group : answer["groups"]) {
         bytes += group["dram_bytes"].get<int64_t>();
         operators += group["operators"].size();
-        EXPECT_EQ(group["dram_bytes"], group["input_bytes"].get<int64_t>() + group["output_bytes"].get<int64_t>() +
-                                           group["weight_bytes"].get<int64_t>() * group["weight_passes"].get<int64_t>());
+        EXPECT_EQ(group["dram_bytes"],
+                  group["input_bytes"].get<int64_t>() + group["output_bytes"].get<int64_t>() +
+                      group["weight_bytes"].get<int64_t>() * group["weight_passes"].get<int64_t>());
     }
     EXPECT_EQ(answer["dram_bytes"], bytes);
     EXPECT_EQ(operators, 38u);
@@ -57,8 +58,8 @@ TEST(ExploreDagGroups, TheGroupsCompileAndRun) {
     // GoogLeNet: branches that join inside a group.
     const ScratchDirectory scratch;
     const std::string net = "'zoo:googlenet?height=32&width=32'";
-    const ProgramResult explored =
-        run_program("explore " + net + " --model dag-groups --buffer-entries 12000 --json - -o " + (scratch / "groups"));
+    const ProgramResult explored = run_program(
+        "explore " + net + " --model dag-groups --buffer-entries 12000 --json - -o " + (scratch / "groups"));
     ASSERT_EQ(explored.exit_code, 0) << explored.err;
     const auto answer = nlohmann::json::parse(explored.out);
     EXPECT_EQ(nlohmann::json::parse(read_file(scratch / "groups/groups.json")), answer);
@@ -86,7 +87,8 @@ TEST(ExploreDagGroups, OurSchedulesAsTheCostOfAGroup) {
 
 TEST(ExploreDagGroups, Refusals) {
     EXPECT_EQ(run_program("explore zoo:squeezenet --model dag-groups --reading X").exit_code, 2);
-    EXPECT_EQ(run_program("explore zoo:squeezenet --model dag-groups --evaluator eq7").exit_code, 2);  // of another model
+    EXPECT_EQ(run_program("explore zoo:squeezenet --model dag-groups --evaluator eq7").exit_code,
+              2);  // of another model
     EXPECT_EQ(run_program("explore zoo:squeezenet --model dag-groups --machine nowhere").exit_code, 3);
     const ProgramResult small = run_program("explore zoo:squeezenet --model dag-groups --buffer-entries 100");
     EXPECT_EQ(small.exit_code, 4);

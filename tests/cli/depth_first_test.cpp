@@ -11,7 +11,8 @@ namespace {
 
 TEST(DepthFirstModel, CostOfOnePointEqualsTheArtifact) {
     const ProgramResult result = run_program(
-        "cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16x18 --overlap fully-cached --as-published --lpf-limit 6 --json -");
+        "cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16x18 --overlap fully-cached "
+        "--as-published --lpf-limit 6 --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto cost = nlohmann::json::parse(result.out);
     EXPECT_EQ(cost["schema"], "laminate.cost");
@@ -30,8 +31,9 @@ TEST(DepthFirstModel, CostOfOnePointEqualsTheArtifact) {
 
 TEST(DepthFirstModel, ExploreWritesItsPoints) {
     const ScratchDirectory scratch;
-    const ProgramResult result = run_program("explore zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --columns 4,60 --rows 72 -o " +
-                                             (scratch / "tiles") + " --json -");
+    const ProgramResult result = run_program(
+        "explore zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --columns 4,60 --rows 72 -o " +
+        (scratch / "tiles") + " --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     EXPECT_EQ(answer["points"].size(), 6u);
@@ -47,15 +49,18 @@ TEST(DepthFirstModel, ExploreWritesItsPoints) {
         EXPECT_NE(page.find("id=\"point-" + std::to_string(n) + "\""), std::string::npos);
     }
     EXPECT_NE(page.find("<pre>"), std::string::npos);
-    EXPECT_NE(read_file(scratch / "tiles/schedules.html").find(answer["network"].get<std::string>()), std::string::npos);
+    EXPECT_NE(read_file(scratch / "tiles/schedules.html").find(answer["network"].get<std::string>()),
+              std::string::npos);
 }
 
 TEST(DepthFirstModel, SchedulesThatAreFoundExecuteAndCountAsTheySay) {
     const ScratchDirectory scratch;
     const std::string directory = scratch / "tiles";
-    const ProgramResult found =
-        run_program("explore zoo:l3net --model depth-first --machine meta_proto_df --stacks all --columns 3,8 --rows 5 --overlap recompute,h-cached,v-cached,fully-cached "
-                    "--search-stacks -o " + directory + " --json -");
+    const ProgramResult found = run_program(
+        "explore zoo:l3net --model depth-first --machine meta_proto_df --stacks all --columns 3,8 --rows 5 --overlap "
+        "recompute,h-cached,v-cached,fully-cached "
+        "--search-stacks -o " +
+        directory + " --json -");
     ASSERT_EQ(found.exit_code, 0) << found.err;
     const auto answer = nlohmann::json::parse(found.out);
     EXPECT_EQ(answer["points"].size(), 8u);
@@ -71,7 +76,8 @@ TEST(DepthFirstModel, SchedulesThatAreFoundExecuteAndCountAsTheySay) {
 }
 
 TEST(DepthFirstModel, OverlapsOfSingleMapsAreNamedOrSearched) {
-    const std::string point = "cost zoo:l3net --model depth-first --machine edge_tpu_df --tile 7x5 --stacks all --json - --overlap ";
+    const std::string point =
+        "cost zoo:l3net --model depth-first --machine edge_tpu_df --tile 7x5 --stacks all --json - --overlap ";
     const auto cost = [&](const std::string& overlap) {
         const ProgramResult result = run_program(point + overlap);
         EXPECT_EQ(result.exit_code, 0) << overlap << ": " << result.err;
@@ -86,7 +92,8 @@ TEST(DepthFirstModel, OverlapsOfSingleMapsAreNamedOrSearched) {
     for (const auto& answer : {uniform, named, found}) {
         EXPECT_GT(answer["latency_cycles"], 0);
         EXPECT_EQ(answer["stacks"].size(), answer["stack_costs"].size());
-        for (const char* operand : {"I", "W", "O", "copies"}) EXPECT_TRUE(answer["memories"].back()[operand].contains("reads_words")) << operand;
+        for (const char* operand : {"I", "W", "O", "copies"})
+            EXPECT_TRUE(answer["memories"].back()[operand].contains("reads_words")) << operand;
     }
     EXPECT_EQ(run_program(point + "conv1=h-cached,conv2=v-cached").exit_code, 3);
     const ProgramResult unknown = run_program(point + "conv9=h-cached");
@@ -97,18 +104,23 @@ TEST(DepthFirstModel, OverlapsOfSingleMapsAreNamedOrSearched) {
 
 TEST(DepthFirstModel, LayersAreMappedForTheObjective) {
     const auto latency = [](const std::string& objective) {
-        const ProgramResult result = run_program("cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 --json - --objective " + objective);
+        const ProgramResult result = run_program(
+            "cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 --json - --objective " + objective);
         EXPECT_EQ(result.exit_code, 0) << result.err;
         return nlohmann::json::parse(result.out)["latency_cycles"].get<int64_t>();
     };
     EXPECT_LT(latency("latency"), latency("energy"));
-    EXPECT_EQ(run_program("cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 --objective power").exit_code, 3);
+    EXPECT_EQ(run_program("cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 --objective power")
+                  .exit_code,
+              3);
 }
 
 TEST(DepthFirstModel, RefusesByName) {
-    EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16").exit_code, 2);
+    EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16").exit_code,
+              2);
     EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --tile 16x18").exit_code, 2);
-    EXPECT_EQ(run_program("cost zoo:fsrcnn-x2 --model depth-first --machine tpu --tile 16x18 --as-published").exit_code, 3);
+    EXPECT_EQ(run_program("cost zoo:fsrcnn-x2 --model depth-first --machine tpu --tile 16x18 --as-published").exit_code,
+              3);
     EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --machine nothing --tile 16x18").exit_code, 3);
 }
 

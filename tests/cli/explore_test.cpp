@@ -40,8 +40,8 @@ TEST(Explore, AFrontHasNoPointThatAnotherBeatsAndItsSchedulesCostWhatItSays) {
 
 TEST(Explore, EveryPointTellsItsBoundAndOnAMachineItsEnergy) {
     const ScratchDirectory scratch;
-    const ProgramResult result = run_program("explore zoo:l2net --tiles pow2 -o " + (scratch / "front") + " --machine " +
-                                             LAMINATE_MACHINES + "/convfusion-40nm-banked-rf.json");
+    const ProgramResult result = run_program("explore zoo:l2net --tiles pow2 -o " + (scratch / "front") +
+                                             " --machine " + LAMINATE_MACHINES + "/convfusion-40nm-banked-rf.json");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto front = json_file(scratch / "front/front.json");
     double least = HUGE_VAL;
@@ -49,8 +49,8 @@ TEST(Explore, EveryPointTellsItsBoundAndOnAMachineItsEnergy) {
     for (size_t n = 0; n < front.at("points").size(); ++n) {
         const auto& point = front["points"][n];
         EXPECT_GE(point.at("accesses_elements"), point.at("bound_accesses_elements"));
-        EXPECT_DOUBLE_EQ(point.at("achieved_over_bound"),
-                         point.at("accesses_elements").get<double>() / point.at("bound_accesses_elements").get<double>());
+        EXPECT_DOUBLE_EQ(point.at("achieved_over_bound"), point.at("accesses_elements").get<double>() /
+                                                              point.at("bound_accesses_elements").get<double>());
         EXPECT_EQ(point.at("energy").at("external_pj"), 1120 * point.at("accesses_elements").get<double>());
         if (point.at("energy").at("total_pj") >= least) continue;
         least = point.at("energy").at("total_pj");
@@ -58,8 +58,11 @@ TEST(Explore, EveryPointTellsItsBoundAndOnAMachineItsEnergy) {
     }
     EXPECT_EQ(front.at("points")[0].at("achieved_over_bound"), 1);
     EXPECT_EQ(front["points"][best].at("names"), nlohmann::json({"least-energy"}));
-    EXPECT_EQ(run_program("show " + (scratch / "front#least-energy")).out, run_program("show " + (scratch / "front#") + std::to_string(best)).out);
-    EXPECT_NE(result.out.find("least energy on convfusion-40nm-banked-rf: #" + std::to_string(best) + ","), std::string::npos) << result.out;
+    EXPECT_EQ(run_program("show " + (scratch / "front#least-energy")).out,
+              run_program("show " + (scratch / "front#") + std::to_string(best)).out);
+    EXPECT_NE(result.out.find("least energy on convfusion-40nm-banked-rf: #" + std::to_string(best) + ","),
+              std::string::npos)
+        << result.out;
     EXPECT_NE(read_file(scratch / "front/front.csv").find("achieved_over_bound,live_bytes,macs,groups,total_pj\n"),
               std::string::npos);
 }
@@ -88,36 +91,47 @@ TEST(Explore, AScheduleOfAFrontIsTakenByNumberAndWhatIsNoneIsRefused) {
     EXPECT_NE(run_program("show " + front + "#0 --json -").out, shown.out);
     const auto answer = json_file(front + "/front.json");
     std::string text;
-    for (const auto& group : answer["points"][1]["schedule"]) text += (text.empty() ? "" : " ") + answer["group_schedules"].at(group.get<size_t>()).get<std::string>();
+    for (const auto& group : answer["points"][1]["schedule"])
+        text += (text.empty() ? "" : " ") + answer["group_schedules"].at(group.get<size_t>()).get<std::string>();
     EXPECT_EQ(nlohmann::json::parse(shown.out)["schedule"], text);
 
-    const auto refusal = [&](const std::string& schedule, const std::string& network = "'zoo:l2net?height=12&width=12'") {
+    const auto refusal = [&](const std::string& schedule,
+                             const std::string& network = "'zoo:l2net?height=12&width=12'") {
         const ProgramResult result = run_program("cost " + network + " --schedule " + schedule);
         EXPECT_EQ(result.exit_code, 3) << schedule;
         EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
         return result.err;
     };
-    const std::string count = std::to_string(answer["points"].size()), last = std::to_string(answer["points"].size() - 1);
-    EXPECT_NE(refusal(front + "#" + count).find("front.json: has " + count + " schedules, found #" + count + ", expected #0 to #" + last), std::string::npos);
+    const std::string count = std::to_string(answer["points"].size()),
+                      last = std::to_string(answer["points"].size() - 1);
+    EXPECT_NE(refusal(front + "#" + count)
+                  .find("front.json: has " + count + " schedules, found #" + count + ", expected #0 to #" + last),
+              std::string::npos);
     EXPECT_NE(refusal(front + "#best").find("found #best, expected #0 to #" + last), std::string::npos);
-    EXPECT_NE(refusal(front).find("has " + count + " schedules, found none chosen, expected #0 to #" + last), std::string::npos);
+    EXPECT_NE(refusal(front).find("has " + count + " schedules, found none chosen, expected #0 to #" + last),
+              std::string::npos);
     EXPECT_NE(refusal(front + "#-1").find("found #-1"), std::string::npos);
     EXPECT_NE(refusal((scratch / "nowhere") + "#1").find("nowhere#1: no such file"), std::string::npos);
     EXPECT_NE(refusal(front + "#0", "zoo:l3net").find("is for network l2net"), std::string::npos);
     auto damaged = answer;
     damaged["points"][0]["schedule"] = {answer["group_schedules"].size()};
     write_file_atomically(front + "/front.json", damaged.dump());
-    EXPECT_NE(refusal(front + "#0").find("front.json: points[0].schedule: found array, expected a list of places in group_schedules"), std::string::npos);
+    EXPECT_NE(refusal(front + "#0")
+                  .find("front.json: points[0].schedule: found array, expected a list of places in group_schedules"),
+              std::string::npos);
 }
 
 TEST(Explore, SecondsEndASearchWithWhatWasFoundAndItsGap) {
     const ScratchDirectory scratch;
     // To the end this takes minutes.
-    const std::string command = "explore 'zoo:fsrcnn?height=480&width=270' --tiles divisors --threads 1 -o " + (scratch / "front");
+    const std::string command =
+        "explore 'zoo:fsrcnn?height=480&width=270' --tiles divisors --threads 1 -o " + (scratch / "front");
     const ProgramResult result = run_program(command + " --seconds 1");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.err.find("stopped after 1 s, as --seconds asked"), std::string::npos) << result.err;
-    EXPECT_NE(result.out.find("not complete: at no memory does a schedule of this space move less than 1/"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("not complete: at no memory does a schedule of this space move less than 1/"),
+              std::string::npos)
+        << result.out;
     const auto front = json_file(scratch / "front/front.json");
     EXPECT_FALSE(front.at("complete").get<bool>());
     EXPECT_FALSE(front.at("points").empty());

@@ -13,7 +13,9 @@ namespace {
 TEST(ExploreLayerOptimum, JsonOfEveryLayer) {
     const ScratchDirectory scratch;
     const ProgramResult result = run_program(
-        "explore 'zoo:mc-cnn?height=60&width=80' --model layer-optimum --machine cnnflow_eyeriss --buffer 8KiB --json - -o " + (scratch / "layers"));
+        "explore 'zoo:mc-cnn?height=60&width=80' --model layer-optimum --machine cnnflow_eyeriss --buffer 8KiB --json "
+        "- -o " +
+        (scratch / "layers"));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     EXPECT_EQ(answer["schema"], "laminate.layer_optimum");
@@ -26,13 +28,16 @@ TEST(ExploreLayerOptimum, JsonOfEveryLayer) {
     // Every tensor once: input 82 x 62 x 32 with its padding, 32 x 32 x 9 weights, output 80 x 60 x 32, 2 bytes a word.
     EXPECT_EQ(layer["compulsory_bytes"], 2 * (82 * 62 * 32 + 32 * 32 * 9 + 80 * 60 * 32));
     EXPECT_GE(layer["dram_bytes"], layer["io_lower_bound_bytes"]);
-    EXPECT_EQ(layer["banks"]["input"].get<int>() + layer["banks"]["weights"].get<int>() + layer["banks"]["output"].get<int>(), 27);
+    EXPECT_EQ(
+        layer["banks"]["input"].get<int>() + layer["banks"]["weights"].get<int>() + layer["banks"]["output"].get<int>(),
+        27);
     EXPECT_GT(answer["totals"]["conv"]["dram_bytes"], answer["totals"]["conv"]["compulsory_bytes"]);
     EXPECT_EQ(nlohmann::json::parse(read_file(scratch / "layers/layers.json")), answer);
 }
 
 TEST(ExploreLayerOptimum, BeladyIsNoMoreThanTheFormulaWhereBlocksHaveNoGaps) {
-    const std::string layers = "explore 'zoo:mc-cnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --evaluator ";
+    const std::string layers =
+        "explore 'zoo:mc-cnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --evaluator ";
     const auto eq7 = nlohmann::json::parse(run_program(layers + "eq7").out);
     const auto belady = nlohmann::json::parse(run_program(layers + "belady").out);
     for (size_t l = 0; l < 4; ++l) {
@@ -43,7 +48,8 @@ TEST(ExploreLayerOptimum, BeladyIsNoMoreThanTheFormulaWhereBlocksHaveNoGaps) {
 
 TEST(ExploreLayerOptimum, TheAnswerDoesNotDependOnThreads) {
     const auto answer = [](const std::string& threads) {
-        const std::string layers = "explore 'zoo:fsrcnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --threads ";
+        const std::string layers =
+            "explore 'zoo:fsrcnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --threads ";
         auto json = nlohmann::json::parse(run_program(layers + threads).out);
         for (auto& layer : json["layers"])
             for (const char* time : {"seconds", "cpu_seconds"}) layer.erase(time);
@@ -57,8 +63,10 @@ TEST(ExploreLayerOptimum, AnInterruptLeavesTheLayersSolvedSoFar) {
     const ScratchDirectory scratch;
     const std::string notes = scratch / "notes";
     const std::string json = scratch / "answer.json";
-    const std::string command = "sh -c '" LAMINATE_PROGRAM " explore \"zoo:vgg16?batch=3\" --model layer-optimum --curve --threads 1 --json " + json + " 2>" + notes +
-                                " >/dev/null & program=$!; until grep -q \"1 of\" " + notes + "; do sleep 0.02; done; kill -INT $program; wait $program'";
+    const std::string command = "sh -c '" LAMINATE_PROGRAM
+                                " explore \"zoo:vgg16?batch=3\" --model layer-optimum --curve --threads 1 --json " +
+                                json + " 2>" + notes + " >/dev/null & program=$!; until grep -q \"1 of\" " + notes +
+                                "; do sleep 0.02; done; kill -INT $program; wait $program'";
     ASSERT_EQ(std::system(command.c_str()), 0) << read_file(notes);
     const auto answer = nlohmann::json::parse(read_file(json));
     EXPECT_EQ(answer["complete"], false);
@@ -69,13 +77,16 @@ TEST(ExploreLayerOptimum, AnInterruptLeavesTheLayersSolvedSoFar) {
         EXPECT_EQ(layer["curve"].size(), 13u) << layer["name"];  // 1 KiB .. 4 MiB
         EXPECT_GE(layer["dram_bytes"], layer["io_lower_bound_bytes"]) << layer["name"];
     }
-    EXPECT_NE(read_file(notes).find("interrupted: the layers solved so far; not "), std::string::npos) << read_file(notes);
+    EXPECT_NE(read_file(notes).find("interrupted: the layers solved so far; not "), std::string::npos)
+        << read_file(notes);
 }
 
 TEST(ExploreLayerOptimum, FrontAndCurve) {
     const ScratchDirectory scratch;
-    const ProgramResult result = run_program("explore 'zoo:fsrcnn?height=12&width=16' --model layer-optimum --buffer 2KiB --weight 0.01 --curve --json - -o " +
-                                             (scratch / "layers"));
+    const ProgramResult result = run_program(
+        "explore 'zoo:fsrcnn?height=12&width=16' --model layer-optimum --buffer 2KiB --weight 0.01 --curve --json - "
+        "-o " +
+        (scratch / "layers"));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     for (const auto& layer : answer["layers"]) {
@@ -102,7 +113,8 @@ TEST(ExploreLayerOptimum, FrontAndCurve) {
 
 /// Three convolutions on small maps: what lies between them stays on chip.
 TEST(ExploreLayerOptimum, FusedGroupsAreNeverWorse) {
-    const ProgramResult result = run_program("explore zoo:l3net --model layer-optimum --buffer 4KiB --fuse --group-layers 3 --json -");
+    const ProgramResult result =
+        run_program("explore zoo:l3net --model layer-optimum --buffer 4KiB --fuse --group-layers 3 --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     const auto& fused = answer["fused"];
@@ -116,7 +128,8 @@ TEST(ExploreLayerOptimum, FusedGroupsAreNeverWorse) {
     EXPECT_EQ(fused["groups"][0]["layers"].size(), 3u);
     EXPECT_LT(fused["dram_bytes"], alone);
     EXPECT_GE(fused["dram_bytes"], fused["dram_lower_bound_bytes"]);
-    const auto single = nlohmann::json::parse(run_program("explore zoo:l3net --model layer-optimum --buffer 4KiB --fuse --group-layers 1 --json -").out);
+    const auto single = nlohmann::json::parse(
+        run_program("explore zoo:l3net --model layer-optimum --buffer 4KiB --fuse --group-layers 1 --json -").out);
     EXPECT_EQ(single["fused"]["dram_bytes"], alone);
 }
 
@@ -125,7 +138,8 @@ TEST(ExploreLayerOptimum, WritesASchedule) {
     const ScratchDirectory scratch;
     for (const std::string fuse : {"", " --fuse --group-layers 3"}) {
         const std::string directory = scratch / (fuse.empty() ? "alone" : "fused");
-        const ProgramResult result = run_program("explore random:5 --model layer-optimum --buffer 2KiB --json - -o " + directory + fuse);
+        const ProgramResult result =
+            run_program("explore random:5 --model layer-optimum --buffer 2KiB --json - -o " + directory + fuse);
         ASSERT_EQ(result.exit_code, 0) << result.err;
         const auto written = nlohmann::json::parse(result.out)["schedule"];
         EXPECT_EQ(written["file"], "schedule.json");
@@ -137,7 +151,8 @@ TEST(ExploreLayerOptimum, WritesASchedule) {
         EXPECT_NE(valid.out.find("1 of 1 schedules equal"), std::string::npos) << valid.out;
     }
     // Orders of other layers than the network's are none of its schedule's.
-    const ProgramResult published = run_program("explore zoo:l2net --model layer-optimum --grouped-as-one -o " + (scratch / "published"));
+    const ProgramResult published =
+        run_program("explore zoo:l2net --model layer-optimum --grouped-as-one -o " + (scratch / "published"));
     EXPECT_EQ(published.exit_code, 0) << published.err;
     EXPECT_NE(published.err.find("no schedule.json: --grouped-as-one"), std::string::npos) << published.err;
     EXPECT_FALSE(std::filesystem::exists(scratch / "published/schedule.json"));
@@ -147,7 +162,9 @@ TEST(ExploreLayerOptimum, Refusals) {
     const ProgramResult published = run_program("explore zoo:mc-cnn --model layer-optimum --fuse --grouped-as-one");
     EXPECT_EQ(published.exit_code, 2);
     EXPECT_NE(published.err.find("--fuse: not with --grouped-as-one"), std::string::npos) << published.err;
-    for (const auto& [given, wanted] : {std::pair{"--group-layers 2", "--fuse"}, std::pair{"--sram-factor 3", "--dram-sram-front or --weight"}, std::pair{"--effort 2", "--evaluator belady"}}) {
+    for (const auto& [given, wanted] :
+         {std::pair{"--group-layers 2", "--fuse"}, std::pair{"--sram-factor 3", "--dram-sram-front or --weight"},
+          std::pair{"--effort 2", "--evaluator belady"}}) {
         const ProgramResult alone = run_program(std::string("explore zoo:l2net --model layer-optimum ") + given);
         EXPECT_EQ(alone.exit_code, 2) << given;
         EXPECT_NE(alone.err.find(std::string("expected with ") + wanted), std::string::npos) << alone.err;
@@ -160,7 +177,8 @@ TEST(ExploreLayerOptimum, Refusals) {
     const ProgramResult small = run_program("explore zoo:mc-cnn --model layer-optimum --buffer 20");
     EXPECT_EQ(small.exit_code, 4);
     EXPECT_NE(small.err.find("the smallest budget that works is 54 bytes"), std::string::npos) << small.err;
-    EXPECT_EQ(run_program("explore zoo:l2net -o nowhere --evaluator belady").exit_code, 2);  // an option of another model
+    EXPECT_EQ(run_program("explore zoo:l2net -o nowhere --evaluator belady").exit_code,
+              2);  // an option of another model
 }
 
 }  // namespace

@@ -28,8 +28,9 @@ TEST(MachineVerb, ListsAndShows) {
 TEST(MachineVerb, ChecksBothKindsOfFiles) {
     const std::string machines = LAMINATE_MACHINES;
     EXPECT_NE(run_program("machine check " + machines + "/tpu.json").out.find("machine tpu, ok"), std::string::npos);
-    EXPECT_NE(run_program("machine check " + machines + "/convfusion-40nm.json").out.find("energy table convfusion-40nm, ok"),
-              std::string::npos);
+    EXPECT_NE(
+        run_program("machine check " + machines + "/convfusion-40nm.json").out.find("energy table convfusion-40nm, ok"),
+        std::string::npos);
 
     const ScratchDirectory scratch;
     std::string text = read_file(machines + "/tpu.json");
@@ -38,7 +39,8 @@ TEST(MachineVerb, ChecksBothKindsOfFiles) {
     write_file_atomically(scratch / "wrong.json", text);
     const ProgramResult wrong = run_program("machine check " + (scratch / "wrong.json"));
     EXPECT_EQ(wrong.exit_code, 3);
-    EXPECT_NE(wrong.err.find("wrong.json: array: mac_pj: missing, expected a number >= 0"), std::string::npos) << wrong.err;
+    EXPECT_NE(wrong.err.find("wrong.json: array: mac_pj: missing, expected a number >= 0"), std::string::npos)
+        << wrong.err;
     EXPECT_EQ(run_program("machine show no-such-machine").exit_code, 3);
 }
 
@@ -53,7 +55,8 @@ TEST(MachineVerb, MeasuresThisMachine) {
     EXPECT_EQ(answer["memories"].back()["name"], "DRAM");
     for (const auto& memory : answer["memories"]) EXPECT_GT(memory["read_gigabytes_per_second"], 0.1) << memory;
     // No cache is slower than a fourth of the memory behind all of them, however busy the machine.
-    EXPECT_GT(answer["memories"].front()["read_gigabytes_per_second"].get<double>(), answer["memories"].back()["read_gigabytes_per_second"].get<double>() / 4);
+    EXPECT_GT(answer["memories"].front()["read_gigabytes_per_second"].get<double>(),
+              answer["memories"].back()["read_gigabytes_per_second"].get<double>() / 4);
 }
 
 }  // namespace

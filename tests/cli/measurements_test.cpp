@@ -23,9 +23,14 @@ TEST(Measurements, OfValidateAndBenchAreFoundBesideTheFrontAndShown) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front";
     ASSERT_EQ(run_program("explore zoo:l2net --max-depth 1 -o " + front).exit_code, 0);
-    ASSERT_EQ(run_program("validate zoo:l2net --front " + front + " --points 2 --json " + front + "/counted.json").exit_code, 0);
-    ASSERT_EQ(run_program("bench zoo:l2net --schedule " + front + "#0 --seconds 0 --json " + front + "/timed.json").exit_code, 0);
-    ASSERT_EQ(run_program("validate zoo:l3net --random 1 --json " + front + "/other.json").exit_code, 0);  // of another network: left out
+    ASSERT_EQ(
+        run_program("validate zoo:l2net --front " + front + " --points 2 --json " + front + "/counted.json").exit_code,
+        0);
+    ASSERT_EQ(
+        run_program("bench zoo:l2net --schedule " + front + "#0 --seconds 0 --json " + front + "/timed.json").exit_code,
+        0);
+    ASSERT_EQ(run_program("validate zoo:l3net --random 1 --json " + front + "/other.json").exit_code,
+              0);  // of another network: left out
 
     const Network network = zoo_network("l2net");
     const std::vector<Measurement> beside = measurements_beside(front + "/front.json", network);
@@ -41,7 +46,8 @@ TEST(Measurements, OfValidateAndBenchAreFoundBesideTheFrontAndShown) {
     EXPECT_TRUE(counted["equal"].get<bool>());
     EXPECT_EQ(counted["witnesses"], Json({"model", "walker", "measured"}));
     // conv1: 18 x 18 x 4 outputs of 3 x 9 products, conv2: 16 x 16 x 4 of 4 x 9.
-    EXPECT_EQ(counted["rows"][0], Json({"MACs", 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36, 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36, 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36}));
+    EXPECT_EQ(counted["rows"][0], Json({"MACs", 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36,
+                                        18 * 18 * 4 * 27 + 16 * 16 * 4 * 36, 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36}));
     EXPECT_GT(measured["points"][0]["timed"]["fused"]["median_ms"].get<double>(), 0);
     EXPECT_TRUE(measured["points"].back().contains("counted"));  // --points: the first and the last
     EXPECT_FALSE(measured["points"].back().contains("timed"));
@@ -63,11 +69,19 @@ TEST(Measurements, WhatIsNoneIsRefusedByFile) {
         return report.err;
     };
     const std::string hash = structure_hash(zoo_network("l2net"));
-    EXPECT_NE(refusal("{}").find("given.json: is no measurement; expected what --json of laminate validate or bench wrote"), std::string::npos);
+    EXPECT_NE(
+        refusal("{}").find("given.json: is no measurement; expected what --json of laminate validate or bench wrote"),
+        std::string::npos);
     EXPECT_NE(refusal("[1").find("given.json: is no measurement"), std::string::npos);
-    EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": "0"})").find("given.json: is not about network l2net"), std::string::npos);
-    EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": ")" + hash + "\"}").find("given.json: "), std::string::npos);
-    EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": ")" + hash + R"(", "schedules": [{"schedule": 7}]})").find("given.json: "), std::string::npos);
+    EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": "0"})")
+                  .find("given.json: is not about network l2net"),
+              std::string::npos);
+    EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": ")" + hash + "\"}").find("given.json: "),
+              std::string::npos);
+    EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": ")" + hash +
+                      R"(", "schedules": [{"schedule": 7}]})")
+                  .find("given.json: "),
+              std::string::npos);
 }
 
 }  // namespace

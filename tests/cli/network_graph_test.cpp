@@ -70,7 +70,8 @@ TEST(NetworkGraph, LanesAndRowsOfRandomNetworks) {
             }
         }
         for (size_t above = 0; above < rows.size(); ++above) {
-            for (size_t at = above + 1; at < last[above]; ++at) ASSERT_NE(rows[at].lane, rows[above].lane) << "seed " << seed << ": " << text_of(network, rows);
+            for (size_t at = above + 1; at < last[above]; ++at)
+                ASSERT_NE(rows[at].lane, rows[above].lane) << "seed " << seed << ": " << text_of(network, rows);
         }
         for (const GroupSchedule& group : schedule.groups()) {
             const size_t first = row_of.at(network.layer(network.find_layer(group.nests.front().layer)).output);

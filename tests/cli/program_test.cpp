@@ -18,12 +18,14 @@ TEST(Program, NoVerbIsAUsageErrorOfOneLine) {
 TEST(Program, AnUnknownVerbIsNamedWithThoseThatThereAre) {
     const ProgramResult result = run_program("exlpore zoo:l2net");
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.err.rfind("laminate: error: found \"exlpore\", expected a verb: info, zoo, ", 0), 0U) << result.err;
+    EXPECT_EQ(result.err.rfind("laminate: error: found \"exlpore\", expected a verb: info, zoo, ", 0), 0U)
+        << result.err;
     EXPECT_EQ(result.err.find("reference"), std::string::npos) << "a hidden verb: " << result.err;
 }
 
 TEST(Program, ValuesAreNamedWithWhatIsExpected) {
-    EXPECT_EQ(run_program("info zoo:l2net --height 0").err, "laminate: error: --height: found \"0\", expected a whole number from 1 (see laminate --help)\n");
+    EXPECT_EQ(run_program("info zoo:l2net --height 0").err,
+              "laminate: error: --height: found \"0\", expected a whole number from 1 (see laminate --help)\n");
     EXPECT_EQ(run_program("explore zoo:l2net --tiles none").err,
               "laminate: error: --tiles: found \"none\", expected one of all,divisors,pow2 (see laminate --help)\n");
 }
@@ -109,7 +111,9 @@ TEST(Zoo, ARefusedExportLeavesNoFile) {
 
 TEST(Zoo, TheSeedChangesTheWeights) {
     const auto hash = [](const std::string& spec) {
-        return nlohmann::json::parse(run_program("info '" + spec + "' --json -").out).at("network_hash").get<std::string>();
+        return nlohmann::json::parse(run_program("info '" + spec + "' --json -").out)
+            .at("network_hash")
+            .get<std::string>();
     };
     EXPECT_NE(hash("zoo:l2net?seed=1"), hash("zoo:l2net?seed=2"));
     EXPECT_EQ(hash("zoo:l2net?seed=1"), hash("zoo:l2net"));

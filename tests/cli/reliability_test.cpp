@@ -15,7 +15,8 @@ namespace {
 /// Runs a shell command with $laminate; exit code and stderr.
 ProgramResult run_shell(const ScratchDirectory& scratch, const std::string& command) {
     const std::string file = scratch / "said";
-    const int status = std::system(("laminate=" + std::string(LAMINATE_PROGRAM) + "; { " + command + "; } > /dev/null 2> " + file).c_str());
+    const int status = std::system(
+        ("laminate=" + std::string(LAMINATE_PROGRAM) + "; { " + command + "; } > /dev/null 2> " + file).c_str());
     ProgramResult result{WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_file(file)};
     std::filesystem::remove(file);
     return result;
@@ -28,7 +29,8 @@ TEST(FullDisk, OnStandardOutputIsSaid) {
     for (const char* arguments : {"info zoo:l2net", "info zoo:vgg16 --json -", "reference man"}) {
         const ProgramResult result = run_shell(scratch, std::string("$laminate ") + arguments + " > /dev/full");
         EXPECT_EQ(result.exit_code, 3) << arguments;
-        EXPECT_EQ(result.err, "laminate: error: standard output: cannot be written: No space left on device\n") << arguments;
+        EXPECT_EQ(result.err, "laminate: error: standard output: cannot be written: No space left on device\n")
+            << arguments;
     }
 }
 
@@ -36,16 +38,24 @@ TEST(FullDisk, OnStandardOutputIsSaid) {
 TEST(FullDisk, LeavesNothingAndIsSaid) {
     const ScratchDirectory scratch;
     std::filesystem::create_directory(scratch / "disk");
-    const std::string on_disk = "unshare -m sh -c 'mount -t tmpfs -o size=$0 laminate " + (scratch / "disk") + " && cd " + (scratch / "disk") + " && ";
-    if (run_shell(scratch, on_disk + "true' 4k").exit_code != 0) GTEST_SKIP() << "no right to mount a file system of its own";
+    const std::string on_disk = "unshare -m sh -c 'mount -t tmpfs -o size=$0 laminate " + (scratch / "disk") +
+                                " && cd " + (scratch / "disk") + " && ";
+    if (run_shell(scratch, on_disk + "true' 4k").exit_code != 0)
+        GTEST_SKIP() << "no right to mount a file system of its own";
     for (const char* verb : {"compile zoo:l3net -o net", "explore zoo:l2net -o front", "zoo export mc-cnn -o net.onnx",
                              "run 'zoo:mc-cnn?height=64&width=64' --output y.npy"}) {
         for (const char* size : {"16k", "64k"}) {
-            const ProgramResult result = run_shell(scratch, on_disk + LAMINATE_PROGRAM + " \"$@\" --quiet; code=$?; test $code = 0 || test -z \"$(ls -A)\" || code=99; exit $code' " + size + " " + verb);
-            EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 3) << verb << " on " << size << ": " << result.exit_code << " " << result.err;
+            const ProgramResult result = run_shell(
+                scratch,
+                on_disk + LAMINATE_PROGRAM +
+                    " \"$@\" --quiet; code=$?; test $code = 0 || test -z \"$(ls -A)\" || code=99; exit $code' " + size +
+                    " " + verb);
+            EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 3)
+                << verb << " on " << size << ": " << result.exit_code << " " << result.err;
             if (result.exit_code == 3) {
                 EXPECT_EQ(lines_of(result.err), 1U) << verb << " on " << size << ": " << result.err;
-                EXPECT_NE(result.err.find("No space left on device"), std::string::npos) << verb << " on " << size << ": " << result.err;
+                EXPECT_NE(result.err.find("No space left on device"), std::string::npos)
+                    << verb << " on " << size << ": " << result.err;
             }
         }
     }
@@ -59,17 +69,23 @@ TEST(FullDisk, InTheMiddleOfAFileLeavesNothingAndIsSaid) {
     int refused = 0;
     // Limits in blocks of 512 bytes. The object that LLVM makes in memory is a file to the limit, too: it must fit, what is made of it need not.
     const std::vector<std::pair<std::string, std::vector<std::string>>> tries{
-        {"compile zoo:l3net -o net", {"64"}}, {"explore zoo:l2net -o front", {"1", "64"}}, {"zoo export mc-cnn -o net.onnx", {"1", "64"}},
+        {"compile zoo:l3net -o net", {"64"}},
+        {"explore zoo:l2net -o front", {"1", "64"}},
+        {"zoo export mc-cnn -o net.onnx", {"1", "64"}},
         {"run 'zoo:mc-cnn?height=64&width=64' --output y.npy", {"1"}}};
     for (const auto& [verb, limits] : tries) {
         for (const std::string& blocks : limits) {
-            const ProgramResult result = run_shell(scratch, "cd " + place + "; trap '' XFSZ; ulimit -f " + blocks + "; $laminate " + verb + " --quiet");
-            EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 3) << verb << " within " << blocks << ": " << result.exit_code << " " << result.err;
+            const ProgramResult result = run_shell(
+                scratch, "cd " + place + "; trap '' XFSZ; ulimit -f " + blocks + "; $laminate " + verb + " --quiet");
+            EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 3)
+                << verb << " within " << blocks << ": " << result.exit_code << " " << result.err;
             if (result.exit_code == 3) {
                 ++refused;
                 EXPECT_EQ(lines_of(result.err), 1U) << verb << " within " << blocks << ": " << result.err;
-                EXPECT_NE(result.err.find("File too large"), std::string::npos) << verb << " within " << blocks << ": " << result.err;
-                EXPECT_TRUE(std::filesystem::is_empty(place)) << verb << " within " << blocks << ": " << std::filesystem::directory_iterator(place)->path();
+                EXPECT_NE(result.err.find("File too large"), std::string::npos)
+                    << verb << " within " << blocks << ": " << result.err;
+                EXPECT_TRUE(std::filesystem::is_empty(place))
+                    << verb << " within " << blocks << ": " << std::filesystem::directory_iterator(place)->path();
             }
             std::filesystem::remove_all(place);
             std::filesystem::create_directory(place);
@@ -94,8 +110,10 @@ TEST(ReadOnlyDirectory, IsRefusedInOneLine) {
     std::filesystem::permissions(directory, std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
     // Root may write everywhere unless it gives that up.
     const std::string unprivileged = ::geteuid() == 0 ? "setpriv --bounding-set -dac_override " : "";
-    for (const char* verb : {"compile zoo:l2net -o ", "explore zoo:l2net -o ", "zoo export l2net -o ", "run zoo:l2net --output "}) {
-        const ProgramResult result = run_shell(scratch, unprivileged + "$laminate " + verb + directory + "/x.npy --quiet");
+    for (const char* verb :
+         {"compile zoo:l2net -o ", "explore zoo:l2net -o ", "zoo export l2net -o ", "run zoo:l2net --output "}) {
+        const ProgramResult result =
+            run_shell(scratch, unprivileged + "$laminate " + verb + directory + "/x.npy --quiet");
         EXPECT_EQ(result.exit_code, 3) << verb << result.err;
         EXPECT_EQ(lines_of(result.err), 1U) << result.err;
         EXPECT_NE(result.err.find("cannot be written"), std::string::npos) << result.err;
@@ -105,12 +123,14 @@ TEST(ReadOnlyDirectory, IsRefusedInOneLine) {
 }
 
 /// Kills the program after some time, at other times in turn; afterwards `place` holds the whole answer of an earlier run or is not there.
-void kill_again_and_again(const ScratchDirectory& scratch, const std::string& verb, const std::string& network, const std::string& proof) {
+void kill_again_and_again(const ScratchDirectory& scratch, const std::string& verb, const std::string& network,
+                          const std::string& proof) {
     const std::string place = scratch / "out";
     for (const int milliseconds : {20, 60, 120, 250, 450}) {
         const pid_t child = ::fork();
         if (child == 0) {
-            ::execl(LAMINATE_PROGRAM, "laminate", verb.c_str(), network.c_str(), "-o", place.c_str(), "--quiet", "--json", "/dev/null", static_cast<char*>(nullptr));
+            ::execl(LAMINATE_PROGRAM, "laminate", verb.c_str(), network.c_str(), "-o", place.c_str(), "--quiet",
+                    "--json", "/dev/null", static_cast<char*>(nullptr));
             ::_exit(127);
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
@@ -123,7 +143,9 @@ void kill_again_and_again(const ScratchDirectory& scratch, const std::string& ve
     const ProgramResult next = run_program(verb + " " + network + " --quiet -o " + place);
     EXPECT_EQ(next.exit_code, 0) << next.err;
     EXPECT_EQ(run_program(proof + place).exit_code, 0);
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch / "."), std::filesystem::directory_iterator()), 1) << "something was left beside the directory";
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(scratch / "."), std::filesystem::directory_iterator()),
+              1)
+        << "something was left beside the directory";
 }
 
 TEST(Killed, CompileLeavesTheWholeOrNothingAndTheNextOneWorks) {
@@ -142,8 +164,10 @@ TEST(Interrupted, ExploreHandsOverWhatItFoundAndSaysThatItIsNotAll) {
     const std::string place = scratch / "out", remarks = scratch / "remarks";
     const pid_t child = ::fork();
     if (child == 0) {
-        if (std::freopen(remarks.c_str(), "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
-        ::execl(LAMINATE_PROGRAM, "laminate", "explore", "zoo:fsrcnn", "--tiles", "all", "-o", place.c_str(), static_cast<char*>(nullptr));
+        if (std::freopen(remarks.c_str(), "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr)
+            ::_exit(127);
+        ::execl(LAMINATE_PROGRAM, "laminate", "explore", "zoo:fsrcnn", "--tiles", "all", "-o", place.c_str(),
+                static_cast<char*>(nullptr));
         ::_exit(127);
     }
     for (int tries = 0; tries < 6000; ++tries) {
@@ -159,18 +183,22 @@ TEST(Interrupted, ExploreHandsOverWhatItFoundAndSaysThatItIsNotAll) {
 }
 
 TEST(Interrupted, CompileAndExploreLeaveNothingBehind) {
-    for (const auto& [verb, number] : {std::pair{"compile", SIGINT}, {"compile", SIGTERM}, {"explore", SIGTERM}, {"explore", SIGHUP}}) {
+    for (const auto& [verb, number] :
+         {std::pair{"compile", SIGINT}, {"compile", SIGTERM}, {"explore", SIGTERM}, {"explore", SIGHUP}}) {
         const ScratchDirectory scratch;
         const std::string place = scratch / "out";
         const pid_t child = ::fork();
         if (child == 0) {
             ::signal(number, SIG_DFL);
-            if (std::freopen("/dev/null", "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
-            ::execl(LAMINATE_PROGRAM, "laminate", verb, "zoo:dmcnn-vd", "-o", place.c_str(), static_cast<char*>(nullptr));
+            if (std::freopen("/dev/null", "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr)
+                ::_exit(127);
+            ::execl(LAMINATE_PROGRAM, "laminate", verb, "zoo:dmcnn-vd", "-o", place.c_str(),
+                    static_cast<char*>(nullptr));
             ::_exit(127);
         }
         const std::string aside = place + ".partial-" + std::to_string(child);
-        for (int tries = 0; tries < 6000 && !std::filesystem::exists(aside); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        for (int tries = 0; tries < 6000 && !std::filesystem::exists(aside); ++tries)
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
         std::ofstream(aside + "/half_a_file") << "half";
         ::kill(child, number);
         int status = 0;
@@ -185,16 +213,21 @@ TEST(Interrupted, AStreamedPictureLeavesNothingBehind) {
     const ScratchDirectory scratch;
     const std::string in = scratch / "in.pgm", out = scratch / "out.pgm";
     constexpr int64_t side = 5000;
-    std::ofstream(in) << "P5\n" << side << " " << side << "\n255\n" << std::string(static_cast<size_t>(side * side), 'x');
+    std::ofstream(in) << "P5\n"
+                      << side << " " << side << "\n255\n"
+                      << std::string(static_cast<size_t>(side * side), 'x');
     const pid_t child = ::fork();
     if (child == 0) {
         ::signal(SIGTERM, SIG_DFL);
-        if (std::freopen("/dev/null", "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr) ::_exit(127);
-        ::execl(LAMINATE_PROGRAM, "laminate", "run", "zoo:fsrcnn-x2", "--stream", "--input", in.c_str(), "--output", out.c_str(), static_cast<char*>(nullptr));
+        if (std::freopen("/dev/null", "w", stderr) == nullptr || std::freopen("/dev/null", "w", stdout) == nullptr)
+            ::_exit(127);
+        ::execl(LAMINATE_PROGRAM, "laminate", "run", "zoo:fsrcnn-x2", "--stream", "--input", in.c_str(), "--output",
+                out.c_str(), static_cast<char*>(nullptr));
         ::_exit(127);
     }
     const std::string aside = out + ".partial-" + std::to_string(child);
-    for (int tries = 0; tries < 6000 && !std::filesystem::exists(aside); ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int tries = 0; tries < 6000 && !std::filesystem::exists(aside); ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(std::filesystem::exists(aside));
     ::kill(child, SIGTERM);
     int status = 0;
@@ -233,7 +266,10 @@ TEST(DamagedNetwork, IsRefusedBeforeItRuns) {
         write_file_atomically(library, whole.substr(0, length));
         const ProgramResult result = run_program("run " + (scratch / "net"));
         EXPECT_EQ(result.exit_code, 3) << length;
-        EXPECT_NE(result.err.find("is damaged or of another compilation: " + std::to_string(length) + " bytes, expected " + std::to_string(whole.size())), std::string::npos) << result.err;
+        EXPECT_NE(result.err.find("is damaged or of another compilation: " + std::to_string(length) +
+                                  " bytes, expected " + std::to_string(whole.size())),
+                  std::string::npos)
+            << result.err;
     }
     // One bit anywhere.
     for (const size_t at : {whole.size() / 5, whole.size() / 2, whole.size() - 1}) {

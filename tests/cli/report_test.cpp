@@ -78,7 +78,8 @@ TEST(ReportPage, HoldsEveryPointAndIsDeterministic) {
     EXPECT_EQ(data["points"][1]["accesses"], 2486);
     EXPECT_EQ(data["points"][1]["bytes"], 4 * 1419);
     EXPECT_EQ(data["groups"].size(), 1u);  // the same in all three
-    EXPECT_EQ(data["details"], nlohmann::json::parse(R"([{"groups":[0],"graph":0},{"groups":[0],"graph":0},{"groups":[0],"graph":0}])"));
+    EXPECT_EQ(data["details"],
+              nlohmann::json::parse(R"([{"groups":[0],"graph":0},{"groups":[0],"graph":0},{"groups":[0],"graph":0}])"));
     // input, conv1, conv2: one below the other.
     EXPECT_EQ(data["graphs"], nlohmann::json::parse(R"([{"rows":[-1,0,1],"lanes":[0,0,0]}])"));
     EXPECT_EQ(data["network"]["layers"][1]["reads"], nlohmann::json::parse("[0]"));

@@ -22,7 +22,8 @@ struct ProgramResult {
 /// `arguments` go through the shell, so quote what needs it.
 inline ProgramResult run_program(const std::string& arguments) {
     const std::string base = ::testing::TempDir() + "laminate_program_" + std::to_string(::getpid());
-    const std::string command = std::string(LAMINATE_PROGRAM) + " " + arguments + " >" + base + ".out 2>" + base + ".err";
+    const std::string command =
+        std::string(LAMINATE_PROGRAM) + " " + arguments + " >" + base + ".out 2>" + base + ".err";
     const int status = std::system(command.c_str());
     const auto read = [](const std::string& path) {
         std::ifstream in(path, std::ios::binary);

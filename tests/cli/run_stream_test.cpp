@@ -38,7 +38,8 @@ void expect_windows_make_the_whole(const Picture& picture, const std::string& op
     const std::string input = "run " + upscaler + options + " --input " + (scratch / "small.ppm");
     const ProgramResult whole = run_program(input + " --output " + (scratch / "whole.ppm"));
     ASSERT_EQ(whole.exit_code, 0) << whole.err;
-    const ProgramResult windows = run_program(input + " --output " + (scratch / "windows.ppm") + " --stream --threads 2 --json - --memory " + budget);
+    const ProgramResult windows = run_program(input + " --output " + (scratch / "windows.ppm") +
+                                              " --stream --threads 2 --json - --memory " + budget);
     ASSERT_EQ(windows.exit_code, 0) << windows.err;
     EXPECT_GT(nlohmann::json::parse(windows.out).at("windows").at("count").get<int64_t>(), 1);
     EXPECT_TRUE(load_picture(scratch / "windows.ppm").samples == load_picture(scratch / "whole.ppm").samples);
@@ -49,7 +50,9 @@ TEST(RunStream, ColourInWindowsIsTheWholePictureToTheLastBit) {
     expect_windows_make_the_whole(part_of_chelsea(149, 223), " --no-winograd", "700KiB");
 }
 
-TEST(RunStream, FilteredWindowsAreTheWholePictureToTheLastBit) { expect_windows_make_the_whole(part_of_chelsea(299, 451), "", "3MiB"); }
+TEST(RunStream, FilteredWindowsAreTheWholePictureToTheLastBit) {
+    expect_windows_make_the_whole(part_of_chelsea(299, 451), "", "3MiB");
+}
 
 TEST(RunStream, MemoryIsAnnouncedKeptAndSeen) {
     const ScratchDirectory scratch;
@@ -57,8 +60,8 @@ TEST(RunStream, MemoryIsAnnouncedKeptAndSeen) {
     Picture noise{1500, 1500, 1, {}};
     for (int64_t k = 0; k < 1500 * 1500; ++k) noise.samples.push_back(static_cast<uint8_t>(k * k % 251));
     save_picture(noise, scratch / "a.pgm");
-    const ProgramResult result = run_program("run " + upscaler + " --stream --memory 12MiB --threads 1 --input " + (scratch / "a.pgm") + " --output " +
-                                             (scratch / "b.pgm") + " --json -");
+    const ProgramResult result = run_program("run " + upscaler + " --stream --memory 12MiB --threads 1 --input " +
+                                             (scratch / "a.pgm") + " --output " + (scratch / "b.pgm") + " --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     const auto announced = answer.at("memory_bytes").get<int64_t>();
@@ -66,8 +69,10 @@ TEST(RunStream, MemoryIsAnnouncedKeptAndSeen) {
     EXPECT_LE(announced, 12 << 20);
     const auto window = answer.at("windows");
     // One channel in, one of twice the height and width out, four bytes each.
-    EXPECT_EQ(answer.at("window_bytes").get<int64_t>(), 5 * 4 * window.at("height").get<int64_t>() * window.at("width").get<int64_t>());
-    if (answer.contains("resident_growth_bytes")) {  // what Linux counts beyond it: pages of the buffers of files, stacks
+    EXPECT_EQ(answer.at("window_bytes").get<int64_t>(),
+              5 * 4 * window.at("height").get<int64_t>() * window.at("width").get<int64_t>());
+    if (answer.contains(
+            "resident_growth_bytes")) {  // what Linux counts beyond it: pages of the buffers of files, stacks
         EXPECT_LE(answer.at("resident_growth_bytes").get<int64_t>(), announced + (4 << 20));
         EXPECT_GE(answer.at("resident_growth_bytes").get<int64_t>(), announced / 2);
     }
@@ -85,8 +90,10 @@ TEST(RunStream, WhatCannotBeStreamedIsRefusedAndLeavesNothing) {
         EXPECT_FALSE(std::filesystem::exists(scratch / "b.pgm"));
     };
     refused("run zoo:mobilenetv2" + files + (scratch / "b.pgm"), 3, "cannot run in windows: layer ");
-    refused("run zoo:fsrcnn?height=30" + files + (scratch / "b.pgm"), 3, "expected rows and columns that are left open");
-    refused("run " + upscaler + files + (scratch / "b.png"), 2, "expected .pgm, .ppm, .pnm, .pfm or .npy with --stream");
+    refused("run zoo:fsrcnn?height=30" + files + (scratch / "b.pgm"), 3,
+            "expected rows and columns that are left open");
+    refused("run " + upscaler + files + (scratch / "b.png"), 2,
+            "expected .pgm, .ppm, .pnm, .pfm or .npy with --stream");
     refused("run " + upscaler + files + (scratch / "b.ppm"), 3, "expected 3 channels");
     refused("run " + upscaler + files + (scratch / "b.pgm") + " --memory 2KiB", 4, "no window fits in 2.0 KiB");
     refused("run " + upscaler + files + (scratch / "b.pgm") + " --expected x.npy", 2, "--expected: not with --stream");
@@ -95,11 +102,13 @@ TEST(RunStream, WhatCannotBeStreamedIsRefusedAndLeavesNothing) {
 
 /// Two frames of grey gradients, chroma 4:2:0.
 std::string small_video(int64_t width, int64_t height) {
-    std::string bytes = "YUV4MPEG2 W" + std::to_string(width) + " H" + std::to_string(height) + " F25:1 Ip A1:1 C420jpeg\n";
+    std::string bytes =
+        "YUV4MPEG2 W" + std::to_string(width) + " H" + std::to_string(height) + " F25:1 Ip A1:1 C420jpeg\n";
     for (int frame = 0; frame < 2; ++frame) {
         bytes += "FRAME\n";
         for (int64_t k = 0; k < width * height; ++k) bytes += static_cast<char>(40 + (k * 7 + frame * 50) % 170);
-        bytes += std::string(static_cast<size_t>(2 * ((width + 1) / 2) * ((height + 1) / 2)), static_cast<char>(frame == 0 ? 128 : 90));
+        bytes += std::string(static_cast<size_t>(2 * ((width + 1) / 2) * ((height + 1) / 2)),
+                             static_cast<char>(frame == 0 ? 128 : 90));
     }
     return bytes;
 }
@@ -110,7 +119,10 @@ TEST(RunVideo, AFrameIsThePictureOfItsLumaAndChromaKeepsItsLevel) {
     const std::string video = small_video(width, height);
     write_file_atomically(scratch / "small.y4m", video);
     // From a file and through a pipe, the same.
-    ASSERT_EQ(run_program("run " + upscaler + " --input " + (scratch / "small.y4m") + " --output " + (scratch / "large.y4m")).exit_code, 0);
+    ASSERT_EQ(
+        run_program("run " + upscaler + " --input " + (scratch / "small.y4m") + " --output " + (scratch / "large.y4m"))
+            .exit_code,
+        0);
     const ProgramResult pipe = run_program("run " + upscaler + " --input - --output - <" + (scratch / "small.y4m"));
     ASSERT_EQ(pipe.exit_code, 0) << pipe.err;
     const std::string large = read_file(scratch / "large.y4m");
@@ -122,11 +134,16 @@ TEST(RunVideo, AFrameIsThePictureOfItsLumaAndChromaKeepsItsLevel) {
 
     const size_t first = video.find("FRAME\n") + 6;
     Picture picture{height, width, 1, {}};
-    picture.samples.assign(video.begin() + static_cast<std::ptrdiff_t>(first), video.begin() + static_cast<std::ptrdiff_t>(first) + width * height);
+    picture.samples.assign(video.begin() + static_cast<std::ptrdiff_t>(first),
+                           video.begin() + static_cast<std::ptrdiff_t>(first) + width * height);
     save_picture(picture, scratch / "frame.pgm");
-    ASSERT_EQ(run_program("run " + upscaler + " --input " + (scratch / "frame.pgm") + " --output " + (scratch / "frame_x2.pgm")).exit_code, 0);
+    ASSERT_EQ(run_program("run " + upscaler + " --input " + (scratch / "frame.pgm") + " --output " +
+                          (scratch / "frame_x2.pgm"))
+                  .exit_code,
+              0);
     const std::vector<uint8_t> expected = load_picture(scratch / "frame_x2.pgm").samples;
-    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), reinterpret_cast<const uint8_t*>(large.data()) + header.size() + 6));
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
+                           reinterpret_cast<const uint8_t*>(large.data()) + header.size() + 6));
     const size_t second_chroma = header.size() + frame + 6 + luma;
     EXPECT_EQ(large.substr(second_chroma, chroma), std::string(chroma, static_cast<char>(90)));
 }
@@ -135,7 +152,8 @@ TEST(RunVideo, ADamagedStreamLeavesNoFile) {
     const ScratchDirectory scratch;
     const std::string video = small_video(24, 16);
     write_file_atomically(scratch / "cut.y4m", video.substr(0, video.size() - 5));
-    const ProgramResult result = run_program("run " + upscaler + " --input " + (scratch / "cut.y4m") + " --output " + (scratch / "large.y4m"));
+    const ProgramResult result =
+        run_program("run " + upscaler + " --input " + (scratch / "cut.y4m") + " --output " + (scratch / "large.y4m"));
     EXPECT_EQ(result.exit_code, 3);
     EXPECT_NE(result.err.find("cut.y4m: frame 2: ends too early"), std::string::npos) << result.err;
     std::filesystem::remove(scratch / "cut.y4m");
@@ -149,16 +167,21 @@ TEST(RunFolder, EveryPictureOfEverySizeInColourOrGrey) {
     save_picture(grey(part_of_chelsea(24, 30)), scratch / "in/b.pgm");
     save_picture(part_of_chelsea(16, 21), scratch / "in/c.png");
     write_file_atomically(scratch / "in/notes.txt", "no picture");
-    const ProgramResult result = run_program("run " + upscaler + " --input " + (scratch / "in") + " --output " + (scratch / "out"));
+    const ProgramResult result =
+        run_program("run " + upscaler + " --input " + (scratch / "in") + " --output " + (scratch / "out"));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(load_picture(scratch / "out/a.png").channels, 3);
     EXPECT_EQ(load_picture(scratch / "out/b.pgm").channels, 1);
     EXPECT_EQ(load_picture(scratch / "out/c.png").width, 42);
     EXPECT_FALSE(std::filesystem::exists(scratch / "out/notes.txt"));
-    ASSERT_EQ(run_program("run " + upscaler + " --input " + (scratch / "in/c.png") + " --output " + (scratch / "c.png")).exit_code, 0);
+    ASSERT_EQ(run_program("run " + upscaler + " --input " + (scratch / "in/c.png") + " --output " + (scratch / "c.png"))
+                  .exit_code,
+              0);
     EXPECT_EQ(load_picture(scratch / "c.png"), load_picture(scratch / "out/c.png"));
     // What is there is never overwritten.
-    EXPECT_EQ(run_program("run " + upscaler + " --input " + (scratch / "in") + " --output " + (scratch / "out")).exit_code, 3);
+    EXPECT_EQ(
+        run_program("run " + upscaler + " --input " + (scratch / "in") + " --output " + (scratch / "out")).exit_code,
+        3);
 }
 
 }  // namespace

@@ -153,7 +153,8 @@ TEST(Run, AnUnknownOperatorIsRefusedByName) {
     const ScratchDirectory models;
     std::ifstream whole(example, std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(whole), std::istreambuf_iterator<char>()};
-    for (size_t at = bytes.find("PRelu"); at != std::string::npos; at = bytes.find("PRelu", at)) bytes.replace(at, 5, "QRelu");
+    for (size_t at = bytes.find("PRelu"); at != std::string::npos; at = bytes.find("PRelu", at))
+        bytes.replace(at, 5, "QRelu");
     std::ofstream(models / "q.onnx", std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     const ProgramResult result =
         run_program("run " + (models / "q.onnx") + " --height 8 --width 8 --output " + (models / "y.npy"));
@@ -187,7 +188,8 @@ TEST(Run, AnUnknownOutputNameAndExtensionAreUsageErrors) {
     EXPECT_NE(name.err.find("--output: no tensor is called \"nothing\"; expected "), std::string::npos) << name.err;
     const ProgramResult extension = run_program("run zoo:l2net --output y.tiff");
     EXPECT_EQ(extension.exit_code, 2);
-    EXPECT_NE(extension.err.find("--output: found \"y.tiff\", expected .npy, .pb, .png, .jpg, .pgm or .ppm"), std::string::npos)
+    EXPECT_NE(extension.err.find("--output: found \"y.tiff\", expected .npy, .pb, .png, .jpg, .pgm or .ppm"),
+              std::string::npos)
         << extension.err;
 }
 

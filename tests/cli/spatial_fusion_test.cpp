@@ -27,12 +27,15 @@ TEST(ExploreSpatialFusion, StacksOfAChainMoveEveryTensorOnce) {
     EXPECT_EQ(stack["operations"], 80LL * 60 * 9 * (32 + 3 * 32 * 32));
     EXPECT_LE(stack["exact_footprint_bytes"], stack["footprint_bytes"]);
     EXPECT_LE(stack["footprint_bytes"], answer["on_chip_bytes"]);
-    EXPECT_EQ(stack["tile_classes"],
-              nullptr);  // one-pixel tiles under four layers: the last tiles bring nothing, three sizes an axis do not do
+    EXPECT_EQ(
+        stack["tile_classes"],
+        nullptr);  // one-pixel tiles under four layers: the last tiles bring nothing, three sizes an axis do not do
     EXPECT_EQ(stack["temporal"]["register_bytes_per_layer"], 512 / 4);
     EXPECT_GE(stack["spatial_serial"]["compute_cycles"], stack["spatial_parallel"]["compute_cycles"]);
-    EXPECT_LT(answer["totals"]["all_layers"]["stacks"]["volume_bytes"], answer["totals"]["all_layers"]["apart"]["volume_bytes"]);
-    EXPECT_LT(answer["totals"]["all_layers"]["stacks"]["energy_pj"], answer["totals"]["all_layers"]["apart"]["energy_pj"]);
+    EXPECT_LT(answer["totals"]["all_layers"]["stacks"]["volume_bytes"],
+              answer["totals"]["all_layers"]["apart"]["volume_bytes"]);
+    EXPECT_LT(answer["totals"]["all_layers"]["stacks"]["energy_pj"],
+              answer["totals"]["all_layers"]["apart"]["energy_pj"]);
     EXPECT_GE(answer["search_ms"], 0);
 }
 
@@ -44,15 +47,18 @@ TEST(ExploreSpatialFusion, SixteenBitsAndLessMemoryFuseNoMore) {
     EXPECT_GT(wide["stacks"].size(), 1);
     EXPECT_EQ(wide["stacks"][0]["energy_pj"], nullptr);  // the machine prices MACs of 8 bits
     for (const auto& stack : wide["stacks"]) EXPECT_LE(stack["footprint_bytes"], 32 * 1024);
-    const auto pairs = json_of(base +
-                               " --max-layers 2 --count paper --search paper --stack-tiles divisors --full-rows --baseline-rows "
-                               "conv1=30,conv2=30,conv3=30,conv4=30");
+    const auto pairs =
+        json_of(base +
+                " --max-layers 2 --count paper --search paper --stack-tiles divisors --full-rows --baseline-rows "
+                "conv1=30,conv2=30,conv3=30,conv4=30");
     for (const auto& stack : pairs["stacks"]) EXPECT_LE(stack["layers"].size(), 2);
-    EXPECT_GT(pairs["totals"]["fused_layers"]["baseline_bytes"], pairs["totals"]["fused_layers"]["stacks"]["volume_bytes"]);
+    EXPECT_GT(pairs["totals"]["fused_layers"]["baseline_bytes"],
+              pairs["totals"]["fused_layers"]["stacks"]["volume_bytes"]);
 }
 
 TEST(ExploreSpatialFusion, BurstsCountMore) {
-    const std::string base = "explore 'zoo:mc-cnn?height=60&width=80' --model spatial-fusion --machine hwff_1 --full-rows";
+    const std::string base =
+        "explore 'zoo:mc-cnn?height=60&width=80' --model spatial-fusion --machine hwff_1 --full-rows";
     const auto plain = json_of(base);
     const auto bursts = json_of(base + " --burst-bytes 64");
     EXPECT_EQ(plain["burst_bytes"], nullptr);

@@ -14,7 +14,8 @@ TEST(Study, OfMachinesHasMeansAndFiles) {
     const ScratchDirectory scratch;
     const std::string directory = scratch / "study";
     const ProgramResult result =
-        run_program("study defines-3 --machines meta_proto,meta_proto_df --networks fsrcnn-defines,mccnn-defines -o " + directory + " --json -");
+        run_program("study defines-3 --machines meta_proto,meta_proto_df --networks fsrcnn-defines,mccnn-defines -o " +
+                    directory + " --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     ASSERT_EQ(answer["cells"].size(), 4u);
@@ -22,7 +23,8 @@ TEST(Study, OfMachinesHasMeansAndFiles) {
     EXPECT_EQ(answer["cells"][2]["machine"], "meta_proto_df");
     // Two networks: the mean is the root of the product.
     const auto gain = [&](size_t n) {
-        return answer["cells"][n]["layer_by_layer"]["energy_pj"].get<double>() / answer["cells"][n]["best"]["energy_pj"].get<double>();
+        return answer["cells"][n]["layer_by_layer"]["energy_pj"].get<double>() /
+               answer["cells"][n]["best"]["energy_pj"].get<double>();
     };
     const auto& means = answer["geometric_means"];
     ASSERT_EQ(means.size(), 2u);

@@ -14,7 +14,9 @@
 namespace laminate::cli {
 namespace {
 
-std::string list(const std::string& sweeps) { return R"({"schema": "laminate.jobs", "version": 1, "name": "test", "sweeps": [)" + sweeps + "]}"; }
+std::string list(const std::string& sweeps) {
+    return R"({"schema": "laminate.jobs", "version": 1, "name": "test", "sweeps": [)" + sweeps + "]}";
+}
 
 std::string refusal(const std::string& text) {
     try {
@@ -26,16 +28,21 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(SweepJobs, AreAllNetworksTimesMachinesTimesBudgets) {
-    const auto jobs = sweep_jobs(list(R"({"networks": ["zoo:l2net", "a/b.onnx"], "machines": ["m.json"], "memory": ["1KiB", "2KiB"], "arguments": ["--max-depth=2"]})"), "jobs.json");
+    const auto jobs = sweep_jobs(
+        list(
+            R"({"networks": ["zoo:l2net", "a/b.onnx"], "machines": ["m.json"], "memory": ["1KiB", "2KiB"], "arguments": ["--max-depth=2"]})"),
+        "jobs.json");
     ASSERT_EQ(jobs.size(), 4U);  // 2 x 1 x 2
-    EXPECT_EQ(jobs[3].arguments, (std::vector<std::string>{"a/b.onnx", "--machine=m.json", "--memory=2KiB", "--max-depth=2"}));
+    EXPECT_EQ(jobs[3].arguments,
+              (std::vector<std::string>{"a/b.onnx", "--machine=m.json", "--memory=2KiB", "--max-depth=2"}));
     EXPECT_EQ(jobs[0].id.substr(0, 6), "l2net-");
     EXPECT_EQ(jobs[3].id.substr(0, 2), "b-");
 }
 
 TEST(SweepJobs, KeepTheirNamesWhenTheListGrowsAndOccurOnce) {
     const auto one = sweep_jobs(list(R"({"networks": ["zoo:l3net"]})"), "jobs.json");
-    const auto more = sweep_jobs(list(R"({"networks": ["zoo:l2net", "zoo:l3net"]}, {"networks": ["zoo:l3net"]})"), "jobs.json");
+    const auto more =
+        sweep_jobs(list(R"({"networks": ["zoo:l2net", "zoo:l3net"]}, {"networks": ["zoo:l3net"]})"), "jobs.json");
     ASSERT_EQ(more.size(), 2U);
     EXPECT_EQ(more[1].id, one[0].id);
 }
@@ -43,18 +50,27 @@ TEST(SweepJobs, KeepTheirNamesWhenTheListGrowsAndOccurOnce) {
 TEST(SweepJobs, AWrongListIsRefusedByName) {
     EXPECT_EQ(refusal("{"), "jobs.json: found no JSON, expected a JSON object");
     EXPECT_NE(refusal(list("")).find("sweeps"), std::string::npos);
-    EXPECT_EQ(refusal(list(R"({"networks": []})")), "jobs.json: sweeps[0]: networks: found none, expected at least one");
-    EXPECT_EQ(refusal(list(R"({"networks": ["zoo:l2net"], "budget": ["1KiB"]})")).find("jobs.json: sweeps[0]: unknown key \"budget\""), 0U);
-    EXPECT_NE(refusal(list(R"({"networks": ["zoo:l2net"], "arguments": ["-o", "x"]})")).find("options of explore without -o"), std::string::npos);
+    EXPECT_EQ(refusal(list(R"({"networks": []})")),
+              "jobs.json: sweeps[0]: networks: found none, expected at least one");
+    EXPECT_EQ(refusal(list(R"({"networks": ["zoo:l2net"], "budget": ["1KiB"]})"))
+                  .find("jobs.json: sweeps[0]: unknown key \"budget\""),
+              0U);
+    EXPECT_NE(
+        refusal(list(R"({"networks": ["zoo:l2net"], "arguments": ["-o", "x"]})")).find("options of explore without -o"),
+        std::string::npos);
 }
 
 class SweepTest : public ::testing::Test {
 protected:
     // l3net within 1 KiB has schedules, within 16 bytes none: 3 jobs, one of them infeasible.
     SweepTest() {
-        write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:l3net"], "memory": ["16B", "1KiB"]})"));
+        write_file_atomically(
+            scratch_ / "jobs.json",
+            list(R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:l3net"], "memory": ["16B", "1KiB"]})"));
     }
-    [[nodiscard]] std::string command(const std::string& directory) const { return "sweep " + (scratch_ / "jobs.json") + " -o " + (scratch_ / directory); }
+    [[nodiscard]] std::string command(const std::string& directory) const {
+        return "sweep " + (scratch_ / "jobs.json") + " -o " + (scratch_ / directory);
+    }
     [[nodiscard]] std::string merged(const std::string& directory) const {
         return read_file(scratch_ / (directory + "/sweep.json")) + read_file(scratch_ / (directory + "/sweep.csv"));
     }
@@ -83,7 +99,9 @@ TEST_F(SweepTest, TwoProcessesOnOneDirectoryGiveTheSame) {
     ASSERT_EQ(run_program(command("one") + " --processes 1").exit_code, 0);
     // As mpirun starts them: the second one merges nothing.
     const std::string program = std::string(LAMINATE_PROGRAM) + " " + command("two") + " --processes 1 --quiet";
-    const std::string both = "OMPI_COMM_WORLD_RANK=1 " + program + " > " + (scratch_ / "second") + " & OMPI_COMM_WORLD_RANK=0 " + program + " > " + (scratch_ / "first") + "; first=$?; wait $!; exit $((first + $?))";
+    const std::string both = "OMPI_COMM_WORLD_RANK=1 " + program + " > " + (scratch_ / "second") +
+                             " & OMPI_COMM_WORLD_RANK=0 " + program + " > " + (scratch_ / "first") +
+                             "; first=$?; wait $!; exit $((first + $?))";
     ASSERT_EQ(std::system(both.c_str()), 0);
     EXPECT_EQ(merged("two"), merged("one"));
     EXPECT_EQ(read_file(scratch_ / "second"), "");
@@ -106,14 +124,16 @@ TEST_F(SweepTest, ExploreOfAListIsTheSame) {
 
 /// Open MPI as root, in a container, with more processes than cores.
 std::string mpirun(int processes) {
-    return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " + std::to_string(processes) + " ";
+    return "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -np " +
+           std::to_string(processes) + " ";
 }
 bool has_mpirun() { return std::system("mpirun --version > /dev/null 2> /dev/null") == 0; }
 
 TEST_F(SweepTest, UnderMpirunIsTheSame) {
     if (!has_mpirun()) GTEST_SKIP() << "no mpirun";
     ASSERT_EQ(run_program(command("one")).exit_code, 0);
-    const std::string explore = std::string(LAMINATE_PROGRAM) + " explore " + (scratch_ / "jobs.json") + " -o " + (scratch_ / "two");
+    const std::string explore =
+        std::string(LAMINATE_PROGRAM) + " explore " + (scratch_ / "jobs.json") + " -o " + (scratch_ / "two");
     ASSERT_EQ(std::system((mpirun(2) + explore + " > " + (scratch_ / "said") + " 2> /dev/null").c_str()), 0);
     EXPECT_EQ(merged("two"), merged("one"));
     // One of them speaks.
@@ -130,7 +150,10 @@ TEST(ExploreOfOneNetwork, UnderMpirunIsTheSame) {
     ASSERT_EQ(alone.exit_code, 0) << alone.err;
     const std::string front = read_file(scratch / "front/front.json");
     std::filesystem::remove_all(scratch / "front");
-    ASSERT_EQ(std::system((mpirun(2) + LAMINATE_PROGRAM + " " + explore + (scratch / "front") + " > " + (scratch / "said") + " 2> /dev/null").c_str()), 0);
+    ASSERT_EQ(std::system((mpirun(2) + LAMINATE_PROGRAM + " " + explore + (scratch / "front") + " > " +
+                           (scratch / "said") + " 2> /dev/null")
+                              .c_str()),
+              0);
     EXPECT_EQ(read_file(scratch / "front/front.json"), front);
     EXPECT_EQ(read_file(scratch / "said"), alone.out);
 }
@@ -138,12 +161,15 @@ TEST(ExploreOfOneNetwork, UnderMpirunIsTheSame) {
 // The same by hand, as launchers other than Open MPI's start processes: the first does it, the others leave it, each command of a launch has its first.
 TEST(ExploreOfOneNetwork, IsDoneByTheFirstProcessOfACommand) {
     const ScratchDirectory scratch;
-    const std::string explore = std::string(LAMINATE_PROGRAM) + " explore zoo:l2net --max-depth 1 -o " + (scratch / "front") + " > " + (scratch / "said") + " 2> " + (scratch / "remarks");
+    const std::string explore = std::string(LAMINATE_PROGRAM) + " explore zoo:l2net --max-depth 1 -o " +
+                                (scratch / "front") + " > " + (scratch / "said") + " 2> " + (scratch / "remarks");
     for (const char* second : {"OMPI_COMM_WORLD_RANK=1 OMPI_FIRST_RANKS=0 ", "PMI_RANK=3 ", "SLURM_PROCID=1 "}) {
         ASSERT_EQ(std::system((second + explore).c_str()), 0) << second;
         EXPECT_FALSE(std::filesystem::exists(scratch / "front")) << second;
         EXPECT_EQ(read_file(scratch / "said"), "") << second;
-        EXPECT_NE(read_file(scratch / "remarks").find("one network is explored by the first process alone"), std::string::npos) << second;
+        EXPECT_NE(read_file(scratch / "remarks").find("one network is explored by the first process alone"),
+                  std::string::npos)
+            << second;
     }
     for (const char* first : {"PMI_RANK=0 ", "OMPI_COMM_WORLD_RANK=2 OMPI_FIRST_RANKS='0 2' "}) {
         ASSERT_EQ(std::system((first + explore).c_str()), 0) << first;
@@ -154,22 +180,28 @@ TEST(ExploreOfOneNetwork, IsDoneByTheFirstProcessOfACommand) {
 
 TEST_F(SweepTest, GoesOnAfterAKill) {
     // The last job takes seconds: the kill comes before its end.
-    write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=2", "--tiles=pow2"]})"));
+    write_file_atomically(
+        scratch_ / "jobs.json",
+        list(
+            R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=2", "--tiles=pow2"]})"));
     ASSERT_EQ(run_program(command("whole") + " --processes 1").exit_code, 0);
     const pid_t child = ::fork();
     if (child == 0) {
         const std::string jobs = scratch_ / "jobs.json", out = scratch_ / "killed";
-        ::execl(LAMINATE_PROGRAM, "laminate", "sweep", jobs.c_str(), "-o", out.c_str(), "--processes", "1", "--quiet", static_cast<char*>(nullptr));
+        ::execl(LAMINATE_PROGRAM, "laminate", "sweep", jobs.c_str(), "-o", out.c_str(), "--processes", "1", "--quiet",
+                static_cast<char*>(nullptr));
         ::_exit(127);
     }
     // In the midst: the first job has its outcome, the last has begun.
     const auto outcomes = [&] {
         size_t count = 0;
         std::error_code error;
-        for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "killed", error)) count += entry.path().extension() == ".json";
+        for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "killed", error))
+            count += entry.path().extension() == ".json";
         return count;
     };
-    for (int tries = 0; outcomes() == 0 && tries < 6000; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int tries = 0; outcomes() == 0 && tries < 6000; ++tries)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
     EXPECT_FALSE(std::filesystem::exists(scratch_ / "killed/sweep.json"));
@@ -187,7 +219,8 @@ TEST_F(SweepTest, AJobThatFailsIsSaidAtTheEndAndTriedAgain) {
     EXPECT_EQ(result.exit_code, 3);
     EXPECT_NE(result.err.find("jobs.json: 1 of 2 jobs failed; sweep.json says why"), std::string::npos) << result.err;
     const auto answer = nlohmann::json::parse(read_file(scratch_ / "out/sweep.json"));
-    EXPECT_NE(answer["jobs"][0]["message"].get<std::string>().find("late.onnx: no such file"), std::string::npos) << answer;
+    EXPECT_NE(answer["jobs"][0]["message"].get<std::string>().find("late.onnx: no such file"), std::string::npos)
+        << answer;
     EXPECT_EQ(answer["jobs"][1]["exit_code"], 0);
 
     ASSERT_EQ(run_program("zoo export l3net -o " + network).exit_code, 0);

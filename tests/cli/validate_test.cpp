@@ -23,8 +23,8 @@ TEST(Validate, TenRandomSchedulesOfL2NetAgreeAndAreReported) {
 
 TEST(Validate, ASeedGivesTheSameSchedulesHoweverManyAreAskedFor) {
     const auto schedules = [](int count) {
-        const auto answer =
-            nlohmann::json::parse(run_program("validate zoo:l2net --seed 5 --json - --random " + std::to_string(count)).out);
+        const auto answer = nlohmann::json::parse(
+            run_program("validate zoo:l2net --seed 5 --json - --random " + std::to_string(count)).out);
         return answer.at("schedules");
     };
     const auto two = schedules(2);
@@ -49,7 +49,8 @@ TEST(Validate, AFrontAgreesAndPointsTakesSomeOfIt) {
     const auto& points = found.at("points");
     const auto text = [&](const nlohmann::json& point) {
         std::string all;
-        for (const auto& group : point.at("schedule")) all += (all.empty() ? "" : " ") + found["group_schedules"].at(group.get<size_t>()).get<std::string>();
+        for (const auto& group : point.at("schedule"))
+            all += (all.empty() ? "" : " ") + found["group_schedules"].at(group.get<size_t>()).get<std::string>();
         return all;
     };
     ASSERT_GE(points.size(), 3U);
@@ -67,10 +68,13 @@ TEST(Validate, AFrontAgreesAndPointsTakesSomeOfIt) {
 TEST(Validate, SaysWhichGroupsWereExecuted) {
     // Layer by layer on l2net: conv1 has 18 * 18 * 4 * 27 = 34992 MACs, conv2 16 * 16 * 4 * 36 = 36864.
     const std::string schedule =
-        "'{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x6 i3; X io/io; W io/io; Y xi/xi}{conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x4 i4; X io/io; W io/io; Y xi/xi}'";
+        "'{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x6 i3; X io/io; W io/io; Y xi/xi}{conv2: zo yo xo io | zi "
+        "yi xi ii n m; tile z4 y4 x4 i4; X io/io; W io/io; Y xi/xi}'";
     const ProgramResult some = run_program("validate zoo:l2net --execute-macs 36000 --schedule " + schedule);
     ASSERT_EQ(some.exit_code, 0) << some.err << some.out;
-    EXPECT_NE(some.out.find("1 of 2 different groups executed and their results compared; the others have more than --execute-macs 36000 MACs"), std::string::npos)
+    EXPECT_NE(some.out.find("1 of 2 different groups executed and their results compared; the others have more than "
+                            "--execute-macs 36000 MACs"),
+              std::string::npos)
         << some.out;
     const ProgramResult all = run_program("validate zoo:l2net --json - --schedule " + schedule);
     ASSERT_EQ(all.exit_code, 0) << all.err << all.out;
@@ -90,10 +94,13 @@ TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
 
 TEST(Validate, AFrontWhosePointsAreSomethingElseIsRefusedByPlace) {
     const ScratchDirectory scratch;
-    for (const auto& [points, message] : {std::pair{"7", "points: found number, expected a list"}, {"[7]", "points[0]: found number, expected an object"},
-                                          {R"([{"macs":5}])", "points[0].schedule: found null, expected a list of places in group_schedules"},
-                                          {R"([{"schedule":[1]}])", "points[0].schedule: found array, expected a list of places in group_schedules"}}) {
-        std::ofstream(scratch / "front.json") << R"({"schema":"laminate.front","version":3,"group_schedules":["{}"],"points":)" << points << "}";
+    for (const auto& [points, message] :
+         {std::pair{"7", "points: found number, expected a list"},
+          {"[7]", "points[0]: found number, expected an object"},
+          {R"([{"macs":5}])", "points[0].schedule: found null, expected a list of places in group_schedules"},
+          {R"([{"schedule":[1]}])", "points[0].schedule: found array, expected a list of places in group_schedules"}}) {
+        std::ofstream(scratch / "front.json")
+            << R"({"schema":"laminate.front","version":3,"group_schedules":["{}"],"points":)" << points << "}";
         const ProgramResult result = run_program("validate zoo:l2net --front " + (scratch / "front.json"));
         EXPECT_EQ(result.exit_code, 3);
         EXPECT_NE(result.err.find(message), std::string::npos) << result.err;

@@ -58,7 +58,8 @@ struct BoundModel {
 
 BoundModel bind(const fs::path& test, bool only_first_is_live) {
     proto::ModelProto model;
-    if (!model.ParseFromString(read_file(test / "model.onnx"))) throw InputError((test / "model.onnx").string() + ": is no model");
+    if (!model.ParseFromString(read_file(test / "model.onnx")))
+        throw InputError((test / "model.onnx").string() + ": is no model");
     proto::GraphProto& graph = *model.mutable_graph();
     std::set<std::string> initialized;
     for (const auto& tensor : graph.initializer()) initialized.insert(tensor.name());
@@ -67,7 +68,8 @@ BoundModel bind(const fs::path& test, bool only_first_is_live) {
         if (initialized.contains(graph.input(k).name())) continue;
         const fs::path path = data_file(test, "input", file++);
         proto::TensorProto tensor = read_tensor(path);
-        const bool is_live = tensor.data_type() == proto::TensorProto::FLOAT && !(only_first_is_live && !bound.inputs.empty());
+        const bool is_live =
+            tensor.data_type() == proto::TensorProto::FLOAT && !(only_first_is_live && !bound.inputs.empty());
         if (is_live) {
             bound.inputs.push_back(load_tensor_proto(path.string()).values);
         } else {
@@ -80,11 +82,14 @@ BoundModel bind(const fs::path& test, bool only_first_is_live) {
 }
 
 std::string difference(const std::vector<float>& found, const Constant& expected) {
-    if (found.size() != expected.values.size()) return std::to_string(found.size()) + " elements, expected " + dims_text(expected.dims);
+    if (found.size() != expected.values.size())
+        return std::to_string(found.size()) + " elements, expected " + dims_text(expected.dims);
     for (size_t k = 0; k < found.size(); ++k) {
         const float a = found[k], b = expected.values[k];
-        const bool equal = a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= absolute_tolerance + relative_tolerance * std::abs(b);
-        if (!equal) return "element " + std::to_string(k) + " is " + std::to_string(a) + ", expected " + std::to_string(b);
+        const bool equal = a == b || (std::isnan(a) && std::isnan(b)) ||
+                           std::abs(a - b) <= absolute_tolerance + relative_tolerance * std::abs(b);
+        if (!equal)
+            return "element " + std::to_string(k) + " is " + std::to_string(a) + ", expected " + std::to_string(b);
     }
     return "";
 }
@@ -92,12 +97,14 @@ std::string difference(const std::vector<float>& found, const Constant& expected
 /// What is wrong with the results, or nothing.
 std::string run(const fs::path& test, const BoundModel& model, const Network& network) {
     std::vector<Constant> expected;
-    for (int k = 0; k < static_cast<int>(network.outputs.size()); ++k) expected.push_back(load_tensor_proto(data_file(test, "output", k).string()));
+    for (int k = 0; k < static_cast<int>(network.outputs.size()); ++k)
+        expected.push_back(load_tensor_proto(data_file(test, "output", k).string()));
     for (size_t k = 0; k < expected.size(); ++k) {
         std::vector<int64_t> wanted = expected[k].dims;
         if (wanted.empty()) wanted = {1};  // a scalar
         const auto& dims = network.tensor(network.outputs[k]).dims;
-        if (dims != wanted) return "output " + std::to_string(k) + " is " + dims_text(dims) + ", expected " + dims_text(wanted);
+        if (dims != wanted)
+            return "output " + std::to_string(k) + " is " + dims_text(dims) + ", expected " + dims_text(wanted);
     }
     const auto schedule = line_buffer_schedule(network);
     if (!std::holds_alternative<Schedule>(schedule)) return "no schedule fits";
@@ -112,13 +119,16 @@ std::string run(const fs::path& test, const BoundModel& model, const Network& ne
     for (const auto& values : model.inputs) inputs.push_back(values.data());
     std::vector<std::vector<float>> outputs;
     std::vector<float*> arrays;
-    for (const Tensor& tensor : session.outputs()) outputs.emplace_back(static_cast<size_t>(element_count(tensor.dims)));
+    for (const Tensor& tensor : session.outputs())
+        outputs.emplace_back(static_cast<size_t>(element_count(tensor.dims)));
     for (auto& values : outputs) arrays.push_back(values.data());
     session.run(inputs, arrays);
     const auto reference = run_reference_network(network, model.inputs, {}, 1);
     for (size_t k = 0; k < expected.size(); ++k) {
-        if (const std::string wrong = difference(outputs[k], expected[k]); !wrong.empty()) return "output " + std::to_string(k) + ": " + wrong;
-        if (const std::string wrong = difference(reference[k], expected[k]); !wrong.empty()) return "reference operators, output " + std::to_string(k) + ": " + wrong;
+        if (const std::string wrong = difference(outputs[k], expected[k]); !wrong.empty())
+            return "output " + std::to_string(k) + ": " + wrong;
+        if (const std::string wrong = difference(reference[k], expected[k]); !wrong.empty())
+            return "reference operators, output " + std::to_string(k) + ": " + wrong;
     }
     return "";
 }
@@ -143,7 +153,8 @@ Result result_of(const fs::path& test) {
                 continue;
             }
             result.bound = only_first_is_live;
-            for (LayerId id = 0; id < std::ssize(network->layers); ++id) result.scheduled = result.scheduled || must_be_scheduled(*network, id);
+            for (LayerId id = 0; id < std::ssize(network->layers); ++id)
+                result.scheduled = result.scheduled || must_be_scheduled(*network, id);
             result.message = run(test, model, *network);
             result.passed = result.message.empty();
             return result;
@@ -193,7 +204,8 @@ int conformance(const Arguments& arguments) {
     std::set<std::string> names;
     for (const auto& set : fs::directory_iterator(arguments.data)) {
         if (!set.is_directory()) continue;
-        for (const auto& test : fs::directory_iterator(set)) names.insert(set.path().filename().string() + "/" + test.path().filename().string());
+        for (const auto& test : fs::directory_iterator(set))
+            names.insert(set.path().filename().string() + "/" + test.path().filename().string());
     }
     int wrong = 0;
     for (const auto& [name, reason] : reasons) {
@@ -204,7 +216,9 @@ int conformance(const Arguments& arguments) {
     std::map<std::string, Totals> totals;
     size_t index = 0;
     for (const std::string& name : names) {
-        if (index++ % arguments.shards != arguments.shard || (!arguments.only.empty() && name.find(arguments.only) == std::string::npos)) continue;
+        if (index++ % arguments.shards != arguments.shard ||
+            (!arguments.only.empty() && name.find(arguments.only) == std::string::npos))
+            continue;
         const Result result = result_of(fs::path(arguments.data) / name);
         const bool is_excepted = reasons.contains(name);
         Totals& total = totals[name.substr(0, name.find('/'))];
@@ -212,16 +226,24 @@ int conformance(const Arguments& arguments) {
         if (result.passed && result.scheduled) ++total.scheduled;
         if (!result.passed && is_excepted) ++total.excepted;
         if (result.passed == is_excepted) {
-            std::cout << name << ": " << (result.passed ? "passes, but is listed as an exception" : result.message) << '\n';
+            std::cout << name << ": " << (result.passed ? "passes, but is listed as an exception" : result.message)
+                      << '\n';
             ++wrong;
         } else if (arguments.verbose) {
-            std::cout << name << ": " << (is_excepted ? "exception: " + reasons.at(name) + " [" + result.message + "]" : result.bound ? "passes, bound" : "passes") << '\n';
+            std::cout << name << ": "
+                      << (is_excepted    ? "exception: " + reasons.at(name) + " [" + result.message + "]"
+                          : result.bound ? "passes, bound"
+                                         : "passes")
+                      << '\n';
         }
     }
     std::cout << "set                  passed, of these weights bound, compiled kernels   exceptions\n";
     for (const auto& [set, total] : totals) {
         std::string line = set;
-        for (const auto& [column, value] : {std::pair{21, total.as_it_is + total.bound}, {37, total.bound}, {52, total.scheduled}, {71, total.excepted}}) {
+        for (const auto& [column, value] : {std::pair{21, total.as_it_is + total.bound},
+                                            {37, total.bound},
+                                            {52, total.scheduled},
+                                            {71, total.excepted}}) {
             line.resize(std::max(line.size() + 1, static_cast<size_t>(column)), ' ');
             line += std::to_string(value);
         }

@@ -148,7 +148,8 @@ void read_schedule_json(std::string_view bytes) { (void)parse_schedule_file(sche
 
 std::vector<std::string> front_seeds() {
     using Json = nlohmann::ordered_json;
-    const Json point{{"accesses_elements", 5}, {"live_total_elements", 6}, {"macs", 7}, {"groups", 1}, {"names", {"best"}}, {"schedule", {0}}};
+    const Json point{{"accesses_elements", 5}, {"live_total_elements", 6}, {"macs", 7}, {"groups", 1},
+                     {"names", {"best"}},      {"schedule", {0}}};
     const Json front{{"schema", "laminate.front"},
                      {"version", cli::front_version},
                      {"network", schedule_network().name},
@@ -162,7 +163,8 @@ std::vector<std::string> front_seeds() {
 void read_front(std::string_view bytes) {
     const auto front = cli::parse_front(std::string(bytes), "front");
     cli::check_front("front", front, schedule_network());
-    for (size_t n = 0; n < front["points"].size(); ++n) (void)parse_schedule(schedule_network(), cli::schedule_text(front, n));
+    for (size_t n = 0; n < front["points"].size(); ++n)
+        (void)parse_schedule(schedule_network(), cli::schedule_text(front, n));
     (void)cli::point_of({"front", "best"}, front);
 }
 

@@ -36,7 +36,9 @@ Network seeded(int64_t rows, int64_t columns, int64_t inputs, const std::vector<
     TensorId last = 0;
     for (const Link& link : links) {
         last = append(network, "conv" + std::to_string(network.layers.size()), last,
-                      {.channels = link.channels, .window = link.window, .kind = link.transposed ? LayerKind::conv_transpose : LayerKind::conv});
+                      {.channels = link.channels,
+                       .window = link.window,
+                       .kind = link.transposed ? LayerKind::conv_transpose : LayerKind::conv});
         Layer& layer = network.layers.back();
         layer.weights = values(layer.weights->dims);
         layer.bias = values({link.channels});
@@ -85,7 +87,8 @@ constexpr VectorUnit wide{16, 24};
 
 void expect_kernel(int64_t channels, const Window& window) {
     const Network network = seeded(13, 81, 9, {{channels, window}});
-    if (!suits_column_tiles(layer_problems(network, schedulable_chains(network).front()))) return;  // weights too few to pay for transforms
+    if (!suits_column_tiles(layer_problems(network, schedulable_chains(network).front())))
+        return;  // weights too few to pay for transforms
     expect_right(network, {{2, 0, 0}, {3, 5, 33}}, wide);
 }
 
@@ -105,16 +108,21 @@ TEST(ColumnTilesLong, EveryKernelSize) {
 const std::vector<LineBufferSizes> cuts{{4, 0, 0}, {3, 8, 33}};
 
 TEST(ColumnTiles, ChainsHaveNoSeams) {
-    expect_right(seeded(13, 131, 1, {{11, same(5)}, {5, same(1)}, {5, same(3)}, {6, same(3)}, {9, same(1)}, {1, same(9)}}), cuts, wide);
+    expect_right(
+        seeded(13, 131, 1, {{11, same(5)}, {5, same(1)}, {5, same(3)}, {6, same(3)}, {9, same(1)}, {1, same(9)}}), cuts,
+        wide);
 }
 
 TEST(ColumnTiles, ShorterVectors) {
-    expect_right(seeded(12, 90, 3, {{8, same(3)}, {6, square_window(3)}, {7, same(1)}}), {{2, 6, 33}}, VectorUnit{8, 12});
-    expect_right(seeded(12, 90, 3, {{8, same(3)}, {6, square_window(3)}, {7, same(1)}}), {{2, 6, 33}}, VectorUnit{4, 24});
+    expect_right(seeded(12, 90, 3, {{8, same(3)}, {6, square_window(3)}, {7, same(1)}}), {{2, 6, 33}},
+                 VectorUnit{8, 12});
+    expect_right(seeded(12, 90, 3, {{8, same(3)}, {6, square_window(3)}, {7, same(1)}}), {{2, 6, 33}},
+                 VectorUnit{4, 24});
 }
 
 void expect_transposed(int64_t kernel, int64_t pad) {
-    const Network network = seeded(11, 70, 1, {{9, same(5)}, {14, same(3)}, {kernel % 2 == 0 ? 3 : 1, square_window(kernel, 2, pad), true}});
+    const Network network = seeded(
+        11, 70, 1, {{9, same(5)}, {14, same(3)}, {kernel % 2 == 0 ? 3 : 1, square_window(kernel, 2, pad), true}});
     ASSERT_TRUE(suits_column_tiles(layer_problems(network, schedulable_chains(network).front())));
     expect_right(network, {{4, 0, 0}, {3, 10, 37}}, wide);
 }
@@ -130,9 +138,10 @@ TEST(ColumnTilesLong, EveryTransposedKernelSize) {
 TEST(ColumnTiles, WholePicturesBeforeTheLastLayer) {
     // Lines computed for the whole strip at once, as another schedule may have it.
     const Network network = seeded(9, 72, 9, {{8, same(3)}, {1, same(5)}});
-    const GroupSchedule group = parse_group(network,
-                                            "{conv0: zo yo xo io | zi yi xi ii n m; tile z8 y2 x72 i9; X root/yo; W root/root; Y root/root & "
-                                            "conv1: zo yo xo io | zi yi xi ii n m; tile z1 y3 x72 i8; W root/root; Y xi/xi}");
+    const GroupSchedule group =
+        parse_group(network,
+                    "{conv0: zo yo xo io | zi yi xi ii n m; tile z8 y2 x72 i9; X root/yo; W root/root; Y root/root & "
+                    "conv1: zo yo xo io | zi yi xi ii n m; tile z1 y3 x72 i8; W root/root; Y xi/xi}");
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
@@ -143,7 +152,9 @@ TEST(ColumnTiles, WholePicturesBeforeTheLastLayer) {
 }
 
 TEST(ColumnTiles, SuitsOnlyWhatGains) {
-    const auto suits = [](const Network& network) { return suits_column_tiles(layer_problems(network, schedulable_chains(network).front())); };
+    const auto suits = [](const Network& network) {
+        return suits_column_tiles(layer_problems(network, schedulable_chains(network).front()));
+    };
     EXPECT_TRUE(suits(seeded(20, 64, 12, {{12, same(3)}})));
     EXPECT_FALSE(suits(seeded(20, 63, 12, {{12, same(3)}}))) << "too narrow";
     EXPECT_FALSE(suits(seeded(20, 64, 12, {{12, same(1)}}))) << "nothing to filter";

@@ -62,7 +62,8 @@ TEST(JitNetwork, RandomNetworksOfAllKindsUnderRandomSchedules) {
         const Network network = random_network(seed);
         std::vector<std::vector<float>> inputs;
         std::vector<const float*> in;
-        for (const TensorId id : network.inputs) inputs.push_back(small_integers(element_count(network.tensor(id).dims), seed));
+        for (const TensorId id : network.inputs)
+            inputs.push_back(small_integers(element_count(network.tensor(id).dims), seed));
         for (const std::vector<float>& input : inputs) in.push_back(input.data());
         const std::vector<std::vector<float>> expected = run_reference_network(network, inputs);
         std::vector<std::string> notes;
@@ -71,7 +72,8 @@ TEST(JitNetwork, RandomNetworksOfAllKindsUnderRandomSchedules) {
         const Schedule schedule = random_schedule(network, seed);
         const JitNetwork compiled(network, schedule, options);
         EXPECT_TRUE(notes.empty()) << "seed " << seed << ": " << notes.front() << "\n" << to_text(schedule);
-        for (const Step& step : compiled.manifest().steps) several_inputs += std::holds_alternative<GroupStep>(step) && inputs_of(step).size() > 1 ? 1 : 0;
+        for (const Step& step : compiled.manifest().steps)
+            several_inputs += std::holds_alternative<GroupStep>(step) && inputs_of(step).size() > 1 ? 1 : 0;
         std::vector<std::vector<float>> outputs;
         std::vector<float*> out;
         for (const std::vector<float>& values : expected) outputs.emplace_back(values.size());
@@ -90,12 +92,15 @@ Network all_kernels() {
     last = append(network, "depthwise", last, {.channels = 12, .window = square_window(3, 1, 1), .groups = 12});
     last = append(network, "wide", last, {.channels = 32, .window = square_window(1)});
     last = append(network, "filtered", last, {.channels = 32, .window = square_window(3, 1, 1)});
-    last = append(network, "pooled", Layer{.kind = LayerKind::max_pool, .inputs = {last}, .window = square_window(2, 2)});
-    append(network, "larger", last, {.channels = 2, .window = square_window(4, 2, 1), .kind = LayerKind::conv_transpose});
+    last =
+        append(network, "pooled", Layer{.kind = LayerKind::max_pool, .inputs = {last}, .window = square_window(2, 2)});
+    append(network, "larger", last,
+           {.channels = 2, .window = square_window(4, 2, 1), .kind = LayerKind::conv_transpose});
     Rng rng(2);
     for (Layer& layer : network.layers) {
         if (!layer.weights) continue;
-        layer.weights = std::make_shared<const Constant>(Constant{layer.weights->dims, small_integers(element_count(layer.weights->dims), rng.below(100))});
+        layer.weights = std::make_shared<const Constant>(
+            Constant{layer.weights->dims, small_integers(element_count(layer.weights->dims), rng.below(100))});
         layer.activation.kind = ActivationKind::relu;
     }
     check(network);
@@ -105,11 +110,13 @@ Network all_kernels() {
 TEST(CompileNetwork, CodeForAProcessorWithoutAvx512RunsHere) {
     if (!cpu_has("avx2") || !cpu_has("fma")) GTEST_SKIP() << "this processor has no AVX2";
     const Network network = all_kernels();
-    const std::filesystem::path directory = std::filesystem::path(testing::TempDir()) / ("laminate_avx2_" + std::to_string(getpid()));
+    const std::filesystem::path directory =
+        std::filesystem::path(testing::TempDir()) / ("laminate_avx2_" + std::to_string(getpid()));
     CompileOptions options;
     options.target = "x86-64-linux-avx2-fma";
     options.note = [](const std::string& line) { ADD_FAILURE() << line; };
-    const Manifest manifest = compile_network(network, std::get<Schedule>(line_buffer_schedule(network)), options, directory);
+    const Manifest manifest =
+        compile_network(network, std::get<Schedule>(line_buffer_schedule(network)), options, directory);
     EXPECT_EQ(std::count(manifest.cpu_features.begin(), manifest.cpu_features.end(), "avx512f"), 0);
     const std::vector<float> input = small_integers(input_elements(network), 4);
     const std::vector<float> expected = run_reference_network(network, {input})[0];
@@ -128,11 +135,14 @@ TEST(CompileNetwork, CodeForAProcessorWithoutAvx512RunsHere) {
 TEST(WriteObject, ForAnotherKindOfProcessor) {
     const Network network = all_kernels();
     const Schedule schedule = layer_by_layer_schedule(network);
-    for (const auto& [target, machine] : {std::pair{"arm-64-linux", 183}, {"x86-64-linux-avx2-fma", 62}}) {  // EM_AARCH64, EM_X86_64
+    for (const auto& [target, machine] :
+         {std::pair{"arm-64-linux", 183}, {"x86-64-linux-avx2-fma", 62}}) {  // EM_AARCH64, EM_X86_64
         std::vector<NamedBody> bodies;
         for (const GroupSchedule& group : schedule.groups())
-            bodies.push_back({"group" + std::to_string(bodies.size()), optimised_code(network, group, vector_unit(code_target(target))).body});
-        const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / ("laminate_" + std::to_string(getpid()) + ".o");
+            bodies.push_back({"group" + std::to_string(bodies.size()),
+                              optimised_code(network, group, vector_unit(code_target(target))).body});
+        const std::filesystem::path file =
+            std::filesystem::path(testing::TempDir()) / ("laminate_" + std::to_string(getpid()) + ".o");
         write_object(bodies, "groups", code_target(target), file.string());
         const std::string bytes = read_file(file);
         std::filesystem::remove(file);

@@ -11,7 +11,8 @@ namespace laminate {
 namespace {
 
 /// The whole group by its definition: layer after layer.
-std::vector<float> layer_by_layer(const Network& network, const std::vector<LayerProblem>& problems, const std::vector<std::vector<float>>& inputs) {
+std::vector<float> layer_by_layer(const Network& network, const std::vector<LayerProblem>& problems,
+                                  const std::vector<std::vector<float>>& inputs) {
     std::vector<std::vector<float>> values(network.tensors.size());
     const auto dims_of = [&](TensorId id) {
         std::vector<int64_t> dims = network.tensor(id).dims;
@@ -53,11 +54,14 @@ TEST(ReferenceRows, AreTheRowsOfTheWholeResult) {
             for (int64_t first = 0; first < height; ++first) {
                 for (const int64_t last : {first + 1, std::min(first + 3, height), height}) {
                     const std::vector<float> rows = reference_rows(network, problems, inputs, first, last);
-                    ASSERT_EQ(std::ssize(rows), sink[Dim::z] * (last - first) * width) << "seed " << seed << ": " << to_text(group);
+                    ASSERT_EQ(std::ssize(rows), sink[Dim::z] * (last - first) * width)
+                        << "seed " << seed << ": " << to_text(group);
                     for (int64_t n = 0; n < std::ssize(rows); ++n) {
                         const int64_t c = n / width / (last - first), y = first + n / width % (last - first);
-                        ASSERT_EQ(rows[static_cast<size_t>(n)], whole[static_cast<size_t>((c * height + y) * width + n % width)])
-                            << "seed " << seed << ", rows " << first << " to " << last << ", element " << n << ": " << to_text(group);
+                        ASSERT_EQ(rows[static_cast<size_t>(n)],
+                                  whole[static_cast<size_t>((c * height + y) * width + n % width)])
+                            << "seed " << seed << ", rows " << first << " to " << last << ", element " << n << ": "
+                            << to_text(group);
                     }
                     ++bands;
                 }

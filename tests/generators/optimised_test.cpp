@@ -28,7 +28,8 @@ void expect_right(const Network& network, const GroupSchedule& group, const Vect
     for (const float v : expected) range = std::max(range, std::fabs(static_cast<double>(v)));
     for (size_t e = 0; e < expected.size(); ++e) {
         // Sigmoid and tanh are approximated; everything else is exact.
-        ASSERT_NEAR(got.output[e], expected[e], 1e-5 * range) << "element " << e << ", seed " << seed << ": " << to_text(group);
+        ASSERT_NEAR(got.output[e], expected[e], 1e-5 * range)
+            << "element " << e << ", seed " << seed << ": " << to_text(group);
     }
     const Outcome strips = run_poisoned(code, expected.size(), inputs, true);
     EXPECT_EQ(got.output, strips.output) << "strips leave a seam, seed " << seed << ": " << to_text(group);
@@ -64,10 +65,14 @@ TEST(Optimised, ShorterVectorsGiveTheSameResults) {
 TEST(Optimised, HalfAVectorAtTheEndOfARow) {
     const VectorUnit unit{16, 24};
     for (const int64_t columns : {56, 23}) {
-        const Network network = chain(3, 40, columns, {{7, square_window(3, 1, 1)}, {7, square_window(3, 1, 1), 7}, {9, square_window(1)}});
-        for (const LineBufferSizes& sizes : {LineBufferSizes{4, 0, 0}, LineBufferSizes{3, 10, 0}, LineBufferSizes{2, 16, 24}}) {
+        const Network network =
+            chain(3, 40, columns, {{7, square_window(3, 1, 1)}, {7, square_window(3, 1, 1), 7}, {9, square_window(1)}});
+        for (const LineBufferSizes& sizes :
+             {LineBufferSizes{4, 0, 0}, LineBufferSizes{3, 10, 0}, LineBufferSizes{2, 16, 24}}) {
             Network seeded = network;
-            for (Layer& layer : seeded.layers) layer.weights = std::make_shared<const Constant>(Constant{layer.weights->dims, small_integers(*layer.weights)});
+            for (Layer& layer : seeded.layers)
+                layer.weights =
+                    std::make_shared<const Constant>(Constant{layer.weights->dims, small_integers(*layer.weights)});
             expect_right(seeded, line_buffer_group(seeded, {0, 1, 2}, sizes), unit, 1);
         }
     }
@@ -86,7 +91,8 @@ TEST(Optimised, LineBuffersOfFsrcnnAreSeamFree) {
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 5);
     const std::vector<float> expected = reference_output(network, problems, inputs);
     std::vector<float> whole;
-    for (const LineBufferSizes& sizes : {LineBufferSizes{2, 0, 0}, LineBufferSizes{4, 10, 0}, LineBufferSizes{3, 7, 0}, LineBufferSizes{2, 16, 33}}) {
+    for (const LineBufferSizes& sizes :
+         {LineBufferSizes{2, 0, 0}, LineBufferSizes{4, 10, 0}, LineBufferSizes{3, 7, 0}, LineBufferSizes{2, 16, 33}}) {
         const GroupCode code = optimised_code(network, line_buffer_group(network, chain, sizes), unit);
         const Outcome got = run_poisoned(code, expected.size(), inputs, true);
         EXPECT_TRUE(got.guards_intact);

@@ -28,14 +28,18 @@ Network layer_of(int64_t channels, int64_t rows, int64_t columns, const LayerSpe
     };
     Network network = chain(channels, rows, columns, {spec});
     Layer& layer = network.layers.back();
-    layer.weights = std::make_shared<const Constant>(Constant{layer.weights->dims, values(element_count(layer.weights->dims))});
+    layer.weights =
+        std::make_shared<const Constant>(Constant{layer.weights->dims, values(element_count(layer.weights->dims))});
     layer.bias = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)});
-    layer.activation = {.kind = ActivationKind::prelu, .slope = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)})};
+    layer.activation = {.kind = ActivationKind::prelu,
+                        .slope = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)})};
     return network;
 }
 
 LayerSpec pointwise(int64_t channels) { return {.channels = channels, .window = square_window(1)}; }
-LayerSpec depthwise(int64_t channels, const Window& window) { return {.channels = channels, .window = window, .groups = channels}; }
+LayerSpec depthwise(int64_t channels, const Window& window) {
+    return {.channels = channels, .window = window, .groups = channels};
+}
 
 /// Runs the layer whole and strip by strip; both are right and equal, and equal to what line buffers in strips of two rows give.
 void expect_right(const Network& network, const VectorUnit& unit, const std::string& what) {
@@ -53,7 +57,8 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     EXPECT_EQ(whole.output, strips.output) << what;
     float range = 0;
     for (const float v : expected) range = std::max(range, std::abs(v));
-    for (size_t e = 0; e < expected.size(); ++e) ASSERT_NEAR(whole.output[e], expected[e], 1e-5F * range) << what << ", element " << e;
+    for (size_t e = 0; e < expected.size(); ++e)
+        ASSERT_NEAR(whole.output[e], expected[e], 1e-5F * range) << what << ", element " << e;
 
     const LastElements input(inputs.front());
     const AlignedFloats constants(code->constants);
@@ -61,26 +66,32 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     const float* in = input.data();
     float* out = output.data();
     AlignedFloats scratch(static_cast<size_t>(code->scratch_bytes) / sizeof(float));
-    EXPECT_EQ(JitGroup(code->body, false).function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code->strips)), 0);
+    EXPECT_EQ(JitGroup(code->body, false)
+                  .function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code->strips)),
+              0);
     EXPECT_EQ(output, whole.output) << what;
 
     if (problems.front()[Dim::y] < 4) return;
     const GroupSchedule lines = line_buffer_group(network, {0}, {2, 2, 0});
     ASSERT_FALSE(whole_map_code(network, lines, unit));
-    const Outcome by_lines = run_poisoned(optimised_code(network, lines, unit, {.winograd = false}), expected.size(), inputs, true);
+    const Outcome by_lines =
+        run_poisoned(optimised_code(network, lines, unit, {.winograd = false}), expected.size(), inputs, true);
     const bool is_exact = problems.front().x().pad_begin == 0;
-    for (size_t e = 0; e < expected.size(); ++e) ASSERT_NEAR(by_lines.output[e], whole.output[e], is_exact ? 0 : 1e-6F * range) << what << ", element " << e;
+    for (size_t e = 0; e < expected.size(); ++e)
+        ASSERT_NEAR(by_lines.output[e], whole.output[e], is_exact ? 0 : 1e-6F * range) << what << ", element " << e;
 }
 
 TEST(WholeMap, PointwiseLayers) {
     // 9 pixels: lanes are channels; 49: one tile of four vectors, the last of which reaches back; 196: three vectors of pixels four times and four pixels more; 64
     // and 70 channels read pixels from a panel.
-    for (const auto& [in, extent, out] : {std::array<int64_t, 3>{5, 3, 9}, {96, 7, 41}, {33, 14, 20}, {8, 4, 3}, {7, 20, 64}, {17, 14, 70}}) {
+    for (const auto& [in, extent, out] :
+         {std::array<int64_t, 3>{5, 3, 9}, {96, 7, 41}, {33, 14, 20}, {8, 4, 3}, {7, 20, 64}, {17, 14, 70}}) {
         const std::string what = std::to_string(in) + " -> " + std::to_string(out) + " at " + std::to_string(extent);
         expect_right(layer_of(in, extent, extent, pointwise(out)), avx512, what);
         expect_right(layer_of(in, extent, extent, pointwise(out)), {8, 12}, what + ", 8 lanes");
     }
-    expect_right(layer_of(20, 3, 5, pointwise(70)), avx512, "15 pixels: lanes are channels, 6 of a last block, in tiles of pixels");
+    expect_right(layer_of(20, 3, 5, pointwise(70)), avx512,
+                 "15 pixels: lanes are channels, 6 of a last block, in tiles of pixels");
 }
 
 TEST(WholeMap, ManyInputChannelsAreComputedInChunksOfPixels) {
@@ -138,8 +149,10 @@ LayerSpec conv(int64_t channels, const Window& window) { return {.channels = cha
 
 TEST(WholeMap, StridedConvolutionsFromAGrid) {
     expect_right(layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), avx512, "3 x 3, stride 2");
-    expect_right(layer_of(16, 35, 33, conv(64, square_window(1, 2))), avx512, "1 x 1, stride 2: some rows and columns are never read");
-    expect_right(layer_of(16, 19, 20, conv(32, square_window(3, 2, 2, 2))), {8, 12}, "3 x 3, stride 2, dilated, 8 lanes");
+    expect_right(layer_of(16, 35, 33, conv(64, square_window(1, 2))), avx512,
+                 "1 x 1, stride 2: some rows and columns are never read");
+    expect_right(layer_of(16, 19, 20, conv(32, square_window(3, 2, 2, 2))), {8, 12},
+                 "3 x 3, stride 2, dilated, 8 lanes");
 }
 
 TEST(WholeMap, NarrowConvolutionsFromAGrid) {

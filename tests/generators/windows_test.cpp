@@ -55,9 +55,15 @@ public:
         const int64_t from = network_.tensor(in).dims[1];
         std::vector<int64_t> dims{channels, from, window.kernel[0], window.kernel[1]};
         if (kind == LayerKind::conv_transpose) std::swap(dims[0], dims[1]);
-        return add({.kind = kind, .inputs = {in}, .window = window, .weights = random_constant(dims, rng_), .bias = random_constant({channels}, rng_)});
+        return add({.kind = kind,
+                    .inputs = {in},
+                    .window = window,
+                    .weights = random_constant(dims, rng_),
+                    .bias = random_constant({channels}, rng_)});
     }
-    TensorId relu(TensorId in) { return add({.kind = LayerKind::activation, .inputs = {in}, .activation = {.kind = ActivationKind::relu}}); }
+    TensorId relu(TensorId in) {
+        return add({.kind = LayerKind::activation, .inputs = {in}, .activation = {.kind = ActivationKind::relu}});
+    }
     [[nodiscard]] Network network() const {
         check(network_);
         return network_;
@@ -72,7 +78,8 @@ struct Compiled {
     Network network;
     JitNetwork code;
     Compiled(Network of, const LineBufferOptions& options, const KernelOptions& kernels)
-        : network(std::move(of)), code(network, std::get<Schedule>(line_buffer_schedule(network, options)), compile_options(kernels)) {}
+        : network(std::move(of)),
+          code(network, std::get<Schedule>(line_buffer_schedule(network, options)), compile_options(kernels)) {}
     static CompileOptions compile_options(const KernelOptions& kernels) {
         CompileOptions options;
         options.kernels = kernels;
@@ -86,7 +93,8 @@ void expect_seamless(const NetworkOfSize& network_of, int64_t height, int64_t wi
                      const LineBufferOptions& options = {}, const KernelOptions& kernels = {}) {
     const Compiled whole(network_of(height, width), options, kernels);
     const Reach reach = reach_of(whole.network, {.winograd = kernels.winograd});
-    const int64_t window_height = window_for(reach.y, height, count_y), window_width = window_for(reach.x, width, count_x);
+    const int64_t window_height = window_for(reach.y, height, count_y),
+                  window_width = window_for(reach.x, width, count_x);
     const Compiled part(network_of(window_height, window_width), options, kernels);
     check_moves_alike(part.network, whole.network, reach);
 
@@ -108,21 +116,27 @@ void expect_seamless(const NetworkOfSize& network_of, int64_t height, int64_t wi
         [&](const PictureBox& box, float* values, const BoxStrides& strides) {
             for (int64_t c = 0; c < channels; ++c)
                 for (int64_t y = 0; y < box.height; ++y)
-                    std::copy_n(picture.data() + (c * height + box.y + y) * width + box.x, box.width, values + c * strides.plane + y * strides.row);
+                    std::copy_n(picture.data() + (c * height + box.y + y) * width + box.x, box.width,
+                                values + c * strides.plane + y * strides.row);
         },
         [&](const PictureBox& box, const float* values, const BoxStrides& strides) {
             for (int64_t c = 0; c < out[1]; ++c)
                 for (int64_t y = 0; y < box.height; ++y)
-                    std::copy_n(values + c * strides.plane + y * strides.row, box.width, found.data() + (c * out[2] + box.y + y) * out[3] + box.x);
+                    std::copy_n(values + c * strides.plane + y * strides.row, box.width,
+                                found.data() + (c * out[2] + box.y + y) * out[3] + box.x);
         });
     int64_t wrong = 0;
     std::string first;
     for (size_t n = 0; n < expected.size(); ++n) {
         if (found[n] == expected[n]) continue;
         const auto at = static_cast<int64_t>(n);
-        if (wrong++ == 0) first = "channel " + std::to_string(at / (out[2] * out[3])) + ", row " + std::to_string(at / out[3] % out[2]) + ", column " + std::to_string(at % out[3]) + ": " + std::to_string(found[n]) + ", expected " + std::to_string(expected[n]);
+        if (wrong++ == 0)
+            first = "channel " + std::to_string(at / (out[2] * out[3])) + ", row " +
+                    std::to_string(at / out[3] % out[2]) + ", column " + std::to_string(at % out[3]) + ": " +
+                    std::to_string(found[n]) + ", expected " + std::to_string(expected[n]);
     }
-    EXPECT_EQ(wrong, 0) << "of " << expected.size() << ", first " << first << "; windows of " << window_height << " x " << window_width;
+    EXPECT_EQ(wrong, 0) << "of " << expected.size() << ", first " << first << "; windows of " << window_height << " x "
+                        << window_width;
 }
 
 NetworkOfSize zoo(const std::string& name) {
@@ -131,8 +145,12 @@ NetworkOfSize zoo(const std::string& name) {
 
 TEST(Seams, FsrcnnByTransposedConvolution) { expect_seamless(zoo("fsrcnn-x2"), 131, 203, 3, 2); }
 TEST(SeamsLong, FsrcnnOfConvolutions) { expect_seamless(zoo("fsrcnn"), 97, 150, 2, 2); }
-TEST(SeamsLong, FsrcnnWithoutPaddingAndSubPixels) { expect_seamless(zoo("fsrcnn-defines"), 91, 127, 2, 2, {}, {.winograd = false}); }
-TEST(SeamsLong, FsrcnnWithinABudget) { expect_seamless(zoo("fsrcnn-x2"), 131, 203, 3, 2, {.memory = Bytes(96 << 10), .threads = 2}); }
+TEST(SeamsLong, FsrcnnWithoutPaddingAndSubPixels) {
+    expect_seamless(zoo("fsrcnn-defines"), 91, 127, 2, 2, {}, {.winograd = false});
+}
+TEST(SeamsLong, FsrcnnWithinABudget) {
+    expect_seamless(zoo("fsrcnn-x2"), 131, 203, 3, 2, {.memory = Bytes(96 << 10), .threads = 2});
+}
 /// Winograd's windows are as wide as the picture.
 TEST(SeamsLong, FsrcnnWithoutPaddingByWinograd) { expect_seamless(zoo("fsrcnn-defines"), 91, 127, 2, 1); }
 TEST(SeamsLong, McCnnByWinograd) { expect_seamless(zoo("mc-cnn"), 173, 309, 3, 1); }

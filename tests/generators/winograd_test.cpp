@@ -34,7 +34,8 @@ Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& chan
         const std::vector<int64_t> dims = layer.weights->dims;
         layer.weights = std::make_shared<const Constant>(Constant{dims, values(element_count(dims))});
         layer.bias = std::make_shared<const Constant>(Constant{{channels[k]}, values(channels[k])});
-        layer.activation = {.kind = ActivationKind::prelu, .slope = std::make_shared<const Constant>(Constant{{channels[k]}, values(channels[k])})};
+        layer.activation = {.kind = ActivationKind::prelu,
+                            .slope = std::make_shared<const Constant>(Constant{{channels[k]}, values(channels[k])})};
     }
     check(network);
     return network;
@@ -42,7 +43,8 @@ Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& chan
 
 bool uses_winograd(const Network& network, const GroupSchedule& group, const VectorUnit& unit) {
     if (winograd_map_code(network, group, unit)) return true;
-    return optimised_code(network, group, unit).constants != optimised_code(network, group, unit, {.winograd = false}).constants;
+    return optimised_code(network, group, unit).constants !=
+           optimised_code(network, group, unit, {.winograd = false}).constants;
 }
 
 /// The largest difference from the reference operators, relative to the largest output.
@@ -102,14 +104,16 @@ TEST(WinogradMap, WholeLayers) {
     };
     int64_t most_strips = 0;
     for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}, VectorUnit{4, 24}}) {
-        for (const Case& c : {Case{70, 7, 7, 80, 1}, Case{33, 9, 35, 33, 2}, Case{96, 31, 56, 64, 0}, Case{32, 14, 14, 32, 1}, Case{32, 28, 28, 48, 1}, Case{40, 20, 64, 130, 1}}) {
+        for (const Case& c : {Case{70, 7, 7, 80, 1}, Case{33, 9, 35, 33, 2}, Case{96, 31, 56, 64, 0},
+                              Case{32, 14, 14, 32, 1}, Case{32, 28, 28, 48, 1}, Case{40, 20, 64, 130, 1}}) {
             if (unit.lanes < 16 && c.rows % 2 == 0) continue;  // the odd ones again with few lanes
             const Network network = chain_of(c.rows, c.columns, {c.inputs, c.outputs}, square_window(3, 1, c.pad));
             const GroupSchedule group = line_buffer_group(network, {0});
             const std::optional<GroupCode> code = winograd_map_code(network, group, unit);
             ASSERT_TRUE(code);
             most_strips = std::max(most_strips, code->strips);
-            EXPECT_LE(error_of(network, group, unit), allowed) << c.inputs << " -> " << c.outputs << " at " << c.rows << " x " << c.columns << ", lanes " << unit.lanes;
+            EXPECT_LE(error_of(network, group, unit), allowed) << c.inputs << " -> " << c.outputs << " at " << c.rows
+                                                               << " x " << c.columns << ", lanes " << unit.lanes;
         }
     }
     EXPECT_GT(most_strips, 3);
@@ -128,7 +132,9 @@ TEST(WinogradMap, ReadsNothingBehindItsInput) {
     std::vector<float> output(expected.output.size());
     const float* in = input.data();
     float* out = output.data();
-    EXPECT_EQ(JitGroup(code.body, false).function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code.strips)), 0);
+    EXPECT_EQ(JitGroup(code.body, false)
+                  .function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code.strips)),
+              0);
     EXPECT_EQ(output, expected.output);
 }
 
@@ -142,14 +148,16 @@ TEST(WinogradMap, OtherGroupsAndLittleScratchAreNotForIt) {
     EXPECT_TRUE(winograd_map_code(network, one, unit, {.winograd = true, .scratch = Bytes(code.scratch_bytes)}));
     EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0, 1}), unit));
     EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0}, {4, 8, 0}), unit));
-    EXPECT_FALSE(winograd_map_code(chain_of(16, 130, {32, 32}, same()), line_buffer_group(chain_of(16, 130, {32, 32}, same()), {0}), unit));
+    EXPECT_FALSE(winograd_map_code(chain_of(16, 130, {32, 32}, same()),
+                                   line_buffer_group(chain_of(16, 130, {32, 32}, same()), {0}), unit));
     // Weights by the definition: nine of a pair of channels, and a bias and a slope of each output.
     EXPECT_EQ(code.constants.size(), size_t{32 * 32 * 9 + 32 + 32});
 }
 
 TEST(Winograd, ChainsOfLineBuffers) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
-    for (const LineBufferSizes& sizes : {LineBufferSizes{4, 0, 0}, LineBufferSizes{2, 8, 0}, LineBufferSizes{3, 9, 0}, LineBufferSizes{1, 0, 0}}) {
+    for (const LineBufferSizes& sizes :
+         {LineBufferSizes{4, 0, 0}, LineBufferSizes{2, 8, 0}, LineBufferSizes{3, 9, 0}, LineBufferSizes{1, 0, 0}}) {
         EXPECT_LE(error_of(chain_of(23, 131, {24, 32, 32, 24}, same()), sizes, unit), allowed);
         EXPECT_LE(error_of(chain_of(23, 130, {24, 32, 24}, square_window(3, 1, 2)), sizes, unit), allowed);
     }
@@ -200,10 +208,12 @@ TEST(Winograd, StaysWithinTheScratchThatIsAllowed) {
     const GroupSchedule group = line_buffer_group(network, {0}, {});
     const VectorUnit unit{16, 24};
     const GroupCode free = optimised_code(network, group, unit);
-    const GroupCode tight = optimised_code(network, group, unit, {.winograd = true, .scratch = Bytes(free.scratch_bytes - 1)});
+    const GroupCode tight =
+        optimised_code(network, group, unit, {.winograd = true, .scratch = Bytes(free.scratch_bytes - 1)});
     EXPECT_LT(tight.scratch_bytes, free.scratch_bytes);
     EXPECT_EQ(tight.constants, optimised_code(network, group, unit, {.winograd = false}).constants);
-    EXPECT_EQ(optimised_code(network, group, unit, {.winograd = true, .scratch = Bytes(free.scratch_bytes)}).constants, free.constants);
+    EXPECT_EQ(optimised_code(network, group, unit, {.winograd = true, .scratch = Bytes(free.scratch_bytes)}).constants,
+              free.constants);
 }
 
 TEST(Winograd, WeightsOfOneFrequencyAreSumsOfTheKernel) {
@@ -212,7 +222,7 @@ TEST(Winograd, WeightsOfOneFrequencyAreSumsOfTheKernel) {
     const std::vector<float> kernel{1, 2, 3, 4, 5, 6, 7, 8, 9};
     const std::vector<float> two = winograd_weights(kernel, p, 2, 1);
     ASSERT_EQ(two.size(), 24U);
-    EXPECT_FLOAT_EQ(two[0], 1.0F / 4);                                // G row 0, column row 0: 1/4 of the first tap
+    EXPECT_FLOAT_EQ(two[0], 1.0F / 4);                                 // G row 0, column row 0: 1/4 of the first tap
     EXPECT_FLOAT_EQ(two[6 + 1], 0.5F * (12 + 15 + 18) * (-1.0F / 6));  // sums of columns, halved, times -1/6
     EXPECT_FLOAT_EQ(two[23], 9);
     const std::vector<float> one = winograd_weights(kernel, p, 1, 1);

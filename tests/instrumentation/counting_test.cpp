@@ -23,17 +23,19 @@ GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group, Count
     std::vector<const float*> in;
     for (const std::vector<float>& input : inputs) in.push_back(input.data());
     float* out = output.data();
-    EXPECT_EQ(jit.counted_function()(in.data(), &out, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips), counters.data()), 0);
+    EXPECT_EQ(jit.counted_function()(in.data(), &out, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips),
+                                     counters.data()),
+              0);
     return counts_of(code, group, counters);
 }
 
 TEST(Counting, L2NetFirstLayerByHand) {
     const Network network = zoo_network("l2net");
-    const GroupSchedule group = parse_group(
-        network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i3; X io/io; W io/io; Y xi/xi}");
+    const GroupSchedule group =
+        parse_group(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i3; X io/io; W io/io; Y xi/xi}");
     const GroupCounts counts = measure(network, group);
     EXPECT_EQ(counts.macs(), Macs(18 * 18 * 4 * 3 * 9));
-    EXPECT_EQ(counts.input_reads(), Elements(2 * 9 * 8 * 8 * 3));    // 2 z tiles x 9 spatial tiles of 8 x 8 x 3
+    EXPECT_EQ(counts.input_reads(), Elements(2 * 9 * 8 * 8 * 3));  // 2 z tiles x 9 spatial tiles of 8 x 8 x 3
     EXPECT_EQ(counts.weight_reads(), Elements(18 * 2 * 3 * 9));    // 18 tiles of 2 x 3 kernels
     EXPECT_EQ(counts.output_writes, Elements(18 * 18 * 4));
     EXPECT_EQ(counts.output_reads, Elements(0));
@@ -42,8 +44,8 @@ TEST(Counting, L2NetFirstLayerByHand) {
 
 TEST(Counting, PartialSumsThatLeaveAreReadAndWrittenAgain) {
     const Network network = zoo_network("l2net");
-    const GroupSchedule group = parse_group(
-        network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y5 x7 i2; X io/io; W io/io; Y xi/xi}");
+    const GroupSchedule group =
+        parse_group(network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y5 x7 i2; X io/io; W io/io; Y xi/xi}");
     const GroupCounts counts = measure(network, group);
     EXPECT_EQ(counts.output_writes, Elements(2 * 18 * 18 * 4));  // T_i = 2 of 3: two visits
     EXPECT_EQ(counts.output_reads, Elements(18 * 18 * 4));
@@ -64,7 +66,8 @@ TEST(Counting, BothRoutesBothModesAndTheModelAgree) {
             const GroupCounts traced = traced_counts(code, group, inputs, traced_output);
             EXPECT_EQ(difference(executed, "executed", counted, "count-only"), "") << seed << ": " << to_text(group);
             EXPECT_EQ(difference(executed, "counted", traced, "traced"), "") << seed << ": " << to_text(group);
-            EXPECT_EQ(difference(two_level_counts(network, group), "model", executed, "counted"), "") << seed << ": " << to_text(group);
+            EXPECT_EQ(difference(two_level_counts(network, group), "model", executed, "counted"), "")
+                << seed << ": " << to_text(group);
             EXPECT_EQ(output, traced_output) << "events change the result, " << seed << ": " << to_text(group);
         }
     }

@@ -16,11 +16,13 @@ namespace laminate {
 class JoinBuilder {
 public:
     TensorId input(int64_t channels, int64_t rows, int64_t columns) {
-        network_.tensors.push_back({"input" + std::to_string(network_.inputs.size() + 1), {1, channels, rows, columns}});
+        network_.tensors.push_back(
+            {"input" + std::to_string(network_.inputs.size() + 1), {1, channels, rows, columns}});
         network_.inputs.push_back(static_cast<TensorId>(network_.tensors.size()) - 1);
         return network_.inputs.back();
     }
-    TensorId conv(TensorId x, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1, ActivationKind activation = ActivationKind::none) {
+    TensorId conv(TensorId x, int64_t out, int64_t kernel, int64_t stride = 1, int64_t groups = 1,
+                  ActivationKind activation = ActivationKind::none) {
         Layer layer = windowed(LayerKind::conv, kernel, stride, kernel / 2);
         layer.groups = groups;
         layer.activation.kind = activation;
@@ -30,7 +32,9 @@ public:
         layer.weights = std::make_shared<const Constant>(Constant{dims, std::move(weights)});
         return append(std::move(layer), {x});
     }
-    TensorId max_pool(TensorId x, int64_t kernel, int64_t stride, int64_t pad) { return append(windowed(LayerKind::max_pool, kernel, stride, pad), {x}); }
+    TensorId max_pool(TensorId x, int64_t kernel, int64_t stride, int64_t pad) {
+        return append(windowed(LayerKind::max_pool, kernel, stride, pad), {x});
+    }
     TensorId average_pool(TensorId x, int64_t kernel, int64_t stride, int64_t pad, bool counts_padding) {
         Layer layer = windowed(LayerKind::average_pool, kernel, stride, pad);
         layer.count_include_pad = counts_padding;
@@ -103,7 +107,8 @@ inline std::vector<Network> join_networks() {
     {
         JoinBuilder b;  // a bottleneck with a projection, as in ResNet
         const TensorId x = b.input(3, 9, 8);
-        const TensorId branch = b.conv(b.conv(b.conv(x, 2, 1, 1, 1, ActivationKind::relu), 2, 3, 2, 1, ActivationKind::relu), 4, 1);
+        const TensorId branch =
+            b.conv(b.conv(b.conv(x, 2, 1, 1, 1, ActivationKind::relu), 2, 3, 2, 1, ActivationKind::relu), 4, 1);
         b.add(branch, b.conv(x, 4, 1, 2), ActivationKind::relu);
         all.push_back(b.finish("bottleneck"));
     }

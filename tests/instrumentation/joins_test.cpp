@@ -32,12 +32,13 @@ std::string disagreement(const Network& network, const GroupSchedule& group, uin
 
 TEST(Joins, ResidualByHand) {
     const Network network = small_residual();
-    const GroupSchedule group = parse_group(network,
-                                            "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X root/add2.yo; W root/root; Y add2.yo/add2.yo & "
-                                            "add2: zo yo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}");
+    const GroupSchedule group = parse_group(
+        network,
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X root/add2.yo; W root/root; Y add2.yo/add2.yo & "
+        "add2: zo yo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}");
     const GroupCounts counts = measure(network, group);
-    EXPECT_EQ(counts.inputs.at(0).reads, Elements(2 * 6 * 6));      // for both readers once
-    EXPECT_EQ(counts.inputs.at(0).buffer, Elements(2 * 4 * 6));     // rows 1 to 4 for rows 2 and 3 of conv1
+    EXPECT_EQ(counts.inputs.at(0).reads, Elements(2 * 6 * 6));   // for both readers once
+    EXPECT_EQ(counts.inputs.at(0).buffer, Elements(2 * 4 * 6));  // rows 1 to 4 for rows 2 and 3 of conv1
     EXPECT_EQ(counts.layers.at(0).macs, Macs(2 * 6 * 6 * 2 * 9));
     EXPECT_EQ(counts.layers.at(1).macs, Macs(0));
     EXPECT_EQ(counts.layers.at(0).output_buffer, Elements(2 * 2 * 6));
@@ -49,10 +50,12 @@ TEST(Joins, ResidualByHand) {
 TEST(Joins, ConcatCallsOnlyTheBranchThatATileTouches) {
     const Network network = small_concat();
     // Channels 0-1 are conv1's, 2-4 conv2's: tiles [0,2), [2,4), [4,5).
-    const GroupSchedule group = parse_group(network,
-                                            "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i2; X root/concat3.zo; W root/root; Y concat3.zo/concat3.zo & "
-                                            "conv2: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; W concat3.zo/concat3.zo; Y concat3.zo/concat3.zo & "
-                                            "concat3: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i1; Y zo/zo}");
+    const GroupSchedule group = parse_group(
+        network,
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i2; X root/concat3.zo; W root/root; Y "
+        "concat3.zo/concat3.zo & "
+        "conv2: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; W concat3.zo/concat3.zo; Y concat3.zo/concat3.zo & "
+        "concat3: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i1; Y zo/zo}");
     const GroupCounts counts = measure(network, group);
     EXPECT_EQ(counts.layers.at(0).macs, Macs(2 * 16 * 2));      // conv1 in the first tile only
     EXPECT_EQ(counts.layers.at(1).macs, Macs(3 * 16 * 2 * 9));  // conv2 in the other two, two channels and one
@@ -68,10 +71,11 @@ TEST(Joins, ColumnsThatAStrideSkipsAreNotBroughtIn) {
     JoinBuilder b;
     b.conv(b.conv(b.conv(b.input(1, 1, 9), 1, 3), 1, 1, 2), 1, 3);
     const Network network = b.finish("skips");
-    const GroupSchedule group = parse_group(network,
-                                            "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x9 i1; X conv3.xi/conv3.xi; W root/root; Y root/conv2.xi & "
-                                            "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y1 x5 i1; W root/root; Y conv3.xi/conv3.xi & "
-                                            "conv3: zo yo xo io | zi yi xi ii n m; tile z1 y1 x5 i1; W root/root; Y root/root}");
+    const GroupSchedule group = parse_group(
+        network,
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x9 i1; X conv3.xi/conv3.xi; W root/root; Y root/conv2.xi & "
+        "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y1 x5 i1; W root/root; Y conv3.xi/conv3.xi & "
+        "conv3: zo yo xo io | zi yi xi ii n m; tile z1 y1 x5 i1; W root/root; Y root/root}");
     const GroupCounts counts = measure(network, group);
     // Columns of conv3 one by one: conv2 computes 0-1, 0-2, 1-3, 2-4, 3-4; conv1 what is new of 0, 2, 4, 6, 8: 0 and 2, then 4, 6, 8,
     // nothing. X: [0,4), [3,6), [5,8), [7,9).
@@ -109,13 +113,15 @@ TEST(Joins, OptimisedCodeComputesTheSame) {
             const GroupSchedule group = random_group(network, all_layers(network), rng);
             const GroupCode code = optimised_code(network, group, unit);
             const JitGroup jit(code.body, false);
-            EXPECT_EQ(wrong_result(network, group, code, jit.function()), "") << network.name << ", seed " << seed << ": " << to_text(group);
+            EXPECT_EQ(wrong_result(network, group, code, jit.function()), "")
+                << network.name << ", seed " << seed << ": " << to_text(group);
         }
     }
 }
 
 /// Random networks of all kinds; returns how many groups of which size were seen.
-std::map<size_t, int> sweep(uint64_t first, uint64_t count, const std::function<std::string(const Network&, const GroupSchedule&, uint64_t)>& check) {
+std::map<size_t, int> sweep(uint64_t first, uint64_t count,
+                            const std::function<std::string(const Network&, const GroupSchedule&, uint64_t)>& check) {
     std::map<size_t, int> groups;
     std::mutex mutex;
     in_parallel(count, static_cast<int>(std::max(1U, std::thread::hardware_concurrency())), [&](size_t n) {

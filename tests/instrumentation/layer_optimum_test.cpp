@@ -61,7 +61,8 @@ TEST(LayerOptimumSchedule, Vgg16Conv3_1WithManagedBuffers) {
 
 /// The blocks that generated code asks for when each tensor has a buffer for one block alone: x and w in the innermost loop over blocks, y outside of
 /// the channels, replayed under Belady's replacement, against the model.
-void expect_replay_is_the_model(const Layer& layer, const std::string& order_text, const std::vector<int64_t>& memories) {
+void expect_replay_is_the_model(const Layer& layer, const std::string& order_text,
+                                const std::vector<int64_t>& memories) {
     const BlockOrder order = parse_block_order(layer.problem, order_text);
     auto managed = managed_schedule(layer.network, {0}, order, {81, 1 << 20});
     ASSERT_TRUE(managed);
@@ -70,14 +71,17 @@ void expect_replay_is_the_model(const Layer& layer, const std::string& order_tex
     managed->group.nests.front().w = innermost;
     check_group(layer.network, managed->group);
     const GroupCode code = instrumented_code(layer.network, managed->group);
-    const std::vector<std::vector<float>> inputs{std::vector<float>(static_cast<size_t>(tensor_words(layer.problem, Operand::input)))};
+    const std::vector<std::vector<float>> inputs{
+        std::vector<float>(static_cast<size_t>(tensor_words(layer.problem, Operand::input)))};
     std::vector<float> output(static_cast<size_t>(tensor_words(layer.problem, Operand::output)));
-    for (const auto& [operand, array] : {std::pair{Operand::input, ArrayRole::external_input}, std::pair{Operand::weight, ArrayRole::external_weights}}) {
+    for (const auto& [operand, array] : {std::pair{Operand::input, ArrayRole::external_input},
+                                         std::pair{Operand::weight, ArrayRole::external_weights}}) {
         const BlockStream stream = traced_blocks(code, array, inputs, output);
         int64_t spilled = 0;
         for (const int64_t memory : memories) {
             const int64_t spills = BeladyStream(layer.problem, operand, order, memory).spills();
-            EXPECT_EQ(replayed_spills(stream, memory, Replacement::belady), spills) << to_string(operand) << ", memory " << memory;
+            EXPECT_EQ(replayed_spills(stream, memory, Replacement::belady), spills)
+                << to_string(operand) << ", memory " << memory;
             EXPECT_GE(replayed_spills(stream, memory, Replacement::least_recently_used), spills);
             spilled += spills;
         }
@@ -94,7 +98,8 @@ TEST(LayerOptimumReplayLong, Vgg16Conv3_1) {
 }
 
 TEST(LayerOptimumReplayLong, AlexNetConv2) {
-    expect_replay_is_the_model(layer_of("f1 k256 c48 x27 y27 m5 n5"), "k64 x14 y14 c4", {4 * 2048, 8 * 2048, 20 * 2048});
+    expect_replay_is_the_model(layer_of("f1 k256 c48 x27 y27 m5 n5"), "k64 x14 y14 c4",
+                               {4 * 2048, 8 * 2048, 20 * 2048});
 }
 
 TEST(ReplacementMemory, SweepsOverFourWords) {

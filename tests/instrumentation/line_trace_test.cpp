@@ -23,7 +23,8 @@ LineTrace traced(const Network& network, const Schedule& schedule, int64_t& scra
         scratch_bytes = std::max(scratch_bytes, codes.back().scratch_bytes);
     }
     std::vector<std::unique_ptr<AlignedFloats>> tensors;
-    for (const Tensor& tensor : network.tensors) tensors.push_back(std::make_unique<AlignedFloats>(static_cast<size_t>(element_count(tensor.dims)), 0.0F));
+    for (const Tensor& tensor : network.tensors)
+        tensors.push_back(std::make_unique<AlignedFloats>(static_cast<size_t>(element_count(tensor.dims)), 0.0F));
     AlignedFloats scratch(static_cast<size_t>(scratch_bytes / bytes_per_element), 0.0F);
     std::vector<std::unique_ptr<AlignedFloats>> constants;
     for (const GroupCode& code : codes) constants.push_back(std::make_unique<AlignedFloats>(code.constants));
@@ -32,7 +33,8 @@ LineTrace traced(const Network& network, const Schedule& schedule, int64_t& scra
         const GroupSchedule& group = schedule.groups()[g];
         const TensorId from = network.layer(network.find_layer(group.nests.front().layer)).inputs.front();
         const TensorId to = network.layer(network.find_layer(group.nests.back().layer)).output;
-        trace.run(codes[g], {tensors[static_cast<size_t>(from)]->data()}, tensors[static_cast<size_t>(to)]->data(), constants[g]->data(), scratch.data());
+        trace.run(codes[g], {tensors[static_cast<size_t>(from)]->data()}, tensors[static_cast<size_t>(to)]->data(),
+                  constants[g]->data(), scratch.data());
     }
     return trace;
 }
@@ -60,7 +62,8 @@ TEST(LineTrace, MissesOfFusedAndLayerByLayerCodeFollowThePredictedAccesses) {
         const int64_t predicted = two_level_counts(network, schedule).accesses.value() / line_elements;
         const int64_t misses = trace.misses(cache_bytes);
         EXPECT_GE(misses, predicted);
-        EXPECT_LE(misses, predicted + scratch_bytes / cache_line_bytes + predicted / 50) << predicted << " lines predicted, " << scratch_bytes << " bytes of scratch";
+        EXPECT_LE(misses, predicted + scratch_bytes / cache_line_bytes + predicted / 50)
+            << predicted << " lines predicted, " << scratch_bytes << " bytes of scratch";
     };
     expect_follows(fused_trace, fused, fused_scratch);
     expect_follows(apart_trace, apart, apart_scratch);

@@ -18,7 +18,8 @@ using namespace Halide::Internal;
 
 Expr name(const std::string& text) { return Variable::make(Halide::Int(32), text); }
 Expr counter(int id) {
-    return Load::make(Halide::Int(64), counters_argument, id, Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
+    return Load::make(Halide::Int(64), counters_argument, id, Halide::Buffer<>(), Halide::Parameter(), const_true(),
+                      ModulusRemainder());
 }
 Stmt set(const std::string& array, const Expr& value, int id) {
     return Store::make(array, value, id, Halide::Parameter(), const_true(), ModulusRemainder());
@@ -32,7 +33,8 @@ struct Sums {
     SummedCounters together, stepped;
 };
 Sums sums(const Stmt& statement, size_t counters) {
-    return {summed_counters(statement, counters, 1), summed_counters(statement, counters, 1, LoopSteps::every_iteration)};
+    return {summed_counters(statement, counters, 1),
+            summed_counters(statement, counters, 1, LoopSteps::every_iteration)};
 }
 
 TEST(LoopSums, BodiesThatDoTheSameAreRunOnce) {
@@ -67,9 +69,11 @@ TEST(LoopSums, QuotientsRepeatAfterTheirDivisor) {
 TEST(LoopSums, WhatABodyLeavesInMemoryIsSeenByTheNext) {
     // first_trip: the first trip at or after 5 counts 100, every later one 1.
     const Expr x = name("x");
-    const Expr noted = Load::make(Halide::Int(32), "first_trip", 0, Halide::Buffer<>(), Halide::Parameter(), const_true(), ModulusRemainder());
+    const Expr noted = Load::make(Halide::Int(32), "first_trip", 0, Halide::Buffer<>(), Halide::Parameter(),
+                                  const_true(), ModulusRemainder());
     const Stmt first = Block::make(count(0, 100), set("first_trip", x, 0));
-    const Stmt body = IfThenElse::make(x >= 5, IfThenElse::make(noted < 0, first, IfThenElse::make(noted < x, count(0, 1))));
+    const Stmt body =
+        IfThenElse::make(x >= 5, IfThenElse::make(noted < 0, first, IfThenElse::make(noted < x, count(0, 1))));
     const Stmt lifetime = Allocate::make("first_trip", Halide::Int(32), Halide::MemoryType::Stack, {1}, const_true(),
                                          Block::make(set("first_trip", -1, 0), loop("x", 50, body)));
     const Sums found = sums(loop("y", 7, lifetime), 1);
@@ -101,7 +105,9 @@ std::string disagreement(const Network& network, const GroupSchedule& group, int
     const SummedCounters stepped = summed_counters(statement, counters, code.strips, LoopSteps::every_iteration);
     *saved += stepped.bodies - together.bodies;
     if (together.counters == stepped.counters) return "";
-    return network.name + ": " + difference(counts_of(code, group, together.counters), "together", counts_of(code, group, stepped.counters), "stepped") +
+    return network.name + ": " +
+           difference(counts_of(code, group, together.counters), "together", counts_of(code, group, stepped.counters),
+                      "stepped") +
            "\n" + to_text(group);
 }
 
@@ -112,7 +118,8 @@ void sweep(uint64_t first, uint64_t count, Network (*make)(uint64_t)) {
         RandomOptions options;
         options.max_macs = Macs(3'000'000);
         const Schedule schedule = random_schedule(network, seed + 7, options);
-        for (const GroupSchedule& group : schedule.groups()) EXPECT_EQ(disagreement(network, group, &saved), "") << "seed " << seed;
+        for (const GroupSchedule& group : schedule.groups())
+            EXPECT_EQ(disagreement(network, group, &saved), "") << "seed " << seed;
     }
     EXPECT_GT(saved, 0);
 }

@@ -268,7 +268,8 @@ TEST(NetworkHash, ChangesWithEverythingThatCounts) {
         return changed([&](Network& n) {
             std::vector<float> weights = n.layers[0].weights->values;
             weights[at] = value;
-            n.layers[0].weights = std::make_shared<const Constant>(Constant{n.layers[0].weights->dims, std::move(weights)});
+            n.layers[0].weights =
+                std::make_shared<const Constant>(Constant{n.layers[0].weights->dims, std::move(weights)});
         });
     };
     const float old = original.layers[0].weights->values[5];

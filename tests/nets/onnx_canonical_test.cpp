@@ -110,7 +110,10 @@ TEST(FoldBatchNormalization, NotAcrossAnActivationAnotherReaderOrAnOutput) {
 
 TEST(FoldBatchNormalization, OnVectorsItIsAProductAndASum) {
     ModelBuilder m({1, 2});
-    m.weights("scale", {2}, {6, 6}).weights("shift", {2}, {1, 2}).weights("mean", {2}, {1, 1}).weights("variance", {2}, {3, 8});
+    m.weights("scale", {2}, {6, 6})
+        .weights("shift", {2}, {1, 2})
+        .weights("mean", {2}, {1, 1})
+        .weights("variance", {2}, {3, 8});
     add_normalisation(m, "x", "y");
     const Network network = m.parse();
     ASSERT_EQ(network.layers.size(), 2u);
@@ -179,7 +182,10 @@ TEST(FoldAdd, OtherShapesAreGeneralLayers) {
 
 TEST(FoldMul, AFactorPerChannelGoesIntoTheWeights) {
     ModelBuilder m({1, 1, 4, 4});
-    m.weights("w", {2, 1, 1, 1}, {1, 2}).weights("b", {2}, {1, 1}).weights("c", {2, 1, 1}, {10, 4}).weights("d", {}, {2});
+    m.weights("w", {2, 1, 1, 1}, {1, 2})
+        .weights("b", {2}, {1, 1})
+        .weights("c", {2, 1, 1}, {10, 4})
+        .weights("d", {}, {2});
     m.node("Conv", {"x", "w", "b"}, "a");
     m.node("Mul", {"a", "c"}, "e");
     m.node("Div", {"e", "d"}, "y");

@@ -77,7 +77,8 @@ TEST(GeneralLayers, CannotBeWritten) {
     ModelBuilder m({2, 2});
     m.node("Exp", {"x"}, "y", "e");
     const test::Scratch scratch;
-    expect_contains(test::message_of([&] { save_onnx(m.parse(), scratch / "net.onnx"); }), "e: a general layer (exponential) cannot be written as ONNX");
+    expect_contains(test::message_of([&] { save_onnx(m.parse(), scratch / "net.onnx"); }),
+                    "e: a general layer (exponential) cannot be written as ONNX");
 }
 
 TEST(GeneralLayers, HashesDifferByTheirFields) {

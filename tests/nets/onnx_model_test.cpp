@@ -128,10 +128,12 @@ TEST(Decode, OtherWidthsBecomeFloat) {
     EXPECT_EQ(values(Type::FLOAT16, half), (std::vector<float>{1, -2, 1.0f + 1.0f / 1024, 0x1p-24f, 65504, infinity}));
     tensor.clear_raw_data();
     for (const int bits : {0x3c00, 0xc000, 0x3c01, 1, 0x7bff, 0x7c00}) tensor.add_int32_data(bits);
-    EXPECT_EQ(std::get<ConstantPtr>(onnx::decode(tensor, "t", std::nullopt))->values, (std::vector<float>{1, -2, 1.0f + 1.0f / 1024, 0x1p-24f, 65504, infinity}));
+    EXPECT_EQ(std::get<ConstantPtr>(onnx::decode(tensor, "t", std::nullopt))->values,
+              (std::vector<float>{1, -2, 1.0f + 1.0f / 1024, 0x1p-24f, 65504, infinity}));
     // The upper half of a float: 1; -2; 1 + 1/128; 2^-126; 3.
     tensor.set_dims(0, 5);
-    EXPECT_EQ(values(Type::BFLOAT16, std::string("\x80\x3f\x00\xc0\x81\x3f\x80\x00\x40\x40", 10)), (std::vector<float>{1, -2, 1.0f + 1.0f / 128, 0x1p-126f, 3}));
+    EXPECT_EQ(values(Type::BFLOAT16, std::string("\x80\x3f\x00\xc0\x81\x3f\x80\x00\x40\x40", 10)),
+              (std::vector<float>{1, -2, 1.0f + 1.0f / 128, 0x1p-126f, 3}));
     tensor.set_dims(0, 1);
     EXPECT_EQ(values(Type::DOUBLE, std::string("\0\0\0\0\0\0\xf8\x3f", 8)), (std::vector<float>{1.5f}));
 }

@@ -95,7 +95,8 @@ TEST(ReadConv, ThreeDimensionsAreAGeneralLayer) {
     ModelBuilder mixed({1, 3, 8});
     mixed.weights("w", {5, 3, 3, 3});
     mixed.node("Conv", {"x", "w"}, "y", "c");
-    EXPECT_EQ(mixed.error(), "net.onnx: node \"c\" (Conv): weights are 5x3x3x3 (2 spatial dimensions) for an input of 1");
+    EXPECT_EQ(mixed.error(),
+              "net.onnx: node \"c\" (Conv): weights are 5x3x3x3 (2 spatial dimensions) for an input of 1");
 }
 
 TEST(ReadConvTranspose, OutputShapeAndAutoPadBecomePadding) {
@@ -229,7 +230,8 @@ TEST(ReadGemm, TransposesAndFactorsAreFolded) {
     a.weights("b", {2, 3});
     a.node("Gemm", {"x", "b"}, "y", "g").integer("transA", 1);
     const Network left = a.parse();  // [[1, 2, 3], [4, 5, 6]] transposed times itself
-    EXPECT_EQ(run_reference_network(left, {{1, 2, 3, 4, 5, 6}})[0], (std::vector<float>{17, 22, 27, 22, 29, 36, 27, 36, 45}));
+    EXPECT_EQ(run_reference_network(left, {{1, 2, 3, 4, 5, 6}})[0],
+              (std::vector<float>{17, 22, 27, 22, 29, 36, 27, 36, 45}));
 }
 
 TEST(ReadShapes, ReshapeAsFlatten) {
@@ -372,7 +374,8 @@ TEST(ReadGraph, BrokenGraphs) {
 
     ModelBuilder through({1, 1, 4, 4});
     through.node("Identity", {"x"}, "y");
-    EXPECT_EQ(run_reference_network(through.parse(), {std::vector<float>(16, 3.0f)})[0], std::vector<float>(16, 3.0f));  // a copy
+    EXPECT_EQ(run_reference_network(through.parse(), {std::vector<float>(16, 3.0f)})[0],
+              std::vector<float>(16, 3.0f));  // a copy
 
     ModelBuilder constant({1, 1, 4, 4});
     constant.weights("w", {1});

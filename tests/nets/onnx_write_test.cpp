@@ -31,7 +31,8 @@ TEST(SaveOnnx, EveryZooNetComesBackTheSame) {
         // 75 pixels, InceptionV3's least, keep VGG16's head small; the 4K nets are l2net and l3net again. The unpadded networks of DeFiNES
         // end in nothing at other sizes than their own.
         const bool is_unpadded = entry.name.ends_with("-defines");
-        expect_round_trip(zoo_network(entry.name, is_unpadded ? ZooOptions{} : ZooOptions{.height = 75, .width = 76, .batch = 2}));
+        expect_round_trip(
+            zoo_network(entry.name, is_unpadded ? ZooOptions{} : ZooOptions{.height = 75, .width = 76, .batch = 2}));
     }
 }
 

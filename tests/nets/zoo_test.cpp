@@ -55,9 +55,10 @@ TEST(Zoo, AlexNetIsAsPublished) {
     EXPECT_EQ(output_dims(net, "conv1"), (std::vector<int64_t>{1, 96, 55, 55}));
     EXPECT_EQ(output_dims(net, "conv2"), (std::vector<int64_t>{1, 256, 27, 27}));
     EXPECT_EQ(output_dims(net, "conv5"), (std::vector<int64_t>{1, 256, 13, 13}));
-    const int64_t convolutions = 55 * 55 * 96 * 3 * 121 + 27 * 27 * 256 * 48 * 25 + 13 * 13 * (384 * 256 + 384 * 192 + 256 * 192) * 9;
+    const int64_t convolutions =
+        55 * 55 * 96 * 3 * 121 + 27 * 27 * 256 * 48 * 25 + 13 * 13 * (384 * 256 + 384 * 192 + 256 * 192) * 9;
     EXPECT_EQ(total_macs(net), convolutions + 9216 * 4096 + 4096 * 4096 + 4096 * 1000);  // 724,406,816
-    EXPECT_EQ(parameters(net), 60965224);  // the paper: 60 million
+    EXPECT_EQ(parameters(net), 60965224);                                                // the paper: 60 million
 }
 
 TEST(Zoo, OtherNetsOfTable6) {
@@ -143,10 +144,12 @@ TEST(Zoo, NetsThatOptimusGroups) {
     const Network squeezenet = zoo_network("squeezenet");  // torchvision: 1,248,424 and 1,235,496 parameters
     EXPECT_EQ(parameters(squeezenet), 1248424);
     EXPECT_EQ(output_dims(squeezenet, "conv1"), (std::vector<int64_t>{1, 96, 109, 109}));
-    EXPECT_EQ(output_dims(squeezenet, "pool4"), (std::vector<int64_t>{1, 256, 27, 27}));  // (54 - 3) / 2 = 25.5, the window at 52 lacks a row
+    EXPECT_EQ(output_dims(squeezenet, "pool4"),
+              (std::vector<int64_t>{1, 256, 27, 27}));  // (54 - 3) / 2 = 25.5, the window at 52 lacks a row
     EXPECT_EQ(parameters(zoo_network("squeezenet-1.1")), 1235496);
 
-    const Network resnet152 = zoo_network("resnet152");  // torchvision: 60,192,808, with two parameters for each of 75,712 normalised channels
+    const Network resnet152 = zoo_network(
+        "resnet152");  // torchvision: 60,192,808, with two parameters for each of 75,712 normalised channels
     EXPECT_EQ(parameters(resnet152), 60192808 - 75712);
     EXPECT_EQ(count_of(resnet152, LayerKind::conv), 151 + 4);
     EXPECT_NEAR(static_cast<double>(total_macs(resnet152)), 11.5e9, 0.05e9);

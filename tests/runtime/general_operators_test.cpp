@@ -18,7 +18,9 @@ using Dims = std::vector<int64_t>;
 using Values = std::vector<float>;
 using Function = GeneralFunction;
 
-ConstantPtr constant(Dims dims, Values values) { return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)}); }
+ConstantPtr constant(Dims dims, Values values) {
+    return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
+}
 
 Layer general(GeneralOperator op) {
     Layer layer{.name = "layer", .kind = LayerKind::general};
@@ -51,16 +53,25 @@ Values counting(int64_t count) {
 
 TEST(View, TransposeReverseAndRepeat) {
     // Element (o0, o1) of the transpose of a 2x3 matrix is input element o1 * 3 + o0.
-    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {3, 2}, .steps = {1, 3}}), {{2, 3}}, {counting(6)}), (Values{1, 4, 2, 5, 3, 6}));
-    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {3}, .first = 5, .steps = {-2}}), {{2, 3}}, {counting(6)}), (Values{6, 4, 2}));
-    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {2, 3}, .steps = {0, 1}}), {{3}}, {counting(3)}), (Values{1, 2, 3, 1, 2, 3}));
+    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {3, 2}, .steps = {1, 3}}), {{2, 3}}, {counting(6)}),
+              (Values{1, 4, 2, 5, 3, 6}));
+    EXPECT_EQ(
+        run(general({.kind = GeneralKind::view, .dims = {3}, .first = 5, .steps = {-2}}), {{2, 3}}, {counting(6)}),
+        (Values{6, 4, 2}));
+    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {2, 3}, .steps = {0, 1}}), {{3}}, {counting(3)}),
+              (Values{1, 2, 3, 1, 2, 3}));
 }
 
 TEST(Resample, WeightedSumsPerAxisAndOutside) {
     // Rows: the second, then half of each; columns as they are.
-    const GeneralOperator rows{.kind = GeneralKind::resample, .dims = {2, 2}, .tap_counts = {2, 1}, .sources = {1, 1, 0, 1, 0, 1}, .factors = {0.5, 0.5, 0.5, 0.5, 1, 1}};
+    const GeneralOperator rows{.kind = GeneralKind::resample,
+                               .dims = {2, 2},
+                               .tap_counts = {2, 1},
+                               .sources = {1, 1, 0, 1, 0, 1},
+                               .factors = {0.5, 0.5, 0.5, 0.5, 1, 1}};
     EXPECT_EQ(run(general(rows), {{2, 2}}, {{1, 2, 3, 4}}), (Values{3, 4, 2, 3}));
-    const GeneralOperator padded{.kind = GeneralKind::resample, .dims = {2, 3}, .tap_counts = {1, 1}, .sources = {0, -1, -1, 0, 1}, .alpha = 9};
+    const GeneralOperator padded{
+        .kind = GeneralKind::resample, .dims = {2, 3}, .tap_counts = {1, 1}, .sources = {0, -1, -1, 0, 1}, .alpha = 9};
     EXPECT_EQ(run(general(padded), {{1, 2}}, {{1, 2}}), (Values{9, 1, 2, 9, 9, 9}));
 }
 
@@ -75,19 +86,24 @@ TEST(Binary, BroadcastsAndKeepsTheOrder) {
 }
 
 TEST(Select, ChoosesElementByElement) {
-    EXPECT_EQ(run(general({.kind = GeneralKind::select}), {{2, 1}, {2}, {1}}, {{1, 0}, {5, 6}, {7}}), (Values{5, 6, 7, 7}));
+    EXPECT_EQ(run(general({.kind = GeneralKind::select}), {{2, 1}, {2}, {1}}, {{1, 0}, {5, 6}, {7}}),
+              (Values{5, 6, 7, 7}));
 }
 
 TEST(Reduce, OverAxesThatAreNoNeighbours) {
     // [2][2][2] of 1 .. 8 over axes 0 and 2: 1 + 2 + 5 + 6 and 3 + 4 + 7 + 8.
-    const auto reduced = [](Function function) { return run(general({.kind = GeneralKind::reduce, .function = function, .axes = {0, 2}}), {{2, 2, 2}}, {counting(8)}); };
+    const auto reduced = [](Function function) {
+        return run(general({.kind = GeneralKind::reduce, .function = function, .axes = {0, 2}}), {{2, 2, 2}},
+                   {counting(8)});
+    };
     EXPECT_EQ(reduced(Function::sum), (Values{14, 22}));
     EXPECT_EQ(reduced(Function::mean), (Values{3.5, 5.5}));
     EXPECT_EQ(reduced(Function::product), (Values{60, 672}));
     EXPECT_EQ(reduced(Function::largest), (Values{6, 8}));
     EXPECT_EQ(reduced(Function::smallest), (Values{1, 3}));
     EXPECT_EQ(reduced(Function::sum_of_squares), (Values{66, 138}));
-    EXPECT_NEAR(reduced(Function::log_sum_exp)[0], std::log(std::exp(1) + std::exp(2) + std::exp(5) + std::exp(6)), 1e-5);
+    EXPECT_NEAR(reduced(Function::log_sum_exp)[0], std::log(std::exp(1) + std::exp(2) + std::exp(5) + std::exp(6)),
+                1e-5);
 }
 
 TEST(Normalise, StandardisesOverItsAxesOnly) {
@@ -136,9 +152,12 @@ Layer as_picture(const Layer& from) {
 
 TEST(Windows, OfTwoAxesEqualThePictureLayers) {
     std::mt19937 random(5);
-    const auto number = [&](int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); };
+    const auto number = [&](int64_t low, int64_t high) {
+        return std::uniform_int_distribution<int64_t>(low, high)(random);
+    };
     for (int round = 0; round < 60; ++round) {
-        const auto kind = std::vector{GeneralKind::convolution, GeneralKind::transposed_convolution, GeneralKind::max_pool, GeneralKind::average_pool}[static_cast<size_t>(round) % 4];
+        const auto kind = std::vector{GeneralKind::convolution, GeneralKind::transposed_convolution,
+                                      GeneralKind::max_pool, GeneralKind::average_pool}[static_cast<size_t>(round) % 4];
         GeneralOperator op{.kind = kind, .count_include_pad = kind == GeneralKind::average_pool && round % 8 < 4};
         for (int axis = 0; axis < 2; ++axis) {
             op.kernel.push_back(number(1, 3));
@@ -151,11 +170,13 @@ TEST(Windows, OfTwoAxesEqualThePictureLayers) {
         Layer layer = general(op);
         layer.groups = number(1, 2);
         if (kind == GeneralKind::convolution || kind == GeneralKind::transposed_convolution) {
-            const Dims w = kind == GeneralKind::convolution ? Dims{6, 4 / layer.groups, op.kernel[0], op.kernel[1]} : Dims{4, 3, op.kernel[0], op.kernel[1]};
+            const Dims w = kind == GeneralKind::convolution ? Dims{6, 4 / layer.groups, op.kernel[0], op.kernel[1]}
+                                                            : Dims{4, 3, op.kernel[0], op.kernel[1]};
             Values values(static_cast<size_t>(element_count(w)));
             for (float& v : values) v = static_cast<float>(number(-4, 4));
             layer.weights = constant(w, values);
-            layer.bias = constant({kind == GeneralKind::convolution ? 6 : 3 * layer.groups}, counting(kind == GeneralKind::convolution ? 6 : 3 * layer.groups));
+            layer.bias = constant({kind == GeneralKind::convolution ? 6 : 3 * layer.groups},
+                                  counting(kind == GeneralKind::convolution ? 6 : 3 * layer.groups));
         } else {
             layer.groups = 1;
         }
@@ -166,17 +187,29 @@ TEST(Windows, OfTwoAxesEqualThePictureLayers) {
         Values x(static_cast<size_t>(element_count(in)));
         for (float& v : x) v = static_cast<float>(number(-8, 8));
         const Values found = run(layer, {in}, {x}), expected = run(picture, {in}, {x});
-        for (size_t k = 0; k < expected.size(); ++k) ASSERT_NEAR(found[k], expected[k], 1e-5) << "round " << round << ", element " << k;
+        for (size_t k = 0; k < expected.size(); ++k)
+            ASSERT_NEAR(found[k], expected[k], 1e-5) << "round " << round << ", element " << k;
     }
 }
 
 TEST(Windows, OfThreeAxes) {
     // One channel of 2x2x2, kernel 2x2x2 of ones, padding 1 before each axis: the corner output sees one element.
-    Layer conv = general({.kind = GeneralKind::convolution, .kernel = {2, 2, 2}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .pad_begin = {1, 1, 1}, .pad_end = {0, 0, 0}});
+    Layer conv = general({.kind = GeneralKind::convolution,
+                          .kernel = {2, 2, 2},
+                          .stride = {1, 1, 1},
+                          .dilation = {1, 1, 1},
+                          .pad_begin = {1, 1, 1},
+                          .pad_end = {0, 0, 0}});
     conv.weights = constant({1, 1, 2, 2, 2}, Values(8, 1.0f));
     EXPECT_EQ(run(conv, {{1, 1, 2, 2, 2}}, {counting(8)}), (Values{1, 3, 4, 10, 6, 14, 16, 36}));
     // Its transpose: every output of a 1x1x1 input times the kernel.
-    Layer transposed = general({.kind = GeneralKind::transposed_convolution, .dims = {2, 2, 2}, .kernel = {2, 2, 2}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .pad_begin = {0, 0, 0}, .pad_end = {0, 0, 0}});
+    Layer transposed = general({.kind = GeneralKind::transposed_convolution,
+                                .dims = {2, 2, 2},
+                                .kernel = {2, 2, 2},
+                                .stride = {1, 1, 1},
+                                .dilation = {1, 1, 1},
+                                .pad_begin = {0, 0, 0},
+                                .pad_end = {0, 0, 0}});
     transposed.weights = constant({1, 1, 2, 2, 2}, counting(8));
     EXPECT_EQ(run(transposed, {{1, 1, 1, 1, 1}}, {{3}}), (Values{3, 6, 9, 12, 15, 18, 21, 24}));
 }
@@ -190,12 +223,19 @@ TEST(Layers, ThatDoNotFitAreRefused) {
         }
         return std::string("no error");
     };
-    EXPECT_EQ(error(general({.kind = GeneralKind::view, .dims = {3}, .first = 1, .steps = {2}}), {{5}}), "layer (view): views elements 1 to 5 of an input of 5");
-    EXPECT_EQ(error(general({.kind = GeneralKind::view, .dims = {int64_t{1} << 30}, .steps = {int64_t{1} << 60}}), {{5}}), "layer (view): its size overflows 64 bits");
-    EXPECT_EQ(error(general({.kind = GeneralKind::resample, .dims = {1}, .tap_counts = {1}, .sources = {5}}), {{5}}), "layer (resample): axis 0 reads coordinate 5 of 5");
-    EXPECT_EQ(error(general({.kind = GeneralKind::binary, .function = Function::sum}), {{5}, {5}}), "layer (sum): binary cannot be of function sum");
-    EXPECT_EQ(error(general({.kind = GeneralKind::reduce, .function = Function::sum, .axes = {1, 1}}), {{5, 5}}), "layer (sum): axis 1 of an input of 5x5");
-    EXPECT_EQ(error(general({.kind = GeneralKind::matmul}), {{2, 3}, {2, 3}}), "layer (matmul): multiplies matrices of 2x3 and 2x3");
+    EXPECT_EQ(error(general({.kind = GeneralKind::view, .dims = {3}, .first = 1, .steps = {2}}), {{5}}),
+              "layer (view): views elements 1 to 5 of an input of 5");
+    EXPECT_EQ(
+        error(general({.kind = GeneralKind::view, .dims = {int64_t{1} << 30}, .steps = {int64_t{1} << 60}}), {{5}}),
+        "layer (view): its size overflows 64 bits");
+    EXPECT_EQ(error(general({.kind = GeneralKind::resample, .dims = {1}, .tap_counts = {1}, .sources = {5}}), {{5}}),
+              "layer (resample): axis 0 reads coordinate 5 of 5");
+    EXPECT_EQ(error(general({.kind = GeneralKind::binary, .function = Function::sum}), {{5}, {5}}),
+              "layer (sum): binary cannot be of function sum");
+    EXPECT_EQ(error(general({.kind = GeneralKind::reduce, .function = Function::sum, .axes = {1, 1}}), {{5, 5}}),
+              "layer (sum): axis 1 of an input of 5x5");
+    EXPECT_EQ(error(general({.kind = GeneralKind::matmul}), {{2, 3}, {2, 3}}),
+              "layer (matmul): multiplies matrices of 2x3 and 2x3");
 }
 
 }  // namespace

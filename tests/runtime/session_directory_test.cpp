@@ -102,11 +102,13 @@ TEST_F(CompiledDirectory, ADamagedLibraryIsRefusedBeforeLoading) {
     bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
     write_file_atomically(directory_ / "libdouble.so", bytes);
     const FileIdentity changed = identity_of(path("libdouble.so"));
-    EXPECT_EQ(error(), path("libdouble.so") + ": is damaged or of another compilation: its XXH64 is " + changed.xxh64 + ", expected " + whole.xxh64);
+    EXPECT_EQ(error(), path("libdouble.so") + ": is damaged or of another compilation: its XXH64 is " + changed.xxh64 +
+                           ", expected " + whole.xxh64);
 
     bytes.resize(1000);
     write_file_atomically(directory_ / "libdouble.so", bytes);
-    EXPECT_EQ(error(), path("libdouble.so") + ": is damaged or of another compilation: 1000 bytes, expected " + std::to_string(whole.bytes));
+    EXPECT_EQ(error(), path("libdouble.so") + ": is damaged or of another compilation: 1000 bytes, expected " +
+                           std::to_string(whole.bytes));
 }
 
 TEST_F(CompiledDirectory, AMachineWithoutTheInstructionsRefusesBeforeLoading) {

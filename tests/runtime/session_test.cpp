@@ -227,8 +227,11 @@ TEST(Session, PartsOfAConcatLieWithinIt) {
     // x -> relu -> a, x -> leaky -> b, (a, b) -> c -> relu -> y: c alone is there, 48 floats.
     HandNetwork network;
     const std::vector<int64_t> part{1, 1, rows, columns}, whole{1, 2, rows, columns};
-    const TensorId x = network.tensor("x", part), a = network.tensor("a", part), b = network.tensor("b", part), c = network.tensor("c", whole), y = network.tensor("y", whole);
-    Layer relu = layer_of(LayerKind::activation, "relu", {x}, a), leaky = layer_of(LayerKind::activation, "leaky", {x}, b), last = layer_of(LayerKind::activation, "last", {c}, y);
+    const TensorId x = network.tensor("x", part), a = network.tensor("a", part), b = network.tensor("b", part),
+                   c = network.tensor("c", whole), y = network.tensor("y", whole);
+    Layer relu = layer_of(LayerKind::activation, "relu", {x}, a),
+          leaky = layer_of(LayerKind::activation, "leaky", {x}, b),
+          last = layer_of(LayerKind::activation, "last", {c}, y);
     relu.activation.kind = last.activation.kind = ActivationKind::relu;
     leaky.activation.kind = ActivationKind::leaky_relu;
     leaky.activation.alpha = -2;
@@ -249,7 +252,8 @@ TEST(Session, AConcatThatWouldEnlargeTheArenaCopies) {
     // Joined, c would be there from a on: t1, c, t2 one behind the other, 14592.
     HandNetwork network;
     const auto map = [&](const char* name, int64_t channels) { return network.tensor(name, {1, channels, 8, 8}); };
-    const TensorId x = map("x", 1), a = map("a", 1), t1 = map("t1", 32), t2 = map("t2", 8), b = map("b", 16), c = map("c", 17), y = map("y", 17);
+    const TensorId x = map("x", 1), a = map("a", 1), t1 = map("t1", 32), t2 = map("t2", 8), b = map("b", 16),
+                   c = map("c", 17), y = map("y", 17);
     for (const auto& [in, out] : {std::pair{x, a}, {x, t1}, {t1, t2}, {t2, b}}) network.group(failing, {in}, {out});
     network.layer(layer_of(LayerKind::concat, "join", {a, b}, c));
     network.group(failing, {c}, {y});

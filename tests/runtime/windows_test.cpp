@@ -54,7 +54,9 @@ TEST(WindowRun, PutsThePictureTogether) {
     EXPECT_EQ(calls, windows.count());
     for (int64_t y = 0; y < 4; ++y) {
         for (int64_t x = 0; x < 16; ++x) {
-            const auto at = [&](int64_t column) { return column < 0 || column > 15 ? 0.0F : picture[static_cast<size_t>(y * 16 + column)]; };
+            const auto at = [&](int64_t column) {
+                return column < 0 || column > 15 ? 0.0F : picture[static_cast<size_t>(y * 16 + column)];
+            };
             EXPECT_EQ(found[static_cast<size_t>(y * 16 + x)], at(x - 1) + at(x + 1)) << y << ", " << x;
         }
     }
@@ -67,8 +69,8 @@ TEST(WindowRun, StopsWhenToldTo) {
     std::atomic<bool> stop{false};
     int64_t written = 0;
     EXPECT_FALSE(windows.run([](const PictureBox&, float*, const BoxStrides&) {},
-                             [&](const PictureBox&, const float*, const BoxStrides&) { ++written; }, [&](int64_t done) { stop = done == 3; },
-                             &stop));
+                             [&](const PictureBox&, const float*, const BoxStrides&) { ++written; },
+                             [&](int64_t done) { stop = done == 3; }, &stop));
     EXPECT_EQ(written, 3);
 }
 

@@ -238,7 +238,8 @@ public:
         std::vector<EnergyPoint> points;
         for (const FrontPoint& point : front_.points) {
             std::vector<GroupCounts> groups;
-            for (const uint32_t group : point.groups) groups.push_back(two_level_counts(network_, front_.groups[group]));
+            for (const uint32_t group : point.groups)
+                groups.push_back(two_level_counts(network_, front_.groups[group]));
             EnergyCounts counts = energy_counts(groups, point.counts.live_total);
             counts.register_file_misses = misses_;
             points.push_back({point.counts.live_total.value(), energy(machine, counts).total_pj()});

@@ -152,7 +152,9 @@ TEST(Explore, EndPointsOfTheSpacesUnderTheSumOfBuffers) {
         options.footprint = Footprint::sum;
         options.space = space;
         const Front front = explore(network, options);
-        const auto pair = [](const FrontPoint& p) { return std::pair(p.counts.sum_total.value(), p.counts.accesses.value()); };
+        const auto pair = [](const FrontPoint& p) {
+            return std::pair(p.counts.sum_total.value(), p.counts.accesses.value());
+        };
         return std::pair(pair(front.points.back()), pair(front.points.front()));
     };
     using Ends = std::pair<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>;
@@ -286,9 +288,12 @@ TEST(Explore, WhatALimitLeavesOutIsBounded) {
     ASSERT_FALSE(part.bounds.empty());
     EXPECT_GT(part.gap, 0.0);
     for (const FrontPoint& point : whole.points) {
-        EXPECT_TRUE(std::any_of(part.bounds.begin(), part.bounds.end(), [&](const FrontBound& bound) {
-            return bound.memory <= point.counts.live_total && bound.accesses <= point.counts.accesses;
-        })) << point.counts.accesses.value() << " accesses, memory " << point.counts.live_total.value();
+        EXPECT_TRUE(std::any_of(part.bounds.begin(), part.bounds.end(),
+                                [&](const FrontBound& bound) {
+                                    return bound.memory <= point.counts.live_total &&
+                                           bound.accesses <= point.counts.accesses;
+                                }))
+            << point.counts.accesses.value() << " accesses, memory " << point.counts.live_total.value();
     }
 }
 
@@ -299,7 +304,8 @@ TEST(Explore, TwoAxesAreTheShadowOfThree) {
     const Front two = explore(l3net(), options);
     ASSERT_TRUE(three.macs_is_axis);
     EXPECT_FALSE(two.macs_is_axis);
-    std::map<int64_t, std::pair<int64_t, int64_t>> best;  // by memory: fewest accesses, then MACs, of what needs no more
+    std::map<int64_t, std::pair<int64_t, int64_t>>
+        best;  // by memory: fewest accesses, then MACs, of what needs no more
     for (const FrontPoint& p : three.points) {
         const auto [accesses, memory, macs] = cost(p);
         std::pair<int64_t, int64_t> least{accesses, macs};
@@ -330,10 +336,15 @@ TEST(Explore, AnInterruptedSearchStillAnswers) {
     EXPECT_GT(front.gap, 0);
     EXPECT_TRUE(std::isfinite(front.gap));
     for (const FrontPoint& point : front.points) {
-        EXPECT_TRUE(std::ranges::any_of(front.bounds, [&](const FrontBound& bound) {
-            return bound.memory <= point.counts.live_total && bound.accesses <= point.counts.accesses &&
-                   static_cast<double>(point.counts.accesses.value()) <= (1 + front.gap) * static_cast<double>(bound.accesses.value()) * (1 + 1e-12);
-        })) << point.counts.accesses.value() << " accesses, memory " << point.counts.live_total.value();
+        EXPECT_TRUE(std::ranges::any_of(front.bounds,
+                                        [&](const FrontBound& bound) {
+                                            return bound.memory <= point.counts.live_total &&
+                                                   bound.accesses <= point.counts.accesses &&
+                                                   static_cast<double>(point.counts.accesses.value()) <=
+                                                       (1 + front.gap) * static_cast<double>(bound.accesses.value()) *
+                                                           (1 + 1e-12);
+                                        }))
+            << point.counts.accesses.value() << " accesses, memory " << point.counts.live_total.value();
     }
 }
 

@@ -57,12 +57,16 @@ TEST(LineBufferSchedule, FusesAllThatFits) {
 
 TEST(LineBufferSchedule, SmallMapsAreGroupsOfTheirOwnUnlessABudgetAsksForFewAccesses) {
     // 1x1, depthwise 3x3, 1x1 on maps of 14 x 14; the depthwise layer of stride 2 before them reads 28 x 28.
-    const std::vector<LayerSpec> block{{16, square_window(3, 2, 1), 16}, {32, square_window(1)}, {32, square_window(3, 1, 1), 32}, {16, square_window(1)}};
+    const std::vector<LayerSpec> block{{16, square_window(3, 2, 1), 16},
+                                       {32, square_window(1)},
+                                       {32, square_window(3, 1, 1), 32},
+                                       {16, square_window(1)}};
     const Network small = chain(16, 28, 28, block);
     const Schedule alone = planned(small, {std::nullopt, 2});
     EXPECT_EQ(alone.groups().size(), 4u);
     // Threads divide channels, not rows.
-    for (const GroupSchedule& group : alone.groups()) EXPECT_EQ(group.nests.back().strip, (std::array<int64_t, 2>{0, 0}));
+    for (const GroupSchedule& group : alone.groups())
+        EXPECT_EQ(group.nests.back().strip, (std::array<int64_t, 2>{0, 0}));
     EXPECT_EQ(planned(small, {Bytes(1 << 20), 1}).groups().size(), 1u);
     // On maps of 128 x 128 too, but not on larger ones, where they are fused.
     EXPECT_EQ(planned(chain(16, 128, 128, block), {}).groups().size(), 4u);

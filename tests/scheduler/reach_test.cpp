@@ -12,7 +12,9 @@ namespace {
 constexpr ReachOptions direct{.winograd = false};
 
 LayerSpec conv(int64_t channels, const Window& window) { return {channels, window, 1, LayerKind::conv}; }
-LayerSpec transposed(int64_t channels, const Window& window) { return {channels, window, 1, LayerKind::conv_transpose}; }
+LayerSpec transposed(int64_t channels, const Window& window) {
+    return {channels, window, 1, LayerKind::conv_transpose};
+}
 
 TEST(Reach, ConvolutionsAddTheirPadding) {
     // 5x5 reads 2 on either side, 3x3 one: 3 in all.
@@ -30,9 +32,9 @@ TEST(Reach, WithoutPaddingAWindowBeginsAtItsOutput) {
 
 TEST(Reach, StridesMakeStepsAndTransposedWindowsUndoThem) {
     // Stride 2, 3 and then up by 2: 6 inputs move the output by 2.
-    const Network network = chain(1, 72, 72,
-                                  {conv(2, square_window(3, 2, 1)), conv(2, square_window(3, 3, 1)),
-                                   transposed(1, square_window(4, 2, 1))});
+    const Network network = chain(
+        1, 72, 72,
+        {conv(2, square_window(3, 2, 1)), conv(2, square_window(3, 3, 1)), transposed(1, square_window(4, 2, 1))});
     const Reach reach = reach_of(network, direct);
     EXPECT_EQ(reach.y.input_step, 6);
     EXPECT_EQ(reach.y.output_step, 2);
@@ -67,7 +69,8 @@ TEST(Reach, ANetworkThatReadsTheWholePictureIsRefusedByName) {
         (void)reach_of(network);
         FAIL() << "not refused";
     } catch (const InputError& error) {
-        EXPECT_STREQ(error.what(), "chain: cannot run in windows: layer pool: global_average_pool reads the whole picture");
+        EXPECT_STREQ(error.what(),
+                     "chain: cannot run in windows: layer pool: global_average_pool reads the whole picture");
     }
 }
 
@@ -85,7 +88,8 @@ TEST(Reach, ALargerPictureMovesTheOutputByItsSteps) {
     const Reach reach = reach_of(network(21), direct);
     EXPECT_NO_THROW(check_moves_alike(network(21), network(21 + 2 * 5), reach));
     // A kernel that changes with the size is no longer the same network.
-    EXPECT_THROW(check_moves_alike(network(21), chain(1, 31, 30, {conv(2, square_window(5, 2, 2))}), reach), InputError);
+    EXPECT_THROW(check_moves_alike(network(21), chain(1, 31, 30, {conv(2, square_window(5, 2, 2))}), reach),
+                 InputError);
 }
 
 }  // namespace

@@ -82,7 +82,8 @@ TEST(ScheduleRefuses, ASharedTensorThatABranchOutlives) {
     const TensorId conv2 = append(network, "conv2", conv1, {1, square_window(3, 1, 1)});
     append(network, "add3", {.kind = LayerKind::add, .inputs = {conv2, 0}});
     const auto text = [](const std::string& x) {
-        return "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y8 x8 i1; X " + x + "; W root/root; Y add3.yo/add3.yo & " +
+        return "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y8 x8 i1; X " + x +
+               "; W root/root; Y add3.yo/add3.yo & " +
                "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y8 x8 i1; W root/root; Y root/add3.yo & " +
                "add3: zo yo xo io | zi yi xi ii n m; tile z1 y2 x8 i1; Y xi/xi}";
     };
@@ -92,7 +93,8 @@ TEST(ScheduleRefuses, ASharedTensorThatABranchOutlives) {
         FAIL() << "accepted";
     } catch (const InputError& error) {
         EXPECT_STREQ(error.what(),
-                     "conv2: computes from input, which several layers of the group read and which is stored at add3.yo, inside the "
+                     "conv2: computes from input, which several layers of the group read and which is stored at "
+                     "add3.yo, inside the "
                      "store level root of its own output; expected to be stored there or further out");
     }
 }

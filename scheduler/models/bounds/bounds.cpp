@@ -253,7 +253,8 @@ Elements NetworkBound::accesses(Elements memory) const {
             Elements best(INT64_MAX);
             for (size_t depth = 1; depth <= tail.layers.size(); ++depth) {
                 const Elements before = least[least.size() - depth];
-                if (before + tail.compulsory[depth - 1] < best) best = std::min(best, before + bound(tail, depth, memory));
+                if (before + tail.compulsory[depth - 1] < best)
+                    best = std::min(best, before + bound(tail, depth, memory));
             }
             least.push_back(best);
         }

@@ -38,7 +38,8 @@ std::vector<int64_t> operator_shape(const OperatorGraph& graph, int op) {
     return key;
 }
 
-CostsByShape::CostsByShape(const OperatorGraph& graph, GroupEvaluator& evaluator) : evaluator_(evaluator), inverse_power_{1} {
+CostsByShape::CostsByShape(const OperatorGraph& graph, GroupEvaluator& evaluator)
+    : evaluator_(evaluator), inverse_power_{1} {
     std::map<std::vector<int64_t>, int> numbers;
     uint64_t power = 1;
     for (int op = 0; op < graph.size(); ++op) {
@@ -64,7 +65,8 @@ bool CostsByShape::is_shift(const std::vector<int>& a, const std::vector<int>& b
     if (a.size() != b.size()) return false;
     const int distance = b.front() - a.front();
     for (size_t n = 0; n < a.size(); ++n) {
-        if (b[n] - a[n] != distance || shape_[static_cast<size_t>(a[n])] != shape_[static_cast<size_t>(b[n])]) return false;
+        if (b[n] - a[n] != distance || shape_[static_cast<size_t>(a[n])] != shape_[static_cast<size_t>(b[n])])
+            return false;
     }
     return true;
 }

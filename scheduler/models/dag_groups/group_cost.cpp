@@ -71,7 +71,8 @@ void GroupEvaluator::collect(std::span<const int> operators) {
     const auto add = [&](int map, bool is_inside) {
         const Map& m = graph_.maps[static_cast<size_t>(map)];
         node_of_map_[static_cast<size_t>(map)] = static_cast<int>(nodes_.size());
-        nodes_.push_back({map, m.channels, std::min(machine_.lanes_channels, m.channels), {m.height, m.width}, is_inside, false});
+        nodes_.push_back(
+            {map, m.channels, std::min(machine_.lanes_channels, m.channels), {m.height, m.width}, is_inside, false});
     };
     for (const int op : sorted_) add(op, true);
     for (size_t n = 0; n < sorted_.size(); ++n) {
@@ -144,7 +145,8 @@ void GroupEvaluator::choose_streams_greedily(const std::vector<int64_t>& area) {
     };
     for (size_t e = edges_.size(); e-- > 0;) {
         decide(static_cast<size_t>(edges_[e].input));
-        if (nodes_[static_cast<size_t>(edges_[e].input)].streams) nodes_[static_cast<size_t>(edges_[e].reader)].streams = false;
+        if (nodes_[static_cast<size_t>(edges_[e].input)].streams)
+            nodes_[static_cast<size_t>(edges_[e].reader)].streams = false;
     }
     for (size_t n = 0; n < nodes_.size(); ++n) decide(n);
 }
@@ -189,7 +191,8 @@ void GroupEvaluator::choose_streams_exactly(const std::vector<int64_t>& area) {
     for (size_t n = 0; n < count; ++n) s.edges_of_input[n + 1] += s.edges_of_input[n];
     s.readers.resize(edges_.size());
     s.fill.assign(s.edges_of_input.begin(), s.edges_of_input.end());
-    for (const Edge& edge : edges_) s.readers[static_cast<size_t>(s.fill[static_cast<size_t>(edge.input)]++)] = edge.reader;
+    for (const Edge& edge : edges_)
+        s.readers[static_cast<size_t>(s.fill[static_cast<size_t>(edge.input)]++)] = edge.reader;
     s.slot.assign(count, -1);
     s.live.clear();
     s.states.assign(1, {0, 0, -1, false});
@@ -212,7 +215,8 @@ void GroupEvaluator::choose_streams_exactly(const std::vector<int64_t>& area) {
         });
         uint64_t own = 0;
         if (may_take && s.waits_until[n] > static_cast<int>(p)) {
-            if (free_slots == 0) throw InputError("a group with more than 64 maps that wait for one another; expected fewer");
+            if (free_slots == 0)
+                throw InputError("a group with more than 64 maps that wait for one another; expected fewer");
             s.slot[n] = __builtin_ctzll(free_slots);
             own = uint64_t{1} << s.slot[n];
             free_slots &= ~own;

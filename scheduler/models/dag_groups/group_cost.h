@@ -28,12 +28,12 @@ namespace laminate::dag_groups {
 
 /// What the model needs of a machine.
 struct GroupMachine {
-    int64_t buffer_bytes = 0;  ///< on chip, for maps
+    int64_t buffer_bytes = 0;                    ///< on chip, for maps
     std::optional<int64_t> weight_buffer_bytes;  ///< none: weights share the buffer of the maps
     int64_t entry_bytes = 2;
-    int64_t lanes_height = 1;   ///< T_h
-    int64_t lanes_width = 1;    ///< T_w
-    int64_t lanes_channels = 1; ///< T_c
+    int64_t lanes_height = 1;    ///< T_h
+    int64_t lanes_width = 1;     ///< T_w
+    int64_t lanes_channels = 1;  ///< T_c
 };
 
 /// The buffer: what lies directly below the highest memory, of inputs and outputs together where they have memories of their own.
@@ -62,7 +62,8 @@ struct GroupRules {
     std::optional<int64_t> weight_buffer_entries;  ///< none: weights that stay share the buffer
 };
 /// `buffer_entries`: 0 as the reading has it.
-[[nodiscard]] GroupRules rules_of(Reading reading, const GroupMachine& machine, int64_t images, int64_t buffer_entries = 0);
+[[nodiscard]] GroupRules rules_of(Reading reading, const GroupMachine& machine, int64_t images,
+                                  int64_t buffer_entries = 0);
 
 struct GroupCost {
     int64_t input_entries = 0;   ///< of all images

@@ -45,7 +45,8 @@ const std::vector<GroupPoint>& ScheduledGroups::front(const std::vector<LayerId>
     if (within_memory) options.memory = memory_;
     std::vector<GroupPoint> points = dag_group_front(network_, layers, options);
     std::sort(points.begin(), points.end(), [](const GroupPoint& a, const GroupPoint& b) {
-        return std::tie(a.accesses, a.macs, a.live_total, a.group) < std::tie(b.accesses, b.macs, b.live_total, b.group);
+        return std::tie(a.accesses, a.macs, a.live_total, a.group) <
+               std::tie(b.accesses, b.macs, b.live_total, b.group);
     });
     return fronts_.emplace(std::move(key), std::move(points)).first->second;
 }
@@ -85,9 +86,10 @@ GroupPoint ScheduledGroups::alone(LayerId layer) {
     const std::vector<GroupPoint>& fitting = front(layers, true);
     if (!fitting.empty()) return named(fitting.front(), layers);
     const std::vector<GroupPoint>& all = front(layers, false);
-    return named(*std::min_element(all.begin(), all.end(),
-                                   [](const GroupPoint& a, const GroupPoint& b) { return a.live_total < b.live_total; }),
-                 layers);
+    return named(
+        *std::min_element(all.begin(), all.end(),
+                          [](const GroupPoint& a, const GroupPoint& b) { return a.live_total < b.live_total; }),
+        layers);
 }
 
 NetworkSchedule network_schedule(const Network& network, const OperatorGraph& graph, const std::vector<Group>& groups,

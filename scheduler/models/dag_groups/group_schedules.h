@@ -25,8 +25,8 @@ namespace laminate::dag_groups {
 class ScheduledGroups {
 public:
     /// `tiles` of groups of several layers; of one layer everything with divisors is searched.
-    ScheduledGroups(const Network& network, const OperatorGraph& graph, Elements memory, TileSizes tiles = TileSizes::all,
-                    const std::atomic<bool>* stop = nullptr);
+    ScheduledGroups(const Network& network, const OperatorGraph& graph, Elements memory,
+                    TileSizes tiles = TileSizes::all, const std::atomic<bool>* stop = nullptr);
 
     /// Fewest external accesses in the memory, then MACs. None: nothing fits, or no schedule can hold the group
     /// (OperatorInput::is_direct, several sinks).

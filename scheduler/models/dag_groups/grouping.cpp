@@ -48,7 +48,8 @@ public:
         Grouping result;
         std::optional<OrderIdeals> ideals = OrderIdeals::of(graph_.needs(), options_.most_ideals);
         if (options_.online) {
-            result.size_limit = options_.size_limit ? options_.size_limit : online_size_limit(graph_, machine_, options_);
+            result.size_limit =
+                options_.size_limit ? options_.size_limit : online_size_limit(graph_, machine_, options_);
             if (result.size_limit) size_limit_ = static_cast<size_t>(*result.size_limit);
         }
         result.is_complete = ideals.has_value() && solve(*ideals, order);
@@ -90,7 +91,8 @@ private:
         for (size_t ahead = most_places_ahead; ahead > 1; --ahead) {
             std::vector<std::vector<int>> bounded = needs;
             for (size_t p = ahead; p < order.size(); ++p) bounded[p].push_back(static_cast<int>(p - ahead));
-            if (std::optional<OrderIdeals> ideals = OrderIdeals::of(bounded, std::max(most_ideals_along, order.size() + 1)))
+            if (std::optional<OrderIdeals> ideals =
+                    OrderIdeals::of(bounded, std::max(most_ideals_along, order.size() + 1)))
                 return std::move(*ideals);
         }
         std::vector<std::vector<int>> one_after_the_other(order.size());
@@ -114,7 +116,8 @@ private:
     }
 
     /// The least when groups too large for the other cost may have it too, of which only a bound is known.
-    [[nodiscard]] int64_t least_with_large_groups(const OrderIdeals& ideals, const std::vector<int>& order, int64_t found) {
+    [[nodiscard]] int64_t least_with_large_groups(const OrderIdeals& ideals, const std::vector<int>& order,
+                                                  int64_t found) {
         if (!options_.other || !options_.other_least) return found;
         bounds_large_groups_ = true;
         visited_groups_ = 0;
@@ -157,7 +160,8 @@ private:
         const std::vector<int> alone{op};
         if (evaluator_.cost(alone) || options_.only_other) return;
         throw InputError("operator " + graph_.operators[static_cast<size_t>(op)].name +
-                         ": its least tile does not fit in a buffer of " + std::to_string(rules_.buffer_entries) + " entries");
+                         ": its least tile does not fit in a buffer of " + std::to_string(rules_.buffer_entries) +
+                         " entries");
     }
 
     /// A group that may end `target`, and what the whole costs with it at least.
@@ -168,7 +172,9 @@ private:
         int least_operator = 0;
     };
 
-    [[nodiscard]] bool is_asked(size_t operators) const { return options_.other && operators <= options_.other_operators; }
+    [[nodiscard]] bool is_asked(size_t operators) const {
+        return options_.other && operators <= options_.other_operators;
+    }
     /// What is counted besides Eq. 3: of a group that is too large to be asked for, a bound if that is wanted.
     [[nodiscard]] std::optional<int64_t> other_entries(const std::vector<int>& group) const {
         if (is_asked(group.size())) return options_.other(group);
@@ -211,8 +217,9 @@ private:
 
     /// The best candidate; those with the least bounds first, until no bound is below the best.
     void choose(int target) {
-        std::sort(candidates_.begin(), candidates_.end(),
-                  [](const Candidate& a, const Candidate& b) { return std::tie(a.least, a.rest) < std::tie(b.least, b.rest); });
+        std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+            return std::tie(a.least, a.rest) < std::tie(b.least, b.rest);
+        });
         Total& best = best_[static_cast<size_t>(target)];
         std::vector<int> group;
         for (const Candidate& candidate : candidates_) {
@@ -243,8 +250,8 @@ private:
     Pushed push(int op) {
         const int inside = group_.readers_inside(op);
         const bool leaves = group_.leaves(op);
-        may_grow_ =
-            !options_.online || inside == 0 || inside == static_cast<int>(graph_.maps[static_cast<size_t>(op)].readers.size());
+        may_grow_ = !options_.online || inside == 0 ||
+                    inside == static_cast<int>(graph_.maps[static_cast<size_t>(op)].readers.size());
         if (options_.one_sink && !may_be_fed_by(op, inside > 0, leaves)) may_grow_ = false;
         const Pushed pushed{group_.push(op), least_operator_};
         shape_sum_ += costs_.term(op);
@@ -271,7 +278,8 @@ private:
         const std::vector<int>& readers = graph_.maps[static_cast<size_t>(op)].readers;
         return std::all_of(readers.begin(), readers.end(), [&](int reader) {
             const std::vector<OperatorInput>& inputs = graph_.operators[static_cast<size_t>(reader)].inputs;
-            return std::find_if(inputs.begin(), inputs.end(), [&](const OperatorInput& i) { return i.map == op; })->is_direct;
+            return std::find_if(inputs.begin(), inputs.end(), [&](const OperatorInput& i) { return i.map == op; })
+                ->is_direct;
         });
     }
 
@@ -283,7 +291,8 @@ private:
             if (group_.readers_inside(op) > 0) return false;
             const Operator& o = graph_.operators[static_cast<size_t>(op)];
             return std::none_of(o.inputs.begin(), o.inputs.end(), [&](const OperatorInput& input) {
-                return group_.readers_inside(input.map) > 1 || (input.map < graph_.size() && group_.contains(input.map));
+                return group_.readers_inside(input.map) > 1 ||
+                       (input.map < graph_.size() && group_.contains(input.map));
             });
         });
     }
@@ -334,10 +343,10 @@ private:
     CostsByShape costs_;
     size_t size_limit_ = std::numeric_limits<size_t>::max();
 
-    std::vector<Total> best_;                   ///< by ideal
-    std::vector<std::vector<int>> last_group_;  ///< by ideal
-    std::vector<int> before_;                   ///< by ideal: without its last group
-    std::vector<int> seen_;                     ///< by ideal: the last target from which it was reached
+    std::vector<Total> best_;                    ///< by ideal
+    std::vector<std::vector<int>> last_group_;   ///< by ideal
+    std::vector<int> before_;                    ///< by ideal: without its last group
+    std::vector<int> seen_;                      ///< by ideal: the last target from which it was reached
     std::vector<OrderIdeals::Step> reached_by_;  ///< by ideal: the operator taken away, and from which ideal
     std::vector<Candidate> candidates_;
     int64_t visited_groups_ = 0;
@@ -364,7 +373,8 @@ Grouping single_operators(const OperatorGraph& graph, const GroupMachine& machin
         const std::optional<GroupCost> cost = evaluator.cost(alone);
         if (!cost) {
             throw InputError("operator " + graph.operators[static_cast<size_t>(op)].name +
-                             ": its least tile does not fit in a buffer of " + std::to_string(rules.buffer_entries) + " entries");
+                             ": its least tile does not fit in a buffer of " + std::to_string(rules.buffer_entries) +
+                             " entries");
         }
         result.groups.push_back({alone, *cost, {}, cost->entries()});
         result.entries = checked_add(result.entries, cost->entries());
@@ -386,8 +396,8 @@ int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& mac
 
 std::optional<int64_t> convex_groups(const OperatorGraph& graph) { return search::convex_set_count(graph.needs()); }
 
-std::vector<int64_t> quarter_tile_table(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options,
-                                        int64_t longest) {
+std::vector<int64_t> quarter_tile_table(const OperatorGraph& graph, const GroupMachine& machine,
+                                        const GroupingOptions& options, int64_t longest) {
     const std::optional<OrderIdeals> ideals = OrderIdeals::of(graph.needs(), options.most_ideals);
     if (!ideals) return {};
     const GroupRules rules = rules_of(options.reading, machine, options.images, options.buffer_entries);

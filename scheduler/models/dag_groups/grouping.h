@@ -48,22 +48,26 @@ struct GroupingOptions {
 
 struct Group {
     std::vector<int> operators;  ///< ascending
-    std::optional<GroupCost> cost;  ///< of the model; none where the tile does not fit, so that the other cost alone counted
+    std::optional<GroupCost>
+        cost;  ///< of the model; none where the tile does not fit, so that the other cost alone counted
     std::optional<int64_t> other_entries;  ///< GroupingOptions::other, where it was asked for
     int64_t entries = 0;
 };
 
 struct Grouping {
-    std::vector<Group> groups;  ///< in an order in which they can be executed
-    int64_t entries = 0;        ///< MemoryCost of all together
+    std::vector<Group> groups;        ///< in an order in which they can be executed
+    int64_t entries = 0;              ///< MemoryCost of all together
     int64_t lower_bound_entries = 0;  ///< no grouping of the space costs less
     bool is_exact = true;             ///< the bound is reached
-    bool is_complete = true;          ///< all groupings of the space were searched; false: those along one order of the operators
+    bool is_complete =
+        true;  ///< all groupings of the space were searched; false: those along one order of the operators
     int64_t groups_costed = 0;   ///< whose tile was looked for
     int64_t groups_visited = 0;  ///< that were looked at, the same one once for each state that it ends
     int64_t ideals = 0;
     std::optional<int64_t> size_limit;  ///< on-line: operators in a group at most; none: too many ideals for the table
-    [[nodiscard]] double gap() const { return static_cast<double>(entries) / static_cast<double>(lower_bound_entries) - 1; }
+    [[nodiscard]] double gap() const {
+        return static_cast<double>(entries) / static_cast<double>(lower_bound_entries) - 1;
+    }
 };
 
 /// Throws InputError when an operator does not fit even alone.

@@ -48,7 +48,9 @@ public:
     [[nodiscard]] int64_t inputs() const { return inputs_; }    ///< elements of one image from outside
     [[nodiscard]] int64_t outputs() const { return outputs_; }  ///< that leave
     [[nodiscard]] int64_t weights() const { return weights_; }
-    [[nodiscard]] int64_t least_entries() const { return least_entries_; }  ///< no tile of a group that holds this one needs less
+    [[nodiscard]] int64_t least_entries() const {
+        return least_entries_;
+    }  ///< no tile of a group that holds this one needs less
     [[nodiscard]] int64_t least_passes() const;
     /// Rows and columns of an operator's map at the least tile, and of all tiles together, when none of its readers is in the
     /// group.
@@ -57,7 +59,9 @@ public:
         return {sink_extent_[n][0], sink_extent_[n][1], sink_covered_[n][0], sink_covered_[n][1]};
     }
     /// No group with these operators costs less.
-    [[nodiscard]] int64_t least_cost() const { return rules_.images * (inputs_ + outputs_) + least_passes() * weights_; }
+    [[nodiscard]] int64_t least_cost() const {
+        return rules_.images * (inputs_ + outputs_) + least_passes() * weights_;
+    }
 
 private:
     using Extent = std::array<int64_t, 2>;
@@ -67,15 +71,18 @@ private:
     [[nodiscard]] int64_t floor_of(size_t axis, int64_t size) const;
     [[nodiscard]] Extent inputs_covered(const OperatorInput& input, const Extent& outputs) const;
     [[nodiscard]] Extent inputs_of_least_tile(const OperatorInput& input, const Extent& outputs) const;
-    [[nodiscard]] int64_t streaming_lanes(const Map& map) const { return std::min(machine_.lanes_channels, map.channels); }
+    [[nodiscard]] int64_t streaming_lanes(const Map& map) const {
+        return std::min(machine_.lanes_channels, map.channels);
+    }
     [[nodiscard]] int64_t saving(int map, const std::vector<Extent>& extents) const;
 
     const OperatorGraph& graph_;
     GroupMachine machine_;
     GroupRules rules_;
-    std::vector<int64_t> charged_;       ///< by map: elements that pass when it crosses the border of a group
-    std::vector<Extent> sink_extent_;    ///< by operator: rows and columns at the least tile when no reader is in the group
-    std::vector<Extent> sink_covered_;   ///< and of all tiles together
+    std::vector<int64_t> charged_;  ///< by map: elements that pass when it crosses the border of a group
+    std::vector<Extent>
+        sink_extent_;  ///< by operator: rows and columns at the least tile when no reader is in the group
+    std::vector<Extent> sink_covered_;  ///< and of all tiles together
 
     std::vector<int> operators_;
     std::vector<bool> is_inside_;

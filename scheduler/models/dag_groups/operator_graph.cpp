@@ -36,13 +36,15 @@ public:
         find_merged();
         for (size_t n = 0; n < network_.layers.size(); ++n) add_operator(static_cast<LayerId>(n));
         if (graph_.operators.empty())
-            throw InputError("network " + network_.name +
-                             ": no operator to group (fully connected layers on maps of more than one pixel, and what follows "
-                             "them, are left out)");
+            throw InputError(
+                "network " + network_.name +
+                ": no operator to group (fully connected layers on maps of more than one pixel, and what follows "
+                "them, are left out)");
         for (LayerId id = 0; id < count(); ++id) {
             const size_t n = static_cast<size_t>(id);
             const int op = operator_of_[n] >= 0 ? operator_of_[n] : producer_operator(id);
-            if (op >= 0 && operator_of_[n] != op && !left_out_[n]) graph_.operators[static_cast<size_t>(op)].layers.push_back(id);
+            if (op >= 0 && operator_of_[n] != op && !left_out_[n])
+                graph_.operators[static_cast<size_t>(op)].layers.push_back(id);
         }
         add_maps();
         return std::move(graph_);
@@ -65,7 +67,8 @@ private:
         }
         for (LayerId id = 0; id < count(); ++id) {
             if (is_merged_into_its_input(network_.layer(id))) continue;
-            for (const TensorId input : network_.layer(id).inputs) readers_[static_cast<size_t>(map_of(input))].push_back(id);
+            for (const TensorId input : network_.layer(id).inputs)
+                readers_[static_cast<size_t>(map_of(input))].push_back(id);
         }
     }
 
@@ -108,12 +111,14 @@ private:
                 const LayerId reader = only_reader(id);
                 if (reader < 0 || network_.layer(reader).kind != LayerKind::conv) continue;
                 const Window& r = network_.layer(reader).window;
-                if (r.kernel == std::array<int64_t, 2>{1, 1} && r.stride == r.kernel) into_[static_cast<size_t>(id)] = reader;
+                if (r.kernel == std::array<int64_t, 2>{1, 1} && r.stride == r.kernel)
+                    into_[static_cast<size_t>(id)] = reader;
             }
             if (!options_.adds || layer.kind != LayerKind::add || layer.inputs.size() < 2) continue;
             for (auto input = layer.inputs.rbegin(); input != layer.inputs.rend(); ++input) {
                 const LayerId producer = network_.producer(map_of(*input));
-                if (producer < 0 || network_.layer(producer).kind != LayerKind::conv || only_reader(producer) != id) continue;
+                if (producer < 0 || network_.layer(producer).kind != LayerKind::conv || only_reader(producer) != id)
+                    continue;
                 into_[static_cast<size_t>(producer)] = id;
                 break;
             }
@@ -181,7 +186,9 @@ private:
     void add_operator(LayerId id) {
         operator_of_.push_back(-1);
         const Layer& layer = network_.layer(id);
-        if (left_out_[static_cast<size_t>(id)] || into_[static_cast<size_t>(id)] >= 0 || is_merged_into_its_input(layer)) return;
+        if (left_out_[static_cast<size_t>(id)] || into_[static_cast<size_t>(id)] >= 0 ||
+            is_merged_into_its_input(layer))
+            return;
         Operator op;
         op.name = layer.name;
         add_inputs(op, id, {});
@@ -244,7 +251,7 @@ private:
     std::vector<bool> through_merged_;
     std::vector<std::vector<LayerId>> readers_;  ///< of a map, by tensor; merged layers are none
     std::vector<bool> left_out_;
-    std::vector<LayerId> into_;  ///< the layer that a layer is merged into, or -1
+    std::vector<LayerId> into_;         ///< the layer that a layer is merged into, or -1
     std::vector<int> operator_of_;      ///< by layer
     std::vector<int> operator_of_map_;  ///< by tensor
 };
@@ -261,6 +268,8 @@ std::vector<std::vector<int>> OperatorGraph::needs() const {
     return result;
 }
 
-OperatorGraph operator_graph(const Network& network, const MergeOptions& options) { return Builder(network, options).build(); }
+OperatorGraph operator_graph(const Network& network, const MergeOptions& options) {
+    return Builder(network, options).build();
+}
 
 }  // namespace laminate::dag_groups

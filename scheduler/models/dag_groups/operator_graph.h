@@ -41,8 +41,8 @@ struct Operator {
     std::string name;
     std::vector<LayerId> layers;  ///< ascending; the last one, but for merged activations and the like, gives the name
     std::vector<OperatorInput> inputs;  ///< different maps
-    int64_t weights = 0;  ///< elements; without biases
-    bool is_direct = true;  ///< its layers follow one another without a merged one in between
+    int64_t weights = 0;                ///< elements; without biases
+    bool is_direct = true;              ///< its layers follow one another without a merged one in between
 };
 
 struct Map {

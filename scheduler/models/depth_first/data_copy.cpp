@@ -62,10 +62,14 @@ int64_t cycles_of(int64_t bits, const WordAccess& access) { return (bits + acces
 
 double& count_of(WordCounts& counts, Transfer transfer) {
     switch (transfer) {
-        case Transfer::read_to_lower: return counts.read_to_lower;
-        case Transfer::write_from_lower: return counts.write_from_lower;
-        case Transfer::read_to_higher: return counts.read_to_higher;
-        case Transfer::write_from_higher: return counts.write_from_higher;
+        case Transfer::read_to_lower:
+            return counts.read_to_lower;
+        case Transfer::write_from_lower:
+            return counts.write_from_lower;
+        case Transfer::read_to_higher:
+            return counts.read_to_higher;
+        case Transfer::write_from_higher:
+            return counts.write_from_higher;
     }
     throw std::logic_error("count_of");
 }
@@ -82,13 +86,20 @@ struct Busy {
 
 const char* to_string(DataCopy::Reason reason) {
     switch (reason) {
-        case DataCopy::Reason::stack_input: return "stack input";
-        case DataCopy::Reason::output_to_input: return "output to input";
-        case DataCopy::Reason::column_cache_read: return "column cache read";
-        case DataCopy::Reason::row_cache_read: return "row cache read";
-        case DataCopy::Reason::row_cache_write: return "row cache write";
-        case DataCopy::Reason::column_cache_write: return "column cache write";
-        case DataCopy::Reason::weights_of_later_tiles: return "weights of later tiles";
+        case DataCopy::Reason::stack_input:
+            return "stack input";
+        case DataCopy::Reason::output_to_input:
+            return "output to input";
+        case DataCopy::Reason::column_cache_read:
+            return "column cache read";
+        case DataCopy::Reason::row_cache_read:
+            return "row cache read";
+        case DataCopy::Reason::row_cache_write:
+            return "row cache write";
+        case DataCopy::Reason::column_cache_write:
+            return "column cache write";
+        case DataCopy::Reason::weights_of_later_tiles:
+            return "weights of later tiles";
     }
     throw std::logic_error("to_string(DataCopy::Reason)");
 }

@@ -18,7 +18,15 @@ struct Place {
 };
 
 struct DataCopy {
-    enum class Reason { stack_input, output_to_input, column_cache_read, row_cache_read, row_cache_write, column_cache_write, weights_of_later_tiles };
+    enum class Reason {
+        stack_input,
+        output_to_input,
+        column_cache_read,
+        row_cache_read,
+        row_cache_write,
+        column_cache_write,
+        weights_of_later_tiles
+    };
     Reason reason;
     int64_t bits = 0;
     Place from;

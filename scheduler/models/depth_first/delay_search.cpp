@@ -22,7 +22,8 @@ uint64_t mixed(uint64_t seed, uint64_t value) {
 
 }  // namespace
 
-DelaySearch::DelaySearch(const MappingSpace& space, const MappingGoal& goal) : space_(space), layer_(space.layer()), goal_(goal) {
+DelaySearch::DelaySearch(const MappingSpace& space, const MappingGoal& goal)
+    : space_(space), layer_(space.layer()), goal_(goal) {
     tabulate_demands();
     energy_rest_ = space_.rest(space_.energy());
     choose_bounds();
@@ -36,19 +37,22 @@ void DelaySearch::tabulate_demands() {
             demands_[r][level].resize(space_.multisets());
             for (size_t s = 0; s < space_.multisets(); ++s) {
                 if (space_.energy()[r][level][s] == MappingSpace::infinity) continue;
-                demands_[r][level][s] = layer_.boundary_demand(r, level + 1, space_.products(s), space_.total(), r == 0 && space_.reduction_left(s));
+                demands_[r][level][s] = layer_.boundary_demand(r, level + 1, space_.products(s), space_.total(),
+                                                               r == 0 && space_.reduction_left(s));
             }
         }
     }
 }
 
 bool DelaySearch::is_shared(size_t r, size_t level) const {
-    const auto at = static_cast<size_t>(std::ranges::find(layer_.memories(), layer_.hierarchy(r)[level]) - layer_.memories().begin());
+    const auto at = static_cast<size_t>(std::ranges::find(layer_.memories(), layer_.hierarchy(r)[level]) -
+                                        layer_.memories().begin());
     return layer_.served()[at].size() > 1;
 }
 
 /// What a boundary above memory `level` adds to a bound.
-double DelaySearch::delay_of(const Bound& bound, size_t r, size_t level, const BoundaryDemand& demand, double allowed) const {
+double DelaySearch::delay_of(const Bound& bound, size_t r, size_t level, const BoundaryDemand& demand,
+                             double allowed) const {
     double sum = 0;
     if (r == 0) {
         if (goal_.counts_off_load && level + 2 == space_.levels(0)) sum += demand.time;
@@ -67,7 +71,8 @@ MappingSpace::BoundaryCosts DelaySearch::costs_of(const Bound& bound) const {
     for (size_t r = 0; r < space_.roles(); ++r) {
         for (size_t level = 0; level + 1 < space_.levels(r); ++level) {
             for (size_t s = 0; s < space_.multisets(); ++s) {
-                if (costs[r][level][s] != MappingSpace::infinity) costs[r][level][s] = delay_of(bound, r, level, demand(r, level, s), demand(r, level, s).period);
+                if (costs[r][level][s] != MappingSpace::infinity)
+                    costs[r][level][s] = delay_of(bound, r, level, demand(r, level, s), demand(r, level, s).period);
             }
         }
     }
@@ -77,17 +82,22 @@ MappingSpace::BoundaryCosts DelaySearch::costs_of(const Bound& bound) const {
 /// Of all the sums below latency those that are highest at the start; both operands' loads without any port always.
 void DelaySearch::choose_bounds() {
     // The last tile takes a cycle between each pair of memories below the highest two.
-    const double always = space_.total() + (goal_.counts_off_load && space_.levels(0) > 2 ? static_cast<double>(space_.levels(0) - 2) : 0.0);
+    const double always =
+        space_.total() +
+        (goal_.counts_off_load && space_.levels(0) > 2 ? static_cast<double>(space_.levels(0) - 2) : 0.0);
     std::vector<BoundaryDemand> of_array;
     for (size_t r = 0; r < space_.roles(); ++r)
-        of_array.push_back(layer_.boundary_demand(r, 0, space_.products(0), space_.total(), r == 0 && space_.reduction_left(0)));
+        of_array.push_back(
+            layer_.boundary_demand(r, 0, space_.products(0), space_.total(), r == 0 && space_.reduction_left(0)));
     std::vector<Bound> candidates;
     const auto add = [&](size_t load, std::optional<size_t> port, bool late) {
         Bound bound{.load = load, .port = port, .late = late, .at_start = always, .rest = {}};
         if (port) {
             for (const BoundaryDemand& demand : of_array) {
                 for (const BoundaryDemand::Port& use : demand.ports) {
-                    if (use.number == port) bound.at_start += (late ? std::max(0.0, use.cycles - demand.period) : use.cycles) * (demand.count - 1);
+                    if (use.number == port)
+                        bound.at_start +=
+                            (late ? std::max(0.0, use.cycles - demand.period) : use.cycles) * (demand.count - 1);
                 }
             }
             if (!late) bound.at_start -= space_.total();
@@ -119,13 +129,16 @@ DelaySearch::Worth DelaySearch::bound_of(const Node& node) const {
     const size_t at = space_.placed_index(node.state.levels) * space_.multisets() + node.state.multiset;
     const double energy = node.energy_pj + energy_rest_[at];
     double latency = 0;
-    for (size_t k = 0; k < bounds_.size(); ++k) latency = std::max(latency, bounds_[k].at_start + node.delay[k] + bounds_[k].rest[at]);
+    for (size_t k = 0; k < bounds_.size(); ++k)
+        latency = std::max(latency, bounds_[k].at_start + node.delay[k] + bounds_[k].rest[at]);
     Worth bound = worth(energy, latency);
     // The product of what is at least so much each, and at least so much together, is least where only one is more than it must.
     for (const Joint& joint : joints_) {
-        const double together = joint.energy_weight * node.energy_pj + bounds_[joint.bound].at_start + node.delay[joint.bound] + joint.rest[at];
+        const double together = joint.energy_weight * node.energy_pj + bounds_[joint.bound].at_start +
+                                node.delay[joint.bound] + joint.rest[at];
         if (together <= joint.energy_weight * energy + latency) continue;
-        bound.value = std::max(bound.value, std::min(energy * (together - joint.energy_weight * energy), (together - latency) / joint.energy_weight * latency));
+        bound.value = std::max(bound.value, std::min(energy * (together - joint.energy_weight * energy),
+                                                     (together - latency) / joint.energy_weight * latency));
     }
     return bound;
 }
@@ -154,12 +167,14 @@ void DelaySearch::consider_relaxed() {
             MappingSpace::BoundaryCosts costs = delays;
             for (size_t r = 0; r < space_.roles(); ++r) {
                 for (size_t level = 0; level + 1 < space_.levels(r); ++level) {
-                    for (size_t s = 0; s < space_.multisets(); ++s) costs[r][level][s] += weight * space_.energy()[r][level][s];
+                    for (size_t s = 0; s < space_.multisets(); ++s)
+                        costs[r][level][s] += weight * space_.energy()[r][level][s];
                 }
             }
             MappingSpace::Rest rest = space_.rest(costs);
             look_at(costs, rest);
-            if (goal_.objective == Objective::energy_delay && weight == even) joints_.push_back({weight, k, std::move(rest)});
+            if (goal_.objective == Objective::energy_delay && weight == even)
+                joints_.push_back({weight, k, std::move(rest)});
         }
     }
 }
@@ -169,7 +184,8 @@ DelaySearch::Key DelaySearch::key_of(const Node& node) const {
     for (size_t half = 0; half < 2; ++half) {
         uint64_t hash = node.closed[half] + half;
         const auto add = [&](uint64_t value) { hash = mixed(hash * 3 + half, value); };
-        add(uint64_t{node.state.multiset} << 32 | uint64_t{node.state.role} << 16 | uint64_t{node.placed_here} << 8 | uint64_t{node.state.reduction});
+        add(uint64_t{node.state.multiset} << 32 | uint64_t{node.state.role} << 16 | uint64_t{node.placed_here} << 8 |
+            uint64_t{node.state.reduction});
         for (size_t r = 0; r < 3; ++r) {
             add(node.state.levels[r]);
             add(std::bit_cast<uint64_t>(node.reused[r]));
@@ -182,7 +198,8 @@ DelaySearch::Key DelaySearch::key_of(const Node& node) const {
 
 bool DelaySearch::is_better(const Worth& worth) const {
     return worth.value < best_worth_.value * almost ||
-           (goal_.objective == Objective::latency && worth.value <= best_worth_.value && worth.energy_pj < best_worth_.energy_pj * almost);
+           (goal_.objective == Objective::latency && worth.value <= best_worth_.value &&
+            worth.energy_pj < best_worth_.energy_pj * almost);
 }
 
 void DelaySearch::reach(const Node& node) {
@@ -277,7 +294,8 @@ LayerMapping DelaySearch::run(LayerMapping known) {
     start.state = space_.start();
     // Between the array and the lowest memories, and the multiplications: the same for all.
     for (size_t r = 0; r < space_.roles(); ++r)
-        start.energy_pj += layer_.boundary_energy(r, 0, space_.products(0), space_.total(), r == 0 && space_.reduction_left(0));
+        start.energy_pj +=
+            layer_.boundary_energy(r, 0, space_.products(0), space_.total(), r == 0 && space_.reduction_left(0));
     if (goal_.counts_macs) start.energy_pj += layer_.mac_energy();
     reach(start);
     double proven = best_worth_.value;

@@ -50,8 +50,9 @@ private:
     struct Node {
         MappingSpace::State state;
         uint8_t placed_here = 0;  ///< bit r: a boundary of the role lies at this multiset
-        std::array<double, 3> reused{1, 1, 1}, pieces{1, 1, 1};  ///< outermost loops of the open level that the role does not see, or all see as new data
-        std::array<uint64_t, 2> closed{};                        ///< of boundaries placed so far and what matters of them
+        std::array<double, 3> reused{1, 1, 1},
+            pieces{1, 1, 1};  ///< outermost loops of the open level that the role does not see, or all see as new data
+        std::array<uint64_t, 2> closed{};  ///< of boundaries placed so far and what matters of them
         double energy_pj = 0;
         std::array<double, most_bounds> delay{};
         uint32_t from = 0;
@@ -76,7 +77,8 @@ private:
     void tabulate_demands();
     void choose_bounds();
     [[nodiscard]] MappingSpace::BoundaryCosts costs_of(const Bound& bound) const;
-    [[nodiscard]] double delay_of(const Bound& bound, size_t r, size_t level, const BoundaryDemand& demand, double allowed) const;
+    [[nodiscard]] double delay_of(const Bound& bound, size_t r, size_t level, const BoundaryDemand& demand,
+                                  double allowed) const;
     [[nodiscard]] Worth worth(double energy_pj, double latency) const;
     [[nodiscard]] Worth bound_of(const Node& node) const;
     void consider(LayerMapping mapping);

@@ -31,23 +31,31 @@ Value parse_named(const std::array<Value, count>& values, const std::string& tex
 
 const char* to_string(Overlap overlap) {
     switch (overlap) {
-        case Overlap::recompute: return "recompute";
-        case Overlap::h_cached: return "h-cached";
-        case Overlap::fully_cached: return "fully-cached";
-        case Overlap::v_cached: return "v-cached";
+        case Overlap::recompute:
+            return "recompute";
+        case Overlap::h_cached:
+            return "h-cached";
+        case Overlap::fully_cached:
+            return "fully-cached";
+        case Overlap::v_cached:
+            return "v-cached";
     }
     throw std::logic_error("to_string(Overlap)");
 }
 
 Overlap parse_overlap(const std::string& text) {
-    return parse_named(std::array{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached, Overlap::v_cached}, text, "overlap");
+    return parse_named(std::array{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached, Overlap::v_cached},
+                       text, "overlap");
 }
 
 const char* to_string(Stacks stacks) {
     switch (stacks) {
-        case Stacks::weights_fit: return "weights-fit";
-        case Stacks::single_layer: return "single-layer";
-        case Stacks::all: return "all";
+        case Stacks::weights_fit:
+            return "weights-fit";
+        case Stacks::single_layer:
+            return "single-layer";
+        case Stacks::all:
+            return "all";
     }
     throw std::logic_error("to_string(Stacks)");
 }
@@ -57,14 +65,15 @@ Stacks parse_stacks(const std::string& text) {
 }
 
 const std::vector<QuirkName>& quirk_names() {
-    static const std::vector<QuirkName> names{{"unpadded", &Quirks::unpadded},
-                                              {"left-over-tiles-first", &Quirks::left_over_tiles_first},
-                                              {"last-cache-level-wins", &Quirks::last_cache_level_wins},
-                                              {"column-cache-sized-with-cached-rows", &Quirks::column_cache_sized_with_cached_rows},
-                                              {"first-cut-is-ignored", &Quirks::first_cut_is_ignored},
-                                              {"published-layers", &Quirks::published_layers},
-                                              {"no-off-load", &Quirks::no_off_load},
-                                              {"macs-of-poolings-and-additions", &Quirks::macs_of_poolings_and_additions}};
+    static const std::vector<QuirkName> names{
+        {"unpadded", &Quirks::unpadded},
+        {"left-over-tiles-first", &Quirks::left_over_tiles_first},
+        {"last-cache-level-wins", &Quirks::last_cache_level_wins},
+        {"column-cache-sized-with-cached-rows", &Quirks::column_cache_sized_with_cached_rows},
+        {"first-cut-is-ignored", &Quirks::first_cut_is_ignored},
+        {"published-layers", &Quirks::published_layers},
+        {"no-off-load", &Quirks::no_off_load},
+        {"macs-of-poolings-and-additions", &Quirks::macs_of_poolings_and_additions}};
     return names;
 }
 
@@ -97,7 +106,8 @@ Overlap Strategy::overlap_of(const std::string& map) const {
 
 bool goes_by_columns(const Workload& workload, const std::vector<size_t>& layers, const Strategy& strategy) {
     std::set<size_t> maps(layers.begin(), layers.end());
-    for (const size_t layer : layers) maps.insert(workload.layers[layer].sources.begin(), workload.layers[layer].sources.end());
+    for (const size_t layer : layers)
+        maps.insert(workload.layers[layer].sources.begin(), workload.layers[layer].sources.end());
     maps.erase(layers.back());
     std::optional<size_t> along_rows, along_columns;
     for (const size_t map : maps) {
@@ -105,7 +115,8 @@ bool goes_by_columns(const Workload& workload, const std::vector<size_t>& layers
         if (strategy.overlap_of(workload.layers[map].name) == Overlap::v_cached) along_columns = map;
     }
     if (along_rows && along_columns) {
-        throw InputError("overlap: found h-cached for " + workload.layers[*along_rows].name + " and v-cached for " + workload.layers[*along_columns].name +
+        throw InputError("overlap: found h-cached for " + workload.layers[*along_rows].name + " and v-cached for " +
+                         workload.layers[*along_columns].name +
                          " in one stack, expected one of the two: its tiles go row by row or column by column");
     }
     return along_columns.has_value();
@@ -123,21 +134,24 @@ struct DepthFirst::Parts {
     mutable std::map<MappingKey, MappingPtr> mappings;
 
     /// None to be had once no lanes are left to halve.
-    [[nodiscard]] MappingPtr mapping(Objective objective, size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) const;
+    [[nodiscard]] MappingPtr mapping(Objective objective, size_t layer, const LayerShape& shape,
+                                     const std::vector<size_t>& tops, int halvings) const;
     [[nodiscard]] std::vector<std::vector<size_t>> units() const;
     [[nodiscard]] std::vector<std::vector<size_t>> stacks(Stacks rule) const;
-    void add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details, DepthFirstCost& total) const;
+    void add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details,
+                   DepthFirstCost& total) const;
     [[nodiscard]] Stack stack_of(const std::vector<size_t>& layers) const;
     [[nodiscard]] int64_t input_channels(size_t source, const std::vector<size_t>& layers,
                                          const std::vector<std::vector<size_t>>& readers) const;
 };
 
-DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(Objective objective, size_t layer, const LayerShape& shape, const std::vector<size_t>& tops,
-                                                          int halvings) const {
+DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(Objective objective, size_t layer, const LayerShape& shape,
+                                                         const std::vector<size_t>& tops, int halvings) const {
     // Lanes beyond the tile are not used: tiles of layers that differ in nothing else are one.
     Unrolling lanes = unrollings[layer];
     for (size_t axis = 0; axis < lanes.size(); ++axis) {
-        if (machine.axes[axis].loop) lanes[axis] = std::min(lanes[axis], shape.sizes[dim_of_axis(machine.axes[axis], shape)]);
+        if (machine.axes[axis].loop)
+            lanes[axis] = std::min(lanes[axis], shape.sizes[dim_of_axis(machine.axes[axis], shape)]);
     }
     for (int n = 0; n < halvings; ++n) {
         int64_t& most = *std::ranges::max_element(lanes);
@@ -186,12 +200,15 @@ std::vector<std::vector<size_t>> DepthFirst::Parts::stacks(Stacks rule) const {
         }
     } else if (rule == Stacks::weights_fit) {
         const std::vector<size_t> levels = machine.hierarchy(Operand::weight);
-        const int64_t capacity = machine.memories[levels.size() > 1 ? levels[levels.size() - 2] : levels[0]].capacity_bits;
+        const int64_t capacity =
+            machine.memories[levels.size() > 1 ? levels[levels.size() - 2] : levels[0]].capacity_bits;
         int64_t sum = 0;
         std::optional<size_t> last;
         for (const std::vector<size_t>& unit : units()) {
             int64_t weights = 0;
-            for (const size_t n : unit) weights += workload.layers[n].shape.weight_elements() * (workload.layers[n].is_input() ? 0 : machine.bits.weight);
+            for (const size_t n : unit)
+                weights += workload.layers[n].shape.weight_elements() *
+                           (workload.layers[n].is_input() ? 0 : machine.bits.weight);
             if (weights > capacity) {
                 if (last && (cuts.empty() || cuts.back() != *last)) cuts.push_back(*last);
                 cuts.insert(cuts.end(), unit.begin(), unit.end());
@@ -271,10 +288,13 @@ Stack DepthFirst::Parts::stack_of(const std::vector<size_t>& layers) const {
     return stack;
 }
 
-void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details, DepthFirstCost& total) const {
+void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details,
+                                  DepthFirstCost& total) const {
     const Stack stack = stack_of(layers);
     if (!strategy.of_maps.empty() && fidelity.quirks.unpadded)
-        throw InputError("overlap of single maps: found together with the quirk unpadded, where all tiles lie in an endless map; expected one overlap for all");
+        throw InputError(
+            "overlap of single maps: found together with the quirk unpadded, where all tiles lie in an endless map; "
+            "expected one overlap for all");
     StackRun(machine, stack, fidelity.quirks, strategy, goes_by_columns(workload, layers, strategy), with_details,
              [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) {
                  return mapping(strategy.mappings, layer, shape, tops, halvings);
@@ -282,9 +302,12 @@ void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strat
         .add_to(total);
 }
 
-DepthFirst::DepthFirst(Machine machine, const Network& network, const Fidelity& fidelity) : parts_(std::make_unique<Parts>()) {
+DepthFirst::DepthFirst(Machine machine, const Network& network, const Fidelity& fidelity)
+    : parts_(std::make_unique<Parts>()) {
     for (const ArrayAxis& axis : machine.axes) {
-        if (!axis.loop) throw InputError("machine " + machine.name + ": an axis of the array has no loop; the depth-first model needs one on each");
+        if (!axis.loop)
+            throw InputError("machine " + machine.name +
+                             ": an axis of the array has no loop; the depth-first model needs one on each");
     }
     parts_->machine = std::move(machine);
     parts_->workload = workload_of(network, fidelity.quirks.unpadded);
@@ -319,7 +342,8 @@ DepthFirstCost DepthFirst::cost(const Strategy& strategy, bool with_details) con
     for (const std::vector<size_t>& layers : total.stacks) {
         const StackCost before{total.energy_pj, total.latency_cycles, std::exchange(total.on_chip_bits, 0)};
         parts_->add_stack(layers, strategy, with_details, total);
-        total.stack_costs.push_back({total.energy_pj - before.energy_pj, total.latency_cycles - before.latency_cycles, total.on_chip_bits});
+        total.stack_costs.push_back(
+            {total.energy_pj - before.energy_pj, total.latency_cycles - before.latency_cycles, total.on_chip_bits});
         total.on_chip_bits = std::max(total.on_chip_bits, before.on_chip_bits);
     }
     return total;

@@ -33,7 +33,7 @@ enum class Overlap {
     recompute,     ///< nothing
     h_cached,      ///< columns, for the tile to the right; rows are computed again
     fully_cached,  ///< both
-    v_cached,      ///< rows, for the tile below, which comes next; columns are computed again. Not in the paper: h_cached on the other axis
+    v_cached,  ///< rows, for the tile below, which comes next; columns are computed again. Not in the paper: h_cached on the other axis
 };
 [[nodiscard]] const char* to_string(Overlap overlap);
 /// "recompute", "h-cached", "fully-cached", "v-cached". Throws InputError.
@@ -51,13 +51,15 @@ enum class Stacks {
 
 /// Where the artifact does something else than the paper says or than one would want. All false: mended.
 struct Quirks {
-    bool unpadded = false;              ///< sizes are what windows span from the output backwards, without padding
-    bool left_over_tiles_first = false; ///< the ragged tile is the leftmost and topmost, not the last
-    bool last_cache_level_wins = false; ///< caches: the level of the tile looked at last, not the highest of those that share it
+    bool unpadded = false;               ///< sizes are what windows span from the output backwards, without padding
+    bool left_over_tiles_first = false;  ///< the ragged tile is the leftmost and topmost, not the last
+    bool last_cache_level_wins =
+        false;  ///< caches: the level of the tile looked at last, not the highest of those that share it
     bool column_cache_sized_with_cached_rows = false;  ///< even where rows are computed again
     bool first_cut_is_ignored = false;  ///< a cut after the first layer is taken for none: everything is costed twice
-    bool published_layers = false;      ///< lanes and indices of single layers as in the artifact's files (published_layers.h)
-    bool no_off_load = false;           ///< latency without the final off-load of each layer
+    bool published_layers =
+        false;                 ///< lanes and indices of single layers as in the artifact's files (published_layers.h)
+    bool no_off_load = false;  ///< latency without the final off-load of each layer
     bool macs_of_poolings_and_additions = false;  ///< cost the energy of multiplications
 
     [[nodiscard]] static Quirks as_published();
@@ -67,7 +69,7 @@ struct Quirks {
 };
 struct QuirkName {
     const char* name;  ///< "left-over-tiles-first"
-    bool Quirks::* member;
+    bool Quirks::*member;
 };
 /// In the order of the members.
 [[nodiscard]] const std::vector<QuirkName>& quirk_names();
@@ -100,7 +102,8 @@ struct Strategy {
 };
 /// Whether the tiles of a stack that keeps this of its maps, its output left out, go column by column. Throws InputError where some are h_cached and
 /// some v_cached.
-[[nodiscard]] bool goes_by_columns(const Workload& workload, const std::vector<size_t>& layers, const Strategy& strategy);
+[[nodiscard]] bool goes_by_columns(const Workload& workload, const std::vector<size_t>& layers,
+                                   const Strategy& strategy);
 
 /// One layer in one kind of tile.
 struct LayerTileCost {
@@ -108,7 +111,7 @@ struct LayerTileCost {
     LayerShape shape;
     int64_t times = 0;
     LayerMapping mapping;
-    CopyCost copies{};  ///< the bundle before it
+    CopyCost copies{};                               ///< the bundle before it
     std::vector<std::vector<size_t>> hierarchies{};  ///< per role, indices into Machine::memories
 };
 
@@ -133,8 +136,8 @@ struct DepthFirstCost {
     std::vector<std::vector<size_t>> stacks;  ///< layers of each, in the order of execution
     std::vector<StackCost> stack_costs;       ///< parallel to stacks
     int64_t tile_kinds = 0;
-    double mapping_gap = 0;  ///< the largest LayerMapping::gap; 0: every mapping is proven to be the best
-    std::vector<LayerTileCost> details;       ///< one per stack, kind of tile and layer; empty where not asked for
+    double mapping_gap = 0;              ///< the largest LayerMapping::gap; 0: every mapping is proven to be the best
+    std::vector<LayerTileCost> details;  ///< one per stack, kind of tile and layer; empty where not asked for
 };
 
 /// No mapping of a layer fits the machine. what() names layer and machine.

@@ -13,10 +13,14 @@ const char* to_string(Dim dim) {
 
 const char* to_string(Role role) {
     switch (role) {
-        case Role::output: return "O";
-        case Role::weight: return "W";
-        case Role::input: return "I";
-        case Role::second_input: return "I2";
+        case Role::output:
+            return "O";
+        case Role::weight:
+            return "W";
+        case Role::input:
+            return "I";
+        case Role::second_input:
+            return "I2";
     }
     throw std::logic_error("to_string(Role)");
 }
@@ -37,11 +41,13 @@ int64_t LayerShape::macs() const {
 }
 
 int64_t LayerShape::input_width() const {
-    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::ox]), stride.x, static_cast<double>(sizes[Dim::fx]), dilation.x));
+    return static_cast<int64_t>(
+        span(static_cast<double>(sizes[Dim::ox]), stride.x, static_cast<double>(sizes[Dim::fx]), dilation.x));
 }
 
 int64_t LayerShape::input_height() const {
-    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::oy]), stride.y, static_cast<double>(sizes[Dim::fy]), dilation.y));
+    return static_cast<int64_t>(
+        span(static_cast<double>(sizes[Dim::oy]), stride.y, static_cast<double>(sizes[Dim::fy]), dilation.y));
 }
 
 int64_t LayerShape::output_elements() const { return output_channels() * sizes[Dim::ox] * sizes[Dim::oy]; }
@@ -60,10 +66,13 @@ std::vector<Role> roles(LayerType type) {
 
 Operand operand_of(Role role) {
     switch (role) {
-        case Role::output: return Operand::output;
-        case Role::weight: return Operand::weight;
+        case Role::output:
+            return Operand::output;
+        case Role::weight:
+            return Operand::weight;
         case Role::input:
-        case Role::second_input: return Operand::input;
+        case Role::second_input:
+            return Operand::input;
     }
     throw std::logic_error("operand_of");
 }
@@ -75,12 +84,14 @@ Relevance relevance(const LayerShape& layer, Role role, Dim dim) {
             return dim == Dim::c || dim == Dim::fx || dim == Dim::fy ? Relevance::irrelevant : Relevance::relevant;
         case Role::weight:
             // All groups of a pooling share its window.
-            if (dim == Dim::ox || dim == Dim::oy || (layer.type == LayerType::pooling && dim == Dim::g)) return Relevance::irrelevant;
+            if (dim == Dim::ox || dim == Dim::oy || (layer.type == LayerType::pooling && dim == Dim::g))
+                return Relevance::irrelevant;
             return Relevance::relevant;
         case Role::input:
         case Role::second_input:
             if (dim == Dim::k) return Relevance::irrelevant;
-            return window && layer.type != LayerType::addition && !layer.direct_input ? Relevance::partial : Relevance::relevant;
+            return window && layer.type != LayerType::addition && !layer.direct_input ? Relevance::partial
+                                                                                      : Relevance::relevant;
     }
     throw std::logic_error("relevance");
 }

@@ -37,8 +37,12 @@ private:
     struct Hash {
         size_t operator()(const Node& node) const {
             size_t hash = node.multiset;
-            const auto mix = [&](size_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL; hash ^= hash >> 29; };
-            mix(node.levels[0] | node.levels[1] << 4 | node.levels[2] << 8 | node.role << 12 | size_t{node.reduction} << 16);
+            const auto mix = [&](size_t value) {
+                hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+                hash ^= hash >> 29;
+            };
+            mix(node.levels[0] | node.levels[1] << 4 | node.levels[2] << 8 | node.role << 12 |
+                size_t{node.reduction} << 16);
             for (const double bits : node.used) mix(std::hash<double>()(bits));
             return hash;
         }
@@ -113,7 +117,8 @@ void EnergySearch::fill(Table& table) const {
                 of_tops += table.prices[w] * bits[0];
                 continue;
             }
-            for (size_t s = 0; s < space_.multisets(); ++s) table.costs[r][level][s] = placed_[r][level][s] + table.prices[w] * bits[s];
+            for (size_t s = 0; s < space_.multisets(); ++s)
+                table.costs[r][level][s] = placed_[r][level][s] + table.prices[w] * bits[s];
         }
     }
     table.rest = space_.rest(table.costs, of_tops);
@@ -127,7 +132,8 @@ EnergySearch::Path EnergySearch::follow(const Table& table) const {
         for (size_t w = 0; w < space_.watched().size(); ++w) {
             const MappingSpace::Watched& watched = space_.watched()[w];
             for (size_t i = 0; i < watched.sharers.size(); ++i) {
-                if (watched.sharers[i] == std::pair(r, level)) path.bits[w] += level + 1 == space_.levels(r) ? watched.bits[i][0] : watched.bits[i][s];
+                if (watched.sharers[i] == std::pair(r, level))
+                    path.bits[w] += level + 1 == space_.levels(r) ? watched.bits[i][0] : watched.bits[i][s];
             }
         }
     };
@@ -174,7 +180,8 @@ void EnergySearch::raise_prices() {
         fill(table);
         Path high = follow(table);
         consider(high);
-        const auto line = [&](const Path& path, double price) {  // the bound that a path gives, other prices as they are
+        const auto line = [&](const Path& path,
+                              double price) {  // the bound that a path gives, other prices as they are
             double value = path.cost + price * (path.bits[w] - room(w));
             for (size_t other = 0; other < space_.watched().size(); ++other) {
                 if (other != w) value += priced_.prices[other] * (path.bits[other] - room(other));
@@ -247,8 +254,8 @@ std::optional<LayerMapping> EnergySearch::run() {
         Node key = *entry.node;
         key.used = {};
         std::vector<Bits>& others = done_[key];
-        const bool dominated =
-            std::ranges::any_of(others, [&](const Bits& used) { return std::ranges::equal(used, entry.node->used, std::less_equal<>()); });
+        const bool dominated = std::ranges::any_of(
+            others, [&](const Bits& used) { return std::ranges::equal(used, entry.node->used, std::less_equal<>()); });
         if (dominated) continue;
         others.push_back(entry.node->used);
         if (space_.finished(*entry.node)) {

@@ -42,7 +42,8 @@ void MappingSpace::tabulate_products() {
         products_[s].fill(1);
         for (const Factor& factor : factors_) {
             const size_t count = count_of(s, factor);
-            for (size_t i = 0; i < count; ++i) products_[s][static_cast<size_t>(factor.dim)] *= static_cast<double>(factor.prime);
+            for (size_t i = 0; i < count; ++i)
+                products_[s][static_cast<size_t>(factor.dim)] *= static_cast<double>(factor.prime);
             if (count < factor.count && layer_.irrelevant(0, factor.dim)) reduction_left_[s] = true;
         }
     }
@@ -56,7 +57,9 @@ void MappingSpace::watch() {
     }
     for (size_t at = 0; at < layer_.memories().size(); ++at) {
         const size_t memory = layer_.memories()[at];
-        if (layer_.served()[at].size() < 2 || whole[memory] <= static_cast<double>(layer_.machine().memories[memory].capacity_bits)) continue;
+        if (layer_.served()[at].size() < 2 ||
+            whole[memory] <= static_cast<double>(layer_.machine().memories[memory].capacity_bits))
+            continue;
         Watched watched{memory, {}, {}};
         for (const size_t r : layer_.served()[at]) {
             const std::vector<size_t>& hierarchy = layer_.hierarchy(r);
@@ -111,7 +114,8 @@ bool MappingSpace::finished(const State& state) const {
 }
 
 bool MappingSpace::all_placed(size_t w, const State& state) const {
-    return std::ranges::all_of(watched_[w].sharers, [&](const auto& sharer) { return state.levels[sharer.first] > sharer.second; });
+    return std::ranges::all_of(watched_[w].sharers,
+                               [&](const auto& sharer) { return state.levels[sharer.first] > sharer.second; });
 }
 
 bool MappingSpace::fits(size_t r, size_t level, size_t multiset, bool reduction, State& state) const {
@@ -161,7 +165,8 @@ MappingSpace::Rest MappingSpace::rest(const BoundaryCosts& costs, double at_end)
         for (const Factor& factor : factors_) {
             const size_t block = factor.step * (factor.count + 1);
             for (size_t begin = 0; begin < multisets_; begin += block) {
-                for (size_t at = begin + factor.step * factor.count; at-- > begin;) here[at] = std::min(here[at], here[at + factor.step]);
+                for (size_t at = begin + factor.step * factor.count; at-- > begin;)
+                    here[at] = std::min(here[at], here[at + factor.step]);
             }
         }
     }
@@ -185,7 +190,8 @@ MappingSpace::Path MappingSpace::follow(const BoundaryCosts& costs, const Rest& 
         for (size_t r = 0; r < roles() && !moved; ++r) {
             const size_t level = state.levels[r];
             if (level + 1 == levels(r)) continue;
-            if (costs[r][level][state.multiset] + of_placed[placed_step_[r] * multisets_ + state.multiset] != here) continue;
+            if (costs[r][level][state.multiset] + of_placed[placed_step_[r] * multisets_ + state.multiset] != here)
+                continue;
             path.fits = place(r, state) && path.fits;
             moved = true;
         }

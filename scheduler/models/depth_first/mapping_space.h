@@ -62,11 +62,15 @@ public:
     /// Loops of the sum are missing from the multiset.
     [[nodiscard]] bool reduction_left(size_t multiset) const { return reduction_left_[multiset]; }
     [[nodiscard]] const std::vector<Watched>& watched() const { return watched_; }
-    [[nodiscard]] double room(size_t w) const { return static_cast<double>(layer_.machine().memories[watched_[w].memory].capacity_bits); }
+    [[nodiscard]] double room(size_t w) const {
+        return static_cast<double>(layer_.machine().memories[watched_[w].memory].capacity_bits);
+    }
 
     [[nodiscard]] size_t roles() const { return layer_.role_count(); }
     [[nodiscard]] size_t levels(size_t r) const { return layer_.hierarchy(r).size(); }
-    [[nodiscard]] size_t count_of(size_t multiset, const Factor& factor) const { return multiset / factor.step % (factor.count + 1); }
+    [[nodiscard]] size_t count_of(size_t multiset, const Factor& factor) const {
+        return multiset / factor.step % (factor.count + 1);
+    }
     [[nodiscard]] size_t placed_count() const { return placed_count_; }
     [[nodiscard]] size_t placed_step(size_t r) const { return placed_step_[r]; }
     [[nodiscard]] size_t placed_index(const Placed& levels) const;
@@ -100,7 +104,8 @@ public:
     void for_each_boundary(const std::vector<State>& path, const Visit& visit) const {
         for (size_t i = 1; i < path.size(); ++i) {
             for (size_t r = 0; r < roles(); ++r) {
-                if (path[i].levels[r] != path[i - 1].levels[r]) visit(r, size_t{path[i - 1].levels[r]}, size_t{path[i].multiset});
+                if (path[i].levels[r] != path[i - 1].levels[r])
+                    visit(r, size_t{path[i - 1].levels[r]}, size_t{path[i].multiset});
             }
         }
     }

@@ -8,9 +8,12 @@ namespace laminate::depth_first {
 
 const char* to_string(Objective objective) {
     switch (objective) {
-        case Objective::energy: return "energy";
-        case Objective::latency: return "latency";
-        case Objective::energy_delay: return "edp";
+        case Objective::energy:
+            return "energy";
+        case Objective::latency:
+            return "latency";
+        case Objective::energy_delay:
+            return "edp";
     }
     throw std::logic_error("to_string(Objective)");
 }
@@ -24,9 +27,12 @@ Objective parse_objective(const std::string& text) {
 
 double value(Objective objective, double energy_pj, int64_t latency_cycles) {
     switch (objective) {
-        case Objective::energy: return energy_pj;
-        case Objective::latency: return static_cast<double>(latency_cycles);
-        case Objective::energy_delay: return energy_pj * static_cast<double>(latency_cycles);
+        case Objective::energy:
+            return energy_pj;
+        case Objective::latency:
+            return static_cast<double>(latency_cycles);
+        case Objective::energy_delay:
+            return energy_pj * static_cast<double>(latency_cycles);
     }
     throw std::logic_error("value(Objective)");
 }

@@ -19,7 +19,8 @@ public:
     StackSearch(const DepthFirst& model, const std::vector<size_t>& layers, const Strategy& given, Objective objective)
         : model_(model), layers_(layers), strategy_(given), objective_(objective) {
         std::set<size_t> maps(layers.begin(), layers.end());
-        for (const size_t layer : layers) maps.insert(model.workload().layers[layer].sources.begin(), model.workload().layers[layer].sources.end());
+        for (const size_t layer : layers)
+            maps.insert(model.workload().layers[layer].sources.begin(), model.workload().layers[layer].sources.end());
         maps.erase(layers.back());
         for (const size_t map : maps) names_.push_back(model.workload().layers[map].name);
     }
@@ -98,7 +99,9 @@ private:
                 for (const Overlap mode : modes) {
                     Modes changed = best_;
                     changed[n] = mode;
-                    const bool mixes = std::ranges::any_of(changed, [&](Overlap other) { return other != Overlap::recompute && std::ranges::count(modes, other) == 0; });
+                    const bool mixes = std::ranges::any_of(changed, [&](Overlap other) {
+                        return other != Overlap::recompute && std::ranges::count(modes, other) == 0;
+                    });
                     if (mode != best_[n] && !mixes) helped = compare(changed) || helped;
                 }
             }
@@ -114,12 +117,15 @@ private:
             const WorkloadLayer& layer = model_.workload().layers[n];
             for (const LayerShape& shape : executed_shapes(layer)) {
                 macs += shape.macs();
-                if (shape.type == LayerType::convolution || shape.type == LayerType::depthwise) energy += machine.mac_pj * static_cast<double>(shape.macs());
+                if (shape.type == LayerType::convolution || shape.type == LayerType::depthwise)
+                    energy += machine.mac_pj * static_cast<double>(shape.macs());
             }
-            energy += static_cast<double>(layer.shape.weight_elements() * machine.bits.weight) / static_cast<double>(highest.read.word_bits) * highest.read.word_pj;
+            energy += static_cast<double>(layer.shape.weight_elements() * machine.bits.weight) /
+                      static_cast<double>(highest.read.word_bits) * highest.read.word_pj;
         }
         const LayerShape& output = model_.workload().layers[layers_.back()].shape;
-        energy += static_cast<double>(output.output_elements() * machine.bits.output) / static_cast<double>(highest.write.word_bits) * highest.write.word_pj;
+        energy += static_cast<double>(output.output_elements() * machine.bits.output) /
+                  static_cast<double>(highest.write.word_bits) * highest.write.word_pj;
         return value(objective_, energy, macs / machine.mac_count());
     }
 
@@ -141,8 +147,9 @@ OverlapSearch search_overlaps(const DepthFirst& model, const Strategy& given, Ob
         StackSearch stack(model, layers, given, objective);
         result.is_complete = stack.run(most) && result.is_complete;
         if (!stack.fits()) {
-            throw InfeasibleMapping(model.workload().layers[layers.front()].name + ": its stack fits no memories of " + model.machine().name +
-                                    " in tiles of " + std::to_string(given.tile.x) + "x" + std::to_string(given.tile.y));
+            throw InfeasibleMapping(model.workload().layers[layers.front()].name + ": its stack fits no memories of " +
+                                    model.machine().name + " in tiles of " + std::to_string(given.tile.x) + "x" +
+                                    std::to_string(given.tile.y));
         }
         stack.add_to(result);
     }

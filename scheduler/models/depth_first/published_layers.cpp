@@ -29,11 +29,13 @@ std::vector<Entry> read_entries() {
     for (JsonObject& object : file.objects("layers")) {
         Entry entry{.network = object.text("network"), .layer = object.text("layer"), .machines = {}, .lanes = {}};
         if (object.has("direct_input")) entry.direct_input = object.at("direct_input", "true") == true;
-        if (object.has("renames_input_channels")) entry.renames_input_channels = object.at("renames_input_channels", "true") == true;
+        if (object.has("renames_input_channels"))
+            entry.renames_input_channels = object.at("renames_input_channels", "true") == true;
         if (object.has("machines")) entry.machines = object.texts("machines");
         if (object.has("lanes")) {
             JsonObject lanes = object.object("lanes");
-            for (const auto& [loop, value] : object.at("lanes", "an object").items()) entry.lanes[loop] = lanes.positive_integer(loop);
+            for (const auto& [loop, value] : object.at("lanes", "an object").items())
+                entry.lanes[loop] = lanes.positive_integer(loop);
         }
         object.refuse_other_keys();
         entries.push_back(std::move(entry));

@@ -29,7 +29,8 @@ std::vector<LayerId> group_layers(const Network& network, const Workload& worklo
         const auto layer = static_cast<LayerId>(id);
         if (is_costed(layer) || !is_schedulable(network, layer)) continue;
         const std::vector<TensorId>& inputs = network.layers[id].inputs;
-        const bool follows = std::ranges::all_of(inputs, [&](TensorId tensor) { return inside.contains(producer(tensor)); });
+        const bool follows =
+            std::ranges::all_of(inputs, [&](TensorId tensor) { return inside.contains(producer(tensor)); });
         if (follows) inside.insert(layer);
     }
     // From the back: left-out layers that lead nowhere inside.
@@ -61,11 +62,13 @@ size_t map_of(const Network& network, const Workload& workload, TensorId tensor)
     }
 }
 
-GroupSchedule group_of(const Network& network, const Workload& workload, const std::vector<LayerId>& layers, const ScheduledStack& stack) {
+GroupSchedule group_of(const Network& network, const Workload& workload, const std::vector<LayerId>& layers,
+                       const ScheduledStack& stack) {
     for (const LayerId layer : layers) {
         if (!is_schedulable(network, layer)) {
             const Layer& refused = network.layers[static_cast<size_t>(layer)];
-            throw InputError(refused.name + " (" + to_string(refused.kind) + "): found in a stack of " + std::to_string(layers.size()) +
+            throw InputError(refused.name + " (" + to_string(refused.kind) + "): found in a stack of " +
+                             std::to_string(layers.size()) +
                              " layers, but it has no loop nest that a schedule could hold");
         }
     }
@@ -97,7 +100,8 @@ GroupSchedule group_of(const Network& network, const Workload& workload, const s
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
         const TensorReader& reader = tensor.readers.front();
-        group.nests[static_cast<size_t>(reader.nest)].x.push_back({reader.operand, Placement{store(tensor.tensor), body}});
+        group.nests[static_cast<size_t>(reader.nest)].x.push_back(
+            {reader.operand, Placement{store(tensor.tensor), body}});
     }
     check_group(network, group);
     return group;
@@ -107,7 +111,8 @@ GroupSchedule group_of(const Network& network, const Workload& workload, const s
 
 Schedule schedule_of(const Network& network, const Workload& workload, const std::vector<ScheduledStack>& stacks) {
     std::vector<GroupSchedule> groups;
-    for (const ScheduledStack& stack : stacks) groups.push_back(group_of(network, workload, group_layers(network, workload, stack.layers), stack));
+    for (const ScheduledStack& stack : stacks)
+        groups.push_back(group_of(network, workload, group_layers(network, workload, stack.layers), stack));
     return Schedule(network, std::move(groups));
 }
 

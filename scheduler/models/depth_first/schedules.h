@@ -19,6 +19,7 @@ struct ScheduledStack {
 
 /// `stacks` in the order of execution. Activations and other layers that the model leaves out are in the group of the layer that they follow where
 /// groups may hold them. Throws InputError where a stack is no group: a layer without loop nest (is_schedulable), or one that is read outside.
-[[nodiscard]] Schedule schedule_of(const Network& network, const Workload& workload, const std::vector<ScheduledStack>& stacks);
+[[nodiscard]] Schedule schedule_of(const Network& network, const Workload& workload,
+                                   const std::vector<ScheduledStack>& stacks);
 
 }  // namespace laminate::depth_first

@@ -27,9 +27,12 @@ public:
     };
     Factors add(const Loop& loop) {
         switch (relevance_[index(loop.dim)]) {
-            case Relevance::relevant: return {loop.size, 1};
-            case Relevance::irrelevant: return {1, loop.size};
-            case Relevance::partial: break;
+            case Relevance::relevant:
+                return {loop.size, 1};
+            case Relevance::irrelevant:
+                return {1, loop.size};
+            case Relevance::partial:
+                break;
         }
         Window& window = loop.dim == Dim::ox || loop.dim == Dim::fx ? x_ : y_;
         (loop.dim == Dim::ox || loop.dim == Dim::oy ? window.outputs : window.kernel) *= loop.size;
@@ -79,16 +82,22 @@ struct MappedLayer::Transfers {
     One read_to_lower, write_from_lower, read_to_higher, write_from_higher;
     [[nodiscard]] const One& operator[](Transfer transfer) const {
         switch (transfer) {
-            case Transfer::write_from_lower: return write_from_lower;
-            case Transfer::write_from_higher: return write_from_higher;
-            case Transfer::read_to_lower: return read_to_lower;
-            case Transfer::read_to_higher: return read_to_higher;
+            case Transfer::write_from_lower:
+                return write_from_lower;
+            case Transfer::write_from_higher:
+                return write_from_higher;
+            case Transfer::read_to_lower:
+                return read_to_lower;
+            case Transfer::read_to_higher:
+                return read_to_higher;
         }
         throw std::logic_error("Transfers");
     }
 };
 
-double energy_of(const LayerCost& cost, const MappingGoal& goal) { return goal.counts_macs ? cost.energy_pj : cost.memory_pj; }
+double energy_of(const LayerCost& cost, const MappingGoal& goal) {
+    return goal.counts_macs ? cost.energy_pj : cost.memory_pj;
+}
 
 int64_t latency_of(const LayerCost& cost, const MappingGoal& goal) {
     return goal.counts_off_load ? cost.latency.cycles_with_off_load() : cost.latency.cycles();
@@ -97,12 +106,18 @@ int64_t latency_of(const LayerCost& cost, const MappingGoal& goal) {
 Dim dim_of_axis(const ArrayAxis& axis, const LayerShape& layer) {
     if (!axis.loop) throw std::invalid_argument("an axis of the array without a loop");
     switch (*axis.loop) {
-        case ArrayLoop::k: return layer.sizes[Dim::k] == 1 && layer.sizes[Dim::g] > 1 ? Dim::g : Dim::k;
-        case ArrayLoop::c: return Dim::c;
-        case ArrayLoop::ox: return Dim::ox;
-        case ArrayLoop::oy: return Dim::oy;
-        case ArrayLoop::fx: return Dim::fx;
-        case ArrayLoop::fy: return Dim::fy;
+        case ArrayLoop::k:
+            return layer.sizes[Dim::k] == 1 && layer.sizes[Dim::g] > 1 ? Dim::g : Dim::k;
+        case ArrayLoop::c:
+            return Dim::c;
+        case ArrayLoop::ox:
+            return Dim::ox;
+        case ArrayLoop::oy:
+            return Dim::oy;
+        case ArrayLoop::fx:
+            return Dim::fx;
+        case ArrayLoop::fy:
+            return Dim::fy;
     }
     throw std::logic_error("dim_of_axis");
 }
@@ -126,7 +141,8 @@ WordCounts WordCounts::operator*(double times) const {
     return {read_to_lower * times, write_from_lower * times, read_to_higher * times, write_from_higher * times};
 }
 
-MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const Unrolling& unrolling, const std::vector<size_t>& tops)
+MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const Unrolling& unrolling,
+                         const std::vector<size_t>& tops)
     : machine_(machine), layer_(layer) {
     const std::vector<Role> all = depth_first::roles(layer.type);
     if (tops.size() != all.size() || unrolling.size() != machine.axes.size())
@@ -139,9 +155,11 @@ MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const 
                                              : machine.bits.input;
         data.final_bits = all[r] == Role::output ? machine.bits.output : data.bits;
         data.levels = machine.hierarchy(operand_of(all[r]));
-        if (tops[r] == 0 || tops[r] > data.levels.size()) throw std::invalid_argument("MappedLayer: top outside the hierarchy");
+        if (tops[r] == 0 || tops[r] > data.levels.size())
+            throw std::invalid_argument("MappedLayer: top outside the hierarchy");
         data.levels.resize(tops[r]);
-        for (size_t dim = 0; dim < dim_count; ++dim) data.relevance[dim] = relevance(layer, all[r], static_cast<Dim>(dim));
+        for (size_t dim = 0; dim < dim_count; ++dim)
+            data.relevance[dim] = relevance(layer, all[r], static_cast<Dim>(dim));
         place_lanes(data, unrolling);
         roles_.push_back(std::move(data));
     }
@@ -187,7 +205,9 @@ void MappedLayer::count_port_readers() {
         const std::vector<MemoryPort>& ports = machine_.memories[memories_[at]].ports;
         for (size_t p = 0; p < ports.size(); ++p) {
             for (const size_t r : served_[at]) {
-                const bool carried = std::ranges::any_of(ports[p].carries, [&](const MemoryPort::Carried& entry) { return entry.operand == operand_of(roles_[r].role); });
+                const bool carried = std::ranges::any_of(ports[p].carries, [&](const MemoryPort::Carried& entry) {
+                    return entry.operand == operand_of(roles_[r].role);
+                });
                 if (carried && roles_[r].role != Role::output) ++port_readers_[first_port_[at] + p];
             }
         }
@@ -239,7 +259,8 @@ void MappedLayer::place_lanes(RoleData& role, const Unrolling& unrolling) const 
     }
 }
 
-MappedLayer::RoleData::Units MappedLayer::units_of(const RoleData& role, const std::vector<std::vector<Loop>>& lanes) const {
+MappedLayer::RoleData::Units MappedLayer::units_of(const RoleData& role,
+                                                   const std::vector<std::vector<Loop>>& lanes) const {
     DataGrowth growth(role.relevance, layer_);
     std::vector<double> data(lanes.size(), 1), all(lanes.size(), 1);
     for (size_t level = 0; level < lanes.size(); ++level) {
@@ -277,7 +298,8 @@ void MappedLayer::agree_on_unit_counts(bool whole) {
         }
         return true;
     };
-    if (with(rounded) || with([](double v) { return std::ceil(v); }) || with([](double v) { return std::floor(v); })) return;
+    if (with(rounded) || with([](double v) { return std::ceil(v); }) || with([](double v) { return std::floor(v); }))
+        return;
     throw std::logic_error("operands disagree on the number of lanes in use");
 }
 
@@ -323,7 +345,9 @@ std::optional<Allocation> MappedLayer::allocate(const LoopOrder& order) const {
     };
     std::array<State, 3> states;
     Allocation allocation(roles_.size());
-    const auto multiply = [](std::array<double, dim_count>& products, const Loop& loop) { products[index(loop.dim)] *= loop.size; };
+    const auto multiply = [](std::array<double, dim_count>& products, const Loop& loop) {
+        products[index(loop.dim)] *= loop.size;
+    };
     for (size_t r = 0; r < roles_.size(); ++r) {
         states[r].products.fill(1);
         for (const Loop& loop : roles_[r].lanes[0]) multiply(states[r].products, loop);
@@ -342,7 +366,8 @@ std::optional<Allocation> MappedLayer::allocate(const LoopOrder& order) const {
             const State& state = states[served[s]];
             bool reduction_left = false;
             if (role.role == Role::output) {
-                for (size_t i = state.allocated; i < loops; ++i) reduction_left = reduction_left || role.irrelevant(order[i].dim);
+                for (size_t i = state.allocated; i < loops; ++i)
+                    reduction_left = reduction_left || role.irrelevant(order[i].dim);
             }
             Choice& choice = choices[s];
             choice = {};
@@ -397,8 +422,8 @@ std::optional<Allocation> MappedLayer::allocate(const LoopOrder& order) const {
     return allocation;
 }
 
-MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrder& order, const std::vector<size_t>& allocated,
-                                            bool whole) const {
+MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrder& order,
+                                            const std::vector<size_t>& allocated, bool whole) const {
     const std::vector<std::vector<Loop>>& lanes = whole ? role.whole_lanes : role.lanes;
     const size_t levels = role.levels.size();
     Movement moved;
@@ -440,13 +465,16 @@ MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrde
     return moved;
 }
 
-MappedLayer::Transfers MappedLayer::transfers(const RoleData& role, const Movement& moved, size_t level, bool whole) const {
+MappedLayer::Transfers MappedLayer::transfers(const RoleData& role, const Movement& moved, size_t level,
+                                              bool whole) const {
     const RoleData::Units& units = whole ? role.whole_units : role.units;
     const double total = moved.cycles.back();
     const bool top = level + 1 == role.levels.size();
     using One = Transfers::One;
-    const One below{moved.elements[level] * units.boost[level], moved.cycles[level], std::floor(total / moved.cycles[level]), role.bits};
-    const One above{moved.elements[level + 1], moved.cycles[level + 1], std::floor(total / moved.cycles[level + 1]), role.bits};
+    const One below{moved.elements[level] * units.boost[level], moved.cycles[level],
+                    std::floor(total / moved.cycles[level]), role.bits};
+    const One above{moved.elements[level + 1], moved.cycles[level + 1], std::floor(total / moved.cycles[level + 1]),
+                    role.bits};
     Transfers result;
     if (role.role != Role::output) {
         result.read_to_lower = below;
@@ -484,7 +512,8 @@ WordCounts MappedLayer::words(const RoleData& role, const Transfers& transfers, 
         const auto bits = static_cast<double>(one.bits);
         double at_once = one.amount, accesses = 1;
         if (other != nullptr) {
-            const double other_width = static_cast<double>(other->word_bits) * (role.units.unique[level] / role.units.unique[level + 1]);
+            const double other_width =
+                static_cast<double>(other->word_bits) * (role.units.unique[level] / role.units.unique[level + 1]);
             at_once = std::min({other_width / bits, static_cast<double>(access.word_bits) / bits, one.amount});
             accesses = std::ceil(one.amount / at_once);
         }
@@ -523,7 +552,8 @@ double MappedLayer::energy(const RoleData& role, const Transfers& transfers, siz
     return read + write;
 }
 
-double MappedLayer::level_bits(size_t r, size_t level, const std::array<double, dim_count>& loops, bool reduction_left) const {
+double MappedLayer::level_bits(size_t r, size_t level, const std::array<double, dim_count>& loops,
+                               bool reduction_left) const {
     std::array<double, dim_count> products = loops;
     for (size_t m = 0; m <= level; ++m) {
         for (const Loop& loop : roles_[r].lanes[m]) products[index(loop.dim)] *= loop.size;
@@ -564,9 +594,9 @@ bool MappedLayer::fits(const LoopOrder& order, const Allocation& allocation) con
     return true;
 }
 
-std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_transfers(size_t r, size_t level,
-                                                                                            const std::array<double, dim_count>& loops, double total,
-                                                                                            bool reduction_above, bool whole) const {
+std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_transfers(
+    size_t r, size_t level, const std::array<double, dim_count>& loops, double total, bool reduction_above,
+    bool whole) const {
     const RoleData& role = roles_[r];
     const std::vector<std::vector<Loop>>& lanes = whole ? role.whole_lanes : role.lanes;
     DataGrowth growth(role.relevance, layer_);
@@ -602,8 +632,8 @@ double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<dou
     return energy(roles_[r], upper, level) + (level > 0 ? energy(roles_[r], lower, level - 1) : 0.0);
 }
 
-BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
-                                            bool reduction_above) const {
+BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops,
+                                            double total, bool reduction_above) const {
     const RoleData& role = roles_[r];
     const bool output = role.role == Role::output;
     const auto [upper, lower] = boundary_transfers(r, level, loops, total, reduction_above, true);
@@ -647,7 +677,8 @@ LayerCost MappedLayer::cost(const LoopOrder& order, const Allocation& allocation
 
 /// [role][0] stands for the array, which is never double buffered, [role][m + 1] for level m: whether the part of a tile that
 /// changes fits beside it. Operands that share a memory are asked in turn and take space from each other.
-std::vector<std::vector<bool>> MappedLayer::double_buffered(const LoopOrder& order, const std::vector<Movement>& moved) const {
+std::vector<std::vector<bool>> MappedLayer::double_buffered(const LoopOrder& order,
+                                                            const std::vector<Movement>& moved) const {
     std::vector<std::vector<double>> used(roles_.size()), shared;
     for (size_t r = 0; r < roles_.size(); ++r) {
         const RoleData& role = roles_[r];
@@ -801,11 +832,18 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
     for (size_t r = 1; r < roles_.size(); ++r) {
         Load load;
         for (size_t m = 0; m + 1 < roles_[r].levels.size(); ++m) {
-            const double time = std::max(use_of(r, m, Transfer::write_from_higher)->needed, use_of(r, m + 1, Transfer::read_to_lower)->needed);
+            const double time = std::max(use_of(r, m, Transfer::write_from_higher)->needed,
+                                         use_of(r, m + 1, Transfer::read_to_lower)->needed);
             switch (link_sharing(r, m)) {
-                case LinkSharing::shared: load.shared += time; break;
-                case LinkSharing::own: load.own += time; break;
-                case LinkSharing::half: load.half = time; break;
+                case LinkSharing::shared:
+                    load.shared += time;
+                    break;
+                case LinkSharing::own:
+                    load.own += time;
+                    break;
+                case LinkSharing::half:
+                    load.half = time;
+                    break;
             }
         }
         loads.push_back(load);
@@ -817,14 +855,16 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
 
     const size_t output_levels = roles_[0].levels.size();
     for (size_t m = 0; m + 1 < output_levels; ++m) {
-        const double time = std::max(use_of(0, m, Transfer::read_to_higher)->needed, use_of(0, m + 1, Transfer::write_from_lower)->needed);
+        const double time = std::max(use_of(0, m, Transfer::read_to_higher)->needed,
+                                     use_of(0, m + 1, Transfer::write_from_lower)->needed);
         result.off_load_cycles += m + 2 == output_levels ? static_cast<int64_t>(time) : 1;
     }
     return result;
 }
 
 LoopOrders::LoopOrders(LoopOrder loops) {
-    std::ranges::sort(loops, [](const Loop& a, const Loop& b) { return std::pair(a.dim, a.size) > std::pair(b.dim, b.size); });
+    std::ranges::sort(loops,
+                      [](const Loop& a, const Loop& b) { return std::pair(a.dim, a.size) > std::pair(b.dim, b.size); });
     for (size_t n = 0; n < loops.size(); ++n) nodes_.push_back({loops[n], n + 1 < loops.size() ? n + 1 : none});
     if (!nodes_.empty()) {
         j_ = nodes_.size() - 1;
@@ -886,7 +926,8 @@ std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_
         cost.memory_pj = layer.memory_energy(orders.current(), *allocation);
         cost.energy_pj = cost.memory_pj + macs;
         if (!is_by_energy) cost.latency = layer.latency(orders.current(), *allocation);
-        const double found = is_by_energy ? cost.energy_pj : value(goal.objective, energy_of(cost, goal), latency_of(cost, goal));
+        const double found =
+            is_by_energy ? cost.energy_pj : value(goal.objective, energy_of(cost, goal), latency_of(cost, goal));
         if (found >= least) continue;
         least = found;
         best = LayerMapping{orders.current(), std::move(*allocation), {}};
@@ -898,7 +939,8 @@ std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_
 std::string to_text(const LoopOrder& order) {
     std::string text;
     for (const Loop& loop : order)
-        text += (text.empty() ? "" : " ") + std::string(to_string(loop.dim)) + std::to_string(static_cast<int64_t>(loop.size));
+        text += (text.empty() ? "" : " ") + std::string(to_string(loop.dim)) +
+                std::to_string(static_cast<int64_t>(loop.size));
     return text;
 }
 

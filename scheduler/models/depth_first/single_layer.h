@@ -99,7 +99,8 @@ struct BoundaryDemand {
 class MappedLayer {
 public:
     /// `tops`: per role the number of memories of the operand's hierarchy that the layer may use, at least 1.
-    MappedLayer(const Machine& machine, const LayerShape& layer, const Unrolling& unrolling, const std::vector<size_t>& tops);
+    MappedLayer(const Machine& machine, const LayerShape& layer, const Unrolling& unrolling,
+                const std::vector<size_t>& tops);
 
     [[nodiscard]] const LayerShape& layer() const { return layer_; }
     [[nodiscard]] const Machine& machine() const { return machine_; }
@@ -129,19 +130,22 @@ public:
 
     [[nodiscard]] bool irrelevant(size_t r, Dim dim) const { return roles_[r].irrelevant(dim); }
     /// Bits of the tile in level `level` of role `r` with these loops below.
-    [[nodiscard]] double level_bits(size_t r, size_t level, const std::array<double, dim_count>& loops, bool reduction_left) const;
+    [[nodiscard]] double level_bits(size_t r, size_t level, const std::array<double, dim_count>& loops,
+                                    bool reduction_left) const;
     /// Energy of all that crosses between levels `level` - 1 and `level`, with these loops below and `total` cycles in all. Level 0: between
     /// the array and the lowest memory.
-    [[nodiscard]] double boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
-                                         bool reduction_above) const;
+    [[nodiscard]] double boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops,
+                                         double total, bool reduction_above) const;
     /// Level 0: of the array.
-    [[nodiscard]] BoundaryDemand boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
-                                                 bool reduction_above) const;
+    [[nodiscard]] BoundaryDemand boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops,
+                                                 double total, bool reduction_above) const;
     /// Whether the first load from level `level` + 1 to `level` counts among those of the operand that is loaded last.
     [[nodiscard]] bool is_waited_for(size_t r, size_t level) const;
     /// Ports of the memories in use.
     [[nodiscard]] size_t port_count() const { return port_count_; }
-    [[nodiscard]] Relevance relevance_of(size_t r, Dim dim) const { return roles_[r].relevance[static_cast<size_t>(dim)]; }
+    [[nodiscard]] Relevance relevance_of(size_t r, Dim dim) const {
+        return roles_[r].relevance[static_cast<size_t>(dim)];
+    }
     /// Whether lanes above the level sum outputs.
     [[nodiscard]] bool lanes_reduce_above(size_t r, size_t level) const;
     /// Memories in use and the roles that they serve.
@@ -160,18 +164,18 @@ private:
         std::vector<std::vector<Loop>> whole_lanes;  ///< rounded up, for cycles
         // Of `lanes`, from each index upwards; the same with whole lanes.
         struct Units {
-            std::vector<double> unique;   ///< units that hold different data
-            std::vector<double> count;    ///< all units
-            std::vector<double> boost;    ///< lower units with different data per upper one, truncated
+            std::vector<double> unique;  ///< units that hold different data
+            std::vector<double> count;   ///< all units
+            std::vector<double> boost;   ///< lower units with different data per upper one, truncated
         } units, whole_units;
         bool irrelevant(Dim dim) const { return relevance[static_cast<size_t>(dim)] == Relevance::irrelevant; }
     };
     /// One operand under one order: boundaries moved up over irrelevant loops, and what follows from them per level.
     struct Movement {
-        std::vector<size_t> bounds;        ///< loops at or below level m - 1; [0] = 0
-        std::vector<double> cycles;        ///< product of these loops
-        std::vector<double> elements;      ///< data of one copy of level m - 1; [0] = 1
-        std::vector<bool> partial;         ///< reduction loops remain in levels m and above (outputs)
+        std::vector<size_t> bounds;    ///< loops at or below level m - 1; [0] = 0
+        std::vector<double> cycles;    ///< product of these loops
+        std::vector<double> elements;  ///< data of one copy of level m - 1; [0] = 1
+        std::vector<bool> partial;     ///< reduction loops remain in levels m and above (outputs)
     };
     struct Transfers;  // of one level: amounts, periods, precisions
     /// How many inputs use the ports of a link between two levels: both on both sides, both on one, one.
@@ -180,7 +184,8 @@ private:
     [[nodiscard]] double tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const;
 
     void place_lanes(RoleData& role, const Unrolling& unrolling) const;
-    [[nodiscard]] typename RoleData::Units units_of(const RoleData& role, const std::vector<std::vector<Loop>>& lanes) const;
+    [[nodiscard]] typename RoleData::Units units_of(const RoleData& role,
+                                                    const std::vector<std::vector<Loop>>& lanes) const;
     void agree_on_unit_counts(bool whole);
     [[nodiscard]] Movement movement(const RoleData& role, const LoopOrder& order, const std::vector<size_t>& allocated,
                                     bool whole) const;
@@ -188,18 +193,21 @@ private:
     [[nodiscard]] WordCounts words(const RoleData& role, const Transfers& transfers, size_t level) const;
     [[nodiscard]] double energy(const RoleData& role, const Transfers& transfers, size_t level) const;
     /// What crosses a boundary, as seen by the memory above it and by the one below.
-    [[nodiscard]] std::pair<Transfers, Transfers> boundary_transfers(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
-                                                                     bool reduction_above, bool whole) const;
+    [[nodiscard]] std::pair<Transfers, Transfers> boundary_transfers(size_t r, size_t level,
+                                                                     const std::array<double, dim_count>& loops,
+                                                                     double total, bool reduction_above,
+                                                                     bool whole) const;
     [[nodiscard]] size_t port_number(size_t memory, Operand operand, Transfer transfer) const;
     void count_port_readers();
     [[nodiscard]] LinkSharing link_sharing(size_t r, size_t level) const;
-    [[nodiscard]] std::vector<std::vector<bool>> double_buffered(const LoopOrder& order, const std::vector<Movement>& moved) const;
+    [[nodiscard]] std::vector<std::vector<bool>> double_buffered(const LoopOrder& order,
+                                                                 const std::vector<Movement>& moved) const;
 
     const Machine& machine_;
     LayerShape layer_;
     std::vector<RoleData> roles_;
-    std::vector<Loop> spatial_;       ///< of all axes in use
-    std::vector<size_t> memories_;    ///< used by any role, ascending
+    std::vector<Loop> spatial_;                ///< of all axes in use
+    std::vector<size_t> memories_;             ///< used by any role, ascending
     std::vector<std::vector<size_t>> served_;  ///< parallel to memories_: roles, in the order of the memory's operands
     std::vector<size_t> first_port_;           ///< parallel to memories_: number of its first port
     size_t port_count_ = 0;
@@ -234,11 +242,13 @@ struct LayerMapping {
     LoopOrder order;
     Allocation allocation;
     LayerCost cost;
-    double gap = 0;  ///< by so much more than a proven bound the objective may be above the best one's; 0: it is the best
+    double gap =
+        0;  ///< by so much more than a proven bound the objective may be above the best one's; 0: it is the best
 };
 
 /// The best order among all orders of at most `limit` factors, the first visited on equality. None: no order fits.
-[[nodiscard]] std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit, const MappingGoal& goal = {});
+[[nodiscard]] std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit,
+                                                               const MappingGoal& goal = {});
 
 /// "OX3 C2 | K4", innermost first; for messages and reports.
 [[nodiscard]] std::string to_text(const LoopOrder& order);

@@ -17,8 +17,15 @@ Level higher(Level a, Level b) { return a && b ? std::max(*a, *b) : (a ? a : b);
 
 }  // namespace
 
-StackRun::StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy, bool by_columns, bool with_details, Map map)
-    : machine_(machine), stack_(stack), quirks_(quirks), strategy_(strategy), by_columns_(by_columns), with_details_(with_details), map_(std::move(map)) {
+StackRun::StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy,
+                   bool by_columns, bool with_details, Map map)
+    : machine_(machine),
+      stack_(stack),
+      quirks_(quirks),
+      strategy_(strategy),
+      by_columns_(by_columns),
+      with_details_(with_details),
+      map_(std::move(map)) {
     for (const Operand operand : all_operands) hierarchies_[static_cast<size_t>(operand)] = machine.hierarchy(operand);
     for (const Stack::Member& member : stack.members) {
         const Overlap overlap = strategy.overlap_of(member.layer.name);
@@ -70,7 +77,8 @@ StackRun::AxisPlan StackRun::plan(Axis axis, int64_t tile) const {
     for (Kind& kind : all) {
         kind.written = kind.sizing.cached;
         if (!kind.first || !quirks_.unpadded) {
-            for (size_t n = 0; n < kind.written.size(); ++n) kind.written[n] = std::min(kind.written[n], kind.sizing.computed[n]);
+            for (size_t n = 0; n < kind.written.size(); ++n)
+                kind.written[n] = std::min(kind.written[n], kind.sizing.computed[n]);
         }
         const auto [entry, is_new] = known.try_emplace(kind, plan.kinds.size());
         if (is_new) plan.kinds.push_back(kind);
@@ -87,11 +95,13 @@ StackRun::AxisPlan StackRun::plan(Axis axis, int64_t tile) const {
 }
 
 int64_t StackRun::input_bits(size_t member, size_t operand, const AxisTile& x, const AxisTile& y) const {
-    return stack_.members[member].layer.source_channels[operand] * x.present[member][operand] * y.present[member][operand] * machine_.bits.input;
+    return stack_.members[member].layer.source_channels[operand] * x.present[member][operand] *
+           y.present[member][operand] * machine_.bits.input;
 }
 
 int64_t StackRun::output_bits(size_t member, const AxisTile& x, const AxisTile& y) const {
-    return stack_.members[member].layer.shape.output_channels() * x.computed[member] * y.computed[member] * machine_.bits.output;
+    return stack_.members[member].layer.shape.output_channels() * x.computed[member] * y.computed[member] *
+           machine_.bits.output;
 }
 
 /// Most bits of maps that are alive at once: each layer's inputs as large as it needs them, outputs until their last reader is done.
@@ -133,14 +143,20 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
             const int64_t overlap_y = y.sizing.overlap[n][operand];
             // What the next tile shares is kept for it alone; what the next row (or column) of tiles shares, along the whole map.
             const Sizes& map = stack_.members[layer.sources[operand]].layer.shape.sizes;
-            const int64_t width = by_columns_ ? x.sizing.present[n][operand] : quirks_.unpadded ? layer.shape.input_width() : map[Dim::ox];
-            const int64_t height = !by_columns_ ? y.sizing.present[n][operand] : quirks_.unpadded ? layer.shape.input_height() : map[Dim::oy];
+            const int64_t width = by_columns_        ? x.sizing.present[n][operand]
+                                  : quirks_.unpadded ? layer.shape.input_width()
+                                                     : map[Dim::ox];
+            const int64_t height = !by_columns_       ? y.sizing.present[n][operand]
+                                   : quirks_.unpadded ? layer.shape.input_height()
+                                                      : map[Dim::oy];
             if (caches_columns()) columns += column * overlap_x * height;
             if (caches_rows()) rows += column * width * overlap_y;
             both += column * overlap_x * overlap_y;
         }
     }
-    const auto holds_inputs = [&](size_t memory) { return machine_.memories[memory].serves(Operand::input) && single(memory); };
+    const auto holds_inputs = [&](size_t memory) {
+        return machine_.memories[memory].serves(Operand::input) && single(memory);
+    };
     // The first tile of a row (or column) of tiles makes the caches for the next tile, layer by layer; the others find them all.
     const int64_t with_next = (by_columns_ ? y : x).first ? alive : alive + (by_columns_ ? rows : columns);
     const int64_t with_all = with_next + (by_columns_ ? columns : rows);
@@ -154,7 +170,10 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
     };
     if (by_columns_ ? caches_rows() : caches_columns()) next = lowest([&](size_t) { return with_next; });
     if (by_columns_ ? caches_columns() : caches_rows()) line = lowest(bits_of_all);
-    Levels levels{.columns = by_columns_ ? line : next, .rows = by_columns_ ? next : line, .weights = std::nullopt, .bits = with_all + weights};
+    Levels levels{.columns = by_columns_ ? line : next,
+                  .rows = by_columns_ ? next : line,
+                  .weights = std::nullopt,
+                  .bits = with_all + weights};
     if (!weighted) return levels;
     // Maps are kept free in every memory of the outputs up to the one that holds them all.
     std::vector<size_t> reserved;
@@ -195,7 +214,8 @@ void StackRun::add_to(DepthFirstCost& total) {
 
     // The cache between two neighbours of a row.
     const auto columns = [&](size_t left, size_t right, size_t y) {
-        return quirks_.last_cache_level_wins ? found[right][y].columns : higher(found[left][y].columns, found[right][y].columns);
+        return quirks_.last_cache_level_wins ? found[right][y].columns
+                                             : higher(found[left][y].columns, found[right][y].columns);
     };
     std::map<TileKind, int64_t> kinds;
     for (const auto& [x, across] : x_.positions) {
@@ -232,11 +252,13 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
     for (size_t operand = 0; operand < layer.sources.size(); ++operand) input += input_bits(n, operand, x, y);
     const int64_t output = output_bits(n, x, y);
     size_t input_top = 0, output_top = 0;
-    while (input_top + 1 < inputs.size() && !(single(inputs[input_top]) && capacity(inputs[input_top]) >= input)) ++input_top;
+    while (input_top + 1 < inputs.size() && !(single(inputs[input_top]) && capacity(inputs[input_top]) >= input))
+        ++input_top;
     const bool is_output = n + 1 == stack_.members.size();
     while (output_top + 1 < outputs.size() &&
-           (is_output || !(single(outputs[output_top]) &&
-                           capacity(outputs[output_top]) >= output + (outputs[output_top] == inputs[input_top] ? input : 0))))
+           (is_output ||
+            !(single(outputs[output_top]) &&
+              capacity(outputs[output_top]) >= output + (outputs[output_top] == inputs[input_top] ? input : 0))))
         ++output_top;
 
     Mapped found;
@@ -261,8 +283,8 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
         if (found.input_level + 1 == inputs.size() && found.output_level + 1 == outputs.size()) {
             // What all lanes work on at once is too much for a memory beside the array.
             if (quirks_.published_layers || halvings == most_halvings) {
-                throw InfeasibleMapping(layer.name + ": a tile of " + std::to_string(x.computed[n]) + "x" + std::to_string(y.computed[n]) +
-                                        " fits no memories of " + machine_.name);
+                throw InfeasibleMapping(layer.name + ": a tile of " + std::to_string(x.computed[n]) + "x" +
+                                        std::to_string(y.computed[n]) + " fits no memories of " + machine_.name);
             }
             ++halvings;
             more_output = more_input = 0;
@@ -292,7 +314,8 @@ void StackRun::add_input_copies(size_t n, const TileKind& kind, size_t input_lev
         const auto end = inputs.begin() + static_cast<ptrdiff_t>(input_level) + 1;
         const bool reachable = from.input ? std::find(inputs.begin(), end, from.memory) != end : from.memory == memory;
         if (reachable) continue;
-        const Operand operand = machine_.memories[from.memory].serves(Operand::output) ? Operand::output : Operand::input;
+        const Operand operand =
+            machine_.memories[from.memory].serves(Operand::output) ? Operand::output : Operand::input;
         bundle.push_back({DataCopy::Reason::output_to_input, from.bits, place(from.memory, operand), here});
     }
     const auto read_cache = [&](DataCopy::Reason reason, Level cache, const auto& elements) {
@@ -318,7 +341,8 @@ std::vector<DataCopy> StackRun::cache_writes(size_t n, const TileKind& kind, siz
     const int64_t channel_bits = stack_.members[n].layer.shape.output_channels() * machine_.bits.output;
     const auto write = [&](DataCopy::Reason reason, Level cache, int64_t elements) {
         if (channel_bits * elements > 0)
-            copies.push_back({reason, channel_bits * elements, place(memory, Operand::output), place(*cache, Operand::output)});
+            copies.push_back(
+                {reason, channel_bits * elements, place(memory, Operand::output), place(*cache, Operand::output)});
     };
     // Rows first: their part of the columns has passed the columns' memory then.
     int64_t rows = 0;
@@ -327,7 +351,8 @@ std::vector<DataCopy> StackRun::cache_writes(size_t n, const TileKind& kind, siz
         write(DataCopy::Reason::row_cache_write, kind.make_rows, column.actual.computed[n] * rows);
     }
     if (kind.make_columns && *kind.make_columns != memory)
-        write(DataCopy::Reason::column_cache_write, kind.make_columns, column.written[n] * (row.actual.computed[n] - rows));
+        write(DataCopy::Reason::column_cache_write, kind.make_columns,
+              column.written[n] * (row.actual.computed[n] - rows));
     return copies;
 }
 
@@ -336,7 +361,8 @@ void StackRun::charge(const CopyCost& cost, int64_t times, DepthFirstCost& total
     total.energy_pj += often * cost.energy_pj;
     total.copy_pj += often * cost.energy_pj;
     total.latency_cycles += times * cost.latency_cycles;
-    for (size_t memory = 0; memory < cost.words.size(); ++memory) total.copy_words[memory] += cost.words[memory] * often;
+    for (size_t memory = 0; memory < cost.words.size(); ++memory)
+        total.copy_words[memory] += cost.words[memory] * often;
 }
 
 void StackRun::charge(const LayerShape& shape, const LayerCost& cost, int64_t times, DepthFirstCost& total) const {
@@ -372,7 +398,8 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
                 if (single(candidate) && capacity(candidate) >= output) break;
             }
             stored[n] = {memory, output, true};
-            bundle.push_back({DataCopy::Reason::stack_input, output, place(highest, Operand::input), place(memory, Operand::input)});
+            bundle.push_back(
+                {DataCopy::Reason::stack_input, output, place(highest, Operand::input), place(memory, Operand::input)});
             charge(copy_cost(machine_, bundle), times, total);
             continue;
         }
@@ -382,8 +409,8 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
             int64_t elements = member.layer.shape.weight_elements();
             for (const LayerShape& shape : layer.shapes) elements -= shape.weight_elements();
             if (elements > 0)
-                bundle.push_back({DataCopy::Reason::weights_of_later_tiles, elements * machine_.bits.weight, place(highest, Operand::weight),
-                                  place(*weights_, Operand::weight)});
+                bundle.push_back({DataCopy::Reason::weights_of_later_tiles, elements * machine_.bits.weight,
+                                  place(highest, Operand::weight), place(*weights_, Operand::weight)});
         }
         const size_t output_memory = hierarchy(Operand::output)[layer.output_level];
         stored[n] = {output_memory, output, false};
@@ -395,7 +422,10 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
             total.mapping_gap = std::max(total.mapping_gap, mapping.gap);
             charge(layer.shapes[part], mapping.cost, times, total);
             if (!with_details_) continue;
-            LayerTileCost detail{.layer = member.workload_layer, .shape = layer.shapes[part], .times = times, .mapping = mapping,
+            LayerTileCost detail{.layer = member.workload_layer,
+                                 .shape = layer.shapes[part],
+                                 .times = times,
+                                 .mapping = mapping,
                                  .copies = std::exchange(copies, {})};
             const std::vector<Role> all = roles(detail.shape.type);
             for (size_t r = 0; r < all.size(); ++r) {

@@ -23,10 +23,12 @@ class StackRun {
 public:
     using MappingPtr = std::shared_ptr<const std::optional<LayerMapping>>;
     /// A layer of the workload, executed in this shape with so many memories per role (MappedLayer), its lanes halved so often. None: nothing fits.
-    using Map = std::function<MappingPtr(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings)>;
+    using Map =
+        std::function<MappingPtr(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings)>;
 
     /// Keeps references to all but `map`. `by_columns`: goes_by_columns() of the stack.
-    StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy, bool by_columns, bool with_details, Map map);
+    StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy,
+             bool by_columns, bool with_details, Map map);
 
     /// Throws InfeasibleMapping.
     void add_to(DepthFirstCost& total);
@@ -37,7 +39,7 @@ private:
         int64_t tile = 0;
         bool first = false;
         AxisTile actual;
-        AxisTile sizing;  ///< what the levels of the caches are decided by; differs from `actual` by quirk
+        AxisTile sizing;               ///< what the levels of the caches are decided by; differs from `actual` by quirk
         std::vector<int64_t> written;  ///< outputs that are new to the cache
         auto operator<=>(const Kind&) const = default;
     };
@@ -80,9 +82,15 @@ private:
     };
 
     /// Of any map but the output.
-    [[nodiscard]] bool caches_columns() const { return std::find(keeps_columns_.begin(), keeps_columns_.end() - 1, true) != keeps_columns_.end() - 1; }
-    [[nodiscard]] bool caches_rows() const { return std::find(keeps_rows_.begin(), keeps_rows_.end() - 1, true) != keeps_rows_.end() - 1; }
-    [[nodiscard]] const std::vector<size_t>& hierarchy(Operand operand) const { return hierarchies_[static_cast<size_t>(operand)]; }
+    [[nodiscard]] bool caches_columns() const {
+        return std::find(keeps_columns_.begin(), keeps_columns_.end() - 1, true) != keeps_columns_.end() - 1;
+    }
+    [[nodiscard]] bool caches_rows() const {
+        return std::find(keeps_rows_.begin(), keeps_rows_.end() - 1, true) != keeps_rows_.end() - 1;
+    }
+    [[nodiscard]] const std::vector<size_t>& hierarchy(Operand operand) const {
+        return hierarchies_[static_cast<size_t>(operand)];
+    }
     [[nodiscard]] bool single(size_t memory) const { return machine_.memories[memory].replicated_along.empty(); }
     [[nodiscard]] int64_t capacity(size_t memory) const { return machine_.memories[memory].capacity_bits; }
 
@@ -93,7 +101,8 @@ private:
     [[nodiscard]] Levels levels(const Kind& x, const Kind& y) const;
     [[nodiscard]] Place place(size_t memory, Operand operand) const;
     [[nodiscard]] Mapped mapped(size_t member, const TileKind& kind) const;
-    void add_input_copies(size_t member, const TileKind& kind, size_t input_level, const std::vector<Stored>& stored, std::vector<DataCopy>& bundle) const;
+    void add_input_copies(size_t member, const TileKind& kind, size_t input_level, const std::vector<Stored>& stored,
+                          std::vector<DataCopy>& bundle) const;
     [[nodiscard]] std::vector<DataCopy> cache_writes(size_t member, const TileKind& kind, size_t memory) const;
     void charge(const CopyCost& cost, int64_t times, DepthFirstCost& total) const;
     void charge(const LayerShape& shape, const LayerCost& cost, int64_t times, DepthFirstCost& total) const;

@@ -46,7 +46,8 @@ std::vector<Strategy> all_strategies(const SweepOptions& options, int64_t width,
         for (const Overlap overlap : options.overlaps) {
             for (const int64_t y : within(options.rows, height)) {
                 for (const int64_t x : within(options.columns, width))
-                    strategies.push_back({.tile = {x, y}, .overlap = overlap, .stacks = options.stacks, .mappings = mappings});
+                    strategies.push_back(
+                        {.tile = {x, y}, .overlap = overlap, .stacks = options.stacks, .mappings = mappings});
             }
         }
     }
@@ -103,8 +104,9 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
         const SweepPoint& point = result.points[n];
         if (!point.fits) continue;
         order.push_back(n);
-        if (!result.best || worth(point.energy_pj, point.latency_cycles) <
-                                worth(result.points[*result.best].energy_pj, result.points[*result.best].latency_cycles))
+        if (!result.best ||
+            worth(point.energy_pj, point.latency_cycles) <
+                worth(result.points[*result.best].energy_pj, result.points[*result.best].latency_cycles))
             result.best = n;
     }
     std::ranges::stable_sort(order, {}, [&](size_t n) {
@@ -113,7 +115,8 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
     for (const size_t n : order) {
         const SweepPoint& point = result.points[n];
         const bool dominated = std::ranges::any_of(result.front, [&](size_t other) {
-            return result.points[other].latency_cycles <= point.latency_cycles && result.points[other].on_chip_bits <= point.on_chip_bits;
+            return result.points[other].latency_cycles <= point.latency_cycles &&
+                   result.points[other].on_chip_bits <= point.on_chip_bits;
         });
         if (!dominated) result.front.push_back(n);
     }
@@ -123,7 +126,8 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
             size_t best = *result.best;
             const auto at = [&](size_t n) { return result.points[n].stacks[stack]; };
             for (const size_t n : order) {
-                if (worth(at(n).energy_pj, at(n).latency_cycles) < worth(at(best).energy_pj, at(best).latency_cycles)) best = n;
+                if (worth(at(n).energy_pj, at(n).latency_cycles) < worth(at(best).energy_pj, at(best).latency_cycles))
+                    best = n;
             }
             combination.points.push_back(best);
             combination.energy_pj += at(best).energy_pj;
@@ -152,7 +156,8 @@ std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options
             layers.insert(layers.end(), units[end - 1].begin(), units[end - 1].end());
             const Sizes& sizes = model.workload().layers[layers.back()].shape.sizes;
             runs.push_back({begin, end, layers, all_strategies(options, sizes[Dim::ox], sizes[Dim::oy])});
-            for (size_t strategy = 0; strategy < runs.back().strategies.size(); ++strategy) jobs.push_back({runs.size() - 1, strategy});
+            for (size_t strategy = 0; strategy < runs.back().strategies.size(); ++strategy)
+                jobs.push_back({runs.size() - 1, strategy});
         }
     }
     std::vector<std::optional<StackCost>> costs(jobs.size());
@@ -179,9 +184,9 @@ std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options
     struct Part {
         double energy_pj = 0;
         int64_t latency_cycles = 0;
-        size_t job = 0;                ///< the last stack
-        size_t before_units = 0;       ///< where it begins
-        size_t before = 0;             ///< part of the units before it
+        size_t job = 0;           ///< the last stack
+        size_t before_units = 0;  ///< where it begins
+        size_t before = 0;        ///< part of the units before it
     };
     const auto worth = [&](const Part& part) { return value(options.objective, part.energy_pj, part.latency_cycles); };
     std::vector<std::vector<Part>> best(units.size() + 1);
@@ -193,13 +198,16 @@ std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options
             if (run.end != end || !costs[n]) continue;
             for (size_t before = 0; before < best[run.begin].size(); ++before) {
                 const Part& part = best[run.begin][before];
-                parts.push_back({part.energy_pj + costs[n]->energy_pj, part.latency_cycles + costs[n]->latency_cycles, n, run.begin, before});
+                parts.push_back({part.energy_pj + costs[n]->energy_pj, part.latency_cycles + costs[n]->latency_cycles,
+                                 n, run.begin, before});
             }
         }
         if (options.objective == Objective::energy_delay) {
-            std::ranges::stable_sort(parts, {}, [](const Part& part) { return std::pair(part.energy_pj, part.latency_cycles); });
+            std::ranges::stable_sort(parts, {},
+                                     [](const Part& part) { return std::pair(part.energy_pj, part.latency_cycles); });
             for (const Part& part : parts) {
-                if (best[end].empty() || part.latency_cycles < best[end].back().latency_cycles) best[end].push_back(part);
+                if (best[end].empty() || part.latency_cycles < best[end].back().latency_cycles)
+                    best[end].push_back(part);
             }
         } else if (!parts.empty()) {
             best[end] = {*std::ranges::min_element(parts, {}, worth)};

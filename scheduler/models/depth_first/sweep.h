@@ -37,11 +37,14 @@ struct SweepPoint {
 };
 
 struct Sweep {
-    std::vector<SweepPoint> points;  ///< objective of the mappings by objective, overlap by overlap, row by row; sizes beyond the map left out
+    std::vector<SweepPoint>
+        points;  ///< objective of the mappings by objective, overlap by overlap, row by row; sizes beyond the map left out
     std::optional<size_t> best;
-    std::vector<size_t> front;       ///< of energy, latency and on-chip memory: no other point has less of one and no more of the others; by energy
-    std::optional<SweepPoint> layer_by_layer;  ///< the whole map as tile: layers one after the other, maps in the lowest memory that holds them
-    std::optional<SweepPoint> single_layer;    ///< every map through the highest memory
+    std::vector<size_t>
+        front;  ///< of energy, latency and on-chip memory: no other point has less of one and no more of the others; by energy
+    std::optional<SweepPoint>
+        layer_by_layer;  ///< the whole map as tile: layers one after the other, maps in the lowest memory that holds them
+    std::optional<SweepPoint> single_layer;  ///< every map through the highest memory
     /// Each stack with its best point; none where a stack fits in none. Costs of stacks add.
     struct Combination {
         std::vector<size_t> points;

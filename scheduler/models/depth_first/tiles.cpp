@@ -21,11 +21,15 @@ struct WindowAlong {
 };
 
 WindowAlong window(const WorkloadLayer& layer, Axis axis) {
-    if (axis == Axis::x) return {layer.shape.stride.x, layer.shape.sizes[Dim::fx], layer.pad_left, layer.shape.dilation.x, layer.transposed};
+    if (axis == Axis::x)
+        return {layer.shape.stride.x, layer.shape.sizes[Dim::fx], layer.pad_left, layer.shape.dilation.x,
+                layer.transposed};
     return {layer.shape.stride.y, layer.shape.sizes[Dim::fy], layer.pad_top, layer.shape.dilation.y, layer.transposed};
 }
 
-int64_t full_size(const WorkloadLayer& layer, Axis axis) { return layer.shape.sizes[axis == Axis::x ? Dim::ox : Dim::oy]; }
+int64_t full_size(const WorkloadLayer& layer, Axis axis) {
+    return layer.shape.sizes[axis == Axis::x ? Dim::ox : Dim::oy];
+}
 
 int64_t spanned(int64_t outputs, const WindowAlong& window) {
     return static_cast<int64_t>(span(static_cast<double>(outputs), window.stride, static_cast<double>(window.kernel)));
@@ -35,7 +39,8 @@ AxisTile empty_tile(const Stack& stack) {
     const size_t members = stack.members.size();
     std::vector<std::vector<int64_t>> per_source;
     for (const Stack::Member& member : stack.members) per_source.emplace_back(member.layer.sources.size(), 0);
-    return {std::vector<int64_t>(members, 0), std::vector<int64_t>(members, 0), per_source, per_source, std::vector<int64_t>(members, 0)};
+    return {std::vector<int64_t>(members, 0), std::vector<int64_t>(members, 0), per_source, per_source,
+            std::vector<int64_t>(members, 0)};
 }
 
 struct Range {
@@ -100,7 +105,8 @@ AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
     return result;
 }
 
-std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::vector<int64_t>& tiles, const std::vector<bool>& kept) {
+std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::vector<int64_t>& tiles,
+                                    const std::vector<bool>& kept) {
     const size_t members = stack.members.size();
     std::vector<int64_t> frontier(members, 0);  // end of what earlier tiles needed
     std::vector<AxisTile> result;
@@ -128,9 +134,9 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::ve
                 if (in.empty()) continue;
                 reads[n][operand] = in;
                 here.present[n][operand] = in.end - in.begin;
-                ranges[source] = ranges[source].empty()
-                                     ? in
-                                     : Range{std::min(ranges[source].begin, in.begin), std::max(ranges[source].end, in.end)};
+                ranges[source] = ranges[source].empty() ? in
+                                                        : Range{std::min(ranges[source].begin, in.begin),
+                                                                std::max(ranges[source].end, in.end)};
             }
         }
         for (size_t n = 0; n < members; ++n) {
@@ -138,7 +144,8 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::ve
             for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
                 if (!kept[layer.sources[operand]]) continue;
                 const Range in = reads[n][operand];
-                here.overlap[n][operand] = std::max<int64_t>(0, std::min(in.end, frontier[layer.sources[operand]]) - in.begin);
+                here.overlap[n][operand] =
+                    std::max<int64_t>(0, std::min(in.end, frontier[layer.sources[operand]]) - in.begin);
             }
         }
         for (size_t n = 0; n < members; ++n) frontier[n] = std::max(frontier[n], ranges[n].end);

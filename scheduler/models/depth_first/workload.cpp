@@ -13,7 +13,8 @@ namespace {
 
 [[noreturn]] void refuse(const Layer& layer, const std::string& what) {
     throw InputError(layer.name + " (" + operation_text(layer) + "): " + what +
-                     "; the depth-first model knows convolutions, pooling, fully connected layers, concatenations and additions of two tensors");
+                     "; the depth-first model knows convolutions, pooling, fully connected layers, concatenations and "
+                     "additions of two tensors");
 }
 
 /// Loops of a layer of the network; none for one that moves no data of its own.
@@ -24,7 +25,8 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
     LayerShape shape;
     const auto windowed = [&](LayerType type, const Window& window) {
         for (const size_t axis : {0, 1}) {
-            if (window.dilation[axis] > 1 && window.stride[axis] > 1) refuse(layer, "strided and dilated along one axis");
+            if (window.dilation[axis] > 1 && window.stride[axis] > 1)
+                refuse(layer, "strided and dilated along one axis");
         }
         shape.type = type;
         shape.sizes[Dim::fy] = window.kernel[0];
@@ -43,7 +45,8 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             shape.sizes[Dim::g] = layer.groups;
             shape.sizes[Dim::k] = out[1] / layer.groups;
             shape.sizes[Dim::c] = in[1] / layer.groups;
-            if (layer.groups > 1 && shape.sizes[Dim::k] == 1 && shape.sizes[Dim::c] == 1) shape.type = LayerType::depthwise;
+            if (layer.groups > 1 && shape.sizes[Dim::k] == 1 && shape.sizes[Dim::c] == 1)
+                shape.type = LayerType::depthwise;
             return {shape};
         case LayerKind::max_pool:
         case LayerKind::average_pool:
@@ -60,7 +63,8 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             return {shape};
         case LayerKind::add:
             if (layer.inputs.size() == 1) return {};  // a constant operand is added on the way
-            if (layer.inputs.size() > 2) refuse(layer, "addition of " + std::to_string(layer.inputs.size()) + " tensors");
+            if (layer.inputs.size() > 2)
+                refuse(layer, "addition of " + std::to_string(layer.inputs.size()) + " tensors");
             if (out.size() != 4) refuse(layer, "addition of tensors without rows and columns");
             shape.type = LayerType::addition;
             shape.sizes[Dim::g] = out[1];
@@ -69,7 +73,8 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             return {shape};
         case LayerKind::flatten:
         case LayerKind::softmax:
-        case LayerKind::activation: return {};
+        case LayerKind::activation:
+            return {};
         case LayerKind::concat:
             if (layer.axis != 1) refuse(layer, "concatenated along axis " + std::to_string(layer.axis));
             return {};
@@ -77,7 +82,8 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
             // It only says where on the map an element lies, which matters to a reader alone.
             if (layer.output == network.outputs.at(0)) return {};
             break;
-        case LayerKind::general: break;
+        case LayerKind::general:
+            break;
     }
     refuse(layer, "not modelled");
 }
@@ -116,9 +122,11 @@ std::vector<Phases> phases(OutputSpan outputs, int64_t stride, int64_t kernel) {
     std::vector<Phases> result;
     for (int64_t phase = 0; phase < stride; ++phase) {
         const int64_t before = (phase - outputs.phase + stride) % stride;  // outputs of other phases that come first
-        const Phases here{1, before < outputs.size ? ceil_div(outputs.size - before, stride) : 0, ceil_div(kernel - phase, stride)};
+        const Phases here{1, before < outputs.size ? ceil_div(outputs.size - before, stride) : 0,
+                          ceil_div(kernel - phase, stride)};
         if (here.outputs == 0) continue;
-        const auto alike = std::ranges::find_if(result, [&](const Phases& p) { return p.outputs == here.outputs && p.taps == here.taps; });
+        const auto alike = std::ranges::find_if(
+            result, [&](const Phases& p) { return p.outputs == here.outputs && p.taps == here.taps; });
         if (alike == result.end()) {
             result.push_back(here);
         } else {
@@ -154,11 +162,13 @@ std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer, OutputSpan c
 
 std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer) {
     const Sizes& sizes = layer.shape.sizes;
-    return executed_shapes(layer, {sizes[Dim::ox], layer.pad_left % layer.shape.stride.x}, {sizes[Dim::oy], layer.pad_top % layer.shape.stride.y});
+    return executed_shapes(layer, {sizes[Dim::ox], layer.pad_left % layer.shape.stride.x},
+                           {sizes[Dim::oy], layer.pad_top % layer.shape.stride.y});
 }
 
 bool only_selects(const Layer& layer) {
-    if (layer.kind != LayerKind::conv || layer.bias || layer.activation.kind != ActivationKind::none || !layer.weights) return false;
+    if (layer.kind != LayerKind::conv || layer.bias || layer.activation.kind != ActivationKind::none || !layer.weights)
+        return false;
     const auto kernel = static_cast<size_t>(layer.weights->dims[1] * layer.window.kernel[0] * layer.window.kernel[1]);
     for (size_t begin = 0; begin < layer.weights->values.size(); begin += kernel) {
         size_t ones = 0;
@@ -213,11 +223,14 @@ Workload workload_of(const Network& network, bool unpadded_from_output) {
         for (const Part& part : read) added.sources.push_back(part.layer);
         added.transposed = layer.kind == LayerKind::conv_transpose;
         const Stride one;
-        if (unpadded_from_output && (added.transposed || added.shape.dilation != one)) refuse(layer, "not known without padding");
+        if (unpadded_from_output && (added.transposed || added.shape.dilation != one))
+            refuse(layer, "not known without padding");
         if (added.transposed && added.shape.dilation != one) refuse(layer, "dilated");
-        if (added.transposed && (added.shape.sizes[Dim::fx] < added.shape.stride.x || added.shape.sizes[Dim::fy] < added.shape.stride.y))
+        if (added.transposed &&
+            (added.shape.sizes[Dim::fx] < added.shape.stride.x || added.shape.sizes[Dim::fy] < added.shape.stride.y))
             refuse(layer, "stride above the kernel");
-        if (!unpadded_from_output && (layer.kind == LayerKind::conv || added.transposed || added.shape.type == LayerType::pooling)) {
+        if (!unpadded_from_output &&
+            (layer.kind == LayerKind::conv || added.transposed || added.shape.type == LayerType::pooling)) {
             added.pad_top = layer.window.pad_begin[0];
             added.pad_left = layer.window.pad_begin[1];
         }
@@ -231,12 +244,14 @@ Workload workload_of(const Network& network, bool unpadded_from_output) {
         }
         // A layer that selects channels is left out: what its reader wants counts, not what lies there.
         const bool concatenated = read.size() > layer.inputs.size();
-        for (const Part& part : read) added.source_channels.push_back(concatenated ? part.channels : added.shape.input_channels());
+        for (const Part& part : read)
+            added.source_channels.push_back(concatenated ? part.channels : added.shape.input_channels());
         const int64_t channels = added.shape.output_channels();
         workload.layers.push_back(std::move(added));
         written[layer.output] = {{workload.layers.size() - 1, channels}};
     }
-    if (workload.layers.empty() || workload.layers.back().is_input()) throw InputError(network.name + ": no layer to cost");
+    if (workload.layers.empty() || workload.layers.back().is_input())
+        throw InputError(network.name + ": no layer to cost");
     if (!unpadded_from_output) return workload;
 
     const std::vector<std::vector<size_t>> readers = workload.readers();

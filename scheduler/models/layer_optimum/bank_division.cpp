@@ -18,8 +18,13 @@ class TensorCurve {
 public:
     TensorCurve(const ConvolutionProblem& problem, size_t tensor, const BlockOrder& order, const BankedBuffer& buffer,
                 SpillEvaluator evaluator, KnownSpills& known)
-        : problem_(problem), order_(order), tensor_(tensor), bank_words_(buffer.bank_words), evaluator_(evaluator),
-          traffic_(traffic(problem, tensor)), known_(known) {
+        : problem_(problem),
+          order_(order),
+          tensor_(tensor),
+          bank_words_(buffer.bank_words),
+          evaluator_(evaluator),
+          traffic_(traffic(problem, tensor)),
+          known_(known) {
         const int64_t block = touched_words(problem, all_operands[tensor], block_extents(problem, order));
         least_banks_ = ceil_div(block, buffer.bank_words);
     }
@@ -51,7 +56,8 @@ private:
         const int64_t uses = BeladyStream::uses(problem_, all_operands[tensor_], needed, memory);
         if (uses > std::min(known_.longest, known_.together)) return {};
         known_.together -= uses;
-        entry->second = checked_multiply(BeladyStream(problem_, all_operands[tensor_], needed, memory).spills(), traffic_);
+        entry->second =
+            checked_multiply(BeladyStream(problem_, all_operands[tensor_], needed, memory).spills(), traffic_);
         return entry->second;
     }
 
@@ -114,7 +120,8 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
         Division division;
         const int64_t spare = buffer.banks - least[0] - least[1] - least[2];
         for (const size_t t : problem.transposed ? std::array<size_t, 3>{0, 1, 2} : std::array<size_t, 3>{1, 2, 0}) {
-            for (int64_t b = least[t]; b <= least[t] + spare; ++b) curves[t][static_cast<size_t>(b - 1)] = tensors[t].exact(b).value();
+            for (int64_t b = least[t]; b <= least[t] + spare; ++b)
+                curves[t][static_cast<size_t>(b - 1)] = tensors[t].exact(b).value();
             division = least_division(curves, buffer.banks, least, limit);
             if (division.words >= limit) return result;
         }
@@ -157,14 +164,15 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
     }
 }
 
-DividedBanks divided_banks(const ConvolutionProblem& problem, const Division& division, const BlockOrder& order, const BankedBuffer& buffer,
-                     SpillEvaluator evaluator) {
+DividedBanks divided_banks(const ConvolutionProblem& problem, const Division& division, const BlockOrder& order,
+                           const BankedBuffer& buffer, SpillEvaluator evaluator) {
     DividedBanks result;
     result.banks = division.banks;
     for (size_t t = 0; t < 3; ++t) {
         KnownSpills known;
         TensorCurve curve(problem, t, order, buffer, evaluator, known);
-        result.spills[t] = checked_multiply(curve.exact(division.banks[t]).value() / traffic(problem, t), problem.groups);
+        result.spills[t] =
+            checked_multiply(curve.exact(division.banks[t]).value() / traffic(problem, t), problem.groups);
     }
     return result;
 }
@@ -177,11 +185,12 @@ SpillEvaluator parse_spill_evaluator(const std::string& name) {
     throw UsageError("evaluator \"" + name + "\": expected eq7 or belady");
 }
 
-std::optional<DividedBanks> divide_banks(const ConvolutionProblem& problem, const BlockOrder& order, const BankedBuffer& buffer,
-                                         SpillEvaluator evaluator) {
+std::optional<DividedBanks> divide_banks(const ConvolutionProblem& problem, const BlockOrder& order,
+                                         const BankedBuffer& buffer, SpillEvaluator evaluator) {
     if (buffer.banks < 3) return {};
     KnownSpills known;
-    const ExactDivision division = exact_division(problem, order, buffer, evaluator, zero_curves(buffer), infinite_words, known);
+    const ExactDivision division =
+        exact_division(problem, order, buffer, evaluator, zero_curves(buffer), infinite_words, known);
     if (!division.best) return {};
     return divided_banks(problem, *division.best, order, buffer, evaluator);
 }

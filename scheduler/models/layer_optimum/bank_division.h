@@ -36,8 +36,8 @@ using PerOperand = std::array<int64_t, 3>;
 
 /// The best division of the banks for one order, words of the whole layer (all groups).
 struct DividedBanks {
-    PerOperand banks{};    ///< at least one each, all of the buffer's together
-    PerOperand spills{};   ///< words evicted that are needed again
+    PerOperand banks{};   ///< at least one each, all of the buffer's together
+    PerOperand spills{};  ///< words evicted that are needed again
     /// Beyond every tensor once: each spill of the output counts twice.
     [[nodiscard]] int64_t extra_words() const { return spills[0] + spills[1] + 2 * spills[2]; }
 };
@@ -65,16 +65,17 @@ struct KnownSpills {
 };
 
 struct ExactDivision {
-    std::optional<Division> best;             ///< of less than the limit
-    int64_t unproven = infinite_words;        ///< divisions that could not be evaluated have at least this many words
+    std::optional<Division> best;       ///< of less than the limit
+    int64_t unproven = infinite_words;  ///< divisions that could not be evaluated have at least this many words
 };
 
 /// The best division of less than `limit` extra words, of one of the problem's groups. `bounds`: lower bounds by tensor and banks.
-[[nodiscard]] ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder& order, const BankedBuffer& buffer,
-                                           SpillEvaluator evaluator, BankCurves bounds, int64_t limit, KnownSpills& known);
+[[nodiscard]] ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder& order,
+                                           const BankedBuffer& buffer, SpillEvaluator evaluator, BankCurves bounds,
+                                           int64_t limit, KnownSpills& known);
 
 /// The spills of a division that exact_division() found, all groups of the problem.
-[[nodiscard]] DividedBanks divided_banks(const ConvolutionProblem& problem, const Division& division, const BlockOrder& order,
-                                         const BankedBuffer& buffer, SpillEvaluator evaluator);
+[[nodiscard]] DividedBanks divided_banks(const ConvolutionProblem& problem, const Division& division,
+                                         const BlockOrder& order, const BankedBuffer& buffer, SpillEvaluator evaluator);
 
 }  // namespace laminate

@@ -18,7 +18,8 @@ struct WindowCells {
     int64_t tap_blocks = 1;
 };
 
-WindowCells window_cells(int64_t outputs, int64_t taps, int64_t output_block, int64_t tap_block, int64_t stride, int64_t dilation) {
+WindowCells window_cells(int64_t outputs, int64_t taps, int64_t output_block, int64_t tap_block, int64_t stride,
+                         int64_t dilation) {
     const int64_t output_blocks = ceil_div(outputs, output_block);
     WindowCells cells;
     cells.tap_blocks = ceil_div(taps, tap_block);
@@ -120,7 +121,8 @@ BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand, cons
     return order;
 }
 
-int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order, int64_t memory) {
+int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order,
+                           int64_t memory) {
     const TensorAccess access = tensor_access(problem, operand);
     const BlockOrder order = needed_order(problem, operand, whole_order, memory);
     int64_t steps = 1;
@@ -142,13 +144,15 @@ int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand, c
         if (access.role[3 + a] != LoopRole::partial) continue;
         // Borders of the neighbours' windows cut a block: about one per window that reaches into it, at most one per word.
         const int64_t width = touched_words(blocks[3 + a], blocks[5 + a], problem.stride[a], problem.dilation[a]);
-        const int64_t reach = ceil_div(width, blocks[3 + a] * problem.stride[a]) * ceil_div(problem.extent[5 + a], blocks[5 + a]);
+        const int64_t reach =
+            ceil_div(width, blocks[3 + a] * problem.stride[a]) * ceil_div(problem.extent[5 + a], blocks[5 + a]);
         patterns = checked_multiply(patterns, std::min(width, 2 * reach));
     }
     return checked_add(checked_multiply(steps, kinds), patterns);
 }
 
-BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order, int64_t memory)
+BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order,
+                           int64_t memory)
     : memory_(memory) {
     const TensorAccess access = tensor_access(problem, operand);
     const BlockOrder order = needed_order(problem, operand, whole_order, memory);
@@ -159,7 +163,8 @@ BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, c
     // Words by which every cell is multiplied: related loops that are whole.
     int64_t common = 1;
     for (size_t l = 0; l < convolution_loops; ++l)
-        if (access.role[l] == LoopRole::related && blocks[l] == problem.extent[l]) common = checked_multiply(common, blocks[l]);
+        if (access.role[l] == LoopRole::related && blocks[l] == problem.extent[l])
+            common = checked_multiply(common, blocks[l]);
     instances_ = {{1, common}};
     for (size_t p = 0; p < begin; ++p) {
         const int64_t extent = at(problem.extent, order[p].loop);
@@ -176,8 +181,8 @@ BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, c
     std::array<WindowCells, 2> axes;
     for (size_t a = 0; a < 2; ++a) {
         if (access.role[3 + a] == LoopRole::partial) {
-            axes[a] = window_cells(problem.extent[3 + a], problem.extent[5 + a], blocks[3 + a], blocks[5 + a], problem.stride[a],
-                                   problem.dilation[a]);
+            axes[a] = window_cells(problem.extent[3 + a], problem.extent[5 + a], blocks[3 + a], blocks[5 + a],
+                                   problem.stride[a], problem.dilation[a]);
         } else {
             axes[a] = {{1}, {{0}}, 1};
         }
@@ -217,19 +222,22 @@ BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, c
         }
         std::array<const std::vector<int32_t>*, 2> cells{};
         for (size_t a = 0; a < 2; ++a) {
-            cells[a] = access.role[3 + a] == LoopRole::partial
-                           ? &axes[a].blocks[static_cast<size_t>(block_index[3 + a] * axes[a].tap_blocks + block_index[5 + a])]
-                           : &axes[a].blocks.front();
+            cells[a] =
+                access.role[3 + a] == LoopRole::partial
+                    ? &axes[a].blocks[static_cast<size_t>(block_index[3 + a] * axes[a].tap_blocks + block_index[5 + a])]
+                    : &axes[a].blocks.front();
         }
         std::vector<Wait>& own = waits[number];
         for (const int32_t cell_x : *cells[0]) {
             for (const int32_t cell_y : *cells[1]) {
-                const int64_t words = axes[0].words[static_cast<size_t>(cell_x)] * axes[1].words[static_cast<size_t>(cell_y)];
+                const int64_t words =
+                    axes[0].words[static_cast<size_t>(cell_x)] * axes[1].words[static_cast<size_t>(cell_y)];
                 pattern_words_[number] += words;
                 int64_t& later = next[static_cast<size_t>(cell_x) * y_cells + static_cast<size_t>(cell_y)];
                 if (later >= 0) {
                     const int64_t steps = step_of[static_cast<size_t>(later)] - step_of[number];
-                    const auto same = std::find_if(own.begin(), own.end(), [&](const Wait& wait) { return wait.steps == steps; });
+                    const auto same =
+                        std::find_if(own.begin(), own.end(), [&](const Wait& wait) { return wait.steps == steps; });
                     if (same == own.end()) {
                         own.push_back({steps, words});
                     } else {
@@ -264,7 +272,8 @@ int64_t BeladyStream::spills_of_instance(int64_t factor) const {
     const auto count_related = [&] {
         related_words = factor;
         for (size_t p = 0; p < loops_.size(); ++p)
-            if (loops_[p].pattern_stride == 0) related_words *= index[p] + 1 == loops_[p].iterations ? loops_[p].last_words : loops_[p].words;
+            if (loops_[p].pattern_stride == 0)
+                related_words *= index[p] + 1 == loops_[p].iterations ? loops_[p].last_words : loops_[p].words;
     };
     count_related();
     for (int64_t s = 0; s < steps_; ++s) {
@@ -308,13 +317,15 @@ int64_t BeladyStream::spills_of_instance(int64_t factor) const {
 namespace {
 
 /// Product of the extents of a tensor's related loops within one iteration of the first `until` loops, of the smallest or a full one.
-int64_t related_words(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, size_t until, bool smallest) {
+int64_t related_words(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order,
+                      size_t until, bool smallest) {
     int64_t words = 1;
     for (size_t l = 0; l < convolution_loops; ++l) {
         if (access.role[l] != LoopRole::related) continue;
         int64_t extent = problem.extent[l];
         for (size_t q = 0; q < until; ++q)
-            if (static_cast<size_t>(order[q].loop) == l) extent = smallest ? last_block(problem, order[q]) : order[q].block;
+            if (static_cast<size_t>(order[q].loop) == l)
+                extent = smallest ? last_block(problem, order[q]) : order[q].block;
         words = checked_multiply(words, extent);
     }
     return words;
@@ -329,9 +340,12 @@ struct BesideBorder {
     int64_t inner = 0;
 };
 
-BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, size_t p) {
+BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order,
+                           size_t p) {
     const auto last_of = [&](const BlockLoop& l) { return last_block(problem, l); };
-    const auto is_tap = [&](size_t q) { return order[q].loop == ConvolutionLoop::m || order[q].loop == ConvolutionLoop::n; };
+    const auto is_tap = [&](size_t q) {
+        return order[q].loop == ConvolutionLoop::m || order[q].loop == ConvolutionLoop::n;
+    };
     // Where taps are cut further in, a block is narrower than its windows; its words are left out.
     bool windows_are_whole = true;
     const auto own = static_cast<size_t>(order[p].loop);
@@ -350,11 +364,14 @@ BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess
     };
     const int64_t before = order[p].block;
     const int64_t after = last_of(order[p]);
-    const auto related = [&](size_t until, bool smallest) { return related_words(problem, access, order, until, smallest); };
+    const auto related = [&](size_t until, bool smallest) {
+        return related_words(problem, access, order, until, smallest);
+    };
     BesideBorder result;
     const bool has_other_axis = access.role[3 + b] == LoopRole::partial;
     const int64_t smallest_block = windows_are_whole ? related(order.size(), true) : 0;
-    result.beside = smallest_block * (width(a, before + after) - width(a, before)) * (has_other_axis ? width(b, taps[3 + b]) : 1);
+    result.beside =
+        smallest_block * (width(a, before + after) - width(a, before)) * (has_other_axis ? width(b, taps[3 + b]) : 1);
 
     size_t next = p + 1;
     while (next < order.size() && access[order[next].loop] == LoopRole::related) ++next;
@@ -368,7 +385,8 @@ BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess
     const int64_t shared_rows = width(b, order[next].block) + width(b, last) - width(b, order[next].block + last);
     const int64_t shared_columns = width(a, before) + width(a, before) - width(a, before + before);
     result.inner = related(next + 1, true) * shared_rows * width(a, before) -
-                   related(next + 1, false) * shared_columns * (new_rows + shared_rows) + smallest_block * width(a, before) * new_rows;
+                   related(next + 1, false) * shared_columns * (new_rows + shared_rows) +
+                   smallest_block * width(a, before) * new_rows;
     result.inner = std::max<int64_t>(result.inner, 0);
     return result;
 }
@@ -376,7 +394,8 @@ BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess
 /// Words that a sweep of windows over columns and rows (rows and columns) holds in its midst: what neighbouring tiles share and, within a tile, neighbouring
 /// rows of it. For the loops from position `begin` on, inside a reuse group of so many rounds. 0 where they are no such sweep, or too short for a step
 /// in every round with a whole window between their places.
-int64_t sweeping_windows(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, size_t begin, int64_t rounds) {
+int64_t sweeping_windows(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order,
+                         size_t begin, int64_t rounds) {
     const auto next_other = [&](size_t from) {
         while (from < order.size() && access[order[from].loop] == LoopRole::related) ++from;
         return from;
@@ -391,7 +410,9 @@ int64_t sweeping_windows(const ConvolutionProblem& problem, const TensorAccess& 
     for (size_t q = 0; q < inner; ++q)
         if (order[q].loop == ConvolutionLoop::m || order[q].loop == ConvolutionLoop::n) return 0;
     const auto last_of = [&](const BlockLoop& l) { return last_block(problem, l); };
-    const auto related = [&](size_t until, bool smallest) { return related_words(problem, access, order, until, smallest); };
+    const auto related = [&](size_t until, bool smallest) {
+        return related_words(problem, access, order, until, smallest);
+    };
     const size_t a = order[outer].loop == ConvolutionLoop::x ? 0 : 1;
     const size_t b = 1 - a;
     const auto width = [&](size_t axis, int64_t outputs) {
@@ -427,7 +448,8 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
     const auto axis_sum = [&](size_t a, const auto& of_block) {
         int64_t sum = 0;
         for_each_block(problem.extent[3 + a], blocks[3 + a], [&](int64_t n, int64_t outputs) {
-            for_each_block(problem.extent[5 + a], blocks[5 + a], [&](int64_t k, int64_t taps) { sum += n * k * of_block(outputs, taps); });
+            for_each_block(problem.extent[5 + a], blocks[5 + a],
+                           [&](int64_t k, int64_t taps) { sum += n * k * of_block(outputs, taps); });
         });
         return sum;
     };
@@ -446,17 +468,20 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
             g.crossing = checked_multiply(related, repeats);
             for (size_t a = 0; a < 2; ++a) {
                 if (access.role[3 + a] != LoopRole::partial || number == 3 + a || number == 5 + a) continue;
-                g.crossing = checked_multiply(g.crossing, axis_sum(a, [&](int64_t i, int64_t j) { return words(a, i, j); }));
+                g.crossing =
+                    checked_multiply(g.crossing, axis_sum(a, [&](int64_t i, int64_t j) { return words(a, i, j); }));
             }
             if (role == LoopRole::reuse) {
                 g.smallest = touched_words(problem, operand, smallest);
                 // Adjacent reuse loops are one group.
                 int64_t rounds = n;
                 size_t inner = p + 1;
-                for (; inner < order.size() && access[order[inner].loop] == LoopRole::reuse; ++inner) rounds *= iterations(inner);
+                for (; inner < order.size() && access[order[inner].loop] == LoopRole::reuse; ++inner)
+                    rounds *= iterations(inner);
                 // Steps of a round: subgroups between this group and the next one of a reuse loop, else blocks.
                 int64_t steps = 1;
-                for (size_t q = inner; q < order.size() && access[order[q].loop] != LoopRole::reuse; ++q) steps *= iterations(q);
+                for (size_t q = inner; q < order.size() && access[order[q].loop] != LoopRole::reuse; ++q)
+                    steps *= iterations(q);
                 if (steps > 1) {
                     g.steps = (rounds - 1) * steps / (steps - 1);
                     g.all = checked_multiply(g.crossing, rounds - 1);
@@ -476,12 +501,16 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
             const bool is_output = number < 5;
             const int64_t extent = problem.extent[number];
             int64_t shared = 0;
-            for_each_block(problem.extent[is_output ? 5 + a : 3 + a], blocks[is_output ? 5 + a : 3 + a], [&](int64_t count, int64_t other) {
-                const auto width = [&](int64_t own) { return is_output ? words(a, own, other) : words(a, other, own); };
-                for_each_border(extent, order[p].block, [&](int64_t borders, int64_t before, int64_t after) {
-                    shared += count * borders * (width(before) + width(after) - width(before + after));
+            for_each_block(
+                problem.extent[is_output ? 5 + a : 3 + a], blocks[is_output ? 5 + a : 3 + a],
+                [&](int64_t count, int64_t other) {
+                    const auto width = [&](int64_t own) {
+                        return is_output ? words(a, own, other) : words(a, other, own);
+                    };
+                    for_each_border(extent, order[p].block, [&](int64_t borders, int64_t before, int64_t after) {
+                        shared += count * borders * (width(before) + width(after) - width(before + after));
+                    });
                 });
-            });
             g.crossing = checked_multiply(g.crossing, shared);
             g.all = g.crossing;
             g.instances = outside * (n - 1);
@@ -493,7 +522,8 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
             after[number] = last;
             LoopExtents both = smallest;
             both[number] = order[p].block + last;
-            g.smallest = touched_words(problem, operand, own) + touched_words(problem, operand, after) - touched_words(problem, operand, both);
+            g.smallest = touched_words(problem, operand, own) + touched_words(problem, operand, after) -
+                         touched_words(problem, operand, both);
             if (is_output) {
                 const auto [beside, inner] = beside_border(problem, access, order, p);
                 g.beside = beside;
@@ -504,7 +534,8 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
         outside *= n;
         if (role == LoopRole::reuse) repeats *= n;
         blocks[number] = order[p].block;
-        smallest[number] = problem.extent[number] % order[p].block == 0 ? order[p].block : problem.extent[number] % order[p].block;
+        smallest[number] =
+            problem.extent[number] % order[p].block == 0 ? order[p].block : problem.extent[number] % order[p].block;
     }
 }
 
@@ -512,7 +543,7 @@ int64_t BeladyBound::spills(int64_t memory) const {
     int64_t sum = 0;
     bool is_spilled_inside = false;
     bool is_free_inside = false;  // the next inner group spills nothing
-    bool is_apart = false;  // other subgroups that spill lie between two uses of a word
+    bool is_apart = false;        // other subgroups that spill lie between two uses of a word
     for (auto g = groups_.rbegin(); g != groups_.rend(); ++g) {
         is_apart = is_spilled_inside && (is_apart || g->has_subgroups);
         if (is_apart) {
@@ -528,7 +559,8 @@ int64_t BeladyBound::spills(int64_t memory) const {
         // Or, instead of all steps so far, one in the midst of every round: all words that are used in the next round cross one of them, and what
         // the windows hold.
         if (g->sweep > 0 && !is_spilled_inside)
-            sum = std::max(sum, g->all - checked_multiply(checked_multiply(g->instances, g->rounds), memory - g->sweep));
+            sum =
+                std::max(sum, g->all - checked_multiply(checked_multiply(g->instances, g->rounds), memory - g->sweep));
         is_free_inside = spilled == 0;
         is_spilled_inside = is_spilled_inside || g->smallest > memory;
     }

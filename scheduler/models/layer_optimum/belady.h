@@ -21,7 +21,8 @@ namespace laminate {
 /// The loops that matter to a tensor in so much memory: the order up to the first reuse loop with a round that fits. Between two
 /// of such rounds all its words are present, which is the most that they ever take from the words that wait beside them, so that they act as
 /// one step, and all loops further in may be taken whole. Orders that agree in this agree in their spills.
-[[nodiscard]] BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory);
+[[nodiscard]] BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order,
+                                      int64_t memory);
 
 class BeladyStream {
 public:
@@ -29,7 +30,8 @@ public:
     BeladyStream(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory);
 
     /// Waits of all steps and cells of all patterns, about: what building the stream and spills() take time for; without building it.
-    [[nodiscard]] static int64_t uses(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory);
+    [[nodiscard]] static int64_t uses(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order,
+                                      int64_t memory);
 
     /// Words evicted that are needed again, of one of the problem's groups.
     [[nodiscard]] int64_t spills() const;
@@ -76,15 +78,15 @@ public:
 
 private:
     struct Group {
-        int64_t all = 0;        ///< words of its intervals, all instances together
-        int64_t crossing = 0;   ///< words that cross at one step of every instance, together
-        int64_t steps = 0;      ///< of one instance
+        int64_t all = 0;       ///< words of its intervals, all instances together
+        int64_t crossing = 0;  ///< words that cross at one step of every instance, together
+        int64_t steps = 0;     ///< of one instance
         int64_t instances = 1;
-        int64_t smallest = 0;   ///< words that cross in the smallest instance
-        int64_t beside = 0;     ///< further words present at that step, of each instance
-        int64_t inner = 0;      ///< the same for a step further in, of words that the next inner group counts else
-        int64_t rounds = 1;     ///< of a reuse group
-        int64_t sweep = 0;      ///< words that windows inside a reuse group hold in the midst of a round
+        int64_t smallest = 0;        ///< words that cross in the smallest instance
+        int64_t beside = 0;          ///< further words present at that step, of each instance
+        int64_t inner = 0;           ///< the same for a step further in, of words that the next inner group counts else
+        int64_t rounds = 1;          ///< of a reuse group
+        int64_t sweep = 0;           ///< words that windows inside a reuse group hold in the midst of a round
         bool has_subgroups = false;  ///< related loops between this group and the next one
     };
     std::vector<Group> groups_;  ///< outermost first

@@ -28,7 +28,8 @@ BlockOrder parse_block_order(const ConvolutionProblem& problem, const std::strin
         if (number == std::string::npos || std::from_chars(word.data() + 1, end, block).ptr != end || block < 1 ||
             block > at(problem.extent, loop) || !seen.insert(loop).second) {
             throw InputError("block order \"" + text + "\": found \"" + word +
-                             "\", expected each of f k c x y m n at most once, with a block of 1 to its extent in " + to_text(problem));
+                             "\", expected each of f k c x y m n at most once, with a block of 1 to its extent in " +
+                             to_text(problem));
         }
         if (block < at(problem.extent, loop)) order.push_back({loop, block});
     }

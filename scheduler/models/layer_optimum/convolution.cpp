@@ -48,7 +48,8 @@ ConvolutionProblem convolution_problem(const Network& network, LayerId layer) {
 std::string to_text(const ConvolutionProblem& p) {
     std::string text;
     for (size_t l = 0; l < convolution_loops; ++l) {
-        text += (l == 0 ? "" : " ") + std::string(1, to_char(static_cast<ConvolutionLoop>(l))) + std::to_string(p.extent[l]);
+        text += (l == 0 ? "" : " ") + std::string(1, to_char(static_cast<ConvolutionLoop>(l))) +
+                std::to_string(p.extent[l]);
     }
     const auto pair = [&](const char* word, const std::array<int64_t, 2>& v, bool always = false) {
         if (v == std::array<int64_t, 2>{1, 1} && !always) return;
@@ -67,8 +68,9 @@ ConvolutionProblem parse_convolution(const std::string& text) {
     ConvolutionProblem p;
     std::istringstream in(text);
     const auto fail = [&](const std::string& word) -> InputError {
-        return InputError("convolution \"" + text + "\": found \"" + word +
-                          "\", expected f, k, c, x, y, m or n with a number, stride, dilation, groups, transposed or finished");
+        return InputError(
+            "convolution \"" + text + "\": found \"" + word +
+            "\", expected f, k, c, x, y, m or n with a number, stride, dilation, groups, transposed or finished");
     };
     const auto number = [&](const std::string& word, const char* begin, const char* end) {
         int64_t value = 0;

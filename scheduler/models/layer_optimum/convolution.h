@@ -27,8 +27,12 @@ inline constexpr size_t convolution_loops = 7;
 /// One number per loop, by ConvolutionLoop.
 using LoopExtents = std::array<int64_t, convolution_loops>;
 [[nodiscard]] inline char to_char(ConvolutionLoop loop) { return "fkcxymn"[static_cast<size_t>(loop)]; }
-[[nodiscard]] inline int64_t& at(LoopExtents& extents, ConvolutionLoop loop) { return extents[static_cast<size_t>(loop)]; }
-[[nodiscard]] inline int64_t at(const LoopExtents& extents, ConvolutionLoop loop) { return extents[static_cast<size_t>(loop)]; }
+[[nodiscard]] inline int64_t& at(LoopExtents& extents, ConvolutionLoop loop) {
+    return extents[static_cast<size_t>(loop)];
+}
+[[nodiscard]] inline int64_t at(const LoopExtents& extents, ConvolutionLoop loop) {
+    return extents[static_cast<size_t>(loop)];
+}
 
 struct ConvolutionProblem {
     std::string name;

@@ -13,8 +13,8 @@ namespace {
 
 class FrontSearch {
 public:
-    FrontSearch(const ConvolutionProblem& problem, const BankedBuffer& buffer, const std::optional<RegisterArray>& registers,
-                int64_t most_sram_words)
+    FrontSearch(const ConvolutionProblem& problem, const BankedBuffer& buffer,
+                const std::optional<RegisterArray>& registers, int64_t most_sram_words)
         : problem_(problem), buffer_(buffer), bounds_(problem, buffer), most_sram_words_(most_sram_words) {
         if (registers) mapper_.emplace(problem, *registers);
     }
@@ -61,7 +61,8 @@ private:
             std::optional<RegisterMapping> mapping;
             if (division.best && registers_serve(prefix.order, mapping)) {
                 points_[sram] = {prefix.order, *division.best, mapping};
-                for (auto next = points_.upper_bound(sram); next != points_.end() && next->second.division.words >= division.best->words;)
+                for (auto next = points_.upper_bound(sram);
+                     next != points_.end() && next->second.division.words >= division.best->words;)
                     next = points_.erase(next);
             }
         }
@@ -87,8 +88,8 @@ private:
 
 }  // namespace
 
-DramSramFront dram_sram_front(const ConvolutionProblem& problem, const BankedBuffer& buffer, const std::optional<RegisterArray>& registers,
-                              int64_t most_sram_words) {
+DramSramFront dram_sram_front(const ConvolutionProblem& problem, const BankedBuffer& buffer,
+                              const std::optional<RegisterArray>& registers, int64_t most_sram_words) {
     DramSramFront front;
     if (buffer.banks < 3) return front;
     FrontSearch search(problem, buffer, registers, most_sram_words);
@@ -106,7 +107,9 @@ DramSramFront dram_sram_front(const ConvolutionProblem& problem, const BankedBuf
 }
 
 const DramSramPoint& choose(const DramSramFront& front, double weight) {
-    const auto cost = [&](const DramSramPoint& p) { return static_cast<double>(p.dram_words) + weight * static_cast<double>(p.sram_words); };
+    const auto cost = [&](const DramSramPoint& p) {
+        return static_cast<double>(p.dram_words) + weight * static_cast<double>(p.sram_words);
+    };
     return *std::min_element(front.points.begin(), front.points.end(),
                              [&](const DramSramPoint& a, const DramSramPoint& b) { return cost(a) < cost(b); });
 }

@@ -19,16 +19,21 @@ namespace laminate {
 
 namespace {
 
-int64_t images_of(const Network& network, const LayerProblem& problem) { return network.tensor(problem.output).dims.front(); }
+int64_t images_of(const Network& network, const LayerProblem& problem) {
+    return network.tensor(problem.output).dims.front();
+}
 
 /// Of one axis, padding included: from the first to the last word that the outputs touch.
-int64_t span_of(const AxisWindow& w) { return w.transposed ? w.in : (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation + 1; }
+int64_t span_of(const AxisWindow& w) {
+    return w.transposed ? w.in : (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation + 1;
+}
 
 /// Words of the output as layer_optimum() counts them: of a transposed convolution with what is cropped.
 int64_t output_words(const LayerProblem& p) {
     int64_t words = p[Dim::z];
     for (const AxisWindow& w : p.window)
-        words = checked_multiply(words, w.transposed ? std::max(w.out, touched_words(w.in, w.kernel, w.stride, w.dilation)) : w.out);
+        words = checked_multiply(
+            words, w.transposed ? std::max(w.out, touched_words(w.in, w.kernel, w.stride, w.dilation)) : w.out);
     return words;
 }
 
@@ -49,7 +54,8 @@ OptimumGroup of_optimum(std::vector<LayerId> layers, GroupMeans means, LayerOpti
     return group;
 }
 
-OptimumGroup layer_alone(const Network& network, LayerId layer, const BankedBuffer& buffer, const FusionOptions& options) {
+OptimumGroup layer_alone(const Network& network, LayerId layer, const BankedBuffer& buffer,
+                         const FusionOptions& options) {
     if (!must_be_scheduled(network, layer)) {
         OptimumGroup group;
         group.layers = {layer};
@@ -81,8 +87,9 @@ std::optional<std::array<int64_t, 2>> finished_steps(const std::vector<LayerProb
     return steps;
 }
 
-std::optional<OptimumGroup> in_finished_blocks(const Network& network, const std::vector<LayerId>& layers, const std::vector<LayerProblem>& problems,
-                                               const BankedBuffer& buffer, const FusionOptions& options) {
+std::optional<OptimumGroup> in_finished_blocks(const Network& network, const std::vector<LayerId>& layers,
+                                               const std::vector<LayerProblem>& problems, const BankedBuffer& buffer,
+                                               const FusionOptions& options) {
     const auto steps = finished_steps(problems);
     if (!steps) return {};
     ConvolutionProblem problem = convolution_problem(network, layers.front());
@@ -90,7 +97,8 @@ std::optional<OptimumGroup> in_finished_blocks(const Network& network, const std
     auto found = layer_optimum(problem, buffer, options.evaluator, options.limits);
     auto* optimum = std::get_if<LayerOptimum>(&found);
     if (optimum == nullptr) return {};
-    const int64_t saved = tensor_words(problem, Operand::output) - checked_multiply(images_of(network, problems.back()), output_words(problems.back()));
+    const int64_t saved = tensor_words(problem, Operand::output) -
+                          checked_multiply(images_of(network, problems.back()), output_words(problems.back()));
     optimum->dram_words -= saved;
     optimum->lower_bound_words -= saved;
     return of_optimum(layers, GroupMeans::finished_blocks, std::move(*optimum));
@@ -104,11 +112,16 @@ std::optional<std::vector<LayerProblem>> with_padding_as_data(std::vector<LayerP
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
         for (size_t axis = 0; axis < 2; ++axis) {
-            const auto window = [&](const TensorReader& reader) -> AxisWindow& { return problems[static_cast<size_t>(reader.nest)].window[axis]; };
+            const auto window = [&](const TensorReader& reader) -> AxisWindow& {
+                return problems[static_cast<size_t>(reader.nest)].window[axis];
+            };
             const AxisWindow first = window(tensor.readers.front());
-            const auto is_inside = [&](const TensorReader& r) { return window(r).pad_begin == 0 && span_of(window(r)) <= window(r).in; };
+            const auto is_inside = [&](const TensorReader& r) {
+                return window(r).pad_begin == 0 && span_of(window(r)) <= window(r).in;
+            };
             const auto is_like_first = [&](const TensorReader& r) {
-                return !window(r).transposed && window(r).pad_begin == first.pad_begin && span_of(window(r)) == span_of(first);
+                return !window(r).transposed && window(r).pad_begin == first.pad_begin &&
+                       span_of(window(r)) == span_of(first);
             };
             if (first.transposed && tensor.readers.size() == 1) continue;
             if (std::all_of(tensor.readers.begin(), tensor.readers.end(), is_inside)) continue;
@@ -136,7 +149,8 @@ struct ScheduleCost {
     int64_t banks = 0;
 };
 
-ScheduleCost schedule_cost(const std::vector<LayerProblem>& problems, const GroupSchedule& group, int64_t images, const BankedBuffer& buffer) {
+ScheduleCost schedule_cost(const std::vector<LayerProblem>& problems, const GroupSchedule& group, int64_t images,
+                           const BankedBuffer& buffer) {
     const GroupCounts counts = two_level_counts(problems, group);
     Elements every_image = counts.output_reads + counts.output_writes + counts.input_reads();
     Elements once;
@@ -155,7 +169,8 @@ constexpr int64_t search_steps = 400'000;
 
 }  // namespace
 
-std::optional<OptimumGroup> searched_schedule(const Network& network, const std::vector<LayerId>& layers, const BankedBuffer& buffer, const FusionOptions& options) {
+std::optional<OptimumGroup> searched_schedule(const Network& network, const std::vector<LayerId>& layers,
+                                              const BankedBuffer& buffer, const FusionOptions& options) {
     const std::vector<LayerProblem> real = layer_problems(network, layers);
     const auto problems = with_padding_as_data(real);
     if (!problems) return {};
@@ -166,7 +181,9 @@ std::optional<OptimumGroup> searched_schedule(const Network& network, const std:
     explore.memory = Elements(checked_multiply(buffer.banks, buffer.bank_words));
     explore.stop = options.stop;
     std::vector<GroupPoint> points = family_front(*problems, explore, explore.tiles);
-    const bool is_chain = std::all_of(layers.begin(), layers.end(), [&](LayerId l) { return must_be_scheduled(network, l) && network.layer(l).kind != LayerKind::gemm; });
+    const bool is_chain = std::all_of(layers.begin(), layers.end(), [&](LayerId l) {
+        return must_be_scheduled(network, l) && network.layer(l).kind != LayerKind::gemm;
+    });
     if (is_chain && layers.size() <= longest_searched) {
         explore.tiles = TileSizes::divisors;
         explore.max_steps = search_steps;
@@ -176,7 +193,9 @@ std::optional<OptimumGroup> searched_schedule(const Network& network, const std:
     std::optional<OptimumGroup> best;
     for (const GroupPoint& point : points) {
         const ScheduleCost cost = schedule_cost(*problems, point.group, images, buffer);
-        if (cost.banks > buffer.banks || (best && std::tie(best->dram_words, best->banks) <= std::tie(cost.words, cost.banks))) continue;
+        if (cost.banks > buffer.banks ||
+            (best && std::tie(best->dram_words, best->banks) <= std::tie(cost.words, cost.banks)))
+            continue;
         best.emplace();
         best->dram_words = cost.words;
         best->banks = cost.banks;
@@ -207,7 +226,8 @@ std::vector<bool> places_read(const AxisWindow& w, const std::vector<bool>& outp
     for (int64_t out = 0; out < w.out; ++out) {
         if (!outputs[static_cast<size_t>(out)]) continue;
         for (int64_t tap = 0; tap < w.kernel; ++tap) {
-            const std::optional<int64_t> at = with_padding ? std::optional(out * w.stride + tap * w.dilation) : w.input(out, tap);
+            const std::optional<int64_t> at =
+                with_padding ? std::optional(out * w.stride + tap * w.dilation) : w.input(out, tap);
             if (at) places[static_cast<size_t>(*at)] = true;
         }
     }
@@ -228,21 +248,26 @@ struct Total {
 
 /// The cover of least words, then of fewest groups, by the words of every group.
 Total best_cover(const Network& network, const OneSinkGroups& groups, const std::vector<int64_t>& words) {
-    return over_covers(network, groups, Total{0, 0, nullptr}, Total{}, [&](const Total& before, size_t group, Total& target) {
-        const int64_t sum = checked_add(before.words, words[group]);
-        if (std::tuple(sum, before.groups + 1) >= std::tuple(target.words, target.groups)) return;
-        target = {sum, before.groups + 1, std::make_shared<const Total::Link>(Total::Link{group, before.chosen})};
-    });
+    return over_covers(
+        network, groups, Total{0, 0, nullptr}, Total{}, [&](const Total& before, size_t group, Total& target) {
+            const int64_t sum = checked_add(before.words, words[group]);
+            if (std::tuple(sum, before.groups + 1) >= std::tuple(target.words, target.groups)) return;
+            target = {sum, before.groups + 1, std::make_shared<const Total::Link>(Total::Link{group, before.chosen})};
+        });
 }
 
 }  // namespace
 
 const char* to_string(GroupMeans means) {
     switch (means) {
-        case GroupMeans::layer_optimum: return "layer optimum";
-        case GroupMeans::once: return "once";
-        case GroupMeans::finished_blocks: return "finished blocks";
-        case GroupMeans::schedule: break;
+        case GroupMeans::layer_optimum:
+            return "layer optimum";
+        case GroupMeans::once:
+            return "once";
+        case GroupMeans::finished_blocks:
+            return "finished blocks";
+        case GroupMeans::schedule:
+            break;
     }
     return "schedule";
 }
@@ -250,10 +275,12 @@ const char* to_string(GroupMeans means) {
 int64_t compulsory_words(const Network& network, const std::vector<LayerId>& layers) {
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
     std::vector<NeededPlaces> needed(problems.size());  // of every layer's output
-    for (size_t axis = 0; axis < 2; ++axis) needed.back()[axis].assign(static_cast<size_t>(problems.back().window[axis].out), true);
+    for (size_t axis = 0; axis < 2; ++axis)
+        needed.back()[axis].assign(static_cast<size_t>(problems.back().window[axis].out), true);
     std::vector<GroupTensor> tensors = group_tensors(problems);
     // Readers first.
-    std::sort(tensors.begin(), tensors.end(), [](const GroupTensor& a, const GroupTensor& b) { return a.producer > b.producer; });
+    std::sort(tensors.begin(), tensors.end(),
+              [](const GroupTensor& a, const GroupTensor& b) { return a.producer > b.producer; });
     int64_t each = output_words(problems.back());
     for (const GroupTensor& tensor : tensors) {
         int64_t most = -1;  // of one reader: two may read different places, or the same
@@ -262,7 +289,8 @@ int64_t compulsory_words(const Network& network, const std::vector<LayerId>& lay
             NeededPlaces places;
             int64_t words = p.inputs[static_cast<size_t>(reader.operand)].channels;
             for (size_t axis = 0; axis < 2; ++axis) {
-                places[axis] = places_read(p.window[axis], needed[static_cast<size_t>(reader.nest)][axis], tensor.is_external());
+                places[axis] =
+                    places_read(p.window[axis], needed[static_cast<size_t>(reader.nest)][axis], tensor.is_external());
                 words = checked_multiply(words, std::count(places[axis].begin(), places[axis].end(), true));
             }
             if (words <= most) continue;
@@ -276,8 +304,11 @@ int64_t compulsory_words(const Network& network, const std::vector<LayerId>& lay
     return checked_add(checked_multiply(images_of(network, problems.back()), each), once);
 }
 
-std::optional<OptimumGroup> optimum_group(const Network& network, const std::vector<LayerId>& layers, const BankedBuffer& buffer, const FusionOptions& options) {
-    if (buffer.banks < 3) throw InputError(std::to_string(buffer.banks) + " banks, expected three or more, one at least for each of input, weights and output");
+std::optional<OptimumGroup> optimum_group(const Network& network, const std::vector<LayerId>& layers,
+                                          const BankedBuffer& buffer, const FusionOptions& options) {
+    if (buffer.banks < 3)
+        throw InputError(std::to_string(buffer.banks) +
+                         " banks, expected three or more, one at least for each of input, weights and output");
     if (layers.size() == 1) return layer_alone(network, layers.front(), buffer, options);
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
     std::optional<OptimumGroup> best = in_finished_blocks(network, layers, problems, buffer, options);
@@ -297,12 +328,14 @@ FusedOptimum fused_optimum(const Network& network, const BankedBuffer& buffer, c
     std::vector<size_t> work;
     for (size_t g = 0; g < groups.layers.size(); ++g) {
         const std::vector<LayerProblem> problems = layer_problems(network, groups.layers[g]);
-        like.push_back(shapes.emplace(std::pair(shape_key(problems), images_of(network, problems.back())), g).first->second);
+        like.push_back(
+            shapes.emplace(std::pair(shape_key(problems), images_of(network, problems.back())), g).first->second);
         if (like.back() == g) work.push_back(g);
     }
     result.shapes = static_cast<int64_t>(work.size());
     // Large groups take longest. Every answer needs the single layers.
-    std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) { return groups.layers[a].size() > groups.layers[b].size(); });
+    std::stable_sort(work.begin(), work.end(),
+                     [&](size_t a, size_t b) { return groups.layers[a].size() > groups.layers[b].size(); });
     std::vector<std::optional<OptimumGroup>> found(groups.layers.size());
     std::vector<char> is_skipped(groups.layers.size(), 0);
     std::mutex mutex;
@@ -316,28 +349,35 @@ FusedOptimum fused_optimum(const Network& network, const BankedBuffer& buffer, c
         found[work[n]] = optimum_group(network, layers, buffer, options);
         if (!options.progress) return;
         const std::lock_guard lock(mutex);
-        options.progress(++done, result.shapes, network.layer(layers.front()).name + (layers.size() > 1 ? " .. " + network.layer(layers.back()).name : ""));
+        options.progress(
+            ++done, result.shapes,
+            network.layer(layers.front()).name + (layers.size() > 1 ? " .. " + network.layer(layers.back()).name : ""));
     });
-    result.is_complete = std::none_of(is_skipped.begin(), is_skipped.end(), [](char skipped) { return skipped != 0; }) &&
-                         (options.stop == nullptr || !options.stop->load());
+    result.is_complete =
+        std::none_of(is_skipped.begin(), is_skipped.end(), [](char skipped) { return skipped != 0; }) &&
+        (options.stop == nullptr || !options.stop->load());
 
     std::vector<int64_t> words;
     std::vector<int64_t> least;
     for (size_t g = 0; g < groups.layers.size(); ++g) {
         const std::optional<OptimumGroup>& group = found[like[g]];
         words.push_back(group ? group->dram_words : infinite_words);
-        least.push_back(groups.layers[g].size() == 1 ? group.value().lower_bound_words : compulsory_words(network, groups.layers[g]));
-        if (groups.layers[g].size() == 1) result.layer_by_layer_words = checked_add(result.layer_by_layer_words, words.back());
+        least.push_back(groups.layers[g].size() == 1 ? group.value().lower_bound_words
+                                                     : compulsory_words(network, groups.layers[g]));
+        if (groups.layers[g].size() == 1)
+            result.layer_by_layer_words = checked_add(result.layer_by_layer_words, words.back());
     }
     result.lower_bound_words = best_cover(network, groups, least).words;
-    for (std::vector<size_t>& ending : groups.ending_at) std::erase_if(ending, [&](size_t g) { return words[g] == infinite_words; });
+    for (std::vector<size_t>& ending : groups.ending_at)
+        std::erase_if(ending, [&](size_t g) { return words[g] == infinite_words; });
     const Total best = best_cover(network, groups, words);
     result.dram_words = best.words;
     for (const Total::Link* link = best.chosen.get(); link != nullptr; link = link->next.get()) {
         OptimumGroup group = found[like[link->group]].value();
         group.layers = groups.layers[link->group];
         if (group.schedule)
-            for (size_t k = 0; k < group.layers.size(); ++k) group.schedule->nests[k].layer = network.layer(group.layers[k]).name;
+            for (size_t k = 0; k < group.layers.size(); ++k)
+                group.schedule->nests[k].layer = network.layer(group.layers[k]).name;
         result.groups.push_back(std::move(group));
     }
     return result;

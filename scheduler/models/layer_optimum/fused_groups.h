@@ -28,8 +28,8 @@
 namespace laminate {
 
 enum class GroupMeans {
-    layer_optimum,    ///< one layer with weights
-    once,             ///< one layer without
+    layer_optimum,  ///< one layer with weights
+    once,           ///< one layer without
     finished_blocks,
     schedule,
 };
@@ -39,8 +39,8 @@ struct OptimumGroup {
     std::vector<LayerId> layers;  ///< ascending; the last one's output leaves
     GroupMeans means = GroupMeans::once;
     int64_t dram_words = 0;
-    int64_t lower_bound_words = 0;  ///< of whatever means
-    int64_t banks = 0;              ///< 0 where nothing has to stay (once)
+    int64_t lower_bound_words = 0;          ///< of whatever means
+    int64_t banks = 0;                      ///< 0 where nothing has to stay (once)
     std::optional<LayerOptimum> optimum;    ///< of the layer with weights: layer_optimum, finished_blocks
     std::optional<GroupSchedule> schedule;  ///< schedule
 };
@@ -51,30 +51,35 @@ struct FusedOptimum {
     int64_t layer_by_layer_words = 0;  ///< every layer alone
     int64_t lower_bound_words = 0;     ///< no cut into groups of at most so many layers has less, however they run
     int64_t groups_looked_at = 0;
-    int64_t shapes = 0;                ///< of them different
-    bool is_complete = true;           ///< false: stopped; groups that were not looked at are missing, and the bound holds anyway
+    int64_t shapes = 0;  ///< of them different
+    bool is_complete =
+        true;  ///< false: stopped; groups that were not looked at are missing, and the bound holds anyway
 };
 
 struct FusionOptions {
     SpillEvaluator evaluator = SpillEvaluator::eq7;
     StreamLimits limits;
-    std::map<std::string, LayerOptimum> known = {};  ///< of layers alone, by to_text() of their problems: not searched again
+    std::map<std::string, LayerOptimum> known =
+        {};                  ///< of layers alone, by to_text() of their problems: not searched again
     int64_t max_layers = 4;  ///< of a group
     int threads = 1;
-    std::function<void(int64_t done, int64_t shapes, const std::string& group)> progress = {};  ///< called from one thread at a time
+    std::function<void(int64_t done, int64_t shapes, const std::string& group)> progress =
+        {};  ///< called from one thread at a time
     const std::atomic<bool>* stop = nullptr;
 };
 
 /// Layers that no schedule covers (softmax, flatten) are in no group and not counted. Throws InputError for a network without others and for less than three banks.
-[[nodiscard]] FusedOptimum fused_optimum(const Network& network, const BankedBuffer& buffer, const FusionOptions& options = {});
+[[nodiscard]] FusedOptimum fused_optimum(const Network& network, const BankedBuffer& buffer,
+                                         const FusionOptions& options = {});
 
 /// One group by itself; nothing where it does not fit or no means covers it, which is never so of one layer.
-[[nodiscard]] std::optional<OptimumGroup> optimum_group(const Network& network, const std::vector<LayerId>& layers, const BankedBuffer& buffer,
-                                                        const FusionOptions& options = {});
+[[nodiscard]] std::optional<OptimumGroup> optimum_group(const Network& network, const std::vector<LayerId>& layers,
+                                                        const BankedBuffer& buffer, const FusionOptions& options = {});
 
 /// As a schedule of those searched for groups: the one of fewest words that fits; nothing where none does, or where two layers share an input that they pad
 /// differently. Its lower bound is left out.
-[[nodiscard]] std::optional<OptimumGroup> searched_schedule(const Network& network, const std::vector<LayerId>& layers, const BankedBuffer& buffer,
+[[nodiscard]] std::optional<OptimumGroup> searched_schedule(const Network& network, const std::vector<LayerId>& layers,
+                                                            const BankedBuffer& buffer,
                                                             const FusionOptions& options = {});
 
 /// What a group has to move whatever it does, once: of its inputs the words that its output depends on, padding included, its weights and its output.

@@ -7,7 +7,9 @@
 namespace laminate {
 
 LayerMachine layer_machine(const Machine& machine) {
-    const auto refuse = [&](const std::string& what) -> InputError { return InputError("machine " + machine.name + ": " + what); };
+    const auto refuse = [&](const std::string& what) -> InputError {
+        return InputError("machine " + machine.name + ": " + what);
+    };
     LayerMachine result;
     result.word_bits = machine.bits.input;
     for (const int64_t bits : {machine.bits.weight, machine.bits.partial_sum, machine.bits.output}) {
@@ -22,7 +24,8 @@ LayerMachine layer_machine(const Machine& machine) {
             throw refuse("operands with memories of their own, expected memories that all operands share");
     }
     if (levels.size() < 2 || levels.size() > 3) {
-        throw refuse(std::to_string(levels.size()) + " memories, expected external memory, a banked buffer and perhaps registers");
+        throw refuse(std::to_string(levels.size()) +
+                     " memories, expected external memory, a banked buffer and perhaps registers");
     }
     const Memory& buffer = machine.memories[levels[levels.size() - 2]];
     if (buffer.banks < 3) {

@@ -15,8 +15,13 @@ namespace {
 
 class Search {
 public:
-    Search(const ConvolutionProblem& problem, const BankedBuffer& buffer, SpillEvaluator evaluator, const StreamLimits& limits)
-        : problem_(problem), buffer_(buffer), evaluator_(evaluator), bounds_(problem, buffer), known_{{}, limits.longest, limits.together} {}
+    Search(const ConvolutionProblem& problem, const BankedBuffer& buffer, SpillEvaluator evaluator,
+           const StreamLimits& limits)
+        : problem_(problem),
+          buffer_(buffer),
+          evaluator_(evaluator),
+          bounds_(problem, buffer),
+          known_{{}, limits.longest, limits.together} {}
 
     /// Short orders first: a good one is found soon, and without one the long ones would take many more nodes.
     void run() {
@@ -30,7 +35,8 @@ public:
 
     /// Takes the order as the best so far if it is.
     void evaluate(const BlockOrder& order, const BankCurves& bounds) {
-        const ExactDivision division = exact_division(problem_, order, buffer_, evaluator_, bounds, best_words_, known_);
+        const ExactDivision division =
+            exact_division(problem_, order, buffer_, evaluator_, bounds, best_words_, known_);
         unproven_ = std::min(unproven_, division.unproven);
         if (!division.best) return;
         best_ = division.best;
@@ -66,11 +72,14 @@ private:
         }
     }
     /// Shorter ones were evaluated in the passes before, when no fewer of them were visited.
-    [[nodiscard]] bool is_new(const Prefix& prefix) const { return static_cast<int64_t>(prefix.order.size()) > depth_before_; }
+    [[nodiscard]] bool is_new(const Prefix& prefix) const {
+        return static_cast<int64_t>(prefix.order.size()) > depth_before_;
+    }
 
     void visit(const Prefix& prefix) {
         ++nodes_;
-        if (is_new(prefix) && bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < best_words_)
+        if (is_new(prefix) &&
+            bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < best_words_)
             evaluate(prefix.order, prefix.curves);
         if (prefix.order.size() == depth_) return;
         for (const Extension& e : bounds_.extensions(prefix, best_words_)) {
@@ -82,8 +91,10 @@ private:
     void visit_tie(const Prefix& prefix) {
         ++nodes_;
         const int64_t limit = best_words_ + 1;
-        if (is_new(prefix) && bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < limit) {
-            const ExactDivision division = exact_division(problem_, prefix.order, buffer_, evaluator_, prefix.curves, limit, known_);
+        if (is_new(prefix) &&
+            bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < limit) {
+            const ExactDivision division =
+                exact_division(problem_, prefix.order, buffer_, evaluator_, prefix.curves, limit, known_);
             if (division.best) {
                 best_ = division.best;
                 best_words_ = division.best->words;
@@ -100,7 +111,8 @@ private:
             cheaper.emplace_back(sram_words(problem_, order), e);
             order.pop_back();
         }
-        std::stable_sort(cheaper.begin(), cheaper.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::stable_sort(cheaper.begin(), cheaper.end(),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
         for (const auto& [sram, e] : cheaper) {
             if (sram >= best_sram_words_) break;
             if (e.bound <= best_words_) visit_tie(bounds_.extended(prefix, e.loop, e.candidate));
@@ -116,7 +128,7 @@ private:
     int64_t best_words_ = infinite_words;
     int64_t unproven_ = infinite_words;
     KnownSpills known_;
-    size_t depth_ = 0;  ///< longest order of this pass
+    size_t depth_ = 0;           ///< longest order of this pass
     int64_t depth_before_ = -1;  ///< and of the one before; -1: there was none
     int64_t best_sram_words_ = 0;
     int64_t nodes_ = 0;
@@ -150,7 +162,8 @@ int64_t sram_words(const ConvolutionProblem& problem, const BlockOrder& order) {
     const LoopExtents blocks = block_extents(problem, order);
     int64_t words = 0;
     for (const Operand operand : all_operands)
-        words = checked_add(words, checked_multiply(tensor_access(problem, operand).traffic, touched_words(problem, operand, blocks)));
+        words = checked_add(
+            words, checked_multiply(tensor_access(problem, operand).traffic, touched_words(problem, operand, blocks)));
     words = checked_multiply(words, problem.groups);
     for (const BlockLoop& l : order) words = checked_multiply(words, ceil_div(at(problem.extent, l.loop), l.block));
     return words;
@@ -171,7 +184,8 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
         // A good start: what is best by the formula, which is fast; all of its prefixes, for the stream of the whole may be too long.
         Search by_formula(problem, buffer, SpillEvaluator::eq7, limits);
         by_formula.run();
-        for (BlockOrder order = by_formula.best_order(); !order.empty(); order.pop_back()) search.evaluate(order, zero_curves(buffer));
+        for (BlockOrder order = by_formula.best_order(); !order.empty(); order.pop_back())
+            search.evaluate(order, zero_curves(buffer));
         search.exchange_neighbours();
     }
     search.run();
@@ -189,7 +203,8 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
     return optimum;
 }
 
-std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const BlockOrder& prefix, const BankedBuffer& buffer) {
+std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const BlockOrder& prefix,
+                                    const BankedBuffer& buffer) {
     if (buffer.banks < 3) return {};
     const PrefixBounds search(problem, buffer);
     Prefix state = search.root();

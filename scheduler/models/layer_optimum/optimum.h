@@ -38,8 +38,8 @@ struct LayerOptimum {
     int64_t dram_words = 0;  ///< compulsory and extra
     /// No order has fewer. Below dram_words only under belady, where an order that may be better has a stream too long to go through.
     int64_t lower_bound_words = 0;
-    int64_t nodes = 0;       ///< prefixes whose extensions were looked at
-    int64_t tie_nodes = 0;   ///< the same, in choosing among orders with as few words
+    int64_t nodes = 0;      ///< prefixes whose extensions were looked at
+    int64_t tie_nodes = 0;  ///< the same, in choosing among orders with as few words
 };
 
 /// Not even blocks of one iteration fit; of outputs that leave finished alone, no order does.
@@ -50,12 +50,14 @@ struct BufferTooSmall {
 /// How far SpillEvaluator::belady goes through streams, in waits of their steps (BeladyStream::uses). Counted, not timed, so that the answer is the
 /// same everywhere.
 struct StreamLimits {
-    int64_t longest = 4'000'000;        ///< of one stream: some tens of milliseconds
-    int64_t together = 8 * longest;     ///< of one search: less than a second
+    int64_t longest = 4'000'000;     ///< of one stream: some tens of milliseconds
+    int64_t together = 8 * longest;  ///< of one search: less than a second
 };
 
-[[nodiscard]] std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProblem& problem, const BankedBuffer& buffer,
-                                                                       SpillEvaluator evaluator, const StreamLimits& limits = {});
+[[nodiscard]] std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProblem& problem,
+                                                                       const BankedBuffer& buffer,
+                                                                       SpillEvaluator evaluator,
+                                                                       const StreamLimits& limits = {});
 
 /// Lower bound on the extra words of every schedule that begins with `prefix` (prefix_bounds.h); nothing where none fits. For tests.
 [[nodiscard]] std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const BlockOrder& prefix,

@@ -8,8 +8,8 @@ namespace laminate {
 
 namespace {
 
-WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>& output_blocks, const std::vector<int64_t>& tap_blocks,
-                       int64_t stride, int64_t dilation) {
+WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>& output_blocks,
+                       const std::vector<int64_t>& tap_blocks, int64_t stride, int64_t dilation) {
     const auto words = [&](int64_t i, int64_t j) { return touched_words(i, j, stride, dilation); };
     WindowSums sums;
     for (const int64_t b : output_blocks) {
@@ -39,8 +39,10 @@ WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>
 
 }  // namespace
 
-PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer) : problem_(problem), buffer_(buffer) {
-    for (size_t l = 0; l < convolution_loops; ++l) candidates_[l] = block_candidates(problem, static_cast<ConvolutionLoop>(l));
+PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer)
+    : problem_(problem), buffer_(buffer) {
+    for (size_t l = 0; l < convolution_loops; ++l)
+        candidates_[l] = block_candidates(problem, static_cast<ConvolutionLoop>(l));
     for (size_t t = 0; t < 3; ++t) {
         access_[t] = tensor_access(problem, all_operands[t]);
         for (size_t l = 0; l < convolution_loops; ++l)
@@ -86,7 +88,8 @@ std::array<Hinge, 3> PrefixBounds::hinges(const Prefix& prefix, size_t loop, siz
 
 PerOperand PrefixBounds::least_banks(const LoopExtents& blocks) const {
     PerOperand banks;
-    for (size_t t = 0; t < 3; ++t) banks[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
+    for (size_t t = 0; t < 3; ++t)
+        banks[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
     return banks;
 }
 
@@ -101,7 +104,8 @@ int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& ad
     return bound(prefix, added, least, division);
 }
 
-int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least, PerOperand& division) const {
+int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least,
+                            PerOperand& division) const {
     const auto value = [&](size_t t, int64_t banks) {
         return prefix.curves[t][static_cast<size_t>(banks - 1)] + added[t].at(banks * buffer_.bank_words);
     };
@@ -179,7 +183,8 @@ std::vector<Extension> PrefixBounds::extensions(const Prefix& prefix, int64_t li
         }
         blocks[l] = 1;
     }
-    std::stable_sort(list.begin(), list.end(), [](const Extension& a, const Extension& b) { return a.bound < b.bound; });
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Extension& a, const Extension& b) { return a.bound < b.bound; });
     return list;
 }
 

@@ -38,7 +38,7 @@ struct Prefix {
     BlockOrder order;
     std::array<size_t, convolution_loops> candidate{};  ///< of each loop; 0: whole
     std::array<bool, convolution_loops> is_in_order{};
-    int64_t iterations = 1;  ///< of all loops of the order together
+    int64_t iterations = 1;       ///< of all loops of the order together
     PerOperand repeats{1, 1, 1};  ///< of its loops that are reuse loops of the tensor
     BankCurves curves;            ///< extra words that its loops cost; convex where blocks of one iteration would fit
 };
@@ -62,9 +62,12 @@ public:
     /// curves are convex: banks move, one by one, to where they save more, until none does.
     [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least) const;
     /// The same; `division` is where it begins, a division of other hinges say, and where it ends. Anything of a sum of banks is repaired.
-    [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least, PerOperand& division) const;
+    [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least,
+                                PerOperand& division) const;
     [[nodiscard]] Prefix extended(const Prefix& prefix, size_t loop, size_t candidate) const;
-    [[nodiscard]] int64_t bound(const Prefix& prefix) const { return bound(prefix, {}, least_banks(smallest_blocks(prefix))); }
+    [[nodiscard]] int64_t bound(const Prefix& prefix) const {
+        return bound(prefix, {}, least_banks(smallest_blocks(prefix)));
+    }
     [[nodiscard]] const std::vector<int64_t>& candidates(size_t loop) const { return candidates_[loop]; }
     /// All extensions of less than `limit` extra words, least bound first. On square layers, where columns and rows are alike, the first of
     /// their loops is one of columns.

@@ -10,7 +10,8 @@ namespace laminate {
 namespace {
 
 /// Appends to `batches` every spread of `lanes` over the loops from `first` on that `taken` leaves.
-void spread(int64_t lanes, size_t first, LoopExtents& batch, std::vector<LoopExtents>& batches, const LoopExtents& taken) {
+void spread(int64_t lanes, size_t first, LoopExtents& batch, std::vector<LoopExtents>& batches,
+            const LoopExtents& taken) {
     if (first == convolution_loops) {
         if (lanes == 1) batches.push_back(batch);
         return;

@@ -16,7 +16,9 @@ struct Interval {
     int64_t begin = 0;
     int64_t end = 0;
 
-    static Interval windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) { return {0, (outputs - 1) * stride + (taps - 1) * dilation + 1}; }
+    static Interval windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
+        return {0, (outputs - 1) * stride + (taps - 1) * dilation + 1};
+    }
     [[nodiscard]] Interval shifted(int64_t step) const { return {begin + step, end + step}; }
     [[nodiscard]] Interval operator&(const Interval& other) const {
         const int64_t first = std::max(begin, other.begin);
@@ -29,7 +31,8 @@ struct Interval {
 struct AxisWords {
     int64_t begin = 0;
     int64_t end = 0;
-    std::vector<uint64_t> bits;  ///< of the places from 0 on, none set outside of [begin, end); empty where there are no gaps
+    std::vector<uint64_t>
+        bits;  ///< of the places from 0 on, none set outside of [begin, end); empty where there are no gaps
 
     static AxisWords windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
         AxisWords words;
@@ -57,7 +60,8 @@ struct AxisWords {
         if (both.begin == both.end || (bits.empty() && other.bits.empty())) return both;
         both.bits.assign(static_cast<size_t>(ceil_div(both.end, int64_t{64})), 0);
         for (size_t n = static_cast<size_t>(both.begin / 64); n < both.bits.size(); ++n)
-            both.bits[n] = (bits.empty() ? within(n, both) : bits[n]) & (other.bits.empty() ? within(n, both) : other.bits[n]) & within(n, both);
+            both.bits[n] = (bits.empty() ? within(n, both) : bits[n]) &
+                           (other.bits.empty() ? within(n, both) : other.bits[n]) & within(n, both);
         return both;
     }
     [[nodiscard]] int64_t size() const {
@@ -69,7 +73,9 @@ struct AxisWords {
 
 private:
     void set(int64_t place) { bits[static_cast<size_t>(place / 64)] |= uint64_t{1} << (place % 64); }
-    [[nodiscard]] bool has(int64_t place) const { return (bits[static_cast<size_t>(place / 64)] >> (place % 64) & 1) != 0; }
+    [[nodiscard]] bool has(int64_t place) const {
+        return (bits[static_cast<size_t>(place / 64)] >> (place % 64) & 1) != 0;
+    }
     /// Bits of part n that lie within [begin, end).
     [[nodiscard]] static uint64_t within(size_t n, const AxisWords& words) {
         const int64_t first = static_cast<int64_t>(n) * 64;
@@ -98,9 +104,11 @@ class Walk {
     using Box = SpillBox<Axis>;
 
 public:
-    Walk(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order, const LoopExtents& blocks)
+    Walk(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order,
+         const LoopExtents& blocks)
         : problem_(problem), access_(access), order_(order), blocks_(blocks) {
-        for (size_t p = 0; p < order.size(); ++p) iterations_[p] = ceil_div(at(problem.extent, order[p].loop), order[p].block);
+        for (size_t p = 0; p < order.size(); ++p)
+            iterations_[p] = ceil_div(at(problem.extent, order[p].loop), order[p].block);
     }
 
     [[nodiscard]] TensorGroups groups() const {
@@ -129,7 +137,8 @@ public:
                 opened.back().first = opened.back().last = p;
                 opened.back().rounds *= iterations;
             } else {
-                opened.push_back({p, p, outside, iterations, 1, role == LoopRole::partial ? std::optional(loop) : std::nullopt});
+                opened.push_back(
+                    {p, p, outside, iterations, 1, role == LoopRole::partial ? std::optional(loop) : std::nullopt});
             }
             outside *= iterations;
         }
@@ -198,7 +207,8 @@ private:
 
     /// Words of the union of the boxes from `next` on within places of the axes: inclusion and exclusion. Boxes come from the inside out, and the related loops of an
     /// inner one lie within those of an outer one: `plain` of the first box chosen holds for all further ones, -1: none yet.
-    [[nodiscard]] static int64_t words_within(const std::vector<Box>& boxes, size_t next, int64_t plain, const std::array<Axis, 2>& places) {
+    [[nodiscard]] static int64_t words_within(const std::vector<Box>& boxes, size_t next, int64_t plain,
+                                              const std::array<Axis, 2>& places) {
         int64_t words = 0;
         for (size_t b = next; b < boxes.size(); ++b) {
             const std::array<Axis, 2> both{places[0] & boxes[b].axis[0], places[1] & boxes[b].axis[1]};
@@ -230,7 +240,8 @@ private:
 /// Whether windows of these blocks, and so of all larger ones, leave gaps.
 bool has_gaps(const ConvolutionProblem& problem, const TensorAccess& access, const LoopExtents& blocks) {
     for (size_t a = 0; a < 2; ++a)
-        if (access.role[3 + a] == LoopRole::partial && (problem.dilation[a] != 1 || blocks[5 + a] < problem.stride[a])) return true;
+        if (access.role[3 + a] == LoopRole::partial && (problem.dilation[a] != 1 || blocks[5 + a] < problem.stride[a]))
+            return true;
     return false;
 }
 

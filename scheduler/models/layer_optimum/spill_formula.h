@@ -20,12 +20,12 @@ namespace laminate {
 
 /// A reuse group: one reuse loop, adjacent ones merged, or one partial reuse loop, and the related loops that follow it. Words.
 struct ReuseGroup {
-    int64_t instances = 1;      ///< N^g
-    int64_t rounds = 1;         ///< R
-    int64_t reused = 0;         ///< T = N^b S^r: what the next round uses again
-    int64_t resident = 0;       ///< D = |Q' and r|, Q' the spill-free set of the next inner group
-    int64_t beside = 0;         ///< |Q' - r|
-    int64_t spill_free = 0;     ///< M^sf = T + |Q' - r|
+    int64_t instances = 1;         ///< N^g
+    int64_t rounds = 1;            ///< R
+    int64_t reused = 0;            ///< T = N^b S^r: what the next round uses again
+    int64_t resident = 0;          ///< D = |Q' and r|, Q' the spill-free set of the next inner group
+    int64_t beside = 0;            ///< |Q' - r|
+    int64_t spill_free = 0;        ///< M^sf = T + |Q' - r|
     int64_t inner_spill_free = 0;  ///< M^sf of the next inner group, of the innermost one a block
 };
 

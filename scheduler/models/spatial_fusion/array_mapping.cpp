@@ -48,7 +48,7 @@ public:
     [[nodiscard]] bool gave_up() const { return gave_up_; }
 
 private:
-    [[nodiscard]] std::vector<int64_t> ends(int64_t Size::* extent, int64_t limit) const {
+    [[nodiscard]] std::vector<int64_t> ends(int64_t Size::*extent, int64_t limit) const {
         std::set<int64_t> sums{0};
         for (const Size& size : sizes_) {
             std::set<int64_t> more = sums;
@@ -104,8 +104,8 @@ private:
 /// Branch and bound over the sizes of the layers' sub-arrays.
 class PartitionSearch {
 public:
-    PartitionSearch(const Stack& stack, const std::vector<int64_t>& tile_rows, const ArrayMachine& machine, Together together,
-                    int64_t max_steps)
+    PartitionSearch(const Stack& stack, const std::vector<int64_t>& tile_rows, const ArrayMachine& machine,
+                    Together together, int64_t max_steps)
         : array_{machine.columns, machine.rows}, together_(together), steps_(max_steps), packer_(array_, steps_) {
         for (size_t l = 0; l < stack.size(); ++l) {
             std::vector<Option> options;
@@ -124,8 +124,8 @@ public:
                 });
                 if (!beaten) kept.push_back(option);
             }
-            std::ranges::stable_sort(kept, {},
-                                     [](const Option& option) { return std::pair(option.mapping.cycles, option.size); });
+            std::ranges::stable_sort(
+                kept, {}, [](const Option& option) { return std::pair(option.mapping.cycles, option.size); });
             options_.push_back(std::move(kept));
         }
         // By the layers that remain: the least cycles and PEs that they need.
@@ -169,8 +169,9 @@ private:
     /// A first partition: the smallest sub-arrays, then one larger after the other, each time the one that gains most.
     void begin_small() {
         for (size_t l = 0; l < options_.size(); ++l)
-            chosen_[l] = &*std::ranges::min_element(
-                options_[l], {}, [](const Option& option) { return std::pair(option.size.area(), option.mapping.cycles); });
+            chosen_[l] = &*std::ranges::min_element(options_[l], {}, [](const Option& option) {
+                return std::pair(option.size.area(), option.mapping.cycles);
+            });
         keep_if_it_fits(chosen_cycles());
         for (bool better = best_.has_value(); better;) {
             better = false;
@@ -248,7 +249,8 @@ int64_t largest_divisor(int64_t extent, int64_t limit) {
 
 }  // namespace
 
-std::optional<RowStationary> row_stationary(const LayerProblem& layer, int64_t columns, int64_t rows, int64_t tile_rows) {
+std::optional<RowStationary> row_stationary(const LayerProblem& layer, int64_t columns, int64_t rows,
+                                            int64_t tile_rows) {
     if (layer.y().kernel > columns) return {};
     RowStationary best;
     best.in_channels = largest_divisor(layer[Dim::i], columns / layer.y().kernel);
@@ -272,7 +274,8 @@ std::vector<int64_t> output_tile_rows(const Stack& stack, int64_t bottom_tile_ro
     return rows;
 }
 
-std::optional<TemporalPartition> temporal_partition(const Stack& stack, int64_t bottom_tile_rows, const ArrayMachine& machine) {
+std::optional<TemporalPartition> temporal_partition(const Stack& stack, int64_t bottom_tile_rows,
+                                                    const ArrayMachine& machine) {
     const std::vector<int64_t> tile_rows = output_tile_rows(stack, bottom_tile_rows);
     TemporalPartition result;
     result.register_bytes = machine.register_bytes / static_cast<int64_t>(stack.size());
@@ -290,8 +293,8 @@ std::optional<TemporalPartition> temporal_partition(const Stack& stack, int64_t 
 
 const char* to_string(Together together) { return together == Together::serial ? "serial" : "parallel"; }
 
-std::optional<SpatialPartition> spatial_partition(const Stack& stack, int64_t bottom_tile_rows, const ArrayMachine& machine,
-                                                  Together together, int64_t max_steps) {
+std::optional<SpatialPartition> spatial_partition(const Stack& stack, int64_t bottom_tile_rows,
+                                                  const ArrayMachine& machine, Together together, int64_t max_steps) {
     return PartitionSearch(stack, output_tile_rows(stack, bottom_tile_rows), machine, together, max_steps).run();
 }
 

@@ -32,7 +32,7 @@ struct RowStationary {
 /// Temporal fusion: layers take turns on the whole array, the registers are divided. Nothing where a kernel is too tall.
 struct TemporalPartition {
     std::vector<RowStationary> layers;
-    int64_t register_bytes = 0;  ///< of a PE, for each layer; changes no count
+    int64_t register_bytes = 0;                               ///< of a PE, for each layer; changes no count
     std::optional<std::array<int64_t, 3>> register_sections;  ///< same, by section, where the machine has them
     int64_t cycles = 0;
 };

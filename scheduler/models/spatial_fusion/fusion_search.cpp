@@ -38,8 +38,8 @@ std::vector<AxisCut> useful_cuts(const std::vector<int64_t>& sizes, const CutOf&
     std::vector<AxisCut> cuts;
     for (const int64_t size : sizes) {
         const AxisCut cut = cut_of(size);
-        const bool beaten =
-            std::ranges::any_of(cuts, [&](const AxisCut& other) { return other.tiles <= cut.tiles && other.input <= cut.input; });
+        const bool beaten = std::ranges::any_of(
+            cuts, [&](const AxisCut& other) { return other.tiles <= cut.tiles && other.input <= cut.input; });
         if (!beaten) cuts.push_back(cut);
     }
     return cuts;
@@ -128,8 +128,8 @@ std::optional<PlannedStack> best_of_layer(const LayerProblem& layer, const Fusio
 int64_t least_footprint(const LayerProblem& layer, const FusionOptions& options) {
     if (!can_be_stacked(layer)) return static_cast<int64_t>(layer.inputs.size()) + 1;
     const bool by_groups = layer.groups > 1 && !is_channelwise(layer);
-    return single_layer_footprint(layer,
-                                  {options.full_rows ? layer[Dim::x] : 1, 1, 1, by_groups ? layer.inputs.front().channels : 1});
+    return single_layer_footprint(
+        layer, {options.full_rows ? layer[Dim::x] : 1, 1, 1, by_groups ? layer.inputs.front().channels : 1});
 }
 
 /// What every layer of the network needs.
@@ -149,7 +149,8 @@ public:
         return remembered(layers, stacks_, [&](const Stack& problems) { return best_of_stack(problems, options_); });
     }
     [[nodiscard]] std::optional<PlannedStack> single(LayerId layer) {
-        return remembered({layer}, singles_, [&](const Stack& problems) { return best_of_layer(problems.front(), options_); });
+        return remembered({layer}, singles_,
+                          [&](const Stack& problems) { return best_of_layer(problems.front(), options_); });
     }
 
 private:
@@ -167,7 +168,8 @@ private:
         if (result->keeps_halos) {
             result->operations = stack_operations(problems, result->tile);
         } else {
-            for (const LayerProblem& problem : problems) result->operations += result->is_join ? 0 : operations(problem);
+            for (const LayerProblem& problem : problems)
+                result->operations += result->is_join ? 0 : operations(problem);
         }
         return result;
     }
@@ -225,7 +227,8 @@ int64_t FusionPlan::single_volume(const std::vector<LayerId>& layers) const {
     return sum;
 }
 
-std::optional<PlannedStack> best_stack(const Network& network, const std::vector<LayerId>& layers, const FusionOptions& options) {
+std::optional<PlannedStack> best_stack(const Network& network, const std::vector<LayerId>& layers,
+                                       const FusionOptions& options) {
     return Finder(network, options).stack(layers);
 }
 
@@ -236,13 +239,16 @@ std::optional<PlannedStack> best_single(const Network& network, LayerId layer, c
 std::vector<std::vector<LayerId>> stackable_chains(const Network& network) {
     std::vector<bool> taken(network.layers.size(), false);
     std::vector<std::vector<LayerId>> chains;
-    const auto stackable = [&](LayerId id) { return is_schedulable(network, id) && can_be_stacked(layer_problem(network, id)); };
+    const auto stackable = [&](LayerId id) {
+        return is_schedulable(network, id) && can_be_stacked(layer_problem(network, id));
+    };
     for (LayerId first = 0; first < static_cast<LayerId>(network.layers.size()); ++first) {
         if (taken[static_cast<size_t>(first)] || !is_schedulable(network, first)) continue;
         if (network.layer(first).kind == LayerKind::conv_transpose)
-            throw InputError(network.layer(first).name +
-                             ": a transposed convolution; the spatial-fusion model knows convolutions, pools, fully connected "
-                             "layers, activations, additions and concatenations");
+            throw InputError(
+                network.layer(first).name +
+                ": a transposed convolution; the spatial-fusion model knows convolutions, pools, fully connected "
+                "layers, activations, additions and concatenations");
         std::vector<LayerId> chain{first};
         for (LayerId id = first; stackable(id);) {
             const TensorId out = network.layer(id).output;
@@ -279,8 +285,8 @@ std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network, const F
                     plan.is_complete = false;
                     break;
                 }
-                const auto stack = finder.stack(
-                    {chain.begin() + static_cast<std::ptrdiff_t>(begin), chain.begin() + static_cast<std::ptrdiff_t>(end)});
+                const auto stack = finder.stack({chain.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                 chain.begin() + static_cast<std::ptrdiff_t>(end)});
                 if (stack) {
                     candidates[begin].push_back(*stack);
                 } else if (options.growth == Growth::paper || !options.full_rows) {

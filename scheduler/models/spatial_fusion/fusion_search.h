@@ -55,8 +55,9 @@ struct PlannedStack {
 };
 
 struct FusionPlan {
-    std::vector<PlannedStack> stacks;   ///< every schedulable layer once, in order of execution
-    std::vector<PlannedStack> singles;  ///< every schedulable layer by itself at its best, in the same order: the baseline
+    std::vector<PlannedStack> stacks;  ///< every schedulable layer once, in order of execution
+    std::vector<PlannedStack>
+        singles;  ///< every schedulable layer by itself at its best, in the same order: the baseline
     bool is_complete = true;
     [[nodiscard]] int64_t volume() const;
     [[nodiscard]] int64_t single_volume() const;
@@ -69,7 +70,8 @@ struct FusionPlan {
 [[nodiscard]] std::optional<PlannedStack> best_stack(const Network& network, const std::vector<LayerId>& layers,
                                                      const FusionOptions& options);
 /// The same for a layer alone, by Eq. 2; with Reading::exact also as a stack of one, which keeps its halos.
-[[nodiscard]] std::optional<PlannedStack> best_single(const Network& network, LayerId layer, const FusionOptions& options);
+[[nodiscard]] std::optional<PlannedStack> best_single(const Network& network, LayerId layer,
+                                                      const FusionOptions& options);
 
 /// Chains that stacks lie on; every schedulable layer is in exactly one. Throws InputError for a transposed convolution, which
 /// the model does not know.

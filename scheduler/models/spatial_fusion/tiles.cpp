@@ -80,9 +80,9 @@ std::vector<int64_t> kept_inputs(const Stack& stack, int64_t tile_y, int64_t til
         std::vector<Step> steps;
         int64_t present = 0;
         for (size_t j = 0; j < inputs[l].size(); ++j) {
-            Range out = l + 1 < stack.size()
-                            ? inputs[l + 1][j]
-                            : Range{static_cast<int64_t>(j) * tile, std::min(static_cast<int64_t>(j + 1) * tile, w.out)};
+            Range out = l + 1 < stack.size() ? inputs[l + 1][j]
+                                             : Range{static_cast<int64_t>(j) * tile,
+                                                     std::min(static_cast<int64_t>(j + 1) * tile, w.out)};
             const Range& in = inputs[l][j];
             const int64_t before = in.empty() ? present : std::max(present, in.begin);
             present = std::max(present, in.end);
@@ -115,8 +115,8 @@ std::vector<int64_t> kept_inputs(const Stack& stack, int64_t tile_y, int64_t til
             const int64_t old_kept = std::max<int64_t>(0, y.present_before - std::max(y.read_from, next_from));
             const int64_t new_kept = std::max<int64_t>(0, y.present - std::max(y.present_before, next_from));
             for (const Step& x : xs) {
-                const int64_t now = old_done * (width - x.read_from) + new_done * (x.present - x.read_from) + old_kept * width +
-                                    new_kept * x.present;
+                const int64_t now = old_done * (width - x.read_from) + new_done * (x.present - x.read_from) +
+                                    old_kept * width + new_kept * x.present;
                 most = std::max(most, now);
             }
         }

@@ -23,7 +23,9 @@ using Stack = std::vector<LayerProblem>;
 [[nodiscard]] bool can_be_stacked(const LayerProblem& layer);
 
 /// Input coordinates under one output, gaps of a dilated kernel included: K of the paper.
-[[nodiscard]] inline int64_t window_extent(const AxisWindow& window) { return (window.kernel - 1) * window.dilation + 1; }
+[[nodiscard]] inline int64_t window_extent(const AxisWindow& window) {
+    return (window.kernel - 1) * window.dilation + 1;
+}
 
 /// Eq. 4, by layer: extent of its input tile, Ti = (To - 1) S + K with To the input tile of the layer below, T at the bottom.
 /// Padding and what hangs over the map are counted.

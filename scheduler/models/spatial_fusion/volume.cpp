@@ -75,7 +75,8 @@ AxisCut single_layer_cut(const LayerProblem& layer, size_t axis, int64_t tile, R
     return cut;
 }
 
-int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const AxisCut& x, const Tile& tile, Reading reading) {
+int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const AxisCut& x, const Tile& tile,
+                            Reading reading) {
     const bool all_inputs = is_channelwise(layer) || tile.in_channels == input_channels(layer);
     const int64_t input_visits = all_inputs ? 1 : ceil_div(layer[Dim::z], tile.out_channels);
     const bool resident = reading == Reading::exact && all_inputs && tile.out_channels == layer[Dim::z];
@@ -85,8 +86,8 @@ int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const A
 }
 
 int64_t single_layer_volume(const LayerProblem& layer, const Tile& tile, Reading reading) {
-    return single_layer_volume(layer, single_layer_cut(layer, 0, tile.y, reading), single_layer_cut(layer, 1, tile.x, reading),
-                               tile, reading);
+    return single_layer_volume(layer, single_layer_cut(layer, 0, tile.y, reading),
+                               single_layer_cut(layer, 1, tile.x, reading), tile, reading);
 }
 
 StackFootprint stack_footprint(const Stack& stack, const Tile& tile, ReuseModel model) {
@@ -103,7 +104,8 @@ StackFootprint stack_footprint(const Stack& stack, const Tile& tile, ReuseModel 
             kept = sum({kept, product({std::max<int64_t>(0, rows[l] - overlap(layer.y())), overlap(layer.x())})});
         result.reuse = sum({result.reuse, product({kept, channels})});
         const bool bottom = l + 1 == stack.size();
-        result.weights = sum({result.weights, weights_of(layer, bottom ? tile.out_channels : layer[Dim::z], layer[Dim::i])});
+        result.weights =
+            sum({result.weights, weights_of(layer, bottom ? tile.out_channels : layer[Dim::z], layer[Dim::i])});
     }
     result.output = product({tile.y, tile.x, tile.out_channels});
     return result;
@@ -129,7 +131,8 @@ AxisCut stack_cut(const Stack& stack, size_t axis, int64_t tile, Reading reading
 
 int64_t stack_volume(const Stack& stack, const AxisCut& y, const AxisCut& x, const Tile& tile, Reading reading) {
     const LayerProblem& bottom = stack.back();
-    int64_t volume = sum({product({y.input, x.input, input_channels(stack.front())}), bottom.output_elements().value()});
+    int64_t volume =
+        sum({product({y.input, x.input, input_channels(stack.front())}), bottom.output_elements().value()});
     for (size_t l = 0; l < stack.size(); ++l) {
         const bool again = reading == Reading::exact && l + 1 == stack.size() && tile.out_channels < bottom[Dim::z];
         volume = sum({volume, product({stack[l].weight_elements().value(), again ? product({y.tiles, x.tiles}) : 1})});
@@ -138,11 +141,13 @@ int64_t stack_volume(const Stack& stack, const AxisCut& y, const AxisCut& x, con
 }
 
 int64_t stack_volume(const Stack& stack, const Tile& tile, Reading reading) {
-    return stack_volume(stack, stack_cut(stack, 0, tile.y, reading), stack_cut(stack, 1, tile.x, reading), tile, reading);
+    return stack_volume(stack, stack_cut(stack, 0, tile.y, reading), stack_cut(stack, 1, tile.x, reading), tile,
+                        reading);
 }
 
 int64_t stack_operations(const Stack& stack, const Tile& tile) {
-    const std::array<std::vector<std::vector<Range>>, 2> inputs{new_inputs(stack, 0, tile.y), new_inputs(stack, 1, tile.x)};
+    const std::array<std::vector<std::vector<Range>>, 2> inputs{new_inputs(stack, 0, tile.y),
+                                                                new_inputs(stack, 1, tile.x)};
     int64_t result = 0;
     for (size_t l = 0; l < stack.size(); ++l) {
         int64_t layer = product({stack[l].y().kernel, stack[l].x().kernel, stack[l][Dim::i], stack[l][Dim::z]});

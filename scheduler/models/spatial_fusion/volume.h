@@ -78,8 +78,9 @@ struct AxisCut {
 };
 [[nodiscard]] AxisCut single_layer_cut(const LayerProblem& layer, size_t axis, int64_t tile, Reading reading);
 [[nodiscard]] AxisCut stack_cut(const Stack& stack, size_t axis, int64_t tile, Reading reading);
-[[nodiscard]] int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const AxisCut& x, const Tile& tile,
-                                          Reading reading);
-[[nodiscard]] int64_t stack_volume(const Stack& stack, const AxisCut& y, const AxisCut& x, const Tile& tile, Reading reading);
+[[nodiscard]] int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const AxisCut& x,
+                                          const Tile& tile, Reading reading);
+[[nodiscard]] int64_t stack_volume(const Stack& stack, const AxisCut& y, const AxisCut& x, const Tile& tile,
+                                   Reading reading);
 
 }  // namespace laminate::spatial_fusion

@@ -86,16 +86,19 @@ TEST(Bicubic, PartsAreThoseOfTheWhole) {
     for (int k = 0; k < 63; ++k) plane.values.push_back(static_cast<float>(k * k % 41) / 41);
     const int64_t height = 17, width = 18;
     const Plane whole = resize_bicubic(plane, height, width);
-    for (const PictureBox box : {PictureBox{0, 0, 5, 6}, PictureBox{5, 6, 9, 7}, PictureBox{14, 13, 3, 5}, PictureBox{8, 0, 1, 18}}) {
+    for (const PictureBox box :
+         {PictureBox{0, 0, 5, 6}, PictureBox{5, 6, 9, 7}, PictureBox{14, 13, 3, 5}, PictureBox{8, 0, 1, 18}}) {
         const PictureBox source = bicubic_source(box, plane.height, plane.width, height, width);
         PlanePart part{{source.height, source.width, {}}, source.y, source.x, plane.height, plane.width};
         for (int64_t y = 0; y < source.height; ++y)
             for (int64_t x = 0; x < source.width; ++x)
-                part.plane.values.push_back(plane.values[static_cast<size_t>((source.y + y) * plane.width + source.x + x)]);
+                part.plane.values.push_back(
+                    plane.values[static_cast<size_t>((source.y + y) * plane.width + source.x + x)]);
         const Plane found = resize_bicubic(part, box, height, width);
         for (int64_t y = 0; y < box.height; ++y)
             for (int64_t x = 0; x < box.width; ++x)
-                ASSERT_EQ(found.values[static_cast<size_t>(y * box.width + x)], whole.values[static_cast<size_t>((box.y + y) * width + box.x + x)]);
+                ASSERT_EQ(found.values[static_cast<size_t>(y * box.width + x)],
+                          whole.values[static_cast<size_t>((box.y + y) * width + box.x + x)]);
     }
 }
 

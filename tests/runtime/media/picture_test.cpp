@@ -175,7 +175,8 @@ TEST_F(Pictures, OnlyWhatAFileCanHoldIsWritten) {
         return std::string("no error");
     };
     const std::string gif = (directory_ / "a.gif").string(), png = (directory_ / "a.png").string();
-    EXPECT_EQ(save_error(gradient(1, 1, 1), gif), gif + ": expected a name that ends in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
+    EXPECT_EQ(save_error(gradient(1, 1, 1), gif),
+              gif + ": expected a name that ends in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
     EXPECT_EQ(save_error({2, 2, 3, {1, 2, 3}}, png),
               png + ": picture of 2 x 2 x 3 with 3 samples, expected 1 or 3 channels and a sample for each");
     EXPECT_EQ(save_error({1, 1, 2, {1, 2}}, png),

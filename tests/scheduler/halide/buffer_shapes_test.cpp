@@ -13,8 +13,8 @@ namespace {
 
 TEST(BufferShapes, RowsAndColumnsOfASlidingWindow) {
     const Network network = zoo_network("l2net");
-    const GroupSchedule group = parse_group(
-        network, "{conv1: zo yo xo io | yi xi zi ii n m; tile z4 y6 x6 i3; X io/xi; W root/root; Y xi/xi}");
+    const GroupSchedule group =
+        parse_group(network, "{conv1: zo yo xo io | yi xi zi ii n m; tile z4 y6 x6 i3; X io/xi; W root/root; Y xi/xi}");
     const BufferShape shape = buffer_shapes(group, group_problems(network, group)).tensors.at(0);
     // Rows fold to the window of 3; their columns must all survive until the next row: 6 + 2.
     EXPECT_EQ(shape.extent, (std::array<int64_t, 3>{3, 3, 8}));
@@ -24,9 +24,10 @@ TEST(BufferShapes, RowsAndColumnsOfASlidingWindow) {
 
 TEST(BufferShapes, LineBuffersOfAFusedPair) {
     const Network network = zoo_network("l2net");
-    const GroupSchedule group = parse_group(network,
-                                            "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo & "
-                                            "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}");
+    const GroupSchedule group = parse_group(
+        network,
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo & "
+        "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}");
     const BufferShapes shapes = buffer_shapes(group, group_problems(network, group));
     EXPECT_EQ(shapes.tensors.at(1).extent, (std::array<int64_t, 3>{4, 6, 18}));  // 4 rows need 4 + 2
     EXPECT_EQ(shapes.tensors.at(0).extent, (std::array<int64_t, 3>{3, 8, 20}));  // the first 6 rows need 6 + 2
@@ -37,9 +38,10 @@ TEST(BufferShapes, LineBuffersOfAFusedPair) {
 /// Threads begin at any strip, where nothing is present yet.
 TEST(BufferShapes, ARangeOfStripsMayNeedMoreThanAllOfThem) {
     const Network network = random_network(5064);
-    const GroupSchedule group = parse_group(network,
-                                            "{conv1: xo zo io yo | zi ii yi xi n m; tile z5 y8 x2 i3; X zo/xi; W conv2.yo/conv2.xo; Y root/conv2.xo & "
-                                            "conv2: ys || yo zo xo io | ii zi yi xi n m; strip y1; tile z5 y5 x1 i1; W xi/xi; Y io/io}");
+    const GroupSchedule group = parse_group(
+        network,
+        "{conv1: xo zo io yo | zi ii yi xi n m; tile z5 y8 x2 i3; X zo/xi; W conv2.yo/conv2.xo; Y root/conv2.xo & "
+        "conv2: ys || yo zo xo io | ii zi yi xi n m; strip y1; tile z5 y5 x1 i1; W xi/xi; Y io/io}");
     const std::vector<LayerProblem> problems = group_problems(network, group);
     // A row of conv2 needs 4 of conv1, whose row y needs X's rows y - 1 and y + 2. From strip 0: rows 0 to 3, so X's -1 (padding) to 5, then one row at a time.
     EXPECT_EQ(buffer_shapes(group, problems).tensors.at(0).extent[1], 6);
@@ -52,11 +54,15 @@ void expect_closed_form(const Network& network, const GroupSchedule& group, uint
     const BufferShapes shapes = buffer_shapes(group, group_problems(network, group));
     const std::vector<GroupTensor> tensors = group_tensors(group_problems(network, group));
     for (size_t t = 0; t < tensors.size(); ++t) {
-        const Elements expected = tensors[t].is_external() ? counts.inputs.at(t).buffer : counts.layers[static_cast<size_t>(tensors[t].producer)].output_buffer;
-        EXPECT_EQ(shapes.tensors[t].elements(), expected.value()) << seed << ", tensor " << tensors[t].name << ": " << to_text(group);
+        const Elements expected = tensors[t].is_external()
+                                      ? counts.inputs.at(t).buffer
+                                      : counts.layers[static_cast<size_t>(tensors[t].producer)].output_buffer;
+        EXPECT_EQ(shapes.tensors[t].elements(), expected.value())
+            << seed << ", tensor " << tensors[t].name << ": " << to_text(group);
     }
     for (size_t k = 0; k < counts.layers.size(); ++k) {
-        EXPECT_EQ(shapes.weights[k].elements(), counts.layers[k].weight_buffer.value()) << seed << ", " << counts.layers[k].layer << ": " << to_text(group);
+        EXPECT_EQ(shapes.weights[k].elements(), counts.layers[k].weight_buffer.value())
+            << seed << ", " << counts.layers[k].layer << ": " << to_text(group);
     }
     EXPECT_EQ(shapes.output.elements(), counts.layers.back().output_buffer.value()) << seed << ": " << to_text(group);
 }

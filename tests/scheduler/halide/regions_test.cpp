@@ -16,9 +16,10 @@ int64_t value(const Expr& e) {
 
 TEST(Regions, NewPartsNeverOverlapAndCoverEverything) {
     const Network network = zoo_network("l2net");
-    const GroupSchedule group = parse_group(network,
-                                            "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo & "
-                                            "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y5 x16 i4; W root/root; Y xi/xi}");
+    const GroupSchedule group = parse_group(
+        network,
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo & "
+        "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y5 x16 i4; W root/root; Y xi/xi}");
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<GroupTensor> tensors = group_tensors(problems);
     Regions regions(group, problems, tensors);

@@ -17,7 +17,8 @@ const Memory& memory(const Machine& machine, const std::string& name) {
 
 std::string hierarchy_text(const Machine& machine, Operand operand) {
     std::string text;
-    for (const size_t level : machine.hierarchy(operand)) text += (text.empty() ? "" : " ") + machine.memories[level].name;
+    for (const size_t level : machine.hierarchy(operand))
+        text += (text.empty() ? "" : " ") + machine.memories[level].name;
     return text;
 }
 
@@ -41,11 +42,14 @@ TEST(Machine, PortsAreSharedAsInTheArtifact) {
     const Machine machine = open_machine("meta_proto_df");
     // One read and one write port for both operands.
     const Memory& shared = memory(machine, "sram_64KB");
-    EXPECT_EQ(&shared.port_of(Operand::input, Transfer::read_to_lower), &shared.port_of(Operand::output, Transfer::read_to_higher));
-    EXPECT_NE(&shared.port_of(Operand::input, Transfer::read_to_lower), &shared.port_of(Operand::input, Transfer::write_from_higher));
+    EXPECT_EQ(&shared.port_of(Operand::input, Transfer::read_to_lower),
+              &shared.port_of(Operand::output, Transfer::read_to_higher));
+    EXPECT_NE(&shared.port_of(Operand::input, Transfer::read_to_lower),
+              &shared.port_of(Operand::input, Transfer::write_from_higher));
     // A register of the outputs has two of each.
     const Memory& outputs = memory(machine, "rf_2B");
-    EXPECT_NE(&outputs.port_of(Operand::output, Transfer::read_to_lower), &outputs.port_of(Operand::output, Transfer::read_to_higher));
+    EXPECT_NE(&outputs.port_of(Operand::output, Transfer::read_to_lower),
+              &outputs.port_of(Operand::output, Transfer::read_to_higher));
     // DRAM: one port for all.
     const Memory& dram = memory(machine, "dram");
     EXPECT_EQ(dram.ports.size(), 1u);
@@ -102,7 +106,8 @@ TEST(Machine, BadFilesAreRefusedByKey) {
     EXPECT_EQ(refusal("\"mac_pj\"", "\"mac_nj\""), "m.json: array: mac_pj: missing, expected a number >= 0");
     EXPECT_EQ(refusal("\"loop\": \"C\"", "\"loop\": \"Z\""),
               "m.json: array: axes[1]: loop: found \"Z\", expected one of K, C, OX, OY, FX, FY");
-    EXPECT_EQ(refusal("\"loop\": \"C\"", "\"loop\": \"K\""), "m.json: array: axes[1]: loop: found K twice, expected a loop on one axis");
+    EXPECT_EQ(refusal("\"loop\": \"C\"", "\"loop\": \"K\""),
+              "m.json: array: axes[1]: loop: found K twice, expected a loop on one axis");
     EXPECT_EQ(refusal("\"replicated_along\": [\"K\", \"C\"]", "\"replicated_along\": [\"FX\"]"),
               "m.json: memories[0]: replicated_along: found \"FX\", expected \"all\", or loops of axes of the array");
     EXPECT_EQ(refusal("\"name\": \"rf_2B\"", "\"name\": \"rf_1B\""),
@@ -110,13 +115,16 @@ TEST(Machine, BadFilesAreRefusedByKey) {
     EXPECT_EQ(refusal("\"O:read_to_higher\"", "\"O:read_to_lower\""),
               "m.json: memories[1]: ports: found 2 that carry O:read_to_lower, expected 1");
     EXPECT_EQ(refusal("\"O:read_to_higher\"", "\"I:read_to_lower\""),
-              "m.json: memories[1]: ports[1]: carries: found \"I:read_to_lower\", expected a transfer of an operand of the memory in the "
+              "m.json: memories[1]: ports[1]: carries: found \"I:read_to_lower\", expected a transfer of an operand of "
+              "the memory in the "
               "port's direction");
-    EXPECT_EQ(refusal("\"array\"", "\"size\": 3, \"array\""),
-              "m.json: unknown key \"size\"; known: about, array, element_bits, memories, name, schema, source, version");
+    EXPECT_EQ(
+        refusal("\"array\"", "\"size\": 3, \"array\""),
+        "m.json: unknown key \"size\"; known: about, array, element_bits, memories, name, schema, source, version");
     const auto constants = [](const std::string& fitted, const std::string& name) {
         const std::string first = R"({"name": "a", "value": 1, "source": "s"})";
-        return refusal("\"array\"", "\"constants\": [" + first + R"(, {"name": ")" + name + R"(", "value": 2, "fitted": )" + fitted + R"(, "source": "s"}], "array")");
+        return refusal("\"array\"", "\"constants\": [" + first + R"(, {"name": ")" + name +
+                                        R"(", "value": 2, "fitted": )" + fitted + R"(, "source": "s"}], "array")");
     };
     EXPECT_EQ(constants("2", "b"), "m.json: constants[1]: fitted: found 2, expected true or false");
     EXPECT_EQ(constants("true", "a"), "m.json: constants[1]: name: found \"a\" twice, expected one constant of a name");
@@ -131,8 +139,9 @@ TEST(Machine, OpensFilesAndListsItsNames) {
         (void)open_machine("no-such-machine");
         FAIL();
     } catch (const InputError& error) {
-        EXPECT_NE(std::string(error.what()).find("machine no-such-machine: no such name or file; names: ascend, ascend_df"),
-                  std::string::npos)
+        EXPECT_NE(
+            std::string(error.what()).find("machine no-such-machine: no such name or file; names: ascend, ascend_df"),
+            std::string::npos)
             << error.what();
     }
 }

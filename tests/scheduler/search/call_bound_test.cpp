@@ -13,10 +13,13 @@
 namespace laminate::search {
 namespace {
 
-std::vector<LayerProblem> problems_of(const Network& network) { return layer_problems(network, schedulable_chains(network).front()); }
+std::vector<LayerProblem> problems_of(const Network& network) {
+    return layer_problems(network, schedulable_chains(network).front());
+}
 
 /// The front of the group, found without any bound of this kind.
-std::vector<GroupSearch::Point> front_of(const std::vector<LayerProblem>& problems, bool live, Tiles tiles = Tiles::powers_of_two) {
+std::vector<GroupSearch::Point> front_of(const std::vector<LayerProblem>& problems, bool live,
+                                         Tiles tiles = Tiles::powers_of_two) {
     GroupSearchOptions options;
     options.tiles = tiles;
     options.live = live;
@@ -39,11 +42,16 @@ void expect_below_fronts(uint64_t first, uint64_t last, uint64_t last_pair) {
         if (!fuses(problems)) continue;
         ++chains;
         const CallBound bound(problems);
-        for (const GroupSearch::Point& point : front_of(problems, seed % 2 == 0, is_long ? Tiles::powers_of_two : Tiles::all)) {
-            EXPECT_LE(bound.accesses(point.cost.memory), point.cost.accesses) << "seed " << seed << ", memory " << point.cost.memory;
-            EXPECT_TRUE(std::any_of(bound.steps().begin(), bound.steps().end(), [&](const Cost& step) {
-                return step.memory <= point.cost.memory && step.accesses <= point.cost.accesses && step.macs <= point.cost.macs;
-            })) << "seed " << seed << ", memory " << point.cost.memory;
+        for (const GroupSearch::Point& point :
+             front_of(problems, seed % 2 == 0, is_long ? Tiles::powers_of_two : Tiles::all)) {
+            EXPECT_LE(bound.accesses(point.cost.memory), point.cost.accesses)
+                << "seed " << seed << ", memory " << point.cost.memory;
+            EXPECT_TRUE(std::any_of(bound.steps().begin(), bound.steps().end(),
+                                    [&](const Cost& step) {
+                                        return step.memory <= point.cost.memory &&
+                                               step.accesses <= point.cost.accesses && step.macs <= point.cost.macs;
+                                    }))
+                << "seed " << seed << ", memory " << point.cost.memory;
         }
     }
     EXPECT_GE(chains, (last - first) / 2);
@@ -55,21 +63,25 @@ TEST(CallBoundLong, IsBelowEveryFrontOfRandomChains) { expect_below_fronts(100, 
 
 /// More channels than tiny chains have: where calls of one channel and calls of all differ.
 TEST(CallBound, IsBelowFrontsOfChainsWithManyChannels) {
-    for (const auto& [rows, channels] : std::vector<std::pair<int64_t, std::vector<int64_t>>>{{6, {8, 16}}, {5, {16, 6}}, {8, {5, 9}}}) {
+    for (const auto& [rows, channels] :
+         std::vector<std::pair<int64_t, std::vector<int64_t>>>{{6, {8, 16}}, {5, {16, 6}}, {8, {5, 9}}}) {
         std::vector<LayerSpec> specs;
-        for (const int64_t c : channels) specs.push_back({c, square_window(specs.size() == 1 ? 1 : 3, 1, specs.size() == 1 ? 0 : 1)});
+        for (const int64_t c : channels)
+            specs.push_back({c, square_window(specs.size() == 1 ? 1 : 3, 1, specs.size() == 1 ? 0 : 1)});
         const auto problems = problems_of(chain(3, rows, rows, specs));
         const CallBound bound(problems);
         for (const bool live : {true, false}) {
             for (const GroupSearch::Point& point : front_of(problems, live))
-                EXPECT_LE(bound.accesses(point.cost.memory), point.cost.accesses) << rows << " rows, memory " << point.cost.memory;
+                EXPECT_LE(bound.accesses(point.cost.memory), point.cost.accesses)
+                    << rows << " rows, memory " << point.cost.memory;
         }
     }
 }
 
 /// Chains of three to five layers, too deep for their fronts: walks over schedules that keep what comes closer to the bound. One channel at a time in several layers is among
 /// them, where the factors of the layers multiply. Large maps have coordinates that no border clips, where halos count.
-void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t least_side = 4, int64_t largest_side = 7) {
+void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t least_side = 4,
+                        int64_t largest_side = 7) {
     int64_t schedules = 0;
     for (uint64_t seed = first; seed <= last; ++seed) {
         Rng rng(seed);
@@ -79,7 +91,8 @@ void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t le
             const int64_t kernel = rng.between(1, 3);
             specs.push_back({rng.between(2, 6), square_window(kernel, 1, kernel / 2)});
         }
-        const Network network = chain(rng.between(1, 3), rng.between(least_side, largest_side), rng.between(least_side, largest_side), specs);
+        const Network network = chain(rng.between(1, 3), rng.between(least_side, largest_side),
+                                      rng.between(least_side, largest_side), specs);
         const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
         ASSERT_TRUE(fuses(problems));
         const CallBound bound(problems);
@@ -120,7 +133,8 @@ TEST(CallBoundLong, IsBelowWalksThroughDeepChains) { expect_below_walks(100, 200
 TEST(CallBoundLong, IsBelowWalksThroughLargerMaps) { expect_below_walks(300, 340, 10'000, 14, 24); }
 
 TEST(CallBound, EndsAtTheCompulsoryTraffic) {
-    const auto problems = problems_of(chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}, {5, square_window(3, 2)}}));
+    const auto problems =
+        problems_of(chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}, {5, square_window(3, 2)}}));
     // 3 x 20 x 20 inputs less the last row and column, which the stride leaves over (16 rows -> 7 outputs read 15: 19 of 20);
     // weights 108 + 144 + 180, 5 x 7 x 7 outputs.
     const double compulsory = 3 * 19 * 19 + 108 + 144 + 180 + 5 * 7 * 7;

@@ -14,7 +14,11 @@ namespace {
 TEST(CostPlan, MemoryIsANestedSumAndMaximum) {
     // Two layers. Terms: 0 input, 1-2 weights, 3 visits, 4-5 macs, 6-7 buffers, 8-9 weight buffers, 10 output buffer.
     const Terms terms(2);
-    const CostPlan plan(terms, {{terms.buffer(0), 1}, {terms.weight_buffer(1), 1}, {terms.buffer(1), 2}, {terms.weight_buffer(2), 2, true}, {terms.output_buffer(), 0}});
+    const CostPlan plan(terms, {{terms.buffer(0), 1},
+                                {terms.weight_buffer(1), 1},
+                                {terms.buffer(1), 2},
+                                {terms.weight_buffer(2), 2, true},
+                                {terms.output_buffer(), 0}});
     const std::vector<double> product{1, 2, 3, 4, 100, 200, 10, 20, 30, 1000, 5, 0};
     const Cost cost = plan.cost(product.data());
     EXPECT_EQ(cost.accesses, 1 + 2 + 3 + 4);
@@ -28,18 +32,21 @@ TEST(CostPlan, ARowIsItsSchedulesOneByOne) {
     for (int round = 0; round < 200; ++round) {
         const Terms terms(static_cast<int>(rng.between(1, 4)));
         std::vector<BufferPlace> places;
-        for (size_t t = terms.buffer(0); t < terms.count(); ++t) places.push_back({t, static_cast<int>(rng.between(0, terms.n)), rng.chance(1, 3)});
+        for (size_t t = terms.buffer(0); t < terms.count(); ++t)
+            places.push_back({t, static_cast<int>(rng.between(0, terms.n)), rng.chance(1, 3)});
         for (BufferPlace& place : places) place.is_below = place.is_below && place.nest > 0;
         const CostPlan plan(terms, places);
         std::vector<char> varies(terms.count());
         for (char& v : varies) v = rng.chance(1, 2) ? 1 : 0;
         std::vector<Option> options(static_cast<size_t>(rng.between(1, 100)));
         for (Option& o : options) {
-            for (size_t t = 0; t < terms.count(); ++t) o.factors.push_back(varies[t] != 0 ? static_cast<double>(rng.between(1, 50)) : 3);
+            for (size_t t = 0; t < terms.count(); ++t)
+                o.factors.push_back(varies[t] != 0 ? static_cast<double>(rng.between(1, 50)) : 3);
         }
         const AxisTree axis(options, terms.count());
         std::vector<double> others;
-        for (size_t t = 0; t < padded_terms(terms.count()); ++t) others.push_back(t < terms.count() ? static_cast<double>(rng.between(1, 50)) : 0);
+        for (size_t t = 0; t < padded_terms(terms.count()); ++t)
+            others.push_back(t < terms.count() ? static_cast<double>(rng.between(1, 50)) : 0);
         std::vector<double> row_product = others;
         for (size_t t = 0; t < terms.count(); ++t) row_product[t] *= axis.varies()[t] != 0 ? 1 : axis.least(0)[t];
         const CostPlan::Row row(plan, axis);
@@ -51,7 +58,8 @@ TEST(CostPlan, ARowIsItsSchedulesOneByOne) {
                 const uint32_t leaf = axis.leaf_at(first + static_cast<uint32_t>(j));
                 std::vector<double> product = others;
                 for (size_t t = 0; t < product.size(); ++t) product[t] *= axis.least(leaf)[t];
-                EXPECT_EQ((Cost{costs.accesses[j], costs.memory[j], costs.macs[j]}), plan.cost(product.data())) << "round " << round << " place " << first + j;
+                EXPECT_EQ((Cost{costs.accesses[j], costs.memory[j], costs.macs[j]}), plan.cost(product.data()))
+                    << "round " << round << " place " << first + j;
             }
         }
     }
@@ -62,7 +70,9 @@ TEST(CostPlan, GridsDoNotChangeTheFront) {
     for (uint64_t seed = 1; seed <= 12; ++seed) {
         const Network network = tiny_chain(seed, 1 + static_cast<int64_t>(seed % 2));
         const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
-        if (problems.size() > 1 && !std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) { return may_fuse(p); })) continue;
+        if (problems.size() > 1 &&
+            !std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) { return may_fuse(p); }))
+            continue;
         for (const bool macs_is_axis : {false, true}) {
             std::vector<std::vector<Cost>> fronts;
             for (const int64_t most_in_a_grid : {int64_t{1}, int64_t{7}, int64_t{256}, INT64_MAX}) {
@@ -75,7 +85,8 @@ TEST(CostPlan, GridsDoNotChangeTheFront) {
                 fronts.emplace_back();
                 for (const GroupSearch::Point& point : search.front()) fronts.back().push_back(point.cost);
             }
-            for (size_t n = 1; n < fronts.size(); ++n) EXPECT_EQ(fronts[n], fronts[0]) << "seed " << seed << " grids " << n;
+            for (size_t n = 1; n < fronts.size(); ++n)
+                EXPECT_EQ(fronts[n], fronts[0]) << "seed " << seed << " grids " << n;
         }
     }
 }

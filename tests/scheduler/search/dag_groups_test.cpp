@@ -92,7 +92,8 @@ Points brute_force(const Network& network, const ExploreOptions& options) {
     const bool macs_is_axis = options.macs_is_axis.value_or(false);
     std::map<std::vector<LayerId>, std::vector<GroupPoint>> fronts;
     Points result;
-    const std::function<void(std::set<LayerId>, const Points&)> cover = [&](const std::set<LayerId>& open, const Points& so_far) {
+    const std::function<void(std::set<LayerId>, const Points&)> cover = [&](const std::set<LayerId>& open,
+                                                                            const Points& so_far) {
         if (open.empty()) {
             for (const Point& p : so_far) offer(result, p, macs_is_axis);
             return;
@@ -118,7 +119,8 @@ Points brute_force(const Network& network, const ExploreOptions& options) {
 }
 
 /// Networks of at most `most_layers`; returns how many.
-int expect_front_of_all_covers(uint64_t first, uint64_t last, size_t most_layers, int64_t max_depth, bool macs_is_axis) {
+int expect_front_of_all_covers(uint64_t first, uint64_t last, size_t most_layers, int64_t max_depth,
+                               bool macs_is_axis) {
     ExploreOptions options;
     options.max_depth = max_depth;
     options.space = Space::dag;
@@ -143,7 +145,9 @@ int expect_front_of_all_covers(uint64_t first, uint64_t last, size_t most_layers
 
 TEST(ExploreDag, FrontIsThatOfAllExactCovers) { EXPECT_GT(expect_front_of_all_covers(0, 40, 8, 4, false), 20); }
 
-TEST(ExploreDag, FrontOnThreeAxesIsThatOfAllExactCovers) { EXPECT_GT(expect_front_of_all_covers(0, 24, 5, 4, true), 6); }
+TEST(ExploreDag, FrontOnThreeAxesIsThatOfAllExactCovers) {
+    EXPECT_GT(expect_front_of_all_covers(0, 24, 5, 4, true), 6);
+}
 
 TEST(ExploreDagLong, FrontsOfUpToTenLayersAreThoseOfAllExactCovers) {
     EXPECT_GT(expect_front_of_all_covers(100, 400, 10, 10, false), 150);
@@ -183,7 +187,8 @@ TEST(ExploreDag, EveryLayerIsCountedAndThreadsDoNotMatter) {
     options.threads = 2;
     const Front two = explore_dag(network, options);
     ASSERT_EQ(one.points.size(), two.points.size());
-    for (size_t n = 0; n < one.points.size(); ++n) EXPECT_EQ(schedule_of(network, one, one.points[n]), schedule_of(network, two, two.points[n]));
+    for (size_t n = 0; n < one.points.size(); ++n)
+        EXPECT_EQ(schedule_of(network, one, one.points[n]), schedule_of(network, two, two.points[n]));
     size_t layers = 0;
     bool fuses_an_add = false;
     const Schedule fewest = schedule_of(network, one, one.points.front());

@@ -116,9 +116,9 @@ int64_t fold(const std::vector<Axis>& walk, const std::array<const BodiesOfLifet
 /// What the counts see of a layer's order and levels; equal values, equal counts.
 struct Shape {
     std::array<Place, axis_count> place{};
-    std::vector<Axis> walk;  ///< own loops between the levels of the input
-    bool is_kept = false;    ///< the input lives as long as the output
-    int weights = 0;         ///< 0 at an own level, 5 as long as the output, 6 resident
+    std::vector<Axis> walk;                         ///< own loops between the levels of the input
+    bool is_kept = false;                           ///< the input lives as long as the output
+    int weights = 0;                                ///< 0 at an own level, 5 as long as the output, 6 resident
     std::array<bool, axis_count> inside_weights{};  ///< own level: loops inside it
     std::vector<Axis> weights_walk;
     bool weights_below = false;  ///< inside the compute level of the input
@@ -147,8 +147,8 @@ struct Costs {
     size_t trace = 0;
     [[nodiscard]] int64_t memory() const { return resident + std::max({elsewhere, beside, around}); }
     [[nodiscard]] bool no_worse(const Costs& o) const {
-        return accesses <= o.accesses && macs <= o.macs && resident <= o.resident && elsewhere <= o.elsewhere && beside <= o.beside &&
-               around <= o.around;
+        return accesses <= o.accesses && macs <= o.macs && resident <= o.resident && elsewhere <= o.elsewhere &&
+               beside <= o.beside && around <= o.around;
     }
 };
 
@@ -161,7 +161,8 @@ struct Local {
     int64_t below = 0;        ///< inside, not while the producer runs
     ChainSchedule::Layer layer;
     [[nodiscard]] bool no_worse(const Local& o) const {
-        return accesses <= o.accesses && resident <= o.resident && with_output <= o.with_output && held <= o.held && below <= o.below;
+        return accesses <= o.accesses && resident <= o.resident && with_output <= o.with_output && held <= o.held &&
+               below <= o.below;
     }
 };
 
@@ -349,7 +350,8 @@ private:
                         if (l.weights == 6 && is_alone) continue;
                         if (options_.only_resident && !is_alone && l.weights != 6) continue;
                         const Shape s = shape_of(k, l);
-                        const bool is_z_between = s.place[outputs] == Place::between || s.place[outputs] == Place::kept_between;
+                        const bool is_z_between =
+                            s.place[outputs] == Place::between || s.place[outputs] == Place::kept_between;
                         if (k > 0 && is_z_between) continue;
                         found.emplace(s, l);
                     }
@@ -455,7 +457,8 @@ private:
                 const int64_t extent = call.end - call.begin;
                 result.tiles += ceil_div(extent, tile) * times;
                 result.coordinates += extent * times;
-                for (int64_t at = 0; at < extent; at += tile) lifetimes.insert(plain_bodies(std::min(tile, extent - at)));
+                for (int64_t at = 0; at < extent; at += tile)
+                    lifetimes.insert(plain_bodies(std::min(tile, extent - at)));
             }
         }
         result.lifetimes.assign(lifetimes.begin(), lifetimes.end());
@@ -473,8 +476,10 @@ private:
         for (const auto& [scope, times] : channel_patterns_[pattern]) {
             if (s.is_kept) result.runs += times;
             for (const int64_t call : scope) {
-                if (!s.is_kept) result.runs += times * (s.place[outputs] == Place::above_store ? call : ceil_div(call, tile_z));
-                for (int64_t at = 0; at < call; at += tile_z) z_lifetimes.insert(plain_bodies(std::min(tile_z, call - at)));
+                if (!s.is_kept)
+                    result.runs += times * (s.place[outputs] == Place::above_store ? call : ceil_div(call, tile_z));
+                for (int64_t at = 0; at < call; at += tile_z)
+                    z_lifetimes.insert(plain_bodies(std::min(tile_z, call - at)));
             }
         }
         ChannelPattern asked;
@@ -532,7 +537,8 @@ private:
         int64_t channels = 0;
         for (const auto& [scope, times] : channel_patterns_[state.channels])
             channels += times * std::accumulate(scope.begin(), scope.end(), int64_t{0});
-        const int64_t macs = taps(k, 0, state.pattern[0]) * taps(k, 1, state.pattern[1]) * channels * problem(k)[Dim::i];
+        const int64_t macs =
+            taps(k, 0, state.pattern[0]) * taps(k, 1, state.pattern[1]) * channels * problem(k)[Dim::i];
         macs_.emplace(key, macs);
         return macs;
     }
@@ -581,7 +587,9 @@ private:
 
         Local local;
         if (k == 0) local.accesses += along[0]->brought * along[1]->brought * p[Dim::i] * channels.runs;
-        const int64_t input_buffer = fold(next.walk, {&along[0]->lifetimes, &along[1]->lifetimes, &channels.of_i, &channels.of_z}, {true, true, true, false});
+        const int64_t input_buffer =
+            fold(next.walk, {&along[0]->lifetimes, &along[1]->lifetimes, &channels.of_i, &channels.of_z},
+                 {true, true, true, false});
         (s.is_kept ? local.with_output : local.held) += input_buffer;
         std::erase(next.walk, outputs);
 
@@ -593,14 +601,17 @@ private:
             local.with_output += kernel(k) * p[Dim::i] * tables.most_in_a_scope;
         } else {
             int64_t times = 1;
-            for (size_t axis = 0; axis < 2; ++axis) times *= s.inside_weights[axis] ? tiles[axis]->tiles : tiles[axis]->coordinates;
+            for (size_t axis = 0; axis < 2; ++axis)
+                times *= s.inside_weights[axis] ? tiles[axis]->tiles : tiles[axis]->coordinates;
             local.accesses += kernel(k) * p[Dim::i] * tables.channels * times;
             static const BodiesOfLifetimes one{Bodies{{false, 1, false}}};
-            const auto inside = [&](Axis a, const BodiesOfLifetimes& lifetimes) { return s.inside_weights[a] ? &lifetimes : &one; };
+            const auto inside = [&](Axis a, const BodiesOfLifetimes& lifetimes) {
+                return s.inside_weights[a] ? &lifetimes : &one;
+            };
             (s.weights_below ? local.below : local.held) +=
                 kernel(k) * fold(s.weights_walk,
-                                 {inside(rows, tiles[0]->lifetimes), inside(columns, tiles[1]->lifetimes), inside(inputs, channels.of_weights_i),
-                                  inside(outputs, channels.of_z)},
+                                 {inside(rows, tiles[0]->lifetimes), inside(columns, tiles[1]->lifetimes),
+                                  inside(inputs, channels.of_weights_i), inside(outputs, channels.of_z)},
                                  {false, false, true, true});
         }
         if (is_last(k)) {
@@ -644,7 +655,9 @@ private:
         for (const auto& [shape, layer] : shapes_[k]) {
             if (shape.is_kept && has_channel_loop) continue;
             const bool is_whole = shape.is_kept || shape.weights == 5;
-            const auto sizes = [&](int64_t extent) { return is_whole ? std::vector<int64_t>{extent} : candidates(extent, options_.tiles); };
+            const auto sizes = [&](int64_t extent) {
+                return is_whole ? std::vector<int64_t>{extent} : candidates(extent, options_.tiles);
+            };
             std::array<int64_t, 4> tile{};
             for (const int64_t y : sizes(tables.largest[0])) {
                 for (const int64_t x : sizes(tables.largest[1])) {
@@ -739,7 +752,9 @@ private:
     [[nodiscard]] std::set<ThreeCosts> front_of_examples() const {
         std::set<ThreeCosts> all;
         for (const auto& [cost, trace] : examples_) {
-            if (std::none_of(examples_.begin(), examples_.end(), [&](const auto& other) { return beats(other.first, cost); })) all.insert(cost);
+            if (std::none_of(examples_.begin(), examples_.end(),
+                             [&](const auto& other) { return beats(other.first, cost); }))
+                all.insert(cost);
         }
         return all;
     }
@@ -756,7 +771,7 @@ private:
     std::map<std::pair<size_t, std::tuple<size_t, size_t, size_t>>, int64_t> macs_;
     std::vector<int64_t> least_macs_;      ///< of layers 0 .. k-1
     std::vector<int64_t> least_accesses_;  ///< their weights and the group's input
-    int64_t macs_alone_ = 0;  ///< of all layers, each by itself
+    int64_t macs_alone_ = 0;               ///< of all layers, each by itself
     std::vector<Trace> trace_;
     std::map<ThreeCosts, size_t> examples_;
 };

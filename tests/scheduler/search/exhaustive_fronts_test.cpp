@@ -36,14 +36,19 @@ Network tiny_chain(Rng& rng, int64_t layers, int64_t largest) {
         }
         try {
             Network network = chain(rng.between(1, 2), rng.between(2, largest), rng.between(2, largest), specs);
-            const auto extents_are_small = [&](const Tensor& t) { return t.dims[2] <= largest && t.dims[3] <= largest; };
+            const auto extents_are_small = [&](const Tensor& t) {
+                return t.dims[2] <= largest && t.dims[3] <= largest;
+            };
             const auto chains = schedulable_chains(network);
             // Transposed kernels that equal their stride end a sequence.
             const auto fuses = [](const LayerSpec& spec) {
-                const auto is_tiling = [&](size_t axis) { return spec.window.kernel[axis] == spec.window.stride[axis] && spec.window.stride[axis] > 1; };
+                const auto is_tiling = [&](size_t axis) {
+                    return spec.window.kernel[axis] == spec.window.stride[axis] && spec.window.stride[axis] > 1;
+                };
                 return spec.kind == LayerKind::conv || !(is_tiling(0) || is_tiling(1));
             };
-            if (std::all_of(specs.begin(), specs.end(), fuses) && chains.size() == 1 && static_cast<int64_t>(chains.front().size()) == layers &&
+            if (std::all_of(specs.begin(), specs.end(), fuses) && chains.size() == 1 &&
+                static_cast<int64_t>(chains.front().size()) == layers &&
                 std::all_of(network.tensors.begin(), network.tensors.end(), extents_are_small))
                 return network;
         } catch (const InputError&) {  // an output without extent: draw again
@@ -114,11 +119,13 @@ std::string text(const ThreeCosts& c) {
     return std::to_string(c[0]) + " accesses, memory " + std::to_string(c[1]) + ", " + std::to_string(c[2]) + " MACs";
 }
 
-std::set<ThreeCosts> expect_group_front(const Network& network, const std::vector<LayerId>& layers, const Options& options) {
+std::set<ThreeCosts> expect_group_front(const Network& network, const std::vector<LayerId>& layers,
+                                        const Options& options) {
     const std::set<ThreeCosts> found = costs(group_front(network, layers, options.of_search()));
     EverySchedule every(layer_problems(network, layers), options.of_enumeration());
     const std::set<ThreeCosts> unbeaten = every.unbeaten_by(found);
-    for (const ThreeCosts& c : unbeaten) EXPECT_TRUE(found.contains(c)) << "not on the front: " << text(c) << " by " << every.example(c);
+    for (const ThreeCosts& c : unbeaten)
+        EXPECT_TRUE(found.contains(c)) << "not on the front: " << text(c) << " by " << every.example(c);
     for (const ThreeCosts& c : found) EXPECT_TRUE(unbeaten.contains(c)) << "of no schedule of the space: " << text(c);
     return found;
 }
@@ -142,7 +149,8 @@ void expect_fronts(const Network& network, const Options& options) {
     EXPECT_TRUE(front.is_complete);
     std::set<ThreeCosts> found;
     for (const FrontPoint& p : front.points)
-        found.insert({p.counts.accesses.value(), memory_of(p.counts, options.footprint).value(), p.counts.macs.value()});
+        found.insert(
+            {p.counts.accesses.value(), memory_of(p.counts, options.footprint).value(), p.counts.macs.value()});
     EXPECT_EQ(found, upto.back());
 }
 
@@ -168,7 +176,8 @@ TEST(ExhaustiveFronts, OfFourLayers) { expect_fronts_of_chain(0, 4, 2); }
 class ExhaustiveFrontsLong : public testing::TestWithParam<uint64_t> {
 protected:
     static void expect_ten(int64_t layers, int64_t largest) {
-        for (uint64_t seed = 10 * GetParam(); seed < 10 * GetParam() + 10; ++seed) expect_fronts_of_chain(seed, layers, largest);
+        for (uint64_t seed = 10 * GetParam(); seed < 10 * GetParam() + 10; ++seed)
+            expect_fronts_of_chain(seed, layers, largest);
     }
 };
 class ExhaustiveFrontsOfPairsLong : public ExhaustiveFrontsLong {};

@@ -32,7 +32,8 @@ void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
         const Front front = explore(network, options);
         ASSERT_TRUE(front.is_complete && front.macs_is_axis);
         for (const FrontPoint& p : front.points)
-            costs.push_back({p.counts.accesses.value(), memory_of(p.counts, options.footprint).value(), p.counts.macs.value()});
+            costs.push_back(
+                {p.counts.accesses.value(), memory_of(p.counts, options.footprint).value(), p.counts.macs.value()});
     }
     ASSERT_FALSE(costs.empty());
     const SpaceOfAChain space(layer_problems(network, all_layers(network)));
@@ -77,7 +78,8 @@ TEST(GroupSearch, NoScheduleOfTheSpaceBeatsTheFront) {
 /// Ten chains each: 200, of the long label.
 class GroupSearchLong : public testing::TestWithParam<uint64_t> {};
 TEST_P(GroupSearchLong, NoScheduleOfTheSpaceBeatsTheFront) {
-    for (uint64_t seed = 10 * GetParam(); seed < 10 * GetParam() + 10; ++seed) expect_unbeaten(seed, 2 + static_cast<int64_t>(seed % 3), 20000);
+    for (uint64_t seed = 10 * GetParam(); seed < 10 * GetParam() + 10; ++seed)
+        expect_unbeaten(seed, 2 + static_cast<int64_t>(seed % 3), 20000);
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, GroupSearchLong, testing::Range<uint64_t>(10, 30));
 

@@ -34,11 +34,13 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
     options.tiles = TileSizes::powers_of_two;
     std::vector<Reached> reached;
     for (const GroupPoint& point : family_front(problems, options, TileSizes::all)) {
-        if (point.group.nests.front().x.front().placement.store.is_root()) continue;  // ConvFusion's spaces do not keep the input longer than A_1
+        if (point.group.nests.front().x.front().placement.store.is_root())
+            continue;  // ConvFusion's spaces do not keep the input longer than A_1
         const GroupCounts counts = two_level_counts(problems, point.group);
         Reached r;
         r.input = static_cast<double>(counts.input_reads().value());
-        for (size_t k = 0; k + 1 < problems.size(); ++k) r.memory += static_cast<double>(counts.layers[k].output_buffer.value());
+        for (size_t k = 0; k + 1 < problems.size(); ++k)
+            r.memory += static_cast<double>(counts.layers[k].output_buffer.value());
         reached.push_back(r);
     }
     return reached;

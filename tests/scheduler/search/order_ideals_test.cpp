@@ -57,7 +57,8 @@ std::pair<int64_t, int64_t> convex_sets_and_ideals(const std::vector<std::vector
             const bool is_in = (set >> v & 1) != 0;
             if (is_in && (below[v] & ~set) != 0) is_ideal = false;
             if (is_in || (below[v] & set) == 0) continue;
-            for (size_t w = v + 1; w < size; ++w) is_convex = is_convex && ((set >> w & 1) == 0 || (below[w] >> v & 1) == 0);
+            for (size_t w = v + 1; w < size; ++w)
+                is_convex = is_convex && ((set >> w & 1) == 0 || (below[w] >> v & 1) == 0);
         }
         convex += is_convex ? 1 : 0;
         ideals += is_ideal ? 1 : 0;

@@ -14,7 +14,8 @@ ChainSchedule SpaceOfAChain::draw(Rng& rng) const {
 }
 
 void SpaceOfAChain::change(ChainSchedule& d, Rng& rng) const {
-    change(d, static_cast<size_t>(rng.below(static_cast<int64_t>(d.layers.size()))), static_cast<int>(rng.below(8)), rng);
+    change(d, static_cast<size_t>(rng.below(static_cast<int64_t>(d.layers.size()))), static_cast<int>(rng.below(8)),
+           rng);
 }
 
 std::optional<GroupSchedule> SpaceOfAChain::group(const ChainSchedule& d) const {
@@ -47,8 +48,10 @@ std::optional<GroupSchedule> SpaceOfAChain::group(const ChainSchedule& d) const 
         if (l.store < 0) {
             // Retention: not across a channel loop of the layer after.
             const ChainSchedule::Layer& reader = d.layers[static_cast<size_t>(k) + 1];
-            const int i = static_cast<int>(std::find(reader.order.begin(), reader.order.end(), Dim::i) - reader.order.begin());
-            if (i >= std::max(0, reader.store) && i < reader.compute && problems_[static_cast<size_t>(k) + 1][Dim::i] > 1)
+            const int i =
+                static_cast<int>(std::find(reader.order.begin(), reader.order.end(), Dim::i) - reader.order.begin());
+            if (i >= std::max(0, reader.store) && i < reader.compute &&
+                problems_[static_cast<size_t>(k) + 1][Dim::i] > 1)
                 return std::nullopt;
         }
         if (k == 0) nest.x = {{0, {store(0), level(0, 4)}}};
@@ -68,13 +71,15 @@ std::optional<GroupSchedule> SpaceOfAChain::group(const ChainSchedule& d) const 
 
 ThreeCosts SpaceOfAChain::cost(const GroupSchedule& group, Footprint footprint, TwoLevelCache& cache) const {
     const GroupCounts c = two_level_counts(problems_, group, &cache);
-    return {c.accesses().value(), (footprint == Footprint::live ? c.live_total : c.sum_total).value(), c.macs().value()};
+    return {c.accesses().value(), (footprint == Footprint::live ? c.live_total : c.sum_total).value(),
+            c.macs().value()};
 }
 
 void SpaceOfAChain::change(ChainSchedule& d, size_t k, int field, Rng& rng) const {
     ChainSchedule::Layer& l = d.layers[k];
     if (field == 0) {
-        for (size_t n = 4; n > 1; --n) std::swap(l.order[n - 1], l.order[static_cast<size_t>(rng.below(static_cast<int64_t>(n)))]);
+        for (size_t n = 4; n > 1; --n)
+            std::swap(l.order[n - 1], l.order[static_cast<size_t>(rng.below(static_cast<int64_t>(n)))]);
     } else if (field == 1) {
         l.store = static_cast<int>(rng.between(-1, 4));
     } else if (field == 2) {

@@ -18,7 +18,9 @@ using ThreeCosts = std::array<int64_t, 3>;  ///< accesses, memory, MACs
 [[nodiscard]] inline bool is_at_least_as_good(const ThreeCosts& a, const ThreeCosts& b) {
     return a[0] <= b[0] && a[1] <= b[1] && a[2] <= b[2];
 }
-[[nodiscard]] inline bool beats(const ThreeCosts& a, const ThreeCosts& b) { return is_at_least_as_good(a, b) && a != b; }
+[[nodiscard]] inline bool beats(const ThreeCosts& a, const ThreeCosts& b) {
+    return is_at_least_as_good(a, b) && a != b;
+}
 
 /// What a schedule of the space decides. Positions: 0 is the body of the innermost outer loop, p that of the p-th inner loop.
 struct ChainSchedule {

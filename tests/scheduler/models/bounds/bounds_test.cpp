@@ -216,7 +216,8 @@ TEST(NoScheduleBeatsItsBound, Fronts) {
         const Front front = explore(network);
         for (const FrontPoint& point : front.points) {
             const Certificate certificate = bound.certificate(point.counts);
-            EXPECT_GE(certificate.achieved_over_bound, 1) << "seed " << seed << ": " << to_text(schedule_of(network, front, point));
+            EXPECT_GE(certificate.achieved_over_bound, 1)
+                << "seed " << seed << ": " << to_text(schedule_of(network, front, point));
             if (certificate.bound > bound.accesses(Elements(INT64_MAX)))
                 closest = std::min(closest, certificate.achieved_over_bound);
         }

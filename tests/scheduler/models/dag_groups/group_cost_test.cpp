@@ -61,7 +61,8 @@ TEST(GroupCost, LiteralTileByHand) {
     EXPECT_EQ(cost->tile_height, 4);
     EXPECT_EQ(cost->buffer_entries, 160 * 4 + 312);
     EXPECT_EQ(cost->passes, 4);
-    EXPECT_EQ(cost->entries(), 4 * (3 + 4) * 256 + 4 * (216 + 288));  // maps of four images, weights four times for all of them
+    EXPECT_EQ(cost->entries(),
+              4 * (3 + 4) * 256 + 4 * (216 + 288));  // maps of four images, weights four times for all of them
     std::map<int, bool> streams;
     for (const auto& stream : evaluator.streams()) streams[stream.map] = stream.streams;
     EXPECT_EQ(streams, (std::map<int, bool>{{0, true}, {1, false}, {2, false}}));
@@ -143,12 +144,14 @@ TEST(GroupCost, ExactStreamsSaveMost) {
                 for (const OperatorInput& input : graph.operators[static_cast<size_t>(reader)].inputs) {
                     if (input.map != map) continue;
                     for (size_t axis = 0; axis < 2; ++axis)
-                        needed[axis] =
-                            std::max(needed[axis], std::min(size[axis], input.reach[axis].inputs(extent.at(reader)[axis])));
+                        needed[axis] = std::max(
+                            needed[axis], std::min(size[axis], input.reach[axis].inputs(extent.at(reader)[axis])));
                 }
             }
-            if (is_read) extent[map] = needed;
-            else if (has(map)) extent[map] = {1, 1};
+            if (is_read)
+                extent[map] = needed;
+            else if (has(map))
+                extent[map] = {1, 1};
         }
         {
             std::array<int64_t, 2> needed{0, 0};
@@ -210,7 +213,8 @@ TEST(GroupCost, LargerTilesThatFitNeverMeanMorePasses) {
                                    std::min(m.width, input.reach[1].inputs(w));
                     }
                     if (entries * images > rules.buffer_entries) continue;
-                    best = std::min(best, ((out.height + h - 1) / h) * ((out.width + w - 1) / w) * ((3 + images - 1) / images));
+                    best = std::min(
+                        best, ((out.height + h - 1) / h) * ((out.width + w - 1) / w) * ((3 + images - 1) / images));
                 }
             }
         }

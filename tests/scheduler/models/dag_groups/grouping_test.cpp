@@ -44,8 +44,8 @@ bool quotient_is_acyclic(const OperatorGraph& graph, const std::vector<int>& gro
     std::vector<bool> done(static_cast<size_t>(groups), false);
     for (int round = 0; round < groups; ++round) {
         for (size_t g = 0; g < needs.size(); ++g)
-            done[g] =
-                done[g] || std::all_of(needs[g].begin(), needs[g].end(), [&](int n) { return done[static_cast<size_t>(n)]; });
+            done[g] = done[g] || std::all_of(needs[g].begin(), needs[g].end(),
+                                             [&](int n) { return done[static_cast<size_t>(n)]; });
     }
     return std::all_of(done.begin(), done.end(), [](bool d) { return d; });
 }
@@ -53,7 +53,8 @@ bool quotient_is_acyclic(const OperatorGraph& graph, const std::vector<int>& gro
 /// The least cost over all set partitions whose quotient has no cycle, costed one by one.
 int64_t brute_force(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options,
                     const std::function<bool(const std::vector<int>&)>& is_allowed) {
-    GroupEvaluator evaluator(graph, machine, rules_of(options.reading, machine, options.images, options.buffer_entries));
+    GroupEvaluator evaluator(graph, machine,
+                             rules_of(options.reading, machine, options.images, options.buffer_entries));
     std::vector<int64_t> cost(size_t{1} << graph.size(), -1);  // by set; -1 not known, INT64_MAX refused
     const auto cost_of = [&](uint32_t set) {
         int64_t& known = cost[set];
@@ -108,7 +109,8 @@ bool any_group(const std::vector<int>& /*group*/) { return true; }
 
 void expect_equal_to_brute_force(
     uint64_t first, uint64_t last, int size, const GroupingOptions& base_options,
-    const std::function<std::function<bool(const std::vector<int>&)>(const OperatorGraph&, const GroupingOptions&)>& allowed) {
+    const std::function<std::function<bool(const std::vector<int>&)>(const OperatorGraph&, const GroupingOptions&)>&
+        allowed) {
     int answers = 0;
     int grouped = 0;
     for (uint64_t seed = first; seed <= last; ++seed) {
@@ -160,14 +162,17 @@ TEST(Grouping, EqualsBruteForceOnEveryDagOfFiveOperators) {
     EXPECT_GT(expect_equal_to_brute_force_on_every_dag(5), 512);
 }
 
-TEST(GroupingLong, EqualsBruteForceOnEveryDagOfSixOperators) { EXPECT_GT(expect_equal_to_brute_force_on_every_dag(6), 16384); }
+TEST(GroupingLong, EqualsBruteForceOnEveryDagOfSixOperators) {
+    EXPECT_GT(expect_equal_to_brute_force_on_every_dag(6), 16384);
+}
 
 TEST(Grouping, BoundOfPartsIsBelowTheLeast) {
     int bound_above_compulsory = 0;
     for (uint64_t seed = 1; seed <= 200; ++seed) {
         const OperatorGraph graph = random_graph(seed, 4 + static_cast<int>(seed % 9));
         for (const Reading reading : {Reading::literal, Reading::refined, Reading::batch_as_tile}) {
-            const GroupingOptions options{.reading = reading, .buffer_entries = 6000 + static_cast<int64_t>(seed * 997 % 12000)};
+            const GroupingOptions options{.reading = reading,
+                                          .buffer_entries = 6000 + static_cast<int64_t>(seed * 997 % 12000)};
             const GroupRules rules = rules_of(reading, small_machine(), options.images, options.buffer_entries);
             int64_t least = 0;
             try {
@@ -189,7 +194,8 @@ TEST(Grouping, BoundOfPartsIsBelowTheLeast) {
 }
 
 TEST(GroupingLong, EqualsBruteForceOnTenOperators) {
-    expect_equal_to_brute_force(1000, 1200, 10, {}, [](const OperatorGraph&, const GroupingOptions&) { return any_group; });
+    expect_equal_to_brute_force(1000, 1200, 10, {},
+                                [](const OperatorGraph&, const GroupingOptions&) { return any_group; });
 }
 
 TEST(Grouping, OneSinkEqualsBruteForceOverSuchGroups) {
@@ -198,9 +204,11 @@ TEST(Grouping, OneSinkEqualsBruteForceOverSuchGroups) {
             int sinks = 0;
             for (const int op : group) {
                 const Map& map = graph.maps[static_cast<size_t>(op)];
-                const auto inside = std::count_if(map.readers.begin(), map.readers.end(),
-                                                  [&](int r) { return std::find(group.begin(), group.end(), r) != group.end(); });
-                const bool leaves = map.is_output || map.readers.empty() || inside < static_cast<int64_t>(map.readers.size());
+                const auto inside = std::count_if(map.readers.begin(), map.readers.end(), [&](int r) {
+                    return std::find(group.begin(), group.end(), r) != group.end();
+                });
+                const bool leaves =
+                    map.is_output || map.readers.empty() || inside < static_cast<int64_t>(map.readers.size());
                 if (leaves && inside > 0) return false;
                 sinks += leaves ? 1 : 0;
             }
@@ -210,27 +218,29 @@ TEST(Grouping, OneSinkEqualsBruteForceOverSuchGroups) {
 }
 
 TEST(Grouping, OnlineRulesEqualBruteForceUnderThem) {
-    expect_equal_to_brute_force(1, 100, 0, {.online = true}, [](const OperatorGraph& graph, const GroupingOptions& options) {
-        const std::vector<int64_t> table = quarter_tile_table(graph, small_machine(), options);
-        const auto longest = static_cast<size_t>(
-            std::count_if(table.begin(), table.end(), [&](int64_t entries) { return entries <= options.buffer_entries; }));
-        return [&graph, longest](const std::vector<int>& group) {
-            if (group.size() > std::max<size_t>(1, longest)) return false;
-            const auto has = [&](int op) { return std::find(group.begin(), group.end(), op) != group.end(); };
-            for (const int op : group) {
-                const Map& map = graph.maps[static_cast<size_t>(op)];
-                const auto inside = std::count_if(map.readers.begin(), map.readers.end(), has);
-                if (inside > 0 && inside < static_cast<int64_t>(map.readers.size())) return false;
-                bool has_company = inside > 0 || group.size() == 1;
-                for (const OperatorInput& input : graph.operators[static_cast<size_t>(op)].inputs) {
-                    const std::vector<int>& readers = graph.maps[static_cast<size_t>(input.map)].readers;
-                    has_company = has_company || has(input.map) || std::count_if(readers.begin(), readers.end(), has) > 1;
+    expect_equal_to_brute_force(
+        1, 100, 0, {.online = true}, [](const OperatorGraph& graph, const GroupingOptions& options) {
+            const std::vector<int64_t> table = quarter_tile_table(graph, small_machine(), options);
+            const auto longest = static_cast<size_t>(std::count_if(
+                table.begin(), table.end(), [&](int64_t entries) { return entries <= options.buffer_entries; }));
+            return [&graph, longest](const std::vector<int>& group) {
+                if (group.size() > std::max<size_t>(1, longest)) return false;
+                const auto has = [&](int op) { return std::find(group.begin(), group.end(), op) != group.end(); };
+                for (const int op : group) {
+                    const Map& map = graph.maps[static_cast<size_t>(op)];
+                    const auto inside = std::count_if(map.readers.begin(), map.readers.end(), has);
+                    if (inside > 0 && inside < static_cast<int64_t>(map.readers.size())) return false;
+                    bool has_company = inside > 0 || group.size() == 1;
+                    for (const OperatorInput& input : graph.operators[static_cast<size_t>(op)].inputs) {
+                        const std::vector<int>& readers = graph.maps[static_cast<size_t>(input.map)].readers;
+                        has_company =
+                            has_company || has(input.map) || std::count_if(readers.begin(), readers.end(), has) > 1;
+                    }
+                    if (!has_company) return false;
                 }
-                if (!has_company) return false;
-            }
-            return true;
-        };
-    });
+                return true;
+            };
+        });
 }
 
 TEST(Grouping, ConvexGroupsThatNeedEachOtherAreNoGrouping) {
@@ -243,8 +253,11 @@ TEST(Grouping, ConvexGroupsThatNeedEachOtherAreNoGrouping) {
                        {"b", {1}, {{4, both, true}}, 10},
                        {"c", {2}, {{0, both, true}, {1, both, true}}, 10},
                        {"d", {3}, {{0, both, true}, {1, both, true}}, 10}};
-    graph.maps = {
-        {8, 8, 8, {2, 3}, false}, {8, 8, 8, {2, 3}, false}, {1, 8, 8, {}, true}, {1, 8, 8, {}, true}, {1, 8, 8, {0, 1}, false}};
+    graph.maps = {{8, 8, 8, {2, 3}, false},
+                  {8, 8, 8, {2, 3}, false},
+                  {1, 8, 8, {}, true},
+                  {1, 8, 8, {}, true},
+                  {1, 8, 8, {0, 1}, false}};
     const Grouping found = best_grouping(graph, small_machine(), {.reading = Reading::refined, .buffer_entries = 200});
     std::vector<int> group_of(4);
     for (size_t g = 0; g < found.groups.size(); ++g) {
@@ -262,7 +275,8 @@ TEST(Grouping, Vgg16UnderEveryReading) {
     const Grouping q = grouping(graph, Reading::batch_as_tile);
     EXPECT_EQ(q.groups.size(), 10u);
     EXPECT_EQ(q.ideals, 19);
-    EXPECT_EQ(saving(graph, Reading::literal), 33.8);  // paper: 27.4 to 52.5 on three accelerators, each against its own baseline
+    EXPECT_EQ(saving(graph, Reading::literal),
+              33.8);  // paper: 27.4 to 52.5 on three accelerators, each against its own baseline
     EXPECT_EQ(saving(graph, Reading::refined), 40.2);
     EXPECT_EQ(saving(graph, Reading::batch_as_tile), 26.9);
 }
@@ -341,7 +355,8 @@ TEST(Grouping, OnlineLimitIsThatOfTheTable) {
     // 16 x 4 x 4 of a streaming input.
     const OperatorGraph graph = operator_graph(zoo_network("vgg16"));
     const GroupingOptions options{.online = true};
-    EXPECT_EQ(quarter_tile_table(graph, base(), options), (std::vector<int64_t>{2304, 8832, 21760, 43200, 79360, 229120}));
+    EXPECT_EQ(quarter_tile_table(graph, base(), options),
+              (std::vector<int64_t>{2304, 8832, 21760, 43200, 79360, 229120}));
     const Grouping found = best_grouping(graph, base(), options);
     EXPECT_EQ(found.size_limit, 5);  // 18 + 17 + 16 + 15 + 14 = 80 intervals, as in Table 5
     EXPECT_EQ(found.entries, grouping(graph, Reading::batch_as_tile).entries);  // nothing lost
@@ -378,8 +393,9 @@ TEST(Grouping, TooSmallABufferIsRefusedByName) {
         (void)best_grouping(graph, base(), {.buffer_entries = 100});
         FAIL();
     } catch (const InputError& error) {
-        EXPECT_NE(std::string(error.what()).find("operator conv1: its least tile does not fit in a buffer of 100 entries"),
-                  std::string::npos)
+        EXPECT_NE(
+            std::string(error.what()).find("operator conv1: its least tile does not fit in a buffer of 100 entries"),
+            std::string::npos)
             << error.what();
     }
 }

@@ -21,10 +21,10 @@ int find(const OperatorGraph& graph, const std::string& name) {
 }
 
 TEST(OperatorGraph, ReachOfAWindow) {
-    EXPECT_EQ((Reach{3, 1, 1}.inputs(4)), 6);      // 4 + 3 - 1
-    EXPECT_EQ((Reach{3, 2, 1}.inputs(4)), 9);      // 4 * 2 + 3 - 2
-    EXPECT_EQ((Reach{9, 1, 2}.inputs(4)), 6);      // outputs 1 .. 4 of a transposed 9x9 of stride 2: ((4 - 1) + 8) / 2 + 1
-    EXPECT_EQ((Reach{2, 1, 2}.inputs(2)), 2);      // depth to space: two rows may come from two
+    EXPECT_EQ((Reach{3, 1, 1}.inputs(4)), 6);  // 4 + 3 - 1
+    EXPECT_EQ((Reach{3, 2, 1}.inputs(4)), 9);  // 4 * 2 + 3 - 2
+    EXPECT_EQ((Reach{9, 1, 2}.inputs(4)), 6);  // outputs 1 .. 4 of a transposed 9x9 of stride 2: ((4 - 1) + 8) / 2 + 1
+    EXPECT_EQ((Reach{2, 1, 2}.inputs(2)), 2);  // depth to space: two rows may come from two
 }
 
 TEST(OperatorGraph, Vgg16WithoutItsFullyConnectedLayers) {
@@ -38,7 +38,7 @@ TEST(OperatorGraph, Vgg16WithoutItsFullyConnectedLayers) {
 
 TEST(OperatorGraph, SqueezeNetHasTheGroupsOfThePaper) {
     const OperatorGraph graph = operator_graph(zoo_network("squeezenet"));
-    EXPECT_EQ(graph.size(), 38);           // Table 5
+    EXPECT_EQ(graph.size(), 38);            // Table 5
     EXPECT_EQ(convex_groups(graph), 1057);  // Table 5
 }
 
@@ -106,7 +106,8 @@ void for_each_convex_group(const OperatorGraph& graph, const std::function<void(
 TEST(OperatorGraph, TheGroupsThatThePaperDoesNotCountInGoogLeNet) {
     const OperatorGraph graph = operator_graph(zoo_network("googlenet"));
     int64_t all = 0;
-    int64_t crossed = 0;  // the head of one branch of two operators without its tail, and the tail of the other without its head
+    int64_t crossed =
+        0;  // the head of one branch of two operators without its tail, and the tail of the other without its head
     for_each_convex_group(graph, [&](const std::set<int>& group) {
         ++all;
         for (const char* module : {"3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b"}) {

@@ -26,7 +26,8 @@ class AsPublished : public ::testing::TestWithParam<Point> {};
 
 TEST_P(AsPublished, EqualsTheArtifact) {
     const Point& point = GetParam();
-    const DepthFirst model(open_machine(point.machine), zoo_network(point.network), Fidelity::as_published(point.limit));
+    const DepthFirst model(open_machine(point.machine), zoo_network(point.network),
+                           Fidelity::as_published(point.limit));
     const DepthFirstCost cost = model.cost({.tile = point.tile, .overlap = point.overlap});
     EXPECT_NEAR(cost.energy_pj / point.energy_pj, 1, 1e-9);
     EXPECT_EQ(cost.latency_cycles, point.latency_cycles);
@@ -55,8 +56,8 @@ INSTANTIATE_TEST_SUITE_P(
         Point{"tpu_df", "mobilenetv1-defines", Overlap::recompute, {12, 12}, 6, 5382911237.021, 10693251}),
     [](const auto& point) {
         const Point& p = point.param;
-        std::string name = std::string(p.machine) + "_" + p.network + "_" + to_string(p.overlap) + "_" + std::to_string(p.tile.x) + "x" +
-                           std::to_string(p.tile.y);
+        std::string name = std::string(p.machine) + "_" + p.network + "_" + to_string(p.overlap) + "_" +
+                           std::to_string(p.tile.x) + "x" + std::to_string(p.tile.y);
         std::erase(name, '-');
         return name;
     });
@@ -84,7 +85,8 @@ std::vector<std::string> last_layers(const char* machine, const char* network) {
     fidelity.quirks.first_cut_is_ignored = false;
     const DepthFirst model(open_machine(machine), zoo_network(network), fidelity);
     std::vector<std::string> names;
-    for (const std::vector<size_t>& stack : model.stacks(Stacks::weights_fit)) names.push_back(model.workload().layers[stack.back()].name);
+    for (const std::vector<size_t>& stack : model.stacks(Stacks::weights_fit))
+        names.push_back(model.workload().layers[stack.back()].name);
     return names;
 }
 
@@ -94,8 +96,9 @@ TEST(DepthFirst, StacksAreCutWhereWeightsNoLongerFit) {
               (std::vector<std::string>{"depthwise9", "depthwise12", "depthwise13", "average", "fc"}));
     // ResNet18: after 13, 16 and then each layer to 25.
     EXPECT_EQ(last_layers("meta_proto_df", "resnet18-defines"),
-              (std::vector<std::string>{"layer2_1_add", "layer3_0_add", "layer3_1_conv1", "layer3_1_conv2", "layer3_1_add", "layer4_0_conv1",
-                                        "layer4_0_conv2", "layer4_0_add", "layer4_1_conv1", "layer4_1_conv2", "layer4_1_add", "fc"}));
+              (std::vector<std::string>{"layer2_1_add", "layer3_0_add", "layer3_1_conv1", "layer3_1_conv2",
+                                        "layer3_1_add", "layer4_0_conv1", "layer4_0_conv2", "layer4_0_add",
+                                        "layer4_1_conv1", "layer4_1_conv2", "layer4_1_add", "fc"}));
     EXPECT_EQ(last_layers("meta_proto_df", "dmcnn-vd-defines").size(), 1u);
     // Edge-TPU-like, 32 KB: FSRCNN whole, every layer of MC-CNN alone.
     EXPECT_EQ(last_layers("edge_tpu", "fsrcnn-defines").size(), 1u);
@@ -114,7 +117,8 @@ TEST(DepthFirst, SingleLayersGoThroughTheHighestMemory) {
 // Padding, strides, branches, shortcuts: whatever the tile, each output is computed once, and none that is not there.
 TEST(DepthFirst, PaddedNetworksAreComputedOnceToo) {
     for (const char* name : {"vgg16", "resnet18", "mobilenetv2", "fsrcnn"}) {
-        const DepthFirst model(open_machine("meta_proto_df"), zoo_network(name, {.height = 96, .width = 80}), Fidelity{.loop_limit = 1});
+        const DepthFirst model(open_machine("meta_proto_df"), zoo_network(name, {.height = 96, .width = 80}),
+                               Fidelity{.loop_limit = 1});
         int64_t recomputed = 0;
         for (const TileSize tile : {TileSize{3, 5}, TileSize{7, 2}, TileSize{100, 100}}) {
             EXPECT_EQ(model.cost({.tile = tile, .overlap = Overlap::fully_cached}).macs, model.workload().macs())
@@ -162,7 +166,8 @@ TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
 
     // An inception network: what is concatenated lies in its parts, and readers fetch from each.
     const Workload workload = workload_of(zoo_network("inceptionv3"), false);
-    const auto readers_of_parts = std::ranges::count_if(workload.layers, [](const WorkloadLayer& l) { return l.sources.size() > 2; });
+    const auto readers_of_parts =
+        std::ranges::count_if(workload.layers, [](const WorkloadLayer& l) { return l.sources.size() > 2; });
     EXPECT_GT(readers_of_parts, 10);
     for (const WorkloadLayer& l : workload.layers) {
         if (l.is_input()) continue;
@@ -186,7 +191,8 @@ TEST(DepthFirst, LanesAreHalvedWhereTheirElementsDoNotFit) {
     // 32 x 8 x 4 lanes take 1 KB of each operand of an addition, both from a memory of 1 KB.
     const DepthFirst model(open_machine("tesla_npu"), zoo_network("resnet18-defines"), {});
     const DepthFirstCost cost = model.cost({.tile = {16, 18}});
-    const auto addition = std::ranges::find_if(cost.details, [](const LayerTileCost& d) { return d.shape.type == LayerType::addition; });
+    const auto addition =
+        std::ranges::find_if(cost.details, [](const LayerTileCost& d) { return d.shape.type == LayerType::addition; });
     ASSERT_NE(addition, cost.details.end());
     // Half the lanes: at least two cycles for each 1024 elements.
     EXPECT_GE(addition->mapping.cost.latency.temporal_cycles * 512, addition->shape.output_elements());

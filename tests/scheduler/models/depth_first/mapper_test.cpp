@@ -71,14 +71,16 @@ struct Case {
 };
 
 Case random_case(Rng& rng) {
-    static const std::array<const char*, 6> names{"meta_proto_df", "tpu_df", "edge_tpu_df", "ascend_df", "tesla_npu_df", "meta_proto"};
+    static const std::array<const char*, 6> names{"meta_proto_df", "tpu_df",       "edge_tpu_df",
+                                                  "ascend_df",     "tesla_npu_df", "meta_proto"};
     Case made{open_machine(names[rng.below(names.size())]), {}, {}};
     for (size_t m = 0; m + 1 < made.machine.memories.size(); ++m) {
         Memory& memory = made.machine.memories[m];
         if (memory.replicated_along.empty()) memory.capacity_bits = int64_t{64} << rng.below(9);
     }
     for (ArrayAxis& axis : made.machine.axes) axis.lanes = 1 + static_cast<int64_t>(rng.below(3));
-    static const std::array<LayerType, 4> types{LayerType::convolution, LayerType::convolution, LayerType::depthwise, LayerType::addition};
+    static const std::array<LayerType, 4> types{LayerType::convolution, LayerType::convolution, LayerType::depthwise,
+                                                LayerType::addition};
     made.shape.type = types[rng.below(types.size())];
     const bool grouped = made.shape.type != LayerType::convolution;
     Sizes& sizes = made.shape.sizes;
@@ -107,11 +109,13 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int runs, int most_unprove
         const Case test = random_case(rng);
         const MappedLayer layer(test.machine, test.shape, default_unrolling(test.machine, test.shape), test.tops);
         if (limited_factors(layer, 0).size() > 4) continue;
-        MappingGoal goal{.objective = Objective::energy, .counts_macs = rng.below(2) == 0, .counts_off_load = rng.below(2) == 0};
+        MappingGoal goal{
+            .objective = Objective::energy, .counts_macs = rng.below(2) == 0, .counts_off_load = rng.below(2) == 0};
         const Least expected = least_of_all(layer, goal);
         const bool fits = expected.energy < std::numeric_limits<double>::infinity();
         ++(fits ? feasible : infeasible);
-        for (goal.objective = Objective::energy;; goal.objective = goal.objective == Objective::energy ? Objective::latency : Objective::energy_delay) {
+        for (goal.objective = Objective::energy;;
+             goal.objective = goal.objective == Objective::energy ? Objective::latency : Objective::energy_delay) {
             const std::optional<LayerMapping> found = best_mapping(layer, goal);
             ASSERT_EQ(found.has_value(), fits);
             if (!found) break;
@@ -128,7 +132,8 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int runs, int most_unprove
                 // Where the search gave up, its bound holds.
                 const double best = goal.objective == Objective::latency ? expected.latency : expected.product;
                 EXPECT_GE(value(goal.objective, energy, static_cast<int64_t>(latency)), best * (1 - 1e-9));
-                EXPECT_LE(value(goal.objective, energy, static_cast<int64_t>(latency)), best * (1 + found->gap) * (1 + 1e-9));
+                EXPECT_LE(value(goal.objective, energy, static_cast<int64_t>(latency)),
+                          best * (1 + found->gap) * (1 + 1e-9));
                 ++unproven;
                 if (goal.objective == Objective::energy_delay) break;
                 continue;
@@ -158,7 +163,8 @@ TEST(Mapper, IsNeverWorseThanLimitedOrders) {
     // 3x3, 12 -> 12 on 64 x 76, as in FSRCNN; 56 -> 16 on 60 x 72.
     for (const char* name : {"meta_proto_df", "tpu_df", "ascend_df", "tesla_npu_df"}) {
         const Machine machine = open_machine(name);
-        for (const auto& [k, c, ox, oy] : {std::array<int64_t, 4>{12, 12, 64, 76}, {16, 56, 60, 72}, {56, 12, 62, 74}}) {
+        for (const auto& [k, c, ox, oy] :
+             {std::array<int64_t, 4>{12, 12, 64, 76}, {16, 56, 60, 72}, {56, 12, 62, 74}}) {
             LayerShape shape;
             shape.sizes[Dim::k] = k;
             shape.sizes[Dim::c] = c;

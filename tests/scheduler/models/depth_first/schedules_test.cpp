@@ -23,7 +23,8 @@ Machine two_levels() {
     inside.capacity_bits = int64_t{1} << 50;
     machine.memories = {inside, outside};
     for (Memory& memory : machine.memories) {
-        memory.read.word_bits = memory.read.smallest_access_bits = memory.write.word_bits = memory.write.smallest_access_bits = 8;
+        memory.read.word_bits = memory.read.smallest_access_bits = memory.write.word_bits =
+            memory.write.smallest_access_bits = 8;
     }
     machine.memories.back().read.word_pj = machine.memories.back().write.word_pj = 100;
     machine.bits.input = machine.bits.weight = machine.bits.output = machine.bits.partial_sum = 8;
@@ -81,13 +82,16 @@ void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
         } catch (const InputError&) {
             continue;  // strided and dilated along one axis
         }
-        if (workload.layers.size() != network.layers.size() + 1) continue;  // one only selects, and the model leaves it out
+        if (workload.layers.size() != network.layers.size() + 1)
+            continue;  // one only selects, and the model leaves it out
         Rng rng(seed);
         const Sizes& sizes = workload.layers.back().shape.sizes;
         for (const Overlap overlap : all_overlaps) {
             const TileSize tile{1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(sizes[Dim::ox]))),
                                 1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(sizes[Dim::oy])))};
-            expect_equal_counts(network, {.tile = tile, .overlap = overlap, .stacks = rng.below(4) == 0 ? Stacks::single_layer : Stacks::all});
+            expect_equal_counts(
+                network,
+                {.tile = tile, .overlap = overlap, .stacks = rng.below(4) == 0 ? Stacks::single_layer : Stacks::all});
             ++compared;
         }
         // Each map with an overlap of its own, in stacks that go row by row and in others that go column by column.
@@ -95,8 +99,10 @@ void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
             const std::array choices{Overlap::recompute, along, Overlap::fully_cached};
             Strategy strategy{.tile = {1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(sizes[Dim::ox]))),
                                        1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(sizes[Dim::oy])))},
-                              .overlap = along, .stacks = Stacks::all};
-            for (const WorkloadLayer& map : workload.layers) strategy.of_maps[map.name] = choices[rng.below(choices.size())];
+                              .overlap = along,
+                              .stacks = Stacks::all};
+            for (const WorkloadLayer& map : workload.layers)
+                strategy.of_maps[map.name] = choices[rng.below(choices.size())];
             expect_equal_counts(network, strategy);
             ++compared;
         }
@@ -113,13 +119,18 @@ TEST(DepthFirstSchedules, SaysWhatIsKeptByStoreLevels) {
     const Network network = zoo_network("l2net");
     const Workload workload = workload_of(network, false);
     const auto text = [&](Overlap overlap) {
-        return to_text(schedule_of(network, workload, {{.layers = {1, 2}, .strategy = {.tile = {8, 4}, .overlap = overlap}}}));
+        return to_text(
+            schedule_of(network, workload, {{.layers = {1, 2}, .strategy = {.tile = {8, 4}, .overlap = overlap}}}));
     };
     // Nothing, the columns of a row of tiles, all, the rows of a column of tiles.
-    EXPECT_NE(text(Overlap::recompute).find("Y conv2.xo/conv2.xo & conv2: yo xo"), std::string::npos) << text(Overlap::recompute);
-    EXPECT_NE(text(Overlap::h_cached).find("Y conv2.yo/conv2.xo & conv2: yo xo"), std::string::npos) << text(Overlap::h_cached);
-    EXPECT_NE(text(Overlap::fully_cached).find("Y root/conv2.xo & conv2: yo xo"), std::string::npos) << text(Overlap::fully_cached);
-    EXPECT_NE(text(Overlap::v_cached).find("Y conv2.xo/conv2.yo & conv2: xo yo"), std::string::npos) << text(Overlap::v_cached);
+    EXPECT_NE(text(Overlap::recompute).find("Y conv2.xo/conv2.xo & conv2: yo xo"), std::string::npos)
+        << text(Overlap::recompute);
+    EXPECT_NE(text(Overlap::h_cached).find("Y conv2.yo/conv2.xo & conv2: yo xo"), std::string::npos)
+        << text(Overlap::h_cached);
+    EXPECT_NE(text(Overlap::fully_cached).find("Y root/conv2.xo & conv2: yo xo"), std::string::npos)
+        << text(Overlap::fully_cached);
+    EXPECT_NE(text(Overlap::v_cached).find("Y conv2.xo/conv2.yo & conv2: xo yo"), std::string::npos)
+        << text(Overlap::v_cached);
     EXPECT_NE(text(Overlap::recompute).find("y4 x8"), std::string::npos) << text(Overlap::recompute);
 }
 

@@ -91,7 +91,8 @@ TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
     Machine machine = open_machine("tesla_npu_df");  // weights and inputs in four levels, outputs in three
     for (ArrayAxis& axis : machine.axes) axis.lanes = 1;
     for (Memory& memory : machine.memories) {
-        memory.read.word_bits = memory.write.word_bits = memory.read.smallest_access_bits = memory.write.smallest_access_bits = 8;
+        memory.read.word_bits = memory.write.word_bits = memory.read.smallest_access_bits =
+            memory.write.smallest_access_bits = 8;
     }
     machine.bits.input = machine.bits.weight = machine.bits.output = machine.bits.partial_sum = 8;
     for (uint64_t seed = 1; seed <= 300; ++seed) {
@@ -128,7 +129,8 @@ TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
             const Role role = mapped.role(r);
             for (size_t level = 0; level < tops[r]; ++level) {
                 // Between this level and the one below, or the array.
-                const HierarchyWalk::Boundary seen = walk.boundary(role, level == 0 ? std::nullopt : std::optional(allocation[r][level - 1]));
+                const HierarchyWalk::Boundary seen =
+                    walk.boundary(role, level == 0 ? std::nullopt : std::optional(allocation[r][level - 1]));
                 const WordCounts& upper = cost.words[r][level];
                 const WordCounts lower = level > 0 ? cost.words[r][level - 1] : WordCounts{};
                 const auto elements = static_cast<double>(seen.elements);

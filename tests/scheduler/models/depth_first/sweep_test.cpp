@@ -57,7 +57,8 @@ TEST(Sweep, OfOneStackCombinesToItsBestPoint) {
         const SweepPoint& p = found.points[n];
         EXPECT_TRUE(std::ranges::any_of(found.front, [&](size_t other) {
             const SweepPoint& q = found.points[other];
-            return other == n || (q.energy_pj <= p.energy_pj && q.latency_cycles <= p.latency_cycles && q.on_chip_bits <= p.on_chip_bits);
+            return other == n || (q.energy_pj <= p.energy_pj && q.latency_cycles <= p.latency_cycles &&
+                                  q.on_chip_bits <= p.on_chip_bits);
         })) << n;
     }
 }
@@ -86,8 +87,10 @@ TEST(Sweep, BestCutIsTheBestOfAllCuts) {
                 for (const Overlap overlap : options.overlaps) {
                     for (const int64_t x : options.columns) {
                         for (const int64_t y : options.rows) {
-                            const StackCost cost = model.stack_cost(layers, {.tile = {x, y}, .overlap = overlap, .mappings = objective});
-                            for (const auto& [energy, latency] : sums) longer.emplace_back(energy + cost.energy_pj, latency + cost.latency_cycles);
+                            const StackCost cost =
+                                model.stack_cost(layers, {.tile = {x, y}, .overlap = overlap, .mappings = objective});
+                            for (const auto& [energy, latency] : sums)
+                                longer.emplace_back(energy + cost.energy_pj, latency + cost.latency_cycles);
                         }
                     }
                 }
@@ -96,7 +99,8 @@ TEST(Sweep, BestCutIsTheBestOfAllCuts) {
             }
             for (const auto& [energy, latency] : sums) least = std::min(least, value(objective, energy, latency));
         }
-        EXPECT_NEAR(value(objective, found->energy_pj, found->latency_cycles), least, 1e-9 * least) << to_string(objective);
+        EXPECT_NEAR(value(objective, found->energy_pj, found->latency_cycles), least, 1e-9 * least)
+            << to_string(objective);
         double energy = 0;
         for (const ChosenStack& stack : found->stacks) energy += stack.cost.energy_pj;
         EXPECT_NEAR(energy, found->energy_pj, 1e-9 * energy);
@@ -117,7 +121,8 @@ TEST(OverlapSearch, IsTheBestOfAllChoices) {
             for (size_t choice = 0; choice < 27; ++choice) {
                 Strategy strategy = given;
                 size_t rest = choice;
-                for (auto map = found.strategy.of_maps.begin(); map != found.strategy.of_maps.end(); ++map, rest /= 3) strategy.of_maps[map->first] = modes[rest % 3];
+                for (auto map = found.strategy.of_maps.begin(); map != found.strategy.of_maps.end(); ++map, rest /= 3)
+                    strategy.of_maps[map->first] = modes[rest % 3];
                 const DepthFirstCost cost = model.cost(strategy, false);
                 least = std::min(least, value(objective, cost.energy_pj, cost.latency_cycles));
             }
@@ -141,14 +146,17 @@ TEST(DepthFirst, AStackGoesOneWay) {
         (void)model.cost(strategy);
         FAIL();
     } catch (const InputError& error) {
-        EXPECT_EQ(std::string(error.what()), "overlap: found h-cached for " + layers[0].name + " and v-cached for " + layers[1].name +
-                                                 " in one stack, expected one of the two: its tiles go row by row or column by column");
+        EXPECT_EQ(std::string(error.what()),
+                  "overlap: found h-cached for " + layers[0].name + " and v-cached for " + layers[1].name +
+                      " in one stack, expected one of the two: its tiles go row by row or column by column");
     }
     // Of the output nothing is kept.
     strategy.of_maps.clear();
     strategy.of_maps[layers.back().name] = Overlap::v_cached;
     EXPECT_GT(model.cost(strategy).energy_pj, 0);
-    EXPECT_THROW((void)DepthFirst(open_machine("tpu"), zoo_network("fsrcnn-defines"), Fidelity::as_published(1)).cost(strategy), InputError);
+    EXPECT_THROW(
+        (void)DepthFirst(open_machine("tpu"), zoo_network("fsrcnn-defines"), Fidelity::as_published(1)).cost(strategy),
+        InputError);
 }
 
 TEST(Sweep, MappingsForEachObjectiveAreBestInIt) {

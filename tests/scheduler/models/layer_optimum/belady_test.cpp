@@ -28,7 +28,9 @@ TEST(Belady, NeighbouringWindowsShareTwoColumnsOfThree) {
     const BlockOrder order = parse_block_order(p, "x1 y1");
     const ElementStream stream = element_stream(p, Operand::input, order);
     for (int64_t memory = 9; memory <= 20; ++memory)
-        EXPECT_EQ(BeladyStream(p, Operand::input, order, memory).spills(), simulated_spills(stream, memory, Replacement::belady)) << memory;
+        EXPECT_EQ(BeladyStream(p, Operand::input, order, memory).spills(),
+                  simulated_spills(stream, memory, Replacement::belady))
+            << memory;
     EXPECT_GT(BeladyStream(p, Operand::input, order, 9).spills(), 0);
     EXPECT_EQ(BeladyStream(p, Operand::input, order, 20).spills(), 0);  // 5 x 4 words in all
 }
@@ -45,11 +47,12 @@ TEST(Belady, EqualsElementSimulationOfRandomStreams) {
         const int64_t memory = rng.between(block, std::max(block, touched_words(p, operand, p.extent)));
         const ElementStream stream = element_stream(p, operand, order);
         const int64_t expected = simulated_spills(stream, memory, Replacement::belady);
-        const std::string what = to_text(p) + "; " + to_text(order) + "; tensor " + std::to_string(static_cast<int>(operand)) +
-                                 ", memory " + std::to_string(memory);
+        const std::string what = to_text(p) + "; " + to_text(order) + "; tensor " +
+                                 std::to_string(static_cast<int>(operand)) + ", memory " + std::to_string(memory);
         ASSERT_EQ(BeladyStream(p, operand, order, memory).spills(), expected) << what;
         const BlockOrder needed = needed_order(p, operand, order, memory);
-        ASSERT_EQ(BeladyStream(p, operand, needed, memory).spills(), expected) << what << "; needed " << to_text(needed);
+        ASSERT_EQ(BeladyStream(p, operand, needed, memory).spills(), expected)
+            << what << "; needed " << to_text(needed);
         ASSERT_LE(BeladyBound(p, operand, order).spills(memory), expected) << what;
         const int64_t lru = simulated_spills(stream, memory, Replacement::least_recently_used);
         ASSERT_GE(lru, expected) << what;
@@ -88,7 +91,8 @@ TEST(BeladyBound, CountsWhatWindowsHoldInTheMidstOfARound) {
     // VGG16 conv2_1, input, one picture, k in two rounds, windows of one column, then of one row: T = 114 * 114 * 64 words. Between two columns
     // 2 * 114 * 64 wait, between two rows 2 * 3 * 64 of which 2 * 2 * 64 wait anyway: 14720. Two rounds of M = 16384: T + 2 (14720 - 16384).
     const ConvolutionProblem p = parse_convolution("k128 c64 x112 y112 m3 n3");
-    EXPECT_EQ(BeladyBound(p, Operand::input, parse_block_order(p, "k64 x1 y1 c1")).spills(16384), 114 * 114 * 64 - 2 * (16384 - 14720));
+    EXPECT_EQ(BeladyBound(p, Operand::input, parse_block_order(p, "k64 x1 y1 c1")).spills(16384),
+              114 * 114 * 64 - 2 * (16384 - 14720));
 }
 
 TEST(BeladyBound, IsExactForASweepOfEqualBlocks) {

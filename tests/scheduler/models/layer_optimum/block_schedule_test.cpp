@@ -43,13 +43,15 @@ TEST(BlockOrder, TextIsItsIdentity) {
 
 TEST(BlockOrder, RefusesWhatIsNoOrder) {
     const ConvolutionProblem p = parse_convolution("f4 k96");
-    for (const char* text : {"k97", "k0", "k2 k3", "z2", "k"}) EXPECT_THROW((void)parse_block_order(p, text), InputError) << text;
+    for (const char* text : {"k97", "k0", "k2 k3", "z2", "k"})
+        EXPECT_THROW((void)parse_block_order(p, text), InputError) << text;
     try {
         (void)parse_block_order(p, "k97");
         FAIL();
     } catch (const InputError& error) {
         EXPECT_STREQ(error.what(),
-                     "block order \"k97\": found \"k97\", expected each of f k c x y m n at most once, with a block of 1 to its extent in "
+                     "block order \"k97\": found \"k97\", expected each of f k c x y m n at most once, with a block of "
+                     "1 to its extent in "
                      "f4 k96 c1 x1 y1 m1 n1");
     }
     EXPECT_THROW((void)parse_convolution("k4 q3"), InputError);

@@ -25,7 +25,8 @@ TEST(Convolution, LoopsOfZooLayers) {
     EXPECT_EQ(to_text(convolution_problem(mobile, classifier)), "f1 k1000 c1024 x1 y1 m1 n1");
     EXPECT_THROW((void)convolution_problem(mobile, classifier + 1), InputError);  // softmax
     const Network fsrcnn = open_network("zoo:fsrcnn-x2?height=10&width=20");
-    EXPECT_EQ(to_text(convolution_problem(fsrcnn, fsrcnn.find_layer("deconv"))), "f1 k1 c56 x20 y10 m9 n9 stride 2 transposed");
+    EXPECT_EQ(to_text(convolution_problem(fsrcnn, fsrcnn.find_layer("deconv"))),
+              "f1 k1 c56 x20 y10 m9 n9 stride 2 transposed");
 }
 
 TEST(Convolution, PaddingIsStoredAndCounted) {
@@ -43,7 +44,8 @@ TEST(Convolution, StridesBeyondTheKernelLeaveNoPartialReuse) {
     EXPECT_EQ(input[ConvolutionLoop::n], LoopRole::related);
     EXPECT_EQ(input[ConvolutionLoop::k], LoopRole::reuse);
     EXPECT_EQ(tensor_words(p, Operand::input), 5 * 10);  // not the 9 x 10 of its box
-    EXPECT_EQ(tensor_access(parse_convolution("x5 m3 stride 2"), Operand::input)[ConvolutionLoop::x], LoopRole::partial);
+    EXPECT_EQ(tensor_access(parse_convolution("x5 m3 stride 2"), Operand::input)[ConvolutionLoop::x],
+              LoopRole::partial);
 }
 
 TEST(Convolution, TouchedWordsAreThoseOfTheElements) {
@@ -51,7 +53,8 @@ TEST(Convolution, TouchedWordsAreThoseOfTheElements) {
     for (int n = 0; n < 500; ++n) {
         const ConvolutionProblem p = random_convolution(rng, 5);
         for (const Operand operand : all_operands)
-            ASSERT_EQ(tensor_words(p, operand), static_cast<int64_t>(element_stream(p, operand, {}).front().size())) << to_text(p);
+            ASSERT_EQ(tensor_words(p, operand), static_cast<int64_t>(element_stream(p, operand, {}).front().size()))
+                << to_text(p);
     }
 }
 

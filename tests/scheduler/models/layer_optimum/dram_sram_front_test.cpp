@@ -62,8 +62,8 @@ TEST(DramSramFront, EqualsExhaustiveSearch) {
     };
     size_t longest = 0;
     for (const Case& c : {Case{"k4 c3 x4 m2", {6, 4}, {}}, Case{"k3 c2 x5 m3", {5, 5}, RegisterArray{{2}, 8}},
-                          Case{"f2 k4 c4 x2", {5, 4}, RegisterArray{{2, 3}, 5}}, Case{"k6 c6", {5, 3}, RegisterArray{{2}, 4}},
-                          Case{"k3 c3 x3 y2", {6, 3}, {}}}) {
+                          Case{"f2 k4 c4 x2", {5, 4}, RegisterArray{{2, 3}, 5}},
+                          Case{"k6 c6", {5, 3}, RegisterArray{{2}, 4}}, Case{"k3 c3 x3 y2", {6, 3}, {}}}) {
         const ConvolutionProblem p = parse_convolution(c.problem);
         const DramSramFront front = dram_sram_front(p, c.buffer, c.registers, INT64_MAX);
         std::map<int64_t, int64_t> found;
@@ -84,7 +84,8 @@ TEST(DramSramFront, BeatsOrMeetsCellsOfCnnFlowInBothCounts) {
         double dram;
         double sram;
     };
-    for (const Case& c : {Case{"f4 k96 c3 x56 y56 m11 n11 stride 4", 3.59, 16.48}, Case{"f3 k512 c512 x14 y14 m3 n3", 11.81, 50.30}}) {
+    for (const Case& c :
+         {Case{"f4 k96 c3 x56 y56 m11 n11 stride 4", 3.59, 16.48}, Case{"f3 k512 c512 x14 y14 m3 n3", 11.81, 50.30}}) {
         const ConvolutionProblem p = parse_convolution(c.loops);
         const auto words = [](double mebibytes) { return static_cast<int64_t>(mebibytes * (1 << 19)); };
         const DramSramFront front = dram_sram_front(p, eyeriss, eyeriss_registers, words(c.sram));

@@ -29,11 +29,13 @@ int64_t total_banks(const BankedBuffer& buffer, const GroupCounts& counts) {
 }
 
 /// Least words of all covers: of the first layer that is not covered, every group that has it.
-int64_t least_cover(const Network& network, const std::vector<std::pair<std::set<LayerId>, int64_t>>& groups, std::set<LayerId> open) {
+int64_t least_cover(const Network& network, const std::vector<std::pair<std::set<LayerId>, int64_t>>& groups,
+                    std::set<LayerId> open) {
     if (open.empty()) return 0;
     int64_t best = infinite_words;
     for (const auto& [layers, words] : groups) {
-        if (!layers.contains(*open.begin()) || !std::includes(open.begin(), open.end(), layers.begin(), layers.end())) continue;
+        if (!layers.contains(*open.begin()) || !std::includes(open.begin(), open.end(), layers.begin(), layers.end()))
+            continue;
         std::set<LayerId> rest = open;
         for (const LayerId layer : layers) rest.erase(layer);
         best = std::min(best, words + least_cover(network, groups, std::move(rest)));
@@ -82,7 +84,9 @@ TEST(FusedOptimum, IsTheBestOfAllCovers) {
     for (uint64_t seed = 1; seed <= 12; ++seed) {
         const Network network = seed % 2 == 0 ? random_chain(seed) : random_network(seed);
         SCOPED_TRACE("seed " + std::to_string(seed));
-        if (std::none_of(network.layers.begin(), network.layers.end(), [&](const Layer& l) { return is_schedulable(network, network.find_layer(l.name)); })) continue;
+        if (std::none_of(network.layers.begin(), network.layers.end(),
+                         [&](const Layer& l) { return is_schedulable(network, network.find_layer(l.name)); }))
+            continue;
         expect_best_cover(network, {rng.between(3, 9), rng.between(8, 64)}, fused_groups);
     }
     EXPECT_GT(fused_groups, 5);
@@ -93,7 +97,8 @@ TEST(FusedOptimum, SchedulesMoveAndHoldWhatTheWalkerCounts) {
     int64_t walked = 0;
     Rng rng(7);
     for (int n = 0; n < 30; ++n) {
-        std::vector<LayerSpec> specs{{rng.between(2, 5), square_window(3)}, {rng.between(2, 5), square_window(3, 1, rng.between(0, 1))}};
+        std::vector<LayerSpec> specs{{rng.between(2, 5), square_window(3)},
+                                     {rng.between(2, 5), square_window(3, 1, rng.between(0, 1))}};
         if (rng.chance(1, 2)) specs.push_back({rng.between(1, 4), square_window(rng.between(1, 2))});
         const Network network = chain(rng.between(1, 3), rng.between(8, 14), rng.between(8, 14), specs);
         const BankedBuffer buffer{rng.between(8, 40), rng.between(8, 30)};
@@ -142,7 +147,8 @@ TEST(FusedOptimum, PairsAreBetweenTheBestOfAllTilesAndTheBestThatDivide) {
     int64_t best = 0;
     for (int n = 0; n < 12; ++n) {
         const auto window = [&] { return square_window(rng.between(1, 2)); };
-        const Network network = chain(rng.between(1, 2), rng.between(3, 4), rng.between(3, 4), {{rng.between(1, 2), window()}, {rng.between(1, 2), window()}});
+        const Network network = chain(rng.between(1, 2), rng.between(3, 4), rng.between(3, 4),
+                                      {{rng.between(1, 2), window()}, {rng.between(1, 2), window()}});
         const int64_t words = rng.between(6, 24);
         const auto least = [&](TileSizes tiles) {
             EverySchedule every(layer_problems(network, {0, 1}), {tiles, Footprint::sum});

@@ -22,7 +22,8 @@ TEST(LayerMachine, RefusesMemoriesOfTheirOwn) {
         (void)layer_machine(open_machine("meta_proto"));
         FAIL();
     } catch (const InputError& error) {
-        EXPECT_STREQ(error.what(), "machine meta_proto: words of 8 and 16 bits, expected one width for input, weights and outputs");
+        EXPECT_STREQ(error.what(),
+                     "machine meta_proto: words of 8 and 16 bits, expected one width for input, weights and outputs");
     }
 }
 

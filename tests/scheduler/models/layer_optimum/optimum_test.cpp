@@ -71,7 +71,8 @@ private:
         const int64_t traffic = all_operands[t] == Operand::output ? 2 : 1;
         if (touched_words(p_, all_operands[t], block_extents(p_, order)) > memory) return INT64_MAX;
         const auto permitted = [&](int64_t extra) { return t == 2 && p_.finished && extra > 0 ? INT64_MAX : extra; };
-        if (evaluator_ == SpillEvaluator::eq7) return permitted(traffic * formula_spills(reuse_groups(p_, all_operands[t], order), memory));
+        if (evaluator_ == SpillEvaluator::eq7)
+            return permitted(traffic * formula_spills(reuse_groups(p_, all_operands[t], order), memory));
         // Orders that touch a tensor alike share its simulation.
         ElementStream stream = element_stream(p_, all_operands[t], order);
         stream.erase(std::unique(stream.begin(), stream.end()), stream.end());
@@ -91,11 +92,19 @@ struct Case {
     BankedBuffer buffer;
 };
 const std::vector<Case> small_layers{
-    {"k3 c3 x4 m3", {6, 2}},          {"f2 k2 c3 x4 m2", {5, 2}},         {"k3 c2 x3 y2 m2", {5, 2}},
-    {"k4 c5 x3", {5, 2}},             {"f3 k4 c4", {4, 2}},               {"k2 c2 x4 m3 stride 2", {5, 2}},
-    {"k2 c3 x3 m4 stride 3", {4, 2}}, {"k2 c2 x5 m3 dilation 2", {5, 2}}, {"k2 c2 x3 m2 stride 2 transposed", {4, 2}},
+    {"k3 c3 x4 m3", {6, 2}},
+    {"f2 k2 c3 x4 m2", {5, 2}},
+    {"k3 c2 x3 y2 m2", {5, 2}},
+    {"k4 c5 x3", {5, 2}},
+    {"f3 k4 c4", {4, 2}},
+    {"k2 c2 x4 m3 stride 2", {5, 2}},
+    {"k2 c3 x3 m4 stride 3", {4, 2}},
+    {"k2 c2 x5 m3 dilation 2", {5, 2}},
+    {"k2 c2 x3 m2 stride 2 transposed", {4, 2}},
     {"k3 c2 x4 m3 stride 2 transposed", {4, 3}},
-    {"k3 c3 x4 m2 finished 2x1", {6, 3}}, {"k2 c2 x5 y2 m2 finished 2", {5, 4}}, {"k3 c4 x4 finished 1", {5, 2}},
+    {"k3 c3 x4 m2 finished 2x1", {6, 3}},
+    {"k2 c2 x5 y2 m2 finished 2", {5, 4}},
+    {"k3 c4 x4 finished 1", {5, 2}},
 };
 
 TEST(LayerOptimum, EqualsExhaustiveSearchOverElementSimulation) {
@@ -134,7 +143,8 @@ TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
         BlockOrder order;
         for (const BlockLoop& l : random_order(rng, p, false)) {
             const std::vector<int64_t> candidates = block_candidates(at(p.extent, l.loop));
-            order.push_back({l.loop, candidates[1 + static_cast<size_t>(rng.below(static_cast<int64_t>(candidates.size()) - 1))]});
+            order.push_back(
+                {l.loop, candidates[1 + static_cast<size_t>(rng.below(static_cast<int64_t>(candidates.size()) - 1))]});
         }
         const BankedBuffer buffer{rng.between(3, 7), rng.between(1, 40)};
         const BlockOrder prefix(order.begin(), order.begin() + rng.below(static_cast<int64_t>(order.size()) + 1));
@@ -143,8 +153,8 @@ TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
             const std::optional<DividedBanks> division = divide_banks(p, order, buffer, evaluator);
             if (!division) continue;
             ASSERT_TRUE(bound) << to_text(p) << "; " << to_text(order);
-            ASSERT_LE(*bound, division->extra_words())
-                << to_text(p) << "; prefix " << to_text(prefix) << " of " << to_text(order) << "; " << to_string(evaluator);
+            ASSERT_LE(*bound, division->extra_words()) << to_text(p) << "; prefix " << to_text(prefix) << " of "
+                                                       << to_text(order) << "; " << to_string(evaluator);
             positive += *bound > 0 ? 1 : 0;
         }
     }
@@ -161,7 +171,8 @@ TEST(LayerOptimum, IoLowerBoundHoldsForTheBestOrders) {
         const BankedBuffer buffer{rng.between(3, 6), rng.between(1, 6)};
         const auto optimum = std::get<LayerOptimum>(layer_optimum(p, buffer, SpillEvaluator::belady));
         const int64_t bound = io_lower_bound_words(p, buffer.banks * buffer.bank_words);
-        ASSERT_LE(bound, optimum.lower_bound_words) << to_text(p) << "; " << buffer.banks << " banks of " << buffer.bank_words;
+        ASSERT_LE(bound, optimum.lower_bound_words)
+            << to_text(p) << "; " << buffer.banks << " banks of " << buffer.bank_words;
         above_compulsory += bound > compulsory_words(p) ? 1 : 0;
     }
     EXPECT_GT(above_compulsory, 10);

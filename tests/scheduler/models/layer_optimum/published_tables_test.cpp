@@ -21,8 +21,8 @@ struct Row {
     double tensor_size;
     double dram;
     double sram;
-    const char* order;      ///< that gives the SRAM cell; none is known where empty
-    double formula_dram;    ///< of that order, four decimals
+    const char* order;    ///< that gives the SRAM cell; none is known where empty
+    double formula_dram;  ///< of that order, four decimals
 };
 // conv1 with 56 outputs; grouped layers as one convolution with the input channels of one group.
 const std::vector<Row> alexnet{
@@ -85,7 +85,7 @@ TEST(CnnFlowTables, ProvenOptimaOfProblem1AreNotAboveAnyCell) {
         EXPECT_LT(optimum.nodes, 21000) << row.layer << ": CNNFlow's prunings leave 2.1e4 for conv1";
         total += mebibytes(optimum.dram_words);
     }
-    EXPECT_LT(total, 18.66);  // 18.5157
+    EXPECT_LT(total, 18.66);                       // 18.5157
     for (const size_t n : {0UL, 6UL, 7UL, 8UL}) {  // the others take a second each
         const ConvolutionProblem p = parse_convolution(vgg16[n].loops);
         const auto optimum = std::get<LayerOptimum>(layer_optimum(p, eyeriss, SpillEvaluator::eq7));

@@ -9,7 +9,8 @@ namespace laminate {
 
 inline ConvolutionProblem random_convolution(Rng& rng, int64_t largest) {
     ConvolutionProblem p;
-    for (size_t l = 0; l < convolution_loops; ++l) p.extent[l] = rng.chance(1, 3) ? 1 : rng.between(1, l < 5 ? largest : 3);
+    for (size_t l = 0; l < convolution_loops; ++l)
+        p.extent[l] = rng.chance(1, 3) ? 1 : rng.between(1, l < 5 ? largest : 3);
     for (size_t a = 0; a < 2; ++a) {
         p.stride[a] = rng.chance(1, 3) ? rng.between(2, 3) : 1;
         p.dilation[a] = rng.chance(1, 6) ? 2 : 1;

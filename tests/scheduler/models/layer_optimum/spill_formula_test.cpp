@@ -59,8 +59,8 @@ TEST(SpillFormula, IsBeladyForWeightsAndOutputsWithBlocksThatDivide) {
         const TensorGroups groups = reuse_groups(p, operand, order);
         const int64_t memory = rng.between(groups.block, std::max(groups.block, touched_words(p, operand, p.extent)));
         const int64_t expected = BeladyStream(p, operand, order, memory).spills();
-        ASSERT_EQ(formula_spills(groups, memory), expected)
-            << to_text(p) << "; " << to_text(order) << "; tensor " << static_cast<int>(operand) << ", memory " << memory;
+        ASSERT_EQ(formula_spills(groups, memory), expected) << to_text(p) << "; " << to_text(order) << "; tensor "
+                                                            << static_cast<int>(operand) << ", memory " << memory;
         with_spills += expected > 0 ? 1 : 0;
     }
     EXPECT_GT(with_spills, 2000);
@@ -94,7 +94,8 @@ TEST(SpillFormula, IsNeverBelowBeladyForInputs) {
         const BlockOrder order = random_order(rng, p, false);
         if (!blocks_are_boxes(p, order)) continue;
         const TensorGroups groups = reuse_groups(p, Operand::input, order);
-        const int64_t memory = rng.between(groups.block, std::max(groups.block, touched_words(p, Operand::input, p.extent)));
+        const int64_t memory =
+            rng.between(groups.block, std::max(groups.block, touched_words(p, Operand::input, p.extent)));
         const int64_t belady = BeladyStream(p, Operand::input, order, memory).spills();
         const int64_t formula = formula_spills(groups, memory);
         ASSERT_GE(formula, belady) << to_text(p) << "; " << to_text(order) << "; memory " << memory;

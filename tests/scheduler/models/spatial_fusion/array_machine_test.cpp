@@ -12,8 +12,9 @@ TEST(ArrayMachine, TheSixConfigurationsOfTables3And4) {
         int64_t columns, rows, on_chip_kib, register_bytes;
         double mac_pj, on_chip_pj;
     };
-    const Row table[6]{{32, 16, 512, 512, 1.75, 26.70},   {32, 16, 1536, 512, 1.75, 78.16},  {32, 32, 1536, 512, 1.75, 78.16},
-                       {48, 32, 1536, 512, 1.75, 78.16}, {32, 16, 1536, 1024, 1.79, 78.16}, {32, 16, 1536, 1536, 1.83, 78.16}};
+    const Row table[6]{{32, 16, 512, 512, 1.75, 26.70},   {32, 16, 1536, 512, 1.75, 78.16},
+                       {32, 32, 1536, 512, 1.75, 78.16},  {48, 32, 1536, 512, 1.75, 78.16},
+                       {32, 16, 1536, 1024, 1.79, 78.16}, {32, 16, 1536, 1536, 1.83, 78.16}};
     for (size_t n = 0; n < 6; ++n) {
         const ArrayMachine machine = array_machine(open_machine("hwff_" + std::to_string(n + 1)));
         EXPECT_EQ(machine.columns, table[n].columns);

@@ -76,7 +76,8 @@ int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_r
                                 is_free = is_free && !used[static_cast<size_t>(r)][static_cast<size_t>(c)];
                         if (!is_free) continue;
                         fill(true);
-                        put(l + 1, together == Together::serial ? cycles + mapping->cycles : std::max(cycles, mapping->cycles));
+                        put(l + 1, together == Together::serial ? cycles + mapping->cycles
+                                                                : std::max(cycles, mapping->cycles));
                         fill(false);
                     }
                 }
@@ -88,9 +89,10 @@ int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_r
 }
 
 TEST(SpatialPartition, EqualsEveryPlacementOnSmallArrays) {
-    const std::vector<Stack> stacks{layers(4, 8, {{8, square_window(3, 1, 1)}, {4, square_window(1)}}),
-                                    layers(2, 12, {{6, square_window(3)}, {6, square_window(3)}}),
-                                    layers(3, 9, {{4, square_window(1)}, {6, square_window(3)}, {2, square_window(1)}})};
+    const std::vector<Stack> stacks{
+        layers(4, 8, {{8, square_window(3, 1, 1)}, {4, square_window(1)}}),
+        layers(2, 12, {{6, square_window(3)}, {6, square_window(3)}}),
+        layers(3, 9, {{4, square_window(1)}, {6, square_window(3)}, {2, square_window(1)}})};
     for (const Stack& stack : stacks) {
         for (const auto& [columns, rows] : {std::pair<int64_t, int64_t>{6, 4}, {8, 2}, {4, 4}}) {
             for (const Together together : {Together::serial, Together::parallel}) {
@@ -110,7 +112,8 @@ TEST(SpatialPartition, EqualsEveryPlacementOnSmallArrays) {
                         const SubArray& other = found->layers[b];
                         EXPECT_TRUE(one.first_column >= other.first_column + other.columns ||
                                     other.first_column >= one.first_column + one.columns ||
-                                    one.first_row >= other.first_row + other.rows || other.first_row >= one.first_row + one.rows);
+                                    one.first_row >= other.first_row + other.rows ||
+                                    other.first_row >= one.first_row + one.rows);
                     }
                 }
             }

@@ -17,9 +17,10 @@ TEST(FusionSchedule, TheWalkOfTheTileClassesAsText) {
     stack.keeps_halos = true;
     stack.tile = {4, 3, 2, 1};
     const GroupSchedule group = fusion_group(network, stack);
-    EXPECT_EQ(to_text(group),
-              "{conv1: yo xo zo io | zi yi xi ii n m; tile z2 y12 x12 i1; X root/conv2.xo; W root/root; Y root/conv2.xo & "
-              "conv2: yo xo zo io | zi yi xi ii n m; tile z2 y3 x4 i2; W root/root; Y zo/zo}");
+    EXPECT_EQ(
+        to_text(group),
+        "{conv1: yo xo zo io | zi yi xi ii n m; tile z2 y12 x12 i1; X root/conv2.xo; W root/root; Y root/conv2.xo & "
+        "conv2: yo xo zo io | zi yi xi ii n m; tile z2 y3 x4 i2; W root/root; Y zo/zo}");
     const GroupCounts counts = two_level_counts(network, group);
     // Every pixel once: 12 x 12 inputs, 9 x 2 + 9 x 4 weights, 12 x 12 x 2 outputs; each intermediate computed once.
     EXPECT_EQ(counts.accesses(), Elements(144 + 18 + 36 + 288));
@@ -79,8 +80,8 @@ TEST(FusionSchedule, NetworksWithForksAndJoinsAreCounted) {
     int networks = 0;
     for (uint64_t seed = 1; networks < 60 && seed < 400; ++seed) {
         const Network network = random_network(seed);
-        const bool known =
-            std::ranges::none_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::conv_transpose; });
+        const bool known = std::ranges::none_of(
+            network.layers, [](const Layer& layer) { return layer.kind == LayerKind::conv_transpose; });
         if (!known) continue;
         ++networks;
         expect_plan_is_counted(network, {.capacity = rng.between(30, 2000)}, static_cast<int>(seed));

@@ -42,7 +42,8 @@ std::optional<Found> every_single_tile(const LayerProblem& layer, const FusionOp
                 for (int64_t i = 1; i <= layer.inputs.front().channels; ++i) {
                     if (is_channelwise(layer) && i != z) continue;
                     const Tile tile{x, y, z, i};
-                    const Found found{single_layer_volume(layer, tile, options.reading), single_layer_footprint(layer, tile)};
+                    const Found found{single_layer_volume(layer, tile, options.reading),
+                                      single_layer_footprint(layer, tile)};
                     if (found.footprint <= options.capacity && (!best || found < *best)) best = found;
                 }
             }
@@ -62,7 +63,8 @@ Network random_fusable_chain(Rng& rng) {
             } else {
                 const int64_t stride = rng.between(1, 2);
                 const int64_t kernel = rng.between(1, 3);  // below the stride too
-                layers.push_back({name, {rng.between(1, 4), square_window(kernel, stride, rng.between(0, kernel / 2))}});
+                layers.push_back(
+                    {name, {rng.between(1, 4), square_window(kernel, stride, rng.between(0, kernel / 2))}});
             }
         }
         try {
@@ -78,7 +80,8 @@ TEST(FusionSearch, BestTilesAreThoseOfEveryTile) {
     Rng rng(11);
     for (int n = 0; n < 60; ++n) {
         const Network network = random_fusable_chain(rng);
-        FusionOptions options{.capacity = rng.between(20, 600), .reading = rng.chance(1, 2) ? Reading::exact : Reading::paper};
+        FusionOptions options{.capacity = rng.between(20, 600),
+                              .reading = rng.chance(1, 2) ? Reading::exact : Reading::paper};
         const std::vector<LayerId> chain = stackable_chains(network).front();
         const std::vector<LayerId> pair(chain.begin(), chain.begin() + 2);
         const auto stack = best_stack(network, pair, options);
@@ -148,7 +151,9 @@ TEST(FusionSearch, GrowthMissesStacksThatBeginInsideAGrownOne) {
         const auto optimal = plan_fusion(network, options);
         if (!std::holds_alternative<FusionPlan>(optimal)) continue;
         options.growth = Growth::paper;
-        misses += std::get<FusionPlan>(plan_fusion(network, options)).volume() > std::get<FusionPlan>(optimal).volume() ? 1 : 0;
+        misses += std::get<FusionPlan>(plan_fusion(network, options)).volume() > std::get<FusionPlan>(optimal).volume()
+                      ? 1
+                      : 0;
     }
     EXPECT_GT(misses, 0);
 }
@@ -174,8 +179,10 @@ TEST(FusionSearch, WhatDoesNotFitSaysWhatWould) {
         const auto found = plan_fusion(network, {.capacity = 18, .full_rows = full_rows});
         ASSERT_TRUE(std::holds_alternative<Infeasible>(found));
         EXPECT_EQ(std::get<Infeasible>(found).demand, Elements(needed));
-        EXPECT_TRUE(std::holds_alternative<Infeasible>(plan_fusion(network, {.capacity = needed - 1, .full_rows = full_rows})));
-        EXPECT_TRUE(std::holds_alternative<FusionPlan>(plan_fusion(network, {.capacity = needed, .full_rows = full_rows})));
+        EXPECT_TRUE(
+            std::holds_alternative<Infeasible>(plan_fusion(network, {.capacity = needed - 1, .full_rows = full_rows})));
+        EXPECT_TRUE(
+            std::holds_alternative<FusionPlan>(plan_fusion(network, {.capacity = needed, .full_rows = full_rows})));
     }
 }
 

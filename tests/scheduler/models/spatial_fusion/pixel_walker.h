@@ -49,7 +49,8 @@ inline PixelWalk walk_pixels(const std::vector<LayerProblem>& stack, int64_t til
         for (int64_t x = 0; x < bottom[Dim::x]; x += tile_x) {
             Pixels outputs;
             for (int64_t row = y; row < std::min(y + tile_y, bottom[Dim::y]); ++row)
-                for (int64_t column = x; column < std::min(x + tile_x, bottom[Dim::x]); ++column) outputs.insert({row, column});
+                for (int64_t column = x; column < std::min(x + tile_x, bottom[Dim::x]); ++column)
+                    outputs.insert({row, column});
             for (size_t l = layers; l-- > 0;) {
                 Pixels inputs = read_by(stack[l], outputs);
                 Pixels added;

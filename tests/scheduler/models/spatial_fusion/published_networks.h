@@ -19,23 +19,27 @@ inline Network named_chain(int64_t channels, int64_t size, const std::vector<Nam
     Network network = empty_network(channels, size, size);
     TensorId last = 0;
     for (const NamedLayer& layer : layers) {
-        last = layer.spec.kind == LayerKind::conv
-                   ? append(network, layer.name, last, layer.spec)
-                   : append(network, layer.name, {.kind = layer.spec.kind, .inputs = {last}, .window = layer.spec.window});
+        last =
+            layer.spec.kind == LayerKind::conv
+                ? append(network, layer.name, last, layer.spec)
+                : append(network, layer.name, {.kind = layer.spec.kind, .inputs = {last}, .window = layer.spec.window});
     }
     check(network);
     return network;
 }
 
 inline LayerSpec conv3(int64_t channels, int64_t stride = 1) { return {channels, square_window(3, stride, 1)}; }
-inline LayerSpec pool(int64_t kernel, int64_t pad) { return {1, square_window(kernel, 2, pad), 1, LayerKind::max_pool}; }
+inline LayerSpec pool(int64_t kernel, int64_t pad) {
+    return {1, square_window(kernel, 2, pad), 1, LayerKind::max_pool};
+}
 
 /// VGG configuration E up to CONV16 and POOL5: POOL3 feeds CONV9, POOL4 feeds CONV13.
 inline Network vgg16_e() {
     std::vector<NamedLayer> layers;
     int convolution = 0;
     int stage = 0;
-    for (const auto& [count, maps] : std::vector<std::pair<int, int64_t>>{{2, 64}, {2, 128}, {4, 256}, {4, 512}, {4, 512}}) {
+    for (const auto& [count, maps] :
+         std::vector<std::pair<int, int64_t>>{{2, 64}, {2, 128}, {4, 256}, {4, 512}, {4, 512}}) {
         for (int n = 0; n < count; ++n) layers.push_back({"CONV" + std::to_string(++convolution), conv3(maps)});
         layers.push_back({"POOL" + std::to_string(++stage), pool(2, 0)});
     }

@@ -79,10 +79,10 @@ TEST(PublishedTables, PoolsAreAsIfTheNetworksHadEachOthersPooling) {
     const ArrayMachine machine = hwff(1);
     const auto ctc = [&](const Network& network, const std::string& name) {
         const LayerProblem layer = problem(network, name);
-        return ctc_ratio(operations(layer), single_layer_volume(layer, {layer[Dim::x], layer[Dim::y], 1, 1}, Reading::paper),
-                         machine);
+        return ctc_ratio(operations(layer),
+                         single_layer_volume(layer, {layer[Dim::x], layer[Dim::y], 1, 1}, Reading::paper), machine);
     };
-    EXPECT_NEAR(ctc(vgg().network, "POOL2"), 0.025, 0.0005);         // printed 0.053
+    EXPECT_NEAR(ctc(vgg().network, "POOL2"), 0.025, 0.0005);     // printed 0.053
     EXPECT_NEAR(ctc(resnet().network, "POOL1"), 0.055, 0.0005);  // printed 0.03
 }
 
@@ -101,7 +101,8 @@ TEST(PublishedTables, GrowthFindsThePairsOfTable7) {
 TEST(PublishedTables, VolumesOfThePairs) {
     for (const Published& published : {vgg(), resnet()}) {
         for (const PublishedPair& pair : published.pairs) {
-            const auto found = best_stack(published.network, ids(published.network, pair.layers), as_published(hwff(1)));
+            const auto found =
+                best_stack(published.network, ids(published.network, pair.layers), as_published(hwff(1)));
             ASSERT_TRUE(found) << pair.layers.front();
             EXPECT_EQ(found->volume, pair.volume) << pair.layers.front();
             EXPECT_EQ(found->tile.y, pair.rows) << pair.layers.front();
@@ -116,7 +117,8 @@ TEST(PublishedTables, CommunicationIs49And47PercentOfLayerByLayer) {
     const auto sums = [](const Published& published) {
         std::pair<int64_t, int64_t> result{0, 0};
         for (const PublishedPair& pair : published.pairs) {
-            result.first += best_stack(published.network, ids(published.network, pair.layers), as_published(hwff(1)))->volume;
+            result.first +=
+                best_stack(published.network, ids(published.network, pair.layers), as_published(hwff(1)))->volume;
             for (const std::string& name : pair.layers) result.second += published_single_volume(published, name);
         }
         return result;
@@ -142,7 +144,8 @@ TEST(PublishedTables, ExactlyCountedAgainstTheBestSinglesTheGainIsLess) {
             int64_t apart = 0;
             for (const LayerId id : ids(published.network, pair.layers))
                 apart += best_single(published.network, id, singles)->volume;
-            result.first += std::min(apart, best_stack(published.network, ids(published.network, pair.layers), exact)->volume);
+            result.first +=
+                std::min(apart, best_stack(published.network, ids(published.network, pair.layers), exact)->volume);
             result.second += apart;
         }
         return result;
@@ -195,10 +198,10 @@ LatencyRatio temporal_latency(const Published& published, double bytes_per_cycle
     for (const PublishedPair& pair : published.pairs) {
         const Stack stack = layer_problems(published.network, ids(published.network, pair.layers));
         for (const LayerProblem& layer : stack) {
-            single +=
-                static_cast<double>(
-                    row_stationary(layer, machine.columns, machine.rows, published_single_rows(published, layer.name))->cycles) +
-                communication_cycles(published_single_volume(published, layer.name), machine);
+            single += static_cast<double>(row_stationary(layer, machine.columns, machine.rows,
+                                                         published_single_rows(published, layer.name))
+                                              ->cycles) +
+                      communication_cycles(published_single_volume(published, layer.name), machine);
         }
         const auto compute = static_cast<double>(temporal_partition(stack, pair.rows, machine)->cycles);
         ours += compute + communication_cycles(pair.volume, machine);
@@ -244,7 +247,8 @@ TEST(PublishedTables, Energy) {
 /// The first seven layers of VGG16-E, 16 bit: section 5.1.
 Stack first_layers(size_t count) {
     const Network& network = vgg().network;
-    Stack stack = layer_problems(network, ids(network, {"CONV1", "CONV2", "POOL1", "CONV3", "CONV4", "POOL2", "CONV5"}));
+    Stack stack =
+        layer_problems(network, ids(network, {"CONV1", "CONV2", "POOL1", "CONV3", "CONV4", "POOL2", "CONV5"}));
     stack.resize(count);
     return stack;
 }
@@ -265,7 +269,9 @@ TEST(PublishedTables, Figure12VolumeOfThreeFusedLayers) {
 TEST(PublishedTables, Figure12APoolNeedsHardlyMoreMemory) {
     const auto kib = [](size_t layers) {
         const Stack stack = first_layers(layers);
-        return static_cast<double>(2 * stack_footprint(stack, {1, 1, stack.back()[Dim::z], 3}, ReuseModel::own).total()) / 1024;
+        return static_cast<double>(2 *
+                                   stack_footprint(stack, {1, 1, stack.back()[Dim::z], 3}, ReuseModel::own).total()) /
+               1024;
     };
     EXPECT_NEAR(kib(2), 135, 0.5);
     EXPECT_NEAR(kib(3), 136, 0.5);
@@ -290,8 +296,8 @@ TEST(PublishedTables, Figure13ReuseBuffersBesideAlwani) {
 int64_t spatial_cycles(const Published& published, const ArrayMachine& machine) {
     int64_t sum = 0;
     for (const PublishedPair& pair : published.pairs) {
-        const auto found = spatial_partition(layer_problems(published.network, ids(published.network, pair.layers)), pair.rows,
-                                             machine, Together::serial);
+        const auto found = spatial_partition(layer_problems(published.network, ids(published.network, pair.layers)),
+                                             pair.rows, machine, Together::serial);
         EXPECT_TRUE(found && found->is_proven()) << pair.layers.front();
         sum += found->cycles;
     }
@@ -326,10 +332,19 @@ TEST(PublishedTables, SpatialLatencyOnTheSubArraysOfTable6) {
         EXPECT_LE(spatial_cycles(published, machine), cycles);
         return 100 * (fused + static_cast<double>(cycles)) / single;
     };
-    EXPECT_NEAR(
-        latency(vgg(),
-                {{16, 8}, {16, 8}, {32, 8}, {32, 8}, {32, 8}, {32, 8}, {32, 8}, {32, 8}, {16, 8}, {32, 8}, {16, 16}, {16, 16}}),
-        122, 0.5);
+    EXPECT_NEAR(latency(vgg(), {{16, 8},
+                                {16, 8},
+                                {32, 8},
+                                {32, 8},
+                                {32, 8},
+                                {32, 8},
+                                {32, 8},
+                                {32, 8},
+                                {16, 8},
+                                {32, 8},
+                                {16, 16},
+                                {16, 16}}),
+                122, 0.5);
     std::vector<std::pair<int64_t, int64_t>> arrays(12, {32, 8});
     arrays[0] = arrays[1] = {16, 16};
     EXPECT_NEAR(latency(resnet(), arrays), 105, 0.5);

@@ -56,9 +56,9 @@ TEST(Tiles, OverhangThatEmptiesTheLastTileIsRefusedByName) {
         (void)tile_classes(stack, 1, 2);
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
-        EXPECT_STREQ(
-            error.what(),
-            "conv1: tiles of 2 columns leave -1 new ones for the last tile, expected 0 or more for three classes of tiles");
+        EXPECT_STREQ(error.what(),
+                     "conv1: tiles of 2 columns leave -1 new ones for the last tile, expected 0 or more for three "
+                     "classes of tiles");
     }
     EXPECT_EQ(sizes(new_inputs(stack, 1, 2).front()),
               (std::vector<int64_t>{5, 2, 2, 2, 1, 0}));  // a fourth size, and an empty tile
@@ -80,7 +80,8 @@ TEST(Tiles, RandomStacksAgreeWithTheWalk) {
             for (const Range& y : rows[l])
                 for (const Range& x : columns[l])
                     ASSERT_EQ(y.size() * x.size(), walk.new_pixels[l][tile++]) << "stack " << n << ", layer " << l;
-            ASSERT_EQ(kept[l], walk.most_kept[l] * stack[l].inputs.front().channels) << "stack " << n << ", layer " << l;
+            ASSERT_EQ(kept[l], walk.most_kept[l] * stack[l].inputs.front().channels)
+                << "stack " << n << ", layer " << l;
         }
     }
 }

@@ -37,7 +37,8 @@ TEST(StackFootprint, Equation5And8) {
     const Stack stack = layer_problems(network, all_layers(network));
     const StackFootprint own = stack_footprint(stack, {2, 2, 1, 2}, ReuseModel::own);
     EXPECT_EQ(own.inputs, 6 * 6 * 2 + 4 * 4 * 3);
-    EXPECT_EQ(own.reuse, (10 - 6) * 2 * 2 + (10 - 4) * 2 * 3);  // 8 + 2 columns with their padding, less the tile's, two rows
+    EXPECT_EQ(own.reuse,
+              (10 - 6) * 2 * 2 + (10 - 4) * 2 * 3);  // 8 + 2 columns with their padding, less the tile's, two rows
     EXPECT_EQ(own.weights, 9 * 2 * 3 + 9 * 3 * 1);
     EXPECT_EQ(own.output, 2 * 2 * 1);
     const StackFootprint alwani = stack_footprint(stack, {2, 2, 1, 2}, ReuseModel::alwani);
@@ -65,9 +66,9 @@ TEST(StackOperations, AsManyAsLayerByLayerOrFewerWhereNobodyReads) {
         int64_t walked = 0;
         int64_t apart = 0;
         for (size_t l = 0; l < stack.size(); ++l) {
-            const int64_t pixels = l + 1 < stack.size()
-                                       ? std::accumulate(walk.new_pixels[l + 1].begin(), walk.new_pixels[l + 1].end(), int64_t{0})
-                                       : stack[l][Dim::y] * stack[l][Dim::x];
+            const int64_t pixels = l + 1 < stack.size() ? std::accumulate(walk.new_pixels[l + 1].begin(),
+                                                                          walk.new_pixels[l + 1].end(), int64_t{0})
+                                                        : stack[l][Dim::y] * stack[l][Dim::x];
             walked += pixels * stack[l][Dim::z] * stack[l][Dim::i] * stack[l].y().kernel * stack[l].x().kernel;
             apart += operations(stack[l]);
         }
