@@ -4,11 +4,12 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/units.h"
 #include "scheduler/models/depth_first/published_layers.h"
 #include "scheduler/models/depth_first/stack_run.h"
@@ -128,25 +129,43 @@ struct DepthFirst::Parts {
     Fidelity fidelity;
     std::vector<Unrolling> unrollings;  ///< per layer of the workload
 
-    using MappingKey = std::tuple<Objective, LayerShape, Unrolling, std::vector<size_t>>;
+    struct MappingKey {
+        Objective objective;
+        LayerShape shape;
+        Unrolling lanes;
+        std::vector<size_t> tops;
+        auto operator<=>(const MappingKey&) const = default;
+        /// Rises with the work of a mapping.
+        [[nodiscard]] int64_t size() const { return shape.macs(); }
+    };
     using MappingPtr = std::shared_ptr<const std::optional<LayerMapping>>;
+    using Missing = std::set<MappingKey>;
     mutable std::mutex mutex;
     mutable std::map<MappingKey, MappingPtr> mappings;
 
-    /// None to be had once no lanes are left to halve.
+    /// None to be had once no lanes are left to halve. With `missing` a mapping that is not known yet is put there and
+    /// the answer is null.
     [[nodiscard]] MappingPtr mapping(Objective objective, size_t layer, const LayerShape& shape,
-                                     const std::vector<size_t>& tops, int halvings) const;
+                                     const std::vector<size_t>& tops, int halvings, Missing* missing) const;
+    MappingPtr make(const MappingKey& key) const;
     [[nodiscard]] std::vector<std::vector<size_t>> units() const;
     [[nodiscard]] std::vector<std::vector<size_t>> stacks(Stacks rule) const;
     void add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details,
-                   DepthFirstCost& total) const;
+                   DepthFirstCost& total, Missing* missing = nullptr) const;
+    [[nodiscard]] DepthFirstCost cost(const Strategy& strategy, bool with_details, Missing* missing) const;
+    [[nodiscard]] StackCost stack_cost(const std::vector<size_t>& layers, const Strategy& strategy,
+                                       Missing* missing) const;
+    template <typename Cost, typename Evaluate>
+    [[nodiscard]] std::vector<OneOfMany<Cost>> many(size_t count, const ManyOptions& options,
+                                                    const Evaluate& evaluate) const;
     [[nodiscard]] Stack stack_of(const std::vector<size_t>& layers) const;
     [[nodiscard]] int64_t input_channels(size_t source, const std::vector<size_t>& layers,
                                          const std::vector<std::vector<size_t>>& readers) const;
 };
 
 DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(Objective objective, size_t layer, const LayerShape& shape,
-                                                         const std::vector<size_t>& tops, int halvings) const {
+                                                         const std::vector<size_t>& tops, int halvings,
+                                                         Missing* missing) const {
     // Lanes beyond the tile are not used: tiles of layers that differ in nothing else are one.
     Unrolling lanes = unrollings[layer];
     for (size_t axis = 0; axis < lanes.size(); ++axis) {
@@ -157,20 +176,65 @@ DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(Objective objective, si
         int64_t& most = *std::ranges::max_element(lanes);
         most = ceil_div(most, 2);
     }
-    MappingKey key(objective, shape, lanes, tops);
+    MappingKey key{objective, shape, std::move(lanes), tops};
     {
         const std::scoped_lock lock(mutex);
         const auto found = mappings.find(key);
         if (found != mappings.end()) return found->second;
     }
-    const MappedLayer mapped(machine, shape, lanes, tops);
-    const MappingGoal goal{.objective = objective,
-                           .counts_macs = fidelity.quirks.counts_macs_of(shape.type),
+    if (missing == nullptr) return make(key);
+    missing->insert(std::move(key));
+    return nullptr;
+}
+
+DepthFirst::Parts::MappingPtr DepthFirst::Parts::make(const MappingKey& key) const {
+    const MappedLayer mapped(machine, key.shape, key.lanes, key.tops);
+    const MappingGoal goal{.objective = key.objective,
+                           .counts_macs = fidelity.quirks.counts_macs_of(key.shape.type),
                            .counts_off_load = !fidelity.quirks.no_off_load};
     auto made = std::make_shared<const std::optional<LayerMapping>>(
         fidelity.loop_limit > 0 ? best_limited_mapping(mapped, fidelity.loop_limit, goal) : best_mapping(mapped, goal));
     const std::scoped_lock lock(mutex);
-    return mappings.try_emplace(std::move(key), std::move(made)).first->second;
+    return mappings.try_emplace(key, std::move(made)).first->second;
+}
+
+/// Batch by batch: what the costs of a batch miss is made by all threads, until they miss nothing. Were each cost to
+/// make its own mappings, threads that work on neighbouring tiles would make the same ones at the same time.
+template <typename Cost, typename Evaluate>
+std::vector<OneOfMany<Cost>> DepthFirst::Parts::many(size_t count, const ManyOptions& options,
+                                                     const Evaluate& evaluate) const {
+    constexpr size_t batch = 32;
+    std::vector<OneOfMany<Cost>> result(count);
+    const auto is_stopped = [&] { return options.stop != nullptr && options.stop->load(); };
+    for (size_t begin = 0; begin < count && !is_stopped(); begin += batch) {
+        std::vector<size_t> open(std::min(batch, count - begin));
+        std::iota(open.begin(), open.end(), begin);
+        while (!open.empty()) {
+            std::vector<Missing> missing(open.size());
+            in_parallel(open.size(), options.threads, [&](size_t n) {
+                try {
+                    Cost cost = evaluate(open[n], &missing[n]);
+                    if (missing[n].empty()) result[open[n]] = {true, std::move(cost)};
+                } catch (const InfeasibleMapping&) {
+                    // Mappings that are known decided that.
+                    missing[n].clear();
+                    result[open[n]] = {true, std::nullopt};
+                }
+            });
+            Missing all;
+            for (Missing& some : missing) all.merge(some);
+            std::vector<const MappingKey*> keys;
+            for (const MappingKey& key : all) keys.push_back(&key);
+            std::ranges::stable_sort(keys, std::greater<>(), [](const MappingKey* key) { return key->size(); });
+            in_parallel(keys.size(), options.threads, [&](size_t n) {
+                if (!is_stopped()) make(*keys[n]);
+            });
+            if (is_stopped()) return result;
+            std::erase_if(open, [&](size_t n) { return result[n].is_done; });
+        }
+        if (options.progress) options.progress(std::min(begin + batch, count), count);
+    }
+    return result;
 }
 
 std::vector<std::vector<size_t>> DepthFirst::Parts::units() const {
@@ -289,7 +353,7 @@ Stack DepthFirst::Parts::stack_of(const std::vector<size_t>& layers) const {
 }
 
 void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details,
-                                  DepthFirstCost& total) const {
+                                  DepthFirstCost& total, Missing* missing) const {
     const Stack stack = stack_of(layers);
     if (!strategy.of_maps.empty() && fidelity.quirks.unpadded)
         throw InputError(
@@ -297,7 +361,7 @@ void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strat
             "expected one overlap for all");
     StackRun(machine, stack, fidelity.quirks, strategy, goes_by_columns(workload, layers, strategy), with_details,
              [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) {
-                 return mapping(strategy.mappings, layer, shape, tops, halvings);
+                 return mapping(strategy.mappings, layer, shape, tops, halvings, missing);
              })
         .add_to(total);
 }
@@ -333,20 +397,33 @@ const Machine& DepthFirst::machine() const { return parts_->machine; }
 
 std::vector<std::vector<size_t>> DepthFirst::stacks(Stacks rule) const { return parts_->stacks(rule); }
 
-DepthFirstCost DepthFirst::cost(const Strategy& strategy, bool with_details) const {
+DepthFirstCost DepthFirst::Parts::cost(const Strategy& strategy, bool with_details, Missing* missing) const {
     if (strategy.tile.x < 1 || strategy.tile.y < 1) throw InputError("tile: found 0 or less, expected at least 1x1");
     DepthFirstCost total;
-    total.words.resize(parts_->machine.memories.size());
-    total.copy_words.resize(parts_->machine.memories.size());
-    total.stacks = parts_->stacks(strategy.stacks);
+    total.words.resize(machine.memories.size());
+    total.copy_words.resize(machine.memories.size());
+    total.stacks = stacks(strategy.stacks);
     for (const std::vector<size_t>& layers : total.stacks) {
         const StackCost before{total.energy_pj, total.latency_cycles, std::exchange(total.on_chip_bits, 0)};
-        parts_->add_stack(layers, strategy, with_details, total);
+        add_stack(layers, strategy, with_details, total, missing);
         total.stack_costs.push_back(
             {total.energy_pj - before.energy_pj, total.latency_cycles - before.latency_cycles, total.on_chip_bits});
         total.on_chip_bits = std::max(total.on_chip_bits, before.on_chip_bits);
     }
     return total;
+}
+
+StackCost DepthFirst::Parts::stack_cost(const std::vector<size_t>& layers, const Strategy& strategy,
+                                        Missing* missing) const {
+    DepthFirstCost total;
+    total.words.resize(machine.memories.size());
+    total.copy_words.resize(machine.memories.size());
+    add_stack(layers, strategy, false, total, missing);
+    return {total.energy_pj, total.latency_cycles, total.on_chip_bits};
+}
+
+DepthFirstCost DepthFirst::cost(const Strategy& strategy, bool with_details) const {
+    return parts_->cost(strategy, with_details, nullptr);
 }
 
 std::vector<std::vector<size_t>> DepthFirst::units() const {
@@ -362,11 +439,21 @@ std::vector<std::vector<size_t>> DepthFirst::units() const {
 }
 
 StackCost DepthFirst::stack_cost(const std::vector<size_t>& layers, const Strategy& strategy) const {
-    DepthFirstCost total;
-    total.words.resize(parts_->machine.memories.size());
-    total.copy_words.resize(parts_->machine.memories.size());
-    parts_->add_stack(layers, strategy, false, total);
-    return {total.energy_pj, total.latency_cycles, total.on_chip_bits};
+    return parts_->stack_cost(layers, strategy, nullptr);
+}
+
+std::vector<OneOfMany<DepthFirstCost>> DepthFirst::costs(const std::vector<Strategy>& strategies,
+                                                         const ManyOptions& options) const {
+    return parts_->many<DepthFirstCost>(strategies.size(), options, [&](size_t n, Parts::Missing* missing) {
+        return parts_->cost(strategies[n], false, missing);
+    });
+}
+
+std::vector<OneOfMany<StackCost>> DepthFirst::stack_costs(const std::vector<StackChoice>& choices,
+                                                          const ManyOptions& options) const {
+    return parts_->many<StackCost>(choices.size(), options, [&](size_t n, Parts::Missing* missing) {
+        return parts_->stack_cost(choices[n].layers, choices[n].strategy, missing);
+    });
 }
 
 }  // namespace laminate::depth_first

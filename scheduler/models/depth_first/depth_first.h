@@ -11,7 +11,9 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -140,6 +142,25 @@ struct DepthFirstCost {
     std::vector<LayerTileCost> details;  ///< one per stack, kind of tile and layer; empty where not asked for
 };
 
+/// A stack under a strategy.
+struct StackChoice {
+    std::vector<size_t> layers;
+    Strategy strategy;
+};
+
+/// One of many that were asked for together.
+template <typename Cost>
+struct OneOfMany {
+    bool is_done = false;      ///< false: stopped before
+    std::optional<Cost> cost;  ///< none: it does not fit
+};
+
+struct ManyOptions {
+    int threads = 1;  ///< the result does not depend on it
+    const std::atomic<bool>* stop = nullptr;
+    std::function<void(size_t done, size_t total)> progress{};
+};
+
 /// No mapping of a layer fits the machine. what() names layer and machine.
 class InfeasibleMapping : public std::runtime_error {
 public:
@@ -165,6 +186,12 @@ public:
     [[nodiscard]] StackCost stack_cost(const std::vector<size_t>& layers, const Strategy& strategy) const;
     /// Throws InfeasibleMapping. `with_details`: fills DepthFirstCost::details, which takes most of the time where tiles are many.
     [[nodiscard]] DepthFirstCost cost(const Strategy& strategy, bool with_details = true) const;
+
+    /// cost() without details, and stack_cost(), of many: mappings are made on all threads, each once.
+    [[nodiscard]] std::vector<OneOfMany<DepthFirstCost>> costs(const std::vector<Strategy>& strategies,
+                                                               const ManyOptions& options) const;
+    [[nodiscard]] std::vector<OneOfMany<StackCost>> stack_costs(const std::vector<StackChoice>& choices,
+                                                                const ManyOptions& options) const;
 
 private:
     struct Parts;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <functional>
+#include <limits>
 #include <queue>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "scheduler/models/depth_first/delay_search.h"
@@ -25,6 +27,12 @@ namespace {
 
 constexpr double infinity = MappingSpace::infinity;
 
+/// costs[j] + price * bits[j]
+void add_priced(const std::vector<double>& costs, double price, const std::vector<double>& bits,
+                std::vector<double>& result) {
+    for (size_t j = 0; j < costs.size(); ++j) result[j] = costs[j] + price * bits[j];
+}
+
 class EnergySearch {
 public:
     explicit EnergySearch(const MappingSpace& space) : space_(space), placed_(space.energy()) {}
@@ -34,25 +42,14 @@ private:
     using Node = MappingSpace::State;
     using Bits = MappingSpace::Bits;
     using Prices = std::array<double, MappingSpace::most_watched>;  ///< pJ per bit of each memory that is watched
-    struct Hash {
-        size_t operator()(const Node& node) const {
-            size_t hash = node.multiset;
-            const auto mix = [&](size_t value) {
-                hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
-                hash ^= hash >> 29;
-            };
-            mix(node.levels[0] | node.levels[1] << 4 | node.levels[2] << 8 | node.role << 12 |
-                size_t{node.reduction} << 16);
-            for (const double bits : node.used) mix(std::hash<double>()(bits));
-            return hash;
-        }
-    };
+    static constexpr uint32_t none = std::numeric_limits<uint32_t>::max();
     struct Reached {
+        Node node;
         double cost = infinity;
-        const Node* from = nullptr;
+        uint32_t from = none;
+        uint32_t done_before = none;  ///< of the same boundaries and multiset
         bool done = false;
     };
-    using Known = std::unordered_map<Node, Reached, Hash>;
     /// Least cost of the rest of a path, bits at these prices included.
     struct Table {
         Prices prices{};
@@ -68,31 +65,36 @@ private:
         bool fits = false;
     };
 
+    [[nodiscard]] size_t place_in_tables(const Node& node) const {
+        return space_.placed_index(node.levels) * space_.multisets() + node.multiset;
+    }
     [[nodiscard]] double bound(const Node& node) const;
     void fill(Table& table) const;
     [[nodiscard]] Path follow(const Table& table) const;
     void raise_prices();
     void consider(const Path& path);
-    void reach(const Node& node, double cost, const Node* from);
-    void expand(const Node& node, double cost);
-    [[nodiscard]] std::vector<Node> path_to(const Node& last) const;
+    [[nodiscard]] uint64_t hash_of(const Node& node) const;
+    [[nodiscard]] size_t slot_of(const Node& node) const;
+    [[nodiscard]] uint32_t find_or_add(const Node& node);
+    [[nodiscard]] bool is_dominated(uint32_t index);
+    void reach(const Node& node, double cost, uint32_t from);
+    void expand(uint32_t index);
+    [[nodiscard]] std::vector<Node> path_to(uint32_t last) const;
     [[nodiscard]] LayerMapping mapping(const std::vector<Node>& path) const;
 
     const MappingSpace& space_;
     const MappingSpace::BoundaryCosts& placed_;  ///< what placing a boundary costs
-    Table unpriced_, priced_;
-    bool has_prices_ = false;
+    Table unpriced_;
+    std::array<Table, 2> tables_;       ///< with prices
+    const Table* priced_ = &unpriced_;  ///< the highest bound so far
     double best_cost_ = infinity;
     std::vector<Node> best_;  ///< the cheapest path that fits, so far
-    /// Bits in watched memories of nodes that are done and otherwise equal. Costs rise from one to the next, so a later one that
-    /// also takes no less of each memory leads nowhere better.
-    std::unordered_map<Node, std::vector<Bits>, Hash> done_;
 
     struct Entry {
         double estimate;
         size_t depth;
         size_t sequence;
-        const Node* node;
+        uint32_t node;
         double cost;
         bool operator<(const Entry& other) const {
             return std::tuple(estimate, -static_cast<double>(depth), sequence) >
@@ -100,7 +102,11 @@ private:
         }
     };
     std::priority_queue<Entry> open_;
-    Known known_;
+    std::vector<Reached> reached_;
+    std::vector<uint32_t> slots_;  ///< into reached_, by hash; a power of two of them
+    /// By place in the tables: the last one that is done. Costs rise from one to the next, so a later one that also
+    /// takes no less of each memory leads nowhere better.
+    std::vector<uint32_t> last_done_;
     size_t sequence_ = 0;
 };
 
@@ -117,11 +123,10 @@ void EnergySearch::fill(Table& table) const {
                 of_tops += table.prices[w] * bits[0];
                 continue;
             }
-            for (size_t s = 0; s < space_.multisets(); ++s)
-                table.costs[r][level][s] = placed_[r][level][s] + table.prices[w] * bits[s];
+            add_priced(placed_[r][level], table.prices[w], bits, table.costs[r][level]);
         }
     }
-    table.rest = space_.rest(table.costs, of_tops);
+    space_.fill_rest(table.costs, of_tops, table.rest);
     table.whole = table.rest[0] - of_room;
 }
 
@@ -152,12 +157,12 @@ void EnergySearch::consider(const Path& path) {
 }
 
 double EnergySearch::bound(const Node& node) const {
-    const size_t at = space_.placed_index(node.levels) * space_.multisets() + node.multiset;
-    double least = unpriced_.rest[at];
-    if (!has_prices_) return least;
-    double priced = priced_.rest[at];
+    const size_t at = place_in_tables(node);
+    const double least = unpriced_.rest[at];
+    if (priced_ == &unpriced_) return least;
+    double priced = priced_->rest[at];
     for (size_t w = 0; w < space_.watched().size(); ++w) {
-        if (!space_.all_placed(w, node)) priced += priced_.prices[w] * (node.used[w] - space_.room(w));
+        if (!space_.all_placed(w, node)) priced += priced_->prices[w] * (node.used[w] - space_.room(w));
     }
     return std::max(least, priced);
 }
@@ -166,75 +171,130 @@ double EnergySearch::bound(const Node& node) const {
 /// pieces of a path that takes too much and of one that takes too little meet lies the next price to look at.
 void EnergySearch::raise_prices() {
     constexpr int most_tables = 12;
-    Table table;
-    priced_ = unpriced_;
+    size_t spare = 0;
+    const auto table_at = [&](size_t w, double price) -> const Table& {
+        Table& table = tables_[spare];
+        table.prices = priced_->prices;
+        table.prices[w] = price;
+        fill(table);
+        return table;
+    };
+    const auto keep_better = [&] {
+        if (tables_[spare].whole <= priced_->whole) return;
+        priced_ = &tables_[spare];
+        spare = 1 - spare;
+    };
     Path over = follow(unpriced_);
     const auto room = [&](size_t w) { return space_.room(w); };
     for (size_t w = 0; w < space_.watched().size(); ++w) {
         if (over.bits[w] <= room(w)) continue;
-        has_prices_ = true;
         // Far beyond: the path that takes as little as it can.
         Path low = over;
-        table.prices = priced_.prices;
-        table.prices[w] = std::max(1.0, 1e3 * std::abs(unpriced_.rest[0])) / std::max(1.0, over.bits[w] - room(w));
-        fill(table);
-        Path high = follow(table);
+        Path high = follow(
+            table_at(w, std::max(1.0, 1e3 * std::abs(unpriced_.rest[0])) / std::max(1.0, over.bits[w] - room(w))));
         consider(high);
         const auto line = [&](const Path& path,
                               double price) {  // the bound that a path gives, other prices as they are
             double value = path.cost + price * (path.bits[w] - room(w));
             for (size_t other = 0; other < space_.watched().size(); ++other) {
-                if (other != w) value += priced_.prices[other] * (path.bits[other] - room(other));
+                if (other != w) value += priced_->prices[other] * (path.bits[other] - room(other));
             }
             return value;
         };
-        if (table.whole > priced_.whole) priced_ = table;
+        keep_better();
         if (high.bits[w] > room(w)) {
             over = high;
             continue;
         }
-        for (int n = 0; n < most_tables && priced_.whole < best_cost_; ++n) {
+        for (int n = 0; n < most_tables && priced_->whole < best_cost_; ++n) {
             const double slope = (low.bits[w] - room(w)) - (high.bits[w] - room(w));
             const double price = (line(high, 0) - line(low, 0)) / slope;
             if (!(price > 0)) break;
-            table.prices[w] = price;
-            fill(table);
-            Path path = follow(table);
+            Path path = follow(table_at(w, price));
             consider(path);
-            if (table.whole > priced_.whole) priced_ = table;
+            keep_better();
             const double on_lines = line(low, price);
             if (line(path, price) >= on_lines * (1 - 1e-12)) break;
             (path.bits[w] > room(w) ? low : high) = std::move(path);
         }
-        over = follow(priced_);
+        over = follow(*priced_);
         consider(over);
     }
 }
 
-void EnergySearch::reach(const Node& node, double cost, const Node* from) {
-    const double estimate = cost + bound(node);
-    if (estimate >= best_cost_) return;
-    const auto [entry, is_new] = known_.try_emplace(node);
-    if (!is_new && (entry->second.done || cost >= entry->second.cost)) return;
-    entry->second.cost = cost;
-    entry->second.from = from;
-    const size_t depth = size_t{node.multiset} * 16 + node.levels[0] + node.levels[1] + node.levels[2];
-    open_.push({estimate, depth, sequence_++, &entry->first, cost});
+uint64_t EnergySearch::hash_of(const Node& node) const {
+    uint64_t hash = node.multiset;
+    const auto mix = [&](uint64_t value) {
+        hash = (hash ^ value) * 0x9e3779b97f4a7c15ULL;
+        hash ^= hash >> 29;
+    };
+    mix(uint64_t{node.levels[0]} | uint64_t{node.levels[1]} << 8 | uint64_t{node.levels[2]} << 16 |
+        uint64_t{node.role} << 24 | uint64_t{node.reduction} << 32);
+    for (size_t w = 0; w < space_.watched().size(); ++w) mix(std::bit_cast<uint64_t>(node.used[w]));
+    return hash;
 }
 
-void EnergySearch::expand(const Node& node, double cost) {
+/// Where the node is, or is to be put.
+size_t EnergySearch::slot_of(const Node& node) const {
+    size_t at = hash_of(node) & (slots_.size() - 1);
+    while (slots_[at] != none && !(reached_[slots_[at]].node == node)) at = (at + 1) & (slots_.size() - 1);
+    return at;
+}
+
+uint32_t EnergySearch::find_or_add(const Node& node) {
+    if (2 * (reached_.size() + 1) > slots_.size()) {
+        slots_.assign(std::max<size_t>(256, 4 * slots_.size()), none);
+        for (uint32_t n = 0; n < reached_.size(); ++n) slots_[slot_of(reached_[n].node)] = n;
+    }
+    uint32_t& found = slots_[slot_of(node)];
+    if (found == none) {
+        found = static_cast<uint32_t>(reached_.size());
+        reached_.push_back({node});
+    }
+    return found;
+}
+
+/// By one that is done and has no higher cost. Otherwise it is done itself.
+bool EnergySearch::is_dominated(uint32_t index) {
+    Reached& reached = reached_[index];
+    uint32_t& last = last_done_[place_in_tables(reached.node)];
+    for (uint32_t n = last; n != none; n = reached_[n].done_before) {
+        const Node& other = reached_[n].node;
+        if (other.role == reached.node.role && other.reduction == reached.node.reduction &&
+            std::ranges::equal(other.used, reached.node.used, std::less_equal<>()))
+            return true;
+    }
+    reached.done_before = std::exchange(last, index);
+    return false;
+}
+
+void EnergySearch::reach(const Node& node, double cost, uint32_t from) {
+    const double estimate = cost + bound(node);
+    if (estimate >= best_cost_) return;
+    const uint32_t index = find_or_add(node);
+    Reached& reached = reached_[index];
+    if (reached.done || cost >= reached.cost) return;
+    reached.cost = cost;
+    reached.from = from;
+    const size_t depth = space_.rank(node.multiset) * 16 + node.levels[0] + node.levels[1] + node.levels[2];
+    open_.push({estimate, depth, sequence_++, index, cost});
+}
+
+void EnergySearch::expand(uint32_t index) {
+    const Node node = reached_[index].node;
+    const double cost = reached_[index].cost;
     for (const MappingSpace::Factor& factor : space_.factors()) {
         if (space_.count_of(node.multiset, factor) == factor.count) continue;
         Node moved = node;
         moved.multiset += static_cast<uint32_t>(factor.step);
         moved.role = 0;
-        reach(moved, cost, &node);
+        reach(moved, cost, index);
     }
     for (size_t r = node.role; r < space_.roles(); ++r) {
         const size_t level = node.levels[r];
         if (level + 1 == space_.levels(r) || placed_[r][level][node.multiset] == infinity) continue;
         Node placed = node;
-        if (space_.place(r, placed)) reach(placed, cost + placed_[r][level][node.multiset], &node);
+        if (space_.place(r, placed)) reach(placed, cost + placed_[r][level][node.multiset], index);
     }
 }
 
@@ -244,33 +304,28 @@ std::optional<LayerMapping> EnergySearch::run() {
     const Path relaxed = follow(unpriced_);
     if (relaxed.fits) return mapping(relaxed.nodes);
     raise_prices();
-    reach(space_.start(), 0, nullptr);
+    reach(space_.start(), 0, none);
+    if (!open_.empty()) last_done_.assign(unpriced_.rest.size(), none);
     while (!open_.empty()) {
         const Entry entry = open_.top();
         open_.pop();
-        Reached& reached = known_.at(*entry.node);
+        Reached& reached = reached_[entry.node];
         if (reached.done || entry.cost > reached.cost) continue;
         reached.done = true;
-        Node key = *entry.node;
-        key.used = {};
-        std::vector<Bits>& others = done_[key];
-        const bool dominated = std::ranges::any_of(
-            others, [&](const Bits& used) { return std::ranges::equal(used, entry.node->used, std::less_equal<>()); });
-        if (dominated) continue;
-        others.push_back(entry.node->used);
-        if (space_.finished(*entry.node)) {
-            if (space_.highest_fit(*entry.node)) return mapping(path_to(*entry.node));
+        if (is_dominated(entry.node)) continue;
+        if (space_.finished(reached.node)) {
+            if (space_.highest_fit(reached.node)) return mapping(path_to(entry.node));
             continue;
         }
-        expand(*entry.node, entry.cost);
+        expand(entry.node);
     }
     if (best_.empty()) return std::nullopt;
     return mapping(best_);
 }
 
-std::vector<EnergySearch::Node> EnergySearch::path_to(const Node& last) const {
+std::vector<EnergySearch::Node> EnergySearch::path_to(uint32_t last) const {
     std::vector<Node> path;
-    for (const Node* node = &last; node != nullptr; node = known_.at(*node).from) path.push_back(*node);
+    for (uint32_t n = last; n != none; n = reached_[n].from) path.push_back(reached_[n].node);
     std::ranges::reverse(path);
     return path;
 }

@@ -1,19 +1,70 @@
 #include "scheduler/models/depth_first/mapping_space.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "base/error.h"
+#include "base/vector_width.h"
 
 namespace laminate::depth_first {
 
+namespace {
+
+/// Numbers that are looked at together.
+constexpr size_t lanes = 4;
+using Vector = double __attribute__((vector_size(lanes * sizeof(double)), aligned(alignof(double)), may_alias));
+
+/// result[j] = min(result[j], a[j] + b[j])
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void take_smaller_sum(const double* a, const double* b, size_t size, double* __restrict result) {
+    for (size_t j = 0; j < size; ++j) result[j] = std::min(result[j], a[j] + b[j]);
+}
+
+/// In every block of `rows` rows of `step` values each: min of the value and all below it in its column.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void take_smaller_after(size_t step, size_t rows, size_t size, double* values) {
+    for (size_t end = size; end > 0; end -= step * rows) {
+        for (size_t at = end - step; at > end - step * rows; at -= lanes) {
+            const Vector after = *reinterpret_cast<const Vector*>(values + at - lanes + step);
+            Vector& here = *reinterpret_cast<Vector*>(values + at - lanes);
+            here = after < here ? after : here;
+        }
+    }
+}
+
+/// The same where values of a column lie one after the other.
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void take_smaller_after_in_rows(size_t rows, size_t size, double* values) {
+    constexpr double none = MappingSpace::infinity;
+    const Vector nothing{none, none, none, none};
+    for (size_t end = size; end > 0; end -= rows) {
+        double below = none;
+        for (size_t at = end; at > end - rows; at -= lanes) {
+            Vector& here = *reinterpret_cast<Vector*>(values + at - lanes);
+            const Vector before{below, below, below, below};
+            Vector least = before < here ? before : here;
+            const Vector by_one = __builtin_shufflevector(least, nothing, 1, 2, 3, 4);
+            least = by_one < least ? by_one : least;
+            const Vector by_two = __builtin_shufflevector(least, nothing, 2, 3, 4, 5);
+            least = by_two < least ? by_two : least;
+            here = least;
+            below = least[0];
+        }
+    }
+}
+
+}  // namespace
+
 MappingSpace::MappingSpace(const MappedLayer& layer) : layer_(layer) {
     find_factors();
-    tabulate_products();
+    number_multisets();
+    tabulate_multisets();
     for (size_t r = 0; r < roles(); ++r) {
         placed_step_[r] = placed_count_;
         placed_count_ *= levels(r);
     }
+    tabulate_bits();
     watch();
     tabulate_energy();
 }
@@ -25,26 +76,83 @@ void MappingSpace::find_factors() {
             if (!factors_.empty() && factors_.back().dim == dim && factors_.back().prime == prime) {
                 ++factors_.back().count;
             } else {
-                factors_.push_back({dim, prime, 1, 0});
+                factors_.push_back({dim, prime, 1, 0, 0});
             }
         }
     }
-    for (Factor& factor : factors_) {
-        factor.step = multisets_;
-        multisets_ *= factor.count + 1;
+}
+
+/// The factor that fills vectors best has the last digit.
+void MappingSpace::number_multisets() {
+    const auto rows = [](const Factor& factor) { return (factor.count + lanes) / lanes * lanes; };
+    for (size_t f = 0; f < factors_.size(); ++f) {
+        if (!last_digit_ || rows(factors_[f]) * (factors_[*last_digit_].count + 1) <
+                                rows(factors_[*last_digit_]) * (factors_[f].count + 1))
+            last_digit_ = f;
+    }
+    multisets_ = lanes;
+    if (last_digit_) {
+        Factor& last = factors_[*last_digit_];
+        last.step = 1;
+        multisets_ = last.rows = rows(last);
+    }
+    for (size_t f = 0; f < factors_.size(); ++f) {
+        Factor& factor = factors_[f];
+        if (f != last_digit_) {
+            factor.step = multisets_;
+            factor.rows = factor.count + 1;
+            multisets_ *= factor.rows;
+        }
+        all_ += factor.step * factor.count;
     }
 }
 
-void MappingSpace::tabulate_products() {
+void MappingSpace::tabulate_multisets() {
     products_.resize(multisets_);
-    reduction_left_.resize(multisets_);
-    for (size_t s = 0; s < multisets_; ++s) {
-        products_[s].fill(1);
-        for (const Factor& factor : factors_) {
-            const size_t count = count_of(s, factor);
-            for (size_t i = 0; i < count; ++i)
-                products_[s][static_cast<size_t>(factor.dim)] *= static_cast<double>(factor.prime);
-            if (count < factor.count && layer_.irrelevant(0, factor.dim)) reduction_left_[s] = true;
+    ranks_.resize(multisets_);
+    products_[0].fill(1);
+    for (size_t r = 0; r < roles(); ++r) seen_[r] = unseen_[r] = {0};
+    std::vector<uint32_t> known{0};
+    for (const Factor& factor : factors_) {
+        const auto step = static_cast<uint32_t>(factor.step);
+        const auto with_more = [&](std::vector<uint32_t>& list) {
+            const size_t before = list.size();
+            for (size_t n = 0; n < factor.count * before; ++n) list.push_back(list[n] + step);
+        };
+        const size_t before = known.size();
+        with_more(known);
+        // Each from one that has a loop less.
+        for (size_t n = before; n < known.size(); ++n) {
+            products_[known[n]] = products_[known[n] - step];
+            products_[known[n]][static_cast<size_t>(factor.dim)] *= static_cast<double>(factor.prime);
+            ranks_[known[n]] = static_cast<uint32_t>(n);
+        }
+        for (size_t r = 0; r < roles(); ++r) with_more(layer_.irrelevant(r, factor.dim) ? unseen_[r] : seen_[r]);
+    }
+    reduction_left_.assign(multisets_, true);
+    for (const uint32_t seen : seen_[0]) reduction_left_[seen + unseen_[0].back()] = false;
+    periods_.assign(multisets_, 0);
+    for (const uint32_t s : known) {
+        double cycles = 1;
+        for (const double trips : products_[s]) cycles *= trips;
+        periods_[s] = std::floor(total_ / cycles);
+    }
+}
+
+/// Of memories below the highest.
+void MappingSpace::tabulate_bits() {
+    bits_.resize(roles());
+    for (size_t r = 0; r < roles(); ++r) {
+        bits_[r].assign(levels(r) - 1, std::vector<double>(multisets_, 0));
+        for (size_t level = 0; level + 1 < levels(r); ++level) {
+            const auto tabulate = [&](bool as_sum, std::vector<double>& bits) {
+                for (const uint32_t seen : seen_[r]) {
+                    const double of_tile = layer_.level_bits(r, level, products_[seen], as_sum);
+                    for (const uint32_t unseen : unseen_[r]) bits[seen + unseen] = of_tile;
+                }
+            };
+            tabulate(false, bits_[r][level]);
+            if (r == 0) tabulate(true, sum_bits_.emplace_back(multisets_, 0));
         }
     }
 }
@@ -65,9 +173,15 @@ void MappingSpace::watch() {
             const std::vector<size_t>& hierarchy = layer_.hierarchy(r);
             const auto level = static_cast<size_t>(std::ranges::find(hierarchy, memory) - hierarchy.begin());
             watched.sharers.emplace_back(r, level);
-            std::vector<double>& bits = watched.bits.emplace_back();
-            for (size_t s = level + 1 == levels(r) ? all() : 0; s < multisets_; ++s)
-                bits.push_back(layer_.level_bits(r, level, products_[s], r == 0 && reduction_left_[s]));
+            if (level + 1 == levels(r)) {
+                watched.bits.push_back({layer_.level_bits(r, level, products_[all()], false)});
+                continue;
+            }
+            std::vector<double>& least = watched.bits.emplace_back(bits_[r][level]);
+            if (r > 0) continue;
+            for (size_t s = 0; s < multisets_; ++s) {
+                if (reduction_left_[s]) least[s] = sum_bits_[level][s];
+            }
         }
         watched_.push_back(std::move(watched));
     }
@@ -89,9 +203,18 @@ void MappingSpace::tabulate_energy() {
             energy.assign(multisets_, infinity);
             const size_t memory = layer_.hierarchy(r)[level - 1];
             const double room = static_cast<double>(layer_.machine().memories[memory].capacity_bits) - tops[memory];
-            for (size_t s = 0; s < multisets_; ++s) {
-                if (layer_.level_bits(r, level - 1, products_[s], false) > room) continue;
-                energy[s] = layer_.boundary_energy(r, level, products_[s], total_, r == 0 && reduction_left_[s]);
+            for (const uint32_t seen : seen_[r]) {
+                if (bits_[r][level - 1][seen] > room) continue;
+                const auto tabulate = [&](bool as_sum, auto begin, auto end) {
+                    if (begin == end) return;
+                    const BoundaryPeriod period = layer_.boundary_period(r, level, products_[seen], as_sum);
+                    for (; begin != end; ++begin)
+                        energy[seen + *begin] = layer_.boundary_energy(r, level, period, periods_[seen + *begin]);
+                };
+                // Outputs are finished where no loop of the sum is left.
+                const auto finished = r == 0 ? unseen_[r].end() - 1 : unseen_[r].begin();
+                tabulate(true, unseen_[r].begin(), finished);
+                tabulate(false, finished, unseen_[r].end());
             }
         }
     }
@@ -120,7 +243,7 @@ bool MappingSpace::all_placed(size_t w, const State& state) const {
 
 bool MappingSpace::fits(size_t r, size_t level, size_t multiset, bool reduction, State& state) const {
     const size_t memory = layer_.hierarchy(r)[level];
-    const double bits = layer_.level_bits(r, level, products_[multiset], r == 0 && reduction);
+    const double bits = this->bits(r, level, multiset, reduction);
     const auto capacity = static_cast<double>(layer_.machine().memories[memory].capacity_bits);
     const auto found = std::ranges::find(watched_, memory, &Watched::memory);
     if (found == watched_.end()) return bits <= capacity;
@@ -149,28 +272,24 @@ bool MappingSpace::highest_fit(State state) const {
     return true;
 }
 
-/// From all boundaries placed and all loops below backwards.
-MappingSpace::Rest MappingSpace::rest(const BoundaryCosts& costs, double at_end) const {
-    Rest rest(placed_count_ * multisets_, infinity);
+/// From all boundaries placed and all loops below backwards. Searches spend much of their time here.
+void MappingSpace::fill_rest(const BoundaryCosts& costs, double at_end, Rest& rest) const {
+    rest.assign(placed_count_ * multisets_, infinity);
     for (size_t placed = placed_count_; placed-- > 0;) {
         double* here = rest.data() + placed * multisets_;
         if (placed + 1 == placed_count_) here[all()] = at_end;
         for (size_t r = 0; r < roles(); ++r) {
             const size_t level = placed_of(placed, r);
             if (level + 1 == levels(r)) continue;
-            const double* cost = costs[r][level].data();
-            const double* next = here + placed_step_[r] * multisets_;
-            for (size_t s = 0; s < multisets_; ++s) here[s] = std::min(here[s], cost[s] + next[s]);
+            take_smaller_sum(costs[r][level].data(), here + placed_step_[r] * multisets_, multisets_, here);
         }
-        for (const Factor& factor : factors_) {
-            const size_t block = factor.step * (factor.count + 1);
-            for (size_t begin = 0; begin < multisets_; begin += block) {
-                for (size_t at = begin + factor.step * factor.count; at-- > begin;)
-                    here[at] = std::min(here[at], here[at + factor.step]);
-            }
+        for (size_t f = 0; f < factors_.size(); ++f) {
+            if (f == last_digit_)
+                take_smaller_after_in_rows(factors_[f].rows, multisets_, here);
+            else
+                take_smaller_after(factors_[f].step, factors_[f].rows, multisets_, here);
         }
     }
-    return rest;
 }
 
 MappingSpace::Path MappingSpace::follow(const BoundaryCosts& costs, const Rest& rest) const {

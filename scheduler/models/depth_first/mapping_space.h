@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -35,11 +36,14 @@ public:
     /// Least cost of the rest of a path, [boundaries placed][multiset] in one row.
     using Rest = std::vector<double>;
 
+    /// Multisets are numbered by the counts of their factors, as digits. Those of one factor, the last digit, fill
+    /// vectors: numbers beyond its count are no multisets, and everything costs infinitely much there.
     struct Factor {
         Dim dim;
         int64_t prime;
         size_t count;
-        size_t step;  ///< of one such loop in the index of a multiset
+        size_t step;  ///< of one such loop in the number of a multiset
+        size_t rows;  ///< values of the digit; more than count + 1 where vectors are filled
     };
     /// A memory that several roles share and that does not hold all of them whole.
     struct Watched {
@@ -54,8 +58,11 @@ public:
 
     [[nodiscard]] const MappedLayer& layer() const { return layer_; }
     [[nodiscard]] const std::vector<Factor>& factors() const { return factors_; }
+    /// Numbers of multisets, and those between them that are none.
     [[nodiscard]] size_t multisets() const { return multisets_; }
-    [[nodiscard]] size_t all() const { return multisets_ - 1; }
+    [[nodiscard]] size_t all() const { return all_; }
+    /// Its place among the multisets when the digits are those of factors(), the first one the last digit.
+    [[nodiscard]] size_t rank(size_t multiset) const { return ranks_[multiset]; }
     [[nodiscard]] double total() const { return total_; }  ///< trips of all loops
     /// Trips of each dimension's loops in a multiset.
     [[nodiscard]] const std::array<double, dim_count>& products(size_t multiset) const { return products_[multiset]; }
@@ -69,7 +76,7 @@ public:
     [[nodiscard]] size_t roles() const { return layer_.role_count(); }
     [[nodiscard]] size_t levels(size_t r) const { return layer_.hierarchy(r).size(); }
     [[nodiscard]] size_t count_of(size_t multiset, const Factor& factor) const {
-        return multiset / factor.step % (factor.count + 1);
+        return multiset / factor.step % factor.rows;
     }
     [[nodiscard]] size_t placed_count() const { return placed_count_; }
     [[nodiscard]] size_t placed_step(size_t r) const { return placed_step_[r]; }
@@ -91,7 +98,12 @@ public:
     /// pJ; infinite where the tile alone does not fit its memory.
     [[nodiscard]] const BoundaryCosts& energy() const { return energy_; }
     /// The least sums of costs from each point to the end of paths, competition for memories left aside; `at_end` is added to all.
-    [[nodiscard]] Rest rest(const BoundaryCosts& costs, double at_end = 0) const;
+    [[nodiscard]] Rest rest(const BoundaryCosts& costs, double at_end = 0) const {
+        Rest rest;
+        fill_rest(costs, at_end, rest);
+        return rest;
+    }
+    void fill_rest(const BoundaryCosts& costs, double at_end, Rest& rest) const;
 
     /// A path that costs least by `costs`, of which `rest` are the sums; there must be one. It need not fit where operands compete.
     struct Path {
@@ -115,19 +127,35 @@ public:
 
 private:
     void find_factors();
-    void tabulate_products();
+    void number_multisets();
+    void tabulate_multisets();
+    void tabulate_bits();
     void watch();
     void tabulate_energy();
+    /// Of the tile in a memory with these loops below, of outputs as sums where `reduction`.
+    [[nodiscard]] double bits(size_t r, size_t level, size_t multiset, bool reduction) const {
+        if (level + 1 == levels(r)) return layer_.level_bits(r, level, products_[multiset], r == 0 && reduction);
+        return (r == 0 && reduction ? sum_bits_[level] : bits_[r][level])[multiset];
+    }
 
     const MappedLayer& layer_;
     std::vector<Factor> factors_;
+    std::optional<size_t> last_digit_;  ///< the factor that fills vectors
     size_t multisets_ = 1;
+    size_t all_ = 0;
     double total_ = 1;
     std::vector<std::array<double, dim_count>> products_;
+    std::vector<uint32_t> ranks_;
     std::vector<bool> reduction_left_;
+    std::vector<double> periods_;  ///< of a boundary above the multiset: whole ones in all cycles
+    /// Per role the multisets of loops that it sees, and of loops that it does not see; every multiset is a sum of one
+    /// of each, and what it touches of the operand is what the first touches.
+    std::array<std::vector<uint32_t>, 3> seen_, unseen_;
     std::array<size_t, 3> placed_step_{};
     size_t placed_count_ = 1;
     std::vector<Watched> watched_;
+    BoundaryCosts bits_;                         ///< of finished outputs
+    std::vector<std::vector<double>> sum_bits_;  ///< of outputs as sums, [level][multiset]
     BoundaryCosts energy_;
 };
 

@@ -499,7 +499,8 @@ MappedLayer::Transfers MappedLayer::transfers(const RoleData& role, const Moveme
     return result;
 }
 
-WordCounts MappedLayer::words(const RoleData& role, const Transfers& transfers, size_t level) const {
+/// Of one memory: towards the array and away from it.
+BoundaryPeriod MappedLayer::words_of_periods(const RoleData& role, const Transfers& transfers, size_t level) const {
     const Memory& memory = machine_.memories[role.levels[level]];
     const double copies = role.units.count[level + 1];
     const auto per_access = [](double bits, const WordAccess& access) {
@@ -508,7 +509,7 @@ WordCounts MappedLayer::words(const RoleData& role, const Transfers& transfers, 
     };
     // Towards the array: as much at once as both sides can.
     const auto below = [&](const Transfers::One& one, const WordAccess& access, const WordAccess* other) {
-        if (one.amount == 0 || one.bits == 0) return 0.0;
+        if (one.amount == 0 || one.bits == 0) return PeriodWords{};
         const auto bits = static_cast<double>(one.bits);
         double at_once = one.amount, accesses = 1;
         if (other != nullptr) {
@@ -517,17 +518,25 @@ WordCounts MappedLayer::words(const RoleData& role, const Transfers& transfers, 
             at_once = std::min({other_width / bits, static_cast<double>(access.word_bits) / bits, one.amount});
             accesses = std::ceil(one.amount / at_once);
         }
-        return per_access(at_once * bits, access) * one.count * accesses * copies;
+        return PeriodWords{per_access(at_once * bits, access), accesses, copies};
     };
     const auto above = [&](const Transfers::One& one, const WordAccess& access) {
-        if (one.amount == 0) return 0.0;
-        return per_access(one.amount * static_cast<double>(one.bits), access) * one.count * copies;
+        if (one.amount == 0) return PeriodWords{};
+        return PeriodWords{per_access(one.amount * static_cast<double>(one.bits), access), 1, copies};
     };
     const Memory* lower = level > 0 ? &machine_.memories[role.levels[level - 1]] : nullptr;
     return {.read_to_lower = below(transfers.read_to_lower, memory.read, lower ? &lower->write : nullptr),
             .write_from_lower = below(transfers.write_from_lower, memory.write, lower ? &lower->read : nullptr),
             .read_to_higher = above(transfers.read_to_higher, memory.read),
             .write_from_higher = above(transfers.write_from_higher, memory.write)};
+}
+
+WordCounts MappedLayer::words(const RoleData& role, const Transfers& transfers, size_t level) const {
+    const BoundaryPeriod period = words_of_periods(role, transfers, level);
+    return {.read_to_lower = period.read_to_lower.in(transfers.read_to_lower.count),
+            .write_from_lower = period.write_from_lower.in(transfers.write_from_lower.count),
+            .read_to_higher = period.read_to_higher.in(transfers.read_to_higher.count),
+            .write_from_higher = period.write_from_higher.in(transfers.write_from_higher.count)};
 }
 
 double MappedLayer::mac_energy() const { return machine_.mac_pj * static_cast<double>(layer_.macs()); }
@@ -626,10 +635,33 @@ std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_
     return transfers;
 }
 
+BoundaryPeriod MappedLayer::boundary_period(size_t r, size_t level, const std::array<double, dim_count>& loops,
+                                            bool reduction_above) const {
+    constexpr double any_total = 1;  // how many periods there are is not asked
+    const auto [upper, lower] = boundary_transfers(r, level, loops, any_total, reduction_above, false);
+    BoundaryPeriod period = words_of_periods(roles_[r], upper, level);
+    if (level == 0) return period;
+    const BoundaryPeriod below = words_of_periods(roles_[r], lower, level - 1);
+    period.read_to_higher = below.read_to_higher;
+    period.write_from_higher = below.write_from_higher;
+    return period;
+}
+
+double MappedLayer::boundary_energy(size_t r, size_t level, const BoundaryPeriod& period, double count) const {
+    const Memory& above = machine_.memories[roles_[r].levels[level]];
+    const double upper =
+        above.read.word_pj * period.read_to_lower.in(count) + above.write.word_pj * period.write_from_lower.in(count);
+    if (level == 0) return upper;
+    const Memory& below = machine_.memories[roles_[r].levels[level - 1]];
+    return upper + (below.read.word_pj * period.read_to_higher.in(count) +
+                    below.write.word_pj * period.write_from_higher.in(count));
+}
+
 double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
                                     bool reduction_above) const {
-    const auto [upper, lower] = boundary_transfers(r, level, loops, total, reduction_above, false);
-    return energy(roles_[r], upper, level) + (level > 0 ? energy(roles_[r], lower, level - 1) : 0.0);
+    double cycles = 1;
+    for (const double trips : loops) cycles *= trips;
+    return boundary_energy(r, level, boundary_period(r, level, loops, reduction_above), std::floor(total / cycles));
 }
 
 BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops,

@@ -82,6 +82,21 @@ struct MappingGoal {
 [[nodiscard]] double energy_of(const LayerCost& cost, const MappingGoal& goal);
 [[nodiscard]] int64_t latency_of(const LayerCost& cost, const MappingGoal& goal);
 
+/// Words of one transfer in each of its periods, all copies together, as factors: multiplied with the number of periods
+/// in one fixed order, so that equal costs are equal bit for bit.
+struct PeriodWords {
+    double at_once = 0;   ///< of one access
+    double accesses = 1;  ///< of a period
+    double copies = 1;    ///< of the memory
+    [[nodiscard]] double in(double periods) const { return at_once * periods * accesses * copies; }
+};
+
+/// What one boundary between two levels of an operand moves: through the memory above it and through the one below.
+struct BoundaryPeriod {
+    PeriodWords read_to_lower, write_from_lower;    ///< above
+    PeriodWords read_to_higher, write_from_higher;  ///< below; at the array none
+};
+
 /// What one boundary between two levels of an operand asks of the ports on both sides, in each of `count` periods, with whole lanes.
 struct BoundaryDemand {
     struct Port {
@@ -132,8 +147,13 @@ public:
     /// Bits of the tile in level `level` of role `r` with these loops below.
     [[nodiscard]] double level_bits(size_t r, size_t level, const std::array<double, dim_count>& loops,
                                     bool reduction_left) const;
-    /// Energy of all that crosses between levels `level` - 1 and `level`, with these loops below and `total` cycles in all. Level 0: between
-    /// the array and the lowest memory.
+    /// What crosses between levels `level` - 1 and `level` in one of its periods, with these loops below. Level 0:
+    /// between the array and the lowest memory. Loops that the operand does not see change nothing.
+    [[nodiscard]] BoundaryPeriod boundary_period(size_t r, size_t level, const std::array<double, dim_count>& loops,
+                                                 bool reduction_above) const;
+    /// Energy of so many such periods.
+    [[nodiscard]] double boundary_energy(size_t r, size_t level, const BoundaryPeriod& period, double count) const;
+    /// The same of one boundary, with these loops below and `total` cycles in all.
     [[nodiscard]] double boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops,
                                          double total, bool reduction_above) const;
     /// Level 0: of the array.
@@ -190,6 +210,7 @@ private:
     [[nodiscard]] Movement movement(const RoleData& role, const LoopOrder& order, const std::vector<size_t>& allocated,
                                     bool whole) const;
     [[nodiscard]] Transfers transfers(const RoleData& role, const Movement& movement, size_t level, bool whole) const;
+    [[nodiscard]] BoundaryPeriod words_of_periods(const RoleData& role, const Transfers& transfers, size_t level) const;
     [[nodiscard]] WordCounts words(const RoleData& role, const Transfers& transfers, size_t level) const;
     [[nodiscard]] double energy(const RoleData& role, const Transfers& transfers, size_t level) const;
     /// What crosses a boundary, as seen by the memory above it and by the one below.

@@ -277,9 +277,11 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
         found.mappings.clear();
         for (const LayerShape& shape : found.shapes) {
             found.mappings.push_back(map_(stack_.members[n].workload_layer, shape, found.tops, halvings));
-            if (!*found.mappings.back()) break;
+            found.is_made = found.is_made && found.mappings.back();
+            if (found.mappings.back() && !*found.mappings.back()) break;
         }
-        if (*found.mappings.back()) return found;
+        if (!found.mappings.back() || *found.mappings.back()) return found;
+        found.is_made = true;
         if (found.input_level + 1 == inputs.size() && found.output_level + 1 == outputs.size()) {
             // What all lanes work on at once is too much for a memory beside the array.
             if (quirks_.published_layers || halvings == most_halvings) {
@@ -384,6 +386,14 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
     const AxisTile& x = x_.kinds[kind.x].actual;
     const AxisTile& y = y_.kinds[kind.y].actual;
     const size_t highest = machine_.memories.size() - 1;
+    std::vector<Mapped> mapped_members(stack_.members.size());
+    bool is_made = true;
+    for (size_t n = 0; n < stack_.members.size(); ++n) {
+        if (stack_.members[n].is_input || output_bits(n, x, y) == 0) continue;
+        mapped_members[n] = mapped(n, kind);
+        is_made = is_made && mapped_members[n].is_made;
+    }
+    if (!is_made) return;
     std::vector<Stored> stored(stack_.members.size());
     std::vector<DataCopy> written;  // to caches, in the bundle before the next layer
     for (size_t n = 0; n < stack_.members.size(); ++n) {
@@ -403,7 +413,7 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
             charge(copy_cost(machine_, bundle), times, total);
             continue;
         }
-        const Mapped layer = mapped(n, kind);
+        const Mapped& layer = mapped_members[n];
         add_input_copies(n, kind, layer.input_level, stored, bundle);
         if (kind.weights_from_top && weights_) {
             int64_t elements = member.layer.shape.weight_elements();

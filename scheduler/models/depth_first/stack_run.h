@@ -22,7 +22,8 @@ using Level = std::optional<size_t>;
 class StackRun {
 public:
     using MappingPtr = std::shared_ptr<const std::optional<LayerMapping>>;
-    /// A layer of the workload, executed in this shape with so many memories per role (MappedLayer), its lanes halved so often. None: nothing fits.
+    /// A layer of the workload, executed in this shape with so many memories per role (MappedLayer), its lanes halved
+    /// so often. None: nothing fits. Null: the mapping is not made yet; what needs it is not charged.
     using Map =
         std::function<MappingPtr(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings)>;
 
@@ -73,6 +74,7 @@ private:
         std::vector<MappingPtr> mappings;  ///< parallel to shapes
         size_t input_level = 0, output_level = 0;
         std::vector<size_t> tops;
+        bool is_made = true;  ///< all mappings are
     };
     /// Where a member's output lies.
     struct Stored {

@@ -1,33 +1,30 @@
 #include "scheduler/models/depth_first/sweep.h"
 
 #include <algorithm>
-#include <mutex>
 #include <set>
 #include <stdexcept>
 #include <tuple>
 
 #include "base/error.h"
-#include "base/parallel.h"
 
 namespace laminate::depth_first {
 
 namespace {
 
-SweepPoint evaluate(const DepthFirst& model, const Strategy& strategy) {
+SweepPoint point_of(const Strategy& strategy, std::optional<DepthFirstCost> cost) {
     SweepPoint point{.strategy = strategy, .stacks = {}};
-    try {
-        DepthFirstCost cost = model.cost(strategy, false);
-        point.fits = true;
-        point.energy_pj = cost.energy_pj;
-        point.latency_cycles = cost.latency_cycles;
-        point.on_chip_bits = cost.on_chip_bits;
-        point.macs = cost.macs;
-        point.mapping_gap = cost.mapping_gap;
-        point.stacks = std::move(cost.stack_costs);
-    } catch (const InfeasibleMapping&) {
-    }
+    if (!cost) return point;
+    point.fits = true;
+    point.energy_pj = cost->energy_pj;
+    point.latency_cycles = cost->latency_cycles;
+    point.on_chip_bits = cost->on_chip_bits;
+    point.macs = cost->macs;
+    point.mapping_gap = cost->mapping_gap;
+    point.stacks = std::move(cost->stack_costs);
     return point;
 }
+
+ManyOptions many_options(const SweepOptions& options) { return {options.threads, options.stop, options.progress}; }
 
 std::vector<int64_t> within(std::vector<int64_t> sizes, int64_t map) {
     std::set<int64_t> result;
@@ -76,16 +73,11 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
     }
     strategies.push_back({.tile = {widest, highest}, .stacks = Stacks::single_layer, .mappings = mappings});
 
+    std::vector<OneOfMany<DepthFirstCost>> costs = model.costs(strategies, many_options(options));
     std::vector<std::optional<SweepPoint>> made(strategies.size());
-    std::mutex mutex;
-    size_t done = 0;
-    in_parallel(strategies.size(), options.threads, [&](size_t n) {
-        if (options.stop != nullptr && options.stop->load()) return;
-        made[n] = evaluate(model, strategies[n]);
-        const std::scoped_lock lock(mutex);
-        ++done;
-        if (options.progress) options.progress(done, strategies.size());
-    });
+    for (size_t n = 0; n < strategies.size(); ++n) {
+        if (costs[n].is_done) made[n] = point_of(strategies[n], std::move(costs[n].cost));
+    }
 
     Sweep result;
     for (size_t n = 0; n < grid; ++n) {
@@ -142,49 +134,28 @@ std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options
     const std::vector<std::vector<size_t>> units = model.units();
     struct Run {
         size_t begin, end;  ///< units
-        std::vector<size_t> layers;
-        std::vector<Strategy> strategies;
     };
-    std::vector<Run> runs;
-    struct Job {
-        size_t run, strategy;
-    };
-    std::vector<Job> jobs;
+    std::vector<Run> runs;  ///< of each choice
+    std::vector<StackChoice> choices;
     for (size_t begin = 0; begin < units.size(); ++begin) {
         std::vector<size_t> layers;
         for (size_t end = begin + 1; end <= units.size(); ++end) {
             layers.insert(layers.end(), units[end - 1].begin(), units[end - 1].end());
             const Sizes& sizes = model.workload().layers[layers.back()].shape.sizes;
-            runs.push_back({begin, end, layers, all_strategies(options, sizes[Dim::ox], sizes[Dim::oy])});
-            for (size_t strategy = 0; strategy < runs.back().strategies.size(); ++strategy)
-                jobs.push_back({runs.size() - 1, strategy});
-        }
-    }
-    std::vector<std::optional<StackCost>> costs(jobs.size());
-    std::mutex mutex;
-    size_t done = 0;
-    bool stopped = false;
-    in_parallel(jobs.size(), options.threads, [&](size_t n) {
-        const bool stop = options.stop != nullptr && options.stop->load();
-        if (!stop) {
-            try {
-                const Run& run = runs[jobs[n].run];
-                costs[n] = model.stack_cost(run.layers, run.strategies[jobs[n].strategy]);
-            } catch (const InfeasibleMapping&) {
+            for (Strategy& strategy : all_strategies(options, sizes[Dim::ox], sizes[Dim::oy])) {
+                runs.push_back({begin, end});
+                choices.push_back({layers, std::move(strategy)});
             }
         }
-        const std::scoped_lock lock(mutex);
-        stopped = stopped || stop;
-        ++done;
-        if (options.progress) options.progress(done, jobs.size());
-    });
-    if (stopped) return std::nullopt;
+    }
+    const std::vector<OneOfMany<StackCost>> costs = model.stack_costs(choices, many_options(options));
+    if (!std::ranges::all_of(costs, &OneOfMany<StackCost>::is_done)) return std::nullopt;
 
     // Cuts of the first units that can be part of a best one.
     struct Part {
         double energy_pj = 0;
         int64_t latency_cycles = 0;
-        size_t job = 0;           ///< the last stack
+        size_t choice = 0;        ///< the last stack
         size_t before_units = 0;  ///< where it begins
         size_t before = 0;        ///< part of the units before it
     };
@@ -193,13 +164,13 @@ std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options
     best[0] = {{}};
     for (size_t end = 1; end <= units.size(); ++end) {
         std::vector<Part> parts;
-        for (size_t n = 0; n < jobs.size(); ++n) {
-            const Run& run = runs[jobs[n].run];
-            if (run.end != end || !costs[n]) continue;
-            for (size_t before = 0; before < best[run.begin].size(); ++before) {
-                const Part& part = best[run.begin][before];
-                parts.push_back({part.energy_pj + costs[n]->energy_pj, part.latency_cycles + costs[n]->latency_cycles,
-                                 n, run.begin, before});
+        for (size_t n = 0; n < choices.size(); ++n) {
+            const std::optional<StackCost>& cost = costs[n].cost;
+            if (runs[n].end != end || !cost) continue;
+            for (size_t before = 0; before < best[runs[n].begin].size(); ++before) {
+                const Part& part = best[runs[n].begin][before];
+                parts.push_back({part.energy_pj + cost->energy_pj, part.latency_cycles + cost->latency_cycles, n,
+                                 runs[n].begin, before});
             }
         }
         if (options.objective == Objective::energy_delay) {
@@ -217,9 +188,9 @@ std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options
     const Part* part = &*std::ranges::min_element(best.back(), {}, worth);
     Cut cut{.stacks = {}, .energy_pj = part->energy_pj, .latency_cycles = part->latency_cycles};
     for (size_t at = units.size(); at > 0;) {
-        const Run& run = runs[jobs[part->job].run];
-        cut.stacks.push_back({run.layers, run.strategies[jobs[part->job].strategy], *costs[part->job]});
-        cut.on_chip_bits = std::max(cut.on_chip_bits, costs[part->job]->on_chip_bits);
+        const StackChoice& choice = choices[part->choice];
+        cut.stacks.push_back({choice.layers, choice.strategy, *costs[part->choice].cost});
+        cut.on_chip_bits = std::max(cut.on_chip_bits, costs[part->choice].cost->on_chip_bits);
         at = part->before_units;
         part = &best[at][part->before];
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <limits>
 #include <string>
 
@@ -36,6 +37,42 @@ TEST(Sweep, CaseStudyOneIsThatOfThePaper) {
     ASSERT_TRUE(found.layer_by_layer.has_value());
     EXPECT_NEAR(found.layer_by_layer->energy_pj / 1e9, 19.1, 0.05);
     EXPECT_NEAR(static_cast<double>(found.layer_by_layer->latency_cycles) / 1e6, 29, 0.5);
+}
+
+TEST(Sweep, CostsOfManyAreThoseOfEach) {
+    // Strided layers, padding and shortcuts; tiles that need other memories than they try first.
+    const Machine machine = open_machine("tesla_npu_df");
+    const Network network = zoo_network("resnet18-defines");
+    std::vector<Strategy> strategies;
+    for (const Overlap overlap : {Overlap::recompute, Overlap::fully_cached}) {
+        for (const int64_t x : {20, 153}) strategies.push_back({.tile = {x, 16}, .overlap = overlap});
+    }
+    const DepthFirst one_by_one(machine, network, {});
+    for (const int threads : {1, 3}) {
+        const DepthFirst together(machine, network, {});
+        const auto costs = together.costs(strategies, {.threads = threads});
+        ASSERT_EQ(costs.size(), strategies.size());
+        for (size_t n = 0; n < strategies.size(); ++n) {
+            ASSERT_TRUE(costs[n].is_done && costs[n].cost);
+            const DepthFirstCost expected = one_by_one.cost(strategies[n], false);
+            EXPECT_EQ(costs[n].cost->energy_pj, expected.energy_pj);
+            EXPECT_EQ(costs[n].cost->latency_cycles, expected.latency_cycles);
+            EXPECT_EQ(costs[n].cost->macs, expected.macs);
+        }
+    }
+}
+
+TEST(Sweep, StoppedHandsOverWhatIsDone) {
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"), {});
+    std::atomic<bool> stop = false;
+    SweepOptions options;
+    options.stop = &stop;
+    options.progress = [&](size_t done, size_t) { stop = done > 0; };
+    const Sweep found = sweep(model, options);
+    EXPECT_FALSE(found.complete);
+    EXPECT_GT(found.points.size(), 0u);
+    EXPECT_LT(found.points.size(), 108u);
+    EXPECT_TRUE(found.best);
 }
 
 TEST(Sweep, OfOneStackCombinesToItsBestPoint) {
