@@ -1,10 +1,13 @@
 // The complete search (docs/search.md): how many bounds and schedules it evaluates per second, and how many it covers by them. One thread.
+// And the search of Optimus (docs/optimus.md), off-line and on-line with its table made beforehand, as in the paper.
 // `..._grids`: every combination of tiles of every structure evaluated, row by row, and compared with what was found; only structures are bounded.
 #include <benchmark/benchmark.h>
 
 #include <vector>
 
 #include "nets/zoo.h"
+#include "scheduler/machine/machine.h"
+#include "scheduler/models/dag_groups/grouping.h"
 #include "scheduler/search/group_search.h"
 
 namespace laminate {
@@ -56,6 +59,33 @@ BENCHMARK_CAPTURE(group_search, l2net_layer_grids, "l2net", 1, INT64_MAX)->Unit(
 BENCHMARK_CAPTURE(group_search, vgg16_layer_grids, "vgg16", 1, INT64_MAX)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(group_search, l2net_pair, "l2net", 2, usual)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(group_search, l2net_pair_grids, "l2net", 2, INT64_MAX)->Unit(benchmark::kMillisecond);
+
+void grouping(benchmark::State& state, const char* name, bool online) {
+    using namespace dag_groups;
+    const OperatorGraph graph = operator_graph(zoo_network(name));
+    const GroupMachine machine = group_machine(open_machine("optimus_base"));
+    GroupingOptions options;
+    if (online) {
+        options.size_limit = online_size_limit(graph, machine, options);
+        options.online = true;
+    }
+    int64_t costed = 0;
+    for (auto _ : state) {
+        const Grouping found = best_grouping(graph, machine, options);
+        costed = found.groups_costed;
+        benchmark::DoNotOptimize(found.entries);
+    }
+    state.counters["groups costed"] = static_cast<double>(costed);
+}
+#define LAMINATE_GROUPING_BENCHMARK(net)                                                    \
+    BENCHMARK_CAPTURE(grouping, net##_offline, #net, false)->Unit(benchmark::kMicrosecond); \
+    BENCHMARK_CAPTURE(grouping, net##_online, #net, true)->Unit(benchmark::kMicrosecond)
+LAMINATE_GROUPING_BENCHMARK(vgg16);
+LAMINATE_GROUPING_BENCHMARK(squeezenet);
+LAMINATE_GROUPING_BENCHMARK(resnet50);
+LAMINATE_GROUPING_BENCHMARK(resnet152);
+LAMINATE_GROUPING_BENCHMARK(googlenet);
+LAMINATE_GROUPING_BENCHMARK(resnet1202);
 
 }  // namespace
 }  // namespace laminate

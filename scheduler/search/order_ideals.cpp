@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <string>
 #include <unordered_map>
 
@@ -52,49 +53,103 @@ struct IdealHash {
     }
 };
 
+/// The ideals of one size, and of each the vertices whose needs it holds, ascending. Kept in rows: the states of a
+/// search on-line, a few hundred, are made in less time than as many small vectors.
+struct Level {
+    std::vector<Ideal> ideals;
+    std::vector<int> next;
+    std::vector<size_t> begin{0};  ///< into `next`, one more than ideals
+
+    void clear() {
+        ideals.clear();
+        next.clear();
+        begin.assign(1, 0);
+    }
+};
+
+/// Finds an ideal of the level that is made; entries of the levels before count as empty, so that nothing is cleared.
+class NumbersOfLevel {
+public:
+    /// Its place in the level: of an equal one, or `level.ideals.size()`, which the caller then puts there.
+    size_t find_or_add(const Level& level, const Ideal& ideal, size_t first_of_level) {
+        if (2 * (level.ideals.size() + 1) > slots_.size()) enlarge(level, first_of_level);
+        const size_t at = slot_of(level, ideal, first_of_level);
+        if (slots_[at] < first_of_level) slots_[at] = first_of_level + level.ideals.size();
+        return slots_[at] - first_of_level;
+    }
+
+private:
+    [[nodiscard]] size_t slot_of(const Level& level, const Ideal& ideal, size_t first_of_level) const {
+        size_t at = IdealHash{}(ideal) & (slots_.size() - 1);
+        while (slots_[at] >= first_of_level && !(level.ideals[slots_[at] - first_of_level] == ideal))
+            at = (at + 1) & (slots_.size() - 1);
+        return at;
+    }
+    void enlarge(const Level& level, size_t first_of_level) {
+        slots_.assign(std::max<size_t>(16, 2 * slots_.size()), 0);
+        for (size_t n = 0; n < level.ideals.size(); ++n)
+            slots_[slot_of(level, level.ideals[n], first_of_level)] = first_of_level + n;
+    }
+    std::vector<size_t> slots_;  ///< numbers of ideals; the empty ideal, 0, is never looked for
+};
+
 }  // namespace
 
 std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& needs, size_t limit) {
     const std::vector<std::vector<int>> readers = readers_of(needs);
     OrderIdeals result;
-    struct Open {
-        Ideal ideal;
-        std::vector<int> next;  ///< vertices whose needs it holds, ascending
-    };
-    std::vector<Open> level(1);
+    Level level, larger;
     for (size_t v = 0; v < needs.size(); ++v) {
-        if (needs[v].empty()) level.front().next.push_back(static_cast<int>(v));
+        if (needs[v].empty()) level.next.push_back(static_cast<int>(v));
     }
-    result.steps_.emplace_back();
-    int first_of_level = 0;
+    level.ideals.emplace_back();
+    level.begin.push_back(level.next.size());
+    struct Reached {
+        size_t ideal;  ///< of the larger level
+        Step step;
+    };
+    std::vector<Reached> reached;
+    NumbersOfLevel numbers;
+    result.begin_ = {0, 0};
+    size_t first_of_level = 0;
     for (size_t size = 0; size < needs.size(); ++size) {
-        std::vector<Open> larger;
-        std::unordered_map<Ideal, int, IdealHash> numbers;
-        for (size_t n = 0; n < level.size(); ++n) {
-            const Open& from = level[n];
-            for (const int v : from.next) {
-                Ideal ideal = from.ideal;
+        const size_t first_of_larger = first_of_level + level.ideals.size();
+        larger.clear();
+        reached.clear();
+        for (size_t n = 0; n < level.ideals.size(); ++n) {
+            for (size_t i = level.begin[n]; i < level.begin[n + 1]; ++i) {
+                const int v = level.next[i];
+                Ideal ideal = level.ideals[n];
                 if (!ideal.add(v)) return std::nullopt;
-                const auto [found, is_new] = numbers.emplace(ideal, result.size());
-                if (is_new) {
-                    if (result.steps_.size() >= limit) return std::nullopt;
-                    result.steps_.emplace_back();
-                    Open& open = larger.emplace_back(Open{ideal, from.next});
-                    std::erase(open.next, v);
-                    for (const int reader : readers[static_cast<size_t>(v)]) {
-                        const std::vector<int>& all = needs[static_cast<size_t>(reader)];
-                        if (!std::all_of(all.begin(), all.end(), [&](int below) { return ideal.has(below); })) continue;
-                        open.next.insert(std::upper_bound(open.next.begin(), open.next.end(), reader), reader);
-                    }
+                const size_t found = numbers.find_or_add(larger, ideal, first_of_larger);
+                reached.push_back({found, {v, static_cast<int>(first_of_level + n)}});
+                if (found < larger.ideals.size()) continue;
+                if (first_of_larger + found >= limit) return std::nullopt;
+                larger.ideals.push_back(ideal);
+                for (size_t other = level.begin[n]; other < level.begin[n + 1]; ++other) {
+                    if (other != i) larger.next.push_back(level.next[other]);
                 }
-                result.steps_[static_cast<size_t>(found->second)].push_back({v, first_of_level + static_cast<int>(n)});
+                const auto begin = static_cast<std::ptrdiff_t>(larger.begin.back());
+                for (const int reader : readers[static_cast<size_t>(v)]) {
+                    const std::vector<int>& all = needs[static_cast<size_t>(reader)];
+                    if (!std::all_of(all.begin(), all.end(), [&](int below) { return ideal.has(below); })) continue;
+                    larger.next.insert(std::upper_bound(larger.next.begin() + begin, larger.next.end(), reader),
+                                       reader);
+                }
+                larger.begin.push_back(larger.next.size());
             }
         }
-        first_of_level += static_cast<int>(level.size());
-        level = std::move(larger);
+        std::sort(reached.begin(), reached.end(), [](const Reached& a, const Reached& b) {
+            return a.ideal != b.ideal ? a.ideal < b.ideal : a.step.vertex > b.step.vertex;
+        });
+        size_t at = 0;
+        for (size_t ideal = 0; ideal < larger.ideals.size(); ++ideal) {
+            for (; at < reached.size() && reached[at].ideal == ideal; ++at) result.steps_.push_back(reached[at].step);
+            result.begin_.push_back(result.steps_.size());
+        }
+        first_of_level = first_of_larger;
+        std::swap(level, larger);
     }
-    for (std::vector<Step>& steps : result.steps_)
-        std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.vertex > b.vertex; });
     return result;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace laminate::search {
@@ -22,12 +23,16 @@ public:
         int ideal;   ///< what is left without it
     };
     /// By size; 0 is empty, the last one has all vertices.
-    [[nodiscard]] int size() const { return static_cast<int>(steps_.size()); }
+    [[nodiscard]] int size() const { return static_cast<int>(begin_.size()) - 1; }
     /// Ways to take one vertex away, by vertex, largest first.
-    [[nodiscard]] const std::vector<Step>& steps(int ideal) const { return steps_[static_cast<size_t>(ideal)]; }
+    [[nodiscard]] std::span<const Step> steps(int ideal) const {
+        const auto n = static_cast<size_t>(ideal);
+        return {steps_.data() + begin_[n], begin_[n + 1] - begin_[n]};
+    }
 
 private:
-    std::vector<std::vector<Step>> steps_;
+    std::vector<Step> steps_;    ///< of all ideals, one after the other
+    std::vector<size_t> begin_;  ///< into steps_, one more than ideals
 };
 
 /// Convex sets of vertices, connected or not, without the empty one: those in which no path leaves the set and comes back. None

@@ -72,11 +72,12 @@ public:
         : graph_(graph), machine_(machine), rules_(rules), limits_(limits), needs_(graph.needs()) {
         // With no operator in the part every map is read outside of it.
         const GrowingGroup outside(graph, machine, rules, operators_of(0, 0));
-        std::map<std::vector<int64_t>, int> numbers;
+        ShapeNumbers numbers;
+        std::vector<int64_t> shape;
         for (int op = 0; op < graph.size(); ++op) {
-            std::vector<int64_t> shape = operator_shape(graph, op);
+            operator_shape(graph, op, shape);
             for (const int64_t extent : outside.sink_extents(op)) shape.push_back(extent);
-            shapes_.push_back(numbers.emplace(std::move(shape), static_cast<int>(numbers.size())).first->second);
+            shapes_.push_back(numbers.number_of(shape));
         }
     }
 

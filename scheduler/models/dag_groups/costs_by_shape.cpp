@@ -1,7 +1,5 @@
 #include "scheduler/models/dag_groups/costs_by_shape.h"
 
-#include <map>
-
 namespace laminate::dag_groups {
 
 namespace {
@@ -16,9 +14,9 @@ constexpr uint64_t inverse(uint64_t odd) {
 
 }  // namespace
 
-std::vector<int64_t> operator_shape(const OperatorGraph& graph, int op) {
+void operator_shape(const OperatorGraph& graph, int op, std::vector<int64_t>& key) {
     const Operator& o = graph.operators[static_cast<size_t>(op)];
-    std::vector<int64_t> key;
+    key.clear();
     key.push_back(o.weights);
     const auto add_map = [&](const Map& map) {
         for (const int64_t number : {map.channels, map.height, map.width}) key.push_back(number);
@@ -35,15 +33,16 @@ std::vector<int64_t> operator_shape(const OperatorGraph& graph, int op) {
             for (const int64_t number : {reach.kernel, reach.stride, reach.upscale}) key.push_back(number);
         }
     }
-    return key;
 }
 
 CostsByShape::CostsByShape(const OperatorGraph& graph, GroupEvaluator& evaluator)
     : evaluator_(evaluator), inverse_power_{1} {
-    std::map<std::vector<int64_t>, int> numbers;
+    ShapeNumbers numbers;
+    std::vector<int64_t> key;
     uint64_t power = 1;
     for (int op = 0; op < graph.size(); ++op) {
-        shape_.push_back(numbers.emplace(operator_shape(graph, op), static_cast<int>(numbers.size())).first->second);
+        operator_shape(graph, op, key);
+        shape_.push_back(numbers.number_of(key));
         const auto number = static_cast<uint64_t>(shape_.back() + 1);
         term_.push_back((number * 0x9e3779b97f4a7c15u ^ (number << 29)) * power);
         power *= ratio;

@@ -36,7 +36,28 @@ private:
     std::unordered_map<uint64_t, std::vector<Known>> known_;
 };
 
-/// All that the cost of a group depends on at this operator; neighbours by their distance.
-[[nodiscard]] std::vector<int64_t> operator_shape(const OperatorGraph& graph, int op);
+/// Numbers from 0 for vectors, equal ones for equal vectors.
+class ShapeNumbers {
+public:
+    [[nodiscard]] int number_of(const std::vector<int64_t>& key) {
+        const auto found = numbers_.find(key);
+        return found != numbers_.end() ? found->second
+                                       : numbers_.emplace(key, static_cast<int>(numbers_.size())).first->second;
+    }
+
+private:
+    struct Hash {
+        size_t operator()(const std::vector<int64_t>& key) const {
+            uint64_t hash = key.size();
+            for (const int64_t number : key)
+                hash = (hash ^ static_cast<uint64_t>(number) ^ hash >> 29) * 0xbf58476d1ce4e5b9u;
+            return static_cast<size_t>(hash ^ hash >> 32);
+        }
+    };
+    std::unordered_map<std::vector<int64_t>, int, Hash> numbers_;
+};
+
+/// All that the cost of a group depends on at this operator, in place of what `key` held; neighbours by their distance.
+void operator_shape(const OperatorGraph& graph, int op, std::vector<int64_t>& key);
 
 }  // namespace laminate::dag_groups

@@ -194,9 +194,10 @@ private:
             if (seen_[next] == target) continue;
             seen_[next] = target;
             const int op = order[static_cast<size_t>(step.vertex)];
+            if (!may_join(op)) continue;
             reached_by_[next] = {op, rest};
             const Pushed pushed = push(op);
-            if (may_grow_) {
+            if (may_fit()) {
                 ++visited_groups_;
                 if (!options_.online || !has_lonely_operator()) {
                     const Total& before = best_[next];
@@ -245,23 +246,30 @@ private:
         int least_operator;  ///< before
     };
 
-    /// Puts an operator into the group; its readers are in it or after it. may_grow_: whether the group, or one that holds it and
-    /// ends alike, may be valid.
-    Pushed push(int op) {
+    /// What the rules of the search say before anything is counted: whether the operator may come into the group next,
+    /// or into one that ends alike.
+    [[nodiscard]] bool may_join(int op) const {
+        if (group_.operators().size() >= size_limit_) return false;
         const int inside = group_.readers_inside(op);
-        const bool leaves = group_.leaves(op);
-        may_grow_ = !options_.online || inside == 0 ||
-                    inside == static_cast<int>(graph_.maps[static_cast<size_t>(op)].readers.size());
-        if (options_.one_sink && !may_be_fed_by(op, inside > 0, leaves)) may_grow_ = false;
+        if (options_.online && inside != 0 &&
+            inside != static_cast<int>(graph_.maps[static_cast<size_t>(op)].readers.size()))
+            return false;
+        return !options_.one_sink || may_be_fed_by(op, inside > 0, group_.leaves(op));
+    }
+
+    /// Puts an operator into the group; its readers are in it or after it.
+    Pushed push(int op) {
         const Pushed pushed{group_.push(op), least_operator_};
         shape_sum_ += costs_.term(op);
         least_operator_ = std::min(least_operator_, op);
-        const size_t size = group_.operators().size();
-        if (size > size_limit_) may_grow_ = false;
-        // Only Eq. 3 knows the least tile.
-        const bool has_other = options_.other && (size <= options_.other_operators || bounds_large_groups_);
-        if (!has_other && (options_.only_other || group_.least_entries() > rules_.buffer_entries)) may_grow_ = false;
         return pushed;
+    }
+
+    /// Whether the group, or one that holds it and ends alike, may have a tile. Only Eq. 3 knows the least one.
+    [[nodiscard]] bool may_fit() const {
+        const bool has_other =
+            options_.other && (group_.operators().size() <= options_.other_operators || bounds_large_groups_);
+        return has_other || (!options_.only_other && group_.least_entries() <= rules_.buffer_entries);
     }
 
     void pop(const Pushed& pushed) {
@@ -354,7 +362,6 @@ private:
     GrowingGroup group_;
     uint64_t shape_sum_ = 0;
     int least_operator_ = std::numeric_limits<int>::max();
-    bool may_grow_ = true;
     bool bounds_large_groups_ = false;
 };
 
