@@ -27,6 +27,12 @@ Stmt store(const std::string& array, const Expr& value, const Expr& index, Align
                        predicate.defined() ? predicate : const_true(index.type().lanes()), ModulusRemainder());
 }
 
+Stmt prefetch(const std::string& array, const Expr& index) {
+    const Expr base = Variable::make(Halide::type_of<float*>(), array);
+    return Evaluate::make(
+        Call::make(Halide::Float(32), Call::prefetch, {base, index, Expr(1), Expr(0)}, Call::Intrinsic));
+}
+
 Expr choose(const Expr& condition, const Expr& then, const Expr& otherwise) {
     if (is_const_one(condition)) return then;
     return Call::make(then.type(), Call::if_then_else, {condition, then, otherwise}, Call::PureIntrinsic);

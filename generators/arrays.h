@@ -24,6 +24,8 @@ enum class Alignment { element, vector };
                         const Expr& predicate = Expr());
 [[nodiscard]] Stmt store(const std::string& array, const Expr& value, const Expr& index,
                          Alignment alignment = Alignment::vector, const Expr& predicate = Expr());
+/// Asks for the line of an element before it is needed; the element need not exist.
+[[nodiscard]] Stmt prefetch(const std::string& array, const Expr& index);
 /// Evaluates only the chosen side, unlike select.
 [[nodiscard]] Expr choose(const Expr& condition, const Expr& then, const Expr& otherwise);
 [[nodiscard]] Stmt sequence(const std::vector<Stmt>& parts);

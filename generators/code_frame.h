@@ -1,4 +1,4 @@
-// What stands around the statements of a kernel: its constants by name, and for one layer on its own the arrays of the call.
+// What stands around the statements of a kernel: its constants by name.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,5 @@ private:
     ConstantBlock block_;
     std::vector<std::pair<std::string, int64_t>> offsets_;  ///< elements
 };
-
-/// Code of a layer of one input, whose `body` reads "X" and writes "Y", the caller's arrays, and calls its scratch memory, from the beginning on, `scratch`.
-[[nodiscard]] GroupCode layer_code(const LayerProblem& problem, Halide::Internal::Stmt body, NamedConstants constants,
-                                   const std::string& scratch, int64_t scratch_bytes, int64_t strips);
 
 }  // namespace laminate

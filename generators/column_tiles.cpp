@@ -288,7 +288,7 @@ private:
         SumShape best{unit_.lanes, 1, 1};
         double best_score = 0;
         for (int64_t vectors = 1; vectors <= 2; ++vectors) {
-            for (int64_t scalars = 1; scalars <= std::min(unit_.accumulators / vectors, outputs); ++scalars) {
+            for (int64_t scalars = 1; scalars <= std::min(unit_.sums_per_vector(vectors), outputs); ++scalars) {
                 const double score = product_efficiency(vectors, scalars) * used_part(outputs, scalars);
                 if (score > best_score + 1e-9) {
                     best_score = score;
@@ -444,7 +444,8 @@ private:
         const auto value = [&](const std::string& array) {
             return broadcast(ir::load(array, channel), sum.type().lanes());
         };
-        return ir::activate(layer(k).activation, sum + value(names.bias),
+        // In this order: see MinimalFilter::of_products.
+        return ir::activate(layer(k).activation, Halide::strict_float(sum + value(names.bias)),
                             names.slope.empty() ? make_zero(sum.type()) : value(names.slope));
     }
 

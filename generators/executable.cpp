@@ -26,6 +26,29 @@ LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool cou
     return {name, arguments, body, Halide::LinkageType::ExternalPlusArgv, Halide::NameMangling::C};
 }
 
+/// Whether sums are to be taken as they are written somewhere (Halide::strict_float); the compiler then looks at each
+/// operation, otherwise at none.
+bool has_strict_sums(const Stmt& body) {
+    class Finder : public IRVisitor {
+    public:
+        bool found = false;
+
+    protected:
+        using IRVisitor::visit;
+        void visit(const Call* call) override {
+            found = found || call->is_strict_float_intrinsic();
+            IRVisitor::visit(call);
+        }
+    } finder;
+    body.accept(&finder);
+    return finder.found;
+}
+
+void append(Halide::Module& module, const std::string& name, const Stmt& body, bool counted) {
+    if (has_strict_sums(body)) module.set_any_strict_float(true);
+    module.append(lowered_function(name, body, counted));
+}
+
 }  // namespace
 
 Halide::Target code_target(const std::string& text) {
@@ -40,7 +63,7 @@ Halide::Target code_target(const std::string& text) {
 JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name) : counted_(counted) {
     const Halide::Target target = Halide::get_host_target().with_feature(Halide::Target::JIT);
     Halide::Module module(name, target);
-    module.append(lowered_function(name, body, counted));
+    append(module, name, body, counted);
     module_ = JITModule(module, module.functions().back());
 }
 
@@ -55,7 +78,7 @@ CountedGroupFunction JitGroup::counted_function() const {
 void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name, const Halide::Target& target,
                   const std::string& path) {
     Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
-    for (const NamedBody& body : bodies) module.append(lowered_function(body.symbol, body.body, false));
+    for (const NamedBody& body : bodies) append(module, body.symbol, body.body, false);
     // LLVM ends the process when a file cannot be written, so it writes into memory; the file is ours to write, and to report.
     const MemoryFile object;
     module.compile({{Halide::OutputFileType::object, object.path()}});

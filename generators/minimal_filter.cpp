@@ -127,7 +127,7 @@ std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& 
                 times(std::pow(points_[n], static_cast<double>(k)), k % 2 == 0 ? sums[n] : differences[n]);
             sum = sum.defined() ? sum + part : part;
         }
-        y[k] = name(sum);
+        y[k] = name(strict_float(sum));
     }
     return y;
 }

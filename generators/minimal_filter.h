@@ -32,7 +32,9 @@ public:
     [[nodiscard]] std::vector<Halide::Expr> of_kernel(ir::Values& name, const std::vector<Halide::Expr>& g) const;
     /// B^T d.
     [[nodiscard]] std::vector<Halide::Expr> of_patch(ir::Values& name, const std::vector<Halide::Expr>& d) const;
-    /// A^T m.
+    /// A^T m, summed in the order written and, but for sums and differences of two, rounded every time whatever code is
+    /// around: left to itself, the compiler orders sums of several terms by where in the code their terms come from,
+    /// and the same output would have other bits in other loops.
     [[nodiscard]] std::array<Halide::Expr, outputs> of_products(ir::Values& name,
                                                                 const std::vector<Halide::Expr>& m) const;
 

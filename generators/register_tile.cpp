@@ -22,10 +22,9 @@ std::pair<RegisterTile, double> channel_tile(const LayerProblem& p, int64_t colu
     RegisterTile best{VectorAxis::z, 1, 1, 1};
     double best_score = 0;
     for (int64_t vectors = 1; vectors <= std::clamp<int64_t>(ceil_div(p[Dim::z], unit.lanes), 1, 4); ++vectors) {
-        const int64_t most = std::min<int64_t>(unit.accumulators / vectors, columns);
+        const int64_t most = std::min<int64_t>(unit.sums_per_vector(vectors), columns);
         const int64_t x = ceil_div(columns, ceil_div(columns, most));
-        constexpr int64_t latency = 4;
-        const auto cycles = [&](int64_t n) { return std::max({vectors * n, vectors + n, latency}); };
+        const auto cycles = [&](int64_t n) { return std::max({vectors * n, vectors + n, unit.latency()}); };
         const int64_t rest = columns % x;
         const int64_t row = columns / x * cycles(x) + (rest == 0 ? 0 : cycles(rest));
         const double score = used_part(p[Dim::z], vectors * unit.lanes) * static_cast<double>(vectors * columns) /
@@ -56,7 +55,7 @@ RegisterTile register_tile(const LayerProblem& p, int64_t rows, int64_t columns,
         for (int64_t y = 1; y <= (phases > 1 ? 1 : std::min<int64_t>(rows, 8)); ++y) {
             for (int64_t x = 1; x <= 8; ++x) {
                 const int64_t sums = z * y * x * phases;
-                if (sums > unit.accumulators) continue;
+                if (sums > x * unit.sums_per_vector(x)) continue;
                 constexpr int64_t narrowest_half = 8;
                 const bool has_half = phases == 1 && !p.x().transposed &&
                                       positions <= x * unit.lanes - unit.lanes / 2 &&

@@ -7,6 +7,7 @@
 #include "generators/arrays.h"
 #include "generators/code_frame.h"
 #include "generators/constants.h"
+#include "generators/layer_output.h"
 #include "generators/register_tile.h"
 #include "scheduler/halide/group_lowering.h"
 #include "scheduler/line_buffers.h"
@@ -60,15 +61,16 @@ Interval part_of(const Expr& part, int64_t parts, int64_t extent) {
 
 class WholeMap {
 public:
-    WholeMap(const LayerProblem& problem, const Layer& layer, const VectorUnit& unit, const KernelOptions& kernels)
-        : p_(problem), layer_(layer), unit_(unit), kernels_(kernels), pixels_(p_[Dim::y] * p_[Dim::x]) {}
+    WholeMap(LayerOutput output, const VectorUnit& unit, const KernelOptions& kernels)
+        : output_(std::move(output)), unit_(unit), kernels_(kernels), pixels_(p_[Dim::y] * p_[Dim::x]) {}
 
     GroupCode code() {
-        const Stmt body = p_.operation == Operation::max_pool ? pooling()
-                          : p_.groups > 1                     ? depthwise()
-                          : is_pointwise(p_)                  ? pointwise()
-                                                              : windows();
-        return layer_code(p_, body, std::move(constants_), copy_, copy_elements_ * bytes_per_element, strips_);
+        const Stmt body = !p_.has_weights()  ? pooling()
+                          : p_.groups > 1    ? depthwise()
+                          : is_pointwise(p_) ? pointwise()
+                          : reads_few(p_)    ? windows_at_once()
+                                             : windows();
+        return output_.code(body, std::move(constants_), copy_, copy_elements_ * bytes_per_element, strips_);
     }
 
 private:
@@ -80,11 +82,7 @@ private:
     void pack(int64_t block) {
         weights_ = constant(".packed", packed_weights(canonical_weights(layer_, p_), p_, block));
         bias_ = constant(".bias", padded(canonical_bias(layer_, p_), block));
-        pack_slope(block);
-    }
-    void pack_slope(int64_t block) {
-        const std::vector<float> slope = canonical_slope(layer_, p_);
-        if (!slope.empty()) slope_ = constant(".slope", padded(slope, block));
+        output_.pack(block, constants_);
     }
     [[nodiscard]] Stmt loop(const std::string& name, const Interval& range, const Make& make) const {
         return GroupLowering::for_each(p_.name + name, range, make);
@@ -93,16 +91,6 @@ private:
         strips_ = parts;
         const auto bound = [](const char* name) { return Variable::make(Halide::Int(32), name); };
         return loop(".part", {bound(argument::strip_begin), bound(argument::strip_end)}, make);
-    }
-    /// Of one channel for all lanes, or of as many channels as there are lanes.
-    [[nodiscard]] static Expr per_channel(const std::string& array, const Expr& channel, int64_t lanes) {
-        const Expr value = ir::load(array, channel);
-        return channel.type().is_scalar() ? broadcast(value, lanes) : value;
-    }
-    [[nodiscard]] Expr finished(const Expr& channel, const Expr& sum) const {
-        const int64_t lanes = sum.type().lanes();
-        return ir::activate(layer_.activation, sum,
-                            slope_.empty() ? broadcast(Expr(0.0F), lanes) : per_channel(slope_, channel, lanes));
     }
     /// None when all are.
     [[nodiscard]] static Expr wanted_lanes(const Run& run) {
@@ -156,17 +144,14 @@ private:
         }
     };
     /// Cycles of an input channel for a x b sums.
-    [[nodiscard]] static int64_t cycles_of(int64_t a, int64_t b) {
-        constexpr int64_t latency = 4;
-        return std::max({a * b, a + b, latency});
-    }
+    [[nodiscard]] int64_t cycles_of(int64_t a, int64_t b) const { return std::max({a * b, a + b, unit_.latency()}); }
 
     /// Of tiles of whole vectors of `pixels` side by side, the one that takes the fewest cycles: lanes left empty at the ends cost as much as full ones.
     [[nodiscard]] Choice pixels_tile(int64_t pixels) const {
         const int64_t lanes = unit_.lanes;
         Choice best;
         for (const int64_t vectors : {3, 4, 2}) {
-            const int64_t channels = std::min(unit_.accumulators / vectors, p_[Dim::z]);
+            const int64_t channels = std::min(unit_.sums_per_vector(vectors), p_[Dim::z]);
             if (pixels < lanes || (pixels <= (vectors - 1) * lanes && vectors > 2)) continue;
             const int64_t all = ceil_div(pixels, lanes);
             const int64_t rest = all % vectors;
@@ -186,8 +171,8 @@ private:
         for (const int64_t vectors : {1, 2, 3, 4}) {
             // Single elements come from as many streams as there are input channels.
             if (pixels_ > 4 * lanes) continue;
-            // Weights and one element at a time leave room for a few more sums.
-            const int64_t most = (unit_.accumulators + unit_.accumulators / 6) / vectors;
+            // Weights and one element at a time leave the other registers to sums.
+            const int64_t most = (unit_.registers() - vectors - 1) / vectors;
             const int64_t pixels = ceil_div(pixels_, ceil_div(pixels_, most));
             const int64_t rest = pixels_ % pixels;
             // Weights come from memory once, for the first pixels, a byte while one product is computed (measured on an Intel Xeon).
@@ -300,9 +285,11 @@ private:
         });
     }
 
-    /// Sums in registers, `block` output channels x vectors of pixels, over the input channels and row n of the window.
-    [[nodiscard]] Stmt sums_of_tile(const Expr& z_block, int64_t block, const Expr& n, const std::vector<Run>& runs,
-                                    const Start& start, const Pixels& pixels, const Put& put) const {
+    /// Sums in registers, `block` output channels x vectors of pixels, over `inputs` input channels of the window's
+    /// rows from n on, one row after the other.
+    [[nodiscard]] Stmt sums_of_tile(const Expr& z_block, int64_t block, const Expr& n, int64_t inputs,
+                                    const std::vector<Run>& runs, const Start& start, const Pixels& pixels,
+                                    const Put& put) const {
         const int64_t taps = p_.x().kernel;
         const Sums sums(p_.name + ".sum", runs, block);
         std::vector<Stmt> parts;
@@ -310,7 +297,7 @@ private:
             for (int64_t z = 0; z < block; ++z) parts.push_back(sums.of(v, z).set(0, start(z, v)));
         }
         const Expr row = simplify((z_block * size(p_.y().kernel) + n) * size(p_[Dim::i]));
-        parts.push_back(loop(".i", {0, size(p_[Dim::i])}, [&](const Expr& i) {
+        parts.push_back(loop(".i", {0, size(inputs)}, [&](const Expr& i) {
             std::vector<Stmt> steps;
             for (int64_t m = 0; m < taps; ++m) {
                 std::vector<Expr> values;
@@ -351,12 +338,20 @@ private:
     /// `block` output channels x the runs of pixels from `x` on.
     [[nodiscard]] Stmt pixel_tile(const Expr& z_block, int64_t block, const Expr& x, const std::vector<Run>& runs,
                                   const Pixels& pixels) const {
-        return sums_of_tile(
-            z_block, block, 0, runs, [&](int64_t z, size_t) { return bias_of(z_block, block, z); }, pixels,
+        std::vector<Stmt> parts;
+        for (int64_t z = 0; z < block; ++z) {
+            const Expr channel = simplify(z_block * size(block) + size(z));
+            parts.push_back(output_.prefetch(simplify(channel * size(pixels_) + x + size(runs.front().first)),
+                                             runs.back().first + runs.back().lanes - runs.front().first));
+        }
+        parts.push_back(sums_of_tile(
+            z_block, block, 0, p_[Dim::i] * p_.y().kernel, runs,
+            [&](int64_t z, size_t) { return bias_of(z_block, block, z); }, pixels,
             [&](const Expr& channel, int64_t, size_t v, const Expr& sum) {
                 const Expr to = lanes_from(simplify(channel * size(pixels_) + x + size(runs[v].first)), runs[v].lanes);
-                return ir::store("Y", finished(channel, sum), to, ir::Alignment::element, wanted_lanes(runs[v]));
-            });
+                return output_.store(channel, sum, to, wanted_lanes(runs[v]));
+            }));
+        return ir::sequence(parts);
     }
 
     /// Lanes are output channels: tile.channels of them x tile.pixels.
@@ -427,14 +422,69 @@ private:
             for (int64_t c = 0; c < pixels; ++c) {
                 const Expr to = lanes_from(
                     simplify((z_block * size(block) + size(v * lanes)) * size(pixels_) + x + size(c)), lanes, pixels_);
-                parts.push_back(
-                    ir::store("Y", finished(channel(v), sums.get(v * pixels + c)), to, ir::Alignment::element, wanted));
+                parts.push_back(output_.store(channel(v), sums.get(v * pixels + c), to, wanted));
             }
         }
         return sums.around(vectors * pixels, ir::sequence(parts));
     }
 
     // ------------------------------------------------------------------------------------------------------------ windows
+
+    /// Windows of few taps and channels in all: a panel in the nearest cache holds all that a run of a row's pixels
+    /// reads, [n][i][m][v][lane], so that sums stay in registers from the first tap to the last.
+    Stmt windows_at_once() {
+        const Tile tile = pixels_tile(p_[Dim::x]).tile;
+        const int64_t block = tile.channels;
+        pack(block);
+        copy_elements_ = p_.y().kernel * panel_elements(tile);
+        const int64_t parts = std::min(p_[Dim::y], parts_wanted);
+        const Interval blocks{0, size(ceil_div(p_[Dim::z], block))};
+        return for_parts(parts, [&](const Expr& part) {
+            return loop(".y", part_of(part, parts, p_[Dim::y]), [&](const Expr& y) {
+                std::vector<Stmt> tiles;
+                for (int64_t first = 0; first < p_[Dim::x]; first += tile.pixels) {
+                    std::vector<Run> runs;
+                    for (int64_t x = first; x < std::min(first + tile.pixels, p_[Dim::x]); x += unit_.lanes)
+                        runs.push_back({x, unit_.lanes, 0, std::min(unit_.lanes, p_[Dim::x] - x)});
+                    tiles.push_back(fill_windows(y, runs));
+                    tiles.push_back(loop(".z", blocks, [&](const Expr& z) {
+                        return pixel_tile(z, block, simplify(y * size(p_[Dim::x])), runs, of_panel(runs));
+                    }));
+                }
+                return ir::sequence(tiles);
+            });
+        });
+    }
+
+    /// All that the runs of output row y read.
+    [[nodiscard]] Stmt fill_windows(const Expr& y, const std::vector<Run>& runs) const {
+        const AxisWindow& wy = p_.y();
+        const AxisWindow& wx = p_.x();
+        return loop(".panel", {0, size(wy.kernel)}, [&](const Expr& n) {
+            const Expr row = simplify(y * size(wy.stride) + n * size(wy.dilation) - size(wy.pad_begin));
+            const auto fill = [&](const std::function<Expr(const Expr& from, int64_t column, const Run&)>& value) {
+                return loop(".i", {0, size(p_[Dim::i])}, [&](const Expr& i) {
+                    const Expr from = simplify((i * size(wy.in) + row) * size(wx.in));
+                    const Expr to = simplify(n * size(p_[Dim::i]) + i);
+                    std::vector<Stmt> stores;
+                    for (int64_t m = 0; m < wx.kernel; ++m) {
+                        for (size_t v = 0; v < runs.size(); ++v) {
+                            const int64_t column = runs[v].first * wx.stride + m * wx.dilation - wx.pad_begin;
+                            stores.push_back(
+                                ir::store(copy_, value(from, column, runs[v]), panel_index(to, m, v, runs)));
+                        }
+                    }
+                    return ir::sequence(stores);
+                });
+            };
+            const Stmt inside =
+                fill([&](const Expr& from, int64_t column, const Run& run) { return row_of_input(from, column, run); });
+            if (!ir::reaches_padding(wy)) return inside;
+            const Stmt outside =
+                fill([&](const Expr&, int64_t, const Run& run) { return broadcast(Expr(0.0F), run.lanes); });
+            return IfThenElse::make(row >= 0 && row < size(wy.in), inside, outside);
+        });
+    }
 
     /// A copy of X in which every tap of the window finds the pixels of a tile side by side, whatever the stride and over the ends of rows: rows and columns that
     /// the same taps read lie together (a phase), padding is in it, and rows follow each other without gap. Pixel q is in row q / columns; the last
@@ -564,7 +614,7 @@ private:
                 const Put put = [&](const Expr&, int64_t z, size_t v, const Expr& sum) {
                     return ir::store(copy_, sum, sums_at(z_block, z, v));
                 };
-                return sums_of_tile(z_block, block, n, runs, start, of_panel(runs), put);
+                return sums_of_tile(z_block, block, n, p_[Dim::i], runs, start, of_panel(runs), put);
             });
             return ir::sequence({fill_panel(runs, of_grid), tiles});
         });
@@ -587,8 +637,7 @@ private:
                                             run.lanes),
                                  ir::Alignment::element, wanted);
                     const Expr to = simplify((channel * size(p_[Dim::y]) + row) * size(p_[Dim::x]) + size(run.first));
-                    stores.push_back(ir::store("Y", finished(channel, sum), lanes_from(to, run.lanes),
-                                               ir::Alignment::element, wanted));
+                    stores.push_back(output_.store(channel, sum, lanes_from(to, run.lanes), wanted));
                 }
                 return ir::sequence(stores);
             });
@@ -683,8 +732,7 @@ private:
             for (size_t v = 0; v < runs.size(); ++v) {
                 const Expr to = lanes_from(
                     simplify((z * size(wy.out) + y + size(r)) * size(wx.out) + size(runs[v].first)), runs[v].lanes);
-                parts.push_back(
-                    ir::store("Y", finished(z, sums.get(v, r)), to, ir::Alignment::element, wanted_lanes(runs[v])));
+                parts.push_back(output_.store(z, sums.get(v, r), to, wanted_lanes(runs[v])));
             }
         }
         return sums.around(ir::sequence(parts));
@@ -715,7 +763,7 @@ private:
     // ------------------------------------------------------------------------------------------------------------ pooling
 
     Stmt pooling() {
-        pack_slope(1);
+        output_.pack(1, constants_);
         const AxisWindow& w = p_.y();
         const std::vector<Run> runs = runs_of(p_[Dim::x], unit_);
         // Rows of the window that are there: known for the rows at the ends, all of them in between.
@@ -749,12 +797,15 @@ private:
         });
     }
 
-    /// A row of outputs through the rows `taps` of the window. Strided columns are taken out of wide vectors that several taps share; a maximum of rows comes before.
+    /// A row of outputs through the rows `taps` of the window. Strided columns are taken out of wide vectors that
+    /// several taps share. A maximum of rows comes before that of columns; a sum is taken tap by tap, in the order of
+    /// the kernel over lines.
     [[nodiscard]] Stmt pooled_row(const Expr& z, const Expr& y, const std::vector<int64_t>& taps,
-                                  const std::vector<Run>& runs) const {
+                                  const std::vector<Run>& runs) {
         const AxisWindow& wy = p_.y();
         const AxisWindow& wx = p_.x();
-        constexpr float infinity = std::numeric_limits<float>::infinity();
+        const bool is_max = p_.operation == Operation::max_pool;
+        const float outside = is_max ? -std::numeric_limits<float>::infinity() : 0.0F;
         std::vector<Stmt> stores;
         for (const Run& run : runs) {
             // Which wide vector has tap m, and from which element on.
@@ -765,26 +816,55 @@ private:
                 const Expr row = simplify(
                     (z * size(wy.in) + y * size(wy.stride) + size(n * wy.dilation - wy.pad_begin)) * size(wx.in));
                 return columns_of_input(row, run.first * wx.stride + column - wx.pad_begin, run.lanes * wx.stride,
-                                        -infinity);
+                                        outside);
             };
-            Expr value = broadcast(Expr(-infinity), run.lanes);
-            for (int64_t m = 0; m < wx.kernel; ++m) {
+            const auto of_tap = [&](int64_t m, const Expr& columns) {
+                return every(wx.stride, m * wx.dilation - wide_of(m), run, columns);
+            };
+            Expr value = broadcast(Expr(outside), run.lanes);
+            for (int64_t m = 0; is_max && m < wx.kernel; ++m) {
                 Expr all = wide(taps.front(), wide_of(m));
                 for (size_t n = 1; n < taps.size(); ++n) all = Halide::max(all, wide(taps[n], wide_of(m)));
-                value = Halide::max(value, every(wx.stride, m * wx.dilation - wide_of(m), run, all));
+                value = Halide::max(value, of_tap(m, all));
+            }
+            if (!is_max) {
+                for (const int64_t n : taps) {
+                    for (int64_t m = 0; m < wx.kernel; ++m) value = value + of_tap(m, wide(n, wide_of(m)));
+                }
+                value = value / averaged(std::ssize(taps), run);
             }
             const Expr to = lanes_from(simplify((z * size(wy.out) + y) * size(wx.out) + size(run.first)), run.lanes);
-            stores.push_back(ir::store("Y", finished(z, value), to, ir::Alignment::element, wanted_lanes(run)));
+            stores.push_back(output_.store(z, value, to, wanted_lanes(run)));
         }
         return ir::sequence(stores);
     }
 
-    const LayerProblem& p_;
-    const Layer& layer_;
+    /// By how many elements the averages of a run of columns divide, `rows` rows of their windows being there:
+    /// ir::averaged_elements, known here.
+    [[nodiscard]] Expr averaged(int64_t rows, const Run& run) {
+        const AxisWindow& wx = p_.x();
+        const int64_t of_rows = layer_.count_include_pad ? p_.y().kernel : rows;
+        std::vector<float> counts;
+        for (int64_t x = run.first; x < run.first + run.lanes; ++x) {
+            int64_t columns = 0;
+            for (int64_t m = 0; m < wx.kernel; ++m)
+                columns += layer_.count_include_pad || x >= wx.out || wx.input(x, m) ? 1 : 0;
+            counts.push_back(static_cast<float>(of_rows * columns));
+        }
+        // The compiler multiplies by the reciprocal of a number that it knows. So does the kernel over lines where no
+        // window reaches padding, and only there.
+        if (layer_.count_include_pad || (!ir::reaches_padding(p_.y()) && !ir::reaches_padding(wx)))
+            return broadcast(Expr(counts.front()), run.lanes);
+        return ir::load(constant(".averaged", counts), lanes_from(0, run.lanes));
+    }
+
+    LayerOutput output_;
+    const LayerProblem& p_ = output_.problem();
+    const Layer& layer_ = output_.layer();
     VectorUnit unit_;
     const KernelOptions& kernels_;
     int64_t pixels_;
-    std::string weights_, bias_, slope_;
+    std::string weights_, bias_;
     NamedConstants constants_;
     std::string copy_ =
         unique_name("copy");  ///< in the scratch block: a panel of pixels; with windows sums and a grid behind it
@@ -798,22 +878,17 @@ private:
 bool suits_whole_pooling(const LayerProblem& p) {
     // Rows are written out vector by vector, and windows tap by tap.
     constexpr int64_t fewest_columns = 4, most_columns = 256, most_taps = 25, most_stride = 4;
-    return p.operation == Operation::max_pool && p[Dim::x] >= fewest_columns && p[Dim::x] <= most_columns &&
-           p.x().kernel * p.y().kernel <= most_taps && p.x().stride <= most_stride;
+    return (p.operation == Operation::max_pool || p.operation == Operation::average_pool) &&
+           p[Dim::x] >= fewest_columns && p[Dim::x] <= most_columns && p.x().kernel * p.y().kernel <= most_taps &&
+           p.x().stride <= most_stride;
 }
 
 std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
                                         const KernelOptions& kernels) {
-    if (group.nests.size() != 1) return std::nullopt;
-    const Nest& nest = group.nests.front();
-    const LayerId id = network.find_layer(nest.layer);
-    const LayerProblem problem = layer_problem(network, id);
-    if ((!suits_whole_map(problem) && !suits_whole_pooling(problem)) || nest.loops.front().band == Band::strip)
+    std::optional<LayerOutput> output = LayerOutput::of(network, group);
+    if (!output || (!suits_whole_map(output->problem()) && !suits_whole_pooling(output->problem())))
         return std::nullopt;
-    for (const Dim d : {Dim::z, Dim::x, Dim::i}) {
-        if (nest[d] != problem[d]) return std::nullopt;
-    }
-    GroupCode code = WholeMap(problem, network.layer(id), unit, kernels).code();
+    GroupCode code = WholeMap(*std::move(output), unit, kernels).code();
     if (kernels.scratch && code.scratch_bytes > kernels.scratch->value()) return std::nullopt;
     return code;
 }

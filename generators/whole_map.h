@@ -5,7 +5,9 @@
 //               holds a tile's pixels of all input channels side by side. Of a map of one pixel a vector is a run of output channels.
 //   windows     convolutions whose rows fill vectors badly: a copy of the input with its padding, strided rows and columns apart, in which every tap finds a run
 //               of the map's pixels side by side; panels and tiles as above, a row of the window at a time. The last columns of its rows are computed for nothing.
-//   max pooling a vector is a row of the map or part of one, maxima of rows before those of columns; nothing is copied.
+//               Strided windows of few taps and channels (first layers) read a panel that holds all of them, row by row
+//               of the map, and copy nothing else.
+//   pooling     a vector is a row of the map or part of one, maxima of rows before those of columns; nothing is copied.
 //   depthwise   a vector is a row of the map or part of one; padding columns are lanes that are not loaded, padding rows are left out.
 //
 // Every output is the same sum in the same order as in the kernels of optimised.cpp, bit for bit but for rows that padding cuts short, whose products
@@ -19,10 +21,11 @@
 
 namespace laminate {
 
-/// Maximum pooling with a small window and rows of a few vectors.
+/// Pooling with a small window and rows of a few vectors.
 [[nodiscard]] bool suits_whole_pooling(const LayerProblem& problem);
 
-/// The code of a group that holds one layer which suits_whole_map() or suits_whole_pooling() and takes its tensors whole (no strips, no tiles of channels or columns).
+/// The code of a group that holds one layer which suits_whole_map() or suits_whole_pooling(), and perhaps an Add of its
+/// output, and takes its tensors whole (LayerOutput::of).
 /// None for other groups, nor where the copies take more scratch than is allowed.
 [[nodiscard]] std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group,
                                                       const VectorUnit& unit, const KernelOptions& kernels = {});

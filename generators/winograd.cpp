@@ -340,7 +340,7 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<
     const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
     double best = 0;
     for (int64_t vectors = 1; vectors <= 4; ++vectors) {
-        for (int64_t channels = 1; vectors <= 2 && channels <= std::min(unit.accumulators / vectors, p[Dim::z]);
+        for (int64_t channels = 1; vectors <= 2 && channels <= std::min(unit.sums_per_vector(vectors), p[Dim::z]);
              ++channels) {
             const double score = product_efficiency(vectors, channels) * used_part(row_tiles, vectors * unit.lanes) *
                                  used_part(p[Dim::z], channels);
@@ -355,7 +355,7 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<
         const int64_t that_fit =
             std::max<int64_t>(1, most_patch_elements / (winograd::frequencies(2) * p[Dim::i] * row_tiles));
         const int64_t pairs = ceil_div(most_pairs, ceil_div(most_pairs, that_fit));
-        for (int64_t tiles = 1; tiles <= unit.accumulators / vectors; ++tiles) {
+        for (int64_t tiles = 1; tiles <= unit.sums_per_vector(vectors); ++tiles) {
             // Every weight comes from the caches once for all tiles: few tiles wait for it. Results are scattered over planes.
             const auto together = static_cast<double>(pairs * row_tiles);
             const double waits = 1 + 4 / together;

@@ -6,6 +6,7 @@
 #include "generators/arrays.h"
 #include "generators/code_frame.h"
 #include "generators/constants.h"
+#include "generators/layer_output.h"
 #include "generators/register_tile.h"
 #include "generators/winograd_transforms.h"
 #include "scheduler/halide/group_lowering.h"
@@ -65,11 +66,10 @@ struct MapLayout {
         if (chunks > 1 && chunk_pairs > pairs_of_vector) chunk_pairs = round_up(chunk_pairs, pairs_of_vector);
         chunks = ceil_div(pairs, chunk_pairs);
         // A block's weights and one element at a time leave the other registers to sums.
-        const int64_t registers = unit.accumulators * 4 / 3;
         const int64_t all = chunk_pairs * row_tiles;
         double best = 0;
         for (int64_t v = 1; v <= 4; ++v) {
-            const int64_t most = std::min(all, (registers - v - 1) / v);
+            const int64_t most = std::min(all, (unit.registers() - v - 1) / v);
             const int64_t t = ceil_div(all, ceil_div(all, most));
             const double score = product_efficiency(v, t) * used_part(all, t) * used_part(p[Dim::z], v * lanes);
             if (score <= best + 1e-9) continue;
@@ -97,8 +97,8 @@ struct MapLayout {
 
 class WinogradMap {
 public:
-    WinogradMap(const LayerProblem& problem, const Layer& layer, const VectorUnit& unit)
-        : p_(problem), layer_(layer), lanes_(unit.lanes), at_(problem, unit) {}
+    WinogradMap(LayerOutput output, const VectorUnit& unit)
+        : output_(std::move(output)), lanes_(unit.lanes), at_(p_, unit) {}
 
     [[nodiscard]] int64_t scratch_bytes() const { return round_up(at_.elements, 16) * bytes_per_element; }
 
@@ -124,7 +124,7 @@ public:
                 return ir::sequence(
                     {patches(pair), loop(".z", blocks, [&](const Expr& z) { return output_block(z, pair); })});
             });
-        return layer_code(p_, body, std::move(constants_), scratch_, scratch_bytes(), chunks * channel_parts);
+        return output_.code(body, std::move(constants_), scratch_, scratch_bytes(), chunks * channel_parts);
     }
 
 private:
@@ -152,8 +152,7 @@ private:
         }
         weights_ = constant(".packed", packed);
         bias_ = constant(".bias", padded(canonical_bias(layer_, p_), at_.block));
-        const std::vector<float> slope = canonical_slope(layer_, p_);
-        if (!slope.empty()) slope_ = constant(".slope", padded(slope, at_.block));
+        output_.pack(at_.block, constants_);
     }
 
     // ------------------------------------------------------------------------------------------------------------ patches
@@ -339,12 +338,6 @@ private:
         });
     }
 
-    [[nodiscard]] Expr finished(const Expr& channel, const Expr& sum) const {
-        const Expr value = sum + ir::load(bias_, channel);
-        return ir::activate(layer_.activation, value,
-                            slope_.empty() ? make_zero(value.type()) : ir::load(slope_, channel));
-    }
-
     /// A tile of a vector of output channels: four columns of each channel at once.
     [[nodiscard]] Stmt output(const Expr& z, int64_t v, const Expr& tile, const Expr& row, const Expr& x) const {
         constexpr int64_t columns = winograd::columns;
@@ -362,8 +355,9 @@ private:
         std::vector<Stmt> rows;
         for (int64_t r = 0; r < rows_of_tile; ++r) {
             std::vector<Expr> results;
+            const Expr channels = lanes_from(first, lanes_);
             for (const Expr& sum : outputs[static_cast<size_t>(r)])
-                results.push_back(name(finished(lanes_from(first, lanes_), sum)));
+                results.push_back(name(output_.activated(channels, sum + ir::load(bias_, channels))));
             const Expr all = name(Shuffle::make_interleave(results));
             std::vector<Stmt> stores;
             for (int64_t channel = 0; channel < lanes_; ++channel) {
@@ -372,10 +366,11 @@ private:
                 const Expr to = lanes_from(
                     simplify(((first + size(channel)) * size(p_[Dim::y]) + row + size(r)) * size(p_[Dim::x]) + column),
                     columns);
-                Stmt store = ir::store("Y", value, to, ir::Alignment::element);
+                const Expr number = simplify(first + size(channel));
+                Stmt store = output_.store_activated(number, value, to);
                 if (p_[Dim::x] % columns != 0) {
-                    const Stmt part = ir::store("Y", value, to, ir::Alignment::element,
-                                                lanes_from(column, columns) < broadcast(size(p_[Dim::x]), columns));
+                    const Stmt part = output_.store_activated(
+                        number, value, to, lanes_from(column, columns) < broadcast(size(p_[Dim::x]), columns));
                     store = IfThenElse::make(column + size(columns) <= size(p_[Dim::x]), store, part);
                 }
                 if (p_[Dim::z] % at_.block != 0) store = ir::guarded(first + size(channel) < size(p_[Dim::z]), store);
@@ -388,11 +383,12 @@ private:
         return name.around(ir::sequence(rows));
     }
 
-    const LayerProblem& p_;
-    const Layer& layer_;
+    LayerOutput output_;
+    const LayerProblem& p_ = output_.problem();
+    const Layer& layer_ = output_.layer();
     int64_t lanes_;
     MapLayout at_;
-    std::string weights_, bias_, slope_;
+    std::string weights_, bias_;
     NamedConstants constants_;
     std::string scratch_ = unique_name("transforms");
 };
@@ -401,15 +397,10 @@ private:
 
 std::optional<GroupCode> winograd_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
                                            const KernelOptions& kernels) {
-    if (!kernels.winograd || group.nests.size() != 1) return std::nullopt;
-    const Nest& nest = group.nests.front();
-    const LayerId id = network.find_layer(nest.layer);
-    const LayerProblem problem = layer_problem(network, id);
-    if (!suits_winograd_map(problem) || nest.loops.front().band == Band::strip) return std::nullopt;
-    for (const Dim d : {Dim::z, Dim::x, Dim::i}) {
-        if (nest[d] != problem[d]) return std::nullopt;
-    }
-    WinogradMap map(problem, network.layer(id), unit);
+    if (!kernels.winograd) return std::nullopt;
+    std::optional<LayerOutput> output = LayerOutput::of(network, group);
+    if (!output || !suits_winograd_map(output->problem())) return std::nullopt;
+    WinogradMap map(*std::move(output), unit);
     if (kernels.scratch && map.scratch_bytes() > kernels.scratch->value()) return std::nullopt;
     return map.code();
 }

@@ -18,7 +18,8 @@
 
 namespace laminate {
 
-/// None unless the group is one layer that suits_winograd_map(), without strips and whole in all dimensions but rows, and fits the scratch allowed.
+/// None unless the group is one layer that suits_winograd_map(), and perhaps an Add of its output, that takes its
+/// tensors whole (LayerOutput::of) and fits the scratch allowed.
 [[nodiscard]] std::optional<GroupCode> winograd_map_code(const Network& network, const GroupSchedule& group,
                                                          const VectorUnit& unit, const KernelOptions& kernels = {});
 

@@ -1,6 +1,7 @@
 #include "scheduler/line_buffers.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "scheduler/models/two_level/two_level.h"
@@ -59,11 +60,13 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
         // New lines of a layer's input come in at the layer's own row loop: the first tile of a strip, which needs the whole
         // window of every layer, then fills the line buffers a few rows at a time too.
         const Placement lines{store, {k, nest.find({Dim::y, Band::outer})}};
-        if (k == 0)
-            nest.x = {{0, lines}};
-        else
-            group.nests[static_cast<size_t>(k) - 1].y = lines;
-        nest.w = Placement{};
+        const LayerProblem& p = problems[static_cast<size_t>(k)];
+        if (k > 0) group.nests[static_cast<size_t>(k) - 1].y = lines;
+        for (size_t operand = 0; operand < p.inputs.size(); ++operand) {
+            const bool is_previous = k > 0 && p.inputs[operand].tensor == problems[static_cast<size_t>(k) - 1].output;
+            if (!is_previous) nest.x.push_back({static_cast<int>(operand), lines});
+        }
+        if (p.has_weights()) nest.w = Placement{};
     }
     const Level y{sink, last.find({Dim::x, Band::inner})};
     group.nests.back().y = {y, y};
@@ -160,6 +163,33 @@ public:
             Elements{});  // zero: only by repeating more than allowed; then a longer group will not do either
     }
 
+    /// Layers computed from their whole input add while they store: an Add goes to the group of one of its operands.
+    void take_adds(std::vector<GroupSchedule>& groups) const {
+        std::map<TensorId, GroupSchedule*> by_output;
+        for (GroupSchedule& group : groups) {
+            if (group.nests.size() != 1) continue;
+            const LayerProblem p = layer_problem(network_, network_.find_layer(group.nests.front().layer));
+            if (!suits_whole_map(p) && !goes_to_winograd_map(p)) continue;
+            if (!network_.is_output(p.output) && network_.consumers(p.output).size() == 1) by_output[p.output] = &group;
+        }
+        for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
+            if (network_.layer(id).kind != LayerKind::add || !is_schedulable(network_, id)) continue;
+            const LayerProblem add = layer_problem(network_, id);
+            // Pointwise layers store what they have in registers, others copy it once more.
+            GroupSchedule* best = nullptr;
+            LayerId layer = -1;
+            for (const LayerInput& operand : add.inputs) {
+                const auto found = by_output.find(operand.tensor);
+                if (found == by_output.end()) continue;
+                const LayerProblem p = layer_problem(network_, network_.producer(operand.tensor));
+                if (!ends_in_add({p, add}) || (best && !is_pointwise(p))) continue;
+                best = found->second;
+                layer = p.layer;
+            }
+            if (best) *best = laminate::line_buffer_group(network_, {layer, id}, {best->nests.back()[Dim::y], 0, 0});
+        }
+    }
+
 private:
     /// Threads divide its channels and rows by themselves.
     [[nodiscard]] bool goes_to_winograd_map(const LayerProblem& p) const {
@@ -240,6 +270,15 @@ bool is_pointwise(const LayerProblem& p) {
     });
 }
 
+bool reads_few(const LayerProblem& p) {
+    // A panel of 24 or 48 pixels of all this stays in a first-level cache; it is filled once and read for every few
+    // output channels.
+    constexpr int64_t most_elements = 160, enough_outputs = 32, narrowest = 24;
+    return p.operation == Operation::multiply_accumulate && p.groups == 1 && !p.y().transposed && !p.x().transposed &&
+           p.x().stride > 1 && p.y().kernel * p.x().kernel * p[Dim::i] <= most_elements &&
+           p[Dim::z] >= enough_outputs && p[Dim::x] >= narrowest;
+}
+
 bool suits_whole_map(const LayerProblem& p) {
     if (p.operation != Operation::multiply_accumulate || p.y().transposed || p.x().transposed) return false;
     constexpr int64_t most_columns = 36, most_taps = 25, most_stride = 2;
@@ -248,14 +287,15 @@ bool suits_whole_map(const LayerProblem& p) {
     constexpr int64_t enough_channels = 16, most_columns_by_channels = 128;
     const bool by_channels = p.groups > 1 ? p[Dim::z] >= enough_channels
                                           : is_pointwise(p) && std::min(p[Dim::z], p[Dim::i]) >= enough_channels;
-    const int64_t widest = by_channels ? most_columns_by_channels : most_columns;
+    const int64_t widest = by_channels || reads_few(p) ? most_columns_by_channels : most_columns;
     if (pixels > widest * widest) return false;
     if (p.groups == 1 && is_pointwise(p)) {
         constexpr int64_t half_a_vector = 8;
         return pixels == 1 || pixels >= half_a_vector;
     }
-    if (p.y().kernel * p.x().kernel > most_taps || p.x().stride > most_stride || p.y().stride > most_stride)
-        return false;
+    if (p.x().stride > most_stride || p.y().stride > most_stride) return false;
+    if (reads_few(p)) return p[Dim::x] <= most_columns_by_channels && p[Dim::y] <= most_columns_by_channels;
+    if (p.y().kernel * p.x().kernel > most_taps) return false;
     if (p.groups == 1) {
         // Worth a copy of the input for its channels' sake, where rows by themselves fill vectors badly and columns computed for nothing are few.
         constexpr int64_t narrow = 20, narrowest = 5, too_narrow_for_winograd = 8, enough_outputs = 32,
@@ -268,6 +308,17 @@ bool suits_whole_map(const LayerProblem& p) {
     }
     // What it reads should be in the caches too: after a larger map it is better fused.
     return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= widest && p.y().in <= widest;
+}
+
+bool ends_in_add(const std::vector<LayerProblem>& problems) {
+    if (problems.size() != 2 || problems.back().operation != Operation::add) return false;
+    const std::vector<LayerInput>& before = problems.front().inputs;
+    const std::vector<LayerInput>& operands = problems.back().inputs;
+    const auto reads = [&](TensorId tensor) {
+        return std::any_of(operands.begin(), operands.end(), [&](const LayerInput& o) { return o.tensor == tensor; });
+    };
+    return reads(problems.front().output) &&
+           std::none_of(before.begin(), before.end(), [&](const LayerInput& in) { return reads(in.tensor); });
 }
 
 bool suits_winograd_map(const LayerProblem& p) {
@@ -310,6 +361,7 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, 
         for (size_t end = chain.size(); end > 0; end = best[end]->begin) groups.push_back(best[end]->last);
     }
     if (demand != Elements{}) return Infeasible{demand, Elements(options.memory->value() / bytes_per_element)};
+    if (!options.memory) planner.take_adds(groups);
     return in_order(network, std::move(groups));
 }
 

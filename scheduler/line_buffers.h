@@ -23,15 +23,22 @@ struct LineBufferSizes {
 };
 
 /// {conv1: ...; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo & conv2: ys || zo yo xo io | zi yi xi ii n m; ...; Y xi/xi}
-/// Buffers are stored at the innermost strip loop, without strips at the root. `segment`: consecutive layers of one chain.
+/// Buffers are stored at the innermost strip loop, without strips at the root. `segment`: consecutive layers of one
+/// chain, or two that ends_in_add().
 [[nodiscard]] GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
                                               const LineBufferSizes& sizes = {});
 
-/// A convolution or a dense layer whose map is so small that its rows are short and its tensors stay in a core's caches, a 1x1 or depthwise one of 16 channels also up to
+/// A convolution or a dense layer whose map is so small that its rows are short and its tensors stay in a core's
+/// caches, a 1x1 or depthwise one of 16 channels, or one that reads_few(), also up to
 /// 128 x 128: worth computing by itself, from its whole input (generators/whole_map.h), rather than row by row in a longer group.
 [[nodiscard]] bool suits_whole_map(const LayerProblem& problem);
+/// A strided convolution whose outputs read few elements each, all channels and taps together: a network's first layer.
+[[nodiscard]] bool reads_few(const LayerProblem& problem);
 /// A 3x3 convolution to be computed by itself, from its whole input by minimal filtering (generators/winograd_map.h).
 [[nodiscard]] bool suits_winograd_map(const LayerProblem& problem);
+/// An Add of the output of the layer before it and of tensors that this one does not read: layers that are computed
+/// from their whole input add while they store (generators/layer_output.h).
+[[nodiscard]] bool ends_in_add(const std::vector<LayerProblem>& problems);
 /// No window: an output pixel reads the input pixel in its place.
 [[nodiscard]] bool is_pointwise(const LayerProblem& problem);
 
@@ -46,7 +53,9 @@ struct LineBufferOptions {
 };
 
 /// The partition of every chain with the fewest accesses, then the fewest groups, within the budget; MACs of a group at most a quarter (without
-/// a budget 5 %) above those without recomputation. Without a budget, layers that suits_whole_map() or suits_winograd_map() are groups of their own.
+/// a budget 5 %) above those without recomputation. Without a budget, layers that suits_whole_map() or
+/// suits_winograd_map() are groups of their own, each with the Add that alone reads its output, if there is one
+/// (ends_in_add).
 [[nodiscard]] std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
                                                                       const LineBufferOptions& options = {});
 

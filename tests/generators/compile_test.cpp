@@ -182,6 +182,48 @@ TEST(JitNetwork, GroupsOfEqualShapeShareTheirCodeAndKeepTheirWeights) {
     for (size_t n = 0; n < expected.size(); ++n) ASSERT_NEAR(found[n], expected[n], 1e-4F * largest) << "class " << n;
 }
 
+/// A bottleneck and a basic block, the first with a shortcut of its own; the last operand of the second is the first's
+/// result.
+Network residual_blocks() {
+    Network network = empty_network(24, 15, 15);
+    const auto sum = [&](const std::string& name, TensorId a, TensorId b) {
+        return append(network, name,
+                      Layer{.kind = LayerKind::add, .inputs = {a, b}, .activation = {.kind = ActivationKind::relu}});
+    };
+    TensorId main = append(network, "conv1", 0, {.channels = 32, .window = square_window(1)});
+    main = append(network, "conv2", main, {.channels = 32, .window = square_window(3, 2, 1)});
+    main = append(network, "conv3", main, {.channels = 48, .window = square_window(1)});
+    const TensorId shortcut = append(network, "shortcut", 0, {.channels = 48, .window = square_window(1, 2)});
+    const TensorId first = sum("add1", shortcut, main);
+    main = append(network, "conv4", first, {.channels = 40, .window = square_window(3, 1, 1)});
+    main = append(network, "conv5", main, {.channels = 48, .window = square_window(3, 1, 1)});
+    sum("add2", main, first);
+    Rng rng(3);
+    for (Layer& layer : network.layers) {
+        if (!layer.weights) continue;
+        layer.weights = std::make_shared<const Constant>(
+            Constant{layer.weights->dims, small_integers(element_count(layer.weights->dims), rng.below(100))});
+    }
+    check(network);
+    return network;
+}
+
+TEST(JitNetwork, AddsOfResidualBlocksHaveNoStepOfTheirOwn) {
+    const Network network = residual_blocks();
+    CompileOptions options;
+    options.note = [](const std::string& line) { ADD_FAILURE() << line; };
+    const JitNetwork compiled(network, std::get<Schedule>(line_buffer_schedule(network)), options);
+    for (const Step& step : compiled.manifest().steps) EXPECT_TRUE(std::holds_alternative<GroupStep>(step));
+    EXPECT_EQ(compiled.manifest().steps.size(), 6U);
+    const std::vector<float> input = small_integers(input_elements(network), 5);
+    const std::vector<float> expected = run_reference_network(network, {input})[0];
+    const std::vector<float> alone = run(compiled, input, 1);
+    for (const int threads : {2, 3}) EXPECT_EQ(run(compiled, input, threads), alone) << threads << " threads";
+    const float largest = *std::max_element(expected.begin(), expected.end());
+    ASSERT_GT(largest, 0);
+    for (size_t n = 0; n < expected.size(); ++n) ASSERT_NEAR(alone[n], expected[n], 1e-5F * largest) << "element " << n;
+}
+
 TEST(JitNetwork, AGroupThatFailsItsCheckIsCutAndALayerThatFailsAloneIsRunByTheReferenceOperators) {
     const Network network = zoo_network("l3net");
     const std::vector<LayerId> chain = schedulable_chains(network).front();

@@ -16,14 +16,35 @@ LayerProblem conv(int64_t z, int64_t i, int64_t kernel, int64_t extent) {
     return p;
 }
 
+constexpr VectorUnit avx2{8, 12};
+
+TEST(VectorUnit, SumsVectorsAndAValueFitTheRegisters) {
+    EXPECT_EQ(avx2.registers(), 16);
+    EXPECT_EQ(avx512.registers(), 32);
+    // 3 x 4 + 3 + 1 = 16; four vectors by three values would need 17.
+    EXPECT_EQ(avx2.sums_per_vector(3), 4);
+    EXPECT_EQ(avx2.sums_per_vector(4), 2);
+    for (const VectorUnit& unit : {avx2, avx512, VectorUnit{4, 24}}) {
+        for (int64_t vectors = 1; vectors <= 4; ++vectors) {
+            EXPECT_LE(unit.sums_per_vector(vectors) * vectors + vectors + 1, unit.registers());
+            EXPECT_LE(unit.sums_per_vector(vectors) * vectors, unit.accumulators);
+        }
+    }
+}
+
 TEST(RegisterTile, NeverNeedsMoreSumsThanThereAreRegisters) {
-    for (const int64_t z : {1, 3, 4, 12, 56, 64, 1000}) {
-        for (const int64_t extent : {1, 5, 7, 14, 16, 31, 224, 960}) {
-            for (const int64_t rows : {1, 4, 8}) {
-                const RegisterTile tile = register_tile(conv(z, 8, 3, extent), rows, extent, avx512);
-                EXPECT_LE(tile.z * tile.y * tile.x, avx512.accumulators) << z << " channels, " << extent << " columns";
-                EXPECT_GE(tile.z * tile.y * tile.x, 1);
-                EXPECT_LE(tile.y, std::max<int64_t>(rows, 1));
+    for (const VectorUnit& unit : {avx2, avx512}) {
+        for (const int64_t z : {1, 3, 4, 12, 56, 64, 1000}) {
+            for (const int64_t extent : {1, 5, 7, 14, 16, 31, 224, 960}) {
+                for (const int64_t rows : {1, 4, 8}) {
+                    const RegisterTile tile = register_tile(conv(z, 8, 3, extent), rows, extent, unit);
+                    const int64_t sums = tile.z * tile.y * tile.x;
+                    const int64_t loaded = (tile.axis == VectorAxis::x ? tile.x : tile.z) + 1;
+                    EXPECT_LE(sums, unit.accumulators) << z << " channels, " << extent << " columns";
+                    EXPECT_LE(sums + loaded, unit.registers()) << z << " channels, " << extent << " columns";
+                    EXPECT_GE(sums, 1);
+                    EXPECT_LE(tile.y, std::max<int64_t>(rows, 1));
+                }
             }
         }
     }

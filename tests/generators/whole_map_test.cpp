@@ -9,6 +9,7 @@
 
 #include "generators/group_reference.h"
 #include "scheduler/line_buffers.h"
+#include "tests/generators/added.h"
 #include "tests/generators/last_elements.h"
 #include "tests/generators/poisoned_run.h"
 #include "tests/scheduler/chain.h"
@@ -129,9 +130,10 @@ TEST(WholeMap, DepthwiseLayers) {
     expect_right(layer_of(2, 9, 9, depthwise(2, square_window(3))), avx512, "without padding");
 }
 
-Network pooled(int64_t channels, int64_t rows, int64_t columns, const Window& window) {
+Network pooled(int64_t channels, int64_t rows, int64_t columns, const Window& window,
+               LayerKind kind = LayerKind::max_pool, bool count_include_pad = false) {
     Network network = empty_network(channels, rows, columns);
-    append(network, "pool", {.kind = LayerKind::max_pool, .inputs = {0}, .window = window});
+    append(network, "pool", {.kind = kind, .inputs = {0}, .window = window, .count_include_pad = count_include_pad});
     check(network);
     return network;
 }
@@ -145,6 +147,20 @@ TEST(WholeMap, MaximumPooling) {
     EXPECT_FALSE(suits_whole_pooling(layer_problem(pooled(1, 4, 300, square_window(2)), 0)));
 }
 
+TEST(WholeMap, AveragePooling) {
+    const auto average = [](int64_t channels, int64_t rows, int64_t columns, const Window& window, bool with_padding) {
+        return pooled(channels, rows, columns, window, LayerKind::average_pool, with_padding);
+    };
+    for (const bool with_padding : {false, true}) {
+        const std::string what = with_padding ? ", padding counts" : "";
+        expect_right(average(9, 35, 35, square_window(3, 1, 1), with_padding), avx512, "3 x 3, padded" + what);
+        expect_right(average(3, 17, 17, square_window(3, 1, 1), with_padding), {8, 12}, "17 x 17, 8 lanes" + what);
+        expect_right(average(4, 21, 30, square_window(3, 2, 1), with_padding), {4, 24}, "stride 2, 4 lanes" + what);
+        expect_right(average(2, 15, 17, square_window(3, 2, 2, 2), with_padding), avx512, "dilated" + what);
+    }
+    expect_right(average(5, 28, 28, square_window(2, 2), false), {8, 12}, "2 x 2, stride 2, without padding");
+}
+
 LayerSpec conv(int64_t channels, const Window& window) { return {.channels = channels, .window = window}; }
 
 TEST(WholeMap, StridedConvolutionsFromAGrid) {
@@ -153,6 +169,15 @@ TEST(WholeMap, StridedConvolutionsFromAGrid) {
                  "1 x 1, stride 2: some rows and columns are never read");
     expect_right(layer_of(16, 19, 20, conv(32, square_window(3, 2, 2, 2))), {8, 12},
                  "3 x 3, stride 2, dilated, 8 lanes");
+}
+
+TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
+    expect_right(layer_of(3, 50, 57, conv(33, square_window(7, 2, 3))), avx512, "7 x 7, stride 2");
+    expect_right(layer_of(3, 50, 57, conv(33, square_window(7, 2, 3))), {8, 12}, "7 x 7, stride 2, 8 lanes");
+    expect_right(layer_of(1, 61, 63, conv(32, square_window(3, 2))), avx512, "one channel, without padding");
+    expect_right(layer_of(4, 53, 60, conv(40, square_window(3, 2, 2, 2))), {4, 24}, "dilated, 4 lanes");
+    EXPECT_FALSE(suits_whole_map(layer_problem(layer_of(3, 300, 300, conv(32, square_window(3, 2))), 0)));
+    EXPECT_FALSE(reads_few(layer_problem(layer_of(20, 56, 56, conv(32, square_window(3, 2))), 0)));
 }
 
 TEST(WholeMap, NarrowConvolutionsFromAGrid) {
@@ -169,6 +194,44 @@ TEST(WholeMap, GridsKeepWithinTheScratchAllowed) {
     const GroupCode free = *whole_map_code(network, group, avx512);
     EXPECT_TRUE(whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes)}));
     EXPECT_FALSE(whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes - 1)}));
+}
+
+std::optional<GroupCode> avx512_code(const Network& network, const GroupSchedule& group) {
+    return whole_map_code(network, group, avx512);
+}
+std::optional<GroupCode> avx2_code(const Network& network, const GroupSchedule& group) {
+    return whole_map_code(network, group, {8, 12});
+}
+
+TEST(WholeMap, LayersAddWhileTheyStore) {
+    const auto without_activation = [](Network network) {
+        network.layers.back().activation = {};
+        return network;
+    };
+    // Lanes are pixels, of the map and of a panel; channels; a grid of a strided layer; rows of a depthwise one.
+    for (const auto& [network, what] : {std::pair{layer_of(33, 14, 14, pointwise(20)), "14 x 14"},
+                                        {layer_of(17, 14, 14, pointwise(70)), "a panel"},
+                                        {layer_of(20, 3, 5, pointwise(70)), "lanes are channels"},
+                                        {layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), "a grid"},
+                                        {layer_of(9, 14, 14, depthwise(9, square_window(3, 1, 1))), "depthwise"}}) {
+        expect_added(without_activation(network), avx512_code, what);
+        expect_added(without_activation(network), avx2_code, std::string(what) + ", 8 lanes");
+    }
+    // PRelu of 20 channels in both layers.
+    const Network activated = layer_of(33, 14, 14, pointwise(20));
+    expect_added_near(activated, activated.layers.back().activation, avx512_code, "PRelu twice");
+}
+
+TEST(WholeMap, OnlyAnAddOfWhatTheLayerDoesNotReadIsTakenWithIt) {
+    Network network = layer_of(16, 14, 14, pointwise(16));
+    append(network, "add", {.kind = LayerKind::add, .inputs = {0, 1}});
+    EXPECT_FALSE(ends_in_add(layer_problems(network, {0, 1})));
+    const Network good = with_add(layer_of(16, 14, 14, pointwise(16)), 1, {});
+    EXPECT_TRUE(ends_in_add(layer_problems(good, {0, 1})));
+    EXPECT_FALSE(ends_in_add(layer_problems(good, {0})));
+    // A stripped group is one of line buffers.
+    EXPECT_TRUE(whole_map_code(good, line_buffer_group(good, {0, 1}), avx512));
+    EXPECT_FALSE(whole_map_code(good, line_buffer_group(good, {0, 1}, {2, 2, 0}), avx512));
 }
 
 TEST(WholeMap, OtherGroupsAreNotForIt) {

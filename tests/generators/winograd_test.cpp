@@ -11,6 +11,7 @@
 #include "generators/winograd_map.h"
 #include "scheduler/line_buffers.h"
 #include "scheduler/random_schedule.h"
+#include "tests/generators/added.h"
 #include "tests/generators/last_elements.h"
 #include "tests/generators/poisoned_run.h"
 #include "tests/scheduler/chain.h"
@@ -136,6 +137,19 @@ TEST(WinogradMap, ReadsNothingBehindItsInput) {
                   .function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code.strips)),
               0);
     EXPECT_EQ(output, expected.output);
+}
+
+TEST(WinogradMap, AddsWhileItStores) {
+    for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}}) {
+        const MakeCode make = [&](const Network& network, const GroupSchedule& group) {
+            return winograd_map_code(network, group, unit);
+        };
+        Network network = chain_of(9, 15, {33, 35}, same());
+        const Activation slopes = network.layers.back().activation;
+        expect_added_near(network, slopes, make, "PRelu twice");
+        network.layers.back().activation = {};
+        expect_added(network, make, "15 columns");
+    }
 }
 
 TEST(WinogradMap, OtherGroupsAndLittleScratchAreNotForIt) {

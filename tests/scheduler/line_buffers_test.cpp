@@ -73,6 +73,50 @@ TEST(LineBufferSchedule, SmallMapsAreGroupsOfTheirOwnUnlessABudgetAsksForFewAcce
     EXPECT_EQ(planned(chain(16, 300, 300, block), {}).groups().size(), 1u);
 }
 
+/// 1x1 -> 1x1 on the main path and, at its side, a strided 1x1 layer or nothing; then their Add.
+Network residual(bool with_shortcut) {
+    Network network = empty_network(32, 28, 28);
+    const int64_t stride = with_shortcut ? 2 : 1;
+    TensorId main = append(network, "conv1", 0, {.channels = 24, .window = square_window(1, stride)});
+    main = append(network, "conv2", main, {.channels = 32, .window = square_window(1)});
+    const TensorId side =
+        with_shortcut ? append(network, "side", 0, {.channels = 32, .window = square_window(1, 2)}) : 0;
+    append(network, "add", {.kind = LayerKind::add, .inputs = {side, main}});
+    check(network);
+    return network;
+}
+
+std::string layers_of(const Schedule& schedule) {
+    std::string text;
+    for (const GroupSchedule& group : schedule.groups()) {
+        text += text.empty() ? "" : " | ";
+        for (const Nest& nest : group.nests) text += (&nest == group.nests.data() ? "" : "+") + nest.layer;
+    }
+    return text;
+}
+
+TEST(LineBufferSchedule, AnAddIsTakenByALayerThatIsComputedFromItsWholeInput) {
+    const Network plain = residual(false);
+    EXPECT_EQ(layers_of(planned(plain, {})), "conv1 | conv2+add");
+    EXPECT_EQ(to_text(planned(plain, {}).groups().back()),
+              "{conv2: zo yo xo io | zi yi xi ii n m; tile z32 y4 x28 i24; X root/yo; W root/root; Y root/add.yo & "
+              "add: zo yo xo io | zi yi xi ii n m; tile z32 y4 x28 i1; X root/yo; Y xi/xi}");
+    // conv2's output is not external any more, the other operand is read once: 24 x 28 x 28, 24 x 32 weights, and twice
+    // 32 x 28 x 28.
+    EXPECT_EQ(two_level_counts(plain, planned(plain, {}).groups().back()).accesses(),
+              Elements(24 * 784 + 24 * 32 + 2 * 32 * 784));
+    // Of two layers the pointwise one, which stores what it has in registers.
+    EXPECT_EQ(layers_of(planned(residual(true), {})), "conv1 | side | conv2+add");
+    EXPECT_EQ(layers_of(planned(plain, {Bytes(1 << 20), 1})), "conv1+conv2");
+    EXPECT_EQ(layers_of(layer_by_layer_schedule(plain)), "conv1 | conv2");
+}
+
+TEST(LineBufferSchedule, AnAddIsLeftAloneWhereALayersOutputIsWantedToo) {
+    Network network = residual(false);
+    network.outputs.push_back(network.layers[1].output);
+    EXPECT_EQ(layers_of(planned(network, {})), "conv1 | conv2");
+}
+
 TEST(LineBufferSchedule, EveryGroupStaysWithinTheBudget) {
     const Network network = l3net();
     // Three lines of rows of one: 3 x 22 x 3 + 3 x 20 x 4 + 3 x 18 x 4 + 396 weights + 1 = 1051 elements.
