@@ -440,13 +440,21 @@ private:
         if (!slope.empty()) names.slope = constant(p.name + ".slope", padded(slope, block));
         return names;
     }
-    [[nodiscard]] Expr finished(int k, const Parameters& names, const Expr& channel, const Expr& sum) const {
-        const auto value = [&](const std::string& array) {
-            return broadcast(ir::load(array, channel), sum.type().lanes());
-        };
-        // In this order: see MinimalFilter::of_products.
-        return ir::activate(layer(k).activation, Halide::strict_float(sum + value(names.bias)),
-                            names.slope.empty() ? make_zero(sum.type()) : value(names.slope));
+    /// Of one channel, for all lanes.
+    [[nodiscard]] Expr per_channel(const std::string& array, const Expr& channel) const {
+        return broadcast(ir::load(array, channel), unit_.lanes);
+    }
+    [[nodiscard]] Expr activated(int k, const Parameters& names, const Expr& channel, const Expr& value) const {
+        return ir::activate(layer(k).activation, value,
+                            names.slope.empty() ? make_zero(value.type()) : per_channel(names.slope, channel));
+    }
+    /// Products of a vector of tiles, by frequency, as finished columns.
+    [[nodiscard]] std::vector<Expr> finished(Values& name, int k, const Parameters& names, const Expr& channel,
+                                             const std::vector<Expr>& products) const {
+        std::vector<Expr> columns;
+        for (const Expr& sum : filters(k).filter.of_products(name, products, per_channel(names.bias, channel)))
+            columns.push_back(name(activated(k, names, channel, sum)));
+        return columns;
     }
 
     /// Weights of output channels in blocks: [block][frequency, one if plain][n][i][piece][channel of the block].
@@ -516,8 +524,9 @@ private:
                         return sums(tile, vectors, block, q, [&](int64_t v, int64_t z, const Expr& sum) {
                             const Expr channel = block * size(shape.scalars) + size(z);
                             const Expr index = simplify(to.at(q, channel) + tile + size(v * unit_.lanes));
-                            const Stmt store = ir::store(to.array, finished(k, names, channel, sum),
-                                                         lanes_from(index, unit_.lanes), ir::Alignment::element);
+                            const Expr value = activated(k, names, channel, sum + per_channel(names.bias, channel));
+                            const Stmt store =
+                                ir::store(to.array, value, lanes_from(index, unit_.lanes), ir::Alignment::element);
                             const bool may_be_missing =
                                 p[Dim::z] % shape.scalars != 0 && z >= p[Dim::z] % shape.scalars;
                             return may_be_missing ? guarded(channel < size(p[Dim::z]), store) : store;
@@ -548,9 +557,7 @@ private:
                             for (int64_t q = 0; q < f.filter.patch(); ++q)
                                 m.push_back(
                                     name(ir::load(products_, product(size(q), z, v, vectors), ir::Alignment::element)));
-                            std::vector<Expr> columns;
-                            for (const Expr& sum : f.filter.of_products(name, m))
-                                columns.push_back(name(finished(k, names, channel, sum)));
+                            const std::vector<Expr> columns = finished(name, k, names, channel, m);
                             stores.push_back(
                                 name.around(store(channel, simplify(tile + size(v * unit_.lanes)), columns)));
                         }
@@ -766,11 +773,9 @@ private:
                             tile;
                         m.push_back(name(ir::load(sums_, lanes_from(index, unit_.lanes), ir::Alignment::element)));
                     }
-                    const auto outputs = f.filter.of_products(name, m);
-                    for (int64_t c = 0; c < tile_columns; ++c) {
-                        columns[static_cast<size_t>(c * f.phases + phase)] =
-                            name(finished(sink(), names_, channel, outputs[static_cast<size_t>(c)]));
-                    }
+                    const std::vector<Expr> outputs = finished(name, sink(), names_, channel, m);
+                    for (int64_t c = 0; c < tile_columns; ++c)
+                        columns[static_cast<size_t>(c * f.phases + phase)] = outputs[static_cast<size_t>(c)];
                 }
                 return name.around(store_columns(channel, y, tile, columns));
             });

@@ -26,7 +26,7 @@ LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool cou
     return {name, arguments, body, Halide::LinkageType::ExternalPlusArgv, Halide::NameMangling::C};
 }
 
-/// Whether sums are to be taken as they are written somewhere (Halide::strict_float); the compiler then looks at each
+/// Whether sums are to be taken as they are written somewhere (Halide::strict_float): the compiler then looks at each
 /// operation, otherwise at none.
 bool has_strict_sums(const Stmt& body) {
     class Finder : public IRVisitor {

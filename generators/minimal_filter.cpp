@@ -111,8 +111,14 @@ std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Ex
     return v;
 }
 
-std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& name,
-                                                                    const std::vector<Expr>& m) const {
+std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& name, std::vector<Expr> m,
+                                                                    const Expr& bias) const {
+    if (bias.defined()) {
+        // Untransformed products are outputs; points_ begins with 1, behind the product at 0.
+        for (size_t q = 0; q < m.size(); ++q) {
+            if (taps_ == 1 || q == 1) m[q] = name(strict_float(m[q] + bias));
+        }
+    }
     if (taps_ == 1) return {m[0], m[1], m[2], m[3]};
     std::vector<Expr> sums, differences;
     for (size_t n = 0; n < points_.size(); ++n) {
@@ -127,7 +133,7 @@ std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& 
                 times(std::pow(points_[n], static_cast<double>(k)), k % 2 == 0 ? sums[n] : differences[n]);
             sum = sum.defined() ? sum + part : part;
         }
-        y[k] = name(strict_float(sum));
+        y[k] = name(bias.defined() ? strict_float(sum) : sum);
     }
     return y;
 }

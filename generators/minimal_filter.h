@@ -32,11 +32,11 @@ public:
     [[nodiscard]] std::vector<Halide::Expr> of_kernel(ir::Values& name, const std::vector<Halide::Expr>& g) const;
     /// B^T d.
     [[nodiscard]] std::vector<Halide::Expr> of_patch(ir::Values& name, const std::vector<Halide::Expr>& d) const;
-    /// A^T m, summed in the order written and, but for sums and differences of two, rounded every time whatever code is
-    /// around: left to itself, the compiler orders sums of several terms by where in the code their terms come from,
-    /// and the same output would have other bits in other loops.
-    [[nodiscard]] std::array<Halide::Expr, outputs> of_products(ir::Values& name,
-                                                                const std::vector<Halide::Expr>& m) const;
+    /// A^T m. With a bias, which is added to the product at the point 1, for that is in every output once, outputs are
+    /// summed in the order written here (strict_float): the compiler is free to order other sums, and how it does
+    /// depends on the loops around them, so that the same output would round otherwise elsewhere.
+    [[nodiscard]] std::array<Halide::Expr, outputs> of_products(ir::Values& name, std::vector<Halide::Expr> m,
+                                                                const Halide::Expr& bias = Halide::Expr()) const;
 
 private:
     /// M'(p) at 0, by the first, and at each pair p, -p.
