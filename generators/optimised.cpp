@@ -897,7 +897,9 @@ private:
                     value = Halide::select(at >= 0 && at < size(p.x().in), value,
                                            scalar(-std::numeric_limits<float>::infinity()));
                 }
-                return result.set(0, is_max ? Halide::max(result.get(0), value) : result.get(0) + value);
+                // In this order, also where the compiler unrolls the loops.
+                return result.set(
+                    0, is_max ? Halide::max(result.get(0), value) : Halide::strict_float(result.get(0) + value));
             });
             return ir::reaches_padding(p.y()) ? guarded(row >= 0 && row < size(p.y().in), along) : along;
         });

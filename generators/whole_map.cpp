@@ -829,7 +829,9 @@ private:
             }
             if (!is_max) {
                 for (const int64_t n : taps) {
-                    for (int64_t m = 0; m < wx.kernel; ++m) value = value + of_tap(m, wide(n, wide_of(m)));
+                    // In this order wherever a column lies in its run.
+                    for (int64_t m = 0; m < wx.kernel; ++m)
+                        value = Halide::strict_float(value + of_tap(m, wide(n, wide_of(m))));
                 }
                 value = value / averaged(std::ssize(taps), run);
             }
