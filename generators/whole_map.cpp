@@ -507,6 +507,8 @@ private:
         [[nodiscard]] int64_t channel() const { return phases[0] * phases[1] * plane(); }
     };
 
+    [[nodiscard]] static bool has_one_tap(const LayerProblem& p) { return p.y().kernel * p.x().kernel == 1; }
+
     Stmt windows() {
         const Grid grid(p_);
         const Tile tile = pixels_tile(grid.pixels).tile;
@@ -518,7 +520,8 @@ private:
         const int64_t full = grid.pixels / step;
         const auto runs = [&](int64_t pixels) {
             std::vector<Run> all;
-            for (int64_t x = 0; x < pixels; x += unit_.lanes) all.push_back({x, unit_.lanes, 0, unit_.lanes});
+            for (int64_t x = 0; x < pixels; x += unit_.lanes)
+                all.push_back({x, unit_.lanes, 0, std::min(unit_.lanes, pixels - x)});
             return all;
         };
         // Every part copies what it reads.
@@ -526,7 +529,7 @@ private:
         const int64_t chunks = std::min(tiles, parts);
         const int64_t channel_parts = std::min(std::max<int64_t>(1, blocks / fewest_reads), ceil_div(parts, chunks));
         sums_offset_ = panel_elements(tile);
-        grid_offset_ = sums_offset_ + ceil_div(blocks, channel_parts) * block * step;
+        grid_offset_ = sums_offset_ + (has_one_tap(p_) ? 0 : ceil_div(blocks, channel_parts) * block * step);
         // Vectors run over the end, of the copied rows and of the grid itself.
         copy_elements_ = grid_offset_ + ceil_div(grid.channel() * p_[Dim::i] + 2 * unit_.lanes, int64_t{16}) * 16;
         return for_parts(chunks * channel_parts, [&](const Expr& part) {
@@ -595,10 +598,8 @@ private:
                                   size(sums_offset_ + z * width + runs[v].first),
                               unit_.lanes);
         };
-        const Stmt products = loop(".n", {0, size(wy.kernel)}, [&](const Expr& n) {
-            const Expr row = n * size(wy.dilation) % size(wy.stride) * size(grid.phases[1] * grid.plane()) +
-                             n * size(wy.dilation) / size(wy.stride) * size(grid.columns);
-            const Pixels of_grid = [&](const Expr& i, int64_t m, size_t v) {
+        const auto pixels_of = [&](const Expr& row) -> Pixels {
+            return [this, &grid, &wx, &runs, row, x](const Expr& i, int64_t m, size_t v) {
                 const int64_t tap = m * wx.dilation % wx.stride * grid.plane() + m * wx.dilation / wx.stride;
                 return ir::load(
                     copy_,
@@ -606,6 +607,16 @@ private:
                                unit_.lanes),
                     ir::Alignment::element);
             };
+        };
+        // One tap: sums of the only row are finished, and the grid, without columns in between, is in Y's order.
+        if (has_one_tap(p_)) {
+            const Stmt tiles =
+                loop(".z", channels, [&](const Expr& z) { return pixel_tile(z, block, x, runs, of_panel(runs)); });
+            return ir::sequence({fill_panel(runs, pixels_of(0)), tiles});
+        }
+        const Stmt products = loop(".n", {0, size(wy.kernel)}, [&](const Expr& n) {
+            const Expr row = n * size(wy.dilation) % size(wy.stride) * size(grid.phases[1] * grid.plane()) +
+                             n * size(wy.dilation) / size(wy.stride) * size(grid.columns);
             const Stmt tiles = loop(".z", channels, [&](const Expr& z_block) {
                 const Start start = [&](int64_t z, size_t v) {
                     const Expr bias = bias_of(z_block, block, z);
@@ -616,7 +627,7 @@ private:
                 };
                 return sums_of_tile(z_block, block, n, p_[Dim::i], runs, start, of_panel(runs), put);
             });
-            return ir::sequence({fill_panel(runs, of_grid), tiles});
+            return ir::sequence({fill_panel(runs, pixels_of(row)), tiles});
         });
         const Interval rows{simplify(x / size(grid.columns)),
                             simplify(Halide::min((x + size(width - 1)) / size(grid.columns) + 1, size(p_[Dim::y])))};
