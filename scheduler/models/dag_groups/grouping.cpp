@@ -66,9 +66,9 @@ public:
             }
         }
         result.ideals = ideals->size();
+        result.groups_costed = costs_.looked_for;
         result.groups = groups_of(*ideals);
         for (const Group& group : result.groups) result.entries = checked_add(result.entries, group.entries);
-        result.groups_costed = costs_.looked_for;
         result.groups_visited = visited_groups_;
         result.lower_bound_entries =
             result.is_complete ? least_with_large_groups(*ideals, order, result.entries) : least_entries_of_any();
@@ -106,8 +106,12 @@ private:
         for (int at = ideals.size() - 1; at > 0; at = before_[static_cast<size_t>(at)]) {
             Group& group = groups.emplace_back();
             group.operators = last_group_[static_cast<size_t>(at)];
+            // As they came: so the search looked for the cost, and knows it.
+            uint64_t shape_sum = 0;
+            for (const int op : group.operators) shape_sum += costs_.term(op);
+            const int least = *std::min_element(group.operators.begin(), group.operators.end());
+            group.cost = costs_.cost(group.operators, shape_sum, least);
             std::sort(group.operators.begin(), group.operators.end());
-            group.cost = evaluator_.cost(group.operators);
             if (is_asked(group.operators.size())) group.other_entries = options_.other(group.operators);
             group.entries = *cheaper(group.cost, group.other_entries);
         }
