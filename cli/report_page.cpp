@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/units.h"
 #include "cli/front_file.h"
 #include "cli/front_report.h"
@@ -29,13 +31,8 @@ constexpr int64_t timeline_steps = 300;  // a group is a few hundred pixels wide
 
 /// JSON inside a script element: nothing in it may look like the end of the element.
 std::string for_script(const Json& data) {
-    std::string text;
-    for (const char c : data.dump(-1, ' ', false, Json::error_handler_t::replace)) {
-        if (c == '<')
-            text += "\\u003c";
-        else
-            text += c;
-    }
+    std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+    for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) text.replace(at, 1, "\\u003c");
     return text;
 }
 
@@ -124,23 +121,6 @@ Json layers_json(const Network& network) {
     return {{"inputs", std::move(inputs)}, {"layers", std::move(layers)}};
 }
 
-/// What is put into a list once, and known by its place there.
-class Places {
-public:
-    /// The place of what `key` stands for; `make` makes it when it is new.
-    template <class Make>
-    size_t of(const std::string& key, const Make& make) {
-        const auto [entry, is_new] = known_.try_emplace(key, list_.size());
-        if (is_new) list_.push_back(make());
-        return entry->second;
-    }
-    [[nodiscard]] Json list() && { return std::move(list_); }
-
-private:
-    std::map<std::string, size_t> known_;
-    Json list_ = Json::array();
-};
-
 /// report_group(), which counts with what `cache` remembers.
 Json group_json(const Network& network, const GroupSchedule& group, TwoLevelCache& cache) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
@@ -177,6 +157,8 @@ Json group_json(const Network& network, const GroupSchedule& group, TwoLevelCach
                           {"live", phase.live.value()},
                           {"buffers", std::move(buffers)}});
     }
+    Json steps = Json::array();
+    for (const MemoryRun& run : timeline.runs) steps.push_back({run.phase, run.times});
     return {{"layers", std::move(layers)},
             {"accesses", counts.accesses().value()},
             {"least", least},
@@ -184,7 +166,7 @@ Json group_json(const Network& network, const GroupSchedule& group, TwoLevelCach
             {"live", counts.live_total.value()},
             {"traffic", std::move(traffic)},
             {"phases", std::move(phases)},
-            {"steps", timeline.steps},
+            {"steps", std::move(steps)},
             {"unfolded", timeline.unfolded_loops},
             {"nest", loop_nest_text(network, group)}};
 }
@@ -192,52 +174,82 @@ Json group_json(const Network& network, const GroupSchedule& group, TwoLevelCach
 /// The inside of points. They share most of their groups, and the order of their layers: each is in the page once.
 class Details {
 public:
-    Details(const Network& network, const Json& front) : network_(network), front_(front) {}
-
-    Places groups, graphs;
-    /// {"groups":[PLACE...],"graph":PLACE} of point n.
-    Json of(size_t n) {
-        Json list = Json::array();
-        std::string cut;  // which layers are in a group, all that a graph depends on
-        const Json& schedule = front_.at("points").at(n).at("schedule");
-        for (const Json& index : schedule) {
-            const Known& group = known(index.get<size_t>());
-            list.push_back(group.place);
-            for (const Nest& nest : group.schedule.nests) cut += nest.layer + " ";
-            cut += "|";
+    Details(const Network& network, const Json& front, const std::vector<size_t>& points, int threads)
+        : network_(network), front_(front) {
+        for (const size_t n : points) find_groups(n);
+        count_groups(threads);
+        for (std::vector<size_t>& groups : groups_of_) {
+            const size_t graph = graph_of(groups);
+            details.push_back({{"groups", std::move(groups)}, {"graph", graph}});
         }
-        const auto [graph, is_new] = graph_of_.try_emplace(cut);
-        if (is_new) {
-            std::vector<GroupSchedule> all;
-            for (const Json& index : schedule) all.push_back(known(index.get<size_t>()).schedule);
-            Json made = graph_json(network_, Schedule(network_, std::move(all)));
-            graph->second = graphs.of(made["rows"].dump(), [&] { return made; });
-        }
-        return {{"groups", std::move(list)}, {"graph", graph->second}};
     }
 
+    Json details = Json::array();  ///< {"groups":[PLACE...],"graph":PLACE} by point
+    Json graphs = Json::array();
+    std::vector<std::string> groups;  ///< report_group() for a script
+
 private:
-    struct Known {
-        GroupSchedule schedule;
-        size_t place;
-    };
-    const Known& known(size_t index) {
-        const auto found = known_.find(index);
-        if (found != known_.end()) return found->second;
-        const auto text = front_.at("group_schedules").at(index).get<std::string>();
-        GroupSchedule schedule = parse_group(network_, text);
-        const size_t place = groups.of(text, [&] { return group_json(network_, schedule, cache_); });
-        return known_.emplace(index, Known{std::move(schedule), place}).first->second;
+    void find_groups(size_t n) {
+        std::vector<size_t>& places = groups_of_.emplace_back();
+        for (const Json& index : front_.at("points").at(n).at("schedule")) {
+            const auto& text = front_.at("group_schedules").at(index.get<size_t>()).get_ref<const std::string&>();
+            const auto [place, is_new] = place_of_.try_emplace(text, texts_.size());
+            if (is_new) texts_.push_back(&text);
+            places.push_back(place->second);
+        }
+    }
+
+    /// Each thread goes through neighbours with what it remembers of their axes. Of several faults the first is told.
+    void count_groups(int threads) {
+        schedules_.resize(texts_.size());
+        groups.resize(texts_.size());
+        const auto parts = static_cast<size_t>(std::max(threads, 1));
+        std::vector<std::exception_ptr> faults(parts);
+        in_parallel(parts, threads, [&](size_t part) {
+            TwoLevelCache cache;
+            try {
+                for (size_t n = part * texts_.size() / parts; n < (part + 1) * texts_.size() / parts; ++n) {
+                    schedules_[n] = parse_group(network_, *texts_[n]);
+                    groups[n] = for_script(group_json(network_, schedules_[n], cache));
+                }
+            } catch (...) {
+                faults[part] = std::current_exception();
+            }
+        });
+        for (const std::exception_ptr& fault : faults) {
+            if (fault) std::rethrow_exception(fault);
+        }
+    }
+
+    size_t graph_of(const std::vector<size_t>& places) {
+        std::string cut;  // which layers are in a group, all that a graph depends on
+        for (const size_t place : places) {
+            for (const Nest& nest : schedules_[place].nests) cut += nest.layer + " ";
+            cut += "|";
+        }
+        const auto [graph, is_new] = graph_of_cut_.try_emplace(cut);
+        if (!is_new) return graph->second;
+        std::vector<GroupSchedule> all;
+        for (const size_t place : places) all.push_back(schedules_[place]);
+        Json made = graph_json(network_, Schedule(network_, std::move(all)));
+        const auto [rows, is_other] = graph_of_rows_.try_emplace(made["rows"].dump(), graphs.size());
+        if (is_other) graphs.push_back(std::move(made));
+        return graph->second = rows->second;
     }
 
     const Network& network_;
     const Json& front_;
-    TwoLevelCache cache_;  // groups share most of their axes
-    std::map<size_t, Known> known_;
-    std::map<std::string, size_t> graph_of_;
+    std::vector<std::vector<size_t>> groups_of_;  ///< by point
+    std::map<std::string_view, size_t> place_of_;
+    std::vector<const std::string*> texts_;  ///< by place
+    std::vector<GroupSchedule> schedules_;   ///< by place
+    std::map<std::string, size_t> graph_of_cut_;
+    std::map<std::string, size_t> graph_of_rows_;
 };
 
-Json page_data(const Network& network, const Json& front, const std::vector<Measurement>& measurements) {
+/// All that the page shows, for its script.
+std::string page_data(const Network& network, const Json& front, const std::vector<Measurement>& measurements,
+                      int threads) {
     const bool sum = front.value("footprint", "live") == "sum";
     Json data{{"about", about(network, front)},
               {"bytes_per_element", bytes_per_element},
@@ -262,12 +274,9 @@ Json page_data(const Network& network, const Json& front, const std::vector<Meas
         }
         points.push_back(std::move(entry));
     }
-    Details inside(network, front);
-    Json details = Json::array();
-    for (const size_t n : evenly(given.size(), report_details)) {
-        points[n]["detail"] = details.size();
-        details.push_back(inside.of(n));
-    }
+    const std::vector<size_t> shown = evenly(given.size(), report_details);
+    Details inside(network, front, shown, threads);
+    for (size_t n = 0; n < shown.size(); ++n) points[shown[n]]["detail"] = n;
     Json bounds = Json::array();
     for (const Json& bound : front.value("bounds", Json::array())) {
         bounds.push_back({{"bytes", to_bytes(Elements(bound.at("memory_elements").get<int64_t>())).value()},
@@ -282,10 +291,14 @@ Json page_data(const Network& network, const Json& front, const std::vector<Meas
         data["sources"] = std::move(measured["sources"]);
     }
     data["points"] = std::move(points);
-    data["details"] = std::move(details);
-    data["groups"] = std::move(inside.groups).list();
-    data["graphs"] = std::move(inside.graphs).list();
-    return data;
+    data["details"] = std::move(inside.details);
+    data["graphs"] = std::move(inside.graphs);
+    std::string text = for_script(data);
+    text.back() = ',';
+    text += "\"groups\":[";
+    for (const std::string& group : inside.groups) text += group + ",";
+    if (!inside.groups.empty()) text.pop_back();
+    return text + "]}";
 }
 
 }  // namespace
@@ -295,11 +308,12 @@ Json report_group(const Network& network, const GroupSchedule& group) {
     return group_json(network, group, cache);
 }
 
-std::string report_page(const Network& network, const Json& front, const std::vector<Measurement>& measurements) {
+std::string report_page(const Network& network, const Json& front, const std::vector<Measurement>& measurements,
+                        int threads) {
     try {
         return filled(report_html, {{"TITLE", escaped(network.name) + ": schedules"},
                                     {"STYLE", report_css},
-                                    {"DATA", for_script(page_data(network, front, measurements))},
+                                    {"DATA", page_data(network, front, measurements, threads)},
                                     {"SCRIPT", report_script}});
     } catch (const nlohmann::json::exception& error) {
         throw InputError(std::string("front: ") + error.what());

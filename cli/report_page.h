@@ -18,10 +18,10 @@ constexpr int64_t report_details = 120;
 
 /// `front`: front_json(), or with "model": "depth-first" schedules that another model found. Deterministic. Throws InputError when a point misses a key or its schedule is not one of this network.
 [[nodiscard]] std::string report_page(const Network& network, const nlohmann::ordered_json& front,
-                                      const std::vector<Measurement>& measurements = {});
+                                      const std::vector<Measurement>& measurements = {}, int threads = 1);
 
 /// What the page draws of a group: {"layers":[...],"accesses","least" (every tensor once),"macs","live" (elements),"traffic":[{"name",
-/// "reads","writes","elements"}],"phases":[{"layer","macs","live","buffers":[[name, elements]]}],"steps":[phase...],"unfolded","nest"}.
+/// "reads","writes","elements"}],"phases":[{"layer","macs","live","buffers":[[name, elements]]}],"steps":[[phase,times in a row]],"unfolded","nest"}.
 [[nodiscard]] nlohmann::ordered_json report_group(const Network& network, const GroupSchedule& group);
 
 // The page with @TITLE@, @STYLE@, @DATA@, @SCRIPT@ to be filled in, and what goes there; cli/report/.

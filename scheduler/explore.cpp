@@ -1,11 +1,15 @@
 #include "scheduler/explore.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
+#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -42,7 +46,8 @@ search::Tiles tiles_of(const ExploreOptions& options) {
 
 struct SegmentFront {
     std::vector<GroupPoint> points;
-    std::vector<Cost> open;  ///< what was left out costs no less than some of these
+    std::vector<NetworkCounts> counts;  ///< of the points, as the model has them
+    std::vector<Cost> open;             ///< what was left out costs no less than some of these
 };
 
 Cost cost_of(const GroupPoint& point) {
@@ -50,23 +55,27 @@ Cost cost_of(const GroupPoint& point) {
             static_cast<double>(point.macs.value())};
 }
 
+/// With the counts of the model.
+void add_point(SegmentFront& front, GroupSchedule group, const GroupCounts& counts, Footprint footprint) {
+    front.counts.push_back(total({counts}));
+    front.points.push_back(
+        {std::move(group), counts.accesses(), memory_of(front.counts.back(), footprint), counts.macs()});
+}
+
 /// The point with the counts of the model, which must be those of the search.
-GroupPoint checked_point(const std::vector<LayerProblem>& problems, const GroupSearch::Point& point,
-                         Footprint footprint, TwoLevelCache& cache) {
-    GroupPoint result{search::group_schedule(problems, point.choice), {}, {}, {}};
-    const GroupCounts counts = two_level_counts(problems, result.group, &cache);
-    result.accesses = counts.accesses();
-    result.live_total = footprint == Footprint::live ? counts.live_total : counts.sum_total;
-    result.macs = counts.macs();
-    if (cost_of(result) != point.cost) {
-        const auto text = [](const Cost& c) {
-            return "accesses " + std::to_string(c.accesses) + ", memory " + std::to_string(c.memory) + ", MACs " +
-                   std::to_string(c.macs);
-        };
-        throw std::logic_error("search: " + to_text(result.group) + ": searched " + text(point.cost) + "; model " +
-                               text(cost_of(result)));
-    }
-    return result;
+void add_checked_point(SegmentFront& front, const std::vector<LayerProblem>& problems, const GroupSearch::Point& point,
+                       Footprint footprint, TwoLevelCache& cache) {
+    GroupSchedule group = search::group_schedule(problems, point.choice);
+    const GroupCounts counts = two_level_counts(problems, group, &cache);
+    add_point(front, std::move(group), counts, footprint);
+    const GroupPoint& result = front.points.back();
+    if (cost_of(result) == point.cost) return;
+    const auto text = [](const Cost& c) {
+        return "accesses " + std::to_string(c.accesses) + ", memory " + std::to_string(c.memory) + ", MACs " +
+               std::to_string(c.macs);
+    };
+    throw std::logic_error("search: " + to_text(result.group) + ": searched " + text(point.cost) + "; model " +
+                           text(cost_of(result)));
 }
 
 /// From this depth on everything takes so long that most of it is bounded anyway.
@@ -144,14 +153,15 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         std::erase_if(result.open, [&](const Cost& cost) { return reached.beats_all_above(cost); });
     }
     TwoLevelCache cache;
-    for (const GroupSearch::Point& point : found)
-        result.points.push_back(checked_point(problems, point, options.footprint, cache));
+    for (const GroupSearch::Point& point : found) add_checked_point(result, problems, point, options.footprint, cache);
     if (problems.size() > 1 && !result.open.empty()) {
         // Not all was looked at: what line buffers and tiles of the whole group reach is there in any case.
         ExploreOptions coarse = options;
         coarse.tiles = TileSizes::powers_of_two;
-        for (GroupPoint& point : family_front(problems, coarse, options.tiles))
-            result.points.push_back(std::move(point));
+        for (GroupPoint& point : family_front(problems, coarse, options.tiles)) {
+            const GroupCounts counts = two_level_counts(problems, point.group, &cache);
+            add_point(result, std::move(point.group), counts, options.footprint);
+        }
     }
     return result;
 }
@@ -180,6 +190,7 @@ std::vector<std::vector<LayerId>> sequences_of(const Network& network) {
 /// A partial answer: a group, or two answers side by side. A bound has neither.
 struct Partial {
     const GroupPoint* group = nullptr;
+    const NetworkCounts* counts = nullptr;
     const std::vector<LayerId>* layers = nullptr;
     std::shared_ptr<const Partial> first;
     std::shared_ptr<const Partial> second;
@@ -192,7 +203,7 @@ constexpr size_t most_pairs = 4'000'000;
 /// Everything of `a` with everything of `b`, into `sum`.
 void add_pairs(const Partials& a, const Partials& b, Partials& sum) {
     search::add_pairs(a, b, sum, [](const auto& first, const auto& second) {
-        return std::make_shared<const Partial>(Partial{nullptr, nullptr, first, second});
+        return std::make_shared<const Partial>(Partial{nullptr, nullptr, nullptr, first, second});
     });
 }
 
@@ -232,8 +243,10 @@ public:
         const size_t end = segment.begin + segment.layers.size();
         auto& [points, least] =
             segment_fronts_.try_emplace({segment.begin, end}, Partials(macs_is_axis), Partials(false)).first->second;
-        for (const GroupPoint& point : segment.front.points) {
-            const auto partial = std::make_shared<const Partial>(Partial{&point, &segment.layers, nullptr, nullptr});
+        for (size_t n = 0; n < segment.front.points.size(); ++n) {
+            const GroupPoint& point = segment.front.points[n];
+            const auto partial = std::make_shared<const Partial>(
+                Partial{&point, &segment.front.counts[n], &segment.layers, nullptr, nullptr});
             points.offer(cost_of(point), partial);
             at(best_, segment.begin, end).offer(cost_of(point), partial);
             least.offer(cost_of(point), partial);
@@ -275,19 +288,19 @@ public:
             throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
         macs_is_axis_ = options.macs_is_axis.value_or(sequences_.size() == 1 && sequences_.front().size() <= 4);
         find_segments();
+        is_searched_.assign(segments_.size(), false);
         for (const auto& sequence : sequences_) partitions_.emplace_back(sequence.size(), macs_is_axis_);
     }
 
     Front run() {
-        size_t longest = 0;
-        for (const auto& sequence : sequences_) longest = std::max(longest, sequence.size());
-        for (size_t length = 1; length <= longest; ++length) {
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
             for (size_t s = 0; s < sequences_.size(); ++s) {
-                for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin)
-                    partitions_[s].combine(begin, begin + length);
+                for (size_t begin = 0; begin < sequences_[s].size(); ++begin) open({s, begin, begin + 1});
             }
-            search_segments(length);
         }
+        const int threads = std::max(1, options_.threads);
+        in_parallel(static_cast<size_t>(threads), threads, [&](size_t) { search_what_is_ready(); });
         return network_front();
     }
 
@@ -306,10 +319,94 @@ private:
                     const auto key = shape_key(layer_problems(network_, segment.layers));
                     segment.like = shapes.emplace(key, segments_.size()).first->second;
                     progress_.segments_total += segment.like == segments_.size() ? 1 : 0;
+                    segment_of_[{s, begin, begin + length}] = segments_.size();
                     segments_.push_back(std::move(segment));
                 }
             }
         }
+    }
+
+    // Runs of layers, shorter ones first: what is known of all that a run contains prunes its search, and nothing else does. So each is searched as soon as
+    // the two that lack one layer of it are, whatever other runs are still at, and the answer does not depend on the order.
+
+    /// Of a sequence, without the layer `end`.
+    struct Run {
+        size_t sequence = 0;
+        size_t begin = 0;
+        size_t end = 0;
+        friend auto operator<=>(const Run&, const Run&) = default;
+    };
+
+    /// All shorter runs in it are closed.
+    void open(const Run& run) {
+        partitions_[run.sequence].combine(run.begin, run.end);
+        const auto found = segment_of_.find(run);
+        if (found == segment_of_.end()) {  // no segment of the space: still what its parts make of it
+            Segment none;
+            none.begin = run.begin;
+            none.layers.resize(run.end - run.begin);
+            return close(run, none);
+        }
+        Segment& segment = segments_[found->second];
+        const bool is_first = segment.like == found->second;
+        if (is_first) {
+            // The longest first: they take longest, and what waits for them is waited for by nobody else.
+            ready_.emplace(-std::ssize(segment.layers), found->second);
+        } else if (is_searched_[segment.like]) {
+            segment.front = segments_[segment.like].front;
+            close(run, segment);
+        } else {
+            followers_[segment.like].push_back(run);
+        }
+    }
+
+    void close(const Run& run, const Segment& segment) {
+        partitions_[run.sequence].add(segment, macs_is_axis_);
+        const auto part_is_closed = [&](const Run& longer) {
+            if (++closed_parts_[longer] == 2) open(longer);
+        };
+        if (run.begin > 0) part_is_closed({run.sequence, run.begin - 1, run.end});
+        if (run.end < sequences_[run.sequence].size()) part_is_closed({run.sequence, run.begin, run.end + 1});
+    }
+
+    void search_what_is_ready() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        try {
+            for (;;) {
+                changed_.wait(lock, [&] { return has_failed_ || !ready_.empty() || is_over(); });
+                if (has_failed_ || is_over()) return;
+                const size_t n = ready_.begin()->second;
+                ready_.erase(ready_.begin());
+                lock.unlock();
+                search_one(segments_[n]);
+                lock.lock();
+                finish(n);
+                changed_.notify_all();
+            }
+        } catch (...) {
+            if (!lock.owns_lock()) lock.lock();
+            has_failed_ = true;
+            changed_.notify_all();
+            throw;
+        }
+    }
+
+    void finish(size_t n) {
+        const Segment& segment = segments_[n];
+        is_searched_[n] = true;
+        ++progress_.segments_done;
+        tell(segment);
+        close({segment.sequence, segment.begin, segment.begin + segment.layers.size()}, segment);
+        for (const Run& run : std::exchange(followers_[n], {})) open(run);
+    }
+
+    [[nodiscard]] bool is_over() const { return progress_.segments_done == progress_.segments_total; }
+
+    void tell(const Segment& segment) {
+        if (!options_.progress) return;
+        progress_.segment = network_.layer(segment.layers.front()).name;
+        if (segment.layers.size() > 1) progress_.segment += " .. " + network_.layer(segment.layers.back()).name;
+        options_.progress(progress_);
     }
 
     /// The two runs that lack one layer of it were; they contain all others.
@@ -319,34 +416,6 @@ private:
                                  (s.begin == segment.begin || s.begin == segment.begin + 1);
             return !is_part || s.front.open.empty();
         });
-    }
-
-    /// All of one length, in parallel: what is known of shorter ones prunes them.
-    void search_segments(size_t length) {
-        std::vector<size_t> work;
-        for (size_t n = 0; n < segments_.size(); ++n) {
-            if (segments_[n].layers.size() == length && segments_[n].like == n) work.push_back(n);
-        }
-        in_parallel(work.size(), std::max(1, options_.threads), [&](size_t n) { search_one(segments_[work[n]]); });
-        for (Segment& segment : segments_) {
-            if (segment.layers.size() != length) continue;
-            if (segment.like != static_cast<size_t>(&segment - segments_.data()))
-                segment.front = segments_[segment.like].front;
-            partitions_[segment.sequence].add(segment, macs_is_axis_);
-        }
-        fill_missing(length);
-    }
-
-    /// Runs that are no segment of the space still are what their parts make of them.
-    void fill_missing(size_t length) {
-        for (size_t s = 0; s < sequences_.size(); ++s) {
-            for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin) {
-                Segment none;
-                none.begin = begin;
-                none.layers.resize(length);
-                partitions_[s].add(none, macs_is_axis_);
-            }
-        }
     }
 
     void search_one(Segment& segment) {
@@ -366,12 +435,6 @@ private:
             partitions_[segment.sequence].best(segment.begin, segment.begin + segment.layers.size());
         segment.front = search_segment(problems, own, macs_is_axis_, known.costs(), parts_are_complete(segment));
         if (stopped) segment.front.open.push_back(compulsory);
-        const std::lock_guard<std::mutex> lock(mutex_);
-        ++progress_.segments_done;
-        if (!options_.progress) return;
-        progress_.segment = network_.layer(segment.layers.front()).name;
-        if (segment.layers.size() > 1) progress_.segment += " .. " + network_.layer(segment.layers.back()).name;
-        options_.progress(progress_);
     }
 
     Front network_front() {
@@ -409,7 +472,7 @@ private:
 
     [[nodiscard]] Front points_of(const Partials& front) const {
         search::FrontBuilder builder(network_);
-        std::map<std::pair<const GroupPoint*, const std::vector<LayerId>*>, uint32_t> known;
+        std::unordered_map<const Partial*, uint32_t> known;
         std::vector<const Partial*> groups;
         for (const auto& partial : front.items()) {
             groups.clear();
@@ -417,9 +480,10 @@ private:
             std::ranges::sort(groups, {}, [](const Partial* group) { return group->layers->back(); });
             std::vector<uint32_t> point;
             for (const Partial* group : groups) {
-                const auto [entry, is_new] = known.try_emplace({group->group, group->layers});
+                const auto [entry, is_new] = known.try_emplace(group);
                 if (is_new)
-                    entry->second = builder.group(search::on_layers(network_, group->group->group, *group->layers));
+                    entry->second =
+                        builder.group(search::on_layers(network_, group->group->group, *group->layers), *group->counts);
                 point.push_back(entry->second);
             }
             builder.add_point(std::move(point));
@@ -450,7 +514,15 @@ private:
     std::vector<std::vector<LayerId>> sequences_;
     std::vector<Segment> segments_;
     std::vector<Partitions> partitions_;
+    std::map<Run, size_t> segment_of_;
+    // What follows and the partitions belong to who holds the mutex.
     std::mutex mutex_;
+    std::condition_variable changed_;
+    std::set<std::pair<std::ptrdiff_t, size_t>> ready_;  ///< segments to search, the next one first
+    std::vector<bool> is_searched_;                      ///< by segment
+    std::map<size_t, std::vector<Run>> followers_;       ///< of a segment: open runs of its shape
+    std::map<Run, int> closed_parts_;                    ///< of the two that lack one layer
+    bool has_failed_ = false;
     ExploreProgress progress_;
 };
 

@@ -35,16 +35,21 @@ std::vector<StoredBuffer> stored_buffers(const std::vector<LayerProblem>& proble
 class Unfolder {
 public:
     Unfolder(const std::vector<LayerProblem>& problems, const GroupSchedule& group, size_t depth)
-        : group_(group), whole_(problems.back().extent), depth_(static_cast<int>(depth)) {}
+        : group_(group), whole_(problems.back().extent), depth_(static_cast<int>(depth)) {
+        for (int k = 0; k < group.sink(); ++k) {
+            const Level hang = group.nests[static_cast<size_t>(k)].y.compute;
+            if (hang.nest == group.sink()) innermost_call_ = std::max(innermost_call_, hang.loop);
+        }
+    }
 
     /// False, with what was found so far, when there are more than `most` steps.
     bool run(int64_t most) {
-        most_ = static_cast<size_t>(most);
+        most_ = most;
         body(group_.sink(), -1, whole_);
-        return steps.size() <= most_;
+        return steps_ <= most_;
     }
 
-    std::vector<int> steps;
+    std::vector<MemoryRun> runs;
 
 private:
     using Extents = std::array<int64_t, 4>;  ///< by Dim, of the part of the sink's output that a body covers
@@ -54,9 +59,17 @@ private:
         return loop.band == Band::outer ? nest[loop.dim] : nest.strip[static_cast<size_t>(loop.dim) - 1];
     }
 
+    void add(int phase, int64_t times) {
+        steps_ += times;
+        if (!runs.empty() && runs.back().phase == phase)
+            runs.back().times += times;
+        else
+            runs.push_back({phase, times});
+    }
+
     /// Body of loop `loop` of `nest`; -1: its call, of the sink the root.
     void body(int nest, int loop, const Extents& extents) {
-        if (steps.size() > most_) return;
+        if (steps_ > most_) return;
         const bool is_sink = nest == group_.sink();
         const Level level = is_sink && loop < 0 ? Level{} : Level{nest, loop};
         for (int k = 0; k < group_.sink(); ++k) {
@@ -64,10 +77,8 @@ private:
         }
         const Nest& n = group_.nests[static_cast<size_t>(nest)];
         const int next = loop + 1;
-        if (next == static_cast<int>(n.loops.size())) {
-            steps.push_back(nest);
-            return;
-        }
+        if (next == static_cast<int>(n.loops.size())) return add(nest, 1);
+        if (is_sink && loop >= innermost_call_) return add(nest, trips_from(next, extents));
         if (!is_sink || next >= depth_) {
             body(nest, next, extents);
             return;
@@ -82,10 +93,32 @@ private:
         }
     }
 
+    /// Of the sink's unfolded loops from the `first` on, which call nobody: together, no more than are of interest.
+    [[nodiscard]] int64_t trips_from(int first, const Extents& extents) const {
+        int64_t trips = 1;
+        for (size_t d = 0; d < extents.size(); ++d)
+            trips = std::min(most_ + 1, trips * trips_along(static_cast<Dim>(d), first, extents[d]));
+        return trips;
+    }
+
+    [[nodiscard]] int64_t trips_along(Dim dim, int first, int64_t extent) const {
+        const Nest& sink = group_.nests.back();
+        const int end = std::min(depth_, static_cast<int>(sink.loops.size()));
+        while (first < end && sink.loops[static_cast<size_t>(first)].dim != dim) ++first;
+        if (first >= end) return 1;
+        const int64_t step = step_of(sink, sink.loops[static_cast<size_t>(first)]);
+        int64_t trips = extent / step;
+        if (trips > 0) trips *= std::min(most_ + 1, trips_along(dim, first + 1, step));
+        if (extent % step != 0) trips += trips_along(dim, first + 1, extent % step);
+        return std::min(most_ + 1, trips);
+    }
+
     const GroupSchedule& group_;
     Extents whole_;
     int depth_;
-    size_t most_ = 0;
+    int innermost_call_ = -1;  ///< loop of the sink, in whose body a producer is called; -1: none, or at the root
+    int64_t most_ = 0;
+    int64_t steps_ = 0;
 };
 
 }  // namespace
@@ -110,7 +143,7 @@ MemoryTimeline memory_timeline(const std::vector<LayerProblem>& problems, const 
     for (size_t depth = 0; depth <= group.nests.back().loops.size(); ++depth) {
         Unfolder unfolder(problems, group, depth);
         if (!unfolder.run(most)) break;
-        timeline.steps = std::move(unfolder.steps);
+        timeline.runs = std::move(unfolder.runs);
         timeline.unfolded_loops = static_cast<int64_t>(depth);
     }
     return timeline;

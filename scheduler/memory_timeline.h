@@ -33,9 +33,16 @@ struct MemoryPhase {
     Elements live;                    ///< their sum
 };
 
+/// One phase, so many times in a row.
+struct MemoryRun {
+    int phase = 0;
+    int64_t times = 0;
+    friend bool operator==(const MemoryRun&, const MemoryRun&) = default;
+};
+
 struct MemoryTimeline {
     std::vector<MemoryPhase> phases;  ///< by nest; the largest `live` is GroupCounts::live_total
-    std::vector<int> steps;           ///< phases in the order in which they run
+    std::vector<MemoryRun> runs;      ///< in their order; neighbours are of different phases
     int64_t unfolded_loops = 0;       ///< of the sink, from the outermost inwards
 };
 

@@ -128,22 +128,32 @@ AxisWindow axis_window(const Layer& layer, size_t axis) {
     return w;
 }
 
-bool is_schedulable(const Network& network, LayerId id) {
-    const std::optional<LayerProblem> p = problem_of(network, id);
-    return p && windows_reach_input(p->y()) && windows_reach_input(p->x());
+namespace {
+
+/// Nothing for layers that cannot be scheduled.
+std::optional<LayerProblem> schedulable_problem(const Network& network, LayerId id) {
+    std::optional<LayerProblem> p = problem_of(network, id);
+    if (p && !(windows_reach_input(p->y()) && windows_reach_input(p->x()))) p.reset();
+    return p;
 }
 
+}  // namespace
+
+bool is_schedulable(const Network& network, LayerId id) { return schedulable_problem(network, id).has_value(); }
+
 bool must_be_scheduled(const Network& network, LayerId id) {
-    return is_schedulable(network, id) && problem_of(network, id)->has_weights();
+    const std::optional<LayerProblem> p = schedulable_problem(network, id);
+    return p && p->has_weights();
 }
 
 LayerProblem layer_problem(const Network& network, LayerId id) {
-    if (!is_schedulable(network, id)) {
+    std::optional<LayerProblem> p = schedulable_problem(network, id);
+    if (!p) {
         const Layer& layer = network.layer(id);
         throw InputError("layer " + layer.name + ": a " + operation_text(layer) +
                          " of this shape cannot be scheduled; see is_schedulable");
     }
-    return *problem_of(network, id);
+    return *std::move(p);
 }
 
 std::vector<LayerProblem> layer_problems(const Network& network, const std::vector<LayerId>& layers) {

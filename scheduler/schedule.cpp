@@ -5,7 +5,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -667,13 +666,13 @@ public:
 
     std::string print() {
         body(Level{}, 1);
-        return out_.str();
+        return std::move(out_);
     }
 
 private:
     void line(int depth, const std::string& text) {
-        for (int d = 0; d < depth; ++d) out_ << "  ";
-        out_ << text << "\n";
+        out_.append(2 * static_cast<size_t>(depth), ' ');
+        out_ += text + "\n";
     }
 
     const Nest& nest(int k) const { return group_.nests[static_cast<size_t>(k)]; }
@@ -790,7 +789,7 @@ private:
     const GroupSchedule& group_;
     std::vector<LayerProblem> problems_;
     std::vector<GroupTensor> tensors_;
-    std::ostringstream out_;
+    std::string out_;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 // Draws the page from the data in #data; report_page.h says what that holds.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
+  // Steps come as runs of one phase: most groups are one layer.
+  for (const group of data.groups) group.steps = group.steps.flatMap(([phase, times]) => Array(times).fill(phase));
   const element = (id) => document.getElementById(id);
 
   // ------------------------------------------------------------------------------------------------- small helpers

@@ -29,11 +29,17 @@ FrontBuilder::FrontBuilder(const Network& network) : network_(network), is_cover
     }
 }
 
-uint32_t FrontBuilder::group(GroupSchedule group) {
+uint32_t FrontBuilder::group(GroupSchedule group) { return this->group(std::move(group), nullptr); }
+
+uint32_t FrontBuilder::group(GroupSchedule group, const NetworkCounts& counts) {
+    return this->group(std::move(group), &counts);
+}
+
+uint32_t FrontBuilder::group(GroupSchedule group, const NetworkCounts* counts) {
     const auto [known, is_new] = known_.try_emplace(to_text(group), static_cast<uint32_t>(front_.groups.size()));
     if (!is_new) return known->second;
     check_group(network_, group);
-    counts_.push_back(total({two_level_counts(network_, group, &cache_)}));
+    counts_.push_back(counts != nullptr ? *counts : total({two_level_counts(network_, group, &cache_)}));
     std::vector<LayerId> layers;
     for (const Nest& nest : group.nests) layers.push_back(network_.find_layer(nest.layer));
     layers_.push_back(std::move(layers));

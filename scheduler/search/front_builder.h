@@ -20,6 +20,8 @@ public:
 
     /// The place of a group in the front. Throws InputError when it is illegal in the network.
     [[nodiscard]] uint32_t group(GroupSchedule group);
+    /// With the model's counts of the same group on layers of the same shape at hand.
+    [[nodiscard]] uint32_t group(GroupSchedule group, const NetworkCounts& counts);
 
     /// Groups in the order of the schedule, which are a schedule of the network together. Throws std::logic_error where a layer is in two of them or a layer
     /// that must be in one is not.
@@ -29,6 +31,8 @@ public:
     [[nodiscard]] Front front(Footprint footprint) &&;
 
 private:
+    [[nodiscard]] uint32_t group(GroupSchedule group, const NetworkCounts* counts);
+
     const Network& network_;
     TwoLevelCache cache_;
     std::unordered_map<std::string, uint32_t> known_;  ///< by text

@@ -65,6 +65,8 @@ TEST(ReportGroup, TrafficPerTensorAndMemoryPerPhase) {
     EXPECT_EQ(group["least"], 1200 + 108 + 144 + 1024);
     EXPECT_EQ(group["live"], 1420);
     EXPECT_EQ(group["phases"].size(), 2u);
+    // Runs of one phase; conv1 and conv2 take turns in the four strips of 4 rows, drawn channel by channel and row by row of conv2.
+    EXPECT_EQ(group["steps"], nlohmann::ordered_json::parse("[[0,1],[1,16],[0,1],[1,16],[0,1],[1,16],[0,1],[1,16]]"));
     EXPECT_NE(group["nest"].get<std::string>().find("for conv2.yo"), std::string::npos);
 }
 

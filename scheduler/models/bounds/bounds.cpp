@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
+#include <tuple>
 
 namespace laminate {
 
@@ -243,18 +246,42 @@ NetworkBound::NetworkBound(const Network& network, GroupShape shape, int64_t max
         }
         chains_.push_back(std::move(tails));
     }
+    number_groups();
+}
+
+void NetworkBound::number_groups() {
+    // A group is its last layer added to the number of what is before it, from the sink backwards.
+    std::map<std::tuple<size_t, Layer, Elements>, size_t> known;
+    constexpr size_t nothing = std::numeric_limits<size_t>::max();
+    for (const std::vector<Tail>& tails : chains_) {
+        auto& of_chain = numbers_.emplace_back();
+        for (const Tail& tail : tails) {
+            auto& of_tail = of_chain.emplace_back();
+            size_t shorter = nothing;
+            for (size_t depth = 1; depth <= tail.layers.size(); ++depth) {
+                const std::tuple key{shorter, tail.layers[depth - 1], tail.compulsory[depth - 1]};
+                shorter = known.emplace(key, known.size()).first->second;
+                of_tail.push_back(shorter);
+            }
+        }
+    }
+    group_count_ = known.size();
 }
 
 Elements NetworkBound::accesses(Elements memory) const {
     Elements sum = compulsory_;
-    for (const std::vector<Tail>& tails : chains_) {
+    std::vector<std::optional<Elements>> bounds(group_count_);
+    for (size_t c = 0; c < chains_.size(); ++c) {
         std::vector<Elements> least{Elements{}};  // by number of layers from the chain's begin
-        for (const Tail& tail : tails) {
+        for (size_t last = 0; last < chains_[c].size(); ++last) {
+            const Tail& tail = chains_[c][last];
             Elements best(INT64_MAX);
             for (size_t depth = 1; depth <= tail.layers.size(); ++depth) {
                 const Elements before = least[least.size() - depth];
-                if (before + tail.compulsory[depth - 1] < best)
-                    best = std::min(best, before + bound(tail, depth, memory));
+                if (before + tail.compulsory[depth - 1] >= best) continue;
+                std::optional<Elements>& known = bounds[numbers_[c][last][depth - 1]];
+                if (!known) known = bound(tail, depth, memory);
+                best = std::min(best, before + *known);
             }
             least.push_back(best);
         }

@@ -36,6 +36,7 @@
 // forks and joins, compulsory traffic of the whole network.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -91,6 +92,7 @@ public:
         double macs_per_output = 1;       ///< m: of the needed output that takes fewest
         double weights = 0;               ///< elements
         double outputs = 0;               ///< needed elements
+        friend auto operator<=>(const Layer&, const Layer&) = default;
     };
     /// The groups that end with one layer of a chain.
     struct Tail {
@@ -99,8 +101,13 @@ public:
     };
 
 private:
-    std::vector<std::vector<Tail>> chains_;  ///< [chain][last layer]
-    Elements compulsory_;                    ///< of the whole network; for chains 0
+    /// The same groups come again and again: each is bounded once for a memory.
+    void number_groups();
+
+    std::vector<std::vector<Tail>> chains_;                  ///< [chain][last layer]
+    std::vector<std::vector<std::vector<size_t>>> numbers_;  ///< [chain][last layer][depth - 1], equal for equal groups
+    size_t group_count_ = 0;                                 ///< how many numbers there are
+    Elements compulsory_;                                    ///< of the whole network; for chains 0
 };
 
 [[nodiscard]] Certificate certificate(const Network& network, const NetworkCounts& achieved,
