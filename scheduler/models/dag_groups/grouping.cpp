@@ -151,15 +151,14 @@ private:
             candidates_.clear();
             grow(ideals, order, target, target);
             choose(target);
-            if (best_[static_cast<size_t>(target)].groups > 0) continue;
-            // A group refused to grow; every single operator would have to fit, or else nothing does.
-            for (const OrderIdeals::Step& step : ideals.steps(target))
-                refuse_if_alone_too_large(order[static_cast<size_t>(step.vertex)]);
-            throw InputError("no grouping fits in a buffer of " + std::to_string(rules_.buffer_entries) + " entries");
         }
-        return true;
+        if (best_.back().groups > 0) return true;
+        for (int op = 0; op < graph_.size(); ++op) refuse_if_alone_too_large(op);
+        throw InputError("no grouping fits in a buffer of " + std::to_string(rules_.buffer_entries) + " entries");
     }
 
+    /// For the message when no grouping fits. While one does, an operator may be too large alone: in a group other maps
+    /// stream.
     void refuse_if_alone_too_large(int op) {
         const std::vector<int> alone{op};
         if (evaluator_.cost(alone) || options_.only_other) return;
@@ -203,8 +202,9 @@ private:
             const Pushed pushed = push(op);
             if (may_fit()) {
                 ++visited_groups_;
-                if (!options_.online || !has_lonely_operator()) {
-                    const Total& before = best_[next];
+                const Total& before = best_[next];
+                const bool is_reachable = step.ideal == 0 || before.groups > 0;
+                if (is_reachable && (!options_.online || !has_lonely_operator())) {
                     const bool has_other = is_asked(group_.operators().size()) || bounds_large_groups_;
                     const int64_t least = before.entries + (has_other ? least_other_cost() : group_.least_cost());
                     candidates_.push_back({{least, before.groups + 1}, step.ideal, shape_sum_, least_operator_});

@@ -162,6 +162,27 @@ TEST(Grouping, EqualsBruteForceOnEveryDagOfFiveOperators) {
     EXPECT_GT(expect_equal_to_brute_force_on_every_dag(5), 512);
 }
 
+/// In a group other maps stream than alone, so that what is too large alone may fit there.
+TEST(Grouping, OperatorsTooLargeAloneMayFitInGroups) {
+    int found = 0;
+    for (uint64_t dag = 0; dag < uint64_t{1} << 15 && found < 3; ++dag) {
+        const OperatorGraph graph =
+            random_graph(dag, 6, [&](int from, int to) { return (dag >> (to * (to - 1) / 2 + from) & 1) != 0; });
+        const GroupingOptions options{.reading = static_cast<Reading>(dag % 3),
+                                      .buffer_entries = 2000 + static_cast<int64_t>(dag * 997 % 9000)};
+        GroupEvaluator evaluator(graph, small_machine(),
+                                 rules_of(options.reading, small_machine(), options.images, options.buffer_entries));
+        bool all_fit = true;
+        for (int op = 0; op < graph.size(); ++op) all_fit = all_fit && evaluator.cost(std::vector<int>{op});
+        if (all_fit) continue;
+        const int64_t best = brute_force(graph, small_machine(), options, any_group);
+        if (best == INT64_MAX) continue;
+        EXPECT_EQ(best_grouping(graph, small_machine(), options).entries, best) << "DAG " << dag;
+        ++found;
+    }
+    EXPECT_GT(found, 0);
+}
+
 TEST(GroupingLong, EqualsBruteForceOnEveryDagOfSixOperators) {
     EXPECT_GT(expect_equal_to_brute_force_on_every_dag(6), 16384);
 }
