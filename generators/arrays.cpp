@@ -170,28 +170,6 @@ Stmt with_pointer(const std::string& name, const std::string& pointers, int inde
     return LetStmt::make(name, pointer, body);
 }
 
-Expr activate(const Activation& activation, const Expr& value, const Expr& slope) {
-    const Halide::Type type = value.type();
-    const auto constant = [&](float c) { return make_const(type, c); };
-    switch (activation.kind) {
-        case ActivationKind::none:
-            return value;
-        case ActivationKind::relu:
-            return Halide::max(value, constant(0));
-        case ActivationKind::leaky_relu:
-            return Halide::select(value < constant(0), value * constant(activation.alpha), value);
-        case ActivationKind::prelu:
-            return Halide::select(value < constant(0), value * slope, value);
-        case ActivationKind::clip:
-            return Halide::min(Halide::max(value, constant(activation.low)), constant(activation.high));
-        case ActivationKind::sigmoid:
-            return constant(1) / (constant(1) + Halide::exp(-value));
-        case ActivationKind::tanh:
-            return Halide::tanh(value);
-    }
-    return value;
-}
-
 bool reaches_padding(const AxisWindow& w) {
     return w.pad_begin > 0 || (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation - w.pad_begin >= w.in;
 }

@@ -103,9 +103,6 @@ struct SumShape {
                                     const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store,
                                     const std::function<Expr(int64_t vector, int64_t scalar)>& start = {});
 
-/// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
-[[nodiscard]] Expr activate(const Activation& activation, const Expr& value, const Expr& slope);
-
 /// Whether any output's window reaches over the edge of the input.
 [[nodiscard]] bool reaches_padding(const AxisWindow& window);
 /// How many elements the average at an output position divides by; a constant where no padding matters.

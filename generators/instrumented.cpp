@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "generators/activations.h"
 #include "generators/arrays.h"
 #include "generators/constants.h"
 #include "scheduler/halide/buffer_shapes.h"

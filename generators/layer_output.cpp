@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "generators/activations.h"
 #include "generators/constants.h"
 #include "scheduler/halide/group_lowering.h"
 #include "scheduler/line_buffers.h"

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "generators/activations.h"
 #include "generators/arrays.h"
 #include "generators/code_frame.h"
 #include "generators/column_tiles.h"

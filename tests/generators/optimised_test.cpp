@@ -61,6 +61,20 @@ TEST(Optimised, ShorterVectorsGiveTheSameResults) {
     }
 }
 
+/// In all the places where a layer finishes its sums.
+TEST(Optimised, SigmoidAndTanhUnderRandomSchedules) {
+    const VectorUnit unit = vector_unit(Halide::get_host_target());
+    for (uint64_t seed = 201; seed < 209; ++seed) {
+        Network network = random_chain(seed);
+        for (Layer& layer : network.layers)
+            if (layer.activation.kind != ActivationKind::none)
+                layer.activation = {.kind = seed % 2 ? ActivationKind::sigmoid : ActivationKind::tanh};
+        const Schedule schedule = random_schedule(network, seed);
+        for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, unit, seed);
+        if (HasFailure()) return;
+    }
+}
+
 /// Rows whose last vector is half full (56 = 3.5 x 16, 23 < 24), by strips of rows and in one, and where column strips cut them.
 TEST(Optimised, HalfAVectorAtTheEndOfARow) {
     const VectorUnit unit{16, 24};

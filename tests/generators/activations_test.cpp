@@ -1,0 +1,112 @@
+// Activations in generated code against the reference operators, value by value.
+#include "generators/activations.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "base/rng.h"
+#include "generators/arrays.h"
+#include "generators/executable.h"
+#include "runtime/reference_operators.h"
+#include "scheduler/halide/group_lowering.h"
+
+namespace laminate {
+namespace {
+
+/// What differences are measured in: units in the last place of the larger of the result and this.
+enum class Scale { result, one, argument };
+
+struct Bound {
+    Activation activation;
+    double units;  ///< most that code and reference may differ by; 0: the same to the bit
+    Scale scale = Scale::result;
+};
+
+std::vector<Bound> bounds() {
+    return {{{.kind = ActivationKind::relu}, 0},
+            {{.kind = ActivationKind::leaky_relu, .alpha = 0.01f}, 0},
+            {{.kind = ActivationKind::clip, .low = 0, .high = 6}, 0},
+            {{.kind = ActivationKind::sigmoid}, 8},
+            {{.kind = ActivationKind::tanh}, 8}};
+}
+
+/// Magnitudes of every order up to 1e4, more of those where activations bend, and the ends of the pieces.
+std::vector<float> arguments() {
+    std::vector<float> values{0, -0.0f, 3, -3, 6, -6, 20, 88, -88, 104, -104, 1e4f, -1e4f};
+    Rng rng(7);
+    const auto random_float = [&](double low, double high) {
+        return static_cast<float>(low + (high - low) * static_cast<double>(rng.below(1 << 30)) / (1 << 30));
+    };
+    for (int n = 0; n < 100'000; ++n) {
+        const float sign = rng.chance(1, 2) ? 1.0f : -1.0f;
+        values.push_back(sign * static_cast<float>(std::exp2(random_float(-40, 13))));
+        values.push_back(random_float(-25, 25));
+        values.push_back(random_float(-2, 2));
+    }
+    values.resize(values.size() / 16 * 16);
+    return values;
+}
+
+/// Y[n] = activation(X[n]), `lanes` at a time.
+std::vector<float> computed(const Activation& activation, const std::vector<float>& x, int64_t lanes) {
+    using namespace Halide::Internal;
+    const Halide::Expr n = Variable::make(Halide::Int(32), "n");
+    const Halide::Expr index = ir::lanes_from(n * ir::size(lanes), lanes);
+    const Stmt one = ir::store(
+        "Y", ir::activate(activation, ir::load("X", index, ir::Alignment::element), ir::broadcast(0.0f, lanes)), index,
+        ir::Alignment::element);
+    const Stmt loop = For::make("n", 0, ir::size(std::ssize(x) / lanes), ForType::Serial, Halide::Partition::Auto,
+                                Halide::DeviceAPI::None, one);
+    const JitGroup jit(ir::with_pointer("X", argument::inputs, 0, ir::with_pointer("Y", argument::outputs, 0, loop)),
+                       false);
+    std::vector<float> y(x.size(), std::numeric_limits<float>::quiet_NaN());
+    const float* in = x.data();
+    float* out = y.data();
+    EXPECT_EQ(jit.function()(&in, &out, nullptr, nullptr, 0, 1), 0);
+    return y;
+}
+
+double unit(double value) {
+    // Below 2^-80 code may round to zero.
+    return std::exp2(std::max(std::ilogb(value == 0 ? 1e-300 : value), -80) - 23);
+}
+
+TEST(Activations, AreWithinTheirBounds) {
+    const std::vector<float> x = arguments();
+    for (const Bound& bound : bounds()) {
+        const std::vector<float> y = computed(bound.activation, x, 16);
+        const std::string name = std::string(to_string(bound.activation.kind));
+        double worst = 0;
+        size_t at = 0;
+        for (size_t n = 0; n < x.size(); ++n) {
+            const float expected = apply_activation(bound.activation, x[n], 0);
+            double scale = std::abs(expected);
+            if (bound.scale == Scale::one) scale = std::max(scale, 1.0);
+            if (bound.scale == Scale::argument) scale = std::max(scale, std::abs(double{x[n]}));
+            const double units = std::abs(double{y[n]} - double{expected}) / unit(scale);
+            if (!(units <= worst)) {
+                worst = units;
+                at = n;
+            }
+        }
+        EXPECT_LE(worst, bound.units) << name << " of " << x[at] << " is " << y[at] << ", expected "
+                                      << apply_activation(bound.activation, x[at], 0);
+    }
+}
+
+/// What one vector computes and what is left at the end of a row must not differ: pictures are cut anywhere.
+TEST(Activations, AreTheSameInEveryLane) {
+    std::vector<float> x = arguments();
+    x.resize(4096);
+    for (const Bound& bound : bounds()) {
+        const std::vector<float> wide = computed(bound.activation, x, 16);
+        EXPECT_EQ(computed(bound.activation, x, 8), wide) << std::string(to_string(bound.activation.kind));
+        EXPECT_EQ(computed(bound.activation, x, 1), wide) << std::string(to_string(bound.activation.kind));
+    }
+}
+
+}  // namespace
+}  // namespace laminate
