@@ -29,6 +29,12 @@ inline CLI::Validator not_negative() {
             "NONNEGATIVE", "not negative"};
 }
 
+/// Not the empty text, which a shell makes of a variable that is not set.
+inline CLI::Validator file_name() {
+    return {[](std::string& text) { return text.empty() ? std::string("found \"\", expected a file") : std::string(); },
+            "", "file name"};
+}
+
 /// One of the names, for an option that holds the value beside it: ->transform(one_of(names)). --help lists them.
 template <class Value>
 CLI::Validator one_of(const std::map<std::string, Value>& values) {

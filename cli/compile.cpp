@@ -1,11 +1,12 @@
 // laminate compile NET -o DIR: a directory that runs without Halide.
 #include <fmt/core.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/compiled.h"
 #include "cli/execution.h"
 #include "cli/verbs.h"
 #include "generators/compile.h"
@@ -22,8 +23,6 @@ struct Options {
 };
 
 Exit compile(const Options& options, const CommonOptions& common, const Output& output) {
-    if (is_compiled_directory(options.network.spec))
-        throw InputError(options.network.spec + ": is a directory, expected an .onnx file or a zoo name");
     const Network network = options.network.open();
     const Schedule schedule = options.schedule.choose(network, common.thread_count());
     CompileOptions compile_options = options.compile;
@@ -33,23 +32,9 @@ Exit compile(const Options& options, const CommonOptions& common, const Output& 
     compile_options.note = [&](const std::string& line) { output.note("laminate: " + line); };
     const Manifest manifest = compile_network(network, schedule, compile_options, options.directory);
 
-    Table table({{"step"},
-                 {"layers", Align::right},
-                 {"strips", Align::right},
-                 {"scratch", Align::right},
-                 {"constants", Align::right}});
-    int64_t groups = 0;
-    for (const Step& step : manifest.steps) {
-        if (const auto* group = std::get_if<GroupStep>(&step)) {
-            ++groups;
-            table.add({group->name, std::to_string(group->layers.size()), std::to_string(group->strips),
-                       bytes_text(group->scratch_bytes),
-                       bytes_text(group->constants_count_elements * bytes_per_element)});
-        } else {
-            table.add({name_of(step) + " (reference operator)", "1", "", "", ""});
-        }
-    }
-    output.print(table.text());
+    const auto is_group = [](const Step& step) { return std::holds_alternative<GroupStep>(step); };
+    const auto groups = std::count_if(manifest.steps.begin(), manifest.steps.end(), is_group);
+    output.print(steps_table(manifest));
     output.print(fmt::format("{}: lib{}.a, lib{}.so, {}.h, manifest.json, schedule.json; {}", options.directory,
                              manifest.library, manifest.library, manifest.library, manifest.target));
     output.json({{"schema", "laminate.compile"},

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/units.h"
+#include "cli/compiled.h"
+#include "cli/execution.h"
 #include "cli/verbs.h"
 
 namespace laminate::cli {
@@ -139,10 +141,14 @@ Exit info(const Network& network, const Output& output) {
 void add_info(Program& program) {
     CLI::App* verb = program.add_verb("info", "Layers, shapes, MACs, parameters and memory of a network",
                                       "  laminate info zoo:resnet50\n"
-                                      "  laminate info net.onnx --height 540 --width 960 --json -");
+                                      "  laminate info net.onnx --height 540 --width 960 --json -\n"
+                                      "  laminate compile zoo:l2net -o l2net/ && laminate info l2net/");
     auto argument = std::make_shared<NetworkArgument>();
     argument->declare(verb);
-    program.on(verb, [argument](const Output& output) { return info(argument->open(), output); });
+    program.on(verb, [argument](const Output& output) {
+        if (is_compiled_directory(argument->spec)) return compiled_info(argument->spec, output);
+        return info(argument->open(), output);
+    });
 }
 
 }  // namespace laminate::cli

@@ -1,10 +1,12 @@
 // Command line to verb, exception to exit code.
+#include <Halide.h>
 #include <fmt/core.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -14,6 +16,7 @@
 #include "cli/reference.h"
 #include "cli/sweep.h"
 #include "cli/verbs.h"
+#include "runtime/manifest.h"
 
 namespace laminate::cli {
 
@@ -66,7 +69,8 @@ CLI::App* Program::add_verb(const std::string& name, const std::string& about, c
                             CLI::App* parent) {
     CLI::App* verb = (parent != nullptr ? parent : &app_)->add_subcommand(name, about);
     verb->add_option("--json", common_.json, "Write the answer as JSON to this file, or - for stdout")
-        ->type_name("FILE|-");
+        ->type_name("FILE|-")
+        ->check(file_name());
     verb->add_option("--threads", common_.threads, "Threads (0: one per core)")->check(CLI::Range(0, 1024));
     verb->add_option("--seed", common_.seed, "Seed of random inputs and schedules")->capture_default_str();
     verb->add_flag("-v,--verbose", verbose_, "More remarks on stderr");
@@ -116,6 +120,8 @@ int Program::run(int argc, char** argv) {
         return fail(Exit::internal, "out of memory");
     } catch (const std::exception& error) {
         return fail(Exit::internal, fmt::format("internal: {}", error.what()));
+    } catch (const Halide::Error& error) {  // is no std::exception
+        return fail(Exit::internal, fmt::format("internal: code generation: {}", error.what()));
     }
 }
 
@@ -180,6 +186,14 @@ Network network_of_front(const std::string& file, const nlohmann::ordered_json& 
     return NetworkArgument::from_json(front["network_given"]).open();
 }
 
-Network NetworkArgument::open() const { return open_network(spec, input_sizes()); }
+Network NetworkArgument::open() const {
+    if (std::error_code error; std::filesystem::is_directory(spec, error)) {
+        const bool is_compiled = std::filesystem::exists(std::filesystem::path(spec) / manifest_file, error);
+        throw InputError(fmt::format("{}: is a {}directory, expected {}an .onnx file or a zoo name", spec,
+                                     is_compiled ? "compiled " : "",
+                                     is_compiled ? "the network that it was compiled from, " : ""));
+    }
+    return open_network(spec, input_sizes());
+}
 
 }  // namespace laminate::cli

@@ -57,7 +57,18 @@ Halide::Target code_target(const std::string& text) {
         throw InputError("target \"" + text +
                          "\" is not known; expected host or a Halide target such as x86-64-linux-avx2-fma");
     }
-    return Halide::Target(text);
+    const Halide::Target target(text);
+    if (target.arch != Halide::Target::X86 && target.arch != Halide::Target::ARM)
+        throw InputError("target \"" + text + "\" is of an architecture without kernels, expected x86-64 or arm-64");
+    // The code computes addresses in 64 bits, and in vectors of a known width.
+    if (target.bits != 64) {
+        throw InputError("target \"" + text + "\" has addresses of " + std::to_string(target.bits) +
+                         " bits, expected 64");
+    }
+    if (target.vector_bits != 0 || target.features_any_of({Halide::Target::SVE, Halide::Target::SVE2})) {
+        throw InputError("target \"" + text + "\" has vectors of no fixed width, expected a target without");
+    }
+    return target;
 }
 
 JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name) : counted_(counted) {
@@ -81,7 +92,11 @@ void write_object(const std::vector<NamedBody>& bodies, const std::string& modul
     for (const NamedBody& body : bodies) append(module, body.symbol, body.body, false);
     // LLVM ends the process when a file cannot be written, so it writes into memory; the file is ours to write, and to report.
     const MemoryFile object;
-    module.compile({{Halide::OutputFileType::object, object.path()}});
+    try {
+        module.compile({{Halide::OutputFileType::object, object.path()}});
+    } catch (const Halide::CompileError& error) {
+        throw InputError("target \"" + target.to_string() + "\": " + error.what());
+    }
     write_file_atomically(path, object.contents());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "generators/activations.h"
 #include "generators/arrays.h"
 #include "generators/code_frame.h"
 #include "generators/constants.h"

@@ -1,6 +1,7 @@
 #include "nets/open.h"
 
 #include <charconv>
+#include <set>
 #include <string_view>
 
 #include "base/error.h"
@@ -53,9 +54,13 @@ Network open_zoo(const std::string& spec, const InputSizes& sizes) {
     const size_t question = rest.find('?');
     const std::string name(rest.substr(0, question));
     rest = question == std::string_view::npos ? std::string_view{} : rest.substr(question + 1);
+    std::set<std::string_view> given;
     while (!rest.empty()) {
         const size_t ampersand = rest.find('&');
-        set_option(spec, rest.substr(0, ampersand), options);
+        const std::string_view option = rest.substr(0, ampersand), key = option.substr(0, option.find('='));
+        if (!given.insert(key).second)
+            throw InputError(spec + ": option " + std::string(key) + " is given twice, expected once");
+        set_option(spec, option, options);
         rest = ampersand == std::string_view::npos ? std::string_view{} : rest.substr(ampersand + 1);
     }
     return zoo_network(name, options);

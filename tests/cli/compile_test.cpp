@@ -51,6 +51,72 @@ TEST(Compile, ADirectoryRunsByTheVerbRunLikeTheNetworkItself) {
     EXPECT_EQ(read_file(scratch / "a.png"), read_file(scratch / "b.png"));
 }
 
+TEST(Compile, InfoSaysWhatADirectoryIsAndWhetherItIsWhole) {
+    const ScratchDirectory scratch;
+    const std::string place = scratch / "net";
+    ASSERT_EQ(run_program("compile zoo:l3net -q -o " + place).exit_code, 0);
+    const auto answer = [&] { return nlohmann::json::parse(run_program("info " + place + " --json -").out); };
+    const nlohmann::json whole = answer();
+    EXPECT_EQ(whole["network"], "l3net");
+    EXPECT_EQ(whole["network_hash"], network_hash(zoo_network("l3net")));
+    EXPECT_EQ(whole["inputs"][0]["dims"], zoo_network("l3net").tensors[0].dims);
+    EXPECT_EQ(whole["library_state"], "whole");
+    EXPECT_TRUE(whole["cpu_features_missing"].empty());
+    std::vector<std::string> layers;
+    for (const auto& step : whole["steps"])
+        for (const auto& layer : step["layers"]) layers.push_back(layer);
+    EXPECT_EQ(layers, (std::vector<std::string>{"conv1", "conv2", "conv3"}));
+
+    const std::string library = read_file(place + "/libl3net.so");
+    write_file_atomically(place + "/libl3net.so", library.substr(0, library.size() - 1));
+    EXPECT_EQ(answer()["library_state"], "damaged or of another compilation");
+    std::filesystem::remove(place + "/libl3net.so");
+    const ProgramResult text = run_program("info " + place);
+    EXPECT_NE(text.out.find("libl3net.so: missing\n"), std::string::npos) << text.out;
+
+    // Another machine's code is described all the same.
+    std::string manifest = read_file(place + "/manifest.json");
+    const size_t list = manifest.find('[', manifest.find("\"cpu_features\""));
+    write_file_atomically(place + "/manifest.json", manifest.insert(list + 1, "\"sve9\", "));
+    EXPECT_EQ(answer()["cpu_features_missing"], nlohmann::json{"sve9"});
+    const ProgramResult run = run_program("info " + (scratch / "."));
+    EXPECT_EQ(run.exit_code, 3);
+    EXPECT_NE(run.err.find("is a directory without manifest.json, expected a network or what laminate compile wrote"),
+              std::string::npos)
+        << run.err;
+}
+
+TEST(Compile, WhereANetworkIsWantedACompiledDirectoryIsCalledByItsName) {
+    const ScratchDirectory scratch;
+    ASSERT_EQ(run_program("compile zoo:l2net -q -o " + (scratch / "net")).exit_code, 0);
+    for (const std::string& verb : std::vector<std::string>{"validate ", "explore -o " + (scratch / "front "),
+                                                            "compile -o " + (scratch / "again ")}) {
+        const ProgramResult result = run_program(verb + (scratch / "net"));
+        EXPECT_EQ(result.exit_code, 3) << verb;
+        EXPECT_NE(result.err.find("is a compiled directory, expected the network that it was compiled from, an .onnx "
+                                  "file or a zoo name"),
+                  std::string::npos)
+            << verb << result.err;
+    }
+}
+
+TEST(Compile, ATargetThatCodeCannotBeMadeForIsRefused) {
+    const ScratchDirectory scratch;
+    const auto refused = [&](const std::string& target) {
+        const ProgramResult result =
+            run_program("compile zoo:l2net -q --target " + target + " -o " + (scratch / "net"));
+        EXPECT_EQ(result.exit_code, 3) << target;
+        EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+        EXPECT_TRUE(scratch.is_empty()) << target;
+        return result.err;
+    };
+    EXPECT_EQ(refused("x86-32-linux"),
+              "laminate: error: target \"x86-32-linux\" has addresses of 32 bits, expected 64\n");
+    EXPECT_NE(refused("arm-64-linux-sve2").find("has vectors of no fixed width"), std::string::npos);
+    EXPECT_NE(refused("arm-64-linux-vector_bits_256").find("has vectors of no fixed width"), std::string::npos);
+    EXPECT_NE(refused("riscv-64-linux").find("is of an architecture without kernels"), std::string::npos);
+}
+
 TEST(Compile, TheHeaderStandsAloneInC) {
     const ScratchDirectory scratch;
     ASSERT_EQ(run_program("compile zoo:l2net -o " + (scratch / "net")).exit_code, 0);

@@ -30,6 +30,12 @@ TEST(Program, ValuesAreNamedWithWhatIsExpected) {
               "laminate: error: --tiles: found \"none\", expected one of all,divisors,pow2 (see laminate --help)\n");
 }
 
+TEST(Program, AFileWithoutANameIsAUsageError) {
+    const ProgramResult result = run_program("info zoo:l2net --json ''");
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err, "laminate: error: --json: found \"\", expected a file (see laminate --help)\n");
+}
+
 TEST(Program, AnUnknownOptionIsAUsageError) {
     const ProgramResult result = run_program("info zoo:l2net --no-such-option");
     EXPECT_EQ(result.exit_code, 2);

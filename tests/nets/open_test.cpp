@@ -30,6 +30,7 @@ TEST(OpenNetwork, RefusesOptionsItCannotRead) {
     expect_contains(error("zoo:l2net?heigth=3"),
                     "zoo:l2net?heigth=3: unknown option \"heigth\"; expected height, width, batch or seed");
     expect_contains(error("zoo:l2net?height=3x"), "option height is \"3x\", expected a whole number");
+    expect_contains(error("zoo:l2net?height=8&width=8&height=9"), "option height is given twice, expected once");
     expect_contains(error("zoo:l2net?height"), "option height is \"\", expected a whole number");
     expect_contains(error("zoo:l2net?height=99999999999999999999"), "expected a whole number");
     expect_contains(error("zoo:l2net?height=-4"), "dimension -4, expected 1 to 2147483647");

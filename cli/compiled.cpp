@@ -1,0 +1,123 @@
+#include "cli/compiled.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/files.h"
+#include "base/units.h"
+#include "runtime/cpu.h"
+
+namespace laminate::cli {
+
+namespace {
+
+/// "whole", or what is wrong.
+std::string library_state(const std::filesystem::path& file, const Manifest& manifest) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error)) return "missing";
+    if (!manifest.library_file) return "not checked: the manifest does not say what it was";
+    return identity_of(file) == *manifest.library_file ? "whole" : "damaged or of another compilation";
+}
+
+std::vector<Tensor> tensors_of(const Manifest& manifest, const std::vector<TensorId>& ids) {
+    std::vector<Tensor> tensors;
+    for (const TensorId id : ids) tensors.push_back(manifest.tensors.at(static_cast<size_t>(id)));
+    return tensors;
+}
+
+nlohmann::ordered_json json_of(const std::vector<Tensor>& tensors) {
+    auto list = nlohmann::ordered_json::array();
+    for (const Tensor& tensor : tensors) list.push_back({{"name", tensor.name}, {"dims", tensor.dims}});
+    return list;
+}
+
+nlohmann::ordered_json json_of(const Step& step) {
+    if (const auto* group = std::get_if<GroupStep>(&step)) {
+        return {{"kind", "group"},
+                {"name", group->name},
+                {"layers", group->layers},
+                {"schedule", group->schedule},
+                {"strips", group->strips},
+                {"scratch_bytes", group->scratch_bytes},
+                {"constants_elements", group->constants_count_elements}};
+    }
+    return {{"kind", "layer"}, {"name", name_of(step)}, {"operation", operation_text(std::get<LayerStep>(step).layer)}};
+}
+
+}  // namespace
+
+std::string steps_table(const Manifest& manifest) {
+    Table table({{"step"},
+                 {"layers", Align::right},
+                 {"strips", Align::right},
+                 {"scratch", Align::right},
+                 {"constants", Align::right}});
+    for (const Step& step : manifest.steps) {
+        if (const auto* group = std::get_if<GroupStep>(&step)) {
+            table.add({group->name, std::to_string(group->layers.size()), std::to_string(group->strips),
+                       bytes_text(group->scratch_bytes),
+                       bytes_text(group->constants_count_elements * bytes_per_element)});
+        } else {
+            table.add({name_of(step) + " (reference operator)", "1", "", "", ""});
+        }
+    }
+    return table.text();
+}
+
+Exit compiled_info(const std::string& directory, const Output& output) {
+    const std::filesystem::path place(directory);
+    if (std::error_code error; !std::filesystem::exists(place / manifest_file, error)) {
+        throw InputError(fmt::format("{}: is a directory without {}, expected a network or what laminate compile wrote",
+                                     directory, manifest_file));
+    }
+    const Manifest manifest = parse_manifest(read_file(place / manifest_file), (place / manifest_file).string());
+    const std::string file = shared_library_file(manifest);
+    const std::string state = library_state(place / file, manifest);
+    std::vector<std::string> missing;
+    for (const std::string& feature : manifest.cpu_features) {
+        if (!cpu_has(feature)) missing.push_back(feature);
+    }
+    const std::vector<Tensor> inputs = tensors_of(manifest, manifest.inputs),
+                              outputs = tensors_of(manifest, manifest.outputs);
+    int64_t scratch = 0;
+    for (const Step& step : manifest.steps) {
+        if (const auto* group = std::get_if<GroupStep>(&step)) scratch = std::max(scratch, group->scratch_bytes);
+    }
+
+    std::vector<std::string> lines{fmt::format("{} ({}), compiled for {} by Halide {}", manifest.network,
+                                               manifest.network_hash, manifest.target, manifest.halide_version)};
+    for (const Tensor& tensor : inputs)
+        lines.push_back(fmt::format("input {} {}", tensor.name, dims_text(tensor.dims)));
+    for (const Tensor& tensor : outputs)
+        lines.push_back(fmt::format("output {} {}", tensor.name, dims_text(tensor.dims)));
+    output.print(fmt::format("{}\n\n{}", fmt::join(lines, "\n"), steps_table(manifest)));
+    output.print(fmt::format("each thread takes {} of scratch", bytes_text(scratch)));
+    output.print(fmt::format("{}: {}", file, state));
+    output.print(missing.empty() ? std::string("this machine has the instructions that it uses")
+                                 : fmt::format("this machine lacks {}: it cannot run here", fmt::join(missing, ", ")));
+
+    auto steps = nlohmann::ordered_json::array();
+    for (const Step& step : manifest.steps) steps.push_back(json_of(step));
+    output.json({{"schema", "laminate.compiled_info"},
+                 {"version", 1},
+                 {"network", manifest.network},
+                 {"network_hash", manifest.network_hash},
+                 {"target", manifest.target},
+                 {"halide_version", manifest.halide_version},
+                 {"cpu_features", manifest.cpu_features},
+                 {"cpu_features_missing", missing},
+                 {"library", file},
+                 {"library_state", state},
+                 {"inputs", json_of(inputs)},
+                 {"outputs", json_of(outputs)},
+                 {"scratch_bytes_per_thread", scratch},
+                 {"steps", steps}});
+    return Exit::ok;
+}
+
+}  // namespace laminate::cli
