@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 
-#include "generators/activations.h"
 #include "generators/arrays.h"
 #include "generators/code_frame.h"
 #include "generators/constants.h"

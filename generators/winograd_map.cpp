@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "generators/activations.h"
 #include "generators/arrays.h"
 #include "generators/code_frame.h"
 #include "generators/constants.h"
