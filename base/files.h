@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/unfinished.h"
 
 namespace laminate {
 
@@ -30,8 +31,9 @@ namespace laminate {
     return bytes;
 }
 
-/// Calls `write` with the path of a new file in the target's directory, then renames that file to `path`. When `write` throws,
-/// the file is removed and the target left as it was. A device or pipe is written as it is. Throws InputError when the directory cannot be written.
+/// Calls `write` with the path of a new file in the target's directory, then renames that file to `path`. When `write`
+/// throws, the file is removed and the target left as it was, and so it is when a signal ends the program
+/// (base/unfinished.h). A device or pipe is written as it is. Throws InputError when the directory cannot be written.
 inline void write_file_atomically(const std::filesystem::path& path,
                                   const std::function<void(const std::filesystem::path& aside)>& write) {
     std::error_code error;
@@ -43,6 +45,7 @@ inline void write_file_atomically(const std::filesystem::path& path,
     }
     std::filesystem::path aside = path;
     aside += ".partial-" + std::to_string(::getpid());
+    const UnfinishedPath unfinished(aside);
     try {
         write(aside);
         std::filesystem::rename(aside, path, error);

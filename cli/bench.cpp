@@ -331,7 +331,7 @@ void add_bench(Program& program) {
                          "  laminate bench zoo:resnet18 --memory 512KiB --seconds 5 --json -\n"
                          "  laminate bench compiled/");
     auto options = std::make_shared<Options>();
-    options->network.declare(verb);
+    options->network.declare(verb, true);
     options->schedule.declare(verb, false);
     verb->add_option("--seconds", options->seconds, "Time for the timed runs of each variant")
         ->check(not_negative())

@@ -87,12 +87,12 @@ Exit info(const Network& network, const Output& output) {
         const Bytes alive = live[static_cast<size_t>(id)];
         const bool activated = layer.activation.kind != ActivationKind::none;
         table.add({layer.name, operation_text(layer), window_text(layer),
-                   activated ? to_string(layer.activation.kind) : "", dims_text(dims), grouped(layer_work.value()),
+                   activated ? activation_text(layer.activation) : "", dims_text(dims), grouped(layer_work.value()),
                    grouped(parameters(layer)), grouped(bytes.value()), grouped(alive.value())});
         layers.push_back({{"name", layer.name},
                           {"onnx_name", layer.onnx_name},
                           {"kind", operation_text(layer)},
-                          {"activation", to_string(layer.activation.kind)},
+                          {"activation", activation_text(layer.activation)},
                           {"inputs", tensors_json(network, layer.inputs)},
                           {"output", tensors_json(network, {layer.output})[0]},
                           {"macs", layer_work.value()},
@@ -144,7 +144,7 @@ void add_info(Program& program) {
                                       "  laminate info net.onnx --height 540 --width 960 --json -\n"
                                       "  laminate compile zoo:l2net -o l2net/ && laminate info l2net/");
     auto argument = std::make_shared<NetworkArgument>();
-    argument->declare(verb);
+    argument->declare(verb, true);
     program.on(verb, [argument](const Output& output) {
         if (is_compiled_directory(argument->spec)) return compiled_info(argument->spec, output);
         return info(argument->open(), output);

@@ -125,9 +125,9 @@ int Program::run(int argc, char** argv) {
     }
 }
 
-void NetworkArgument::declare(CLI::App* verb) {
-    verb->add_option("NET", spec, ".onnx file, zoo:NAME[?height=..&width=..], random:SEED, or compiled directory")
-        ->required();
+void NetworkArgument::declare(CLI::App* verb, bool or_compiled) {
+    constexpr const char* kinds = ".onnx file, zoo:NAME[?height=..&width=..], random:SEED";
+    verb->add_option("NET", spec, fmt::format("{}{}", kinds, or_compiled ? ", or compiled directory" : ""))->required();
     declare_sizes(verb);
 }
 

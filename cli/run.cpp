@@ -249,7 +249,7 @@ void add_run(Program& program) {
         "  ffmpeg -i film.mp4 -f yuv4mpegpipe - | laminate run fsrcnn_x2.onnx --input - --output - | mpv -\n"
         "  laminate run compiled/ --input input=x.npy --expected output=y.npy");
     auto options = std::make_shared<Options>();
-    options->network.declare(verb);
+    options->network.declare(verb, true);
     options->schedule.declare(verb);
     verb->add_option("--input", options->inputs,
                      "Input: .npy, ONNX .pb tensor, or a PNG, JPEG or PNM picture; a .y4m video or - for one from "

@@ -45,8 +45,9 @@ struct NetworkArgument {
     InputSizes sizes;
     std::vector<std::string> symbols;  ///< "H=540" as typed
 
-    /// NET as the first argument, and the options for sizes.
-    void declare(CLI::App* verb);
+    /// NET as the first argument, and the options for sizes. `or_compiled`: the verb takes a compiled directory too,
+    /// which open() refuses.
+    void declare(CLI::App* verb, bool or_compiled = false);
     /// The same with --net NET, not required.
     void declare_option(CLI::App* verb);
     /// {"net", "height", "width", "batch", "dims"}: only what was given; from_json() opens the same network again.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <initializer_list>
 #include <numbers>
+#include <stdexcept>
 #include <string>
 
 namespace laminate::ir {
@@ -53,8 +54,82 @@ Expr exponential_minus_one(const Expr& x) {
     });
 }
 
+/// log(1 + t) for 0 <= t <= 1: 2 artanh(t / (t + 2)), whose series ends soon, as its argument is at most 1/3.
+Expr logarithm_of_one_plus(const Expr& t) {
+    return with_value(t, [](const Expr& v) {
+        return with_value(v / (v + like(v, 2)), [](const Expr& s) {
+            const Expr series =
+                polynomial(s * s, {2, 2.0f / 3, 2.0f / 5, 2.0f / 7, 2.0f / 9, 2.0f / 11, 2.0f / 13, 2.0f / 15});
+            return s * series;
+        });
+    });
+}
+
 Expr hyperbolic_tangent(const Expr& x) {
     return with_value(exponential_minus_one(x * like(x, 2)), [](const Expr& t) { return t / (t + like(t, 2)); });
+}
+
+/// x / (1 + e^-y); e^87 is finite.
+Expr times_sigmoid(const Expr& x, const Expr& y) {
+    return x / (like(x, 1) + exponential(Halide::min(-y, like(x, 87))));
+}
+
+/// What a normal distribution has below x, to 1e-7 of the smaller side: (1 - erf(|x| / sqrt 2)) / 2 or the rest to 1, by
+/// Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
+Expr normal_probability(const Expr& x) {
+    const Expr distance = Halide::abs(x) * like(x, 1 / std::numbers::sqrt2_v<float>);
+    return with_value(distance, [&](const Expr& z) {
+        return with_value(like(x, 1) / (like(x, 1) + like(x, 0.3275911f) * z), [&](const Expr& t) {
+            const Expr series = polynomial(t, {0.254829592f, -0.284496736f, 1.421413741f, -1.453152027f, 1.061405429f});
+            const Expr tail = like(x, 0.5f) * t * series * exponential(-z * z);
+            return with_value(tail, [&](const Expr& p) { return Halide::select(x < like(x, 0), p, like(x, 1) - p); });
+        });
+    });
+}
+
+/// As apply_unary() of the reference operators, in forms that lose fewer digits or need fewer functions where it says
+/// so.
+Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
+    const auto c = [&](float value) { return like(x, value); };
+    const Expr zero = c(0), one = c(1);
+    const auto between_0_and_1 = [&](const Expr& v) { return Halide::max(zero, Halide::min(one, v)); };
+    switch (function) {
+        case GeneralFunction::absolute:
+            return Halide::abs(x);
+        case GeneralFunction::negative:
+            return -x;
+        case GeneralFunction::elu:
+            return Halide::select(x < zero, c(alpha) * exponential_minus_one(x), x);
+        case GeneralFunction::selu:
+            return c(beta) * Halide::select(x > zero, x, c(alpha) * exponential_minus_one(x));
+        case GeneralFunction::celu:
+            return Halide::max(x, zero) + Halide::min(zero, c(alpha) * exponential_minus_one(x / c(alpha)));
+        case GeneralFunction::softplus:
+            return Halide::max(x, zero) + logarithm_of_one_plus(exponential(-Halide::abs(x)));
+        case GeneralFunction::softsign:
+            return x / (one + Halide::abs(x));
+        case GeneralFunction::hard_sigmoid:
+            return between_0_and_1(c(alpha) * x + c(beta));
+        case GeneralFunction::hard_swish:
+            return x * between_0_and_1(x / c(6) + c(0.5f));
+        case GeneralFunction::mish:
+            // tanh(log(1 + e)) = n / (n + 2), where n = (1 + e)^2 - 1; from e^20 on it is 1.
+            return with_value(exponential(Halide::min(x, c(20))), [&](const Expr& e) {
+                return with_value(e * (e + c(2)), [&](const Expr& n) { return x * (n / (n + c(2))); });
+            });
+        case GeneralFunction::swish:
+            return times_sigmoid(x, c(alpha) * x);
+        case GeneralFunction::gelu:
+            return x * normal_probability(x);
+        case GeneralFunction::gelu_tanh: {
+            // (1 + tanh(u)) / 2 = 1 / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+            const float slope = 2 * std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>;
+            return times_sigmoid(x, c(slope) * x * (one + c(0.044715f) * x * x));
+        }
+        default:
+            break;
+    }
+    throw std::logic_error(std::string(to_string(function)) + " is no activation");
 }
 
 }  // namespace
@@ -76,6 +151,9 @@ Expr activate(const Activation& activation, const Expr& value, const Expr& slope
             return constant(1) / (constant(1) + exponential(-value));
         case ActivationKind::tanh:
             return hyperbolic_tangent(value);
+        case ActivationKind::unary:
+            return with_value(
+                value, [&](const Expr& x) { return unary(activation.function, x, activation.alpha, activation.beta); });
     }
     return value;
 }

@@ -101,7 +101,8 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
         add(network.layer(id).count_include_pad);
         add(p.groups);
         add(static_cast<int>(activation.kind));
-        for (const float value : {activation.alpha, activation.low, activation.high})
+        add(static_cast<int>(activation.function));
+        for (const float value : {activation.alpha, activation.beta, activation.low, activation.high})
             add(std::bit_cast<uint32_t>(value));
     }
     for (const GroupTensor& tensor : group_tensors(group_problems(network, group))) {

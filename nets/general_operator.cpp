@@ -289,6 +289,29 @@ const char* to_string(GeneralFunction function) {
     return names.at(static_cast<size_t>(function));
 }
 
+bool is_activation(GeneralFunction function, float alpha, float beta) {
+    if (!std::isfinite(alpha) || !std::isfinite(beta)) return false;
+    switch (function) {
+        case GeneralFunction::celu:
+            return alpha != 0;  // it divides by it
+        case GeneralFunction::absolute:
+        case GeneralFunction::negative:
+        case GeneralFunction::elu:
+        case GeneralFunction::selu:
+        case GeneralFunction::softplus:
+        case GeneralFunction::softsign:
+        case GeneralFunction::hard_sigmoid:
+        case GeneralFunction::hard_swish:
+        case GeneralFunction::mish:
+        case GeneralFunction::swish:
+        case GeneralFunction::gelu:
+        case GeneralFunction::gelu_tanh:
+            return true;
+        default:
+            return false;
+    }
+}
+
 std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
     const size_t rank = std::max(a.size(), b.size());
     Dims out(rank, 1);

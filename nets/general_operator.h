@@ -95,6 +95,10 @@ enum class GeneralFunction {
 };
 [[nodiscard]] const char* to_string(GeneralKind kind);
 [[nodiscard]] const char* to_string(GeneralFunction function);
+/// What a layer can apply to its finished sums, and generated code computes in vectors (generators/activations.h): a
+/// unary function that is continuous, so that last digits stay last digits, and finite where its argument is; alpha and
+/// beta finite.
+[[nodiscard]] bool is_activation(GeneralFunction function, float alpha, float beta);
 inline constexpr int general_kind_count = static_cast<int>(GeneralKind::local_response) + 1;
 inline constexpr int general_function_count = static_cast<int>(GeneralFunction::root_mean_square) + 1;
 

@@ -245,11 +245,18 @@ void check_activation(const Layer& layer, const std::vector<int64_t>& out) {
     if (layer.kind == LayerKind::activation && a.kind == ActivationKind::none)
         fail(layer, "does not say which activation");
     if (a.kind != ActivationKind::none && !may_carry_activation(layer.kind)) {
-        fail(layer, std::string("carries ") + to_string(a.kind) + "; expected a separate activation layer");
+        fail(layer, std::string("carries ") + activation_text(a) + "; expected a separate activation layer");
     }
     if (a.kind == ActivationKind::clip && !(a.low <= a.high)) {
         fail(layer, "clips to " + std::to_string(a.low) + " .. " + std::to_string(a.high) + ", expected low <= high");
     }
+    const bool is_unary = a.kind == ActivationKind::unary;
+    if (is_unary && !is_activation(a.function, a.alpha, a.beta)) {
+        fail(layer, std::string(to_string(a.function)) + " of " + std::to_string(a.alpha) + " and " +
+                        std::to_string(a.beta) + " is no activation");
+    }
+    if (!is_unary && a.function != GeneralFunction::none)
+        fail(layer, std::string(to_string(a.kind)) + " names the function " + to_string(a.function));
     if (a.kind == ActivationKind::prelu) {
         check_constant(layer, a.slope, "slopes");
         const auto count = static_cast<int64_t>(a.slope->values.size());
@@ -382,6 +389,11 @@ void hash_activation(Hasher& hash, const Activation& activation) {
             hash.real(activation.low);
             hash.real(activation.high);
             break;
+        case ActivationKind::unary:
+            hash.number(static_cast<int64_t>(activation.function));
+            hash.real(activation.alpha);
+            hash.real(activation.beta);
+            break;
         default:
             break;
     }
@@ -447,6 +459,10 @@ const char* operation_text(const Layer& layer) {
                                                            : to_string(layer.general.function);
 }
 
+const char* activation_text(const Activation& activation) {
+    return activation.kind == ActivationKind::unary ? to_string(activation.function) : to_string(activation.kind);
+}
+
 const char* to_string(ActivationKind kind) {
     switch (kind) {
         case ActivationKind::none:
@@ -463,6 +479,8 @@ const char* to_string(ActivationKind kind) {
             return "sigmoid";
         case ActivationKind::tanh:
             return "tanh";
+        case ActivationKind::unary:
+            return "unary";
     }
     throw std::logic_error("activation kind out of range");
 }

@@ -46,14 +46,16 @@ struct Window {
     std::array<int64_t, 2> output_padding{0, 0};  ///< transposed convolution only
 };
 
-enum class ActivationKind { none, relu, leaky_relu, prelu, clip, sigmoid, tanh };
+enum class ActivationKind { none, relu, leaky_relu, prelu, clip, sigmoid, tanh, unary };
 
 struct Activation {
     ActivationKind kind = ActivationKind::none;
-    float alpha = 0;      ///< leaky_relu: slope for x < 0
-    float low = 0;        ///< clip
-    float high = 0;       ///< clip
-    ConstantPtr slope{};  ///< prelu: one value, or one per output channel
+    GeneralFunction function = GeneralFunction::none;  ///< unary: one that is_activation() allows
+    float alpha = 0;                                   ///< leaky_relu: slope for x < 0; unary: the function's
+    float beta = 0;                                    ///< unary: the function's
+    float low = 0;                                     ///< clip
+    float high = 0;                                    ///< clip
+    ConstantPtr slope{};                               ///< prelu: one value, or one per output channel
 };
 
 enum class LayerKind {
@@ -93,6 +95,8 @@ struct Layer {
 };
 /// What the layer does, for people: its kind, or of a general layer its function or kind.
 [[nodiscard]] const char* operation_text(const Layer& layer);
+/// Likewise: the kind, or of a unary one its function.
+[[nodiscard]] const char* activation_text(const Activation& activation);
 
 struct Network {
     std::string name;

@@ -87,6 +87,140 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
     return false;
 }
 
+// ---- activations in several nodes -----------------------------------------------------------------------------------
+
+/// Exporters write activations that their opset has no operator for with those that it has; here they become one layer
+/// again.
+class ActivationsInNodes {
+public:
+    explicit ActivationsInNodes(RawNetwork& raw)
+        : raw_(raw), readers_(raw.tensors.size(), 0), producer_(raw.tensors.size(), -1) {
+        for (const TensorId id : raw.outputs) ++readers_[static_cast<size_t>(id)];
+        for (size_t k = 0; k < raw.layers.size(); ++k) {
+            for (const TensorId id : raw.layers[k].layer.inputs) ++readers_[static_cast<size_t>(id)];
+            producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
+        }
+    }
+
+    void recognise() {
+        for (RawLayer& layer : raw_.layers) {
+            if (layer.affine && scale_of(layer) == 1.0f / 6) {
+                recognise_sixth(layer);
+            } else if (is_product(layer)) {
+                recognise_product(layer);
+            }
+        }
+        std::erase_if(raw_.layers, [](const RawLayer& layer) { return layer.layer.output < 0; });
+    }
+
+private:
+    /// The layer that writes `id` for one reader and nobody else, or null.
+    [[nodiscard]] RawLayer* before(TensorId id) const {
+        const auto t = static_cast<size_t>(id);
+        return producer_[t] >= 0 && readers_[t] == 1 ? &raw_.layers[static_cast<size_t>(producer_[t])] : nullptr;
+    }
+    [[nodiscard]] RawLayer* before(const RawLayer& layer) const {
+        return layer.layer.inputs.empty() ? nullptr : before(layer.layer.inputs[0]);
+    }
+
+    static bool is_product(const RawLayer& layer) {
+        const GeneralOperator& op = layer.layer.general;
+        return layer.layer.kind == LayerKind::general && op.kind == GeneralKind::binary &&
+               op.function == GeneralFunction::multiply && layer.layer.inputs.size() == 2;
+    }
+    static bool is(const RawLayer* layer, ActivationKind kind) {
+        return layer != nullptr && layer->layer.kind == LayerKind::activation && layer->layer.activation.kind == kind;
+    }
+    static bool is(const RawLayer* layer, GeneralFunction function) {
+        return is(layer, ActivationKind::unary) && layer->layer.activation.function == function;
+    }
+    static bool all_are(const std::vector<float>& values, float wanted) {
+        return std::all_of(values.begin(), values.end(), [&](float v) { return v == wanted; });
+    }
+    /// s of y = s * x with one s for all channels; 0 when it is something else.
+    static float scale_of(const RawLayer& layer) {
+        const std::vector<float>& scales = layer.layer.weights->values;
+        const float scale = scales.front();
+        return all_are(scales, scale) && all_are(layer.layer.bias->values, 0) ? scale : 0;
+    }
+    /// The tensor x of min(max(x + 3, 0), 6), whose two layers nobody else reads, or -1.
+    [[nodiscard]] TensorId shifted_and_clipped(const RawLayer* clip) const {
+        if (!is(clip, ActivationKind::clip) || clip->layer.activation.low != 0 || clip->layer.activation.high != 6)
+            return -1;
+        const RawLayer* sum = before(*clip);
+        const bool adds_3 = sum != nullptr && sum->layer.kind == LayerKind::add && sum->layer.weights != nullptr &&
+                            all_are(sum->layer.weights->values, 3);
+        return adds_3 ? sum->layer.inputs[0] : -1;
+    }
+
+    /// A sixth of min(max(x + 3, 0), 6), or of x times that.
+    void recognise_sixth(RawLayer& sixth) {
+        RawLayer* last = before(sixth);
+        if (const TensorId x = shifted_and_clipped(last); x >= 0) {
+            return become(sixth, x, {last, before(*last)},
+                          {.kind = ActivationKind::unary,
+                           .function = GeneralFunction::hard_sigmoid,
+                           .alpha = 1.0f / 6,
+                           .beta = 0.5f});
+        }
+        if (last == nullptr || !is_product(*last)) return;
+        for (const size_t k : {size_t{0}, size_t{1}}) {
+            const TensorId x = last->layer.inputs[1 - k];
+            RawLayer* clip = before(last->layer.inputs[k]);
+            if (shifted_and_clipped(clip) != x) continue;
+            return become(sixth, x, {last, clip, before(*clip)},
+                          {.kind = ActivationKind::unary, .function = GeneralFunction::hard_swish});
+        }
+    }
+
+    /// x times a function of x.
+    void recognise_product(RawLayer& product) {
+        for (const size_t k : {size_t{0}, size_t{1}}) {
+            const TensorId x = product.layer.inputs[1 - k];
+            RawLayer* last = before(product.layer.inputs[k]);
+            if (last == nullptr) continue;
+            RawLayer* inner = before(*last);
+            const auto reads_x = [&](const RawLayer* layer) { return layer->layer.inputs[0] == x; };
+            Activation whole{.kind = ActivationKind::unary};
+            if (is(last, ActivationKind::sigmoid)) {
+                whole.function = GeneralFunction::swish;
+                whole.alpha = 1;
+                if (reads_x(last)) return become(product, x, {last}, whole);
+                whole.alpha = inner != nullptr && inner->affine ? scale_of(*inner) : 0;
+                if (whole.alpha != 0 && reads_x(inner)) return become(product, x, {last, inner}, whole);
+            } else if (is(last, GeneralFunction::hard_sigmoid) && reads_x(last) &&
+                       last->layer.activation.alpha == 1.0f / 6 && last->layer.activation.beta == 0.5f) {
+                whole.function = GeneralFunction::hard_swish;
+                return become(product, x, {last}, whole);
+            } else if (is(last, ActivationKind::tanh) && is(inner, GeneralFunction::softplus) && reads_x(inner)) {
+                whole.function = GeneralFunction::mish;
+                return become(product, x, {last, inner}, whole);
+            }
+        }
+    }
+
+    /// `end` becomes the activation of `x`; the layers between them go.
+    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between, const Activation& activation) {
+        for (RawLayer* layer : between) {
+            raw_.folded.push_back(layer->op + " " + layer->label + " into " + end.op + " " + end.label);
+            for (const TensorId id : layer->layer.inputs) --readers_[static_cast<size_t>(id)];
+            layer->layer.output = -1;
+        }
+        for (const TensorId id : end.layer.inputs) --readers_[static_cast<size_t>(id)];
+        ++readers_[static_cast<size_t>(x)];
+        end.layer = {.onnx_name = end.layer.onnx_name,
+                     .kind = LayerKind::activation,
+                     .inputs = {x},
+                     .output = end.layer.output,
+                     .activation = activation};
+        end.affine = false;
+    }
+
+    RawNetwork& raw_;
+    std::vector<int> readers_;
+    std::vector<int> producer_;
+};
+
 void remove_dead_layers(RawNetwork& raw) {
     std::vector<bool> needed(raw.tensors.size(), false);
     for (const TensorId id : raw.outputs) needed[static_cast<size_t>(id)] = true;
@@ -237,6 +371,7 @@ void RawNetwork::charge(size_t values) {
 
 Network canonicalise(RawNetwork raw) {
     remove_dead_layers(raw);
+    ActivationsInNodes(raw).recognise();
     fold_into_producers(raw);
     write_affine_as_convolution(raw);
 

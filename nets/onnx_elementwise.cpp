@@ -24,6 +24,10 @@ void activation(Importer& importer, Node& node, Activation activation) {
 
 void unary(Importer& importer, Node& node, Function function, float alpha = 0, float beta = 0) {
     node.expect_inputs(1, 1);
+    if (is_activation(function, alpha, beta)) {
+        return activation(importer, node,
+                          {.kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta});
+    }
     importer.append(node, {.kind = GeneralKind::unary, .function = function, .alpha = alpha, .beta = beta},
                     {importer.tensor(node, 0)});
 }

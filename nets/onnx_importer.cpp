@@ -367,7 +367,9 @@ TensorId Importer::picture_if_lifted(TensorId x) const {
 }
 
 void Importer::append_like(const Node& node, TensorId x, Layer layer) {
-    define_like(node, x, add_layer(node, std::move(layer)));
+    const TensorId result = add_layer(node, std::move(layer));
+    if (scalars_.contains(x)) mark_scalar(result);
+    define_like(node, x, result);
 }
 
 void Importer::define_like(const Node& node, TensorId x, TensorId result) {

@@ -1,8 +1,10 @@
 // Canonical networks to ONNX: one node per layer, and one more where the layer carries an activation.
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <stdexcept>
 #include <unordered_set>
 #include <utility>
 
@@ -15,8 +17,11 @@ namespace laminate::onnx {
 
 namespace {
 
-constexpr int written_opset = 17;
-constexpr int written_ir_version = 8;
+/// The least that has what every network uses, so that older programs read the file; some layers need a later one.
+constexpr int least_opset = 17;
+constexpr int opset_of_mish = 18;
+constexpr int opset_of_dilated_average_pool = 19;
+constexpr int opset_of_gelu = 20;
 
 class Exporter {
 public:
@@ -27,19 +32,20 @@ public:
     }
 
     proto::ModelProto run() {
-        model_.set_ir_version(written_ir_version);
         model_.set_producer_name("laminate");
-        auto* opset = model_.add_opset_import();
-        opset->set_domain("");
-        opset->set_version(written_opset);
         graph().set_name(network_.name.empty() ? "network" : network_.name);
         for (const TensorId id : network_.inputs) describe(*graph().add_input(), id);
         for (const TensorId id : network_.outputs) describe(*graph().add_output(), id);
         for (const Layer& layer : network_.layers) write(layer);
+        auto* opset = model_.add_opset_import();
+        opset->set_domain("");
+        opset->set_version(opset_);
+        model_.set_ir_version(opset_ < 19 ? 8 : 9);  // the version that came with each
         return std::move(model_);
     }
 
 private:
+    void need_opset(int version) { opset_ = std::max(opset_, version); }
     [[nodiscard]] proto::GraphProto& graph() { return *model_.mutable_graph(); }
 
     void describe(proto::ValueInfoProto& info, TensorId id) const {
@@ -115,7 +121,7 @@ private:
         const std::string result = activated ? unused(value_names_, layer.name + "_linear") : output;
         write_linear(layer, result);
         if (activated)
-            write_activation(layer, unused(node_names_, layer.name + "_" + to_string(layer.activation.kind)), result,
+            write_activation(layer, unused(node_names_, layer.name + "_" + activation_text(layer.activation)), result,
                              output);
     }
 
@@ -200,12 +206,12 @@ private:
     }
 
     void write_average_pool(const Layer& layer, const std::vector<std::string>& inputs, const std::string& output) {
-        if (layer.window.dilation != std::array<int64_t, 2>{1, 1}) {
-            throw InputError(layer.name +
-                             ": a dilated average pooling cannot be written; ONNX has it from opset 19 on");
-        }
         auto& node = add_node("AveragePool", layer.name, inputs, output);
         set_window(node, layer.window);
+        if (layer.window.dilation != std::array<int64_t, 2>{1, 1}) {
+            need_opset(opset_of_dilated_average_pool);
+            set(node, "dilations", to_list(layer.window.dilation));
+        }
         set(node, "count_include_pad", int64_t{layer.count_include_pad});
     }
 
@@ -245,11 +251,79 @@ private:
             case ActivationKind::clip:
                 add_node("Clip", name, {input, scalar(a.low, name + "_min"), scalar(a.high, name + "_max")}, output);
                 return;
+            case ActivationKind::unary:
+                write_unary(a, name, input, output);
+                return;
+        }
+    }
+
+    void write_unary(const Activation& a, const std::string& name, const std::string& input,
+                     const std::string& output) {
+        const auto node = [&](const char* op) -> proto::NodeProto& { return add_node(op, name, {input}, output); };
+        switch (a.function) {
+            case GeneralFunction::absolute:
+                node("Abs");
+                return;
+            case GeneralFunction::negative:
+                node("Neg");
+                return;
+            case GeneralFunction::elu:
+                set(node("Elu"), "alpha", a.alpha);
+                return;
+            case GeneralFunction::selu: {
+                auto& selu = node("Selu");
+                set(selu, "alpha", a.alpha);
+                set(selu, "gamma", a.beta);
+                return;
+            }
+            case GeneralFunction::celu:
+                set(node("Celu"), "alpha", a.alpha);
+                return;
+            case GeneralFunction::softplus:
+                node("Softplus");
+                return;
+            case GeneralFunction::softsign:
+                node("Softsign");
+                return;
+            case GeneralFunction::hard_sigmoid: {
+                auto& sigmoid = node("HardSigmoid");
+                set(sigmoid, "alpha", a.alpha);
+                set(sigmoid, "beta", a.beta);
+                return;
+            }
+            case GeneralFunction::hard_swish:
+                node("HardSwish");
+                return;
+            case GeneralFunction::mish:
+                need_opset(opset_of_mish);
+                node("Mish");
+                return;
+            case GeneralFunction::gelu:
+            case GeneralFunction::gelu_tanh:
+                need_opset(opset_of_gelu);
+                set(node("Gelu"), "approximate",
+                    std::string(a.function == GeneralFunction::gelu_tanh ? "tanh" : "none"));
+                return;
+            case GeneralFunction::swish: {  // an operator from opset 24 on; its three nodes are read as one layer again
+                std::string scaled = input;
+                if (a.alpha != 1) {
+                    scaled = unused(value_names_, name + "_scaled");
+                    add_node("Mul", unused(node_names_, name + "_scale"), {input, scalar(a.alpha, name + "_alpha")},
+                             scaled);
+                }
+                const std::string factor = unused(value_names_, name + "_factor");
+                add_node("Sigmoid", unused(node_names_, name + "_sigmoid"), {scaled}, factor);
+                add_node("Mul", name, {input, factor}, output);
+                return;
+            }
+            default:
+                throw std::logic_error(std::string(to_string(a.function)) + " is no activation");
         }
     }
 
     const Network& network_;
     proto::ModelProto model_;
+    int opset_ = least_opset;
     std::unordered_set<std::string> value_names_;
     std::unordered_set<std::string> node_names_;
     std::map<std::pair<const Constant*, std::vector<int64_t>>, std::string> shared_;

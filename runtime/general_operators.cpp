@@ -107,73 +107,6 @@ struct SplitAxes {
 
 float softplus(float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); }
 
-float apply_unary(GeneralFunction function, float x, float alpha, float beta) {
-    using enum GeneralFunction;
-    switch (function) {
-        case absolute:
-            return std::abs(x);
-        case negative:
-            return -x;
-        case exponential:
-            return std::exp(x);
-        case logarithm:
-            return std::log(x);
-        case square_root:
-            return std::sqrt(x);
-        case reciprocal:
-            return 1.0f / x;
-        case floor:
-            return std::floor(x);
-        case ceil:
-            return std::ceil(x);
-        case round_to_even:
-            return std::nearbyint(x);
-        case sign:
-            return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
-        case error_function:
-            return std::erf(x);
-        case sine:
-            return std::sin(x);
-        case cosine:
-            return std::cos(x);
-        case tangent:
-            return std::tan(x);
-        case elu:
-            return x < 0 ? alpha * std::expm1(x) : x;
-        case selu:
-            return x > 0 ? beta * x : beta * alpha * std::expm1(x);
-        case celu:
-            return std::max(x, 0.0f) + std::min(0.0f, alpha * std::expm1(x / alpha));
-        case GeneralFunction::softplus:
-            return laminate::softplus(x);
-        case softsign:
-            return x / (1.0f + std::abs(x));
-        case hard_sigmoid:
-            return std::max(0.0f, std::min(1.0f, alpha * x + beta));
-        case hard_swish:
-            return x * std::max(0.0f, std::min(1.0f, x / 6.0f + 0.5f));
-        case mish:
-            return x * std::tanh(laminate::softplus(x));
-        case swish:
-            return x / (1.0f + std::exp(-alpha * x));
-        case thresholded_relu:
-            return x > alpha ? x : 0.0f;
-        case shrink:
-            return x < -alpha ? x + beta : x > alpha ? x - beta : 0.0f;
-        case gelu:
-            return 0.5f * x * (1.0f + std::erf(x / std::numbers::sqrt2_v<float>));
-        case gelu_tanh: {
-            const float inner = std::sqrt(2.0f * std::numbers::inv_pi_v<float>) * (x + 0.044715f * x * x * x);
-            return 0.5f * x * (1.0f + std::tanh(inner));
-        }
-        case is_zero:
-            return x == 0 ? 1.0f : 0.0f;
-        default:
-            assert(false && "general_output_dims() refuses it");
-            return x;
-    }
-}
-
 float apply_binary(GeneralFunction function, float a, float b) {
     using enum GeneralFunction;
     switch (function) {
@@ -638,6 +571,73 @@ void run_pool(const GeneralOperator& op, const Dims& in, const float* input, con
 }
 
 }  // namespace
+
+float apply_unary(GeneralFunction function, float x, float alpha, float beta) {
+    using enum GeneralFunction;
+    switch (function) {
+        case absolute:
+            return std::abs(x);
+        case negative:
+            return -x;
+        case exponential:
+            return std::exp(x);
+        case logarithm:
+            return std::log(x);
+        case square_root:
+            return std::sqrt(x);
+        case reciprocal:
+            return 1.0f / x;
+        case floor:
+            return std::floor(x);
+        case ceil:
+            return std::ceil(x);
+        case round_to_even:
+            return std::nearbyint(x);
+        case sign:
+            return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
+        case error_function:
+            return std::erf(x);
+        case sine:
+            return std::sin(x);
+        case cosine:
+            return std::cos(x);
+        case tangent:
+            return std::tan(x);
+        case elu:
+            return x < 0 ? alpha * std::expm1(x) : x;
+        case selu:
+            return x > 0 ? beta * x : beta * alpha * std::expm1(x);
+        case celu:
+            return std::max(x, 0.0f) + std::min(0.0f, alpha * std::expm1(x / alpha));
+        case GeneralFunction::softplus:
+            return laminate::softplus(x);
+        case softsign:
+            return x / (1.0f + std::abs(x));
+        case hard_sigmoid:
+            return std::max(0.0f, std::min(1.0f, alpha * x + beta));
+        case hard_swish:
+            return x * std::max(0.0f, std::min(1.0f, x / 6.0f + 0.5f));
+        case mish:
+            return x * std::tanh(laminate::softplus(x));
+        case swish:
+            return x / (1.0f + std::exp(-alpha * x));
+        case thresholded_relu:
+            return x > alpha ? x : 0.0f;
+        case shrink:
+            return x < -alpha ? x + beta : x > alpha ? x - beta : 0.0f;
+        case gelu:
+            return 0.5f * x * (1.0f + std::erf(x / std::numbers::sqrt2_v<float>));
+        case gelu_tanh: {
+            const float inner = std::sqrt(2.0f * std::numbers::inv_pi_v<float>) * (x + 0.044715f * x * x * x);
+            return 0.5f * x * (1.0f + std::tanh(inner));
+        }
+        case is_zero:
+            return x == 0 ? 1.0f : 0.0f;
+        default:
+            assert(false && "general_output_dims() refuses it");
+            return x;
+    }
+}
 
 void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& in,
                        const std::vector<const float*>& inputs, const std::vector<int64_t>& out, float* output,

@@ -8,6 +8,9 @@
 
 namespace laminate {
 
+/// A unary function of one value.
+[[nodiscard]] float apply_unary(GeneralFunction function, float x, float alpha, float beta);
+
 /// As run_reference_layer(), for a layer of LayerKind::general whose dims are those that general_output_dims() allows. `output` may be the input's
 /// array for reshape (which then copies nothing), unary and binary operators where the shapes are equal. Sums of reductions, normalisations and
 /// resamplings are taken in 64-bit floats.

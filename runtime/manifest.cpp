@@ -31,7 +31,7 @@ constexpr std::array layer_kinds{LayerKind::conv,     LayerKind::conv_transpose,
                                  LayerKind::general};
 constexpr std::array activation_kinds{ActivationKind::none,  ActivationKind::relu, ActivationKind::leaky_relu,
                                       ActivationKind::prelu, ActivationKind::clip, ActivationKind::sigmoid,
-                                      ActivationKind::tanh};
+                                      ActivationKind::tanh,  ActivationKind::unary};
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,9 @@ LayerStep read_layer_step(const Node& node) {
     if (from.has("activation")) {
         const Node activation = from["activation"];
         layer.activation.kind = kind_at(activation["kind"], activation_kinds);
+        if (activation.has("function")) layer.activation.function = kind_at(activation["function"], general_functions);
         if (activation.has("alpha")) layer.activation.alpha = activation["alpha"].real();
+        if (activation.has("beta")) layer.activation.beta = activation["beta"].real();
         if (activation.has("low")) layer.activation.low = activation["low"].real();
         if (activation.has("high")) layer.activation.high = activation["high"].real();
         if (activation.has("slope")) step.slope = activation["slope"].range();
@@ -270,7 +272,10 @@ Json json_of(const LayerStep& step) {
     put(out, "count_include_pad", layer.count_include_pad, plain.count_include_pad);
     if (layer.activation.kind != ActivationKind::none) {
         Json activation{{"kind", to_string(layer.activation.kind)}};
+        if (layer.activation.function != plain.activation.function)
+            activation["function"] = to_string(layer.activation.function);
         if (layer.activation.alpha != plain.activation.alpha) activation["alpha"] = json_of(layer.activation.alpha);
+        if (layer.activation.beta != plain.activation.beta) activation["beta"] = json_of(layer.activation.beta);
         if (layer.activation.low != plain.activation.low) activation["low"] = json_of(layer.activation.low);
         if (layer.activation.high != plain.activation.high) activation["high"] = json_of(layer.activation.high);
         if (step.slope) activation["slope"] = json_of(*step.slope);

@@ -455,6 +455,8 @@ float apply_activation(const Activation& activation, float value, int64_t channe
             return 1.0f / (1.0f + std::exp(-value));
         case ActivationKind::tanh:
             return std::tanh(value);
+        case ActivationKind::unary:
+            return apply_unary(activation.function, value, activation.alpha, activation.beta);
     }
     return value;
 }

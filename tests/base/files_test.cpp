@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <csignal>
 #include <thread>
@@ -104,6 +105,24 @@ TEST_F(Files, ReadingWhatIsNoFileSaysSo) {
     };
     EXPECT_EQ(message(directory_ / "none"), (directory_ / "none").string() + ": no such file");
     EXPECT_EQ(message(directory_), directory_.string() + ": is a directory, expected a file");
+}
+
+TEST_F(Files, ASignalInTheMiddleLeavesNothingBehind) {
+    write_file_atomically(directory_ / "f", "old");
+    const pid_t child = ::fork();
+    if (child == 0) {
+        remove_unfinished_at_signals();
+        write_file_atomically(directory_ / "f", [](const fs::path& aside) {
+            std::ofstream(aside) << "half";
+            ::raise(SIGTERM);
+        });
+        ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+    EXPECT_EQ(files_in_directory(), 1);
+    EXPECT_EQ(read_file(directory_ / "f"), "old");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@ Exit 0: as expected; 1: the lines say what is not; 77: onnx or onnxruntime is no
 """
 
 import argparse
+import collections
+import json
 import os
 import subprocess
 import sys
@@ -213,7 +215,7 @@ def blocks_of_mobilenet_v3():
     first = block("x", lambda x: add("HardSwish", x))
     last = block(first, lambda x: add("Div", add("Mul", x, add("Clip", add("Add", x, "three"), "zero", "six")), "six"))
     nodes.append(helper.make_node("Identity", [last], ["y"]))
-    return model(nodes, tensors(**constants)), {}
+    return model(nodes, tensors(**constants)), {"activations": {"hard_swish": 4, "hard_sigmoid": 2, "relu": 2}, "scheduled": True}
 
 
 @case
@@ -302,6 +304,37 @@ def documents_and_metadata():
     return net, {}
 
 
+@case
+def blocks_of_yolo():
+    """SiLU as PyTorch writes it (Sigmoid, Mul), Mish before opset 18 (Softplus, Tanh, Mul), branches joined, Elu and LeakyRelu at the end."""
+    wide = {"s1": RNG.normal(0, 0.3, (8, 2, 3, 3)), "s2": RNG.normal(0, 0.3, (4, 8, 1, 1)), "s3": RNG.normal(0, 0.3, (4, 8, 3, 3)), "s4": RNG.normal(0, 0.3, (2, 8, 1, 1))}
+    nodes = [conv("x", "a", "s1", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Sigmoid", ["a"], ["as"]), helper.make_node("Mul", ["a", "as"], ["b"]),
+             conv("b", "c", "s2", kernel_shape=[1, 1]), helper.make_node("Softplus", ["c"], ["cs"]), helper.make_node("Tanh", ["cs"], ["ct"]), helper.make_node("Mul", ["c", "ct"], ["d"]),
+             conv("b", "e", "s3", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Elu", ["e"], ["f"], alpha=0.7),
+             helper.make_node("Concat", ["d", "f"], ["g"], axis=1), conv("g", "h", "s4", kernel_shape=[1, 1]), helper.make_node("LeakyRelu", ["h"], ["y"], alpha=0.1)]
+    constants = {name: array.astype(np.float32) for name, array in wide.items()}
+    return model(nodes, tensors(**constants)), {"activations": {"swish": 1, "mish": 1, "elu": 1, "leaky_relu": 1}, "scheduled": True}
+
+
+def wrong_activations(program, path, expected):
+    """`expected`: how many layers carry each; no layer is left that is nothing else."""
+    layers = json.loads(subprocess.run([program, "info", path, "--json", "-"], capture_output=True, text=True, check=True).stdout)["layers"]
+    found = collections.Counter(layer["activation"] for layer in layers if layer["activation"] != "none")
+    alone = [layer["name"] for layer in layers if layer["kind"] == "activation"]
+    return f"activations are {dict(found)}, expected {expected}; on their own: {alone}" if found != expected or alone else ""
+
+
+def wrong_schedule(program, path, inputs, directory):
+    """From the file to a front, counts, a compiled directory under the front's first schedule and its results."""
+    front, compiled = (os.path.join(directory, name) for name in ("front", "compiled"))
+    for command in (["explore", path, "--max-depth", "3", "--tiles", "pow2", "-o", front], ["validate", path, "--schedule", front + "#0"],
+                    ["compile", path, "--schedule", front + "#0", "-o", compiled]):
+        done = subprocess.run([program, *command, "--quiet"], capture_output=True, text=True)
+        if done.returncode != 0:
+            return f"{' '.join(command)}: exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()[:400]}"
+    return compare_model(program, compiled, inputs, directory, for_onnxruntime=path)
+
+
 def run_case(program, name, directory):
     """Empty, or what is wrong."""
     net, about = CASES[name]()
@@ -324,7 +357,12 @@ def run_case(program, name, directory):
     if "for_onnxruntime" in about:
         accepted = os.path.join(directory, "accepted.onnx")
         onnx.save(about["for_onnxruntime"], accepted)
-    return compare_model(program, path, inputs, directory, about.get("options", []), for_onnxruntime=accepted)
+    wrong = compare_model(program, path, inputs, directory, about.get("options", []), for_onnxruntime=accepted)
+    if not wrong and "activations" in about:
+        wrong = wrong_activations(program, path, about["activations"])
+    if not wrong and about.get("scheduled"):
+        wrong = wrong_schedule(program, path, inputs, directory)
+    return wrong
 
 
 def main():

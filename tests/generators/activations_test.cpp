@@ -25,12 +25,34 @@ struct Bound {
     Scale scale = Scale::result;
 };
 
+Activation unary(GeneralFunction function, float alpha = 0, float beta = 0) {
+    return {.kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta};
+}
+
 std::vector<Bound> bounds() {
+    using enum GeneralFunction;
     return {{{.kind = ActivationKind::relu}, 0},
             {{.kind = ActivationKind::leaky_relu, .alpha = 0.01f}, 0},
             {{.kind = ActivationKind::clip, .low = 0, .high = 6}, 0},
             {{.kind = ActivationKind::sigmoid}, 8},
-            {{.kind = ActivationKind::tanh}, 8}};
+            {{.kind = ActivationKind::tanh}, 8},
+            {unary(absolute), 0},
+            {unary(negative), 0},
+            {unary(elu, 1), 8},
+            {unary(elu, 0.3f), 8},
+            {unary(selu, 1.67326319f, 1.05070102f), 8},
+            {unary(celu, 1), 8},
+            {unary(celu, 0.7f), 8},
+            {unary(softplus), 8},
+            {unary(softsign), 1},
+            {unary(hard_sigmoid, 0.2f, 0.5f), 1, Scale::one},
+            {unary(hard_sigmoid, 1.0f / 6, 0.5f), 1, Scale::one},
+            {unary(hard_swish), 1, Scale::argument},
+            {unary(mish), 8},
+            {unary(swish, 1), 8},
+            {unary(swish, 1.702f), 8},
+            {unary(gelu), 8, Scale::argument},
+            {unary(gelu_tanh), 8, Scale::argument}};
 }
 
 /// Magnitudes of every order up to 1e4, more of those where activations bend, and the ends of the pieces.
@@ -78,7 +100,7 @@ TEST(Activations, AreWithinTheirBounds) {
     const std::vector<float> x = arguments();
     for (const Bound& bound : bounds()) {
         const std::vector<float> y = computed(bound.activation, x, 16);
-        const std::string name = std::string(to_string(bound.activation.kind));
+        const std::string name = activation_text(bound.activation);
         double worst = 0;
         size_t at = 0;
         for (size_t n = 0; n < x.size(); ++n) {
@@ -103,8 +125,8 @@ TEST(Activations, AreTheSameInEveryLane) {
     x.resize(4096);
     for (const Bound& bound : bounds()) {
         const std::vector<float> wide = computed(bound.activation, x, 16);
-        EXPECT_EQ(computed(bound.activation, x, 8), wide) << std::string(to_string(bound.activation.kind));
-        EXPECT_EQ(computed(bound.activation, x, 1), wide) << std::string(to_string(bound.activation.kind));
+        EXPECT_EQ(computed(bound.activation, x, 8), wide) << activation_text(bound.activation);
+        EXPECT_EQ(computed(bound.activation, x, 1), wide) << activation_text(bound.activation);
     }
 }
 

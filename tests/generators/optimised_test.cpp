@@ -61,14 +61,28 @@ TEST(Optimised, ShorterVectorsGiveTheSameResults) {
     }
 }
 
-/// In all the places where a layer finishes its sums.
-TEST(Optimised, SigmoidAndTanhUnderRandomSchedules) {
+/// Every unary activation in turn, in all the places where a layer finishes its sums.
+TEST(Optimised, UnaryActivationsUnderRandomSchedules) {
+    using enum GeneralFunction;
+    const std::vector<Activation> activations{
+        {.kind = ActivationKind::unary, .function = hard_swish},
+        {.kind = ActivationKind::unary, .function = elu, .alpha = 1},
+        {.kind = ActivationKind::unary, .function = selu, .alpha = 1.6732632f, .beta = 1.050701f},
+        {.kind = ActivationKind::unary, .function = softplus},
+        {.kind = ActivationKind::unary, .function = mish},
+        {.kind = ActivationKind::unary, .function = hard_sigmoid, .alpha = 0.2f, .beta = 0.5f},
+        {.kind = ActivationKind::unary, .function = swish, .alpha = 1},
+        {.kind = ActivationKind::unary, .function = gelu},
+        {.kind = ActivationKind::unary, .function = gelu_tanh},
+        {.kind = ActivationKind::unary, .function = celu, .alpha = 0.5f},
+        {.kind = ActivationKind::unary, .function = softsign},
+        {.kind = ActivationKind::tanh}};
     const VectorUnit unit = vector_unit(Halide::get_host_target());
-    for (uint64_t seed = 201; seed < 209; ++seed) {
+    for (uint64_t seed = 201; seed < 201 + 2 * activations.size(); ++seed) {
         Network network = random_chain(seed);
         for (Layer& layer : network.layers)
             if (layer.activation.kind != ActivationKind::none)
-                layer.activation = {.kind = seed % 2 ? ActivationKind::sigmoid : ActivationKind::tanh};
+                layer.activation = activations[seed % activations.size()];
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, unit, seed);
         if (HasFailure()) return;

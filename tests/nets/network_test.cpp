@@ -101,6 +101,10 @@ TEST(InferOutputDims, RefusesWithTheLayerAndBothNumbers) {
     Layer activated{.name = "p", .kind = LayerKind::global_average_pool, .activation = {.kind = ActivationKind::relu}};
     Layer slopes = conv({8, 3, 3, 3});
     slopes.activation = {.kind = ActivationKind::prelu, .slope = constant({3})};
+    Layer jumps = conv({8, 3, 3, 3});
+    jumps.activation = {.kind = ActivationKind::unary, .function = GeneralFunction::sign};
+    Layer named = conv({8, 3, 3, 3});
+    named.activation = {.kind = ActivationKind::relu, .function = GeneralFunction::elu};
     Layer huge = conv({8, 3, 3, 3}, {.pad_begin = {int64_t{1} << 30, int64_t{1} << 30}});
     Layer overflowing = conv({8, 3, 3, 3}, {.dilation = {int64_t{1} << 62, 1}});
     Layer deconv{.name = "d", .kind = LayerKind::conv_transpose};
@@ -116,6 +120,8 @@ TEST(InferOutputDims, RefusesWithTheLayerAndBothNumbers) {
         {outside, {{1, 3, 9, 9}}, "p (average_pool): a window along y lies wholly in the padding"},
         {activated, {{1, 3, 9, 9}}, "p (global_average_pool): carries relu; expected a separate activation layer"},
         {slopes, {{1, 3, 9, 9}}, "c (conv): 3 slopes for 1x8x7x7, expected 1 or one per channel"},
+        {jumps, {{1, 3, 9, 9}}, "c (conv): sign of 0.000000 and 0.000000 is no activation"},
+        {named, {{1, 3, 9, 9}}, "c (conv): relu names the function elu"},
         {huge, {{1, 3, 9, 9}}, "more than 2^40 elements"},
         {overflowing, {{1, 3, 9, 9}}, "c (conv): dilation along y is 4611686018427387904, expected 1 to 2147483647"},
         {deconv, {{1, 3, 9, 9}}, "d (conv_transpose): output padding 2 along x, expected less than stride or dilation"},
@@ -260,6 +266,17 @@ TEST(NetworkHash, ChangesWithEverythingThatCounts) {
 
     EXPECT_NE(changed([](Network& n) { n.layers[0].name = "first"; }), hash);
     EXPECT_NE(changed([](Network& n) { n.layers[0].activation = {}; }), hash);
+    const auto with_unary = [&](GeneralFunction function, float alpha, float beta) {
+        return changed([&](Network& n) {
+            n.layers[0].activation = {
+                .kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta};
+        });
+    };
+    const std::string elu = with_unary(GeneralFunction::elu, 1, 0);
+    EXPECT_EQ(with_unary(GeneralFunction::elu, 1, 0), elu);
+    EXPECT_NE(with_unary(GeneralFunction::celu, 1, 0), elu);
+    EXPECT_NE(with_unary(GeneralFunction::elu, 2, 0), elu);
+    EXPECT_NE(with_unary(GeneralFunction::elu, 1, 1), elu);
     EXPECT_NE(changed([](Network& n) { n.layers[1].window.pad_end[1] = 2; }), hash);
     EXPECT_NE(changed([](Network& n) { n.layers[1].kind = LayerKind::average_pool; }), hash);
     EXPECT_NE(changed([](Network& n) { n.layers.back().axis = 0; }), hash);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <utility>
 
 #include "runtime/reference_operators.h"
 #include "tests/nets/onnx_builder.h"
@@ -224,6 +226,157 @@ TEST(FoldActivation, ResidualBlock) {
     EXPECT_EQ(network.layers[0].activation.kind, ActivationKind::none);
     EXPECT_EQ(network.layers[2].name, "sum");
     EXPECT_EQ(network.layers[2].activation.kind, ActivationKind::relu);
+}
+
+Activation unary(GeneralFunction function, float alpha = 0, float beta = 0) {
+    return {.kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta};
+}
+
+void expect_activation(const Layer& layer, const Activation& expected) {
+    EXPECT_EQ(layer.activation.kind, expected.kind) << activation_text(layer.activation);
+    EXPECT_EQ(layer.activation.function, expected.function) << activation_text(layer.activation);
+    EXPECT_EQ(layer.activation.alpha, expected.alpha);
+    EXPECT_EQ(layer.activation.beta, expected.beta);
+}
+
+TEST(FoldActivation, EveryUnaryOneIntoAConvolution) {
+    struct Case {
+        std::string op;
+        std::vector<std::pair<const char*, float>> attributes;
+        Activation expected;
+    };
+    using enum GeneralFunction;
+    const std::vector<Case> cases{{"Abs", {}, unary(absolute)},
+                                  {"Neg", {}, unary(negative)},
+                                  {"Elu", {{"alpha", 0.5f}}, unary(elu, 0.5f)},
+                                  {"Selu", {{"alpha", 1.5f}, {"gamma", 2}}, unary(selu, 1.5f, 2)},
+                                  {"Celu", {{"alpha", 3}}, unary(celu, 3)},
+                                  {"Softplus", {}, unary(softplus)},
+                                  {"Softsign", {}, unary(softsign)},
+                                  {"HardSigmoid", {{"alpha", 0.25f}}, unary(hard_sigmoid, 0.25f, 0.5f)},
+                                  {"HardSwish", {}, unary(hard_swish)},
+                                  {"Mish", {}, unary(mish)},
+                                  {"Swish", {{"alpha", 2}}, unary(swish, 2)},
+                                  {"Gelu", {}, unary(gelu)}};
+    for (const Case& c : cases) {
+        ModelBuilder m({1, 1, 4, 4}, 24);
+        m.weights("w", {2, 1, 1, 1});
+        m.node("Conv", {"x", "w"}, "a");
+        auto node = m.node(c.op, {"a"}, "y");
+        for (const auto& [name, value] : c.attributes) node.real(name, value);
+        const Network network = m.parse();
+        ASSERT_EQ(network.layers.size(), 1u) << c.op;
+        expect_activation(network.layers[0], c.expected);
+    }
+}
+
+TEST(FoldActivation, NotOneThatJumpsOrIsNotFinite) {
+    for (const char* op : {"Floor", "Sign", "Log", "Reciprocal", "ThresholdedRelu"}) {
+        ModelBuilder m({1, 1, 4, 4});
+        m.weights("w", {2, 1, 1, 1});
+        m.node("Conv", {"x", "w"}, "a");
+        m.node(op, {"a"}, "y");
+        ASSERT_EQ(m.parse().layers.size(), 2u) << op;
+    }
+    ModelBuilder divides_by_zero({1, 1, 4, 4});
+    divides_by_zero.node("Celu", {"x"}, "y").real("alpha", 0);
+    EXPECT_EQ(divides_by_zero.parse().layers[0].kind, LayerKind::general);
+}
+
+/// Conv, then the nodes that `write` adds from "a" to "y".
+Network after_convolution(const std::function<void(ModelBuilder&)>& write) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {2, 1, 1, 1}).weights("three", {}, {3}).weights("six", {}, {6}).weights("zero", {}, {0});
+    m.node("Conv", {"x", "w"}, "a", "conv");
+    write(m);
+    return m.parse();
+}
+
+TEST(ActivationsInNodes, BecomeOneLayer) {
+    using enum GeneralFunction;
+    const auto expect_whole = [](const char* what, const Activation& expected,
+                                 const std::function<void(ModelBuilder&)>& write) {
+        SCOPED_TRACE(what);
+        const Network network = after_convolution(write);
+        ASSERT_EQ(network.layers.size(), 1u);
+        expect_activation(network.layers[0], expected);
+        EXPECT_EQ(network.tensor(network.layers[0].output).name, "y");
+    };
+    expect_whole("PyTorch's SiLU", unary(swish, 1), [](ModelBuilder& m) {
+        m.node("Sigmoid", {"a"}, "s");
+        m.node("Mul", {"a", "s"}, "y");
+    });
+    expect_whole("of a multiple", unary(swish, 6), [](ModelBuilder& m) {
+        m.node("Mul", {"a", "six"}, "b");
+        m.node("Sigmoid", {"b"}, "s");
+        m.node("Mul", {"s", "a"}, "y");
+    });
+    expect_whole("Mish before opset 18", unary(mish), [](ModelBuilder& m) {
+        m.node("Softplus", {"a"}, "b");
+        m.node("Tanh", {"b"}, "t");
+        m.node("Mul", {"a", "t"}, "y");
+    });
+    expect_whole("HardSwish with HardSigmoid", unary(hard_swish), [](ModelBuilder& m) {
+        m.node("HardSigmoid", {"a"}, "h").real("alpha", 1.0f / 6);
+        m.node("Mul", {"a", "h"}, "y");
+    });
+    const auto clipped = [](ModelBuilder& m) {
+        m.node("Add", {"a", "three"}, "b");
+        m.node("Clip", {"b", "zero", "six"}, "c");
+    };
+    expect_whole("HardSwish, divided at the end", unary(hard_swish), [&](ModelBuilder& m) {
+        clipped(m);
+        m.node("Mul", {"a", "c"}, "d");
+        m.node("Div", {"d", "six"}, "y");
+    });
+    expect_whole("HardSwish, divided before", unary(hard_swish), [&](ModelBuilder& m) {
+        clipped(m);
+        m.node("Div", {"c", "six"}, "d");
+        m.node("Mul", {"d", "a"}, "y");
+    });
+    expect_whole("HardSigmoid", unary(hard_sigmoid, 1.0f / 6, 0.5f), [&](ModelBuilder& m) {
+        clipped(m);
+        m.node("Div", {"c", "six"}, "y");
+    });
+}
+
+TEST(ActivationsInNodes, SaysWhatBecameOne) {
+    const Network network = after_convolution([](ModelBuilder& m) {
+        m.node("Sigmoid", {"a"}, "s", "gate");
+        m.node("Mul", {"a", "s"}, "y", "silu");
+    });
+    EXPECT_EQ(network.folded,
+              (std::vector<std::string>{"Sigmoid \"gate\" into Mul \"silu\"", "Mul \"silu\" into Conv \"conv\""}));
+}
+
+TEST(ActivationsInNodes, WhatOnlyLooksLikeOneStays) {
+    const auto layers_of = [](const std::function<void(ModelBuilder&)>& write) {
+        return after_convolution(write).layers.size();
+    };
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // another tensor's sigmoid
+                  m.node("Sigmoid", {"x"}, "s");
+                  m.node("Relu", {"a"}, "r");
+                  m.node("Mul", {"r", "s"}, "y");
+              }),
+              3u);
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // somebody else reads it
+                  m.node("Sigmoid", {"a"}, "s");
+                  m.node("Mul", {"a", "s"}, "b");
+                  m.node("Add", {"b", "s"}, "y");
+              }),
+              4u);
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // other ends
+                  m.node("Add", {"a", "three"}, "b");
+                  m.node("Clip", {"b", "zero", "three"}, "c");
+                  m.node("Mul", {"a", "c"}, "d");
+                  m.node("Div", {"d", "six"}, "y");
+              }),
+              4u);
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // another slope
+                  m.node("HardSigmoid", {"a"}, "h").real("alpha", 0.2f);
+                  m.node("Mul", {"a", "h"}, "y");
+              }),
+              3u);
 }
 
 TEST(RemoveDeadLayers, WhatNoOutputNeeds) {

@@ -86,6 +86,58 @@ TEST(SaveOnnx, EveryOperatorComesBackTheSame) {
     expect_round_trip(network);
 }
 
+TEST(SaveOnnx, EveryActivationComesBackTheSame) {
+    const Network plain = zoo_network("l2net", {.height = 8, .width = 8});
+    using enum GeneralFunction;
+    for (const auto& [function, alpha, beta] :
+         std::vector<std::tuple<GeneralFunction, float, float>>{{absolute, 0, 0},
+                                                                {negative, 0, 0},
+                                                                {elu, 0.5f, 0},
+                                                                {selu, 1.5f, 2},
+                                                                {celu, 3, 0},
+                                                                {softplus, 0, 0},
+                                                                {softsign, 0, 0},
+                                                                {hard_sigmoid, 0.3f, 0.25f},
+                                                                {hard_swish, 0, 0},
+                                                                {mish, 0, 0},
+                                                                {swish, 1, 0},
+                                                                {swish, 1.7f, 0},
+                                                                {gelu, 0, 0},
+                                                                {gelu_tanh, 0, 0}}) {
+        SCOPED_TRACE(to_string(function));
+        Network network = plain;
+        for (Layer& layer : network.layers)
+            layer.activation = {.kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta};
+        expect_round_trip(network);
+    }
+}
+
+/// The version of the operators that the file says.
+int64_t written_opset(const Network& network) {
+    Scratch directory;
+    save_onnx(network, directory / "net.onnx");
+    onnx_file::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(read_file(directory / "net.onnx")));
+    return model.opset_import(0).version();
+}
+
+TEST(SaveOnnx, TheOpsetIsTheLeastThatHasAll) {
+    Network network = zoo_network("l2net", {.height = 8, .width = 8});
+    EXPECT_EQ(written_opset(network), 17);
+    network.layers[0].activation = {.kind = ActivationKind::unary, .function = GeneralFunction::mish};
+    EXPECT_EQ(written_opset(network), 18);
+    network.layers[1].activation = {.kind = ActivationKind::unary, .function = GeneralFunction::gelu};
+    EXPECT_EQ(written_opset(network), 20);
+}
+
+TEST(SaveOnnx, ADilatedAveragePoolingComesBackTheSame) {
+    ModelBuilder m({1, 2, 9, 8}, 19);
+    m.node("AveragePool", {"x"}, "y").integers("kernel_shape", {2, 3}).integers("dilations", {3, 2});
+    const Network network = m.parse();
+    expect_round_trip(network);
+    EXPECT_EQ(written_opset(network), 19);
+}
+
 TEST(SaveOnnx, NamesMadeUpDoNotMeetNamesThatExist) {
     Network network = zoo_network("fsrcnn", {.height = 8, .width = 8});
     network.tensors[1].name = "feature_weights";  // what the initializer would be called

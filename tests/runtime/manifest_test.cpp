@@ -98,8 +98,10 @@ TEST(Manifest, EveryAttributeOfALayerComesBack) {
     layer.name = "all", layer.kind = LayerKind::conv_transpose, layer.inputs = {0}, layer.output = 1;
     layer.window = {{2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}, {1, 2}};
     layer.groups = 12, layer.axis = 2, layer.block = 3, layer.depth_to_space_crd = true, layer.count_include_pad = true;
-    layer.activation.kind = ActivationKind::leaky_relu;
+    layer.activation.kind = ActivationKind::unary;
+    layer.activation.function = GeneralFunction::selu;
     layer.activation.alpha = 0.3f;
+    layer.activation.beta = 1.7f;
     HandNetwork network;
     network.manifest.inputs = {network.tensor("x", {1, 1, 1, 1})};
     network.manifest.outputs = {network.tensor("y", {1, 1, 1, 1})};
@@ -118,8 +120,10 @@ TEST(Manifest, EveryAttributeOfALayerComesBack) {
     EXPECT_EQ(read.block, 3);
     EXPECT_TRUE(read.depth_to_space_crd);
     EXPECT_TRUE(read.count_include_pad);
-    EXPECT_EQ(read.activation.kind, ActivationKind::leaky_relu);
+    EXPECT_EQ(read.activation.kind, ActivationKind::unary);
+    EXPECT_EQ(read.activation.function, GeneralFunction::selu);
     EXPECT_EQ(read.activation.alpha, 0.3f);
+    EXPECT_EQ(read.activation.beta, 1.7f);
 }
 
 /// The message of reading the example after `change`.
@@ -174,7 +178,7 @@ TEST(Manifest, WhatIsWrongIsNamedWithItsPlace) {
               "m.json.steps[1].layer.window.kernel: has 3 elements, expected 2, y and x");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][1]["layer"]["activation"]["kind"] = "gelu"; }),
               "m.json.steps[1].layer.activation.kind: is \"gelu\", expected one of none, relu, leaky_relu, prelu, "
-              "clip, sigmoid, tanh");
+              "clip, sigmoid, tanh, unary");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][1]["layer"]["weights"]["offset_elements"] = -1; }),
               "m.json.steps[1].layer.weights.offset_elements: is -1, expected an integer from 0");
 }
