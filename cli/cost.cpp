@@ -63,7 +63,7 @@ RunModel declare_two_level(CLI::App& app) {
     return [schedule](const ModelRequest& request, const Output& output) {
         if (schedule->empty()) throw UsageError("--schedule is required with --model two-level");
         std::optional<EnergyTable> table;
-        if (!request.machine.empty()) table = load_energy_table(request.machine);
+        if (!request.machine.empty()) table = open_energy_table(request.machine);
         const Network network = request.network.open();
         return cost(network, read_schedule(network, *schedule), table, request.common.thread_count(), output);
     };

@@ -49,7 +49,7 @@ std::string name_of(const std::map<std::string, Value>& names, Value value) {
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
     if (request.directory.empty()) throw UsageError("--output is required with --model two-level");
     std::optional<EnergyTable> machine;
-    if (!request.machine.empty()) machine = load_energy_table(request.machine);
+    if (!request.machine.empty()) machine = open_energy_table(request.machine);
     const Network network = request.network.open();
     NewDirectory files(
         request.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); },

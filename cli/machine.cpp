@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -45,7 +46,11 @@ Exit list(const Output& output) {
                            {"on_chip_bits", machine.on_chip_bits()}});
     }
     output.print(table.text());
-    output.json({{"schema", "laminate.machines"}, {"version", 1}, {"machines", entries}});
+    output.print(fmt::format("energy tables, for counts of two levels: {}", fmt::join(energy_table_names(), ", ")));
+    output.json({{"schema", "laminate.machines"},
+                 {"version", 1},
+                 {"machines", entries},
+                 {"energy_tables", energy_table_names()}});
     return Exit::ok;
 }
 
@@ -55,7 +60,41 @@ nlohmann::ordered_json access_json(const WordAccess& access) {
             {"word_pj", access.word_pj}};
 }
 
+Exit show_energy_table(const EnergyTable& table, const Output& output) {
+    output.print(
+        fmt::format("{}: {} pJ per multiply-accumulate, {} internal accesses each; {} pJ per external access\n"
+                    "internal memory of s bits: {} + {} * sqrt(s) pJ per access",
+                    table.name, table.mac_pj, table.internal_accesses_per_mac, table.external_access_pj,
+                    table.internal_access_base_pj, table.internal_access_pj_per_root_bit));
+    nlohmann::ordered_json answer{{"schema", "laminate.energy_table_shown"},
+                                  {"version", 1},
+                                  {"name", table.name},
+                                  {"element_bits", table.element_bits},
+                                  {"mac_pj", table.mac_pj},
+                                  {"external_access_pj", table.external_access_pj},
+                                  {"internal_accesses_per_mac", table.internal_accesses_per_mac},
+                                  {"internal_access_base_pj", table.internal_access_base_pj},
+                                  {"internal_access_pj_per_root_bit", table.internal_access_pj_per_root_bit}};
+    if (table.banks) {
+        output.print(fmt::format("banks of {} bits; of b banks an access takes 1 + {} * ln(b) times as much",
+                                 table.banks->bits, table.banks->select_fraction_per_log));
+        answer["bank_bits"] = table.banks->bits;
+        answer["bank_select_fraction_per_log"] = table.banks->select_fraction_per_log;
+    }
+    if (table.register_file) {
+        output.print(fmt::format("register file of {} elements, {} pJ per access",
+                                 table.register_file->elements.value(), table.register_file->access_pj));
+        answer["register_file_elements"] = table.register_file->elements.value();
+        answer["register_file_access_pj"] = table.register_file->access_pj;
+    }
+    output.json(answer);
+    return Exit::ok;
+}
+
 Exit show(const std::string& name_or_file, const Output& output) {
+    const std::vector<std::string> tables = energy_table_names();
+    if (std::ranges::find(tables, name_or_file) != tables.end())
+        return show_energy_table(open_energy_table(name_or_file), output);
     const Machine machine = open_machine(name_or_file);
     output.print(
         fmt::format("{}: {}\narray {}, {} pJ per multiply-accumulate; bits: input {}, weight {}, partial sum {}, "
@@ -167,7 +206,8 @@ void add_machine(Program& program) {
                                          "  laminate machine check mine.json\n"
                                          "  laminate machine measure --threads 2");
     machine->require_subcommand(1);
-    program.on(program.add_verb("list", "The machines that come with the program", "", machine), list);
+    program.on(program.add_verb("list", "The machines and energy tables that come with the program", "", machine),
+               list);
 
     auto name = std::make_shared<std::string>();
     CLI::App* show_verb = program.add_verb("show", "One machine's memories, widths and energies", "", machine);

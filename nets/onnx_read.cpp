@@ -241,7 +241,8 @@ void Importer::read_outputs() {
     if (raw_.inputs.empty()) throw InputError("has no inputs");
     for (const auto& output : graph().output()) {
         const std::string label = "output " + in_quotes(output.name());
-        if (!values_.contains(output.name()) && !initializers_.contains(output.name()))
+        if (!values_.contains(output.name()) && !initializers_.contains(output.name()) &&
+            !writer_.contains(output.name()))
             throw InputError(label + " is written by no node");
         if (const auto& type = output.type().tensor_type();
             type.has_elem_type() && type.elem_type() != proto::TensorProto::FLOAT)

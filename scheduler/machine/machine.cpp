@@ -308,22 +308,29 @@ Machine parse_machine(const std::string& json, const std::string& where) {
     return machine;
 }
 
-std::vector<std::string> machine_names() {
+std::vector<std::string> names_of(const std::vector<EmbeddedFile>& files) {
     std::vector<std::string> names;
-    for (const EmbeddedFile& file : embedded_machines()) names.emplace_back(file.name);
+    for (const EmbeddedFile& file : files) names.emplace_back(file.name);
     std::ranges::sort(names);
     return names;
 }
 
-Machine open_machine(const std::string& name_or_file) {
-    for (const EmbeddedFile& file : embedded_machines()) {
-        if (file.name == name_or_file) return parse_machine(std::string(file.text), "machine " + name_or_file);
+FoundFile find_file(const std::vector<EmbeddedFile>& files, const std::string& kind, const std::string& name_or_file) {
+    for (const EmbeddedFile& file : files) {
+        if (file.name == name_or_file) return {std::string(file.text), kind + " " + name_or_file};
     }
     std::error_code error;
-    if (std::filesystem::exists(name_or_file, error)) return parse_machine(read_file(name_or_file), name_or_file);
+    if (std::filesystem::exists(name_or_file, error)) return {read_file(name_or_file), name_or_file};
     std::string names;
-    for (const std::string& name : machine_names()) names += (names.empty() ? "" : ", ") + name;
-    throw InputError("machine " + name_or_file + ": no such name or file; names: " + names);
+    for (const std::string& name : names_of(files)) names += (names.empty() ? "" : ", ") + name;
+    throw InputError(kind + " " + name_or_file + ": no such name or file; names: " + names);
+}
+
+std::vector<std::string> machine_names() { return names_of(embedded_machines()); }
+
+Machine open_machine(const std::string& name_or_file) {
+    const FoundFile found = find_file(embedded_machines(), "machine", name_or_file);
+    return parse_machine(found.text, found.where);
 }
 
 }  // namespace laminate

@@ -25,6 +25,29 @@ TEST(MachineVerb, ListsAndShows) {
     EXPECT_EQ(machine["memories"].back()["read"]["word_pj"], 700);
 }
 
+TEST(MachineVerb, EnergyTablesHaveNames) {
+    const auto listed = nlohmann::json::parse(run_program("machine list --json -").out);
+    ASSERT_FALSE(listed["energy_tables"].empty());
+    for (const auto& name : listed["energy_tables"]) {
+        const ProgramResult shown = run_program("machine show " + name.get<std::string>() + " --json -");
+        ASSERT_EQ(shown.exit_code, 0) << shown.err;
+        const auto file =
+            nlohmann::json::parse(read_file(std::string(LAMINATE_MACHINES) + "/" + name.get<std::string>() + ".json"));
+        const auto answer = nlohmann::json::parse(shown.out);
+        for (const auto& [key, entry] : file.items()) {
+            if (entry.is_object()) EXPECT_EQ(answer[key], entry["value"]) << name << ": " << key;
+        }
+    }
+    const ScratchDirectory scratch;
+    const ProgramResult explored = run_program("explore zoo:l2net --machine convfusion-40nm -o " + (scratch / "front"));
+    EXPECT_EQ(explored.exit_code, 0) << explored.err;
+    EXPECT_NE(explored.out.find("convfusion-40nm"), std::string::npos) << explored.out;
+    const ProgramResult other = run_program("explore zoo:l2net --machine tpu -o " + (scratch / "front"));
+    EXPECT_EQ(other.exit_code, 3);
+    EXPECT_NE(other.err.find("energy table tpu: no such name or file; names: convfusion-40nm,"), std::string::npos)
+        << other.err;
+}
+
 TEST(MachineVerb, ChecksBothKindsOfFiles) {
     const std::string machines = LAMINATE_MACHINES;
     EXPECT_NE(run_program("machine check " + machines + "/tpu.json").out.find("machine tpu, ok"), std::string::npos);

@@ -372,6 +372,11 @@ TEST(ReadGraph, BrokenGraphs) {
     no_output.node("Relu", {"x"}, "z");
     EXPECT_EQ(no_output.error(), "net.onnx: output \"y\" is written by no node");
 
+    ModelBuilder indices({1, 1, 4, 4});
+    indices.node("MaxPool", {"x"}, "pooled", "p").integers("kernel_shape", {2, 2});
+    indices.model.mutable_graph()->mutable_node(0)->add_output("y");
+    EXPECT_EQ(indices.error(), "net.onnx: value \"y\" is a second result of its node, which is not supported");
+
     ModelBuilder through({1, 1, 4, 4});
     through.node("Identity", {"x"}, "y");
     EXPECT_EQ(run_reference_network(through.parse(), {std::vector<float>(16, 3.0f)})[0],

@@ -234,7 +234,7 @@ public:
 
     [[nodiscard]] std::vector<EnergyPoint> on(const std::string& suffix) const {
         const EnergyTable machine =
-            load_energy_table(std::string(LAMINATE_MACHINES) + "/convfusion-40nm" + suffix + ".json");
+            open_energy_table(std::string(LAMINATE_MACHINES) + "/convfusion-40nm" + suffix + ".json");
         std::vector<EnergyPoint> points;
         for (const FrontPoint& point : front_.points) {
             std::vector<GroupCounts> groups;

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "scheduler/machine/embedded_machines.h"
 #include "scheduler/machine/json_object.h"
 
 namespace laminate {
@@ -31,8 +31,11 @@ EnergyTable parse_energy_table(const std::string& json, const std::string& where
     return table;
 }
 
-EnergyTable load_energy_table(const std::filesystem::path& file) {
-    return parse_energy_table(read_file(file), file.string());
+std::vector<std::string> energy_table_names() { return names_of(embedded_energy_tables()); }
+
+EnergyTable open_energy_table(const std::string& name_or_file) {
+    const FoundFile found = find_file(embedded_energy_tables(), "energy table", name_or_file);
+    return parse_energy_table(found.text, found.where);
 }
 
 EnergyCounts energy_counts(const std::vector<GroupCounts>& groups, Elements footprint) {

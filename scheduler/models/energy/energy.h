@@ -13,11 +13,10 @@
 // be an axis wherever recomputation is allowed. Exactly that holds for the sum of reads and writes at fixed writes;
 // the paper's extra term per external read, 5 to 40 pJ against 1120, is no function of the sum.
 //
-//   const EnergyTable table = load_energy_table("machines/convfusion-40nm.json");
+//   const EnergyTable table = open_energy_table("convfusion-40nm");  // or a file
 //   const Energy e = energy(table, energy_counts(groups, total(groups).live_total));
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,8 +46,10 @@ struct EnergyTable {
     std::optional<RegisterFile> register_file;
 };
 
-/// Throws InputError: no such file, no JSON, a key that is missing, unknown, negative or has no source.
-[[nodiscard]] EnergyTable load_energy_table(const std::filesystem::path& file);
+/// Those that come with the program.
+[[nodiscard]] std::vector<std::string> energy_table_names();
+/// Throws InputError: no such name or file, no JSON, a key that is missing, unknown, negative or has no source.
+[[nodiscard]] EnergyTable open_energy_table(const std::string& name_or_file);
 /// `where` begins the messages.
 [[nodiscard]] EnergyTable parse_energy_table(const std::string& json, const std::string& where);
 

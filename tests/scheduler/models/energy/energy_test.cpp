@@ -12,7 +12,7 @@
 namespace laminate {
 namespace {
 
-EnergyTable machine(const std::string& name) { return load_energy_table(std::string(LAMINATE_MACHINES) + "/" + name); }
+EnergyTable machine(const std::string& name) { return open_energy_table(std::string(LAMINATE_MACHINES) + "/" + name); }
 
 TEST(EnergyTable, ConvFusionConstants) {
     const EnergyTable table = machine("convfusion-40nm.json");
@@ -136,7 +136,13 @@ TEST(EnergyTable, BadFilesAreRefusedByName) {
     EXPECT_EQ(refusal("\"version\": 1", "\"version\": 2"), "m.json: version: found 2, expected 1");
     EXPECT_EQ(refusal("\"version\": 1,", "\"version\": 1, \"size\": 3,").substr(0, 33),
               "m.json: unknown key \"size\"; known");
-    EXPECT_THROW((void)load_energy_table("no-such-machine.json"), InputError);
+    EXPECT_THROW((void)open_energy_table("no-such-machine.json"), InputError);
+}
+
+TEST(EnergyTable, NamesAreTheFilesOfMachines) {
+    for (const std::string& name : energy_table_names())
+        EXPECT_EQ(open_energy_table(name).name, machine(name + ".json").name);
+    EXPECT_EQ(energy_table_names().size(), 3U);
 }
 
 }  // namespace
