@@ -178,9 +178,9 @@ public:
         : network_(network), front_(front) {
         for (const size_t n : points) find_groups(n);
         count_groups(threads);
-        for (std::vector<size_t>& groups : groups_of_) {
-            const size_t graph = graph_of(groups);
-            details.push_back({{"groups", std::move(groups)}, {"graph", graph}});
+        for (std::vector<size_t>& of_point : groups_of_) {
+            const size_t graph = graph_of(of_point);
+            details.push_back({{"groups", std::move(of_point)}, {"graph", graph}});
         }
     }
 
