@@ -11,7 +11,9 @@
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -79,6 +81,15 @@ public:
 private:
     static constexpr const char* partial = ".partial-";
 
+    /// One that has ended but was not waited for is not: a killed program's children end so until init comes to them.
+    static bool is_running(pid_t process) {
+        if (::kill(process, 0) != 0 && errno == ESRCH) return false;
+        std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+        const std::string stat{std::istreambuf_iterator<char>(file), {}};
+        const size_t name_end = stat.rfind(')');  // PID (NAME) STATE ...
+        return name_end == std::string::npos || name_end + 2 >= stat.size() || stat[name_end + 2] != 'Z';
+    }
+
     /// Directories made aside for this place by processes that are no more.
     void remove_abandoned() const {
         const std::string prefix = place_.filename().string() + partial;
@@ -89,7 +100,7 @@ private:
             const std::string digits = name.substr(prefix.size());
             if (!std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
                 continue;
-            if (::kill(static_cast<pid_t>(std::stol(digits)), 0) == 0 || errno != ESRCH) continue;
+            if (is_running(static_cast<pid_t>(std::stol(digits)))) continue;
             std::filesystem::remove_all(entry.path(), error);
         }
     }

@@ -44,14 +44,22 @@ TEST_F(NewDirectoryTest, RemovesWhatAKilledProcessLeftAndNothingElse) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    // Another that has ended and was not waited for yet.
+    const pid_t unreaped = ::fork();
+    if (unreaped == 0) ::_exit(0);
+    siginfo_t ended{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(unreaped), &ended, WEXITED | WNOWAIT), 0);
     const fs::path dead = root_ / ("out.partial-" + std::to_string(child)),
+                   zombie = root_ / ("out.partial-" + std::to_string(unreaped)),
                    living = root_ / ("out.partial-" + std::to_string(::getppid())), other = root_ / "out.partial-notes";
-    for (const fs::path& directory : {dead, living, other}) {
+    for (const fs::path& directory : {dead, zombie, living, other}) {
         fs::create_directory(directory);
         put(directory / "half", "1");
     }
     NewDirectory made(root_ / "out", is_ours, "this test");
     EXPECT_FALSE(fs::exists(dead));
+    EXPECT_FALSE(fs::exists(zombie));
+    EXPECT_EQ(::waitpid(unreaped, nullptr, 0), unreaped);
     EXPECT_TRUE(fs::exists(living / "half"));
     EXPECT_TRUE(fs::exists(other / "half"));
 }

@@ -58,7 +58,9 @@ TEST(Cost, EnergyByPartOnAMachine) {
 
     const ProgramResult missing = run_program(command + "-nowhere.json");
     EXPECT_EQ(missing.exit_code, 3);
-    EXPECT_EQ(missing.err, "laminate: error: " + machines + "-nowhere.json: no such file\n");
+    EXPECT_EQ(missing.err, "laminate: error: energy table " + machines +
+                               "-nowhere.json: no such name or file; names: convfusion-40nm, convfusion-40nm-banked, "
+                               "convfusion-40nm-banked-rf\n");
 }
 
 TEST(Cost, AnIllegalScheduleIsBadInputAndNamesTheLayer) {
