@@ -406,7 +406,7 @@ private:
                 patch.push_back(name(ir::load(from.array, lanes_from(index, unit_.lanes), ir::Alignment::element)));
             }
             std::vector<Stmt> stores;
-            for (const Expr& v : f.filter.of_patch(name, patch)) {
+            for (const Expr& v : f.filter.of_patch(name, patch, MinimalFilter::Order::free)) {
                 const Expr index = to + line(t).plane(size(std::ssize(stores)), channel);
                 stores.push_back(ir::store(line(t).name, v, lanes_from(index, unit_.lanes), ir::Alignment::element));
             }

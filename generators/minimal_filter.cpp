@@ -23,18 +23,18 @@ std::vector<double> polynomial_of_squares(const std::vector<double>& points, siz
     return c;
 }
 
-Expr times(double c, const Expr& e) {
-    return c == 1 ? e : ir::broadcast(Expr(static_cast<float>(c)), e.type().lanes()) * e;
-}
-
 /// sum of c[k] * d[first + 2 k]; the last coefficient is 1.
 Expr every_other(const std::vector<double>& c, const std::vector<Expr>& d, size_t first) {
     Expr sum = d[first + 2 * (c.size() - 1)];
-    for (size_t k = c.size() - 1; k-- > 0;) sum = sum + times(c[k], d[first + 2 * k]);
+    for (size_t k = c.size() - 1; k-- > 0;) sum = sum + MinimalFilter::times(c[k], d[first + 2 * k]);
     return sum;
 }
 
 }  // namespace
+
+Expr MinimalFilter::times(double c, const Expr& e) {
+    return c == 1 ? e : ir::broadcast(Expr(static_cast<float>(c)), e.type().lanes()) * e;
+}
 
 MinimalFilter::MinimalFilter(int64_t taps) : taps_(taps) {
     if (taps == 3) {
@@ -77,37 +77,20 @@ std::vector<double> MinimalFilter::of_kernel(const std::vector<double>& g) const
     return values;
 }
 
-std::vector<Expr> MinimalFilter::of_kernel(ir::Values& name, const std::vector<Expr>& g) const {
-    const std::vector<double> derivative = derivatives();
-    std::vector<Expr> values{name(times(1 / derivative.front(), g.front()))};
-    for (size_t n = 0; n < points_.size(); ++n) {
-        // p^k g[k] summed over even and over odd k.
-        std::array<Expr, 2> part;
-        for (size_t k = 0; k < g.size(); ++k) {
-            const Expr term = times(std::pow(points_[n], static_cast<double>(k)) / derivative[n + 1], g[k]);
-            part[k % 2] = part[k % 2].defined() ? part[k % 2] + term : term;
-        }
-        for (Expr& sum : part) sum = name(sum);
-        values.push_back(name(part[0] + part[1]));
-        values.push_back(name(part[0] - part[1]));
-    }
-    values.push_back(g.back());
-    return values;
-}
-
-std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Expr>& d) const {
+std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Expr>& d, Order order) const {
     if (taps_ == 1) return d;
+    const auto sum = [&](const Expr& e) { return name(order == Order::free ? e : strict_float(e)); };
     const std::vector<double> all = polynomial_of_squares(points_, points_.size());
-    std::vector<Expr> v{name(every_other(all, d, 0))};
+    std::vector<Expr> v{sum(every_other(all, d, 0))};
     for (size_t n = 0; n < points_.size(); ++n) {
         // M(x) / (x - p) = x (x + p) Q(x^2).
         const std::vector<double> q = polynomial_of_squares(points_, n);
-        const Expr even = name(every_other(q, d, 2));
-        const Expr odd = name(every_other(q, d, 1));
-        v.push_back(name(even + times(points_[n], odd)));
-        v.push_back(name(even - times(points_[n], odd)));
+        const Expr even = sum(every_other(q, d, 2));
+        const Expr odd = sum(every_other(q, d, 1));
+        v.push_back(sum(even + times(points_[n], odd)));
+        v.push_back(sum(even - times(points_[n], odd)));
     }
-    v.push_back(name(every_other(all, d, 1)));
+    v.push_back(sum(every_other(all, d, 1)));
     return v;
 }
 
@@ -122,8 +105,8 @@ std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& 
     if (taps_ == 1) return {m[0], m[1], m[2], m[3]};
     std::vector<Expr> sums, differences;
     for (size_t n = 0; n < points_.size(); ++n) {
-        sums.push_back(name(m[2 * n + 1] + m[2 * n + 2]));
-        differences.push_back(name(m[2 * n + 1] - m[2 * n + 2]));
+        sums.push_back(name(strict_float(m[2 * n + 1] + m[2 * n + 2])));
+        differences.push_back(name(strict_float(m[2 * n + 1] - m[2 * n + 2])));
     }
     std::array<Expr, outputs> y;
     for (size_t k = 0; k < y.size(); ++k) {
@@ -133,7 +116,7 @@ std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& 
                 times(std::pow(points_[n], static_cast<double>(k)), k % 2 == 0 ? sums[n] : differences[n]);
             sum = sum.defined() ? sum + part : part;
         }
-        y[k] = name(bias.defined() ? strict_float(sum) : sum);
+        y[k] = name(strict_float(sum));
     }
     return y;
 }

@@ -383,22 +383,17 @@ std::vector<float> winograd_weights(const std::vector<float>& canonical, const L
                                     int64_t block) {
     const int64_t inputs = p[Dim::i];
     const int64_t frequencies = winograd::frequencies(rows);
-    const auto* along_rows = winograd::row_filter(rows);
     std::vector<float> all(static_cast<size_t>(ceil_div(p[Dim::z], block) * block * inputs * frequencies), 0.0F);
     for (int64_t z = 0; z < p[Dim::z]; ++z) {
         for (int64_t i = 0; i < inputs; ++i) {
             const float* g = canonical.data() + (z * inputs + i) * kernel_size * kernel_size;
-            std::array<std::vector<double>, kernel_size> columns;
-            for (size_t n = 0; n < kernel_size; ++n)
-                columns[n] = winograd::column_filter().of_kernel(
-                    {g[n * kernel_size], g[n * kernel_size + 1], g[n * kernel_size + 2]});
+            winograd::Kernel<float> kernel;
+            for (size_t tap = 0; tap < kernel_size * kernel_size; ++tap)
+                kernel[tap / kernel_size][tap % kernel_size] = g[tap];
+            const auto u = winograd::of_kernel(kernel, rows, [](float value) { return value; });
             for (int64_t f = 0; f < frequencies; ++f) {
-                const auto& row = along_rows[f / patch_columns];
-                double sum = 0;
-                for (size_t n = 0; n < kernel_size; ++n)
-                    sum += row[n] * columns[n][static_cast<size_t>(f % patch_columns)];
                 all[static_cast<size_t>(((z / block * frequencies + f) * inputs + i) * block + z % block)] =
-                    static_cast<float>(sum);
+                    u[static_cast<size_t>(f / patch_columns)][static_cast<size_t>(f % patch_columns)];
             }
         }
     }

@@ -58,6 +58,7 @@ struct MapLayout {
         pairs_of_vector = lanes / slots;
         pairs = ceil_div(p[Dim::y], rows_of_tile);
         // V beside U and M in a second-level cache of 1 MiB, unless weights, which every chunk transforms anew, would suffer.
+        // Half of these sizes was no faster with a cache of 512 KiB either (docs/performance.md).
         constexpr int64_t most_patch_elements = (int64_t{384} << 10) / 4;
         constexpr int64_t fewest_tiles = 28;
         const int64_t that_fit = std::max(most_patch_elements / (frequencies * p[Dim::i]), fewest_tiles) / row_tiles;
@@ -129,7 +130,6 @@ public:
 
 private:
     using Make = std::function<Stmt(Expr)>;
-    using Kernel = std::array<std::array<Expr, winograd::kernel_size>, winograd::kernel_size>;
 
     [[nodiscard]] Stmt loop(const std::string& name, const Interval& range, const Make& make) const {
         return GroupLowering::for_each(p_.name + name, range, make);
@@ -276,14 +276,15 @@ private:
         std::vector<Stmt> all;
         for (int64_t v = 0; v < at_.vectors; ++v) {
             Values name(p_.name + ".weights");
-            Kernel g;
+            winograd::Kernel<Expr> g;
             for (int64_t tap = 0; tap < n * n; ++tap) {
                 const Expr index =
                     (z * size(p_[Dim::i]) + first + i) * size(n * n * at_.block) + size(tap * at_.block + v * lanes_);
                 g[static_cast<size_t>(tap / n)][static_cast<size_t>(tap % n)] =
                     name(ir::load(weights_, lanes_from(index, lanes_)));
             }
-            const winograd::Patch u = winograd::of_kernel(name, g);
+            const winograd::Patch u = winograd::of_kernel(
+                g, rows_of_tile, [&](const Expr& value) { return name(Halide::strict_float(value)); });
             std::vector<Stmt> stores;
             for (int64_t f = 0; f < frequencies; ++f) {
                 const Expr& value = u[static_cast<size_t>(f / winograd::patch_columns)]

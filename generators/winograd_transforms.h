@@ -4,6 +4,7 @@
 
 #include <Halide.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -28,15 +29,41 @@ using Outputs = std::array<std::array<Halide::Expr, columns>, most_rows>;
 
 /// F(4,3), along columns.
 [[nodiscard]] const MinimalFilter& column_filter();
-/// G of F(1,3) or F(2,3): one row of it per row of the patch.
-[[nodiscard]] const std::array<double, kernel_size>* row_filter(int64_t rows);
+// All of them in the order written: layers of winograd.h and of winograd_map.h round alike.
 
 /// B^T d B of a patch of inputs.
 [[nodiscard]] Patch of_patch(ir::Values& name, Patch d, int64_t rows);
 /// A^T m A of the products.
 [[nodiscard]] Outputs of_products(ir::Values& name, Patch m, int64_t rows);
-/// G g G^T for two rows; g by row and column.
-[[nodiscard]] Patch of_kernel(ir::Values& name,
-                              const std::array<std::array<Halide::Expr, kernel_size>, kernel_size>& g);
+/// By row and column.
+template <class Value>
+using Kernel = std::array<std::array<Value, kernel_size>, kernel_size>;
+
+/// G g G^T for one or two rows, of numbers or of vectors: the same bits of both (MinimalFilter::of_kernel), so that a
+/// layer whose weights are transformed while it runs rounds like one whose weights were transformed before.
+template <class Value, class Rounded>
+[[nodiscard]] std::array<std::array<Value, patch_columns>, most_patch_rows> of_kernel(const Kernel<Value>& g,
+                                                                                      int64_t rows,
+                                                                                      const Rounded& rounded) {
+    std::array<std::array<Value, patch_columns>, most_patch_rows> v;
+    for (size_t m = 0; m < kernel_size; ++m) {
+        if (rows == 1) {
+            for (size_t n = 0; n < kernel_size; ++n) v[n][m] = g[n][m];
+            continue;
+        }
+        const Value outer = rounded(MinimalFilter::times(0.5, rounded(g[0][m] + g[2][m])));
+        const Value middle = rounded(MinimalFilter::times(0.5, g[1][m]));
+        v[0][m] = g[0][m];
+        v[1][m] = rounded(outer + middle);
+        v[2][m] = rounded(outer - middle);
+        v[3][m] = g[2][m];
+    }
+    for (size_t r = 0; r < static_cast<size_t>(patch_rows(rows)); ++r) {
+        const std::vector<Value> all =
+            column_filter().of_kernel(std::vector<Value>(v[r].begin(), v[r].begin() + kernel_size), rounded);
+        std::copy(all.begin(), all.end(), v[r].begin());
+    }
+    return v;
+}
 
 }  // namespace laminate::winograd

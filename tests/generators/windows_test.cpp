@@ -186,5 +186,45 @@ TEST(Seams, ResidualAndConcat) {
     expect_seamless(network, 73, 99, 2, 2);
 }
 
+/// Narrow pictures of many channels: windows are small enough for kernels that take whole maps (winograd_map.h, whole_map.h), the picture is not.
+TEST(Seams, NarrowPicturesByWinograd) {
+    for (const int64_t width : {13, 33, 60}) {
+        const auto network = [=](int64_t height, int64_t columns) {
+            PictureNetwork n(32, height, columns);
+            const TensorId a = n.relu(n.conv(0, 40, square(3, 1, 1)));
+            n.conv(a, 33, square(3, 1, 1));
+            return n.network();
+        };
+        constexpr int64_t height = 151, windows = 5;
+        const Network whole = network(height, width);
+        const Network part = network(window_for(reach_of(whole).y, height, windows), width);
+        for (LayerId id : {0, 2}) {
+            EXPECT_FALSE(suits_winograd_map(layer_problem(whole, id)));
+            EXPECT_TRUE(suits_winograd_map(layer_problem(part, id)));
+        }
+        expect_seamless(network, height, width, windows, 1);
+    }
+}
+
+TEST(Seams, NarrowPicturesByTheirDefinition) {
+    const auto network = [](int64_t height, int64_t width) {
+        PictureNetwork n(32, height, width);
+        const TensorId a = n.conv(0, 32, square(5, 1, 2));
+        const TensorId b = n.relu(n.conv(a, 48, square(1, 1, 0)));
+        const TensorId c = n.conv(b, 64, square(3, 2, 1));
+        n.conv(c, 32, square(3, 1, 1));
+        return n.network();
+    };
+    constexpr int64_t height = 93, width = 61, rows = 6, columns = 4;
+    const Network whole = network(height, width);
+    const Reach reach = reach_of(whole, {.winograd = false});
+    const Network part = network(window_for(reach.y, height, rows), window_for(reach.x, width, columns));
+    int64_t differ = 0;
+    for (LayerId id = 0; id < std::ssize(whole.layers); ++id)
+        differ += suits_whole_map(layer_problem(whole, id)) != suits_whole_map(layer_problem(part, id)) ? 1 : 0;
+    EXPECT_GE(differ, 1);
+    expect_seamless(network, height, width, rows, columns, {}, {.winograd = false});
+}
+
 }  // namespace
 }  // namespace laminate
