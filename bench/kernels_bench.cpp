@@ -62,6 +62,10 @@ int main(int argc, char** argv) {
     add("winograd_narrow", "zoo:vgg16", "conv5_1");             // 512 -> 512 at 14 x 14
     add("narrow", "zoo:inceptionv3", "mixed0_5x5_2");           // 5x5 48 -> 64 at 35 x 35
     add("narrow_strided", "zoo:inceptionv3", "mixed3_3x3");     // 288 -> 384, 35 to 17
+    add("panels", "zoo:resnet50", "layer3_1_conv1");            // 1x1 1024 -> 256 at 14 x 14
+    add("panels", "zoo:inceptionv3", "mixed6_1x1");             // 1x1 768 -> 192 at 17 x 17
+    add("columns", "zoo:inceptionv3", "mixed7_7x7dbl_4");       // 7x1 192 -> 192 at 17 x 17
+    add("rows", "zoo:inceptionv3", "mixed10_3x3_row");          // 1x3 384 -> 384 at 8 x 8
     add("few_channels", "zoo:fsrcnn", "map1");                  // 3x3 12 -> 12 at 540 x 960
     add("one_channel", "zoo:fsrcnn", "reconstruct");            // 9x9 56 -> 1
     add("transposed", "zoo:fsrcnn-x2", "deconv");               // 9x9 56 -> 1, stride 2

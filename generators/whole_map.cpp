@@ -146,6 +146,19 @@ private:
     /// Cycles of an input channel for a x b sums.
     [[nodiscard]] int64_t cycles_of(int64_t a, int64_t b) const { return std::max({a * b, a + b, unit_.latency()}); }
 
+    /// Tiles of `vectors`, and smaller ones: where one vector would be left alone, whose sums are too few to keep the
+    /// multipliers busy, two such tiles share with it.
+    struct Division {
+        int64_t whole = 0;
+        std::vector<int64_t> rest{};
+    };
+    [[nodiscard]] static Division division(int64_t all, int64_t vectors) {
+        const int64_t rest = all % vectors;
+        if (rest == 1 && all > vectors && vectors > 2)
+            return {all / vectors - 1, {(vectors + 1) - (vectors + 1) / 2, (vectors + 1) / 2}};
+        return {all / vectors, rest == 0 ? std::vector<int64_t>{} : std::vector<int64_t>{rest}};
+    }
+
     /// Of tiles of whole vectors of `pixels` side by side, the one that takes the fewest cycles: lanes left empty at the ends cost as much as full ones.
     [[nodiscard]] Choice pixels_tile(int64_t pixels) const {
         const int64_t lanes = unit_.lanes;
@@ -153,10 +166,9 @@ private:
         for (const int64_t vectors : {3, 4, 2}) {
             const int64_t channels = std::min(unit_.sums_per_vector(vectors), p_[Dim::z]);
             if (pixels < lanes || (pixels <= (vectors - 1) * lanes && vectors > 2)) continue;
-            const int64_t all = ceil_div(pixels, lanes);
-            const int64_t rest = all % vectors;
-            const int64_t of_block =
-                all / vectors * cycles_of(vectors, channels) + (rest == 0 ? 0 : cycles_of(rest, channels));
+            const Division all = division(ceil_div(pixels, lanes), vectors);
+            int64_t of_block = all.whole * cycles_of(vectors, channels);
+            for (const int64_t rest : all.rest) of_block += cycles_of(rest, channels);
             best.consider(
                 {{VectorAxis::x, channels, vectors * lanes}, ceil_div(p_[Dim::z], channels) * of_block * p_[Dim::i]});
         }
@@ -213,14 +225,23 @@ private:
         pack(block);
         const int64_t blocks = ceil_div(p_[Dim::z], block);
         const int64_t step = tile.pixels;
-        const int64_t full = pixels_ / step;
-        std::vector<Run> last;
-        for (int64_t x = full * step; x < pixels_; x += unit_.lanes) {
-            last.push_back(inside({x, unit_.lanes, 0, std::min(unit_.lanes, pixels_ - x)}, pixels_));
+        // A last vector of fewer pixels belongs to the tiles that are written out.
+        Division division = WholeMap::division(ceil_div(pixels_, unit_.lanes), vectors);
+        if (division.rest.empty() && pixels_ % unit_.lanes != 0) {
+            --division.whole;
+            division.rest = {vectors};
+        }
+        const int64_t full = division.whole;
+        std::vector<std::vector<Run>> last;
+        int64_t begin = full * step;
+        for (const int64_t count : division.rest) {
+            std::vector<Run>& runs = last.emplace_back();
+            for (int64_t v = 0; v < count; ++v, begin += unit_.lanes)
+                runs.push_back(inside({begin, unit_.lanes, 0, std::min(unit_.lanes, pixels_ - begin)}, pixels_));
         }
         std::vector<Run> whole;
         for (int64_t v = 0; v < vectors; ++v) whole.push_back({v * unit_.lanes, unit_.lanes, 0, unit_.lanes});
-        const int64_t tiles = full + (last.empty() ? 0 : 1);
+        const int64_t tiles = full + std::ssize(last);
         // Blocks of channels that read the same pixels find them in a panel, aligned and one after the other: from there they come out of the second-level
         // cache as fast as the multipliers take them; out of X, rows far apart and across lines, they do not. A map of one tile is such a panel itself.
         const int64_t panel = panel_elements(tile);
@@ -246,9 +267,13 @@ private:
             if (full > 0)
                 all.push_back(
                     loop(".x", whole_tiles, [&](const Expr& x) { return tile_of(simplify(x * size(step)), whole); }));
-            if (!last.empty()) all.push_back(ir::guarded(chunk.end == size(tiles), tile_of(0, last)));
+            for (int64_t n = 0; n < std::ssize(last); ++n)
+                all.push_back(ir::guarded(has(chunk, full + n), tile_of(0, last[static_cast<size_t>(n)])));
             return ir::sequence(all);
         });
+    }
+    [[nodiscard]] static Expr has(const Interval& range, int64_t n) {
+        return simplify(range.begin <= size(n) && size(n) < range.end);
     }
 
     /// Vector v of what a tile reads of input channel i through tap m of a row of the window.
@@ -442,9 +467,13 @@ private:
         return for_parts(parts, [&](const Expr& part) {
             return loop(".y", part_of(part, parts, p_[Dim::y]), [&](const Expr& y) {
                 std::vector<Stmt> tiles;
-                for (int64_t first = 0; first < p_[Dim::x]; first += tile.pixels) {
+                const Division all = division(ceil_div(p_[Dim::x], unit_.lanes), tile.pixels / unit_.lanes);
+                std::vector<int64_t> widths(static_cast<size_t>(all.whole), tile.pixels / unit_.lanes);
+                widths.insert(widths.end(), all.rest.begin(), all.rest.end());
+                int64_t x = 0;
+                for (const int64_t vectors : widths) {
                     std::vector<Run> runs;
-                    for (int64_t x = first; x < std::min(first + tile.pixels, p_[Dim::x]); x += unit_.lanes)
+                    for (int64_t v = 0; v < vectors; ++v, x += unit_.lanes)
                         runs.push_back({x, unit_.lanes, 0, std::min(unit_.lanes, p_[Dim::x] - x)});
                     tiles.push_back(fill_windows(y, runs));
                     tiles.push_back(loop(".z", blocks, [&](const Expr& z) {
@@ -516,12 +545,13 @@ private:
         pack(block);
         const int64_t blocks = ceil_div(p_[Dim::z], block);
         const int64_t step = tile.pixels;
-        const int64_t tiles = ceil_div(grid.pixels, step);
-        const int64_t full = grid.pixels / step;
-        const auto runs = [&](int64_t pixels) {
+        const Division division = WholeMap::division(ceil_div(grid.pixels, unit_.lanes), step / unit_.lanes);
+        const int64_t full = division.whole;
+        const int64_t tiles = full + std::ssize(division.rest);
+        const auto runs = [&](int64_t vectors, int64_t pixels) {
             std::vector<Run> all;
-            for (int64_t x = 0; x < pixels; x += unit_.lanes)
-                all.push_back({x, unit_.lanes, 0, std::min(unit_.lanes, pixels - x)});
+            for (int64_t v = 0; v < vectors; ++v)
+                all.push_back({v * unit_.lanes, unit_.lanes, 0, std::min(unit_.lanes, pixels - v * unit_.lanes)});
             return all;
         };
         // Every part copies what it reads.
@@ -535,19 +565,23 @@ private:
         return for_parts(chunks * channel_parts, [&](const Expr& part) {
             const Interval channels = part_of(simplify(part % size(channel_parts)), channel_parts, blocks);
             const Interval chunk = part_of(simplify(part / size(channel_parts)), chunks, tiles);
-            const Expr first_row = simplify(chunk.begin * size(step) / size(grid.columns));
+            const Expr first_row = simplify(Halide::min(chunk.begin, size(full)) * size(step) / size(grid.columns));
+            // Smaller tiles at the end reach less far than whole ones would.
             const Expr end_row =
                 simplify((chunk.end * size(step) - 1) / size(grid.columns) + size(grid.rows - p_[Dim::y] + 1));
             std::vector<Stmt> all{fill_grid(grid, {first_row, Halide::min(end_row, size(grid.rows))})};
             const Interval whole_tiles{chunk.begin, simplify(Halide::min(chunk.end, size(full)))};
             if (full > 0)
                 all.push_back(loop(".x", whole_tiles, [&](const Expr& x) {
-                    return window_tile(grid, channels, block, simplify(x * size(step)), runs(step));
+                    return window_tile(grid, channels, block, simplify(x * size(step)), runs(step / unit_.lanes, step));
                 }));
-            if (full < tiles)
-                all.push_back(ir::guarded(
-                    chunk.end == size(tiles),
-                    window_tile(grid, channels, block, size(full * step), runs(grid.pixels - full * step))));
+            int64_t first = full * step;
+            for (int64_t n = 0; n < std::ssize(division.rest); ++n) {
+                const int64_t vectors = division.rest[static_cast<size_t>(n)];
+                all.push_back(ir::guarded(has(chunk, full + n), window_tile(grid, channels, block, size(first),
+                                                                            runs(vectors, grid.pixels - first))));
+                first += vectors * unit_.lanes;
+            }
             return ir::sequence(all);
         });
     }

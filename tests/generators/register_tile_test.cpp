@@ -32,6 +32,15 @@ TEST(VectorUnit, SumsVectorsAndAValueFitTheRegisters) {
     }
 }
 
+TEST(RegisterTile, RowsThatFillVectorsBadlyGoByChannels) {
+    // 35 columns are five vectors of 8 lanes, the last of them nearly empty; six columns of two vectors of channels waste nothing.
+    const RegisterTile tile = register_tile(conv(64, 48, 5, 35), 4, 35, avx2);
+    EXPECT_EQ(tile.axis, VectorAxis::z);
+    EXPECT_EQ(tile.z, 2);
+    EXPECT_EQ(tile.x, 6);
+    EXPECT_EQ(register_tile(conv(64, 48, 5, 960), 4, 960, avx2).axis, VectorAxis::x);
+}
+
 TEST(RegisterTile, NeverNeedsMoreSumsThanThereAreRegisters) {
     for (const VectorUnit& unit : {avx2, avx512}) {
         for (const int64_t z : {1, 3, 4, 12, 56, 64, 1000}) {

@@ -186,6 +186,12 @@ TEST(WholeMap, NarrowConvolutionsFromAGrid) {
     tall.kernel[0] = 7;
     tall.pad_begin[0] = tall.pad_end[0] = 3;
     expect_right(layer_of(18, 9, 17, conv(40, tall)), avx512, "7 x 1");
+    // 4, 22 and 37 vectors of 8 pixels: one more than tiles of three hold, which two tiles of two share, with threads beginning at either.
+    tall.kernel[0] = 3;
+    tall.pad_begin[0] = tall.pad_end[0] = 1;
+    for (const int64_t size : {5, 13, 17})
+        expect_right(layer_of(18, size, size, conv(40, tall)), {8, 12}, "3 x 1 at " + std::to_string(size));
+    expect_right(layer_of(16, 27, 27, conv(64, square_window(1, 2))), {8, 12}, "1 x 1, stride 2, 25 vectors");
 }
 
 TEST(WholeMap, GridsKeepWithinTheScratchAllowed) {
