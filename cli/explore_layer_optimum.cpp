@@ -100,7 +100,8 @@ nlohmann::ordered_json per_operand(const PerOperand& values) {
     return {{"input", values[0]}, {"weights", values[1]}, {"output", values[2]}};
 }
 
-nlohmann::ordered_json point_json(const DramSramPoint& point, int64_t word_bytes) {
+nlohmann::ordered_json point_json(const DramSramPoint& point, const ConvolutionProblem& problem,
+                                  int64_t word_bytes) {
     nlohmann::ordered_json json{{"dram_bytes", point.dram_words * word_bytes},
                                 {"sram_bytes", point.sram_words * word_bytes},
                                 {"schedule", to_text(point.order)},
@@ -110,9 +111,10 @@ nlohmann::ordered_json point_json(const DramSramPoint& point, int64_t word_bytes
         for (size_t l = 0; l < convolution_loops; ++l)
             if (point.registers->lanes[l] > 1)
                 lanes[std::string(1, to_char(static_cast<ConvolutionLoop>(l)))] = point.registers->lanes[l];
-        json["pe_order"] = point.registers->order;
+        json["pe_order"] = to_text(point.registers->order);
         json["pe_lanes"] = lanes;
         json["register_words"] = per_operand(point.registers->words);
+        json["sram_extra_bytes"] = (point.sram_words - sram_words(problem, point.order)) * word_bytes;
     }
     return json;
 }
@@ -206,13 +208,13 @@ nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator eval
     json["nodes"] = o.nodes;
     if (!answer.front.points.empty()) {
         auto points = nlohmann::ordered_json::array();
-        for (const DramSramPoint& point : answer.front.points) points.push_back(point_json(point, word_bytes));
+        for (const DramSramPoint& point : answer.front.points) points.push_back(point_json(point, answer.problem, word_bytes));
         json["front"] = points;
         json["front_nodes"] = answer.front.nodes;
         json["front_ends_at_sram_bytes"] = answer.front_sram_words * word_bytes;
         if (weight) {
             const DramSramPoint& chosen = choose(answer.front, *weight);
-            json["chosen"] = point_json(chosen, word_bytes);
+            json["chosen"] = point_json(chosen, answer.problem, word_bytes);
             // Beyond the end of the front: no fewer DRAM accesses than the layer's fewest, more SRAM accesses than the end.
             json["chosen"]["is_proven"] =
                 static_cast<double>(chosen.dram_words) + *weight * static_cast<double>(chosen.sram_words) <=
@@ -489,9 +491,21 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         } else if (!unsolved.empty()) {
             output.note("no schedule.json: interrupted before every layer was solved");
         } else {
+            // A cut into groups is one with the fewest DRAM accesses; layers alone follow the weight.
+            if (!fused && options.weight) {
+                for (const LayerAnswer& layer : answers) {
+                    if (layer.front.points.empty()) continue;
+                    const DramSramPoint& chosen = choose(layer.front, *options.weight);
+                    LayerOptimum& known = fusion.known.at(to_text(layer.problem));
+                    known.order = chosen.order;
+                    known.division = chosen.division;
+                    known.dram_words = chosen.dram_words;
+                }
+            }
             schedule = optimum_schedule(network, fused ? fused->groups : layers_alone(network, machine.buffer, fusion),
                                         machine.buffer, fusion);
             answer["schedule"] = schedule_json(network, *schedule);
+            answer["schedule"]["orders"] = fused ? "fused" : options.weight ? "chosen" : "fewest DRAM accesses";
         }
         NewDirectory files(
             request.directory,
@@ -516,7 +530,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         for (const DramSramPoint& point : layer.front.points) {
             if (chosen != nullptr && chosen != &point) continue;
             front.add({mebibytes(point.dram_words * word_bytes), mebibytes(point.sram_words * word_bytes),
-                       to_text(point.order), point.registers ? point.registers->order : ""});
+                       to_text(point.order), point.registers ? to_text(point.registers->order) : ""});
         }
         output.print(front.text());
     }

@@ -73,7 +73,14 @@ private:
     std::optional<BeladyBound> bound_;
 };
 
-/// Least sum of the curves over all divisions of at least so many banks for each, if it is below the limit; else no division of as many words as the limit.
+}  // namespace
+
+BankCurves zero_curves(const BankedBuffer& buffer) {
+    BankCurves curves;
+    for (std::vector<int64_t>& curve : curves) curve.assign(static_cast<size_t>(buffer.banks - 2), 0);
+    return curves;
+}
+
 Division least_division(const BankCurves& curves, int64_t banks, const PerOperand& least, int64_t limit) {
     Division best{{}, limit};
     const auto words_of = [&](size_t t, int64_t b) { return curves[t][static_cast<size_t>(b - 1)]; };
@@ -95,14 +102,6 @@ Division least_division(const BankCurves& curves, int64_t banks, const PerOperan
         }
     }
     return best;
-}
-
-}  // namespace
-
-BankCurves zero_curves(const BankedBuffer& buffer) {
-    BankCurves curves;
-    for (std::vector<int64_t>& curve : curves) curve.assign(static_cast<size_t>(buffer.banks - 2), 0);
-    return curves;
 }
 
 ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder& order, const BankedBuffer& buffer,

@@ -41,13 +41,42 @@ private:
         return after == points_.begin() ? infinite_words : std::prev(after)->second.division.words;
     }
 
-    [[nodiscard]] bool registers_serve(const BlockOrder& order, std::optional<RegisterMapping>& mapping) {
-        if (!mapper_) return true;
-        const LoopExtents blocks = block_extents(problem_, order);
-        const auto [entry, is_new] = mappings_.try_emplace(blocks);
-        if (is_new) entry->second = mapper_->without_extra_accesses(blocks);
-        mapping = entry->second;
-        return mapping.has_value();
+    /// The least SRAM words, at most most_sram_words_, from which on an order of so many extra words is worth nothing.
+    [[nodiscard]] int64_t worthless_from(int64_t extra_words) const {
+        for (const auto& [sram, point] : points_)
+            if (point.division.words <= extra_words) return sram;
+        return most_sram_words_ == INT64_MAX ? INT64_MAX : most_sram_words_ + 1;
+    }
+
+    /// What is known of the mappings of a block.
+    struct KnownMapping {
+        std::optional<RegisterMapping> best;
+        int64_t none_below = 0;  ///< extra accesses
+    };
+    [[nodiscard]] const RegisterMapping* mapping(const LoopExtents& blocks, int64_t below) {
+        KnownMapping& known = mappings_[blocks];
+        if (!known.best && below > known.none_below) {
+            known.best = mapper_->fewest_extra(blocks, below);
+            known.none_below = known.best ? known.best->extra_words() : below;
+        }
+        return known.best && known.best->extra_words() < below ? &*known.best : nullptr;
+    }
+
+    /// Takes the order in if the registers can serve it with so few extra accesses that no point is as good.
+    void take(const BlockOrder& order, const Division& division, int64_t sram) {
+        Point point{order, division, {}};
+        if (mapper_) {
+            const int64_t computations = block_computations(problem_, order);
+            const RegisterMapping* registers =
+                mapping(block_extents(problem_, order), ceil_div(worthless_from(division.words) - sram, computations));
+            if (registers == nullptr) return;
+            point.registers = *registers;
+            sram += checked_multiply(registers->extra_words(), computations);
+        }
+        points_[sram] = point;
+        for (auto next = points_.upper_bound(sram);
+             next != points_.end() && next->second.division.words >= division.words;)
+            next = points_.erase(next);
     }
 
     void visit(const Prefix& prefix) {
@@ -55,16 +84,10 @@ private:
         // Extensions have no fewer SRAM words: more block computations, of blocks that together are no smaller.
         const int64_t sram = sram_words(problem_, prefix.order);
         const int64_t below = limit(sram);
-        if (bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < below) {
+        if (bounds_.bound(prefix, {}, bounds_.least_banks(prefix, block_extents(problem_, prefix.order))) < below) {
             const ExactDivision division =
                 exact_division(problem_, prefix.order, buffer_, SpillEvaluator::eq7, prefix.curves, below, known_);
-            std::optional<RegisterMapping> mapping;
-            if (division.best && registers_serve(prefix.order, mapping)) {
-                points_[sram] = {prefix.order, *division.best, mapping};
-                for (auto next = points_.upper_bound(sram);
-                     next != points_.end() && next->second.division.words >= division.best->words;)
-                    next = points_.erase(next);
-            }
+            if (division.best) take(prefix.order, *division.best, sram);
         }
         if (prefix.order.size() == depth_) return;
         for (const Extension& e : bounds_.extensions(prefix, limit(sram))) {
@@ -79,7 +102,7 @@ private:
     PrefixBounds bounds_;
     int64_t most_sram_words_;
     std::optional<RegisterMapper> mapper_;
-    std::map<LoopExtents, std::optional<RegisterMapping>> mappings_;
+    std::map<LoopExtents, KnownMapping> mappings_;
     std::map<int64_t, Point> points_;
     KnownSpills known_;
     size_t depth_ = 0;  ///< longest order of this pass
@@ -100,7 +123,7 @@ DramSramFront dram_sram_front(const ConvolutionProblem& problem, const BankedBuf
         p.order = point.order;
         p.division = divided_banks(problem, point.division, point.order, buffer, SpillEvaluator::eq7);
         p.dram_words = checked_add(compulsory_words(problem), p.division.extra_words());
-        p.sram_words = sram_words(problem, point.order);
+        p.sram_words = sram;
         p.registers = point.registers;
     }
     return front;

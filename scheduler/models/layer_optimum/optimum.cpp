@@ -79,7 +79,7 @@ private:
     void visit(const Prefix& prefix) {
         ++nodes_;
         if (is_new(prefix) &&
-            bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < best_words_)
+            bounds_.bound(prefix, {}, bounds_.least_banks(prefix, block_extents(problem_, prefix.order))) < best_words_)
             evaluate(prefix.order, prefix.curves);
         if (prefix.order.size() == depth_) return;
         for (const Extension& e : bounds_.extensions(prefix, best_words_)) {
@@ -92,7 +92,7 @@ private:
         ++nodes_;
         const int64_t limit = best_words_ + 1;
         if (is_new(prefix) &&
-            bounds_.bound(prefix, {}, bounds_.least_banks(block_extents(problem_, prefix.order))) < limit) {
+            bounds_.bound(prefix, {}, bounds_.least_banks(prefix, block_extents(problem_, prefix.order))) < limit) {
             const ExactDivision division =
                 exact_division(problem_, prefix.order, buffer_, evaluator_, prefix.curves, limit, known_);
             if (division.best) {
@@ -164,9 +164,14 @@ int64_t sram_words(const ConvolutionProblem& problem, const BlockOrder& order) {
     for (const Operand operand : all_operands)
         words = checked_add(
             words, checked_multiply(tensor_access(problem, operand).traffic, touched_words(problem, operand, blocks)));
-    words = checked_multiply(words, problem.groups);
-    for (const BlockLoop& l : order) words = checked_multiply(words, ceil_div(at(problem.extent, l.loop), l.block));
-    return words;
+    return checked_multiply(words, block_computations(problem, order));
+}
+
+int64_t block_computations(const ConvolutionProblem& problem, const BlockOrder& order) {
+    int64_t computations = problem.groups;
+    for (const BlockLoop& l : order)
+        computations = checked_multiply(computations, ceil_div(at(problem.extent, l.loop), l.block));
+    return computations;
 }
 
 ConvolutionProblem with_groups_as_published(ConvolutionProblem problem) {

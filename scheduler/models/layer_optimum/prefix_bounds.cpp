@@ -39,12 +39,13 @@ WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>
 
 }  // namespace
 
-PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer)
-    : problem_(problem), buffer_(buffer) {
+PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer, const BoundWeights& weights)
+    : problem_(problem), buffer_(buffer), weights_(weights), windows_tensor_(problem.transposed ? 2 : 0) {
     for (size_t l = 0; l < convolution_loops; ++l)
         candidates_[l] = block_candidates(problem, static_cast<ConvolutionLoop>(l));
     for (size_t t = 0; t < 3; ++t) {
         access_[t] = tensor_access(problem, all_operands[t]);
+        per_spill_[t] = access_[t].traffic * weights.of[t];
         for (size_t l = 0; l < convolution_loops; ++l)
             if (access_[t].role[l] == LoopRole::related) related_words_[t] *= problem.extent[l];
     }
@@ -52,7 +53,7 @@ PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer
         windows_[a] = window_sums(problem.extent[3 + a], problem.extent[5 + a], candidates_[3 + a], candidates_[5 + a],
                                   problem.stride[a], problem.dilation[a]);
     }
-    is_square_ = problem.extent[3] == problem.extent[4] && problem.extent[5] == problem.extent[6] &&
+    is_square_ = weights.columns_like_rows && problem.extent[3] == problem.extent[4] && problem.extent[5] == problem.extent[6] &&
                  problem.stride[0] == problem.stride[1] && problem.dilation[0] == problem.dilation[1] &&
                  (!problem.finished || (*problem.finished)[0] == (*problem.finished)[1]);
 }
@@ -63,34 +64,55 @@ Prefix PrefixBounds::root() const {
     return prefix;
 }
 
+int64_t PrefixBounds::words_of_round(const Prefix& prefix, size_t t) const {
+    int64_t words = related_words_[t] * prefix.repeats[t];
+    for (size_t a = 0; a < 2; ++a) {
+        if (access_[t].role[3 + a] == LoopRole::partial)
+            words *= windows_[a].touched[prefix.candidate[3 + a]][prefix.candidate[5 + a]];
+    }
+    return words;
+}
+
 std::array<Hinge, 3> PrefixBounds::hinges(const Prefix& prefix, size_t loop, size_t candidate) const {
     std::array<Hinge, 3> added;
     const int64_t iterations = ceil_div(problem_.extent[loop], candidates_[loop][candidate]);
     for (size_t t = 0; t < 3; ++t) {
         const LoopRole role = access_[t].role[loop];
         if (role == LoopRole::related) continue;
-        int64_t words = related_words_[t] * prefix.repeats[t];
-        for (size_t a = 0; a < 2; ++a) {
-            if (access_[t].role[3 + a] != LoopRole::partial) continue;
-            if (loop == 3 + a) {
-                words *= windows_[a].output_overlap[candidate][prefix.candidate[5 + a]];
-            } else if (loop == 5 + a) {
-                words *= windows_[a].tap_overlap[prefix.candidate[3 + a]][candidate];
-            } else {
-                words *= windows_[a].touched[prefix.candidate[3 + a]][prefix.candidate[5 + a]];
+        int64_t words = 0;
+        if (role == LoopRole::reuse) {
+            words = words_of_round(prefix, t) * (iterations - 1);
+        } else {
+            words = related_words_[t] * prefix.repeats[t];
+            for (size_t a = 0; a < 2; ++a) {
+                if (access_[t].role[3 + a] != LoopRole::partial) continue;
+                if (loop == 3 + a) {
+                    words *= windows_[a].output_overlap[candidate][prefix.candidate[5 + a]];
+                } else if (loop == 5 + a) {
+                    words *= windows_[a].tap_overlap[prefix.candidate[3 + a]][candidate];
+                } else {
+                    words *= windows_[a].touched[prefix.candidate[3 + a]][prefix.candidate[5 + a]];
+                }
             }
         }
-        if (role == LoopRole::reuse) words *= iterations - 1;
-        added[t] = {words * access_[t].traffic, prefix.iterations * (iterations - 1) * access_[t].traffic};
+        added[t] = {words * per_spill_[t], prefix.iterations * (iterations - 1) * per_spill_[t]};
     }
     return added;
 }
 
-PerOperand PrefixBounds::least_banks(const LoopExtents& blocks) const {
+PerOperand PrefixBounds::least_banks(const Prefix& prefix, const LoopExtents& blocks) const {
     PerOperand banks;
     for (size_t t = 0; t < 3; ++t)
         banks[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
+    banks[windows_tensor_] = std::max(banks[windows_tensor_], ceil_div(prefix.held_words, buffer_.bank_words));
     return banks;
+}
+
+int64_t PrefixBounds::held_words(const Prefix& prefix, size_t loop) const {
+    if (loop < 3 || !weights_.held[(loop - 3) % 2] || prefix.is_in_order[loop < 5 ? loop + 2 : loop - 2])
+        return prefix.held_words;
+    return std::max(prefix.held_words,
+                    touched_words(problem_, all_operands[windows_tensor_], block_extents(problem_, prefix.order)));
 }
 
 LoopExtents PrefixBounds::smallest_blocks(const Prefix& prefix) const {
@@ -149,6 +171,7 @@ Prefix PrefixBounds::extended(const Prefix& prefix, size_t loop, size_t candidat
     const int64_t block = candidates_[loop][candidate];
     const int64_t iterations = ceil_div(problem_.extent[loop], block);
     Prefix next = prefix;
+    next.held_words = held_words(prefix, loop);
     next.order.push_back({static_cast<ConvolutionLoop>(loop), block});
     next.candidate[loop] = candidate;
     next.is_in_order[loop] = true;
@@ -161,23 +184,38 @@ Prefix PrefixBounds::extended(const Prefix& prefix, size_t loop, size_t candidat
     return next;
 }
 
+int64_t PrefixBounds::least_per_round(const Prefix& prefix, size_t loop, const PerOperand& least) const {
+    size_t t = 0;
+    while (access_[t].role[loop] != LoopRole::reuse) ++t;
+    const int64_t most = buffer_.banks - least[(t + 1) % 3] - least[(t + 2) % 3];
+    return Hinge{words_of_round(prefix, t) * per_spill_[t], prefix.iterations * per_spill_[t]}.at(most *
+                                                                                                 buffer_.bank_words);
+}
+
 std::vector<Extension> PrefixBounds::extensions(const Prefix& prefix, int64_t limit) const {
     std::vector<Extension> list;
     LoopExtents blocks = smallest_blocks(prefix);
-    const PerOperand least = least_banks(blocks);
+    const PerOperand least = least_banks(prefix, blocks);
     PerOperand division = least;  // neighbouring blocks divide the banks alike
+    // Quickly, before a loop's hinges: the loops so far cost `base`, and the tensor that a loop uses again pays for its rounds with all the banks that it could get.
+    const int64_t base = bound(prefix, {}, least, division);
+    if (base >= limit) return list;
     const bool is_first_window =
         !prefix.is_in_order[3] && !prefix.is_in_order[4] && !prefix.is_in_order[5] && !prefix.is_in_order[6];
     for (size_t l = 0; l < convolution_loops; ++l) {
         if (prefix.is_in_order[l]) continue;
         if (is_square_ && is_first_window && (l == 4 || l == 6)) continue;  // columns and rows alike
+        const int64_t per_round = least_per_round(prefix, l, least);
+        const int64_t held = ceil_div(held_words(prefix, l), buffer_.bank_words);
         for (size_t c = 1; c < candidates_[l].size(); ++c) {
             blocks[l] = candidates_[l][c];
+            if (per_round >= ceil_div(limit - base, ceil_div(problem_.extent[l], blocks[l]) - 1)) break;
             PerOperand needed = least;
             for (size_t t = 0; t < 3; ++t) {
                 if (access_[t].role[l] == LoopRole::reuse) continue;
                 needed[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
             }
+            needed[windows_tensor_] = std::max(needed[windows_tensor_], held);
             const int64_t extra = bound(prefix, hinges(prefix, l, c), needed, division);
             if (extra < limit) list.push_back({extra, l, c});
         }

@@ -40,6 +40,7 @@ struct Prefix {
     std::array<bool, convolution_loops> is_in_order{};
     int64_t iterations = 1;       ///< of all loops of the order together
     PerOperand repeats{1, 1, 1};  ///< of its loops that are reuse loops of the tensor
+    int64_t held_words = 0;       ///< that the tensor with windows must have room for (BoundWeights::held)
     BankCurves curves;            ///< extra words that its loops cost; convex where blocks of one iteration would fit
 };
 
@@ -49,13 +50,22 @@ struct Extension {
     size_t candidate = 0;
 };
 
+/// What a use of the bounds may change: a PE's share is no problem of its own (register_mapping.h).
+struct BoundWeights {
+    PerOperand of{1, 1, 1};         ///< words that count for one spill of each tensor, beside its traffic
+    bool columns_like_rows = true;  ///< false: orders with columns and rows exchanged count otherwise even on square layers
+    /// Of the columns and rows of the tensor with windows: what lies inside the first loop over them must fit in its banks.
+    std::array<bool, 2> held{false, false};
+};
+
 class PrefixBounds {
 public:
-    PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer);
+    PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer, const BoundWeights& weights = {});
     [[nodiscard]] Prefix root() const;
     /// What the loop adds to the curve of each tensor as the innermost of the prefix.
     [[nodiscard]] std::array<Hinge, 3> hinges(const Prefix& prefix, size_t loop, size_t candidate) const;
-    [[nodiscard]] PerOperand least_banks(const LoopExtents& blocks) const;
+    /// For these blocks, whose loops begin with the prefix.
+    [[nodiscard]] PerOperand least_banks(const Prefix& prefix, const LoopExtents& blocks) const;
     /// Blocks of the prefix, 1 for the other loops.
     [[nodiscard]] LoopExtents smallest_blocks(const Prefix& prefix) const;
     /// Least sum of the prefix's curves with the hinges added, over divisions with at least `least` banks; infinite where there is none. The
@@ -66,7 +76,7 @@ public:
                                 PerOperand& division) const;
     [[nodiscard]] Prefix extended(const Prefix& prefix, size_t loop, size_t candidate) const;
     [[nodiscard]] int64_t bound(const Prefix& prefix) const {
-        return bound(prefix, {}, least_banks(smallest_blocks(prefix)));
+        return bound(prefix, {}, least_banks(prefix, smallest_blocks(prefix)));
     }
     [[nodiscard]] const std::vector<int64_t>& candidates(size_t loop) const { return candidates_[loop]; }
     /// All extensions of less than `limit` extra words, least bound first. On square layers, where columns and rows are alike, the first of
@@ -74,10 +84,21 @@ public:
     [[nodiscard]] std::vector<Extension> extensions(const Prefix& prefix, int64_t limit) const;
 
 private:
+    /// Words that a tensor touches in one round of a reuse loop inside the prefix, all instances together.
+    [[nodiscard]] int64_t words_of_round(const Prefix& prefix, size_t t) const;
+    /// Extra words of the tensor whose reuse loop this is, for each further round, with all banks that the others' `least` leave. Each loop is one tensor's reuse loop.
+    [[nodiscard]] int64_t least_per_round(const Prefix& prefix, size_t loop, const PerOperand& least) const;
+
+    /// Prefix::held_words with one more loop.
+    [[nodiscard]] int64_t held_words(const Prefix& prefix, size_t loop) const;
+
     const ConvolutionProblem& problem_;
     BankedBuffer buffer_;
+    BoundWeights weights_;
+    size_t windows_tensor_ = 0;
     std::array<std::vector<int64_t>, convolution_loops> candidates_;  ///< blocks, the whole loop first
     std::array<TensorAccess, 3> access_;
+    PerOperand per_spill_{1, 1, 1};     ///< words: traffic and weight
     PerOperand related_words_{1, 1, 1};  ///< product of the extents of a tensor's related loops
     std::array<WindowSums, 2> windows_;
     bool is_square_ = false;

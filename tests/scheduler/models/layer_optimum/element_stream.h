@@ -59,15 +59,14 @@ inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand
     return stream;
 }
 
-/// Words that come into `memory` words more than once. Every block is present as a whole; what must go is not in the block.
-inline int64_t simulated_spills(const ElementStream& stream, int64_t memory, Replacement replacement) {
+/// The words that come into `memory` words, block by block. Every block is present as a whole; what must go is not in the block.
+inline ElementStream simulated_fetches(const ElementStream& stream, int64_t memory, Replacement replacement) {
     std::map<Word, std::vector<size_t>> uses;
     for (size_t s = 0; s < stream.size(); ++s)
         for (const Word& w : stream[s]) uses[w].push_back(s);
     std::set<Word> present;
-    std::set<Word> seen;
     std::map<Word, size_t> last_use;
-    int64_t spills = 0;
+    ElementStream fetches(stream.size());
     for (size_t s = 0; s < stream.size(); ++s) {
         int64_t missing = 0;
         for (const Word& w : stream[s]) missing += present.count(w) == 0 ? 1 : 0;
@@ -84,10 +83,19 @@ inline int64_t simulated_spills(const ElementStream& stream, int64_t memory, Rep
         for (auto w = others.begin(); w != others.end() && static_cast<int64_t>(present.size()) + missing > memory; ++w)
             present.erase(w->second);
         for (const Word& w : stream[s]) {
-            if (present.insert(w).second && !seen.insert(w).second) ++spills;
+            if (present.insert(w).second) fetches[s].insert(w);
             last_use[w] = s;
         }
     }
+    return fetches;
+}
+
+/// Words that come more than once.
+inline int64_t simulated_spills(const ElementStream& stream, int64_t memory, Replacement replacement) {
+    std::set<Word> seen;
+    int64_t spills = 0;
+    for (const std::set<Word>& fetched : simulated_fetches(stream, memory, replacement))
+        for (const Word& w : fetched) spills += seen.insert(w).second ? 0 : 1;
     return spills;
 }
 

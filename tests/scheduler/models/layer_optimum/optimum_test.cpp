@@ -8,38 +8,12 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "scheduler/models/layer_optimum/spill_formula.h"
+#include "tests/scheduler/models/layer_optimum/all_orders.h"
 #include "tests/scheduler/models/layer_optimum/element_stream.h"
 #include "tests/scheduler/models/layer_optimum/random_problem.h"
 
 namespace laminate {
 namespace {
-
-/// Calls visit(order) for all orders of all loops with all blocks, not only those that the search looks at.
-template <class Visit>
-void for_each_order(const ConvolutionProblem& p, const Visit& visit) {
-    std::vector<size_t> loops;
-    for (size_t l = 0; l < convolution_loops; ++l)
-        if (p.extent[l] > 1) loops.push_back(l);
-    do {
-        BlockOrder order;
-        const auto choose = [&](auto&& self, size_t depth) -> void {
-            if (depth == loops.size()) {
-                visit(order);
-                return;
-            }
-            const size_t l = loops[depth];
-            self(self, depth + 1);  // whole
-            // Where outputs leave finished alone, whole windows of columns (3) and rows (4).
-            const int64_t step = p.finished && (l == 3 || l == 4) ? (*p.finished)[l - 3] : 1;
-            for (int64_t block = step; block < p.extent[l]; block += step) {
-                order.push_back({static_cast<ConvolutionLoop>(l), block});
-                self(self, depth + 1);
-                order.pop_back();
-            }
-        };
-        choose(choose, 0);
-    } while (std::next_permutation(loops.begin(), loops.end()));
-}
 
 /// Words beyond every tensor once: by element simulation, or by the formula.
 class Exhaustive {
@@ -113,7 +87,7 @@ TEST(LayerOptimum, EqualsExhaustiveSearchOverElementSimulation) {
         const ConvolutionProblem p = parse_convolution(c.problem);
         Exhaustive exhaustive(p, c.buffer, SpillEvaluator::belady);
         int64_t best = INT64_MAX;
-        for_each_order(p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
+        for_all_orders(p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
         const auto optimum = std::get<LayerOptimum>(layer_optimum(p, c.buffer, SpillEvaluator::belady));
         EXPECT_EQ(optimum.division.extra_words(), best) << c.problem << "; found " << to_text(optimum.order);
         EXPECT_EQ(optimum.lower_bound_words, optimum.dram_words);
@@ -129,7 +103,7 @@ TEST(LayerOptimum, EqualsExhaustiveSearchOverTheFormula) {
         const ConvolutionProblem p = parse_convolution(c.problem);
         Exhaustive exhaustive(p, c.buffer, SpillEvaluator::eq7);
         int64_t best = INT64_MAX;
-        for_each_order(p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
+        for_all_orders(p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
         const auto optimum = std::get<LayerOptimum>(layer_optimum(p, c.buffer, SpillEvaluator::eq7));
         EXPECT_EQ(optimum.division.extra_words(), best) << c.problem << "; found " << to_text(optimum.order);
     }
