@@ -100,8 +100,7 @@ nlohmann::ordered_json per_operand(const PerOperand& values) {
     return {{"input", values[0]}, {"weights", values[1]}, {"output", values[2]}};
 }
 
-nlohmann::ordered_json point_json(const DramSramPoint& point, const ConvolutionProblem& problem,
-                                  int64_t word_bytes) {
+nlohmann::ordered_json point_json(const DramSramPoint& point, const ConvolutionProblem& problem, int64_t word_bytes) {
     nlohmann::ordered_json json{{"dram_bytes", point.dram_words * word_bytes},
                                 {"sram_bytes", point.sram_words * word_bytes},
                                 {"schedule", to_text(point.order)},
@@ -208,7 +207,8 @@ nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator eval
     json["nodes"] = o.nodes;
     if (!answer.front.points.empty()) {
         auto points = nlohmann::ordered_json::array();
-        for (const DramSramPoint& point : answer.front.points) points.push_back(point_json(point, answer.problem, word_bytes));
+        for (const DramSramPoint& point : answer.front.points)
+            points.push_back(point_json(point, answer.problem, word_bytes));
         json["front"] = points;
         json["front_nodes"] = answer.front.nodes;
         json["front_ends_at_sram_bytes"] = answer.front_sram_words * word_bytes;

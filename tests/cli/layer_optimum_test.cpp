@@ -111,6 +111,35 @@ TEST(ExploreLayerOptimum, FrontAndCurve) {
     EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 13 * static_cast<int64_t>(answer["layers"].size()));
 }
 
+/// With a weight the schedule that is written is the chosen point's; a PE array's share of it is no part of a schedule.
+TEST(ExploreLayerOptimum, AWeightChoosesTheScheduleThatIsWritten) {
+    const ScratchDirectory scratch;
+    const auto written = [&](const std::string& options) {
+        const ProgramResult result = run_program(
+            "explore 'zoo:fsrcnn?height=12&width=16' --model layer-optimum "
+            "--buffer 2KiB --json - -o " +
+            (scratch / "layers") + " " + options);
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        EXPECT_EQ(run_program("validate 'zoo:fsrcnn?height=12&width=16' --schedule " + (scratch / "layers") +
+                              "/schedule.json")
+                      .exit_code,
+                  0);
+        return nlohmann::json::parse(result.out);
+    };
+    const auto fewest = written("");
+    EXPECT_EQ(fewest["schedule"]["orders"], "fewest DRAM accesses");
+    const auto chosen = written("--weight 10");  // SRAM accesses above all
+    EXPECT_EQ(chosen["schedule"]["orders"], "chosen");
+    EXPECT_GT(chosen["schedule"]["accesses_elements_per_image"], fewest["schedule"]["accesses_elements_per_image"]);
+    int64_t with_registers = 0;
+    for (const auto& layer : chosen["layers"]) {
+        EXPECT_EQ(layer["chosen"]["sram_bytes"], layer["front"][0]["sram_bytes"]) << layer["name"];
+        with_registers += layer["chosen"].contains("pe_order") ? 1 : 0;
+        EXPECT_GE(layer["chosen"]["sram_extra_bytes"], 0);
+    }
+    EXPECT_EQ(with_registers, static_cast<int64_t>(chosen["layers"].size()));
+}
+
 /// Three convolutions on small maps: what lies between them stays on chip.
 TEST(ExploreLayerOptimum, FusedGroupsAreNeverWorse) {
     const ProgramResult result =

@@ -11,8 +11,6 @@ namespace laminate {
 
 namespace {
 
-int64_t traffic(const ConvolutionProblem& problem, size_t t) { return tensor_access(problem, all_operands[t]).traffic; }
-
 /// Extra words of one tensor by banks: lower bounds, and exact numbers once they are asked for.
 class TensorCurve {
 public:
@@ -23,7 +21,7 @@ public:
           tensor_(tensor),
           bank_words_(buffer.bank_words),
           evaluator_(evaluator),
-          traffic_(traffic(problem, tensor)),
+          traffic_(spill_traffic(all_operands[tensor])),
           known_(known) {
         const int64_t block = touched_words(problem, all_operands[tensor], block_extents(problem, order));
         least_banks_ = ceil_div(block, buffer.bank_words);
@@ -171,7 +169,7 @@ DividedBanks divided_banks(const ConvolutionProblem& problem, const Division& di
         KnownSpills known;
         TensorCurve curve(problem, t, order, buffer, evaluator, known);
         result.spills[t] =
-            checked_multiply(curve.exact(division.banks[t]).value() / traffic(problem, t), problem.groups);
+            checked_multiply(curve.exact(division.banks[t]).value() / spill_traffic(all_operands[t]), problem.groups);
     }
     return result;
 }

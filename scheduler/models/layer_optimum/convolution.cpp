@@ -110,6 +110,7 @@ ConvolutionProblem parse_convolution(const std::string& text) {
 TensorAccess tensor_access(const ConvolutionProblem& p, Operand operand) {
     TensorAccess access;
     access.role.fill(LoopRole::reuse);
+    access.traffic = spill_traffic(operand);
     const auto related = [&](std::initializer_list<ConvolutionLoop> loops) {
         for (const ConvolutionLoop loop : loops) access.role[static_cast<size_t>(loop)] = LoopRole::related;
     };
@@ -119,7 +120,6 @@ TensorAccess tensor_access(const ConvolutionProblem& p, Operand operand) {
     }
     if (operand == Operand::input) related({f, c, x, y});
     if (operand == Operand::output) related({f, k, x, y});
-    if (operand == Operand::output) access.traffic = 2;
     if ((operand == Operand::output) == p.transposed) {
         for (size_t axis = 0; axis < 2; ++axis) {
             const LoopRole role = windows_overlap(p, axis) ? LoopRole::partial : LoopRole::related;

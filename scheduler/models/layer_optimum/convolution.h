@@ -62,11 +62,13 @@ struct ConvolutionProblem {
 
 enum class LoopRole { related, reuse, partial };
 
+/// Words moved for one that was evicted and is needed again: 1; the output 2, it is written and read.
+[[nodiscard]] constexpr int64_t spill_traffic(Operand operand) { return operand == Operand::output ? 2 : 1; }
+
 /// How one tensor is addressed.
 struct TensorAccess {
     std::array<LoopRole, convolution_loops> role{};
-    /// Words moved for one that was evicted and is needed again: 1; the output 2, it is written and read.
-    int64_t traffic = 1;
+    int64_t traffic = 1;  ///< spill_traffic()
     [[nodiscard]] LoopRole operator[](ConvolutionLoop loop) const { return role[static_cast<size_t>(loop)]; }
 };
 [[nodiscard]] TensorAccess tensor_access(const ConvolutionProblem& problem, Operand operand);

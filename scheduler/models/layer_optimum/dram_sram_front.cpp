@@ -21,7 +21,13 @@ public:
 
     /// Short orders first: they soon give points that cut the long ones.
     void run() {
-        for (depth_ = 2; depth_ <= convolution_loops; ++depth_) visit(bounds_.root());
+        size_t before = 0;
+        for (const size_t depth : {size_t{2}, size_t{3}, size_t{4}, convolution_loops}) {
+            depth_ = depth;
+            evaluated_ = before;
+            visit(bounds_.root());
+            before = depth + 1;
+        }
     }
     [[nodiscard]] int64_t nodes() const { return nodes_; }
 
@@ -66,9 +72,10 @@ private:
     void take(const BlockOrder& order, const Division& division, int64_t sram) {
         Point point{order, division, {}};
         if (mapper_) {
-            const int64_t computations = block_computations(problem_, order);
+            const LoopExtents blocks = block_extents(problem_, order);
+            const int64_t computations = block_computations(problem_, blocks);
             const RegisterMapping* registers =
-                mapping(block_extents(problem_, order), ceil_div(worthless_from(division.words) - sram, computations));
+                mapping(blocks, ceil_div(worthless_from(division.words) - sram, computations));
             if (registers == nullptr) return;
             point.registers = *registers;
             sram += checked_multiply(registers->extra_words(), computations);
@@ -82,19 +89,24 @@ private:
     void visit(const Prefix& prefix) {
         ++nodes_;
         // Extensions have no fewer SRAM words: more block computations, of blocks that together are no smaller.
-        const int64_t sram = sram_words(problem_, prefix.order);
-        const int64_t below = limit(sram);
-        if (bounds_.bound(prefix, {}, bounds_.least_banks(prefix, block_extents(problem_, prefix.order))) < below) {
-            const ExactDivision division =
-                exact_division(problem_, prefix.order, buffer_, SpillEvaluator::eq7, prefix.curves, below, known_);
-            if (division.best) take(prefix.order, *division.best, sram);
+        const LoopExtents blocks = block_extents(problem_, prefix.order);
+        if (prefix.order.size() >= evaluated_) {
+            const int64_t sram = sram_words_of_blocks(problem_, blocks);
+            const int64_t below = limit(sram);
+            if (bounds_.bound(prefix, {}, bounds_.least_banks(prefix, blocks)) < below) {
+                const ExactDivision division =
+                    exact_division(problem_, prefix.order, buffer_, SpillEvaluator::eq7, prefix.curves, below, known_);
+                if (division.best) take(prefix.order, *division.best, sram);
+            }
         }
         if (prefix.order.size() == depth_) return;
-        for (const Extension& e : bounds_.extensions(prefix, limit(sram))) {
-            BlockOrder order = prefix.order;
-            order.push_back({static_cast<ConvolutionLoop>(e.loop), bounds_.candidates(e.loop)[e.candidate]});
-            if (e.bound < limit(sram_words(problem_, order))) visit(bounds_.extended(prefix, e.loop, e.candidate));
-        }
+        const auto limit_of = [&](size_t loop, size_t candidate) {
+            LoopExtents next = blocks;
+            next[loop] = bounds_.candidates(loop)[candidate];
+            return limit(sram_words_of_blocks(problem_, next));
+        };
+        for (const Extension& e : bounds_.extensions(prefix, limit_of))
+            if (e.bound < limit_of(e.loop, e.candidate)) visit(bounds_.extended(prefix, e.loop, e.candidate));
     }
 
     const ConvolutionProblem& problem_;
@@ -105,7 +117,8 @@ private:
     std::map<LoopExtents, KnownMapping> mappings_;
     std::map<int64_t, Point> points_;
     KnownSpills known_;
-    size_t depth_ = 0;  ///< longest order of this pass
+    size_t depth_ = 0;      ///< longest order of this pass
+    size_t evaluated_ = 0;  ///< shorter ones were evaluated in the passes before
     int64_t nodes_ = 0;
 };
 

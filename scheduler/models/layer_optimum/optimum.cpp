@@ -82,7 +82,7 @@ private:
             bounds_.bound(prefix, {}, bounds_.least_banks(prefix, block_extents(problem_, prefix.order))) < best_words_)
             evaluate(prefix.order, prefix.curves);
         if (prefix.order.size() == depth_) return;
-        for (const Extension& e : bounds_.extensions(prefix, best_words_)) {
+        for (const Extension& e : bounds_.extensions(prefix, [&](size_t, size_t) { return best_words_; })) {
             if (e.bound >= best_words_) break;
             visit(bounds_.extended(prefix, e.loop, e.candidate));
         }
@@ -104,13 +104,17 @@ private:
         }
         if (prefix.order.size() == depth_) return;
         // Extensions have no fewer SRAM words: more block computations, of blocks that together are no smaller.
+        const LoopExtents blocks = block_extents(problem_, prefix.order);
+        const auto sram_of = [&](size_t loop, size_t candidate) {
+            LoopExtents next = blocks;
+            next[loop] = bounds_.candidates(loop)[candidate];
+            return sram_words_of_blocks(problem_, next);
+        };
         std::vector<std::pair<int64_t, Extension>> cheaper;
-        BlockOrder order = prefix.order;
-        for (const Extension& e : bounds_.extensions(prefix, limit)) {
-            order.push_back({static_cast<ConvolutionLoop>(e.loop), bounds_.candidates(e.loop)[e.candidate]});
-            cheaper.emplace_back(sram_words(problem_, order), e);
-            order.pop_back();
-        }
+        for (const Extension& e : bounds_.extensions(prefix, [&](size_t loop, size_t candidate) {
+                 return sram_of(loop, candidate) < best_sram_words_ ? limit : 0;
+             }))
+            cheaper.emplace_back(sram_of(e.loop, e.candidate), e);
         std::stable_sort(cheaper.begin(), cheaper.end(),
                          [](const auto& a, const auto& b) { return a.first < b.first; });
         for (const auto& [sram, e] : cheaper) {
@@ -158,19 +162,21 @@ int64_t io_lower_bound_words(const ConvolutionProblem& problem, int64_t buffer_w
     return std::max(compulsory_words(problem), checked_multiply(bound, problem.groups));
 }
 
-int64_t sram_words(const ConvolutionProblem& problem, const BlockOrder& order) {
-    const LoopExtents blocks = block_extents(problem, order);
+int64_t sram_words_of_blocks(const ConvolutionProblem& problem, const LoopExtents& blocks) {
     int64_t words = 0;
     for (const Operand operand : all_operands)
-        words = checked_add(
-            words, checked_multiply(tensor_access(problem, operand).traffic, touched_words(problem, operand, blocks)));
-    return checked_multiply(words, block_computations(problem, order));
+        words = checked_add(words, checked_multiply(spill_traffic(operand), touched_words(problem, operand, blocks)));
+    return checked_multiply(words, block_computations(problem, blocks));
+}
+int64_t sram_words(const ConvolutionProblem& problem, const BlockOrder& order) {
+    return sram_words_of_blocks(problem, block_extents(problem, order));
 }
 
-int64_t block_computations(const ConvolutionProblem& problem, const BlockOrder& order) {
+int64_t block_computations(const ConvolutionProblem& problem, const LoopExtents& blocks) {
     int64_t computations = problem.groups;
-    for (const BlockLoop& l : order)
-        computations = checked_multiply(computations, ceil_div(at(problem.extent, l.loop), l.block));
+    for (size_t l = 0; l < convolution_loops; ++l)
+        if (blocks[l] != problem.extent[l])
+            computations = checked_multiply(computations, ceil_div(problem.extent[l], blocks[l]));
     return computations;
 }
 

@@ -27,9 +27,10 @@ namespace laminate {
 /// Accesses of the buffer by the array: every block computation reads a block of input and of weights and reads and writes a block of
 /// outputs, the last block of a loop padded. CNNFlow Eq. 2, with 2 C_O as its tables have it. What registers cannot hold comes on top.
 [[nodiscard]] int64_t sram_words(const ConvolutionProblem& problem, const BlockOrder& order);
+[[nodiscard]] int64_t sram_words_of_blocks(const ConvolutionProblem& problem, const LoopExtents& blocks);
 
 /// Block computations of the layer, all groups: Eq. 2's N^db.
-[[nodiscard]] int64_t block_computations(const ConvolutionProblem& problem, const BlockOrder& order);
+[[nodiscard]] int64_t block_computations(const ConvolutionProblem& problem, const LoopExtents& blocks);
 
 /// CNNFlow's tables take a grouped layer as one convolution: the input channels of one group, the output channels of all.
 [[nodiscard]] ConvolutionProblem with_groups_as_published(ConvolutionProblem problem);

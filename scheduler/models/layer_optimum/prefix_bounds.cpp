@@ -53,8 +53,9 @@ PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer
         windows_[a] = window_sums(problem.extent[3 + a], problem.extent[5 + a], candidates_[3 + a], candidates_[5 + a],
                                   problem.stride[a], problem.dilation[a]);
     }
-    is_square_ = weights.columns_like_rows && problem.extent[3] == problem.extent[4] && problem.extent[5] == problem.extent[6] &&
-                 problem.stride[0] == problem.stride[1] && problem.dilation[0] == problem.dilation[1] &&
+    is_square_ = weights.columns_like_rows && problem.extent[3] == problem.extent[4] &&
+                 problem.extent[5] == problem.extent[6] && problem.stride[0] == problem.stride[1] &&
+                 problem.dilation[0] == problem.dilation[1] &&
                  (!problem.finished || (*problem.finished)[0] == (*problem.finished)[1]);
 }
 
@@ -189,17 +190,17 @@ int64_t PrefixBounds::least_per_round(const Prefix& prefix, size_t loop, const P
     while (access_[t].role[loop] != LoopRole::reuse) ++t;
     const int64_t most = buffer_.banks - least[(t + 1) % 3] - least[(t + 2) % 3];
     return Hinge{words_of_round(prefix, t) * per_spill_[t], prefix.iterations * per_spill_[t]}.at(most *
-                                                                                                 buffer_.bank_words);
+                                                                                                  buffer_.bank_words);
 }
 
-std::vector<Extension> PrefixBounds::extensions(const Prefix& prefix, int64_t limit) const {
+std::vector<Extension> PrefixBounds::extensions(
+    const Prefix& prefix, const std::function<int64_t(size_t loop, size_t candidate)>& limit) const {
     std::vector<Extension> list;
     LoopExtents blocks = smallest_blocks(prefix);
     const PerOperand least = least_banks(prefix, blocks);
     PerOperand division = least;  // neighbouring blocks divide the banks alike
-    // Quickly, before a loop's hinges: the loops so far cost `base`, and the tensor that a loop uses again pays for its rounds with all the banks that it could get.
+    // Quickly, before the hinges of a loop: the loops so far cost `base`, and the tensor that the loop uses again pays for its rounds with all the banks that it could get.
     const int64_t base = bound(prefix, {}, least, division);
-    if (base >= limit) return list;
     const bool is_first_window =
         !prefix.is_in_order[3] && !prefix.is_in_order[4] && !prefix.is_in_order[5] && !prefix.is_in_order[6];
     for (size_t l = 0; l < convolution_loops; ++l) {
@@ -208,8 +209,10 @@ std::vector<Extension> PrefixBounds::extensions(const Prefix& prefix, int64_t li
         const int64_t per_round = least_per_round(prefix, l, least);
         const int64_t held = ceil_div(held_words(prefix, l), buffer_.bank_words);
         for (size_t c = 1; c < candidates_[l].size(); ++c) {
+            const int64_t below = limit(l, c);
+            if (base >= below) continue;
             blocks[l] = candidates_[l][c];
-            if (per_round >= ceil_div(limit - base, ceil_div(problem_.extent[l], blocks[l]) - 1)) break;
+            if (per_round >= ceil_div(below - base, ceil_div(problem_.extent[l], blocks[l]) - 1)) continue;
             PerOperand needed = least;
             for (size_t t = 0; t < 3; ++t) {
                 if (access_[t].role[l] == LoopRole::reuse) continue;
@@ -217,7 +220,7 @@ std::vector<Extension> PrefixBounds::extensions(const Prefix& prefix, int64_t li
             }
             needed[windows_tensor_] = std::max(needed[windows_tensor_], held);
             const int64_t extra = bound(prefix, hinges(prefix, l, c), needed, division);
-            if (extra < limit) list.push_back({extra, l, c});
+            if (extra < below) list.push_back({extra, l, c});
         }
         blocks[l] = 1;
     }

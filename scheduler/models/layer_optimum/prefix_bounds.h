@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "scheduler/models/layer_optimum/bank_division.h"
@@ -52,8 +53,9 @@ struct Extension {
 
 /// What a use of the bounds may change: a PE's share is no problem of its own (register_mapping.h).
 struct BoundWeights {
-    PerOperand of{1, 1, 1};         ///< words that count for one spill of each tensor, beside its traffic
-    bool columns_like_rows = true;  ///< false: orders with columns and rows exchanged count otherwise even on square layers
+    PerOperand of{1, 1, 1};  ///< words that count for one spill of each tensor, beside its traffic
+    bool columns_like_rows =
+        true;  ///< false: orders with columns and rows exchanged count otherwise even on square layers
     /// Of the columns and rows of the tensor with windows: what lies inside the first loop over them must fit in its banks.
     std::array<bool, 2> held{false, false};
 };
@@ -79,9 +81,10 @@ public:
         return bound(prefix, {}, least_banks(prefix, smallest_blocks(prefix)));
     }
     [[nodiscard]] const std::vector<int64_t>& candidates(size_t loop) const { return candidates_[loop]; }
-    /// All extensions of less than `limit` extra words, least bound first. On square layers, where columns and rows are alike, the first of
+    /// All extensions of less than limit(loop, candidate) extra words, least bound first. On square layers, where columns and rows are alike, the first of
     /// their loops is one of columns.
-    [[nodiscard]] std::vector<Extension> extensions(const Prefix& prefix, int64_t limit) const;
+    [[nodiscard]] std::vector<Extension> extensions(
+        const Prefix& prefix, const std::function<int64_t(size_t loop, size_t candidate)>& limit) const;
 
 private:
     /// Words that a tensor touches in one round of a reuse loop inside the prefix, all instances together.
@@ -98,7 +101,7 @@ private:
     size_t windows_tensor_ = 0;
     std::array<std::vector<int64_t>, convolution_loops> candidates_;  ///< blocks, the whole loop first
     std::array<TensorAccess, 3> access_;
-    PerOperand per_spill_{1, 1, 1};     ///< words: traffic and weight
+    PerOperand per_spill_{1, 1, 1};      ///< words: traffic and weight
     PerOperand related_words_{1, 1, 1};  ///< product of the extents of a tensor's related loops
     std::array<WindowSums, 2> windows_;
     bool is_square_ = false;

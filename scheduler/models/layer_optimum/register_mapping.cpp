@@ -71,10 +71,10 @@ public:
             axis.of_block = touched(blocks);
             axis.of_lane = touched(share);
             // Without overlap each word is one lane's.
-            axis.of_lanes = access.role[3 + a] == LoopRole::partial ? ceil_div(blocks[3 + a], share[3 + a]) *
-                                                                          ceil_div(blocks[5 + a], share[5 + a]) *
-                                                                          axis.of_lane
-                                                                    : axis.of_block;
+            axis.of_lanes =
+                access.role[3 + a] == LoopRole::partial
+                    ? ceil_div(blocks[3 + a], share[3 + a]) * ceil_div(blocks[5 + a], share[5 + a]) * axis.of_lane
+                    : axis.of_block;
         }
     }
     /// Whether lanes share words of columns (0) or rows (1), so that it matters when they come.
@@ -215,7 +215,7 @@ private:
             if (bounds_->bound(prefix, {}, least) + doubled_ < below_) evaluate(prefix, least);
         }
         if (prefix.order.size() == depth_) return;
-        for (const Extension& e : bounds_->extensions(prefix, below_ - doubled_)) {
+        for (const Extension& e : bounds_->extensions(prefix, [&](size_t, size_t) { return below_ - doubled_; })) {
             if (e.bound + doubled_ >= below_) break;
             visit(bounds_->extended(prefix, e.loop, e.candidate));
         }

@@ -69,8 +69,8 @@ TEST(DramSramFront, EqualsExhaustiveSearch) {
         for (const DramSramPoint& point : front.points) {
             EXPECT_TRUE(found.emplace(point.sram_words, point.dram_words).second);
             EXPECT_EQ(point.sram_words,
-                      sram_words(p, point.order) +
-                          block_computations(p, point.order) * (point.registers ? point.registers->extra_words() : 0));
+                      sram_words(p, point.order) + block_computations(p, block_extents(p, point.order)) *
+                                                       (point.registers ? point.registers->extra_words() : 0));
             with_extra += point.registers && point.registers->extra_words() > 0 ? 1 : 0;
         }
         EXPECT_EQ(found, exhaustive_front(p, c.buffer, c.registers)) << c.problem;

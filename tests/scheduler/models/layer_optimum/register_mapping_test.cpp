@@ -108,13 +108,13 @@ TEST(RegisterMapping, ExtraAccessesAreThoseOfAWalkOverTheArray) {
         if (!extra) continue;
         for (size_t t = 0; t < 3; ++t) {
             const Operand operand = all_operands[t];
-            const bool has_windows =
-                operand != Operand::weight && (operand == Operand::output) == p.transposed;
+            const bool has_windows = operand != Operand::weight && (operand == Operand::output) == p.transposed;
             // The formula looks for reuse between neighbouring iterations alone where a kernel cut below the stride leaves gaps.
-            if (has_windows && ((p.stride[0] > 1 && blocks[5] < p.stride[0]) || (p.stride[1] > 1 && blocks[6] < p.stride[1])))
+            if (has_windows &&
+                ((p.stride[0] > 1 && blocks[5] < p.stride[0]) || (p.stride[1] > 1 && blocks[6] < p.stride[1])))
                 continue;
-            const int64_t walked = walked_fetches(p, operand, share, lanes, order, mapping.words[t]) -
-                                   touched_words(p, operand, p.extent);
+            const int64_t walked =
+                walked_fetches(p, operand, share, lanes, order, mapping.words[t]) - touched_words(p, operand, p.extent);
             const int64_t counted = (*extra)[t] / tensor_access(p, operand).traffic;
             const std::string what = to_text(p) + ", share " + to_text(of_share) + ", order " + to_text(order) + ", " +
                                      std::to_string(mapping.words[t]) + " words of tensor " + std::to_string(t);
@@ -173,8 +173,10 @@ TEST(RegisterMapping, BlocksOfConv3NeedFewerRegistersThanTheyHave) {
     EXPECT_EQ(extra_accesses(p, blocks, *mapping), (PerOperand{0, 0, 0}));
     EXPECT_LE(mapping->words[0] + mapping->words[1] + mapping->words[2], 260);
     // By hand, that mapping: c over 14 lanes (8 channels), m and n over 3 x 4.
-    const RegisterMapping by_hand{
-        {1, 1, 14, 1, 1, 3, 4}, parse_block_order(parse_convolution("f4 k64 x13 y13"), "f1 x1 y1 k1"), {169, 64, 1}, {}};
+    const RegisterMapping by_hand{{1, 1, 14, 1, 1, 3, 4},
+                                  parse_block_order(parse_convolution("f4 k64 x13 y13"), "f1 x1 y1 k1"),
+                                  {169, 64, 1},
+                                  {}};
     EXPECT_EQ(extra_accesses(p, blocks, by_hand), (PerOperand{0, 0, 0}));
     // One weight less: 64 weights in 4 * 169 rounds; 63 stay, and one comes again in each of cycles of 63: 675 * 64 / 63 and the rest, for 8 * 9 PEs.
     RegisterMapping one_less = by_hand;
