@@ -57,7 +57,8 @@ struct Division {
     int64_t words = infinite_words;
 };
 
-/// Least sum of the curves over all divisions of at least so many banks for each, if it is below the limit; else no division of as many words as the limit.
+/// Least sum of the curves over all divisions of at least so many banks for each, if it is below the limit; else no
+/// division of as many words as the limit.
 [[nodiscard]] Division least_division(const BankCurves& curves, int64_t banks, const PerOperand& least, int64_t limit);
 
 /// Extra words of a tensor by tensor, banks and the loops that matter; nothing for streams that are too long.

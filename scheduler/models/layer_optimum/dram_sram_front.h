@@ -1,9 +1,9 @@
 // The front of DRAM and buffer (SRAM) accesses of one layer: CNNFlow's Problem 0 for every weight at once.
 //
-// CNNFlow minimises A^d + w A^s for a weight w that it never states; each of its answers is a point of this front (or lies behind it). Only orders
-// whose blocks the registers serve without extra accesses (register_mapping.h) take part where registers are given, so that A^s is
-// sram_words() exactly; orders that would need extra accesses are left out, not estimated. Without registers the front is a lower
-// bound for any array.
+// CNNFlow minimises A^d + w A^s for a weight w that it never states; each of its answers is a point of this front (or
+// lies behind it). A^s is sram_words() and, where registers are given, the fewest extra accesses of any mapping of the
+// order's block computations to the array (register_mapping.h). Without registers the front is a lower bound for any
+// array and any mapping.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct DramSramPoint {
     BlockOrder order;
     DividedBanks division;
     int64_t dram_words = 0;
-    int64_t sram_words = 0;
+    int64_t sram_words = 0;  ///< those of the registers' extra accesses with them
     std::optional<RegisterMapping> registers;
 };
 

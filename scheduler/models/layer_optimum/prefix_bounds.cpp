@@ -199,7 +199,8 @@ std::vector<Extension> PrefixBounds::extensions(
     LoopExtents blocks = smallest_blocks(prefix);
     const PerOperand least = least_banks(prefix, blocks);
     PerOperand division = least;  // neighbouring blocks divide the banks alike
-    // Quickly, before the hinges of a loop: the loops so far cost `base`, and the tensor that the loop uses again pays for its rounds with all the banks that it could get.
+    // Quickly, before the hinges of a loop: the loops so far cost `base`, and the tensor that the loop uses again pays
+    // for its rounds with all the banks that it could get.
     const int64_t base = bound(prefix, {}, least, division);
     const bool is_first_window =
         !prefix.is_in_order[3] && !prefix.is_in_order[4] && !prefix.is_in_order[5] && !prefix.is_in_order[6];

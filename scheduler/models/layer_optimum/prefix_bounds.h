@@ -56,7 +56,8 @@ struct BoundWeights {
     PerOperand of{1, 1, 1};  ///< words that count for one spill of each tensor, beside its traffic
     bool columns_like_rows =
         true;  ///< false: orders with columns and rows exchanged count otherwise even on square layers
-    /// Of the columns and rows of the tensor with windows: what lies inside the first loop over them must fit in its banks.
+    /// Of the columns and rows of the tensor with windows: what lies inside the first loop over them must fit in its
+    /// banks.
     std::array<bool, 2> held{false, false};
 };
 
@@ -81,15 +82,16 @@ public:
         return bound(prefix, {}, least_banks(prefix, smallest_blocks(prefix)));
     }
     [[nodiscard]] const std::vector<int64_t>& candidates(size_t loop) const { return candidates_[loop]; }
-    /// All extensions of less than limit(loop, candidate) extra words, least bound first. On square layers, where columns and rows are alike, the first of
-    /// their loops is one of columns.
+    /// All extensions of less than limit(loop, candidate) extra words, least bound first. On square layers, where
+    /// columns and rows are alike, the first of their loops is one of columns.
     [[nodiscard]] std::vector<Extension> extensions(
         const Prefix& prefix, const std::function<int64_t(size_t loop, size_t candidate)>& limit) const;
 
 private:
     /// Words that a tensor touches in one round of a reuse loop inside the prefix, all instances together.
     [[nodiscard]] int64_t words_of_round(const Prefix& prefix, size_t t) const;
-    /// Extra words of the tensor whose reuse loop this is, for each further round, with all banks that the others' `least` leave. Each loop is one tensor's reuse loop.
+    /// Extra words of the tensor whose reuse loop this is, for each further round, with all banks that the others'
+    /// `least` leave. Each loop is one tensor's reuse loop.
     [[nodiscard]] int64_t least_per_round(const Prefix& prefix, size_t loop, const PerOperand& least) const;
 
     /// Prefix::held_words with one more loop.

@@ -103,7 +103,8 @@ public:
         InOrder(const ArrayTensor& tensor, const ConvolutionProblem& of_share, const BlockOrder& order)
             : tensor_(tensor), groups_(reuse_groups(of_share, tensor.operand_, order)) {
             if (!tensor.has_windows_) return;
-            // Loops from one on may be taken together without more spills where it is a reuse loop, or none outside it uses words again (belady.h, needed_order()).
+            // Loops from one on may be taken together without more spills where it is a reuse loop, or none outside it
+            // uses words again (belady.h, needed_order()).
             const TensorAccess access = tensor_access(of_share, tensor.operand_);
             LoopExtents inside = tensor.share_;
             int64_t together = 0;
@@ -287,8 +288,8 @@ std::vector<RegisterMapper::Share> RegisterMapper::shares(const LoopExtents& blo
     return list;
 }
 
-/// Loops one by one (blocks of 1), and of each tensor what lies inside the outermost loop that uses words of it again: if that fits, nothing comes twice. Found
-/// quickly, and most block computations have such a mapping.
+/// Loops one by one (blocks of 1), and of each tensor what lies inside the outermost loop that uses words of it again:
+/// if that fits, nothing comes twice. Found quickly, and most block computations have such a mapping.
 std::optional<RegisterMapping> RegisterMapper::without_extra(const std::vector<Share>& shares) const {
     for (const std::string& order : orders_) {
         for (const Share& share : shares) {

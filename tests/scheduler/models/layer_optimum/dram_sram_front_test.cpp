@@ -15,7 +15,8 @@ namespace {
 constexpr BankedBuffer eyeriss{27, 2048};
 const RegisterArray eyeriss_registers{{12, 14}, 260};
 
-/// Least DRAM by SRAM words of all orders of all loops with all blocks and all mappings, without the points that others beat.
+/// Least DRAM by SRAM words of all orders of all loops with all blocks and all mappings, without the points that others
+/// beat.
 std::map<int64_t, int64_t> exhaustive_front(const ConvolutionProblem& p, const BankedBuffer& buffer,
                                             const std::optional<RegisterArray>& registers) {
     std::map<int64_t, int64_t> least;

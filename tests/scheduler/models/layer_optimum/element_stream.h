@@ -59,7 +59,8 @@ inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand
     return stream;
 }
 
-/// The words that come into `memory` words, block by block. Every block is present as a whole; what must go is not in the block.
+/// The words that come into `memory` words, block by block. Every block is present as a whole; what must go is not in
+/// the block.
 inline ElementStream simulated_fetches(const ElementStream& stream, int64_t memory, Replacement replacement) {
     std::map<Word, std::vector<size_t>> uses;
     for (size_t s = 0; s < stream.size(); ++s)

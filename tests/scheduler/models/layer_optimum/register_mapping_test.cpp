@@ -35,8 +35,9 @@ void for_each_lane(const LoopExtents& lanes, const std::function<void(const Loop
     each(each, 0);
 }
 
-/// Words read from the buffer for one tensor of one block computation, PE by PE and word by word: Belady's replacement in every PE, words that
-/// several PEs fetch in the same step once. Loops from one on whose words all fit are one step where that costs no spill: a PE may fetch them together.
+/// Words read from the buffer for one tensor of one block computation, PE by PE and word by word: Belady's replacement
+/// in every PE, words that several PEs fetch in the same step once. Loops from one on whose words all fit are one step
+/// where that costs no spill: a PE may fetch them together.
 int64_t walked_fetches(const ConvolutionProblem& p, Operand operand, const LoopExtents& share, const LoopExtents& lanes,
                        const BlockOrder& order, int64_t memory) {
     ConvolutionProblem of_share = p;
@@ -68,8 +69,9 @@ int64_t walked_fetches(const ConvolutionProblem& p, Operand operand, const LoopE
     const auto block = static_cast<int64_t>(stream[0].size());
     for (size_t s = 0; s < stream.size(); ++s) {
         EXPECT_EQ(static_cast<int64_t>(stream[s].size()), block);
-        // Where windows of lanes overlap and a part of a block comes again, the choice of the part is free: words of L whose places are L / j apart are j in every window,
-        // so that all lanes can keep the same ones, and what comes is the same part of the words of all lanes.
+        // Where windows of lanes overlap and a part of a block comes again, the choice of the part is free: words of L
+        // whose places are L / j apart are j in every window, so that all lanes can keep the same ones, and what comes
+        // is the same part of the words of all lanes.
         if (has_windows && fetches[s].size() < stream[s].size()) {
             shared += static_cast<int64_t>(fetches[s].size()) * of_all_lanes(stream[s]);
         } else {
@@ -109,7 +111,8 @@ TEST(RegisterMapping, ExtraAccessesAreThoseOfAWalkOverTheArray) {
         for (size_t t = 0; t < 3; ++t) {
             const Operand operand = all_operands[t];
             const bool has_windows = operand != Operand::weight && (operand == Operand::output) == p.transposed;
-            // The formula looks for reuse between neighbouring iterations alone where a kernel cut below the stride leaves gaps.
+            // The formula looks for reuse between neighbouring iterations alone where a kernel cut below the stride
+            // leaves gaps.
             if (has_windows &&
                 ((p.stride[0] > 1 && blocks[5] < p.stride[0]) || (p.stride[1] > 1 && blocks[6] < p.stride[1])))
                 continue;
@@ -164,8 +167,9 @@ TEST(RegisterMapping, SpreadsOverTwelveByFourteenLanes) {
 }
 
 TEST(RegisterMapping, BlocksOfConv3NeedFewerRegistersThanTheyHave) {
-    // f4 k64 c8, 13 x 13 of 3 x 3: with outputs that stay and channels one by one, a PE would need 353 of 260 words. With channels and kernel over the lanes a
-    // PE passes over the 13 x 13 columns and rows of one picture: 169 inputs that serve all output channels, 64 weights, and an output at a time.
+    // f4 k64 c8, 13 x 13 of 3 x 3: with outputs that stay and channels one by one, a PE would need 353 of 260 words.
+    // With channels and kernel over the lanes a PE passes over the 13 x 13 columns and rows of one picture: 169 inputs
+    // that serve all output channels, 64 weights, and an output at a time.
     const ConvolutionProblem p = parse_convolution("f4 k384 c256 x13 y13 m3 n3");
     const LoopExtents blocks{4, 64, 8, 13, 13, 3, 3};
     const auto mapping = RegisterMapper(p, eyeriss_registers).fewest_extra(blocks, 1);
@@ -178,7 +182,8 @@ TEST(RegisterMapping, BlocksOfConv3NeedFewerRegistersThanTheyHave) {
                                   {169, 64, 1},
                                   {}};
     EXPECT_EQ(extra_accesses(p, blocks, by_hand), (PerOperand{0, 0, 0}));
-    // One weight less: 64 weights in 4 * 169 rounds; 63 stay, and one comes again in each of cycles of 63: 675 * 64 / 63 and the rest, for 8 * 9 PEs.
+    // One weight less: 64 weights in 4 * 169 rounds; 63 stay, and one comes again in each of cycles of 63: 675 * 64 /
+    // 63 and the rest, for 8 * 9 PEs.
     RegisterMapping one_less = by_hand;
     one_less.words[1] = 63;
     EXPECT_EQ(extra_accesses(p, blocks, one_less).value()[1], 72 * (675 * 64 / 63));
