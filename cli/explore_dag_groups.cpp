@@ -106,6 +106,22 @@ std::string operators_text(const OperatorGraph& graph, const Group& group) {
                        group.operators.size());
 }
 
+/// Entries with every operator alone, by the costs of the search. None: not every one fits alone.
+std::optional<int64_t> entries_alone(const OperatorGraph& graph, const GroupMachine& machine,
+                                     const GroupingOptions& search) {
+    if (!search.only_other) {
+        const std::optional<Grouping> alone = single_operators(graph, machine, search);
+        return alone ? std::optional(alone->entries) : std::nullopt;
+    }
+    int64_t sum = 0;
+    for (int op = 0; op < graph.size(); ++op) {
+        const std::optional<int64_t> entries = search.other({op});
+        if (!entries) return std::nullopt;
+        sum += *entries;
+    }
+    return sum;
+}
+
 /// What is known of groupings that cost less.
 std::string proof_text(const Grouping& grouping, size_t scheduled_operators) {
     if (grouping.is_exact) return "no grouping of this space costs less";
@@ -165,11 +181,6 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const GroupRules rules = rules_of(search.reading, machine, search.images, search.buffer_entries);
     const Elements memory(rules.buffer_entries);
     ScheduledGroups schedules(network, graph, memory, TileSizes::all, request.stop);
-    if (const int64_t least = least_buffer_entries(graph, machine, search.reading); least > rules.buffer_entries) {
-        throw InfeasibleError(fmt::format(
-            "{}: a buffer of {} entries holds no tile of some operator; the smallest budget that works is {} entries",
-            network.name, rules.buffer_entries, least));
-    }
     OccasionalNotes notes(output);
     int64_t asked = 0;
     GroupingOptions with_ours = search;
@@ -187,21 +198,22 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         ++asked;
         return schedules.entries(operators, search.images);
     };
-    int64_t alone = 0;
-    if (with_ours.only_other) {
-        for (int op = 0; op < graph.size(); ++op) {
-            const std::optional<int64_t> entries = schedules.entries({op}, search.images);
-            if (!entries) {
-                throw InfeasibleError(
-                    fmt::format("operator {}: no schedule fits in {} elements; expected more --buffer-entries",
-                                graph.operators[static_cast<size_t>(op)].name, rules.buffer_entries));
+    const auto solve = [&](const GroupingOptions& how) {
+        try {
+            return timed_grouping(graph, machine, how);
+        } catch (const NoGrouping& error) {
+            if (how.only_other) {
+                throw InfeasibleError(fmt::format(
+                    "{}: no schedule of some operator, alone or in a group, fits in {} elements; expected more "
+                    "--buffer-entries",
+                    network.name, rules.buffer_entries));
             }
-            alone += *entries;
+            throw InfeasibleError(fmt::format("{}: {}; the smallest budget that works is {} entries", network.name,
+                                              error.what(), least_buffer_entries(graph, machine, how)));
         }
-    } else {
-        alone = single_operators(graph, machine, search).entries;
-    }
-    const Timed timed = timed_grouping(graph, machine, cost_from == GroupCostFrom::optimus ? search : with_ours);
+    };
+    const std::optional<int64_t> alone = entries_alone(graph, machine, with_ours);
+    const Timed timed = solve(cost_from == GroupCostFrom::optimus ? search : with_ours);
     if (request.stop->load()) output.note("interrupted: the best cut along one order of the operators");
 
     auto left_out = nlohmann::ordered_json::array();
@@ -225,8 +237,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const std::optional<int64_t> examined = convex_groups(graph);
     answer["groups_examined"] = examined ? nlohmann::ordered_json(*examined) : nlohmann::ordered_json();
     if (options.online) answer["online_table_cpu_ms"] = table_ms;
-    answer["baseline_bytes"] = alone * machine.entry_bytes;
-    answer["saved"] = 1 - static_cast<double>(timed.grouping.entries) / static_cast<double>(alone);
+    answer["baseline_bytes"] = alone ? nlohmann::ordered_json(*alone * machine.entry_bytes) : nlohmann::ordered_json();
+    answer["saved"] =
+        alone ? nlohmann::ordered_json(1 - static_cast<double>(timed.grouping.entries) / static_cast<double>(*alone))
+              : nlohmann::ordered_json();
     answer.update(grouping_json(graph, timed, machine.entry_bytes));
 
     Table table({{"operators"},
@@ -251,10 +265,11 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     }
     output.print(table.text());
     output.print(fmt::format(
-        "{}: {} operators, {} groups; {} MiB for {} images, {} MiB with every operator alone ({:.1f} % less)",
-        network.name, graph.size(), timed.grouping.groups.size(),
-        mebibytes(timed.grouping.entries * machine.entry_bytes), search.images, mebibytes(alone * machine.entry_bytes),
-        100 * answer["saved"].get<double>()));
+        "{}: {} operators, {} groups; {} MiB for {} images, {}", network.name, graph.size(),
+        timed.grouping.groups.size(), mebibytes(timed.grouping.entries * machine.entry_bytes), search.images,
+        alone ? fmt::format("{} MiB with every operator alone ({:.1f} % less)", mebibytes(*alone * machine.entry_bytes),
+                            100 * answer["saved"].get<double>())
+              : "where not every operator fits alone"));
     output.print(fmt::format("{} groups in the space, {} costed, {:.2f} ms; {}",
                              examined ? grouped(*examined) : "too many", grouped(timed.grouping.groups_costed),
                              timed.ms, proof_text(timed.grouping, options.scheduled_operators)));
@@ -263,7 +278,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         if (cost_from != GroupCostFrom::ours) {
             GroupingOptions one_sink = cost_from == GroupCostFrom::either ? with_ours : search;
             one_sink.one_sink = true;
-            executable = timed_grouping(graph, machine, one_sink);
+            executable = solve(one_sink);
         }
         answer["schedule"] =
             write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes, files->aside(), output);

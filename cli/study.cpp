@@ -6,12 +6,14 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
+#include "base/parallel.h"
 #include "cli/cost_models.h"
 #include "cli/depth_first_report.h"
 #include "cli/json_text.h"
@@ -215,25 +217,32 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     OccasionalNotes notes(output);
     std::vector<Cell> cells;
     for (const std::string& machine : machines) {
-        for (const std::string& network : networks) {
-            const DepthFirst model(open_machine(machine), zoo_network(network), options.fidelity.get());
-            depth_first::SweepOptions search;
-            search.objective = depth_first::parse_objective(options.objective);
-            search.threads = common.thread_count();
-            search.stop = interrupt.stop();
-            search.progress = [&](size_t done, size_t total) {
-                notes.note([&] {
-                    return fmt::format("{} on {}, {} of {}: {} of {} points", network, machine, cells.size() + 1,
-                                       machines.size() * networks.size(), done, total);
-                });
-            };
-            Sweep found = depth_first::sweep(model, search);
-            if (!found.complete) throw std::runtime_error("interrupted: nothing was written");
-            if (!found.best)
-                throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}", network, machine));
-            std::string text = networks.size() * machines.size() == 1 ? sweep_text(model, found) : "";
-            cells.push_back({machine, network, std::move(found), std::move(text)});
-        }
+        for (const std::string& network : networks) cells.push_back({machine, network, {}, {}});
+    }
+    std::mutex noting;
+    // Two sweeps at once: one works where the other waits for the last mappings of a round.
+    in_parallel(cells.size(), std::min(2, common.thread_count()), [&](size_t n) {
+        Cell& cell = cells[n];
+        const DepthFirst model(open_machine(cell.machine), zoo_network(cell.network), options.fidelity.get());
+        depth_first::SweepOptions search;
+        search.objective = depth_first::parse_objective(options.objective);
+        search.threads = common.thread_count();
+        search.stop = interrupt.stop();
+        search.progress = [&](size_t done, size_t total) {
+            const std::scoped_lock lock(noting);
+            notes.note([&] {
+                return fmt::format("{} on {}, {} of {}: {} of {} points", cell.network, cell.machine, n + 1,
+                                   cells.size(), done, total);
+            });
+        };
+        cell.sweep = depth_first::sweep(model, search);
+        if (cells.size() == 1 && cell.sweep.best) cell.text = sweep_text(model, cell.sweep);
+    });
+    for (const Cell& cell : cells) {
+        if (!cell.sweep.complete) throw std::runtime_error("interrupted: nothing was written");
+        if (!cell.sweep.best)
+            throw InfeasibleError(
+                fmt::format("{}: no tile fits the memories of machine {}", cell.network, cell.machine));
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     size_t points = 0;

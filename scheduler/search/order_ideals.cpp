@@ -12,13 +12,28 @@ namespace laminate::search {
 
 namespace {
 
-std::vector<std::vector<int>> readers_of(const std::vector<std::vector<int>>& needs) {
-    std::vector<std::vector<int>> readers(needs.size());
-    for (size_t v = 0; v < needs.size(); ++v) {
-        for (const int below : needs[v]) readers[static_cast<size_t>(below)].push_back(static_cast<int>(v));
+/// Of each vertex the vertices that need it, ascending; in one row.
+class Readers {
+public:
+    explicit Readers(const std::vector<std::vector<int>>& needs) : begin_(needs.size() + 1, 0) {
+        for (const std::vector<int>& all : needs) {
+            for (const int below : all) ++begin_[static_cast<size_t>(below) + 1];
+        }
+        for (size_t v = 0; v < needs.size(); ++v) begin_[v + 1] += begin_[v];
+        readers_.resize(begin_.back());
+        std::vector<size_t> end(begin_.begin(), begin_.end() - 1);
+        for (size_t v = 0; v < needs.size(); ++v) {
+            for (const int below : needs[v]) readers_[end[static_cast<size_t>(below)]++] = static_cast<int>(v);
+        }
     }
-    return readers;
-}
+    [[nodiscard]] std::span<const int> operator[](size_t v) const {
+        return {readers_.data() + begin_[v], begin_[v + 1] - begin_[v]};
+    }
+
+private:
+    std::vector<size_t> begin_;
+    std::vector<int> readers_;
+};
 
 /// All vertices below `base`, and `base + i` for every bit i of `above`; `base` itself is not in it.
 struct Ideal {
@@ -96,7 +111,7 @@ private:
 }  // namespace
 
 std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& needs, size_t limit) {
-    const std::vector<std::vector<int>> readers = readers_of(needs);
+    const Readers readers(needs);
     OrderIdeals result;
     Level level, larger;
     for (size_t v = 0; v < needs.size(); ++v) {
@@ -154,7 +169,7 @@ std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& 
 }
 
 std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& needs, size_t limit) {
-    const std::vector<std::vector<int>> readers = readers_of(needs);
+    const Readers readers(needs);
     // What a vertex with readers to come is, two bits each, by slot. A vertex above the set, but not in it, may have nothing of
     // the set above itself.
     enum : uint64_t { apart = 0, inside = 1, above = 2 };

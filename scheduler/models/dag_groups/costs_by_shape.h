@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <vector>
 
 #include "scheduler/models/dag_groups/group_cost.h"
@@ -18,43 +18,41 @@ public:
     [[nodiscard]] uint64_t term(int op) const { return term_[static_cast<size_t>(op)]; }
 
     /// `sum` of the terms of `operators`, `least` their smallest number. None: it does not fit.
-    const std::optional<GroupCost>& cost(const std::vector<int>& operators, uint64_t sum, int least);
+    std::optional<GroupCost> cost(std::span<const int> operators, uint64_t sum, int least);
 
     int64_t looked_for = 0;
 
 private:
     struct Known {
-        std::vector<int> operators;
+        uint64_t key;
+        size_t begin, size;  ///< of its operators, in operators_
         std::optional<GroupCost> cost;
     };
 
-    [[nodiscard]] bool is_shift(const std::vector<int>& a, const std::vector<int>& b) const;
+    [[nodiscard]] bool is_shift(std::span<const int> a, std::span<const int> b) const;
+    void enlarge();
 
     GroupEvaluator& evaluator_;
     std::vector<int> shape_;  ///< by operator: equal numbers for equal shapes
     std::vector<uint64_t> inverse_power_, term_;
-    std::unordered_map<uint64_t, std::vector<Known>> known_;
+    std::vector<Known> known_;
+    std::vector<int> operators_;   ///< of all that are known, one after the other
+    std::vector<uint32_t> slots_;  ///< 1 + place in known_, by key; a power of two of them
 };
 
-/// Numbers from 0 for vectors, equal ones for equal vectors.
+/// Numbers from 0 for vectors, equal ones for equal vectors. Kept in a row: a search on-line takes less time than as many small
+/// vectors.
 class ShapeNumbers {
 public:
-    [[nodiscard]] int number_of(const std::vector<int64_t>& key) {
-        const auto found = numbers_.find(key);
-        return found != numbers_.end() ? found->second
-                                       : numbers_.emplace(key, static_cast<int>(numbers_.size())).first->second;
-    }
+    [[nodiscard]] int number_of(std::span<const int64_t> key);
 
 private:
-    struct Hash {
-        size_t operator()(const std::vector<int64_t>& key) const {
-            uint64_t hash = key.size();
-            for (const int64_t number : key)
-                hash = (hash ^ static_cast<uint64_t>(number) ^ hash >> 29) * 0xbf58476d1ce4e5b9u;
-            return static_cast<size_t>(hash ^ hash >> 32);
-        }
-    };
-    std::unordered_map<std::vector<int64_t>, int, Hash> numbers_;
+    [[nodiscard]] std::span<const int64_t> key_of(size_t number) const {
+        return {keys_.data() + begin_[number], begin_[number + 1] - begin_[number]};
+    }
+    std::vector<int64_t> keys_;
+    std::vector<size_t> begin_{0};  ///< into keys_, one more than numbers
+    std::vector<int> slots_;        ///< 1 + number, by hash; a power of two of them
 };
 
 /// All that the cost of a group depends on at this operator, in place of what `key` held; neighbours by their distance.

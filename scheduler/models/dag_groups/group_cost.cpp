@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -54,7 +55,7 @@ GroupRules rules_of(Reading reading, const GroupMachine& machine, int64_t images
 }
 
 GroupEvaluator::GroupEvaluator(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules)
-    : graph_(graph), machine_(machine), rules_(rules), node_of_map_(graph.maps.size(), -1) {}
+    : machine_(machine), rules_(rules), rows_(graph, machine.lanes_channels), node_of_map_(graph.maps.size(), -1) {}
 
 int64_t GroupEvaluator::least_tile(size_t axis, int64_t size) const {
     if (axis == 1 && !rules_.searches_width) return size;
@@ -68,47 +69,47 @@ void GroupEvaluator::collect(std::span<const int> operators) {
     largest_ = {1, 1};
     sorted_.assign(operators.begin(), operators.end());
     std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
-    const auto add = [&](int map, bool is_inside) {
-        const Map& m = graph_.maps[static_cast<size_t>(map)];
+    inside_ = sorted_.size();
+    const auto add = [&](int map) {
         node_of_map_[static_cast<size_t>(map)] = static_cast<int>(nodes_.size());
-        nodes_.push_back(
-            {map, m.channels, std::min(machine_.lanes_channels, m.channels), {m.height, m.width}, is_inside, false});
+        nodes_.push_back({map, 0, false});
     };
-    for (const int op : sorted_) add(op, true);
-    for (size_t n = 0; n < sorted_.size(); ++n) {
-        for (const OperatorInput& input : graph_.operators[static_cast<size_t>(sorted_[n])].inputs) {
-            if (node_of_map_[static_cast<size_t>(input.map)] < 0) add(input.map, false);
-            const int node = node_of_map_[static_cast<size_t>(input.map)];
-            nodes_[static_cast<size_t>(node)].is_sink = false;
+    for (const int op : sorted_) add(op);
+    for (size_t n = 0; n < inside_; ++n) {
+        for (const GraphRows::InputRow& input : rows_.inputs(sorted_[n])) {
+            const int& node = node_of_map_[static_cast<size_t>(input.map)];
+            if (node < 0) add(input.map);
+            ++nodes_[static_cast<size_t>(node)].readers;
             edges_.push_back({static_cast<int>(n), node, &input.reach});
         }
     }
-    for (const Node& node : nodes_) {
-        if (!node.is_sink) continue;
-        for (size_t axis = 0; axis < 2; ++axis) largest_[axis] = std::max(largest_[axis], node.size[axis]);
+    for (size_t n = 0; n < inside_; ++n) {
+        if (!is_sink(n)) continue;
+        const std::array<int64_t, 2>& size = row(nodes_[n]).size;
+        for (size_t axis = 0; axis < 2; ++axis) largest_[axis] = std::max(largest_[axis], size[axis]);
     }
 }
 
 void GroupEvaluator::extents(size_t axis, int64_t tile, bool floors, std::vector<int64_t>& result) const {
     result.assign(nodes_.size(), 0);
-    for (size_t n = 0; n < nodes_.size(); ++n) {
-        if (!nodes_[n].is_sink) continue;
-        const int64_t size = nodes_[n].size[axis];
-        result[n] = ceil_div(size * tile, largest_[axis]);
+    for (size_t n = 0; n < inside_; ++n) {
+        if (!is_sink(n)) continue;
+        const int64_t size = row(nodes_[n]).size[axis];
+        // Divisions would be most of the time of a search.
+        result[n] = size == largest_[axis] ? tile : ceil_div(size * tile, largest_[axis]);
         if (floors) result[n] = std::max(result[n], least_tile(axis, size));
     }
     for (const Edge& edge : edges_) {
         const auto input = static_cast<size_t>(edge.input);
         int64_t needed = (*edge.reach)[axis].inputs(result[static_cast<size_t>(edge.reader)]);
-        if (rules_.clips_maps) needed = std::min(needed, nodes_[input].size[axis]);
+        if (rules_.clips_maps) needed = std::min(needed, row(nodes_[input]).size[axis]);
         result[input] = std::max(result[input], needed);
     }
 }
 
 int64_t GroupEvaluator::entries(const std::vector<int64_t>& height, const std::vector<int64_t>& width) const {
     int64_t sum = 0;
-    for (size_t n = 0; n < nodes_.size(); ++n)
-        sum += (nodes_[n].streams ? nodes_[n].lanes : nodes_[n].channels) * height[n] * width[n];
+    for (size_t n = 0; n < held_.size(); ++n) sum += held_[n] * height[n] * width[n];
     return sum;
 }
 
@@ -118,17 +119,21 @@ void GroupEvaluator::choose_streams() {
     area_.resize(nodes_.size());
     for (size_t n = 0; n < nodes_.size(); ++n) area_[n] = height_[n] * width_[n];
     if (rules_.exact_streams)
-        choose_streams_exactly(area_);
+        choose_streams_exactly();
     else
-        choose_streams_greedily(area_);
+        choose_streams_greedily();
+    held_.resize(nodes_.size());
+    for (size_t n = 0; n < nodes_.size(); ++n)
+        held_[n] = nodes_[n].streams ? row(nodes_[n]).lanes : row(nodes_[n]).channels;
 }
 
 /// dp[l][1] = m_1(l) + sum of dp[c][0]; dp[l][0] = m_0(l) + sum of min(dp[c][0], dp[c][1]), over the readers c (Algorithm 2).
 /// Sums that count a shared reader twice may grow without end; they stop at a bound far above every buffer.
-void GroupEvaluator::choose_streams_greedily(const std::vector<int64_t>& area) {
+void GroupEvaluator::choose_streams_greedily() {
     constexpr int64_t endless = int64_t{1} << 50;
     std::vector<std::array<int64_t, 2>> dp(nodes_.size());
-    for (size_t n = 0; n < nodes_.size(); ++n) dp[n] = {nodes_[n].channels * area[n], nodes_[n].lanes * area[n]};
+    for (size_t n = 0; n < nodes_.size(); ++n)
+        dp[n] = {row(nodes_[n]).channels * area_[n], row(nodes_[n]).lanes * area_[n]};
     for (const Edge& edge : edges_) {
         const std::array<int64_t, 2> reader = dp[static_cast<size_t>(edge.reader)];
         std::array<int64_t, 2>& input = dp[static_cast<size_t>(edge.input)];
@@ -151,77 +156,70 @@ void GroupEvaluator::choose_streams_greedily(const std::vector<int64_t>& area) {
     for (size_t n = 0; n < nodes_.size(); ++n) decide(n);
 }
 
-/// The heaviest set of maps of which none reads another, weighed by what streaming saves; node by node, over the choices of nodes
-/// that have a neighbour still to come.
-void GroupEvaluator::choose_streams_exactly(const std::vector<int64_t>& area) {
+/// Operators as they are; an input from outside after the last operator that reads it, so that few nodes wait.
+void GroupEvaluator::put_in_order() {
     StreamScratch& s = scratch_;
-    const size_t count = nodes_.size();
-    const size_t inside = sorted_.size();
-    s.saving.resize(count);
-    for (size_t n = 0; n < count; ++n) {
-        nodes_[n].streams = false;
-        s.saving[n] = (nodes_[n].channels - nodes_[n].lanes) * area[n];
-    }
-    // Order: operators as they are; an input from outside after the last operator that reads it, so that few nodes wait.
-    s.last_reader.assign(count, -1);
+    s.last_reader.resize(nodes_.size());
     for (const Edge& edge : edges_) s.last_reader[static_cast<size_t>(edge.input)] = edge.reader;
-    s.outside.clear();
-    for (size_t n = inside; n < count; ++n) s.outside.emplace_back(s.last_reader[n], static_cast<int>(n));
-    std::sort(s.outside.begin(), s.outside.end());
     s.order.clear();
-    s.position.resize(count);
-    size_t next_outside = 0;
+    s.position.resize(nodes_.size());
     const auto put = [&](int n) {
         s.position[static_cast<size_t>(n)] = static_cast<int>(s.order.size());
         s.order.push_back(n);
     };
-    for (size_t n = 0; n < inside; ++n) {
+    size_t e = 0;
+    for (size_t n = 0; n < inside_; ++n) {
         put(static_cast<int>(n));
-        for (; next_outside < s.outside.size() && s.outside[next_outside].first == static_cast<int>(n); ++next_outside)
-            put(s.outside[next_outside].second);
+        const size_t first = s.order.size();
+        for (; e < edges_.size() && edges_[e].reader == static_cast<int>(n); ++e) {
+            const int input = edges_[e].input;
+            if (static_cast<size_t>(input) >= inside_ &&
+                s.last_reader[static_cast<size_t>(input)] == static_cast<int>(n))
+                put(input);
+        }
+        if (s.order.size() - first < 2) continue;
+        std::sort(s.order.begin() + static_cast<std::ptrdiff_t>(first), s.order.end());
+        for (size_t p = first; p < s.order.size(); ++p)
+            s.position[static_cast<size_t>(s.order[p])] = static_cast<int>(p);
     }
-    // A reader waits until the last of its inputs has had its turn. Conflicts: the slots of readers that wait.
-    s.waits_until.assign(count, -1);
-    for (const Edge& edge : edges_) {
-        int& until = s.waits_until[static_cast<size_t>(edge.reader)];
-        until = std::max(until, s.position[static_cast<size_t>(edge.input)]);
-    }
-    s.edges_of_input.assign(count + 1, 0);
-    for (const Edge& edge : edges_) ++s.edges_of_input[static_cast<size_t>(edge.input) + 1];
-    for (size_t n = 0; n < count; ++n) s.edges_of_input[n + 1] += s.edges_of_input[n];
-    s.readers.resize(edges_.size());
-    s.fill.assign(s.edges_of_input.begin(), s.edges_of_input.end());
-    for (const Edge& edge : edges_)
-        s.readers[static_cast<size_t>(s.fill[static_cast<size_t>(edge.input)]++)] = edge.reader;
-    s.slot.assign(count, -1);
-    s.live.clear();
+}
+
+/// The heaviest set of maps of which none reads another, weighed by what streaming saves; node by node, over the choices of nodes
+/// that have a neighbour still to come.
+void GroupEvaluator::choose_streams_exactly() {
+    StreamScratch& s = scratch_;
+    const size_t count = nodes_.size();
+    put_in_order();
+    // A reader waits until the last of its inputs has had its turn.
+    s.conflicts.assign(count, 0);
+    s.gone.assign(count, 0);
     s.states.assign(1, {0, 0, -1, false});
     s.first_state.assign(1, 0);
     uint64_t free_slots = ~uint64_t{0};
+    size_t e = 0;  // edges are by reader, and operators come in that order
     for (size_t p = 0; p < count; ++p) {
         const auto n = static_cast<size_t>(s.order[p]);
-        uint64_t conflicts = 0;
-        for (int e = s.edges_of_input[n]; e < s.edges_of_input[n + 1]; ++e) {
-            const int slot = s.slot[static_cast<size_t>(s.readers[static_cast<size_t>(e)])];
-            if (slot >= 0) conflicts |= uint64_t{1} << slot;
+        const GraphRows::MapRow& map = row(nodes_[n]);
+        const int64_t saving = (map.channels - map.lanes) * area_[n];
+        const bool may_take = saving > 0;
+        const size_t first_edge = e;
+        int waits_until = -1;
+        if (n < inside_) {
+            for (; e < edges_.size() && edges_[e].reader == static_cast<int>(n); ++e)
+                waits_until = std::max(waits_until, s.position[static_cast<size_t>(edges_[e].input)]);
         }
-        const bool may_take = s.saving[n] > 0;
-        uint64_t gone = 0;
-        std::erase_if(s.live, [&](int waiting) {
-            if (s.waits_until[static_cast<size_t>(waiting)] > static_cast<int>(p)) return false;
-            gone |= uint64_t{1} << s.slot[static_cast<size_t>(waiting)];
-            s.slot[static_cast<size_t>(waiting)] = -1;
-            return true;
-        });
         uint64_t own = 0;
-        if (may_take && s.waits_until[n] > static_cast<int>(p)) {
+        if (may_take && waits_until > static_cast<int>(p)) {
             if (free_slots == 0)
                 throw InputError("a group with more than 64 maps that wait for one another; expected fewer");
-            s.slot[n] = __builtin_ctzll(free_slots);
-            own = uint64_t{1} << s.slot[n];
+            own = free_slots & -free_slots;
             free_slots &= ~own;
-            s.live.push_back(static_cast<int>(n));
+            s.gone[static_cast<size_t>(waits_until)] |= own;
+            for (size_t edge = first_edge; edge < e; ++edge)
+                s.conflicts[static_cast<size_t>(edges_[edge].input)] |= own;
         }
+        const uint64_t conflicts = s.conflicts[n];
+        const uint64_t gone = s.gone[p];
         free_slots |= gone;
         const int begin = s.first_state.back();
         const int end = static_cast<int>(s.states.size());
@@ -236,7 +234,7 @@ void GroupEvaluator::choose_streams_exactly(const std::vector<int64_t>& area) {
         for (int k = begin; k < end; ++k) {
             const StreamScratch::State now = s.states[static_cast<size_t>(k)];
             const uint64_t kept = now.chosen & ~gone;
-            if (may_take && (now.chosen & conflicts) == 0) offer({kept | own, now.saved + s.saving[n], k, true});
+            if (may_take && (now.chosen & conflicts) == 0) offer({kept | own, now.saved + saving, k, true});
             offer({kept, now.saved, k, false});
         }
         s.first_state.push_back(end);
@@ -260,11 +258,12 @@ void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
     const int64_t least_height = least_tile(0, rows);
     const int64_t least_width = least_tile(1, columns);
     heights_.resize(std::max(heights_.size(), static_cast<size_t>(rows) + 1));
-    has_height_.assign(static_cast<size_t>(rows) + 1, false);
+    has_height_.resize(heights_.size(), 0);
+    ++searches_;
     const auto height_extents = [&](int64_t tile) -> const std::vector<int64_t>& {
         std::vector<int64_t>& result = heights_[static_cast<size_t>(tile)];
-        if (!has_height_[static_cast<size_t>(tile)]) extents(0, tile, true, result);
-        has_height_[static_cast<size_t>(tile)] = true;
+        if (std::exchange(has_height_[static_cast<size_t>(tile)], searches_) != searches_)
+            extents(0, tile, true, result);
         return result;
     };
     cost.passes = std::numeric_limits<int64_t>::max();
@@ -314,19 +313,14 @@ std::optional<GroupCost> GroupEvaluator::cost(std::span<const int> operators) {
     cost.buffer_entries = entries(height_, width_);
     if (cost.buffer_entries > rules_.buffer_entries) return std::nullopt;
     for (size_t n = 0; n < nodes_.size(); ++n) {
-        const Map& map = graph_.maps[static_cast<size_t>(nodes_[n].map)];
+        const GraphRows::MapRow& map = row(nodes_[n]);
         const int64_t all_images = rules_.images * map.elements();
-        if (n >= sorted_.size()) {
+        if (n >= inside_) {
             cost.input_entries += all_images;
             continue;
         }
-        cost.weight_entries += graph_.operators[static_cast<size_t>(nodes_[n].map)].weights;
-        const bool leaves = map.is_output || map.readers.empty() ||
-                            std::any_of(map.readers.begin(), map.readers.end(), [&](int reader) {
-                                const int node = node_of_map_[static_cast<size_t>(reader)];
-                                return node < 0 || static_cast<size_t>(node) >= sorted_.size();
-                            });
-        if (leaves) cost.output_entries += all_images;
+        cost.weight_entries += rows_.weights(nodes_[n].map);
+        if (map.leaves_always || nodes_[n].readers < map.readers) cost.output_entries += all_images;
     }
     const int64_t room_for_weights = rules_.weight_buffer_entries.value_or(rules_.buffer_entries - cost.buffer_entries);
     const bool weights_stay = rules_.weights_may_stay && cost.weight_entries <= room_for_weights;

@@ -14,6 +14,8 @@
 // Units: entries, that is elements. Halos that tiles read twice are free, as in Eq. 3.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "scheduler/machine/machine.h"
+#include "scheduler/models/dag_groups/graph_rows.h"
 #include "scheduler/models/dag_groups/operator_graph.h"
 
 namespace laminate::dag_groups {
@@ -102,10 +105,7 @@ public:
 private:
     struct Node {
         int map;
-        int64_t channels;
-        int64_t lanes;  ///< t_c when streaming
-        std::array<int64_t, 2> size;
-        bool is_sink;
+        int readers;  ///< inside the group
         bool streams;
     };
     struct Edge {
@@ -123,32 +123,40 @@ private:
         };
         std::vector<State> states;
         std::vector<int> first_state;  ///< by position in `order`
-        std::vector<int64_t> saving;
-        std::vector<int> order, position, last_reader, waits_until, edges_of_input, fill, readers, slot, live;
-        std::vector<std::pair<int, int>> outside;  ///< last reader, node
+        std::vector<int> order, position, last_reader;
+        std::vector<uint64_t> conflicts;  ///< by node: slots of its readers that stream or may
+        std::vector<uint64_t> gone;       ///< by position: slots of which nobody waits any more
     };
 
     void collect(std::span<const int> operators);
+    [[nodiscard]] const GraphRows::MapRow& row(const Node& node) const {
+        return rows_.map(static_cast<size_t>(node.map));
+    }
+    [[nodiscard]] bool is_sink(size_t node) const { return node < inside_ && nodes_[node].readers == 0; }
     /// R of every node for the largest sink's tile t; `floors`: no sink below its least tile.
     void extents(size_t axis, int64_t tile, bool floors, std::vector<int64_t>& result) const;
     [[nodiscard]] int64_t least_tile(size_t axis, int64_t size) const;
     [[nodiscard]] int64_t entries(const std::vector<int64_t>& height, const std::vector<int64_t>& width) const;
     void choose_streams();
-    void choose_streams_greedily(const std::vector<int64_t>& area);
-    void choose_streams_exactly(const std::vector<int64_t>& area);
+    void choose_streams_greedily();
+    void choose_streams_exactly();
+    void put_in_order();
     void search_tile(GroupCost& cost, int64_t buffer_entries);
 
-    const OperatorGraph& graph_;
     GroupMachine machine_;
     GroupRules rules_;
+    GraphRows rows_;
     std::vector<Node> nodes_;  ///< readers before what they read
     std::vector<Edge> edges_;  ///< by reader, in order of nodes
     std::array<int64_t, 2> largest_{1, 1};
     std::vector<int> node_of_map_;  ///< -1: not in the group
+    size_t inside_ = 0;             ///< operators: the first nodes
     std::vector<int> sorted_;
     std::vector<int64_t> height_, width_, area_;
+    std::vector<int64_t> held_;                  ///< channels in the buffer, by node
     std::vector<std::vector<int64_t>> heights_;  ///< extents by tile height, of those looked at
-    std::vector<bool> has_height_;
+    std::vector<int> has_height_;                ///< by tile height: the last search_tile() that looked at it
+    int searches_ = 0;
     StreamScratch scratch_;
 };
 

@@ -105,7 +105,9 @@ private:
         std::vector<Group> groups;
         for (int at = ideals.size() - 1; at > 0; at = before_[static_cast<size_t>(at)]) {
             Group& group = groups.emplace_back();
-            group.operators = last_group_[static_cast<size_t>(at)];
+            const LastGroup& last = last_group_[static_cast<size_t>(at)];
+            const auto begin = last_operators_.begin() + static_cast<std::ptrdiff_t>(last.begin);
+            group.operators.assign(begin, begin + static_cast<std::ptrdiff_t>(last.size));
             // As they came: so the search looked for the cost, and knows it.
             uint64_t shape_sum = 0;
             for (const int op : group.operators) shape_sum += costs_.term(op);
@@ -142,6 +144,7 @@ private:
         best_.assign(count, {});
         best_.front() = {0, 0};
         last_group_.assign(count, {});
+        last_operators_.clear();
         before_.assign(count, 0);
         seen_.assign(count, 0);
         reached_by_.assign(count, {});
@@ -154,7 +157,7 @@ private:
         }
         if (best_.back().groups > 0) return true;
         for (int op = 0; op < graph_.size(); ++op) refuse_if_alone_too_large(op);
-        throw InputError("no grouping fits in a buffer of " + std::to_string(rules_.buffer_entries) + " entries");
+        throw NoGrouping("no grouping fits in a buffer of " + std::to_string(rules_.buffer_entries) + " entries");
     }
 
     /// For the message when no grouping fits. While one does, an operator may be too large alone: in a group other maps
@@ -162,7 +165,7 @@ private:
     void refuse_if_alone_too_large(int op) {
         const std::vector<int> alone{op};
         if (evaluator_.cost(alone) || options_.only_other) return;
-        throw InputError("operator " + graph_.operators[static_cast<size_t>(op)].name +
+        throw NoGrouping("operator " + graph_.operators[static_cast<size_t>(op)].name +
                          ": its least tile does not fit in a buffer of " + std::to_string(rules_.buffer_entries) +
                          " entries");
     }
@@ -204,7 +207,7 @@ private:
                 ++visited_groups_;
                 const Total& before = best_[next];
                 const bool is_reachable = step.ideal == 0 || before.groups > 0;
-                if (is_reachable && (!options_.online || !has_lonely_operator())) {
+                if (is_reachable && (!options_.online || !group_.has_lonely_operator())) {
                     const bool has_other = is_asked(group_.operators().size()) || bounds_large_groups_;
                     const int64_t least = before.entries + (has_other ? least_other_cost() : group_.least_cost());
                     candidates_.push_back({{least, before.groups + 1}, step.ideal, shape_sum_, least_operator_});
@@ -222,25 +225,31 @@ private:
 
     /// The best candidate; those with the least bounds first, until no bound is below the best.
     void choose(int target) {
-        std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-            return std::tie(a.least, a.rest) < std::tie(b.least, b.rest);
-        });
+        const auto key = [](const Candidate& candidate) { return std::tie(candidate.least, candidate.rest); };
         Total& best = best_[static_cast<size_t>(target)];
-        std::vector<int> group;
-        for (const Candidate& candidate : candidates_) {
+        while (!candidates_.empty()) {
+            // Few are looked at before the bounds of the rest are above what is known.
+            size_t first = 0;
+            for (size_t n = 1; n < candidates_.size(); ++n) {
+                if (key(candidates_[n]) < key(candidates_[first])) first = n;
+            }
+            const Candidate candidate = candidates_[first];
             if (best <= candidate.least) break;
-            group.clear();
+            candidates_[first] = candidates_.back();
+            candidates_.pop_back();
+            chosen_.clear();
             for (int at = candidate.rest; at != target; at = reached_by_[static_cast<size_t>(at)].ideal)
-                group.push_back(reached_by_[static_cast<size_t>(at)].vertex);
+                chosen_.push_back(reached_by_[static_cast<size_t>(at)].vertex);
             std::optional<GroupCost> cost;
-            if (!options_.only_other) cost = costs_.cost(group, candidate.shape_sum, candidate.least_operator);
-            const std::optional<int64_t> entries = cheaper(cost, other_entries(group));
+            if (!options_.only_other) cost = costs_.cost(chosen_, candidate.shape_sum, candidate.least_operator);
+            const std::optional<int64_t> entries = cheaper(cost, other_entries(chosen_));
             if (!entries) continue;
             const Total& before = best_[static_cast<size_t>(candidate.rest)];
             const Total total{before.entries + *entries, before.groups + 1};
             if (best <= total) continue;
             best = total;
-            last_group_[static_cast<size_t>(target)] = group;
+            last_group_[static_cast<size_t>(target)] = {last_operators_.size(), chosen_.size()};
+            last_operators_.insert(last_operators_.end(), chosen_.begin(), chosen_.end());
             before_[static_cast<size_t>(target)] = candidate.rest;
         }
     }
@@ -254,11 +263,8 @@ private:
     /// or into one that ends alike.
     [[nodiscard]] bool may_join(int op) const {
         if (group_.operators().size() >= size_limit_) return false;
-        const int inside = group_.readers_inside(op);
-        if (options_.online && inside != 0 &&
-            inside != static_cast<int>(graph_.maps[static_cast<size_t>(op)].readers.size()))
-            return false;
-        return !options_.one_sink || may_be_fed_by(op, inside > 0, group_.leaves(op));
+        if (options_.online && group_.is_read_in_part(op)) return false;
+        return !options_.one_sink || may_be_fed_by(op, group_.readers_inside(op) > 0, group_.leaves(op));
     }
 
     /// Puts an operator into the group; its readers are in it or after it.
@@ -292,20 +298,6 @@ private:
             const std::vector<OperatorInput>& inputs = graph_.operators[static_cast<size_t>(reader)].inputs;
             return std::find_if(inputs.begin(), inputs.end(), [&](const OperatorInput& i) { return i.map == op; })
                 ->is_direct;
-        });
-    }
-
-    /// It neither feeds, nor is fed by, nor shares an input with another one of the group.
-    [[nodiscard]] bool has_lonely_operator() const {
-        const std::vector<int>& group = group_.operators();
-        if (group.size() == 1) return false;
-        return std::any_of(group.begin(), group.end(), [&](int op) {
-            if (group_.readers_inside(op) > 0) return false;
-            const Operator& o = graph_.operators[static_cast<size_t>(op)];
-            return std::none_of(o.inputs.begin(), o.inputs.end(), [&](const OperatorInput& input) {
-                return group_.readers_inside(input.map) > 1 ||
-                       (input.map < graph_.size() && group_.contains(input.map));
-            });
         });
     }
 
@@ -355,12 +347,17 @@ private:
     CostsByShape costs_;
     size_t size_limit_ = std::numeric_limits<size_t>::max();
 
-    std::vector<Total> best_;                    ///< by ideal
-    std::vector<std::vector<int>> last_group_;   ///< by ideal
+    std::vector<Total> best_;  ///< by ideal
+    struct LastGroup {
+        size_t begin = 0, size = 0;  ///< of its operators, in last_operators_
+    };
+    std::vector<LastGroup> last_group_;          ///< by ideal
+    std::vector<int> last_operators_;            ///< as they came
     std::vector<int> before_;                    ///< by ideal: without its last group
     std::vector<int> seen_;                      ///< by ideal: the last target from which it was reached
     std::vector<OrderIdeals::Step> reached_by_;  ///< by ideal: the operator taken away, and from which ideal
     std::vector<Candidate> candidates_;
+    std::vector<int> chosen_;
     int64_t visited_groups_ = 0;
 
     GrowingGroup group_;
@@ -375,18 +372,15 @@ Grouping best_grouping(const OperatorGraph& graph, const GroupMachine& machine, 
     return Search(graph, machine, options).run();
 }
 
-Grouping single_operators(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options) {
+std::optional<Grouping> single_operators(const OperatorGraph& graph, const GroupMachine& machine,
+                                         const GroupingOptions& options) {
     const GroupRules rules = rules_of(options.reading, machine, options.images, options.buffer_entries);
     GroupEvaluator evaluator(graph, machine, rules);
     Grouping result;
     for (int op = 0; op < graph.size(); ++op) {
         const std::vector<int> alone{op};
         const std::optional<GroupCost> cost = evaluator.cost(alone);
-        if (!cost) {
-            throw InputError("operator " + graph.operators[static_cast<size_t>(op)].name +
-                             ": its least tile does not fit in a buffer of " + std::to_string(rules.buffer_entries) +
-                             " entries");
-        }
+        if (!cost) return std::nullopt;
         result.groups.push_back({alone, *cost, {}, cost->entries()});
         result.entries = checked_add(result.entries, cost->entries());
     }
@@ -395,14 +389,34 @@ Grouping single_operators(const OperatorGraph& graph, const GroupMachine& machin
     return result;
 }
 
-int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& machine, Reading reading) {
-    GroupEvaluator evaluator(graph, machine, rules_of(reading, machine, 1));
-    int64_t least = 0;
+int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options) {
+    GroupingOptions with_buffer = options;
+    with_buffer.other = nullptr;
+    with_buffer.other_least = nullptr;
+    with_buffer.only_other = false;
+    with_buffer.size_limit.reset();
+    const auto has_grouping = [&](int64_t entries) {
+        with_buffer.buffer_entries = entries;
+        try {
+            (void)best_grouping(graph, machine, with_buffer);
+            return true;
+        } catch (const NoGrouping&) {
+            return false;
+        }
+    };
+    // In the largest tile that an operator alone needs every operator fits; groups fit in every larger buffer too.
+    GroupEvaluator evaluator(graph, machine, rules_of(options.reading, machine, 1));
+    int64_t fits = 1;
     for (int op = 0; op < graph.size(); ++op) {
         const std::vector<int> alone{op};
-        least = std::max(least, evaluator.least_entries(alone));
+        fits = std::max(fits, evaluator.least_entries(alone));
     }
-    return least;
+    int64_t too_small = 0;
+    while (fits - too_small > 1) {
+        const int64_t middle = too_small + (fits - too_small) / 2;
+        (has_grouping(middle) ? fits : too_small) = middle;
+    }
+    return fits;
 }
 
 std::optional<int64_t> convex_groups(const OperatorGraph& graph) { return search::convex_set_count(graph.needs()); }

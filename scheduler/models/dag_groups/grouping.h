@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/error.h"
 #include "scheduler/models/dag_groups/group_cost.h"
 
 namespace laminate::dag_groups {
@@ -70,16 +71,23 @@ struct Grouping {
     }
 };
 
-/// Throws InputError when an operator does not fit even alone.
+/// No grouping fits in the buffer. what() names the buffer and, where there is one, an operator that does not fit alone.
+class NoGrouping : public InputError {
+public:
+    using InputError::InputError;
+};
+
+/// Throws NoGrouping. An operator that is too large alone may still fit in a group: there other rows of its map are asked for.
 [[nodiscard]] Grouping best_grouping(const OperatorGraph& graph, const GroupMachine& machine,
                                      const GroupingOptions& options = {});
 
-/// The smallest buffer in which every operator has a tile, so that there is a grouping.
-[[nodiscard]] int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& machine, Reading reading);
+/// The smallest buffer in which there is a grouping by Eq. 3; the sizes in the options count, their other costs do not.
+[[nodiscard]] int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& machine,
+                                           const GroupingOptions& options = {});
 
-/// Every operator a group of its own.
-[[nodiscard]] Grouping single_operators(const OperatorGraph& graph, const GroupMachine& machine,
-                                        const GroupingOptions& options = {});
+/// Every operator a group of its own. None: one of them does not fit alone.
+[[nodiscard]] std::optional<Grouping> single_operators(const OperatorGraph& graph, const GroupMachine& machine,
+                                                       const GroupingOptions& options = {});
 
 /// Convex sets of operators: the paper's number of groups (171 of VGG16). None where there are too many to count.
 [[nodiscard]] std::optional<int64_t> convex_groups(const OperatorGraph& graph);

@@ -2,9 +2,10 @@
 //
 // An operator comes into the group after all of its readers that will be in it. What is known of a map is then final or only
 // grows:
-// - extents at the least tile of every sink bound the buffer from below (least_entries): Eq. 4 with every map streaming, and of
-//   two maps of which one is read for the other the smaller saving lost, because only one of them streams (Algorithm 2). Pairs
-//   share no map, so losses add up.
+// - extents at the least tile of every sink bound the buffer from below (least_entries): Eq. 4 with every map streaming, and what
+//   is lost because of two maps of which one is read for the other only one streams (Algorithm 2). What streaming saves of a map
+//   is shared out among such pairs, no more than there is of either; the sum over pairs is lost at least, whichever maps stream:
+//   a packing of edges, below every cover of them by vertices.
 // - extents that all tiles hold together bound the passes of the weights (least_passes): passes * buffer >= B * volume.
 //
 // A part of a graph: what a group of the whole graph holds of it, as bounds that are sums over parts need it. Maps that cross the
@@ -17,33 +18,41 @@
 #include <cstdint>
 #include <vector>
 
+#include "scheduler/models/dag_groups/graph_rows.h"
 #include "scheduler/models/dag_groups/group_cost.h"
 
 namespace laminate::dag_groups {
 
 class GrowingGroup {
 public:
-    /// `part`: by operator, whether it belongs to the part; empty: the whole graph. Refers to the graph.
+    /// `part`: by operator, whether it belongs to the part; empty: the whole graph.
     GrowingGroup(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules,
                  const std::vector<bool>& part = {});
 
     struct Undo {
         int64_t inputs, outputs, weights, least_entries, volume;
-        size_t enlarged;
-        int matched = -1;
+        int sinks;
+        size_t changed;
     };
     /// Its readers are in the group or will never be.
     Undo push(int op);
     void pop(const Undo& undo);  ///< the operator that came last
 
     [[nodiscard]] const std::vector<int>& operators() const { return operators_; }  ///< as they came
-    [[nodiscard]] bool contains(int op) const { return is_inside_[static_cast<size_t>(op)]; }
-    [[nodiscard]] int readers_inside(int map) const { return readers_inside_[static_cast<size_t>(map)]; }
+    [[nodiscard]] bool contains(int op) const { return state_[static_cast<size_t>(op)].is_inside; }
+    [[nodiscard]] int readers_inside(int map) const { return state_[static_cast<size_t>(map)].readers_inside; }
+    /// Whether some, but not all, of those who read its map are in the group.
+    [[nodiscard]] bool is_read_in_part(int op) const {
+        const int inside = readers_inside(op);
+        return inside != 0 && inside != rows_.map(static_cast<size_t>(op)).readers;
+    }
     /// Whether its map is needed outside, as the group is now.
     [[nodiscard]] bool leaves(int op) const {
-        const Map& map = graph_.maps[static_cast<size_t>(op)];
-        return map.is_output || map.readers.empty() || readers_inside(op) < static_cast<int>(map.readers.size());
+        const GraphRows::MapRow& map = rows_.map(static_cast<size_t>(op));
+        return map.leaves_always || readers_inside(op) < map.readers;
     }
+    /// One of several operators of the group that neither feeds, nor is fed by, nor shares an input with another one of it.
+    [[nodiscard]] bool has_lonely_operator() const;
 
     [[nodiscard]] int64_t inputs() const { return inputs_; }    ///< elements of one image from outside
     [[nodiscard]] int64_t outputs() const { return outputs_; }  ///< that leave
@@ -56,7 +65,7 @@ public:
     /// group.
     [[nodiscard]] std::array<int64_t, 4> sink_extents(int op) const {
         const auto n = static_cast<size_t>(op);
-        return {sink_extent_[n][0], sink_extent_[n][1], sink_covered_[n][0], sink_covered_[n][1]};
+        return {sink_[n].extent[0], sink_[n].extent[1], sink_[n].covered[0], sink_[n].covered[1]};
     }
     /// No group with these operators costs less.
     [[nodiscard]] int64_t least_cost() const {
@@ -65,36 +74,43 @@ public:
 
 private:
     using Extent = std::array<int64_t, 2>;
+    /// Rows and columns of a map; 0 where the group does not touch it.
+    struct Extents {
+        Extent extent{0, 0};   ///< at the least tile
+        Extent covered{0, 0};  ///< of all tiles together, at least
+    };
+    struct MapState {
+        Extents extents;
+        int64_t packed = 0;          ///< of what streaming saves at the least tile: what was shared out
+        int64_t packed_covered = 0;  ///< and of all tiles together
+        int readers_inside = 0;
+        bool is_inside = false;
+    };
 
-    void enlarge(int map, const Extent& extent, const Extent& covered);
-    void match(int op, Undo& undo);
+    void remember(size_t map) { changed_.push_back({map, state_[map]}); }
+    void enlarge(size_t map, const Extents& extents);
+    void share_out(size_t a, size_t b);
     [[nodiscard]] int64_t floor_of(size_t axis, int64_t size) const;
-    [[nodiscard]] Extent inputs_covered(const OperatorInput& input, const Extent& outputs) const;
-    [[nodiscard]] Extent inputs_of_least_tile(const OperatorInput& input, const Extent& outputs) const;
-    [[nodiscard]] int64_t streaming_lanes(const Map& map) const {
-        return std::min(machine_.lanes_channels, map.channels);
+    [[nodiscard]] Extents of_inputs(const GraphRows::InputRow& input, const Extents& outputs) const;
+    /// What streaming saves of a map of these rows and columns.
+    [[nodiscard]] int64_t saving(size_t map, const Extent& extent) const {
+        return (rows_.map(map).channels - rows_.map(map).lanes) * extent[0] * extent[1];
     }
-    [[nodiscard]] int64_t saving(int map, const std::vector<Extent>& extents) const;
 
-    const OperatorGraph& graph_;
     GroupMachine machine_;
     GroupRules rules_;
+    GraphRows rows_;
     std::vector<int64_t> charged_;  ///< by map: elements that pass when it crosses the border of a group
-    std::vector<Extent>
-        sink_extent_;  ///< by operator: rows and columns at the least tile when no reader is in the group
-    std::vector<Extent> sink_covered_;  ///< and of all tiles together
+    std::vector<Extents> sink_;     ///< by map: when no reader is in the group
 
     std::vector<int> operators_;
-    std::vector<bool> is_inside_;
-    std::vector<int> readers_inside_;  ///< by map
-    struct Enlarged {
-        int map;
-        Extent extent, covered;  ///< before
+    std::vector<MapState> state_;  ///< by map
+    struct Changed {
+        size_t map;
+        MapState before;
     };
-    std::vector<Enlarged> enlarged_;
-    std::vector<Extent> extent_;   ///< rows and columns of a map at the least tile, 0 where the group does not touch it
-    std::vector<Extent> covered_;  ///< rows and columns that all tiles hold together at least
-    std::vector<bool> is_matched_;
+    std::vector<Changed> changed_;
+    int sinks_ = 0;
     int64_t inputs_ = 0;
     int64_t outputs_ = 0;
     int64_t weights_ = 0;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -140,8 +141,35 @@ struct DepthFirst::Parts {
     };
     using MappingPtr = std::shared_ptr<const std::optional<LayerMapping>>;
     using Missing = std::set<MappingKey>;
-    mutable std::mutex mutex;
-    mutable std::map<MappingKey, MappingPtr> mappings;
+    /// Mappings by key; threads seldom meet in one of the shards.
+    class Known {
+    public:
+        [[nodiscard]] MappingPtr find(const MappingKey& key) {
+            Shard& shard = shard_of(key);
+            const std::scoped_lock lock(shard.mutex);
+            const auto found = shard.mappings.find(key);
+            return found == shard.mappings.end() ? nullptr : found->second;
+        }
+        /// The first one stays.
+        MappingPtr add(const MappingKey& key, MappingPtr mapping) {
+            Shard& shard = shard_of(key);
+            const std::scoped_lock lock(shard.mutex);
+            return shard.mappings.try_emplace(key, std::move(mapping)).first->second;
+        }
+
+    private:
+        struct Hash {
+            size_t operator()(const MappingKey& key) const;
+        };
+        struct Shard {
+            std::mutex mutex;
+            std::unordered_map<MappingKey, MappingPtr, Hash> mappings;
+        };
+        Shard& shard_of(const MappingKey& key) { return shards_[Hash{}(key) >> 7 & 63]; }
+        std::array<Shard, 64> shards_;
+    };
+    mutable Known mappings;
+    mutable AxisPlans plans;
 
     /// None to be had once no lanes are left to halve. With `missing` a mapping that is not known yet is put there and
     /// the answer is null.
@@ -177,11 +205,7 @@ DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(Objective objective, si
         most = ceil_div(most, 2);
     }
     MappingKey key{objective, shape, std::move(lanes), tops};
-    {
-        const std::scoped_lock lock(mutex);
-        const auto found = mappings.find(key);
-        if (found != mappings.end()) return found->second;
-    }
+    if (MappingPtr found = mappings.find(key)) return found;
     if (missing == nullptr) return make(key);
     missing->insert(std::move(key));
     return nullptr;
@@ -194,8 +218,21 @@ DepthFirst::Parts::MappingPtr DepthFirst::Parts::make(const MappingKey& key) con
                            .counts_off_load = !fidelity.quirks.no_off_load};
     auto made = std::make_shared<const std::optional<LayerMapping>>(
         fidelity.loop_limit > 0 ? best_limited_mapping(mapped, fidelity.loop_limit, goal) : best_mapping(mapped, goal));
-    const std::scoped_lock lock(mutex);
-    return mappings.try_emplace(key, std::move(made)).first->second;
+    return mappings.add(key, std::move(made));
+}
+
+size_t DepthFirst::Parts::Known::Hash::operator()(const MappingKey& key) const {
+    uint64_t hash = static_cast<uint64_t>(key.objective) << 8 | static_cast<uint64_t>(key.shape.type) << 1 |
+                    uint64_t{key.shape.direct_input};
+    const auto add = [&](auto value) {
+        hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15ULL;
+        hash ^= hash >> 29;
+    };
+    for (size_t dim = 0; dim < dim_count; ++dim) add(key.shape.sizes[static_cast<Dim>(dim)]);
+    for (const Stride& stride : {key.shape.stride, key.shape.dilation}) add(stride.x << 20 ^ stride.y);
+    for (const int64_t lanes : key.lanes) add(lanes);
+    for (const size_t top : key.tops) add(top);
+    return static_cast<size_t>(hash);
 }
 
 /// Batch by batch: what the costs of a batch miss is made by all threads, until they miss nothing. Were each cost to
@@ -360,6 +397,7 @@ void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strat
             "overlap of single maps: found together with the quirk unpadded, where all tiles lie in an endless map; "
             "expected one overlap for all");
     StackRun(machine, stack, fidelity.quirks, strategy, goes_by_columns(workload, layers, strategy), with_details,
+             plans,
              [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) {
                  return mapping(strategy.mappings, layer, shape, tops, halvings, missing);
              })

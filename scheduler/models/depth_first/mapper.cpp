@@ -68,7 +68,13 @@ private:
     [[nodiscard]] size_t place_in_tables(const Node& node) const {
         return space_.placed_index(node.levels) * space_.multisets() + node.multiset;
     }
-    [[nodiscard]] double bound(const Node& node) const;
+    struct Charges {
+        std::array<double, MappingSpace::most_watched> pj;
+        size_t count = 0;
+    };
+    [[nodiscard]] Charges charges(const Node& node) const;
+    /// `at`: place in the tables.
+    [[nodiscard]] double bound(size_t at, const Charges& charges) const;
     void fill(Table& table) const;
     [[nodiscard]] Path follow(const Table& table) const;
     void raise_prices();
@@ -77,7 +83,7 @@ private:
     [[nodiscard]] size_t slot_of(const Node& node) const;
     [[nodiscard]] uint32_t find_or_add(const Node& node);
     [[nodiscard]] bool is_dominated(uint32_t index);
-    void reach(const Node& node, double cost, uint32_t from);
+    void reach(const Node& node, double cost, double estimate, uint32_t from);
     void expand(uint32_t index);
     [[nodiscard]] std::vector<Node> path_to(uint32_t last) const;
     [[nodiscard]] LayerMapping mapping(const std::vector<Node>& path) const;
@@ -156,14 +162,22 @@ void EnergySearch::consider(const Path& path) {
     best_ = path.nodes;
 }
 
-double EnergySearch::bound(const Node& node) const {
-    const size_t at = place_in_tables(node);
+/// What tiles below take of memories that others still need room in, at the prices of the best table.
+EnergySearch::Charges EnergySearch::charges(const Node& node) const {
+    Charges charges;
+    if (priced_ == &unpriced_) return charges;
+    for (size_t w = 0; w < space_.watched().size(); ++w) {
+        if (!space_.all_placed(w, node))
+            charges.pj[charges.count++] = priced_->prices[w] * (node.used[w] - space_.room(w));
+    }
+    return charges;
+}
+
+double EnergySearch::bound(size_t at, const Charges& charges) const {
     const double least = unpriced_.rest[at];
     if (priced_ == &unpriced_) return least;
     double priced = priced_->rest[at];
-    for (size_t w = 0; w < space_.watched().size(); ++w) {
-        if (!space_.all_placed(w, node)) priced += priced_->prices[w] * (node.used[w] - space_.room(w));
-    }
+    for (size_t n = 0; n < charges.count; ++n) priced += charges.pj[n];
     return std::max(least, priced);
 }
 
@@ -268,9 +282,7 @@ bool EnergySearch::is_dominated(uint32_t index) {
     return false;
 }
 
-void EnergySearch::reach(const Node& node, double cost, uint32_t from) {
-    const double estimate = cost + bound(node);
-    if (estimate >= best_cost_) return;
+void EnergySearch::reach(const Node& node, double cost, double estimate, uint32_t from) {
     const uint32_t index = find_or_add(node);
     Reached& reached = reached_[index];
     if (reached.done || cost >= reached.cost) return;
@@ -283,18 +295,28 @@ void EnergySearch::reach(const Node& node, double cost, uint32_t from) {
 void EnergySearch::expand(uint32_t index) {
     const Node node = reached_[index].node;
     const double cost = reached_[index].cost;
+    // Most ways lead nowhere better: they are left before anything is made of them.
+    const size_t at = place_in_tables(node);
+    const Charges before = charges(node);
+    Node moved = node;
+    moved.role = 0;
     for (const MappingSpace::Factor& factor : space_.factors()) {
         if (space_.count_of(node.multiset, factor) == factor.count) continue;
-        Node moved = node;
-        moved.multiset += static_cast<uint32_t>(factor.step);
-        moved.role = 0;
-        reach(moved, cost, index);
+        const double estimate = cost + bound(at + factor.step, before);
+        if (estimate >= best_cost_) continue;
+        moved.multiset = node.multiset + static_cast<uint32_t>(factor.step);
+        reach(moved, cost, estimate, index);
     }
     for (size_t r = node.role; r < space_.roles(); ++r) {
         const size_t level = node.levels[r];
         if (level + 1 == space_.levels(r) || placed_[r][level][node.multiset] == infinity) continue;
+        const double cost_placed = cost + placed_[r][level][node.multiset];
+        const size_t at_placed = at + space_.placed_step(r) * space_.multisets();
+        if (cost_placed + unpriced_.rest[at_placed] >= best_cost_) continue;
         Node placed = node;
-        if (space_.place(r, placed)) reach(placed, cost + placed_[r][level][node.multiset], index);
+        if (!space_.place(r, placed)) continue;
+        const double estimate = cost_placed + bound(at_placed, charges(placed));
+        if (estimate < best_cost_) reach(placed, cost_placed, estimate, index);
     }
 }
 
@@ -304,7 +326,9 @@ std::optional<LayerMapping> EnergySearch::run() {
     const Path relaxed = follow(unpriced_);
     if (relaxed.fits) return mapping(relaxed.nodes);
     raise_prices();
-    reach(space_.start(), 0, none);
+    const Node start = space_.start();
+    if (const double estimate = bound(place_in_tables(start), charges(start)); estimate < best_cost_)
+        reach(start, 0, estimate, none);
     if (!open_.empty()) last_done_.assign(unpriced_.rest.size(), none);
     while (!open_.empty()) {
         const Entry entry = open_.top();

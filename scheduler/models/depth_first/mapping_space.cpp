@@ -15,35 +15,45 @@ namespace {
 constexpr size_t lanes = 4;
 using Vector = double __attribute__((vector_size(lanes * sizeof(double)), aligned(alignof(double)), may_alias));
 
-/// result[j] = min(result[j], a[j] + b[j])
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-void take_smaller_sum(const double* a, const double* b, size_t size, double* __restrict result) {
-    for (size_t j = 0; j < size; ++j) result[j] = std::min(result[j], a[j] + b[j]);
-}
+/// The least of each point of some rows of `here`, rows and what lies in them from behind: with a boundary placed at a cost (`costs`
+/// and the sums behind it in `next`, of so many roles), or with a loop more, of the row or of another digit (`next_rows`, by row
+/// from begin_of_next on, as distances).
+struct RowFill {
+    const uint32_t* rows;
+    size_t count;
+    size_t size;  ///< of a row
+    const size_t* begin_of_next;
+    const uint32_t* next_rows;
+    std::array<const double*, 3> costs, next;
+    size_t roles;
+    double* here;
+    size_t end;  ///< the point where paths end, if it is here
+    double at_end;
+};
 
-/// In every block of `rows` rows of `step` values each: min of the value and all below it in its column.
 LAMINATE_FOR_EACH_VECTOR_WIDTH
-void take_smaller_after(size_t step, size_t rows, size_t size, double* values) {
-    for (size_t end = size; end > 0; end -= step * rows) {
-        for (size_t at = end - step; at > end - step * rows; at -= lanes) {
-            const Vector after = *reinterpret_cast<const Vector*>(values + at - lanes + step);
-            Vector& here = *reinterpret_cast<Vector*>(values + at - lanes);
-            here = after < here ? after : here;
-        }
-    }
-}
-
-/// The same where values of a column lie one after the other.
-LAMINATE_FOR_EACH_VECTOR_WIDTH
-void take_smaller_after_in_rows(size_t rows, size_t size, double* values) {
+void fill_rows(const RowFill& fill) {
     constexpr double none = MappingSpace::infinity;
     const Vector nothing{none, none, none, none};
-    for (size_t end = size; end > 0; end -= rows) {
+    const auto at = [](const double* values) -> const Vector& { return *reinterpret_cast<const Vector*>(values); };
+    for (size_t n = 0; n < fill.count; ++n) {
+        const size_t row = fill.rows[n];
         double below = none;
-        for (size_t at = end; at > end - rows; at -= lanes) {
-            Vector& here = *reinterpret_cast<Vector*>(values + at - lanes);
+        for (size_t end = fill.size; end > 0; end -= lanes) {
+            const size_t s = row * fill.size + end - lanes;
+            Vector& here = *reinterpret_cast<Vector*>(fill.here + s);
+            Vector least = nothing;
+            if (s <= fill.end && fill.end < s + lanes) least[fill.end - s] = fill.at_end;
+            for (size_t r = 0; r < fill.roles; ++r) {
+                const Vector placed = at(fill.costs[r] + s) + at(fill.next[r] + s);
+                least = placed < least ? placed : least;
+            }
+            for (size_t other = fill.begin_of_next[row]; other < fill.begin_of_next[row + 1]; ++other) {
+                const Vector& after = at(fill.here + s + fill.next_rows[other]);
+                least = after < least ? after : least;
+            }
             const Vector before{below, below, below, below};
-            Vector least = before < here ? before : here;
+            least = before < least ? before : least;
             const Vector by_one = __builtin_shufflevector(least, nothing, 1, 2, 3, 4);
             least = by_one < least ? by_one : least;
             const Vector by_two = __builtin_shufflevector(least, nothing, 2, 3, 4, 5);
@@ -67,6 +77,7 @@ MappingSpace::MappingSpace(const MappedLayer& layer) : layer_(layer) {
     tabulate_bits();
     watch();
     tabulate_energy();
+    find_rows();
 }
 
 void MappingSpace::find_factors() {
@@ -142,17 +153,19 @@ void MappingSpace::tabulate_multisets() {
 /// Of memories below the highest.
 void MappingSpace::tabulate_bits() {
     bits_.resize(roles());
+    sum_bits_.assign(levels(0) - 1, std::vector<double>(multisets_, 0));
+    std::vector<double> elements;
     for (size_t r = 0; r < roles(); ++r) {
         bits_[r].assign(levels(r) - 1, std::vector<double>(multisets_, 0));
-        for (size_t level = 0; level + 1 < levels(r); ++level) {
-            const auto tabulate = [&](bool as_sum, std::vector<double>& bits) {
-                for (const uint32_t seen : seen_[r]) {
-                    const double of_tile = layer_.level_bits(r, level, products_[seen], as_sum);
-                    for (const uint32_t unseen : unseen_[r]) bits[seen + unseen] = of_tile;
-                }
-            };
-            tabulate(false, bits_[r][level]);
-            if (r == 0) tabulate(true, sum_bits_.emplace_back(multisets_, 0));
+        const auto spread = [&](uint32_t seen, double bits, std::vector<double>& of_level) {
+            for (const uint32_t unseen : unseen_[r]) of_level[seen + unseen] = bits;
+        };
+        for (const uint32_t seen : seen_[r]) {
+            layer_.level_elements(r, products_[seen], elements);
+            for (size_t level = 0; level + 1 < levels(r); ++level) {
+                spread(seen, elements[level] * layer_.element_bits(r, false), bits_[r][level]);
+                if (r == 0) spread(seen, elements[level] * layer_.element_bits(r, true), sum_bits_[level]);
+            }
         }
     }
 }
@@ -196,18 +209,23 @@ void MappingSpace::tabulate_energy() {
     for (size_t r = 0; r < roles(); ++r)
         tops[layer_.hierarchy(r).back()] += layer_.level_bits(r, levels(r) - 1, products_[all()], false);
     energy_.resize(roles());
+    std::vector<double> elements;
     for (size_t r = 0; r < roles(); ++r) {
-        energy_[r].resize(levels(r) - 1);
-        for (size_t level = 1; level < levels(r); ++level) {
-            std::vector<double>& energy = energy_[r][level - 1];
-            energy.assign(multisets_, infinity);
-            const size_t memory = layer_.hierarchy(r)[level - 1];
-            const double room = static_cast<double>(layer_.machine().memories[memory].capacity_bits) - tops[memory];
-            for (const uint32_t seen : seen_[r]) {
-                if (bits_[r][level - 1][seen] > room) continue;
+        energy_[r].assign(levels(r) - 1, std::vector<double>(multisets_, infinity));
+        std::vector<double> room;
+        for (size_t level = 0; level + 1 < levels(r); ++level) {
+            const size_t memory = layer_.hierarchy(r)[level];
+            room.push_back(static_cast<double>(layer_.machine().memories[memory].capacity_bits) - tops[memory]);
+        }
+        for (const uint32_t seen : seen_[r]) {
+            bool is_known = false;
+            for (size_t level = 1; level < levels(r); ++level) {
+                if (bits_[r][level - 1][seen] > room[level - 1]) continue;
+                if (!std::exchange(is_known, true)) layer_.tile_elements(r, products_[seen], elements);
+                std::vector<double>& energy = energy_[r][level - 1];
                 const auto tabulate = [&](bool as_sum, auto begin, auto end) {
                     if (begin == end) return;
-                    const BoundaryPeriod period = layer_.boundary_period(r, level, products_[seen], as_sum);
+                    const BoundaryPeriod period = layer_.boundary_period(r, level, elements[level], as_sum);
                     for (; begin != end; ++begin)
                         energy[seen + *begin] = layer_.boundary_energy(r, level, period, periods_[seen + *begin]);
                 };
@@ -272,23 +290,67 @@ bool MappingSpace::highest_fit(State state) const {
     return true;
 }
 
+/// Rows in which a path may still go on: the next boundary of every role fits at fewest loops of the row. With more loops tiles
+/// only grow, so elsewhere everything costs infinitely much.
+void MappingSpace::find_rows() {
+    row_size_ = last_digit_ ? factors_[*last_digit_].rows : lanes;
+    const size_t rows = multisets_ / row_size_;
+    begin_of_next_ = {0};
+    for (size_t row = 0; row < rows; ++row) {
+        for (size_t f = 0; f < factors_.size(); ++f) {
+            if (f != last_digit_ && count_of(row * row_size_, factors_[f]) < factors_[f].count)
+                next_rows_.push_back(static_cast<uint32_t>(factors_[f].step));
+        }
+        begin_of_next_.push_back(next_rows_.size());
+    }
+    // By role and level, whether the boundary above it has a place; above a role's highest level there is none to be placed.
+    std::vector<std::vector<std::vector<uint8_t>>> has_place(roles());
+    for (size_t r = 0; r < roles(); ++r) {
+        has_place[r].assign(levels(r), std::vector<uint8_t>(rows, 1));
+        for (size_t level = 0; level + 1 < levels(r); ++level) {
+            for (size_t row = 0; row < rows; ++row)
+                has_place[r][level][row] = energy_[r][level][row * row_size_] != infinity;
+        }
+    }
+    const std::vector<uint8_t> always(rows, 1);
+    rows_.resize(placed_count_ * rows);
+    size_t count = 0;
+    begin_of_placed_ = {0};
+    for (size_t placed = 0; placed < placed_count_; ++placed) {
+        std::array<const uint8_t*, 3> of_role{always.data(), always.data(), always.data()};
+        for (size_t r = 0; r < roles(); ++r) of_role[r] = has_place[r][placed_of(placed, r)].data();
+        for (size_t row = rows; row-- > 0;) {
+            rows_[count] = static_cast<uint32_t>(row);
+            count += of_role[0][row] & of_role[1][row] & of_role[2][row];
+        }
+        begin_of_placed_.push_back(count);
+    }
+}
+
 /// From all boundaries placed and all loops below backwards. Searches spend much of their time here.
 void MappingSpace::fill_rest(const BoundaryCosts& costs, double at_end, Rest& rest) const {
-    rest.assign(placed_count_ * multisets_, infinity);
+    // Rows from which no path goes on are never written.
+    if (rest.size() != placed_count_ * multisets_) rest.assign(placed_count_ * multisets_, infinity);
     for (size_t placed = placed_count_; placed-- > 0;) {
         double* here = rest.data() + placed * multisets_;
-        if (placed + 1 == placed_count_) here[all()] = at_end;
+        RowFill fill{.rows = rows_.data() + begin_of_placed_[placed],
+                     .count = begin_of_placed_[placed + 1] - begin_of_placed_[placed],
+                     .size = row_size_,
+                     .begin_of_next = begin_of_next_.data(),
+                     .next_rows = next_rows_.data(),
+                     .costs = {},
+                     .next = {},
+                     .roles = 0,
+                     .here = here,
+                     .end = placed + 1 == placed_count_ ? all() : multisets_,
+                     .at_end = at_end};
         for (size_t r = 0; r < roles(); ++r) {
             const size_t level = placed_of(placed, r);
             if (level + 1 == levels(r)) continue;
-            take_smaller_sum(costs[r][level].data(), here + placed_step_[r] * multisets_, multisets_, here);
+            fill.costs[fill.roles] = costs[r][level].data();
+            fill.next[fill.roles++] = here + placed_step_[r] * multisets_;
         }
-        for (size_t f = 0; f < factors_.size(); ++f) {
-            if (f == last_digit_)
-                take_smaller_after_in_rows(factors_[f].rows, multisets_, here);
-            else
-                take_smaller_after(factors_[f].step, factors_[f].rows, multisets_, here);
-        }
+        fill_rows(fill);
     }
 }
 

@@ -103,6 +103,7 @@ public:
         fill_rest(costs, at_end, rest);
         return rest;
     }
+    /// `rest`: empty, or filled by this space before.
     void fill_rest(const BoundaryCosts& costs, double at_end, Rest& rest) const;
 
     /// A path that costs least by `costs`, of which `rest` are the sums; there must be one. It need not fit where operands compete.
@@ -132,6 +133,7 @@ private:
     void tabulate_bits();
     void watch();
     void tabulate_energy();
+    void find_rows();
     /// Of the tile in a memory with these loops below, of outputs as sums where `reduction`.
     [[nodiscard]] double bits(size_t r, size_t level, size_t multiset, bool reduction) const {
         if (level + 1 == levels(r)) return layer_.level_bits(r, level, products_[multiset], r == 0 && reduction);
@@ -157,6 +159,12 @@ private:
     BoundaryCosts bits_;                         ///< of finished outputs
     std::vector<std::vector<double>> sum_bits_;  ///< of outputs as sums, [level][multiset]
     BoundaryCosts energy_;
+    // A row: multisets that differ in the last digit alone.
+    size_t row_size_ = 0;
+    std::vector<size_t> begin_of_next_;    ///< into next_rows_, by row
+    std::vector<uint32_t> next_rows_;      ///< how far the rows with one loop more lie
+    std::vector<size_t> begin_of_placed_;  ///< into rows_, by placed boundaries
+    std::vector<uint32_t> rows_;           ///< from which a path may go on, the last ones first
 };
 
 }  // namespace laminate::depth_first

@@ -323,7 +323,7 @@ std::vector<std::pair<Dim, std::vector<int64_t>>> MappedLayer::temporal_factors(
     return result;
 }
 
-double MappedLayer::tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const {
+double MappedLayer::elements_under(size_t r, const std::array<double, dim_count>& products) const {
     const RoleData& role = roles_[r];
     const auto size = [&](Dim dim) { return std::ceil(products[index(dim)]); };
     double elements = 1;
@@ -333,7 +333,18 @@ double MappedLayer::tile_bits(size_t r, const std::array<double, dim_count>& pro
     if (role.relevance[index(Dim::ox)] == Relevance::partial)
         elements *= span(size(Dim::ox), layer_.stride.x, size(Dim::fx), layer_.dilation.x) *
                     span(size(Dim::oy), layer_.stride.y, size(Dim::fy), layer_.dilation.y);
-    return elements * static_cast<double>(reduction_left ? role.bits : role.final_bits);
+    return elements;
+}
+
+void MappedLayer::level_elements(size_t r, const std::array<double, dim_count>& loops,
+                                 std::vector<double>& elements) const {
+    std::array<double, dim_count> products = loops;
+    elements.clear();
+    for (size_t level = 0; level < roles_[r].levels.size(); ++level) {
+        for (const Loop& loop : roles_[r].lanes[level]) products[index(loop.dim)] *= loop.size;
+        const bool is_as_below = level > 0 && roles_[r].lanes[level].empty();
+        elements.push_back(is_as_below ? elements.back() : elements_under(r, products));
+    }
 }
 
 std::optional<Allocation> MappedLayer::allocate(const LoopOrder& order) const {
@@ -547,14 +558,13 @@ double MappedLayer::memory_energy(const LoopOrder& order, const Allocation& allo
         const RoleData& role = roles_[r];
         const Movement moved = movement(role, order, allocation[r], false);
         for (size_t level = 0; level < role.levels.size(); ++level) {
-            sum += energy(role, transfers(role, moved, level, false), level);
+            sum += energy(role, words(role, transfers(role, moved, level, false), level), level);
         }
     }
     return sum;
 }
 
-double MappedLayer::energy(const RoleData& role, const Transfers& transfers, size_t level) const {
-    const WordCounts count = words(role, transfers, level);
+double MappedLayer::energy(const RoleData& role, const WordCounts& count, size_t level) const {
     const Memory& memory = machine_.memories[role.levels[level]];
     const double read = memory.read.word_pj * count.read_to_higher + memory.read.word_pj * count.read_to_lower;
     const double write = memory.write.word_pj * count.write_from_higher + memory.write.word_pj * count.write_from_lower;
@@ -603,25 +613,35 @@ bool MappedLayer::fits(const LoopOrder& order, const Allocation& allocation) con
     return true;
 }
 
-std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_transfers(
-    size_t r, size_t level, const std::array<double, dim_count>& loops, double total, bool reduction_above,
-    bool whole) const {
+void MappedLayer::tile_elements(size_t r, const std::array<double, dim_count>& loops,
+                                std::vector<double>& elements) const {
+    tile_elements(r, loops, false, elements);
+}
+
+void MappedLayer::tile_elements(size_t r, const std::array<double, dim_count>& loops, bool whole,
+                                std::vector<double>& elements) const {
     const RoleData& role = roles_[r];
     const std::vector<std::vector<Loop>>& lanes = whole ? role.whole_lanes : role.lanes;
     DataGrowth growth(role.relevance, layer_);
-    double cycles = 1, elements = 1;
+    double tile = 1;
     for (size_t dim = 0; dim < dim_count; ++dim) {
-        cycles *= loops[dim];
-        elements *= growth.add({static_cast<Dim>(dim), loops[dim]}).data;
+        if (loops[dim] != 1) tile *= growth.add({static_cast<Dim>(dim), loops[dim]}).data;
     }
-    for (size_t m = 0; m < level; ++m) {
-        for (const Loop& loop : lanes[m]) elements *= growth.add(loop).data;
+    elements.clear();
+    for (size_t level = 0; level < role.levels.size(); ++level) {
+        if (level > 0) {
+            for (const Loop& loop : lanes[level - 1]) tile *= growth.add(loop).data;
+        }
+        elements.push_back(rounded(tile));
     }
-    elements = rounded(elements);
+}
+
+std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_transfers(
+    size_t r, size_t level, double elements, double cycles, double count, bool reduction_above, bool whole) const {
+    const RoleData& role = roles_[r];
     const bool output = role.role == Role::output;
     const bool partial = output && (reduction_above || lanes_reduce_above(r, level));
     const int64_t bits = partial ? role.bits : role.final_bits;
-    const double count = std::floor(total / cycles);
     const Transfers::One above{elements, cycles, count, bits};
     const Transfers::One below{elements * (whole ? role.whole_units : role.units).boost[level], cycles, count, bits};
     std::pair<Transfers, Transfers> transfers;
@@ -635,10 +655,9 @@ std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_
     return transfers;
 }
 
-BoundaryPeriod MappedLayer::boundary_period(size_t r, size_t level, const std::array<double, dim_count>& loops,
-                                            bool reduction_above) const {
-    constexpr double any_total = 1;  // how many periods there are is not asked
-    const auto [upper, lower] = boundary_transfers(r, level, loops, any_total, reduction_above, false);
+BoundaryPeriod MappedLayer::boundary_period(size_t r, size_t level, double elements, bool reduction_above) const {
+    constexpr double any = 1;  // how many periods there are, and how long, is not asked
+    const auto [upper, lower] = boundary_transfers(r, level, elements, any, any, reduction_above, false);
     BoundaryPeriod period = words_of_periods(roles_[r], upper, level);
     if (level == 0) return period;
     const BoundaryPeriod below = words_of_periods(roles_[r], lower, level - 1);
@@ -661,14 +680,22 @@ double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<dou
                                     bool reduction_above) const {
     double cycles = 1;
     for (const double trips : loops) cycles *= trips;
-    return boundary_energy(r, level, boundary_period(r, level, loops, reduction_above), std::floor(total / cycles));
+    std::vector<double> elements;
+    tile_elements(r, loops, elements);
+    return boundary_energy(r, level, boundary_period(r, level, elements[level], reduction_above),
+                           std::floor(total / cycles));
 }
 
 BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops,
                                             double total, bool reduction_above) const {
     const RoleData& role = roles_[r];
     const bool output = role.role == Role::output;
-    const auto [upper, lower] = boundary_transfers(r, level, loops, total, reduction_above, true);
+    double period = 1;
+    for (const double trips : loops) period *= trips;
+    const double count = std::floor(total / period);
+    std::vector<double> elements;
+    tile_elements(r, loops, true, elements);
+    const auto [upper, lower] = boundary_transfers(r, level, elements[level], period, count, reduction_above, true);
     const Transfers::One& across = upper[output ? Transfer::write_from_lower : Transfer::read_to_lower];
     BoundaryDemand demand{.period = across.period, .count = across.count, .ports = {}, .time = 0, .tile_bits = 0};
     const auto add = [&](const Transfers& transfers, size_t m, Transfer transfer) {
@@ -685,7 +712,9 @@ BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::a
     if (level > 0) {
         add(lower, level - 1, Transfer::read_to_higher);
         add(lower, level - 1, Transfer::write_from_higher);
-        const Transfers with_fractions = boundary_transfers(r, level, loops, total, reduction_above, false).second;
+        tile_elements(r, loops, false, elements);
+        const Transfers with_fractions =
+            boundary_transfers(r, level, elements[level], period, count, reduction_above, false).second;
         const Transfers::One& tile = with_fractions[output ? Transfer::read_to_higher : Transfer::write_from_higher];
         demand.tile_bits = tile.amount * static_cast<double>(tile.bits);
     }
@@ -694,16 +723,21 @@ BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::a
 
 LayerCost MappedLayer::cost(const LoopOrder& order, const Allocation& allocation) const {
     LayerCost cost;
-    cost.memory_pj = memory_energy(order, allocation);
+    std::vector<Movement> moved;
+    moved.reserve(roles_.size());
+    cost.words.reserve(roles_.size());
+    for (size_t r = 0; r < roles_.size(); ++r) {
+        moved.push_back(movement(roles_[r], order, allocation[r], false));
+        std::vector<WordCounts>& of_role = cost.words.emplace_back();
+        of_role.reserve(roles_[r].levels.size());
+        for (size_t level = 0; level < roles_[r].levels.size(); ++level) {
+            of_role.push_back(words(roles_[r], transfers(roles_[r], moved.back(), level, false), level));
+            cost.memory_pj += energy(roles_[r], of_role.back(), level);
+        }
+    }
     cost.mac_pj = mac_energy();
     cost.energy_pj = cost.memory_pj + cost.mac_pj;
-    for (size_t r = 0; r < roles_.size(); ++r) {
-        const Movement moved = movement(roles_[r], order, allocation[r], false);
-        cost.words.emplace_back();
-        for (size_t level = 0; level < roles_[r].levels.size(); ++level)
-            cost.words.back().push_back(words(roles_[r], transfers(roles_[r], moved, level, false), level));
-    }
-    cost.latency = latency(order, allocation);
+    cost.latency = latency(order, allocation, moved);
     return cost;
 }
 
@@ -809,10 +843,21 @@ double port_stall(std::vector<PortUse> uses) {
 }  // namespace
 
 Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocation) const {
-    std::vector<Movement> moved, whole_moved;
+    std::vector<Movement> moved;
+    for (size_t r = 0; r < roles_.size(); ++r) moved.push_back(movement(roles_[r], order, allocation[r], false));
+    return latency(order, allocation, moved);
+}
+
+Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocation,
+                             const std::vector<Movement>& moved) const {
+    std::vector<Movement> whole_moved;
+    std::vector<std::vector<Transfers>> crossing(roles_.size());  // [role][level]
+    whole_moved.reserve(roles_.size());
     for (size_t r = 0; r < roles_.size(); ++r) {
-        moved.push_back(movement(roles_[r], order, allocation[r], false));
         whole_moved.push_back(movement(roles_[r], order, allocation[r], true));
+        crossing[r].reserve(roles_[r].levels.size());
+        for (size_t m = 0; m < roles_[r].levels.size(); ++m)
+            crossing[r].push_back(transfers(roles_[r], whole_moved[r], m, true));
     }
     const std::vector<std::vector<bool>> buffered = double_buffered(order, moved);
     // Outermost irrelevant loops of a level: while they run, a memory without a second buffer may not be written.
@@ -826,8 +871,7 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
         return product;
     };
     const auto use_of = [&](size_t r, size_t m, Transfer transfer) -> std::optional<PortUse> {
-        const Transfers all = transfers(roles_[r], whole_moved[r], m, true);
-        const Transfers::One& one = all[transfer];
+        const Transfers::One& one = crossing[r][m][transfer];
         if (one.count == 0) return std::nullopt;
         const size_t lower = transfer == Transfer::read_to_lower || transfer == Transfer::write_from_lower ? m : m + 1;
         const Memory& memory = machine_.memories[roles_[r].levels[m]];

@@ -147,10 +147,18 @@ public:
     /// Bits of the tile in level `level` of role `r` with these loops below.
     [[nodiscard]] double level_bits(size_t r, size_t level, const std::array<double, dim_count>& loops,
                                     bool reduction_left) const;
-    /// What crosses between levels `level` - 1 and `level` in one of its periods, with these loops below. Level 0:
-    /// between the array and the lowest memory. Loops that the operand does not see change nothing.
-    [[nodiscard]] BoundaryPeriod boundary_period(size_t r, size_t level, const std::array<double, dim_count>& loops,
-                                                 bool reduction_above) const;
+    /// Per level of role `r`: elements of the tile there with these loops below; bits of one are element_bits().
+    void level_elements(size_t r, const std::array<double, dim_count>& loops, std::vector<double>& elements) const;
+    /// Bits of an element; of an output that is not finished where `reduction_left`.
+    [[nodiscard]] double element_bits(size_t r, bool reduction_left) const {
+        return static_cast<double>(reduction_left ? roles_[r].bits : roles_[r].final_bits);
+    }
+    /// Per level of role `r`: elements of the tile of one unit below the level with these loops below it; [0] of the array.
+    void tile_elements(size_t r, const std::array<double, dim_count>& loops, std::vector<double>& elements) const;
+    /// What crosses between levels `level` - 1 and `level` in one of its periods, with a tile of so many elements
+    /// (tile_elements()) below. Level 0: between the array and the lowest memory. Loops that the operand does not see
+    /// change nothing.
+    [[nodiscard]] BoundaryPeriod boundary_period(size_t r, size_t level, double elements, bool reduction_above) const;
     /// Energy of so many such periods.
     [[nodiscard]] double boundary_energy(size_t r, size_t level, const BoundaryPeriod& period, double count) const;
     /// The same of one boundary, with these loops below and `total` cycles in all.
@@ -201,7 +209,10 @@ private:
     /// How many inputs use the ports of a link between two levels: both on both sides, both on one, one.
     enum class LinkSharing { shared, half, own };
     /// Bits of the operand's tile under the loops given by their product per dimension. `reduction_left`: loops of the sum remain above.
-    [[nodiscard]] double tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const;
+    [[nodiscard]] double tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const {
+        return elements_under(r, products) * element_bits(r, reduction_left);
+    }
+    [[nodiscard]] double elements_under(size_t r, const std::array<double, dim_count>& products) const;
 
     void place_lanes(RoleData& role, const Unrolling& unrolling) const;
     [[nodiscard]] typename RoleData::Units units_of(const RoleData& role,
@@ -212,12 +223,17 @@ private:
     [[nodiscard]] Transfers transfers(const RoleData& role, const Movement& movement, size_t level, bool whole) const;
     [[nodiscard]] BoundaryPeriod words_of_periods(const RoleData& role, const Transfers& transfers, size_t level) const;
     [[nodiscard]] WordCounts words(const RoleData& role, const Transfers& transfers, size_t level) const;
-    [[nodiscard]] double energy(const RoleData& role, const Transfers& transfers, size_t level) const;
+    [[nodiscard]] double energy(const RoleData& role, const WordCounts& words, size_t level) const;
+    /// `moved`: movement() of each role, without rounding of lanes.
+    [[nodiscard]] Latency latency(const LoopOrder& order, const Allocation& allocation,
+                                  const std::vector<Movement>& moved) const;
     /// What crosses a boundary, as seen by the memory above it and by the one below.
-    [[nodiscard]] std::pair<Transfers, Transfers> boundary_transfers(size_t r, size_t level,
-                                                                     const std::array<double, dim_count>& loops,
-                                                                     double total, bool reduction_above,
+    /// `elements` of the tile below, `count` periods of `cycles`.
+    [[nodiscard]] std::pair<Transfers, Transfers> boundary_transfers(size_t r, size_t level, double elements,
+                                                                     double cycles, double count, bool reduction_above,
                                                                      bool whole) const;
+    void tile_elements(size_t r, const std::array<double, dim_count>& loops, bool whole,
+                       std::vector<double>& elements) const;
     [[nodiscard]] size_t port_number(size_t memory, Operand operand, Transfer transfer) const;
     void count_port_readers();
     [[nodiscard]] LinkSharing link_sharing(size_t r, size_t level) const;

@@ -18,14 +18,15 @@ Level higher(Level a, Level b) { return a && b ? std::max(*a, *b) : (a ? a : b);
 }  // namespace
 
 StackRun::StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy,
-                   bool by_columns, bool with_details, Map map)
+                   bool by_columns, bool with_details, AxisPlans& plans, Map map)
     : machine_(machine),
       stack_(stack),
       quirks_(quirks),
       strategy_(strategy),
       by_columns_(by_columns),
       with_details_(with_details),
-      map_(std::move(map)) {
+      map_(std::move(map)),
+      plans_(plans) {
     for (const Operand operand : all_operands) hierarchies_[static_cast<size_t>(operand)] = machine.hierarchy(operand);
     for (const Stack::Member& member : stack.members) {
         const Overlap overlap = strategy.overlap_of(member.layer.name);
@@ -41,9 +42,32 @@ Place StackRun::place(size_t memory, Operand operand) const {
     return {operand, static_cast<size_t>(found - levels.begin())};
 }
 
-StackRun::AxisPlan StackRun::plan(Axis axis, int64_t tile) const {
-    const int64_t size = stack_.members.back().layer.shape.sizes[axis == Axis::x ? Dim::ox : Dim::oy];
-    tile = std::min(tile, size);
+std::shared_ptr<const AxisPlan> AxisPlans::get(const Key& key, const std::function<AxisPlan()>& make) {
+    {
+        const std::scoped_lock lock(mutex_);
+        const auto found = plans_.find(key);
+        if (found != plans_.end()) return found->second;
+    }
+    auto made = std::make_shared<const AxisPlan>(make());
+    const std::scoped_lock lock(mutex_);
+    return plans_.try_emplace(key, std::move(made)).first->second;
+}
+
+std::shared_ptr<const AxisPlan> StackRun::plan(Axis axis, int64_t tile) const {
+    AxisPlans::Key key{.layers = {},
+                       .axis = axis,
+                       .tile = std::min(tile, size_along(axis)),
+                       .keeps = axis == Axis::x ? keeps_columns_ : keeps_rows_,
+                       .keeps_nothing = strategy_.overlap == Overlap::recompute};
+    for (const Stack::Member& member : stack_.members) {
+        if (!member.is_input) key.layers.push_back(member.workload_layer);
+    }
+    return plans_.get(key, [&] { return make_plan(axis, key.tile); });
+}
+
+AxisPlan StackRun::make_plan(Axis axis, int64_t tile) const {
+    using Position = AxisPlan::Position;
+    const int64_t size = size_along(axis);
     std::vector<int64_t> tiles(static_cast<size_t>(size / tile), tile);
     if (size % tile != 0) tiles.insert(quirks_.left_over_tiles_first ? tiles.begin() : tiles.end(), size % tile);
 
@@ -195,12 +219,12 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
 void StackRun::add_to(DepthFirstCost& total) {
     x_ = plan(Axis::x, strategy_.tile.x);
     y_ = plan(Axis::y, strategy_.tile.y);
-    std::vector<std::vector<Levels>> found(x_.kinds.size());  // [x][y]
+    std::vector<std::vector<Levels>> found(x_->kinds.size());  // [x][y]
     Level rows, last_rows;
     int64_t bits = 0;
-    for (size_t x = 0; x < x_.kinds.size(); ++x) {
-        for (size_t y = 0; y < y_.kinds.size(); ++y) {
-            found[x].push_back(levels(x_.kinds[x], y_.kinds[y]));
+    for (size_t x = 0; x < x_->kinds.size(); ++x) {
+        for (size_t y = 0; y < y_->kinds.size(); ++y) {
+            found[x].push_back(levels(x_->kinds[x], y_->kinds[y]));
             rows = higher(rows, found[x].back().rows);
             weights_ = higher(weights_, found[x].back().weights);
             bits = std::max(bits, found[x].back().bits);
@@ -209,7 +233,7 @@ void StackRun::add_to(DepthFirstCost& total) {
     const auto last = [](const AxisPlan& plan) {
         return std::ranges::find_if(plan.positions, [](const auto& entry) { return !entry.first.after; })->first.here;
     };
-    last_rows = found[last(x_)][last(y_)].rows;
+    last_rows = found[last(*x_)][last(*y_)].rows;
     if (quirks_.last_cache_level_wins) rows = last_rows;
 
     // The cache between two neighbours of a row.
@@ -218,15 +242,15 @@ void StackRun::add_to(DepthFirstCost& total) {
                                              : higher(found[left][y].columns, found[right][y].columns);
     };
     std::map<TileKind, int64_t> kinds;
-    for (const auto& [x, across] : x_.positions) {
-        for (const auto& [y, down] : y_.positions) {
+    for (const auto& [x, across] : x_->positions) {
+        for (const auto& [y, down] : y_->positions) {
             TileKind kind{.x = x.here, .y = y.here};
             if (x.before) kind.use_columns = columns(*x.before, x.here, y.here);
             if (x.after) kind.make_columns = columns(x.here, *x.after, y.here);
             if (y.before) kind.use_rows = rows;
             if (y.after) kind.make_rows = rows;
             int64_t times = across * down;
-            if (x == x_.first && y == y_.first) {
+            if (x == x_->first && y == y_->first) {
                 kind.weights_from_top = true;
                 ++kinds[kind];
                 kind.weights_from_top = false;
@@ -243,8 +267,8 @@ void StackRun::add_to(DepthFirstCost& total) {
 /// The layer in the levels of inputs and outputs that hold it, or, where no mapping fits: one level more for the output, then for the input instead,
 /// then for both, and so on; then with fewer lanes.
 StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
-    const AxisTile& x = x_.kinds[kind.x].actual;
-    const AxisTile& y = y_.kinds[kind.y].actual;
+    const AxisTile& x = x_->kinds[kind.x].actual;
+    const AxisTile& y = y_->kinds[kind.y].actual;
     const WorkloadLayer& layer = stack_.members[n].layer;
     const std::vector<size_t>& inputs = hierarchy(Operand::input);
     const std::vector<size_t>& outputs = hierarchy(Operand::output);
@@ -304,8 +328,8 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
 /// What has to lie in the layer's input memory before it runs: outputs of its sources, and what earlier tiles left in caches.
 void StackRun::add_input_copies(size_t n, const TileKind& kind, size_t input_level, const std::vector<Stored>& stored,
                                 std::vector<DataCopy>& bundle) const {
-    const AxisTile& x = x_.kinds[kind.x].actual;
-    const AxisTile& y = y_.kinds[kind.y].actual;
+    const AxisTile& x = x_->kinds[kind.x].actual;
+    const AxisTile& y = y_->kinds[kind.y].actual;
     const WorkloadLayer& layer = stack_.members[n].layer;
     const std::vector<size_t>& inputs = hierarchy(Operand::input);
     const size_t memory = inputs[input_level];
@@ -336,8 +360,8 @@ void StackRun::add_input_copies(size_t n, const TileKind& kind, size_t input_lev
 
 /// What the layer leaves in caches, copied before the next layer runs.
 std::vector<DataCopy> StackRun::cache_writes(size_t n, const TileKind& kind, size_t memory) const {
-    const Kind& column = x_.kinds[kind.x];
-    const Kind& row = y_.kinds[kind.y];
+    const Kind& column = x_->kinds[kind.x];
+    const Kind& row = y_->kinds[kind.y];
     std::vector<DataCopy> copies;
     if (stack_.readers[n].empty()) return copies;
     const int64_t channel_bits = stack_.members[n].layer.shape.output_channels() * machine_.bits.output;
@@ -383,8 +407,8 @@ void StackRun::charge(const LayerShape& shape, const LayerCost& cost, int64_t ti
 }
 
 void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& total) const {
-    const AxisTile& x = x_.kinds[kind.x].actual;
-    const AxisTile& y = y_.kinds[kind.y].actual;
+    const AxisTile& x = x_->kinds[kind.x].actual;
+    const AxisTile& y = y_->kinds[kind.y].actual;
     const size_t highest = machine_.memories.size() - 1;
     std::vector<Mapped> mapped_members(stack_.members.size());
     bool is_made = true;

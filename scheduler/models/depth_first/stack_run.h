@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -19,23 +20,9 @@ namespace laminate::depth_first {
 /// Index into Machine::memories; none: no cache, or no weights.
 using Level = std::optional<size_t>;
 
-class StackRun {
-public:
-    using MappingPtr = std::shared_ptr<const std::optional<LayerMapping>>;
-    /// A layer of the workload, executed in this shape with so many memories per role (MappedLayer), its lanes halved
-    /// so often. None: nothing fits. Null: the mapping is not made yet; what needs it is not charged.
-    using Map =
-        std::function<MappingPtr(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings)>;
-
-    /// Keeps references to all but `map`. `by_columns`: goes_by_columns() of the stack.
-    StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy,
-             bool by_columns, bool with_details, Map map);
-
-    /// Throws InfeasibleMapping.
-    void add_to(DepthFirstCost& total);
-
-private:
-    /// Tiles along an axis that are alike.
+/// The tiles of a stack along one axis.
+struct AxisPlan {
+    /// Tiles that are alike.
     struct Kind {
         int64_t tile = 0;
         bool first = false;
@@ -51,11 +38,47 @@ private:
         std::optional<size_t> after{};
         auto operator<=>(const Position&) const = default;
     };
-    struct AxisPlan {
-        std::vector<Kind> kinds;
-        std::map<Position, int64_t> positions;  ///< how often each
-        Position first;
+    std::vector<Kind> kinds;
+    std::map<Position, int64_t> positions;  ///< how often each
+    Position first;
+};
+
+/// Plans of the stacks of one model, each made once: a sweep asks for the same ones with every size along the other axis. Calls
+/// from several threads are allowed.
+class AxisPlans {
+public:
+    struct Key {
+        std::vector<size_t> layers;  ///< of the stack
+        Axis axis = Axis::x;
+        int64_t tile = 0;
+        std::vector<bool> keeps;     ///< by member of the stack: what tiles before had of its map is there
+        bool keeps_nothing = false;  ///< by the strategy's overlap
+        auto operator<=>(const Key&) const = default;
     };
+    [[nodiscard]] std::shared_ptr<const AxisPlan> get(const Key& key, const std::function<AxisPlan()>& make);
+
+private:
+    std::mutex mutex_;
+    std::map<Key, std::shared_ptr<const AxisPlan>> plans_;
+};
+
+class StackRun {
+public:
+    using MappingPtr = std::shared_ptr<const std::optional<LayerMapping>>;
+    /// A layer of the workload, executed in this shape with so many memories per role (MappedLayer), its lanes halved
+    /// so often. None: nothing fits. Null: the mapping is not made yet; what needs it is not charged.
+    using Map =
+        std::function<MappingPtr(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings)>;
+
+    /// Keeps references to all but `map`. `by_columns`: goes_by_columns() of the stack.
+    StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy,
+             bool by_columns, bool with_details, AxisPlans& plans, Map map);
+
+    /// Throws InfeasibleMapping.
+    void add_to(DepthFirstCost& total);
+
+private:
+    using Kind = AxisPlan::Kind;
     struct Levels {
         Level columns, rows, weights;
         int64_t bits = 0;  ///< of all at once
@@ -96,7 +119,12 @@ private:
     [[nodiscard]] bool single(size_t memory) const { return machine_.memories[memory].replicated_along.empty(); }
     [[nodiscard]] int64_t capacity(size_t memory) const { return machine_.memories[memory].capacity_bits; }
 
-    [[nodiscard]] AxisPlan plan(Axis axis, int64_t tile) const;
+    /// Of the stack's output.
+    [[nodiscard]] int64_t size_along(Axis axis) const {
+        return stack_.members.back().layer.shape.sizes[axis == Axis::x ? Dim::ox : Dim::oy];
+    }
+    [[nodiscard]] std::shared_ptr<const AxisPlan> plan(Axis axis, int64_t tile) const;
+    [[nodiscard]] AxisPlan make_plan(Axis axis, int64_t tile) const;
     [[nodiscard]] int64_t input_bits(size_t member, size_t operand, const AxisTile& x, const AxisTile& y) const;
     [[nodiscard]] int64_t output_bits(size_t member, const AxisTile& x, const AxisTile& y) const;
     [[nodiscard]] int64_t largest_alive(const AxisTile& x, const AxisTile& y) const;
@@ -119,7 +147,8 @@ private:
     Map map_;
     std::array<std::vector<size_t>, 3> hierarchies_;
     std::vector<bool> keeps_columns_, keeps_rows_;  ///< per member
-    AxisPlan x_, y_;
+    AxisPlans& plans_;
+    std::shared_ptr<const AxisPlan> x_, y_;
     Level weights_;  ///< of all tiles but the first
 };
 

@@ -27,7 +27,7 @@ Grouping grouping(const OperatorGraph& graph, Reading reading, bool online = fal
 
 /// Percent of the traffic of every operator alone that grouping saves, to one digit.
 double saving(const OperatorGraph& graph, Reading reading) {
-    const auto alone = static_cast<double>(single_operators(graph, base(), {.reading = reading}).entries);
+    const auto alone = static_cast<double>(single_operators(graph, base(), {.reading = reading}).value().entries);
     return std::round(1000 * (1 - static_cast<double>(grouping(graph, reading).entries) / alone)) / 10;
 }
 
@@ -178,9 +178,31 @@ TEST(Grouping, OperatorsTooLargeAloneMayFitInGroups) {
         const int64_t best = brute_force(graph, small_machine(), options, any_group);
         if (best == INT64_MAX) continue;
         EXPECT_EQ(best_grouping(graph, small_machine(), options).entries, best) << "DAG " << dag;
+        EXPECT_FALSE(single_operators(graph, small_machine(), options)) << "DAG " << dag;
         ++found;
     }
     EXPECT_GT(found, 0);
+}
+
+TEST(Grouping, LeastBufferIsTheSmallestWithAGrouping) {
+    int smaller_than_alone = 0;
+    for (uint64_t seed = 1; seed <= 60; ++seed) {
+        const OperatorGraph graph = random_graph(seed, 2 + static_cast<int>(seed % 5));
+        for (const Reading reading : {Reading::literal, Reading::refined, Reading::batch_as_tile}) {
+            GroupingOptions options{.reading = reading};
+            const int64_t least = least_buffer_entries(graph, small_machine(), options);
+            for (const bool is_enough : {true, false}) {
+                options.buffer_entries = is_enough ? least : least - 1;
+                const int64_t best = brute_force(graph, small_machine(), options, any_group);
+                EXPECT_EQ(best != INT64_MAX, is_enough) << "seed " << seed;
+                if (!is_enough)
+                    EXPECT_THROW((void)best_grouping(graph, small_machine(), options), NoGrouping) << "seed " << seed;
+                else if (!single_operators(graph, small_machine(), options))
+                    ++smaller_than_alone;
+            }
+        }
+    }
+    EXPECT_GT(smaller_than_alone, 0);
 }
 
 TEST(GroupingLong, EqualsBruteForceOnEveryDagOfSixOperators) {
