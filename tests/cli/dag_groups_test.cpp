@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "nets/onnx.h"
+#include "nets/zoo/builder.h"
 #include "tests/cli/run_program.h"
 
 namespace laminate::cli {
@@ -83,6 +85,29 @@ TEST(ExploreDagGroups, OurSchedulesAsTheCostOfAGroup) {
     EXPECT_LE(either["dram_bytes"], optimus["dram_bytes"]);  // never worse than the paper's cost
     EXPECT_LE(ours["dram_bytes"], ours["baseline_bytes"]);
     EXPECT_EQ(ours["groups"][0]["our_dram_bytes"], ours["groups"][0]["dram_bytes"]);
+}
+
+TEST(ExploreDagGroups, AnOperatorThatFitsInAGroupButNotAlone) {
+    // What is enlarged afterwards is needed four columns at a time in the group, sixteen alone: lanes are the sink's.
+    const ScratchDirectory scratch;
+    zoo::Builder builder("enlarged", {});
+    const TensorId wide = builder.conv("wide", builder.input(8, 64, 64), {.out = 64, .kernel = 9, .pad = 4});
+    save_onnx(builder.finish(builder.conv_transpose("enlarge", wide, {.out = 1, .kernel = 4, .stride = 4})),
+              scratch / "net.onnx");
+    const std::string net = (scratch / "net.onnx") + " --model dag-groups --json - --buffer-entries ";
+    const ProgramResult small = run_program("explore " + net + "1");
+    EXPECT_EQ(small.exit_code, 4);
+    const std::string before = "the smallest budget that works is ";
+    const size_t at = small.err.find(before);
+    ASSERT_NE(at, std::string::npos) << small.err;
+    const int64_t least = std::stoll(small.err.substr(at + before.size()));
+    EXPECT_EQ(run_program("explore " + net + std::to_string(least - 1)).exit_code, 4);
+    const ProgramResult found = run_program("explore " + net + std::to_string(least));
+    ASSERT_EQ(found.exit_code, 0) << found.err;
+    const auto answer = nlohmann::json::parse(found.out);
+    EXPECT_EQ(answer["group_count"], 1);
+    EXPECT_TRUE(answer["baseline_bytes"].is_null());
+    EXPECT_TRUE(answer["saved"].is_null());
 }
 
 TEST(ExploreDagGroups, Refusals) {
