@@ -81,6 +81,47 @@ TEST(DramSramFront, EqualsExhaustiveSearch) {
     EXPECT_GE(with_extra, 3);
 }
 
+TEST(DramSramFront, EyerissRegistersCostNothingAndNoMappingReachesTheCellOfConv1_2) {
+    for (const char* loops : {"f4 k256 c48 x27 y27 m5 n5", "f4 k384 c256 x13 y13 m3 n3", "f3 k64 c3 x224 y224 m3 n3",
+                              "f3 k64 c64 x224 y224 m3 n3"}) {
+        const ConvolutionProblem p = parse_convolution(loops);
+        const int64_t most = 10 * sram_words(p, {});
+        const DramSramFront with = dram_sram_front(p, eyeriss, eyeriss_registers, most);
+        const DramSramFront without = dram_sram_front(p, eyeriss, {}, most);
+        ASSERT_EQ(with.points.size(), without.points.size()) << loops;
+        for (size_t n = 0; n < with.points.size(); ++n) {
+            EXPECT_EQ(with.points[n].dram_words, without.points[n].dram_words) << loops;
+            EXPECT_EQ(with.points[n].sram_words, without.points[n].sram_words) << loops;
+            const std::optional<RegisterMapping>& mapping = with.points[n].registers;
+            ASSERT_TRUE(mapping);
+            EXPECT_EQ(extra_accesses(p, block_extents(p, with.points[n].order), *mapping), (PerOperand{0, 0, 0}));
+        }
+        // Paper, MiB: 37.99 / 135.35. Without registers SRAM accesses are as few as any mapping could have them.
+        if (at(p.extent, ConvolutionLoop::c) == 64) {
+            for (const DramSramPoint& point : without.points)
+                EXPECT_FALSE(point.dram_words < 38 * (1 << 19) && point.sram_words < 178 * (1 << 19));
+        }
+    }
+}
+
+/// Extra accesses are worth their price where registers are few, and never better than none at all.
+TEST(DramSramFront, FewRegistersPayInSramAccesses) {
+    const ConvolutionProblem p = parse_convolution("k12 c8 x7 m3");
+    const BankedBuffer buffer{6, 32};
+    const int64_t most = 20 * sram_words(p, {});
+    const DramSramFront few = dram_sram_front(p, buffer, RegisterArray{{2, 2}, 6}, most);
+    const DramSramFront none = dram_sram_front(p, buffer, {}, most);
+    ASSERT_FALSE(few.points.empty());
+    int64_t with_extra = 0;
+    for (const DramSramPoint& point : few.points) {
+        with_extra += point.registers->extra_words() > 0 ? 1 : 0;
+        EXPECT_TRUE(std::any_of(none.points.begin(), none.points.end(), [&](const DramSramPoint& other) {
+            return other.dram_words <= point.dram_words && other.sram_words <= point.sram_words;
+        }));
+    }
+    EXPECT_GT(with_extra, 0);
+}
+
 TEST(DramSramFront, BeatsOrMeetsCellsOfCnnFlowInBothCounts) {
     // Paper, MiB: conv1 of AlexNet 3.58 / 16.48; conv5_x of VGG16 11.81 / 50.30. Ours 3.5847 / 15.187 and 11.8011 / 47.712.
     struct Case {

@@ -109,6 +109,41 @@ TEST(LayerOptimum, EqualsExhaustiveSearchOverTheFormula) {
     }
 }
 
+/// Strides, dilations, kernels larger and smaller than the stride, groups, transposed ones, blocks that leave a rest,
+/// banks of a word.
+TEST(LayerOptimumLong, RandomLayersEqualExhaustiveSearch) {
+    Rng rng(23);
+    int with_spills = 0;
+    for (int n = 0; n < 1500;) {
+        ConvolutionProblem p = random_convolution(rng, 4);
+        int64_t iterations = 1;
+        int64_t loops = 0;
+        for (const int64_t extent : p.extent) {
+            iterations *= extent;
+            loops += extent > 1 ? 1 : 0;
+        }
+        if (loops < 2 || loops > 4 || iterations > 72) continue;
+        ++n;
+        if (rng.chance(1, 5)) p.groups = rng.between(2, 3);
+        const BankedBuffer buffer{rng.between(3, 6), rng.between(1, 5)};
+        for (const SpillEvaluator evaluator : {SpillEvaluator::eq7, SpillEvaluator::belady}) {
+            Exhaustive exhaustive(p, buffer, evaluator);
+            int64_t best = INT64_MAX;
+            for_all_orders(p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
+            const auto optimum = std::get<LayerOptimum>(layer_optimum(p, buffer, evaluator));
+            const std::string what = to_text(p) + "; " + std::to_string(buffer.banks) + " banks of " +
+                                     std::to_string(buffer.bank_words) + ", " + to_string(evaluator) + "; found " +
+                                     to_text(optimum.order);
+            EXPECT_EQ(optimum.division.extra_words(), p.groups * best) << what;
+            EXPECT_EQ(optimum.dram_words, compulsory_words(p) + p.groups * best) << what;
+            EXPECT_EQ(optimum.lower_bound_words, optimum.dram_words) << what;
+            EXPECT_EQ(exhaustive.least(optimum.order), best) << what;
+            with_spills += best > 0 ? 1 : 0;
+        }
+    }
+    EXPECT_GT(with_spills, 1000);
+}
+
 TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
     Rng rng(11);
     int positive = 0;
