@@ -79,14 +79,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     output.print(depth_first_text(model, cost));
     if (search) output.print(search_text(*search));
     nlohmann::ordered_json answer = depth_first_json(model, strategy, cost);
-    nlohmann::ordered_json full{{"schema", "laminate.cost"},
-                                {"version", 1},
-                                {"model", "depth-first"},
-                                {"network", network.name},
-                                {"structure_hash", structure_hash(network)},
-                                {"machine", machine.name},
-                                {"as_published", options.fidelity.as_published},
-                                {"lpf_limit", fidelity.loop_limit}};
+    nlohmann::ordered_json full = options.fidelity.head("laminate.cost", network, machine);
     if (search)
         full["overlap_search"] = {{"compared", search->compared},
                                   {"complete", search->is_complete},

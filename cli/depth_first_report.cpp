@@ -72,6 +72,18 @@ depth_first::Fidelity DepthFirstFidelity::get() const {
     return fidelity;
 }
 
+nlohmann::ordered_json DepthFirstFidelity::head(const char* schema, const Network& network,
+                                                const Machine& machine) const {
+    return {{"schema", schema},
+            {"version", 1},
+            {"model", "depth-first"},
+            {"network", network.name},
+            {"structure_hash", structure_hash(network)},
+            {"machine", machine.name},
+            {"as_published", as_published},
+            {"lpf_limit", lpf_limit}};
+}
+
 depth_first::TileSize parse_tile(const std::string& text) {
     depth_first::TileSize tile;
     const size_t cross = text.find('x');

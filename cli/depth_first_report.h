@@ -18,6 +18,8 @@ struct DepthFirstFidelity {
 
     void declare(CLI::App& options);
     [[nodiscard]] depth_first::Fidelity get() const;
+    /// What an answer begins with: {"schema":, "version":, "model":, "network":, "structure_hash":, "machine":, "as_published":, "lpf_limit":}
+    [[nodiscard]] nlohmann::ordered_json head(const char* schema, const Network& network, const Machine& machine) const;
 };
 
 /// "60x72": columns, then rows. Throws UsageError.

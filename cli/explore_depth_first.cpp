@@ -102,17 +102,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!found.best)
         throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}", network.name, machine.name));
 
-    nlohmann::ordered_json answer{{"schema", "laminate.depth_first_sweep"},
-                                  {"version", 1},
-                                  {"model", "depth-first"},
-                                  {"network", network.name},
-                                  {"structure_hash", structure_hash(network)},
-                                  {"machine", machine.name},
-                                  {"as_published", options.fidelity.as_published},
-                                  {"lpf_limit", options.fidelity.lpf_limit},
-                                  {"objective", depth_first::to_string(search.objective)},
-                                  {"complete", found.complete},
-                                  {"seconds", seconds}};
+    nlohmann::ordered_json answer = options.fidelity.head("laminate.depth_first_sweep", network, machine);
+    answer["objective"] = depth_first::to_string(search.objective);
+    answer["complete"] = found.complete;
+    answer["seconds"] = seconds;
     answer.update(sweep_json(model, found));
     if (cut) answer["best_cut"] = cut_json(model, *cut);
     FoundSchedules schedules(network, model);

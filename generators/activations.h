@@ -1,9 +1,9 @@
 // Activations in Halide IR: what a layer makes of its finished sums, in vectors and without calls of a library.
 //
 // Against the reference operators (runtime/reference_operators.h), for arguments from -1e4 to 1e4: relu, leaky_relu,
-// prelu, clip, absolute and negative are the same to the bit, the others differ by at most 8 units in the last place of the
-// larger of argument and result; tests/generators/activations_test.cpp has the bound of each. Results below 2^-80 may
-// be 0. NaN does not survive all of them, as Halide allows code to assume that there are none.
+// prelu, clip, absolute and negative are the same to the bit, the others differ by at most 8 units in the last place of
+// the larger of argument and result; tests/generators/activations_test.cpp has the bound of each. Results below 2^-80
+// may be 0. NaN does not survive all of them, as Halide allows code to assume that there are none.
 #pragma once
 
 #include <Halide.h>

@@ -1,5 +1,6 @@
 // Operators that work element by element: activations, arithmetic with broadcasting, comparisons, Where, Cast; on integers they compute shapes.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -45,6 +46,22 @@ void plain(Importer& importer, Node& node) {
     unary(importer, node, function);
 }
 
+/// Bounds that are computed: the smaller of the upper one and the larger of x and the lower one (ONNX).
+void clip_by_tensors(Importer& importer, Node& node) {
+    TensorId x = importer.tensor(node, 0);
+    const std::array<Function, 3> bound{Function::none, Function::maximum, Function::minimum};
+    for (const int i : {1, 2}) {
+        if (!node.has_input(i)) continue;
+        const TensorId limit = importer.tensor(node, i);
+        if (element_count(importer.dims(limit)) != 1 || importer.file_dims(limit).size() > 1)
+            node.fail("input " + in_quotes(node.input(i)) + " is " + dims_text(importer.dims(limit)) +
+                      ", expected one value");
+        const GeneralOperator op{.kind = GeneralKind::binary, .function = bound[static_cast<size_t>(i)]};
+        if (i == 2 || !node.has_input(2)) return importer.append(node, op, {x, limit});
+        x = importer.add_general(node, op, {x, limit});
+    }
+}
+
 void clip(Importer& importer, Node& node) {
     constexpr float lowest = std::numeric_limits<float>::lowest();
     constexpr float highest = std::numeric_limits<float>::max();
@@ -54,6 +71,10 @@ void clip(Importer& importer, Node& node) {
         a.high = node.real("max", highest);
     } else {
         node.expect_inputs(1, 3);
+        const auto is_live = [&](int i) {
+            return node.has_input(i) && std::holds_alternative<TensorId>(importer.value(node, i));
+        };
+        if (is_live(1) || is_live(2)) return clip_by_tensors(importer, node);
         a.low = importer.scalar(node, 1, lowest);
         a.high = importer.scalar(node, 2, highest);
     }
@@ -95,22 +116,62 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
         }
         return importer.define(node, result);
     }
-    if (to == Type::FLOAT) return identity(importer, node);
-    if (to == Type::BOOL) {  // a computed truth value is 1 or 0
+    const auto* small = std::get_if<SmallIntegers>(&value);
+    if (to == Type::FLOAT) return small != nullptr ? importer.define(node, small->values) : identity(importer, node);
+    if (to == Type::BOOL && small == nullptr) {  // a computed truth value is 1 or 0
         const TensorId zero = importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::is_zero},
                                                    {importer.tensor(node, 0)});
         return importer.append(node, {.kind = GeneralKind::unary, .function = Function::is_zero}, {zero});
     }
-    const auto* constant = std::get_if<ConstantPtr>(&value);
-    if (constant == nullptr || (to != Type::INT64 && to != Type::INT32)) {
+    const auto* constant = small != nullptr ? &small->values : std::get_if<ConstantPtr>(&value);
+    if (constant == nullptr || (to != Type::INT64 && to != Type::INT32 && to != Type::BOOL)) {
         node.fail("is supported only where it changes nothing, and of constants to INT64, INT32, BOOL and FLOAT");
     }
     IntegerConstant result{(*constant)->dims, {}};
     for (const float v : (*constant)->values) {
         if (!(std::abs(v) < 9e18f)) node.fail("makes an integer of " + std::to_string(v));
-        result.values.push_back(static_cast<int64_t>(v));
+        result.values.push_back(to == Type::BOOL ? v != 0 : static_cast<int64_t>(v));
     }
     importer.define(node, result);
+}
+
+/// Weights stored as integers: (x - zero point) * scale, with one scale or one for each place along an axis.
+void dequantize_linear(Importer& importer, Node& node) {
+    node.expect_inputs(2, 3);
+    using Type = proto::TensorProto;
+    if (node.integer("block_size", 0) != 0) node.fail("block_size is supported only as 0");
+    if (const int64_t type = node.integer("output_dtype", Type::UNDEFINED); type != Type::UNDEFINED && type != Type::FLOAT)
+        node.fail("output_dtype is " + std::to_string(type) + ", expected FLOAT");
+    const auto stored = [&](int i) -> ConstantPtr {
+        const Value value = importer.value(node, i);
+        if (const auto* small = std::get_if<SmallIntegers>(&value)) return small->values;
+        if (!std::holds_alternative<IntegerConstant>(value)) {
+            node.fail("input " + in_quotes(node.input(i)) +
+                      " is computed when the network runs, expected constant integers: everything is computed in FLOAT");
+        }
+        return importer.known(importer.number_tensor(node, i));
+    };
+    const ConstantPtr x = stored(0), scale = importer.constant(node, 1), zero = node.has_input(2) ? stored(2) : nullptr;
+    const auto rank = x->dims.size();
+    const int64_t axis = node.integer("axis", 1);
+    size_t after = x->values.size(), places = 1;  // values that share a scale and lie together; scales
+    if (scale->values.size() != 1) {
+        const auto along = static_cast<size_t>(Importer::checked_axis(node, axis, rank, "axis"));
+        places = static_cast<size_t>(x->dims[along]);
+        after = 1;
+        for (size_t d = along + 1; d < rank; ++d) after *= static_cast<size_t>(x->dims[d]);
+    }
+    if (scale->values.size() != places || (zero && zero->values.size() != places)) {
+        node.fail("has " + std::to_string(scale->values.size()) + " scales and " +
+                  std::to_string(zero ? zero->values.size() : 0) + " zero points, expected " + std::to_string(places));
+    }
+    importer.charge(x->values.size());
+    std::vector<float> values(x->values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+        const size_t place = i / after % places;
+        values[i] = (x->values[i] - (zero ? zero->values[place] : 0.0f)) * scale->values[place];
+    }
+    importer.define(node, std::make_shared<const Constant>(Constant{x->dims, std::move(values)}));
 }
 
 void cast_like(Importer& importer, Node& node) {
@@ -435,6 +496,7 @@ void add_elementwise(Handlers& handlers) {
     handlers["Dropout"] = dropout;
     handlers["Cast"] = [](Importer& i, Node& n) { cast_to(i, n, n.integer("to", 0)); };
     handlers["CastLike"] = cast_like;
+    handlers["DequantizeLinear"] = dequantize_linear;
 }
 
 }  // namespace laminate::onnx

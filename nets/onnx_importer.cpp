@@ -100,6 +100,7 @@ Value Importer::resolve(const std::string& name) {
                              std::to_string(most_shape_values));
         }
         if (const auto* constant = std::get_if<ConstantPtr>(&value)) raw_.weights_read((*constant)->values.size());
+        if (const auto* small = std::get_if<SmallIntegers>(&value)) raw_.weights_read(small->values->values.size());
         tensor.clear_raw_data();  // large models: do not hold the weights twice
         tensor.clear_float_data();
         values_.emplace(name, value);
@@ -115,16 +116,30 @@ TensorId Importer::tensor(const Node& node, int i) { return tensor_of(node, valu
 TensorId Importer::tensor_of(const Node& node, const Value& value, const std::string& name) {
     if (std::holds_alternative<IntegerConstant>(value))
         node.fail("input " + in_quotes(name) + " is a list of integers, expected a FLOAT tensor");
+    if (std::holds_alternative<SmallIntegers>(value))
+        node.fail("input " + in_quotes(name) +
+                  " has integers of 8 or 16 bits, expected a FLOAT tensor; Cast and DequantizeLinear make it that");
     if (const auto* id = std::get_if<TensorId>(&value)) return *id;
     return constant_tensor(node, std::get<ConstantPtr>(value));
 }
 
 TensorId Importer::number_tensor(const Node& node, int i) {
     const Value given = value(node, i);
+    if (const auto* small = std::get_if<SmallIntegers>(&given)) return constant_tensor(node, small->values);
     const auto* list = std::get_if<IntegerConstant>(&given);
     if (list == nullptr) return tensor(node, i);
     return constant_tensor(node, std::make_shared<const Constant>(Constant{
                                      list->dims, std::vector<float>(list->values.begin(), list->values.end())}));
+}
+
+std::optional<bool> Importer::truth(const Node& node, int i) {
+    const Value given = value(node, i);
+    if (const auto* list = std::get_if<IntegerConstant>(&given); list != nullptr && list->values.size() == 1)
+        return list->values[0] != 0;
+    if (const auto* constant = std::get_if<ConstantPtr>(&given);
+        constant != nullptr && (*constant)->values.size() == 1)  // comparisons of floats that fold make 1 or 0
+        return (*constant)->values[0] != 0;
+    return std::nullopt;
 }
 
 TensorId Importer::constant_tensor(const Node& node, ConstantPtr constant) {
@@ -143,8 +158,14 @@ ConstantPtr Importer::known(TensorId id) const {
 
 ConstantPtr Importer::constant(const Node& node, int i) {
     const Value given = value(node, i);
+    if (const auto* id = std::get_if<TensorId>(&given)) {
+        const bool is_input = std::find(raw_.inputs.begin(), raw_.inputs.end(), *id) != raw_.inputs.end();
+        node.fail("input " + in_quotes(node.input(i)) + " is " +
+                  (is_input ? "an input of the network" : "computed when the network runs") +
+                  ", expected a constant FLOAT tensor (an initializer)");
+    }
     if (!std::holds_alternative<ConstantPtr>(given))
-        node.fail("input " + in_quotes(node.input(i)) + " is not a constant FLOAT tensor");
+        node.fail("input " + in_quotes(node.input(i)) + " has integers, expected a constant FLOAT tensor");
     const auto constant = std::get<ConstantPtr>(given);
     if (constant->values.empty()) node.fail("input " + in_quotes(node.input(i)) + " is empty");
     return constant;
@@ -175,6 +196,7 @@ std::optional<std::vector<int64_t>> Importer::integers_of(Node& node, const char
 Dims Importer::file_dims(const Value& value) const {
     if (const auto* id = std::get_if<TensorId>(&value)) return file_dims(*id);
     if (const auto* list = std::get_if<IntegerConstant>(&value)) return list->dims;
+    if (const auto* small = std::get_if<SmallIntegers>(&value)) return small->values->dims;
     return std::get<ConstantPtr>(value)->dims;
 }
 
@@ -193,10 +215,13 @@ TensorId Importer::add_tensor(const std::string& name, Dims extents) {
     return static_cast<TensorId>(raw_.tensors.size() - 1);
 }
 
+bool Importer::is_used(const std::string& name) const {
+    return writer_.contains(name) || values_.contains(name) || initializers_.contains(name) ||
+           made_names_.contains(name);
+}
+
 std::string Importer::unused_name(std::string name) {
-    while (writer_.contains(name) || values_.contains(name) || initializers_.contains(name) ||
-           made_names_.contains(name))
-        name += "_";
+    while (is_used(name)) name += "_";
     made_names_.insert(name);
     return name;
 }

@@ -25,7 +25,7 @@ inline constexpr size_t most_shape_values = 4096;  ///< integers that a constant
 inline constexpr size_t most_dimensions = 8;
 
 /// What an ONNX value name stands for.
-using Value = std::variant<TensorId, ConstantPtr, IntegerConstant>;
+using Value = std::variant<TensorId, ConstantPtr, IntegerConstant, SmallIntegers>;
 
 /// A node with checked access to its attributes; attributes that nobody asked for are refused.
 class Node {
@@ -63,6 +63,9 @@ private:
     std::map<std::string, const proto::AttributeProto*> attributes_;
 };
 
+/// Values that the node reads: its inputs, and what graphs that stand in it (branches of If) read of those around them.
+[[nodiscard]] std::vector<std::string> names_read(const proto::NodeProto& node);  // onnx_branches.cpp
+
 class Importer;
 using Handler = void (*)(Importer&, Node&);
 using Handlers = std::map<std::string, Handler>;
@@ -74,6 +77,7 @@ void add_matrix_products(Handlers& handlers);  // onnx_matrices.cpp
 void add_reductions(Handlers& handlers);       // onnx_reductions.cpp: reductions, softmax, normalisations
 void add_shapes(Handlers& handlers);           // onnx_shapes.cpp: what only moves elements, and what computes shapes
 void add_resizing(Handlers& handlers);         // onnx_resizing.cpp: padding, resizing, gathering
+void add_branches(Handlers& handlers);         // onnx_branches.cpp: If
 
 class Importer {
 public:
@@ -91,6 +95,8 @@ public:
     [[nodiscard]] TensorId tensor_of(const Node& node, const Value& value, const std::string& name);
     /// As tensor(), integers made FLOAT.
     [[nodiscard]] TensorId number_tensor(const Node& node, int i);
+    /// Whether a condition holds that is known before the run; nothing where it is not.
+    [[nodiscard]] std::optional<bool> truth(const Node& node, int i);
     [[nodiscard]] ConstantPtr constant(const Node& node, int i);
     [[nodiscard]] float scalar(const Node& node, int i, float otherwise);
     [[nodiscard]] IntegerConstant integers(const Node& node, int i);
@@ -135,6 +141,10 @@ public:
     void append_like(const Node& node, TensorId x, Layer layer);
     void define_like(const Node& node, TensorId x, TensorId result);
 
+    // --- graphs in nodes ------------------------------------------------------------------------------------------
+    /// The results of a graph that stands in a node, all of whose nodes become nodes of the model, as what the node writes.
+    void take_over(const Node& node, const proto::GraphProto& inner);
+
     /// perm of a transpose of `x`; transposes of transposes become one, or nothing.
     [[nodiscard]] TensorId transposed(const Node& node, TensorId x, const Dims& perm);
 
@@ -146,10 +156,12 @@ private:
     void read_initializers();
     void read_inputs();
     [[nodiscard]] int64_t input_extent(const proto::TensorShapeProto& shape, int i, const std::string& label) const;
-    void find_writers();
-    [[nodiscard]] std::vector<int> needed_nodes();
-    [[nodiscard]] std::vector<int> execution_order(const std::vector<int>& nodes);
-    [[noreturn]] void report_cycle(const std::vector<int>& waiting) const;
+    /// Imports those nodes of the file, from number `first` on, that the wanted values depend on.
+    void import_nodes(int first, const std::vector<std::string>& wanted);
+    void find_writers(int first);
+    [[nodiscard]] std::vector<int> needed_nodes(int first, const std::vector<std::string>& wanted);
+    [[nodiscard]] std::vector<int> execution_order(int first, const std::vector<int>& nodes);
+    [[noreturn]] void report_cycle(int first, const std::vector<int>& waiting) const;
     void read_outputs();
     void import_node(int index);
 
@@ -158,6 +170,7 @@ private:
     [[nodiscard]] TensorId add_raw(RawLayer raw, Dims output_dims);
     void name_result(const Node& node, TensorId id);
     void name_last_layer(const Node& node, TensorId id);
+    [[nodiscard]] bool is_used(const std::string& name) const;
     [[nodiscard]] std::string unused_name(std::string name);
     /// A layer without inputs that writes the constant: for outputs, and for layers that have no other place for a constant operand.
     [[nodiscard]] TensorId write_constant(const ConstantPtr& constant, const std::string& name);

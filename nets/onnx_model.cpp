@@ -34,6 +34,10 @@ const char* type_name(int type) {
             return "UINT8";
         case TensorProto::INT8:
             return "INT8";
+        case TensorProto::UINT16:
+            return "UINT16";
+        case TensorProto::INT16:
+            return "INT16";
         case TensorProto::INT32:
             return "INT32";
         case TensorProto::INT64:
@@ -166,7 +170,17 @@ std::vector<Value> values_of(const TensorProto& tensor, const std::string& where
         throw InputError(where + ": has " + std::to_string(typed.size()) + " values, expected " +
                          std::to_string(count));
     }
-    return {typed.begin(), typed.end()};
+    std::vector<Value> values;
+    values.reserve(static_cast<size_t>(count));
+    for (const auto value : typed) values.push_back(static_cast<Value>(static_cast<Stored>(value)));
+    return values;
+}
+
+template <class Stored>
+SmallIntegers small_integers(const TensorProto& tensor, std::vector<int64_t> dims, const std::string& where,
+                             const std::optional<std::filesystem::path>& directory, int64_t count) {
+    return {std::make_shared<const Constant>(Constant{
+        std::move(dims), values_of<Stored, float>(tensor, where, directory, count, tensor.int32_data())})};
 }
 
 /// IEEE 754 binary16.
@@ -236,11 +250,19 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
         case TensorProto::BOOL:
             return IntegerConstant{dims,
                                    values_of<uint8_t, int64_t>(tensor, where, directory, count, tensor.int32_data())};
+        case TensorProto::UINT8:
+            return small_integers<uint8_t>(tensor, dims, where, directory, count);
+        case TensorProto::INT8:
+            return small_integers<int8_t>(tensor, dims, where, directory, count);
+        case TensorProto::UINT16:
+            return small_integers<uint16_t>(tensor, dims, where, directory, count);
+        case TensorProto::INT16:
+            return small_integers<int16_t>(tensor, dims, where, directory, count);
         default:
-            throw InputError(
-                where + ": values are " + type_name(tensor.data_type()) + " (type " +
-                std::to_string(tensor.data_type()) +
-                "), expected FLOAT (FLOAT16, BFLOAT16, DOUBLE become it), or INT64, INT32, BOOL for shapes");
+            throw InputError(where + ": values are " + type_name(tensor.data_type()) + " (type " +
+                             std::to_string(tensor.data_type()) +
+                             "), expected FLOAT (FLOAT16, BFLOAT16, DOUBLE, integers of 8 and 16 bits become it), or "
+                             "INT64, INT32, BOOL for shapes");
     }
 }
 

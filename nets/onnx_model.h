@@ -20,7 +20,12 @@ struct IntegerConstant {
     std::vector<int64_t> dims;
     std::vector<int64_t> values;
 };
-using FileConstant = std::variant<ConstantPtr, IntegerConstant>;
+/// UINT8, INT8, UINT16, INT16 of the file, held as FLOAT, which is exact: quantised weights, which Cast or DequantizeLinear makes FLOAT.
+/// Nothing computes with them before, since sums of theirs would wrap around.
+struct SmallIntegers {
+    ConstantPtr values;
+};
+using FileConstant = std::variant<ConstantPtr, IntegerConstant, SmallIntegers>;
 
 /// A name for a message: in double quotes, control characters replaced, cut when very long, so that a message stays one
 /// line.

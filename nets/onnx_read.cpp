@@ -28,6 +28,7 @@ const Handlers& handlers() {
         add_reductions(made);
         add_shapes(made);
         add_resizing(made);
+        add_branches(made);
         return made;
     }();
     return all;
@@ -44,8 +45,9 @@ Network Importer::run() {
         read_opset();
         read_initializers();
         read_inputs();
-        find_writers();
-        for (const int index : execution_order(needed_nodes())) import_node(index);
+        std::vector<std::string> wanted;
+        for (const auto& output : graph().output()) wanted.push_back(output.name());
+        import_nodes(0, wanted);
         read_outputs();
         raw_.name = graph().name().empty() ? std::filesystem::path(where_).stem().string() : graph().name();
         return canonicalise(std::move(raw_));
@@ -148,8 +150,13 @@ int64_t Importer::input_extent(const proto::TensorShapeProto& shape, int i, cons
                      (option != nullptr ? std::string("--") + option : "a value for it"));
 }
 
-void Importer::find_writers() {
-    for (int i = 0; i < graph().node_size(); ++i) {
+void Importer::import_nodes(int first, const std::vector<std::string>& wanted) {
+    find_writers(first);
+    for (const int index : execution_order(first, needed_nodes(first, wanted))) import_node(index);
+}
+
+void Importer::find_writers(int first) {
+    for (int i = first; i < graph().node_size(); ++i) {
         for (const std::string& name : graph().node(i).output()) {
             if (name.empty()) continue;
             if (initializers_.contains(name) || values_.contains(name) || !writer_.emplace(name, i).second) {
@@ -160,25 +167,27 @@ void Importer::find_writers() {
     }
 }
 
-/// Nodes that the outputs depend on, in the file's order. What no output needs may be of any kind: exporters leave training and debugging branches behind.
-std::vector<int> Importer::needed_nodes() {
-    std::vector<bool> is_needed(static_cast<size_t>(graph().node_size()), false);
+/// Nodes that the wanted values depend on, in the file's order. What no output needs may be of any kind: exporters leave training and debugging branches behind.
+std::vector<int> Importer::needed_nodes(int first, const std::vector<std::string>& wanted) {
+    std::vector<bool> is_needed(static_cast<size_t>(graph().node_size() - first), false);
     std::vector<int> to_visit;
     const auto need = [&](const std::string& name) {
         const auto found = writer_.find(name);
-        if (found == writer_.end() || is_needed[static_cast<size_t>(found->second)]) return;
-        is_needed[static_cast<size_t>(found->second)] = true;
+        if (found == writer_.end() || found->second < first) return;
+        const auto place = static_cast<size_t>(found->second - first);
+        if (is_needed[place]) return;
+        is_needed[place] = true;
         to_visit.push_back(found->second);
     };
-    for (const auto& output : graph().output()) need(output.name());
+    for (const std::string& name : wanted) need(name);
     while (!to_visit.empty()) {
         const int node = to_visit.back();
         to_visit.pop_back();
-        for (const std::string& name : graph().node(node).input()) need(name);
+        for (const std::string& name : names_read(graph().node(node))) need(name);
     }
     std::vector<int> needed;
-    for (int i = 0; i < graph().node_size(); ++i) {
-        if (is_needed[static_cast<size_t>(i)]) {
+    for (int i = first; i < graph().node_size(); ++i) {
+        if (is_needed[static_cast<size_t>(i - first)]) {
             needed.push_back(i);
         } else {
             const Node node(graph().node(i), static_cast<size_t>(i));
@@ -189,47 +198,50 @@ std::vector<int> Importer::needed_nodes() {
 }
 
 /// The nodes in an order in which every value is written before it is read; the file's own order where that is one.
-std::vector<int> Importer::execution_order(const std::vector<int>& nodes) {
-    const auto count = static_cast<size_t>(graph().node_size());
+std::vector<int> Importer::execution_order(int first, const std::vector<int>& nodes) {
+    const auto place = [&](int node) { return static_cast<size_t>(node - first); };
+    const auto count = place(graph().node_size());
     std::vector<int> waiting(count, 0);
     std::vector<std::vector<int>> readers(count);
     for (const int i : nodes) {
-        for (const std::string& name : graph().node(i).input()) {
-            if (name.empty() || initializers_.contains(name) || values_.contains(name)) continue;
+        for (const std::string& name : names_read(graph().node(i))) {
+            if (initializers_.contains(name) || values_.contains(name)) continue;
             const auto found = writer_.find(name);
+            if (found != writer_.end() && found->second < first) continue;  // resolve() says why it has no value
             if (found == writer_.end()) {
                 Node(graph().node(i), static_cast<size_t>(i))
                     .fail("reads " + in_quotes(name) + ", which no node, initializer or input provides");
             }
-            readers[static_cast<size_t>(found->second)].push_back(i);
-            ++waiting[static_cast<size_t>(i)];
+            readers[place(found->second)].push_back(i);
+            ++waiting[place(i)];
         }
     }
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
     for (const int i : nodes) {
-        if (waiting[static_cast<size_t>(i)] == 0) ready.push(i);
+        if (waiting[place(i)] == 0) ready.push(i);
     }
     std::vector<int> order;
     while (!ready.empty()) {
         order.push_back(ready.top());
         ready.pop();
-        for (const int reader : readers[static_cast<size_t>(order.back())]) {
-            if (--waiting[static_cast<size_t>(reader)] == 0) ready.push(reader);
+        for (const int reader : readers[place(order.back())]) {
+            if (--waiting[place(reader)] == 0) ready.push(reader);
         }
     }
-    if (order.size() != nodes.size()) report_cycle(waiting);
+    if (order.size() != nodes.size()) report_cycle(first, waiting);
     return order;
 }
 
 /// Every waiting node waits for another one; going back from any of them ends on the cycle.
-void Importer::report_cycle(const std::vector<int>& waiting) const {
-    auto at =
-        static_cast<int>(std::find_if(waiting.begin(), waiting.end(), [](int n) { return n > 0; }) - waiting.begin());
+void Importer::report_cycle(int first, const std::vector<int>& waiting) const {
+    const auto is_waiting = [&](int node) { return waiting[static_cast<size_t>(node - first)] > 0; };
+    int at = first;
+    while (!is_waiting(at)) ++at;
     std::unordered_set<int> seen;
     while (seen.insert(at).second) {
-        for (const std::string& name : graph().node(at).input()) {
+        for (const std::string& name : names_read(graph().node(at))) {
             const auto found = writer_.find(name);
-            if (found == writer_.end() || waiting[static_cast<size_t>(found->second)] == 0) continue;
+            if (found == writer_.end() || found->second < first || !is_waiting(found->second)) continue;
             at = found->second;
             break;
         }
@@ -239,6 +251,9 @@ void Importer::report_cycle(const std::vector<int>& waiting) const {
 
 void Importer::read_outputs() {
     if (raw_.inputs.empty()) throw InputError("has no inputs");
+    // To ONNX, names of inputs and of outputs are two lists, which may name a tensor twice; here a name is one tensor's.
+    std::unordered_set<std::string> taken;
+    for (const TensorId id : raw_.inputs) taken.insert(raw_.tensors[static_cast<size_t>(id)].name);
     for (const auto& output : graph().output()) {
         const std::string label = "output " + in_quotes(output.name());
         if (!values_.contains(output.name()) && !initializers_.contains(output.name()) &&
@@ -248,10 +263,16 @@ void Importer::read_outputs() {
             type.has_elem_type() && type.elem_type() != proto::TensorProto::FLOAT)
             throw InputError(label + " is not FLOAT");
         const Value value = resolve(output.name());
-        if (std::holds_alternative<IntegerConstant>(value))
+        if (std::holds_alternative<IntegerConstant>(value) || std::holds_alternative<SmallIntegers>(value))
             throw InputError(label + " is a list of integers, expected FLOAT");
+        std::string name = output.name();
+        if (!taken.insert(name).second) {
+            name = unused_name(name + "_output");
+            taken.insert(name);
+            raw_.folded.push_back(label + " is called " + in_quotes(name) + ": the first name is another tensor's");
+        }
         if (const auto* constant = std::get_if<ConstantPtr>(&value)) {
-            raw_.outputs.push_back(write_constant(*constant, output.name()));
+            raw_.outputs.push_back(write_constant(*constant, name));
             continue;
         }
         TensorId id = std::get<TensorId>(value);
@@ -261,11 +282,11 @@ void Importer::read_outputs() {
         if (is_among(raw_.inputs) || is_among(raw_.outputs)) {  // outputs are tensors of their own
             RawLayer copy{.layer = {.kind = LayerKind::general, .inputs = {id}},
                           .op = "Identity",
-                          .label = "writing " + in_quotes(output.name())};
+                          .label = "writing " + in_quotes(name)};
             copy.layer.general = {.kind = GeneralKind::reshape, .dims = dims(id)};
             id = add_raw(std::move(copy), dims(id));
         }
-        raw_.tensors[static_cast<size_t>(id)].name = output.name();  // an Identity may have renamed it
+        raw_.tensors[static_cast<size_t>(id)].name = name;  // an Identity may have renamed it
         raw_.outputs.push_back(id);
     }
     if (raw_.outputs.empty()) throw InputError("has no outputs");

@@ -49,9 +49,11 @@ void reshape_value(Importer& importer, Node& node, const Value& value, const Dim
     if (const auto* id = std::get_if<TensorId>(&value)) return reshape_tensor(importer, node, *id, target);
     if (const auto* list = std::get_if<IntegerConstant>(&value))
         return importer.define(node, IntegerConstant{target, list->values});
-    const auto& constant = std::get<ConstantPtr>(value);
+    const auto* small = std::get_if<SmallIntegers>(&value);
+    const ConstantPtr& constant = small != nullptr ? small->values : std::get<ConstantPtr>(value);
     importer.charge(constant->values.size());
-    importer.define(node, std::make_shared<const Constant>(Constant{target, constant->values}));
+    const auto reshaped = std::make_shared<const Constant>(Constant{target, constant->values});
+    importer.define(node, small != nullptr ? Value(SmallIntegers{reshaped}) : Value(reshaped));
 }
 
 void reshape(Importer& importer, Node& node) {
@@ -377,6 +379,7 @@ void constant_of_shape(Importer& importer, Node& node) {
             node.fail("makes " + dims_text(target) + " integers");
         return importer.define(node, IntegerConstant{target, Dims(static_cast<size_t>(count), list->values[0])});
     }
+    if (std::holds_alternative<SmallIntegers>(value)) node.fail("makes integers of 8 or 16 bits");
     const auto& fill = std::get<ConstantPtr>(value);
     if (fill->values.size() != 1) node.fail("value is " + dims_text(fill->dims) + ", expected one");
     importer.fill(static_cast<size_t>(count));

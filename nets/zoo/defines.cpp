@@ -1,6 +1,4 @@
-#include <array>
 #include <string>
-#include <utility>
 
 #include "nets/zoo/builder.h"
 #include "nets/zoo/recipes.h"
@@ -8,7 +6,7 @@
 namespace laminate::zoo {
 
 // The five networks of DeFiNES (HPCA 2023, Table I(b)) with the shapes of its public artifact: no padding anywhere, so that maps
-// shrink from layer to layer and the input is larger than in the network of that name.
+// shrink from layer to layer and the input is larger than in the network of that name. MobileNetV1's is in mobilenet.cpp.
 
 Network fsrcnn_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
     Builder b(name, options);
@@ -29,31 +27,6 @@ Network plain_trunk_defines(const std::string& name, const ZooOptions& options, 
     TensorId x = b.input(in, height, width);
     for (int i = 1; i < depth; ++i) x = b.conv("conv" + std::to_string(i), x, {.out = 64}, relu());
     return b.finish(b.conv("conv" + std::to_string(depth), x, {.out = out}));
-}
-
-Network mobilenet_v1_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
-    Builder b(name, options);
-    TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 32, .stride = 2}, relu6());
-    const std::array<std::pair<int64_t, int64_t>, 13> blocks{{{64, 1},
-                                                              {128, 2},
-                                                              {128, 1},
-                                                              {256, 2},
-                                                              {256, 1},
-                                                              {512, 2},
-                                                              {512, 1},
-                                                              {512, 1},
-                                                              {512, 1},
-                                                              {512, 1},
-                                                              {512, 1},
-                                                              {1024, 2},
-                                                              {1024, 1}}};
-    for (size_t i = 0; i < blocks.size(); ++i) {
-        const std::string number = std::to_string(i + 1);
-        const int64_t channels = b.dims(x)[1];
-        x = b.conv("depthwise" + number, x, {.out = channels, .stride = blocks[i].second, .groups = channels}, relu6());
-        x = b.conv("pointwise" + number, x, {.out = blocks[i].first, .kernel = 1}, relu6());
-    }
-    return b.finish(b.classifier(x));
 }
 
 Network resnet18_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {

@@ -7,9 +7,9 @@
 
 namespace laminate::zoo {
 
-Network mobilenet_v1(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
+Network mobilenet_v1(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, int64_t pad) {
     Builder b(name, options);
-    TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 32, .stride = 2, .pad = 1}, relu6());
+    TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 32, .stride = 2, .pad = pad}, relu6());
     const std::array<std::pair<int64_t, int64_t>, 13> blocks{{{64, 1},
                                                               {128, 2},
                                                               {128, 1},
@@ -26,8 +26,8 @@ Network mobilenet_v1(const std::string& name, const ZooOptions& options, int64_t
     for (size_t i = 0; i < blocks.size(); ++i) {
         const std::string number = std::to_string(i + 1);
         const int64_t channels = b.dims(x)[1];
-        x = b.conv("depthwise" + number, x, {.out = channels, .stride = blocks[i].second, .pad = 1, .groups = channels},
-                   relu6());
+        x = b.conv("depthwise" + number, x,
+                   {.out = channels, .stride = blocks[i].second, .pad = pad, .groups = channels}, relu6());
         x = b.conv("pointwise" + number, x, {.out = blocks[i].first, .kernel = 1}, relu6());
     }
     return b.finish(b.classifier(x));

@@ -58,7 +58,9 @@ struct ResNetShape {
 [[nodiscard]] Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
                                int cells, int64_t filters);
 
-[[nodiscard]] Network mobilenet_v1(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+/// `pad`: at every border of each 3x3 convolution; 1 as published, 0 as in DeFiNES' artifact.
+[[nodiscard]] Network mobilenet_v1(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                                   int64_t pad);
 [[nodiscard]] Network mobilenet_v2(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
 
 /// As keras.applications: "valid" stem, branches that join in concatenations, factorised 7x7. At least 75 x 75.
@@ -70,8 +72,6 @@ struct ResNetShape {
 [[nodiscard]] Network fsrcnn_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
 [[nodiscard]] Network plain_trunk_defines(const std::string& name, const ZooOptions& options, int64_t in,
                                           int64_t height, int64_t width, int depth, int64_t out);
-[[nodiscard]] Network mobilenet_v1_defines(const std::string& name, const ZooOptions& options, int64_t height,
-                                           int64_t width);
 /// The artifact adds maps of different sizes; here the shortcut selects what is added (Builder::select).
 [[nodiscard]] Network resnet18_defines(const std::string& name, const ZooOptions& options, int64_t height,
                                        int64_t width);

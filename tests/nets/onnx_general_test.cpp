@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <tuple>
 
 #include "runtime/reference_operators.h"
 #include "tests/nets/onnx_builder.h"
@@ -119,6 +120,124 @@ TEST(FoldConstants, AShapeWithAFallback) {
     m.node("Where", {"open", "ones", "wish"}, "shape");
     m.node("Expand", {"x", "shape"}, "y");
     EXPECT_EQ(run_reference_network(m.parse(), {{5, 6}})[0], (Values{5, 5, 5, 6, 6, 6}));
+}
+
+/// An initializer of 8 or 16 bits.
+void add_small(ModelBuilder& m, const std::string& name, test::proto::TensorProto::DataType type, const Dims& dims,
+               const std::string& raw) {
+    auto* t = m.model.mutable_graph()->add_initializer();
+    t->set_name(name);
+    t->set_data_type(type);
+    for (const int64_t d : dims) t->add_dims(d);
+    t->set_raw_data(raw);
+}
+
+TEST(SmallIntegers, ACastMakesThemWeights) {
+    using Type = test::proto::TensorProto;
+    const std::vector<std::tuple<Type::DataType, std::string, float>> cases{{Type::INT8, "\xfe", -2.0f},
+                                                                            {Type::UINT8, "\xfe", 254.0f},
+                                                                            {Type::INT16, "\xfe\xff", -2.0f},
+                                                                            {Type::UINT16, "\xfe\xff", 65534.0f}};
+    for (const auto& [type, raw, value] : cases) {
+        ModelBuilder m({1, 1, 1, 1});
+        add_small(m, "small", type, {1, 1, 1, 1}, raw);
+        m.node("Cast", {"small"}, "w").integer("to", Type::FLOAT);
+        m.node("Conv", {"x", "w"}, "y");
+        EXPECT_EQ(run_reference_network(m.parse(), {{3}})[0], (Values{3 * value}));
+    }
+    // Weights come in thousands: the limit on integers of shapes is not theirs.
+    ModelBuilder many({1, 100, 1, 1});
+    add_small(many, "small", Type::INT8, {100, 100, 1, 1}, std::string(10000, '\x01'));
+    many.node("Cast", {"small"}, "w").integer("to", Type::FLOAT);
+    many.node("Conv", {"x", "w"}, "y");
+    EXPECT_EQ(run_reference_network(many.parse(), {Values(100, 2.0f)})[0], Values(100, 200.0f));
+}
+
+TEST(SmallIntegers, DequantizeLinearMakesThemWeights) {
+    using Type = test::proto::TensorProto;
+    const std::string raw("\x01\x02\xff\x80", 4);  // 1, 2, -1, -128
+    ModelBuilder one({1, 2, 1, 1});
+    add_small(one, "q", Type::INT8, {2, 2, 1, 1}, raw);
+    add_small(one, "zero", Type::INT8, {}, "\x01");
+    one.weights("scale", {}, {0.5});
+    one.node("DequantizeLinear", {"q", "scale", "zero"}, "w");
+    one.node("Conv", {"x", "w"}, "y");
+    EXPECT_EQ(one.parse().layers.at(0).weights->values, (Values{0, 0.5, -1, -64.5}));
+
+    for (const int64_t axis : {0, 1, -4}) {  // one scale for each output channel, or for each input channel
+        ModelBuilder m({1, 2, 1, 1}, 13);
+        add_small(m, "q", Type::INT8, {2, 2, 1, 1}, raw);
+        m.weights("scale", {2}, {2, 10});
+        m.node("DequantizeLinear", {"q", "scale"}, "w").integer("axis", axis);
+        m.node("Conv", {"x", "w"}, "y");
+        EXPECT_EQ(m.parse().layers.at(0).weights->values, axis == 1 ? (Values{2, 20, -2, -1280}) : (Values{2, 4, -10, -1280}));
+    }
+
+    ModelBuilder bias({1, 1, 1, 1});  // biases are INT32
+    bias.weights("w", {2, 1, 1, 1}).integers("q", {1000, -1}).weights("scale", {}, {0.25});
+    bias.node("DequantizeLinear", {"q", "scale"}, "b");
+    bias.node("Conv", {"x", "w", "b"}, "y");
+    EXPECT_EQ(bias.parse().layers.at(0).bias->values, (Values{250, -0.25}));
+
+    ModelBuilder wrong({1, 2, 1, 1});
+    add_small(wrong, "q", Type::INT8, {2, 2, 1, 1}, raw);
+    wrong.weights("scale", {3});
+    wrong.node("DequantizeLinear", {"q", "scale"}, "w", "d");
+    wrong.node("Conv", {"x", "w"}, "y");
+    EXPECT_EQ(wrong.error(), "net.onnx: node \"d\" (DequantizeLinear): has 3 scales and 0 zero points, expected 2");
+
+    ModelBuilder live({1, 1});
+    live.weights("scale", {}, {0.25});
+    live.node("DequantizeLinear", {"x", "scale"}, "y", "d");
+    expect_contains(live.error(), "input \"x\" is computed when the network runs, expected constant integers");
+}
+
+TEST(SmallIntegers, NothingElseComputesWithThem) {
+    using Type = test::proto::TensorProto;
+    ModelBuilder m({1, 2});
+    add_small(m, "small", Type::UINT8, {2}, "\xff\x01");
+    m.node("Add", {"small", "small"}, "sum", "a");  // wraps around: 254 and 2
+    m.node("Cast", {"sum"}, "b").integer("to", Type::FLOAT);
+    m.node("Add", {"x", "b"}, "y");
+    EXPECT_EQ(m.error(),
+              "net.onnx: node \"a\" (Add): input \"small\" has integers of 8 or 16 bits, expected a FLOAT tensor; Cast and "
+              "DequantizeLinear make it that");
+}
+
+TEST(Outputs, ATensorMayBeAnOutputTwice) {
+    ModelBuilder m({1, 2});
+    m.node("Relu", {"x"}, "y");
+    m.model.mutable_graph()->add_output()->set_name("y");
+    m.model.mutable_graph()->add_output()->set_name("x");
+    m.weights("c", {1}, {7});
+    m.model.mutable_graph()->add_output()->set_name("c");
+    m.model.mutable_graph()->add_output()->set_name("c");
+    const Network network = m.parse();
+    std::vector<std::string> names;
+    for (const TensorId id : network.outputs) names.push_back(network.tensor(id).name);
+    EXPECT_EQ(names, (std::vector<std::string>{"y", "y_output", "x_output", "c", "c_output"}));
+    const auto results = run_reference_network(network, {{-1, 2}});
+    EXPECT_EQ(results, (std::vector<Values>{{0, 2}, {0, 2}, {-1, 2}, {7}, {7}}));
+    EXPECT_EQ(network.folded.at(0), "output \"y\" is called \"y_output\": the first name is another tensor's");
+}
+
+TEST(Clip, BoundsMayBeComputed) {
+    ModelBuilder m({1, 4});
+    m.input("low", {});
+    m.weights("high", {}, {3});
+    m.node("Clip", {"x", "low", "high"}, "y");
+    EXPECT_EQ(run_reference_network(m.parse(), {{-5, 0, 2, 9}, {-1}})[0], (Values{-1, 0, 2, 3}));
+    EXPECT_EQ(run_reference_network(m.parse(), {{-5, 0, 2, 9}, {4}})[0], (Values{3, 3, 3, 3}));  // crossed: the upper one
+
+    ModelBuilder upper({1, 4});
+    upper.input("high", {1});
+    upper.node("Clip", {"x", "", "high"}, "y");
+    EXPECT_EQ(run_reference_network(upper.parse(), {{-5, 0, 2, 9}, {1}})[0], (Values{-5, 0, 1, 1}));
+
+    ModelBuilder many({1, 4});
+    many.input("low", {4});
+    many.node("Clip", {"x", "low"}, "y", "k");
+    EXPECT_EQ(many.error(), "net.onnx: node \"k\" (Clip): input \"low\" is 4, expected one value");
 }
 
 TEST(Limits, SmallFilesCannotAskForMuch) {

@@ -425,7 +425,13 @@ TEST(ReadGraph, UnsupportedThingsAreNamed) {
     ModelBuilder live({1, 1, 4, 4});
     live.input("w", {1, 1, 3, 3});
     live.node("Conv", {"x", "w"}, "y", "c");
-    EXPECT_EQ(live.error(), "net.onnx: node \"c\" (Conv): input \"w\" is not a constant FLOAT tensor");
+    EXPECT_EQ(live.error(),
+              "net.onnx: node \"c\" (Conv): input \"w\" is an input of the network, expected a constant FLOAT tensor "
+              "(an initializer)");
+    ModelBuilder computed({1, 1, 4, 4});
+    computed.node("Relu", {"x"}, "w");
+    computed.node("Conv", {"x", "w"}, "y", "c");
+    expect_contains(computed.error(), "input \"w\" is computed when the network runs, expected a constant FLOAT tensor");
 
     ModelBuilder training({1, 1, 4, 4});
     for (const char* name : {"s", "b", "m", "v"}) training.weights(name, {1});

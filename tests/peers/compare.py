@@ -58,11 +58,13 @@ def difference(ours, theirs, exact=False):
             f"found {ours[worst]:.8g}, expected {theirs[worst]:.8g}, range {span:.3g}")
 
 
-def compare_model(program, path, inputs, directory, options=(), exact=False, for_onnxruntime=None):
-    """Runs both on `inputs` (name -> array); returns the difference over all outputs, or an empty text. for_onnxruntime: a file of the same network that it accepts."""
+def compare_model(program, path, inputs, directory, options=(), exact=False, for_onnxruntime=None, renamed=None):
+    """Runs both on `inputs` (name -> array); returns the difference over all outputs, or an empty text. for_onnxruntime: a file of the same network that it accepts; renamed: our names
+    of outputs by their places, where they differ."""
     session = onnxruntime_session(for_onnxruntime or path)
     names = [output.name for output in session.get_outputs()]
-    expected = session.run(names, inputs)
+    expected = session.run(None, inputs)
+    names = [(renamed or {}).get(i, name) for i, name in enumerate(names)]
     arguments = ["run", path, "--quiet", *options]
     for i, (name, value) in enumerate(inputs.items()):
         np.save(os.path.join(directory, f"in{i}.npy"), value)
