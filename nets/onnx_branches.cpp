@@ -120,7 +120,8 @@ void Importer::take_over(const Node& node, const proto::GraphProto& inner) {
     auto& whole = *model_.mutable_graph();
     for (auto& tensor : *graph.mutable_initializer()) {
         if (tensor.name().empty() || !initializers_.emplace(tensor.name(), whole.initializer_size()).second)
-            node.fail("has a branch with initializer " + in_quotes(tensor.name()) + ", which has no name or exists already");
+            node.fail("has a branch with initializer " + in_quotes(tensor.name()) +
+                      ", which has no name or exists already");
         whole.add_initializer()->Swap(&tensor);
     }
     const int first = whole.node_size();

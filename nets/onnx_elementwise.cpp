@@ -140,14 +140,16 @@ void dequantize_linear(Importer& importer, Node& node) {
     node.expect_inputs(2, 3);
     using Type = proto::TensorProto;
     if (node.integer("block_size", 0) != 0) node.fail("block_size is supported only as 0");
-    if (const int64_t type = node.integer("output_dtype", Type::UNDEFINED); type != Type::UNDEFINED && type != Type::FLOAT)
+    if (const int64_t type = node.integer("output_dtype", Type::UNDEFINED);
+        type != Type::UNDEFINED && type != Type::FLOAT)
         node.fail("output_dtype is " + std::to_string(type) + ", expected FLOAT");
     const auto stored = [&](int i) -> ConstantPtr {
         const Value value = importer.value(node, i);
         if (const auto* small = std::get_if<SmallIntegers>(&value)) return small->values;
         if (!std::holds_alternative<IntegerConstant>(value)) {
-            node.fail("input " + in_quotes(node.input(i)) +
-                      " is computed when the network runs, expected constant integers: everything is computed in FLOAT");
+            node.fail(
+                "input " + in_quotes(node.input(i)) +
+                " is computed when the network runs, expected constant integers: everything is computed in FLOAT");
         }
         return importer.known(importer.number_tensor(node, i));
     };

@@ -179,8 +179,8 @@ std::vector<Value> values_of(const TensorProto& tensor, const std::string& where
 template <class Stored>
 SmallIntegers small_integers(const TensorProto& tensor, std::vector<int64_t> dims, const std::string& where,
                              const std::optional<std::filesystem::path>& directory, int64_t count) {
-    return {std::make_shared<const Constant>(Constant{
-        std::move(dims), values_of<Stored, float>(tensor, where, directory, count, tensor.int32_data())})};
+    return {std::make_shared<const Constant>(
+        Constant{std::move(dims), values_of<Stored, float>(tensor, where, directory, count, tensor.int32_data())})};
 }
 
 /// IEEE 754 binary16.

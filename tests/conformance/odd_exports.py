@@ -284,12 +284,12 @@ def branch(name, *nodes, constants=()):
 
 @case
 def if_on_a_shape():
-    """x.squeeze(1) as PyTorch writes it, with a second If inside whose branches use names that there are outside."""
+    """What PyTorch writes where an extent decides, with a second If inside; its branches use names that there are outside."""
     inner = helper.make_node("If", ["many"], ["chosen"], then_branch=branch("then", helper.make_node("Neg", ["c"], ["r"])), else_branch=branch("else", helper.make_node("Abs", ["c"], ["r"])))
     scaled = helper.make_node("Mul", ["chosen", "w2"], ["scaled"])
     nodes = [*body(y="c"), helper.make_node("Shape", ["c"], ["shape"]), helper.make_node("Gather", ["shape", "axis"], ["extent"]), helper.make_node("Equal", ["extent", "one"], ["is_one"]),
              helper.make_node("Greater", ["extent", "one"], ["many"]),
-             helper.make_node("If", ["is_one"], ["y"], then_branch=branch("squeezed", helper.make_node("Squeeze", ["c", "axis"], ["s"])),
+             helper.make_node("If", ["is_one"], ["y"], then_branch=branch("flat", helper.make_node("Flatten", ["c"], ["s"])),
                               else_branch=branch("kept", inner, scaled, constants=tensors(w2=np.float32([[[[2]]]]))))]
     constants = tensors(w1=W1, b1=B1, w2=W2, axis=np.int64([1]), one=np.int64([1]))
     # onnxruntime takes no branch whose names hide others: there it has names of its own.

@@ -85,7 +85,8 @@ TEST(If, AConditionMayComeFromShapes) {
         m.node("Shape", {"x"}, "shape");
         m.node("Gather", {"shape", "one"}, "extent");
         m.node("Equal", {"extent", "one"}, "is_one");
-        add_if(m, "is_one", "y", Branch("t").node("Squeeze", {"x", "axes"}, "t"), Branch("e").node("Identity", {"x"}, "e"));
+        add_if(m, "is_one", "y", Branch("t").node("Squeeze", {"x", "axes"}, "t"),
+               Branch("e").node("Identity", {"x"}, "e"));
         m.node("Neg", {"y"}, "z");
         m.model.mutable_graph()->mutable_output(0)->set_name("z");
         const Network network = m.parse();
@@ -122,7 +123,10 @@ TEST(If, InsideABranch) {
             ModelBuilder m({1, 1});
             add_truth(m, "outer", outer);
             add_truth(m, "inner", inner);
-            const Branch yes = Branch("t").value("c", 1).node("Add", {"x", "c"}, "sum").choice("inner", "t", adds("sum", 10), adds("sum", 20));
+            const Branch yes = Branch("t")
+                                   .value("c", 1)
+                                   .node("Add", {"x", "c"}, "sum")
+                                   .choice("inner", "t", adds("sum", 10), adds("sum", 20));
             add_if(m, "outer", "y", yes, adds("x", 100));
             EXPECT_EQ(run_reference_network(m.parse(), {{0}})[0], (Values{!outer ? 100.0f : inner ? 11.0f : 21.0f}));
         }
@@ -140,9 +144,10 @@ TEST(If, Refused) {
     ModelBuilder live({1, 1});
     live.input("condition", {});
     add_if(live, "condition", "y", adds("x", 1), adds("x", 2));
-    EXPECT_EQ(live.error(),
-              "net.onnx: node \"choice\" (If): condition \"condition\" is not known before the run, expected one constant "
-              "truth value");
+    EXPECT_EQ(
+        live.error(),
+        "net.onnx: node \"choice\" (If): condition \"condition\" is not known before the run, expected one constant "
+        "truth value");
 
     ModelBuilder counts({1, 1});
     add_truth(counts, "yes", true);

@@ -170,7 +170,8 @@ TEST(SmallIntegers, DequantizeLinearMakesThemWeights) {
         m.weights("scale", {2}, {2, 10});
         m.node("DequantizeLinear", {"q", "scale"}, "w").integer("axis", axis);
         m.node("Conv", {"x", "w"}, "y");
-        EXPECT_EQ(m.parse().layers.at(0).weights->values, axis == 1 ? (Values{2, 20, -2, -1280}) : (Values{2, 4, -10, -1280}));
+        EXPECT_EQ(m.parse().layers.at(0).weights->values,
+                  axis == 1 ? (Values{2, 20, -2, -1280}) : (Values{2, 4, -10, -1280}));
     }
 
     ModelBuilder bias({1, 1, 1, 1});  // biases are INT32
@@ -199,9 +200,10 @@ TEST(SmallIntegers, NothingElseComputesWithThem) {
     m.node("Add", {"small", "small"}, "sum", "a");  // wraps around: 254 and 2
     m.node("Cast", {"sum"}, "b").integer("to", Type::FLOAT);
     m.node("Add", {"x", "b"}, "y");
-    EXPECT_EQ(m.error(),
-              "net.onnx: node \"a\" (Add): input \"small\" has integers of 8 or 16 bits, expected a FLOAT tensor; Cast and "
-              "DequantizeLinear make it that");
+    EXPECT_EQ(
+        m.error(),
+        "net.onnx: node \"a\" (Add): input \"small\" has integers of 8 or 16 bits, expected a FLOAT tensor; Cast and "
+        "DequantizeLinear make it that");
 }
 
 TEST(Outputs, ATensorMayBeAnOutputTwice) {
@@ -227,7 +229,8 @@ TEST(Clip, BoundsMayBeComputed) {
     m.weights("high", {}, {3});
     m.node("Clip", {"x", "low", "high"}, "y");
     EXPECT_EQ(run_reference_network(m.parse(), {{-5, 0, 2, 9}, {-1}})[0], (Values{-1, 0, 2, 3}));
-    EXPECT_EQ(run_reference_network(m.parse(), {{-5, 0, 2, 9}, {4}})[0], (Values{3, 3, 3, 3}));  // crossed: the upper one
+    EXPECT_EQ(run_reference_network(m.parse(), {{-5, 0, 2, 9}, {4}})[0],
+              (Values{3, 3, 3, 3}));  // crossed: the upper one
 
     ModelBuilder upper({1, 4});
     upper.input("high", {1});

@@ -431,7 +431,8 @@ TEST(ReadGraph, UnsupportedThingsAreNamed) {
     ModelBuilder computed({1, 1, 4, 4});
     computed.node("Relu", {"x"}, "w");
     computed.node("Conv", {"x", "w"}, "y", "c");
-    expect_contains(computed.error(), "input \"w\" is computed when the network runs, expected a constant FLOAT tensor");
+    expect_contains(computed.error(),
+                    "input \"w\" is computed when the network runs, expected a constant FLOAT tensor");
 
     ModelBuilder training({1, 1, 4, 4});
     for (const char* name : {"s", "b", "m", "v"}) training.weights(name, {1});
