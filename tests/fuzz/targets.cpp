@@ -100,6 +100,40 @@ std::vector<std::string> onnx_seeds() {
     matrices.node("Where", {"e", "d", "b"}, "f");
     matrices.node("LogSoftmax", {"f"}, "y").integer("axis", 0);
     seeds.push_back(matrices.bytes());
+
+    ModelBuilder branches({1, 2, 4, 4});
+    auto* stored = branches.model.mutable_graph()->add_initializer();
+    stored->set_name("q");
+    stored->set_data_type(test::proto::TensorProto::INT8);
+    for (const int64_t extent : {2, 2, 1, 1}) stored->add_dims(extent);
+    stored->set_raw_data("\x01\x02\xff\x80");
+    branches.weights("scale", {2}).integers("one", {1}).integers("two", {2});
+    branches.node("DequantizeLinear", {"q", "scale"}, "w").integer("axis", 0);
+    branches.node("Conv", {"x", "w"}, "a");
+    branches.node("Shape", {"a"}, "shape");
+    branches.node("Gather", {"shape", "one"}, "extent");
+    branches.node("Equal", {"extent", "two"}, "is_two");
+    auto* choice = branches.model.mutable_graph()->add_node();
+    choice->set_op_type("If");
+    choice->add_input("is_two");
+    choice->add_output("y");
+    for (const char* name : {"then_branch", "else_branch"}) {
+        auto* attribute = choice->add_attribute();
+        attribute->set_name(name);
+        attribute->set_type(test::proto::AttributeProto::GRAPH);
+        auto* graph = attribute->mutable_g();
+        auto* value = graph->add_initializer();
+        value->set_name("w");  // hides the one outside
+        value->set_data_type(test::proto::TensorProto::FLOAT);
+        value->add_float_data(3);
+        auto* sum = graph->add_node();
+        sum->set_op_type("Add");
+        sum->add_input("a");
+        sum->add_input("w");
+        sum->add_output("result");
+        graph->add_output()->set_name("result");
+    }
+    seeds.push_back(branches.bytes());
     return seeds;
 }
 
