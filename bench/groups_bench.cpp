@@ -1,8 +1,8 @@
-// Where a network's time goes: groups_bench NET... [--rounds N] [--threads N] [--peak GFLOPS] [--json FILE]
+// Where a network's time goes: groups_bench NET... [--rounds N] [--threads N] [--peak GFLOPS] [--cache KIB] [--json FILE]
 //
 // Every step of the planned network in its turn, in an arena as a session lays it out, by the thread's own clock; each keeps its least time over the rounds. With
 // --threads the network is planned for so many, one thread still runs it part by part, and `share` is the longest share when threads take the parts in order.
-// `lost`: milliseconds beyond what the operations of the definition would take at nine tenths of the peak (2 x 512 bits of multiply-add at 2.4 GHz unless given).
+// --cache: planned as if a core's second-level cache had so many KiB. `lost`: milliseconds beyond what the operations of the definition would take at nine tenths of the peak (2 x 512 bits of multiply-add at 2.4 GHz unless given).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/aligned.h"
+#include "base/caches.h"
 #include "base/cpu_time.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -34,6 +35,7 @@ struct Options {
     int64_t rounds = 5;
     int threads = 1;
     double peak_gflops = 153.6;
+    Bytes cache = second_level_cache();
     std::string json;
 };
 
@@ -45,9 +47,9 @@ struct Measured {
 /// A network whose steps run one at a time.
 class Steps {
 public:
-    Steps(const Network& network, int threads)
+    Steps(const Network& network, int threads, Bytes cache)
         : threads_(threads),
-          compiled_(network, plan(network, threads), unchecked()),
+          compiled_(network, plan(network, threads, cache), unchecked()),
           manifest_(compiled_.manifest()),
           placement_(place_tensors(manifest_)),
           arena_(static_cast<size_t>(placement_.arena_bytes / bytes_per_element)) {
@@ -96,9 +98,10 @@ public:
     }
 
 private:
-    static Schedule plan(const Network& network, int threads) {
+    static Schedule plan(const Network& network, int threads, Bytes cache) {
         LineBufferOptions options;
         options.threads = threads;
+        options.second_level_cache = cache;
         return std::get<Schedule>(line_buffer_schedule(network, options));
     }
     static CompileOptions unchecked() {
@@ -154,7 +157,7 @@ private:
 
 nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
     const Network network = open_network(spec);
-    Steps steps(network, options.threads);
+    Steps steps(network, options.threads, options.cache);
     const size_t count = steps.manifest().steps.size();
     std::vector<Measured> least(count);
     for (int64_t round = 0; round <= options.rounds; ++round) {
@@ -217,10 +220,12 @@ Options options_of(int argc, char** argv) {
             options.threads = static_cast<int>(number(1, 1024));
         } else if (name == "--peak") {
             options.peak_gflops = number(1, 1e6);
+        } else if (name == "--cache") {
+            options.cache = Bytes(static_cast<int64_t>(number(1, 1 << 20)) << 10);
         } else if (name == "--json") {
             options.json = value;
         } else {
-            throw InputError(fmt::format("found {}, expected --rounds, --threads, --peak or --json", name));
+            throw InputError(fmt::format("found {}, expected --rounds, --threads, --peak, --cache or --json", name));
         }
     }
     if (options.networks.empty()) throw InputError("found no network, expected zoo:NAME or FILE.onnx");

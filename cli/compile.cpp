@@ -24,7 +24,10 @@ struct Options {
 
 Exit compile(const Options& options, const CommonOptions& common, const Output& output) {
     const Network network = options.network.open();
-    const Schedule schedule = options.schedule.choose(network, common.thread_count());
+    ScheduleArgument wanted = options.schedule;
+    // Of another machine nothing is known but its instructions.
+    if (options.compile.target != CompileOptions{}.target) wanted.second_level_cache = usual_second_level_cache;
+    const Schedule schedule = wanted.choose(network, common.thread_count());
     CompileOptions compile_options = options.compile;
     compile_options.check.seed = common.seed;
     compile_options.kernels = options.schedule.kernels();

@@ -34,6 +34,7 @@ Schedule ScheduleArgument::choose(const Network& network, int threads) const {
     LineBufferOptions options;
     options.winograd = !no_winograd;
     options.threads = threads;
+    options.second_level_cache = second_level_cache;
     if (!memory.empty()) options.memory = Bytes(parse_bytes("--memory", memory));
     const auto found = line_buffer_schedule(network, options);
     if (const auto* none = std::get_if<Infeasible>(&found)) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/caches.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "generators/compile.h"
@@ -15,12 +16,14 @@
 
 namespace laminate::cli {
 
-/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd; none of them: the fewest accesses with each group within a core's second-level cache.
+/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd; none of them: the fewest accesses with each group within
+/// a core's second-level cache.
 struct ScheduleArgument {
     std::string schedule;
     std::string memory;
     bool layer_by_layer = false;
     bool no_winograd = false;
+    Bytes second_level_cache = laminate::second_level_cache();  ///< of a core of the machine that will run it
 
     void declare(CLI::App* verb, bool with_layer_by_layer = true);
     [[nodiscard]] bool is_given() const { return !schedule.empty() || !memory.empty() || layer_by_layer; }

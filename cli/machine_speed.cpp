@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <numeric>
 #include <string>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/aligned.h"
+#include "base/caches.h"
 
 namespace laminate::cli {
 
@@ -143,22 +143,10 @@ double read_gigabytes_per_second(int64_t bytes, int threads) {
 std::vector<MemoryLevel> measured_memory_levels(int threads) {
     std::vector<MemoryLevel> levels;
     int64_t largest = 0;
-    // Where Linux describes the first core's caches; the C library's answers are wrong on some virtual machines.
-    const std::string caches = "/sys/devices/system/cpu/cpu0/cache/index";
-    for (int n = 0;; ++n) {
-        const auto word = [&](const char* file) {
-            std::string text;
-            std::ifstream(caches + std::to_string(n) + "/" + file) >> text;
-            return text;
-        };
-        const std::string level = word("level"), kind = word("type"), size = word("size");  // size: "32K"
-        if (level.empty() || size.empty()) break;
-        if (kind == "Instruction") continue;
-        const int64_t unit = size.back() == 'K' ? 1024 : size.back() == 'M' ? 1024 * 1024 : 1;
-        const int64_t bytes = std::strtoll(size.c_str(), nullptr, 10) * unit;
-        if (bytes <= 0) continue;
+    for (const Cache& cache : data_caches()) {
+        const int64_t bytes = cache.size.value();
         largest = std::max(largest, bytes);
-        levels.push_back({"L" + level, bytes, bytes / 2 / (level == "3" ? threads : 1), 0});
+        levels.push_back({"L" + std::to_string(cache.level), bytes, bytes / 2 / (cache.level == 3 ? threads : 1), 0});
     }
     constexpr int64_t least = 64 << 20, most = 512 << 20;
     levels.push_back({"DRAM", 0, std::clamp(4 * largest, least, most), 0});

@@ -136,14 +136,16 @@ private:
             .reach = reach,
             .memory = Bytes(budget_),
             .threads = common_.thread_count(),
+            .second_level_cache = options_.schedule.second_level_cache,
             // Narrower ones, filtered along rows and columns, would leave seams of roundings.
             .whole_rows = filtered && has_winograd_layers(sample_)};
         for (int round = 0; round < 4; ++round) {
             const std::optional<WindowChoice> choice = choose_window(demand);
             if (!choice) break;
             Network network = network_of_size(options_.network, choice->height, choice->width);
-            auto found =
-                line_buffer_schedule(network, {.memory = choice->thread_memory, .threads = common_.thread_count()});
+            auto found = line_buffer_schedule(network, {.memory = choice->thread_memory,
+                                                        .threads = common_.thread_count(),
+                                                        .second_level_cache = demand.second_level_cache});
             auto* schedule = std::get_if<Schedule>(&found);
             if (schedule == nullptr) break;
             const KernelOptions kernels{.winograd = filtered, .scratch = choice->thread_memory};

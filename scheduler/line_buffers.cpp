@@ -131,13 +131,12 @@ public:
         const auto goes_alone = [&](const LayerProblem& p) { return suits_whole_map(p) || goes_to_winograd_map(p); };
         if (segment.size() > 1 && !options_.memory && std::any_of(problems.begin(), problems.end(), goes_alone))
             return Elements{};
-        constexpr Bytes second_level_cache{2 << 20};
         const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
         // A budget is met even at some cost; without one, a group that must repeat much or go row by row is no gain.
         const int64_t repeated_percent = options_.memory ? 25 : 5;
         const int64_t fewest_rows =
             options_.memory ? 1 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
-        const Bytes budget = options_.memory.value_or(second_level_cache);
+        const Bytes budget = options_.memory.value_or(Bytes(2 * options_.second_level_cache.value()));
         const int64_t base = macs(problems, {1, 0, 0});
         std::optional<Elements> least;
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {

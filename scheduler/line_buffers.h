@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/caches.h"
 #include "base/units.h"
 #include "nets/network.h"
 #include "scheduler/explore.h"
@@ -44,12 +45,13 @@ struct LineBufferSizes {
 
 struct LineBufferOptions {
     /// Internal memory of one thread: to_bytes(live_total) of each group stays within it. Without a budget a group
-    /// may grow while its live memory stays below 2 MiB (a core's second-level cache) and single layers take what they need.
+    /// may grow while its live memory stays below twice a core's second-level cache and single layers take what they need.
     std::optional<Bytes> memory;
     int threads =
         1;  ///< each group gets at least two strips per thread where that recomputes less than 3 % of the MACs
     bool winograd =
         true;  ///< layers that suits_winograd_map() are groups of their own; false where they will be computed by the definition
+    Bytes second_level_cache = usual_second_level_cache;  ///< of a core
 };
 
 /// The partition of every chain with the fewest accesses, then the fewest groups, within the budget; MACs of a group at most a quarter (without

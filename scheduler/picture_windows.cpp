@@ -82,10 +82,11 @@ std::optional<ColumnCost> column_cost(const Network& network, const LineBufferOp
 }  // namespace
 
 std::optional<WindowChoice> choose_window(const WindowDemand& demand) {
-    constexpr Bytes ample{4 << 20};  // what the planner takes of its own accord
+    const Bytes ample{4 * demand.second_level_cache.value()};  // more than the planner takes of its own accord
     std::optional<Bytes> thread_memory;
     if (const Bytes share{demand.memory.value() / 2 / demand.threads}; share < ample) thread_memory = share;
-    const LineBufferOptions options{.memory = thread_memory, .threads = demand.threads};
+    const LineBufferOptions options{
+        .memory = thread_memory, .threads = demand.threads, .second_level_cache = demand.second_level_cache};
 
     std::optional<WindowChoice> best;
     double best_cost = 0;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/caches.h"
 #include "base/units.h"
 #include "nets/network.h"
 #include "nets/reach.h"
@@ -19,7 +20,8 @@ struct WindowDemand {
     Reach reach;
     Bytes memory;  ///< for a window of input and output, tensors between groups, and every thread's internal memory
     int threads = 1;
-    bool whole_rows = false;  ///< only windows as wide as the picture
+    Bytes second_level_cache = usual_second_level_cache;  ///< of a core
+    bool whole_rows = false;                              ///< only windows as wide as the picture
 };
 
 struct WindowChoice {

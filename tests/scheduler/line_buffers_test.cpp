@@ -128,6 +128,25 @@ TEST(LineBufferSchedule, EveryGroupStaysWithinTheBudget) {
     EXPECT_LE(two_level_counts(network, cut).live_total, Elements(1050));
 }
 
+TEST(LineBufferSchedule, GroupsStayWithinTwiceTheSecondLevelCache) {
+    const Network network =
+        chain(1, 64, 1920, {{32, square_window(5, 1, 2)}, {8, square_window(1)}, {8, square_window(5, 1, 2)}});
+    const auto most = [&](int64_t cache) {
+        LineBufferOptions options;
+        options.second_level_cache = Bytes(cache);
+        Bytes largest;
+        const Schedule schedule = planned(network, options);
+        for (const GroupSchedule& group : schedule.groups()) {
+            const Bytes live = to_bytes(two_level_counts(network, group).live_total);
+            if (group.nests.size() > 1) largest = std::max(largest, live);
+        }
+        return largest;
+    };
+    EXPECT_GT(most(2 << 20), Bytes(512 << 10));
+    EXPECT_LE(most(256 << 10), Bytes(512 << 10));
+    EXPECT_GT(most(256 << 10), Bytes(0));
+}
+
 TEST(LineBufferSchedule, SaysWhatWouldFit) {
     // The largest layer needs 3 rows of 20 x 4 or 18 x 4, its 144 weights and one output: 3 * 20 * 4 + 144 + 1 = 385.
     const auto answer = line_buffer_schedule(l3net(), {Bytes(4 * 300), 1});
