@@ -23,6 +23,8 @@ PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev 
 
 # LLVM's OpenMP runtime tells the thread sanitizer what it synchronises, but is not compiled for it: its own memory is not looked at (LLVM, Archer).
 export TSAN_OPTIONS ?= ignore_noninstrumented_modules=1
+# It keeps what it allocates for its threads, too.
+export LSAN_OPTIONS ?= suppressions=$(CURDIR)/cmake/leaks.supp
 
 .DELETE_ON_ERROR:
 .PHONY: build configure demo test test-long fuzz bench peers format clean install package installable docs
