@@ -96,7 +96,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     answer["network_given"] = request.network.to_json();
     write_file_atomically(files.aside() / "front.json", front_text(answer));
     write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
-    write_file_atomically(files.aside() / "report.html", report_page(network, answer, {}, search.threads));
+    write_file_atomically(files.aside() / "report.html",
+                          report_page(network, answer, {}, search.threads, &front.groups));
     files.publish();
 
     output.print(front_table(front, notes, 20));

@@ -3,23 +3,23 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <exception>
+#include <deque>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
-#include "base/parallel.h"
 #include "base/units.h"
 #include "cli/front_file.h"
 #include "cli/front_report.h"
+#include "cli/group_drawings.h"
 #include "cli/network_graph.h"
 #include "cli/page.h"
 #include "cli/version.h"
-#include "scheduler/memory_timeline.h"
-#include "scheduler/models/two_level/two_level.h"
 
 namespace laminate::cli {
 
@@ -27,17 +27,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t timeline_steps = 300;  // a group is a few hundred pixels wide
-
-/// JSON inside a script element: nothing in it may look like the end of the element.
-std::string for_script(const Json& data) {
-    std::string text = data.dump(-1, ' ', false, Json::error_handler_t::replace);
-    for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) text.replace(at, 1, "\\u003c");
-    return text;
-}
-
 /// Every @NAME@ of `values` once, from left to right; what is put in is not looked at again.
-std::string filled(std::string_view page, const std::map<std::string_view, std::string>& values) {
+std::string filled(std::string_view page, const std::map<std::string_view, std::string_view>& values) {
     std::string text;
     while (!page.empty()) {
         const size_t at = page.find('@');
@@ -48,13 +39,6 @@ std::string filled(std::string_view page, const std::map<std::string_view, std::
         page.remove_prefix(end + 1);
     }
     return text;
-}
-
-/// Elements of one image.
-int64_t image_elements(const Network& network, TensorId id) {
-    std::vector<int64_t> dims = network.tensor(id).dims;
-    dims.front() = 1;
-    return element_count(dims);
 }
 
 std::string about(const Network& network, const Json& front) {
@@ -121,116 +105,51 @@ Json layers_json(const Network& network) {
     return {{"inputs", std::move(inputs)}, {"layers", std::move(layers)}};
 }
 
-/// report_group(), which counts with what `cache` remembers.
-Json group_json(const Network& network, const GroupSchedule& group, TwoLevelCache& cache) {
-    const std::vector<LayerProblem> problems = group_problems(network, group);
-    const GroupCounts counts = two_level_counts(problems, group, &cache);
-    const MemoryTimeline timeline = memory_timeline(problems, group, counts, timeline_steps);
-
-    Json layers = Json::array();
-    Json traffic = Json::array();
-    int64_t least = 0;
-    const auto moved = [&](const std::string& name, Elements reads, Elements writes, int64_t elements) {
-        traffic.push_back(
-            {{"name", name}, {"reads", reads.value()}, {"writes", writes.value()}, {"elements", elements}});
-        least += elements;
-    };
-    size_t input = 0;
-    for (const GroupTensor& tensor : group_tensors(problems)) {
-        if (tensor.is_external())
-            moved("X " + tensor.name, counts.inputs.at(input++).reads, {}, image_elements(network, tensor.tensor));
-    }
-    for (size_t k = 0; k < problems.size(); ++k) {
-        layers.push_back(problems[k].name);
-        if (problems[k].has_weights())
-            moved("W " + problems[k].name, counts.layers[k].weight_reads, {}, problems[k].weight_elements().value());
-    }
-    moved("Y " + problems.back().name, counts.output_reads, counts.output_writes,
-          problems.back().output_elements().value());
-
-    Json phases = Json::array();
-    for (const MemoryPhase& phase : timeline.phases) {
-        Json buffers = Json::array();
-        for (const LiveBuffer& buffer : phase.buffers) buffers.push_back({buffer.name, buffer.elements.value()});
-        phases.push_back({{"layer", phase.layer},
-                          {"macs", phase.macs.value()},
-                          {"live", phase.live.value()},
-                          {"buffers", std::move(buffers)}});
-    }
-    Json steps = Json::array();
-    for (const MemoryRun& run : timeline.runs) steps.push_back({run.phase, run.times});
-    return {{"layers", std::move(layers)},
-            {"accesses", counts.accesses().value()},
-            {"least", least},
-            {"macs", counts.macs().value()},
-            {"live", counts.live_total.value()},
-            {"traffic", std::move(traffic)},
-            {"phases", std::move(phases)},
-            {"steps", std::move(steps)},
-            {"unfolded", timeline.unfolded_loops},
-            {"nest", loop_nest_text(network, group)}};
-}
-
 /// The inside of points. They share most of their groups, and the order of their layers: each is in the page once.
 class Details {
 public:
-    Details(const Network& network, const Json& front, const std::vector<size_t>& points, int threads)
-        : network_(network), front_(front) {
-        for (const size_t n : points) find_groups(n);
-        count_groups(threads);
-        for (std::vector<size_t>& of_point : groups_of_) {
-            const size_t graph = graph_of(of_point);
-            details.push_back({{"groups", std::move(of_point)}, {"graph", graph}});
+    /// `known`: the groups by place in the front where they are at hand, else nothing.
+    Details(const Network& network, const Json& front, const std::vector<GroupSchedule>* known,
+            const std::vector<size_t>& points, int threads)
+        : network_(network), texts_(front.at("group_schedules")), known_(known), place_of_group_(texts_.size(), none) {
+        for (const size_t n : points) {
+            std::vector<size_t> places;
+            for (const Json& index : front.at("points").at(n).at("schedule"))
+                places.push_back(place_of(index.get<size_t>()));
+            const size_t graph = graph_of(places);
+            details.push_back({{"groups", std::move(places)}, {"graph", graph}});
         }
+        groups = group_drawings(network_, groups_, threads);
     }
 
     Json details = Json::array();  ///< {"groups":[PLACE...],"graph":PLACE} by point
     Json graphs = Json::array();
-    std::vector<std::string> groups;  ///< report_group() for a script
+    std::string groups;  ///< group_drawings()
 
 private:
-    void find_groups(size_t n) {
-        std::vector<size_t>& places = groups_of_.emplace_back();
-        for (const Json& index : front_.at("points").at(n).at("schedule")) {
-            const auto& text = front_.at("group_schedules").at(index.get<size_t>()).get_ref<const std::string&>();
-            const auto [place, is_new] = place_of_.try_emplace(text, texts_.size());
-            if (is_new) texts_.push_back(&text);
-            places.push_back(place->second);
-        }
-    }
+    static constexpr size_t none = std::numeric_limits<size_t>::max();
 
-    /// Each thread goes through neighbours with what it remembers of their axes. Of several faults the first is told.
-    void count_groups(int threads) {
-        schedules_.resize(texts_.size());
-        groups.resize(texts_.size());
-        const auto parts = static_cast<size_t>(std::max(threads, 1));
-        std::vector<std::exception_ptr> faults(parts);
-        in_parallel(parts, threads, [&](size_t part) {
-            TwoLevelCache cache;
-            try {
-                for (size_t n = part * texts_.size() / parts; n < (part + 1) * texts_.size() / parts; ++n) {
-                    schedules_[n] = parse_group(network_, *texts_[n]);
-                    groups[n] = for_script(group_json(network_, schedules_[n], cache));
-                }
-            } catch (...) {
-                faults[part] = std::current_exception();
-            }
-        });
-        for (const std::exception_ptr& fault : faults) {
-            if (fault) std::rethrow_exception(fault);
-        }
+    size_t place_of(size_t index) {
+        size_t& place = place_of_group_.at(index);
+        if (place != none) return place;
+        const auto& text = texts_.at(index).get_ref<const std::string&>();
+        const auto [entry, is_new] = place_of_text_.try_emplace(text, groups_.size());
+        if (is_new)
+            groups_.push_back(known_ != nullptr ? &known_->at(index)
+                                                : &parsed_.emplace_back(parse_group(network_, text)));
+        return place = entry->second;
     }
 
     size_t graph_of(const std::vector<size_t>& places) {
         std::string cut;  // which layers are in a group, all that a graph depends on
         for (const size_t place : places) {
-            for (const Nest& nest : schedules_[place].nests) cut += nest.layer + " ";
+            for (const Nest& nest : groups_[place]->nests) cut += nest.layer + " ";
             cut += "|";
         }
         const auto [graph, is_new] = graph_of_cut_.try_emplace(cut);
         if (!is_new) return graph->second;
         std::vector<GroupSchedule> all;
-        for (const size_t place : places) all.push_back(schedules_[place]);
+        for (const size_t place : places) all.push_back(*groups_[place]);
         Json made = graph_json(network_, Schedule(network_, std::move(all)));
         const auto [rows, is_other] = graph_of_rows_.try_emplace(made["rows"].dump(), graphs.size());
         if (is_other) graphs.push_back(std::move(made));
@@ -238,18 +157,19 @@ private:
     }
 
     const Network& network_;
-    const Json& front_;
-    std::vector<std::vector<size_t>> groups_of_;  ///< by point
-    std::map<std::string_view, size_t> place_of_;
-    std::vector<const std::string*> texts_;  ///< by place
-    std::vector<GroupSchedule> schedules_;   ///< by place
+    const Json& texts_;
+    const std::vector<GroupSchedule>* known_;
+    std::deque<GroupSchedule> parsed_;
+    std::vector<size_t> place_of_group_;  ///< by index in the front
+    std::unordered_map<std::string_view, size_t> place_of_text_;
+    std::vector<const GroupSchedule*> groups_;  ///< by place
     std::map<std::string, size_t> graph_of_cut_;
     std::map<std::string, size_t> graph_of_rows_;
 };
 
 /// All that the page shows, for its script.
 std::string page_data(const Network& network, const Json& front, const std::vector<Measurement>& measurements,
-                      int threads) {
+                      int threads, const std::vector<GroupSchedule>* groups) {
     const bool sum = front.value("footprint", "live") == "sum";
     Json data{{"about", about(network, front)},
               {"bytes_per_element", bytes_per_element},
@@ -275,7 +195,7 @@ std::string page_data(const Network& network, const Json& front, const std::vect
         points.push_back(std::move(entry));
     }
     const std::vector<size_t> shown = evenly(given.size(), report_details);
-    Details inside(network, front, shown, threads);
+    Details inside(network, front, groups, shown, threads);
     for (size_t n = 0; n < shown.size(); ++n) points[shown[n]]["detail"] = n;
     Json bounds = Json::array();
     for (const Json& bound : front.value("bounds", Json::array())) {
@@ -293,28 +213,26 @@ std::string page_data(const Network& network, const Json& front, const std::vect
     data["points"] = std::move(points);
     data["details"] = std::move(inside.details);
     data["graphs"] = std::move(inside.graphs);
-    std::string text = for_script(data);
+    std::string text = script_json(data);
     text.back() = ',';
-    text += "\"groups\":[";
-    for (const std::string& group : inside.groups) text += group + ",";
-    if (!inside.groups.empty()) text.pop_back();
-    return text + "]}";
+    return text + "\"groups\":" + inside.groups + "}";
 }
 
 }  // namespace
 
-Json report_group(const Network& network, const GroupSchedule& group) {
-    TwoLevelCache cache;
-    return group_json(network, group, cache);
+std::string script_json(const Json& json) {
+    std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+    for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) text.replace(at, 1, "\\u003c");
+    return text;
 }
 
 std::string report_page(const Network& network, const Json& front, const std::vector<Measurement>& measurements,
-                        int threads) {
+                        int threads, const std::vector<GroupSchedule>* groups) {
     try {
-        return filled(report_html, {{"TITLE", escaped(network.name) + ": schedules"},
-                                    {"STYLE", report_css},
-                                    {"DATA", page_data(network, front, measurements, threads)},
-                                    {"SCRIPT", report_script}});
+        const std::string title = escaped(network.name) + ": schedules";
+        const std::string data = page_data(network, front, measurements, threads, groups);
+        return filled(report_html,
+                      {{"TITLE", title}, {"STYLE", report_css}, {"DATA", data}, {"SCRIPT", report_script}});
     } catch (const nlohmann::json::exception& error) {
         throw InputError(std::string("front: ") + error.what());
     }

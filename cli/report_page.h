@@ -16,13 +16,14 @@ namespace laminate::cli {
 /// Points whose inside the page holds; a larger front shows all points, and this many of them, evenly, in detail.
 constexpr int64_t report_details = 120;
 
-/// `front`: front_json(), or with "model": "depth-first" schedules that another model found. Deterministic. Throws InputError when a point misses a key or its schedule is not one of this network.
+/// `front`: front_json(), or with "model": "depth-first" schedules that another model found. `groups`: its "group_schedules" by place, checked against the network,
+/// where they are at hand; else they are read from their texts. Deterministic. Throws InputError when a point misses a key or its schedule is not one of this network.
 [[nodiscard]] std::string report_page(const Network& network, const nlohmann::ordered_json& front,
-                                      const std::vector<Measurement>& measurements = {}, int threads = 1);
+                                      const std::vector<Measurement>& measurements = {}, int threads = 1,
+                                      const std::vector<GroupSchedule>* groups = nullptr);
 
-/// What the page draws of a group: {"layers":[...],"accesses","least" (every tensor once),"macs","live" (elements),"traffic":[{"name",
-/// "reads","writes","elements"}],"phases":[{"layer","macs","live","buffers":[[name, elements]]}],"steps":[[phase,times in a row]],"unfolded","nest"}.
-[[nodiscard]] nlohmann::ordered_json report_group(const Network& network, const GroupSchedule& group);
+/// On one line, for a script element: nothing in it may look like the end of the element. Names may hold any bytes, as in json_text.h.
+[[nodiscard]] std::string script_json(const nlohmann::ordered_json& json);
 
 // The page with @TITLE@, @STYLE@, @DATA@, @SCRIPT@ to be filled in, and what goes there; cli/report/.
 extern const char* const report_html;

@@ -218,8 +218,14 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
     const double least = input_ + output + weights_;
     double before = std::numeric_limits<double>::infinity();
     for (double memory = 1, next = 0; before > least; memory = next) {
-        next = std::max(memory + 1, std::floor(memory * 1.02));
-        const double reached = accesses(next - 1);
+        // Shorter where much happens within so much, as where little is left beside the weights that are held.
+        const double at_once = accesses(memory);
+        double reached = 0;
+        for (const double length : {0.02, 0.01, 0.005, 0.0025, 0.00125}) {
+            next = std::max(memory + 1, std::floor(memory * (1 + length)));
+            reached = accesses(next - 1);
+            if (reached * 1.03 >= at_once) break;
+        }
         if (reached < before) steps_.push_back({reached, memory, macs});
         before = reached;
     }

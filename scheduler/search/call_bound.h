@@ -39,7 +39,8 @@ public:
 
     /// No schedule with at most so many elements of memory moves fewer; infinite where none fits.
     [[nodiscard]] double accesses(double memory) const;
-    /// The same as a staircase of costs: every schedule costs at least one of these. MACs: of what is needed, once. Memories rise by 2 % from step to step.
+    /// The same as a staircase of costs: every schedule costs at least one of these. MACs: of what is needed, once. Memories rise by 2 % from step to step, or by
+    /// less where the bound falls by more than 3 % meanwhile.
     [[nodiscard]] const std::vector<Cost>& steps() const { return steps_; }
 
 private:

@@ -1,6 +1,7 @@
 #include "scheduler/search/cost_plan.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/vector_width.h"
 
@@ -32,7 +33,50 @@ void add(const double* values, size_t size, double* __restrict result) {
     for (size_t j = 0; j < size; ++j) result[j] += values[j];
 }
 
+/// How many parts of an octave a memory of 1 or more lies above 1, and with it the place of its range; 16 of them.
+constexpr int part_bits = 4;
+int64_t place_of(double memory, int64_t last) {
+    // The bits of positive numbers rise with them: exponent, then mantissa.
+    constexpr int64_t place_of_one = int64_t{1023} << part_bits;
+    const auto place = static_cast<int64_t>(std::bit_cast<uint64_t>(memory) >> (52 - part_bits)) - place_of_one;
+    return std::clamp<int64_t>(place, 0, last);
+}
+
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+void compare_with(const double* fewest, int64_t last, const double* accesses, const double* memory, size_t size,
+                  double most, unsigned char* __restrict may_matter) {
+    for (size_t j = 0; j < size; ++j) {
+        const double known = fewest[place_of(memory[j], last)];
+        may_matter[j] = accesses[j] <= known && accesses[j] <= most ? 1 : 0;
+    }
+}
+
 }  // namespace
+
+LAMINATE_FOR_EACH_VECTOR_WIDTH
+double least(const double* values, size_t size) {
+    constexpr size_t width = 8;  // so many next to each other are compared at a time
+    double lanes[width];
+    std::fill(lanes, lanes + width, std::numeric_limits<double>::infinity());
+    size_t j = 0;
+    for (; j + width <= size; j += width) {
+        for (size_t lane = 0; lane < width; ++lane) lanes[lane] = std::min(lanes[lane], values[j + lane]);
+    }
+    for (; j < size; ++j) lanes[0] = std::min(lanes[0], values[j]);
+    return *std::min_element(lanes, lanes + width);
+}
+
+void KnownAccesses::add(const Cost& known) {
+    static_assert(parts_of_an_octave == size_t{1} << part_bits);
+    auto range = static_cast<size_t>(place_of(known.memory, ranges - 1));
+    const uint64_t begin = (static_cast<uint64_t>(range) + (uint64_t{1023} << part_bits)) << (52 - part_bits);
+    if (known.memory > (range == 0 ? 0 : std::bit_cast<double>(begin))) ++range;
+    for (; range < ranges && fewest_[range] > known.accesses; ++range) fewest_[range] = known.accesses;
+}
+
+void KnownAccesses::compare(const CostRow& row, size_t size, double most, Flags& may_matter) const {
+    compare_with(fewest_.data(), ranges - 1, row.accesses.data(), row.memory.data(), size, most, may_matter.data());
+}
 
 Cost CostPlan::cost(const double* product) const {
     Cost cost;

@@ -1,9 +1,11 @@
 // From terms (axis_options.h) to costs: accesses and MACs are sums of terms; memory is a nested sum and maximum of buffers, because some buffers
 // do not live at the same time. For one schedule (or the least of a set), and for a row of schedules that differ along one axis.
+// Rows are compared with what is known.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "scheduler/search/axis_options.h"
@@ -23,6 +25,27 @@ struct CostRow {
     std::array<double, most> accesses;
     std::array<double, most> memory;
     std::array<double, most> macs;  ///< where they were asked for
+};
+
+/// Of `size` values; infinite of none.
+[[nodiscard]] double least(const double* values, size_t size);
+
+/// The accesses that some schedules reach, by memory, as a table: rows are compared with it as vectors before anything is compared one by one.
+class KnownAccesses {
+public:
+    KnownAccesses() { fewest_.fill(std::numeric_limits<double>::infinity()); }
+    void add(const Cost& known);
+
+    /// One byte for each schedule of a row.
+    using Flags = std::array<unsigned char, CostRow::most>;
+    /// 0 for schedules that move more than `most`, or more than a known one in no more memory: all such but some in nearly the same memory.
+    void compare(const CostRow& row, size_t size, double most, Flags& may_matter) const;
+
+private:
+    static constexpr size_t parts_of_an_octave = 16;
+    /// Of memory, each a sixteenth of an octave; what is smaller or larger belongs to the first and the last.
+    static constexpr size_t ranges = parts_of_an_octave * 56;
+    std::array<double, ranges> fewest_;  ///< with no more memory than the range begins with
 };
 
 class CostPlan {

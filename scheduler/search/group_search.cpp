@@ -113,8 +113,11 @@ public:
         }
     }
 
-    void know(const Cost& cost) { found_.offer(cost, {}); }
-    void know(const GroupSearch::Point& point) { found_.offer(point.cost, point.choice); }
+    void know(const Cost& cost) { know({cost, {}}); }
+    void know(const GroupSearch::Point& point) {
+        known_accesses_.add(point.cost);
+        found_.offer(point.cost, point.choice);
+    }
 
     void run() {
         chosen_.assign(problems_.size(), nullptr);
@@ -622,6 +625,7 @@ private:
     void take(const Cost& cost) {
         any_ = true;
         if (complete) {
+            known_accesses_.add(cost);
             found_.offer(cost, choice());
         } else {
             trees_[0]->mark(at_[0]);
@@ -685,21 +689,27 @@ private:
         const AxisTree::Node node = tree.node(before);
         const bool with_macs = found_.macs_is_axis();
         CostRow row;
+        KnownAccesses::Flags may_matter;
         for (uint32_t begin = 0; begin < node.count; begin += CostRow::most) {
             const size_t size = std::min<size_t>(CostRow::most, node.count - begin);
             rows_of_[axis]->costs(product, node.first + begin, size, with_macs, row);
             ++work_.steps;
             work_.evaluated += complete ? static_cast<int64_t>(size) : 0;
-            double memory =
-                *std::min_element(row.memory.begin(), row.memory.begin() + static_cast<std::ptrdiff_t>(size));
-            if (options_.bound != nullptr) memory = next_open_memory(memory);
-            if (memory == INFINITY) continue;
-            const double macs =
-                with_macs ? *std::min_element(row.macs.begin(), row.macs.begin() + static_cast<std::ptrdiff_t>(size))
-                          : 0;
-            const double most = found_.most_accesses(memory, macs);
+            double most = INFINITY;
+            if (options_.bound != nullptr || with_macs) {
+                double memory = least(row.memory.data(), size);
+                if (options_.bound != nullptr) memory = next_open_memory(memory);
+                if (memory == INFINITY) continue;
+                const double macs = with_macs ? least(row.macs.data(), size) : 0;
+                most = found_.most_accesses(memory, macs);
+            }
+            if (with_macs) {
+                for (size_t j = 0; j < size; ++j) may_matter[j] = row.accesses[j] <= most ? 1 : 0;
+            } else {
+                known_accesses_.compare(row, size, most, may_matter);
+            }
             for (size_t j = 0; j < size; ++j) {
-                if (row.accesses[j] > most) continue;
+                if (may_matter[j] == 0) continue;
                 if (!is_wanted({row.accesses[j], row.memory[j], with_macs ? row.macs[j] : 0})) continue;
                 at_[axis] = tree.leaf_at(node.first + begin + static_cast<uint32_t>(j));
                 const Cost cost = bound();
@@ -773,6 +783,7 @@ private:
     Work work_;
     Terms terms_;
     Archive<GroupChoice> found_;
+    KnownAccesses known_accesses_;  ///< of what was found; for two axes
     SpatialAxis rows_;
     std::optional<SpatialAxis> columns_;
     bool is_square_ = false;

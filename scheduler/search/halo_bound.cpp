@@ -140,7 +140,7 @@ private:
     std::vector<std::vector<Hull>> buffers_;               ///< [m][j]
 };
 
-constexpr double step_of_memory = 1.2;
+constexpr double step_of_memory = 1.1;
 constexpr double step_of_answer = 1.02;  ///< memory of the whole group
 constexpr double step_of_area = 1.25;
 constexpr double step_of_pieces = 1.15;

@@ -48,28 +48,6 @@ nlohmann::json data_of(const std::string& page) {
     return nlohmann::json::parse(page.substr(at, page.find("</script>", at) - at));
 }
 
-TEST(ReportGroup, TrafficPerTensorAndMemoryPerPhase) {
-    const Network network = zoo_network("l2net");
-    const nlohmann::ordered_json group = report_group(network, parse_group(network, fused_rows));
-    EXPECT_EQ(group["layers"], nlohmann::ordered_json({"conv1", "conv2"}));
-    // X: four strips; a strip's new rows of conv1 are 6, 4, 4, 4, for which it reads 8, 6, 6, 6 rows of 3 x 20: 26 * 60 = 1560.
-    EXPECT_EQ(group["traffic"][0],
-              nlohmann::ordered_json({{"name", "X input"}, {"reads", 1560}, {"writes", 0}, {"elements", 1200}}));
-    EXPECT_EQ(group["traffic"][1],
-              nlohmann::ordered_json({{"name", "W conv1"}, {"reads", 108}, {"writes", 0}, {"elements", 108}}));
-    EXPECT_EQ(group["traffic"][2],
-              nlohmann::ordered_json({{"name", "W conv2"}, {"reads", 144}, {"writes", 0}, {"elements", 144}}));
-    EXPECT_EQ(group["traffic"][3],
-              nlohmann::ordered_json({{"name", "Y conv2"}, {"reads", 0}, {"writes", 1024}, {"elements", 1024}}));
-    EXPECT_EQ(group["accesses"], 1560 + 108 + 144 + 1024);
-    EXPECT_EQ(group["least"], 1200 + 108 + 144 + 1024);
-    EXPECT_EQ(group["live"], 1420);
-    EXPECT_EQ(group["phases"].size(), 2u);
-    // Runs of one phase; conv1 and conv2 take turns in the four strips of 4 rows, drawn channel by channel and row by row of conv2.
-    EXPECT_EQ(group["steps"], nlohmann::ordered_json::parse("[[0,1],[1,16],[0,1],[1,16],[0,1],[1,16],[0,1],[1,16]]"));
-    EXPECT_NE(group["nest"].get<std::string>().find("for conv2.yo"), std::string::npos);
-}
-
 TEST(ReportPage, HoldsEveryPointAndIsDeterministic) {
     const Network network = zoo_network("l2net");
     const nlohmann::ordered_json front = front_of(network, {fused_rows, fused_rows, fused_rows});

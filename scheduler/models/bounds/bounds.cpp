@@ -152,7 +152,8 @@ int64_t phase_bound(const NetworkBound::Tail& tail, size_t depth, Elements memor
         // Rounded so that an error of the arithmetic never raises the bound.
         const double phases =
             std::ceil((work - most_work(first)) / most_work(later) - 1e-9 * (1 + work / most_work(later)));
-        if (phases > 0) best = std::max(best, checked_multiply(reads, static_cast<int64_t>(phases)));
+        if (phases <= 0) break;  // longer ones hold all of the work even more so
+        best = std::max(best, checked_multiply(reads, static_cast<int64_t>(phases)));
     }
     return best;
 }

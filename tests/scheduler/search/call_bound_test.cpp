@@ -144,6 +144,20 @@ TEST(CallBound, EndsAtTheCompulsoryTraffic) {
     EXPECT_EQ(compulsory, static_cast<double>(compulsory_accesses(problems).value()));
 }
 
+TEST(CallBound, ItsStaircaseIsCloseToIt) {
+    // Six layers of 64 channels, whose weights leave little of the memory: what is reached with all of them held falls quickly there.
+    const auto problems = problems_of(chain(64, 60, 60, std::vector<LayerSpec>(6, {64, square_window(3, 1, 1)})));
+    const CallBound bound(problems);
+    size_t steep = 0;
+    for (const Cost& step : bound.steps()) {
+        const double at_once = bound.accesses(step.memory);
+        steep += bound.accesses(step.memory * 1.02) * 1.03 < at_once ? 1 : 0;
+        EXPECT_LE(step.accesses, at_once);
+        EXPECT_GE(step.accesses, std::min(at_once / 1.03, bound.accesses(step.memory * 1.00125 + 1)));
+    }
+    EXPECT_GT(steep, 10u);
+}
+
 /// Two layers 32 -> 32 of 3x3 on 32 x 32 pixels, V = 9216, S = 1024, in 8 elements: weights cannot stay, and calls make one
 /// channel. With tiles of 4 to 7 outputs in the last layer, V_2 S 4 / M = 4.7 M; everything before it 5 times, V_1 5 S / M = 5.9 M;
 /// X 32 times that often, 5.2 M: no choice is far below that.

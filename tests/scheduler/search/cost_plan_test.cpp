@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/rng.h"
 #include "scheduler/search/group_search.h"
@@ -89,6 +91,43 @@ TEST(CostPlan, GridsDoNotChangeTheFront) {
                 EXPECT_EQ(fronts[n], fronts[0]) << "seed " << seed << " grids " << n;
         }
     }
+}
+
+TEST(KnownAccesses, LeaveOutOnlyWhatIsBeatenAndAlmostAllOfIt) {
+    Rng rng(2);
+    int64_t beaten = 0, left_in = 0;
+    for (int round = 0; round < 100; ++round) {
+        KnownAccesses known;
+        Archive<char> archive(false);
+        const auto number = [&] { return std::floor(std::exp2(0.1 * static_cast<double>(rng.between(0, 400)))); };
+        for (int n = 0; n < 30; ++n) {
+            const Cost cost{number(), number() - (rng.chance(1, 10) ? 1 : 0), 0};
+            known.add(cost);
+            archive.offer(cost, 0);
+        }
+        const double most = rng.chance(1, 3) ? number() : std::numeric_limits<double>::infinity();
+        const size_t size = static_cast<size_t>(rng.between(1, CostRow::most));
+        CostRow row;
+        for (size_t j = 0; j < size; ++j) {
+            row.accesses[j] = number();
+            row.memory[j] = number();
+        }
+        KnownAccesses::Flags may_matter;
+        known.compare(row, size, most, may_matter);
+        for (size_t j = 0; j < size; ++j) {
+            // Equal accesses may be better by their MACs.
+            const bool is_beaten = row.accesses[j] > archive.most_accesses(row.memory[j], 0) || row.accesses[j] > most;
+            if (!is_beaten) EXPECT_EQ(may_matter[j], 1) << row.accesses[j] << " in " << row.memory[j];
+            if (row.accesses[j] > archive.most_accesses(row.memory[j] * 15 / 16, 0) || row.accesses[j] > most)
+                EXPECT_EQ(may_matter[j], 0) << row.accesses[j] << " in " << row.memory[j];
+            beaten += is_beaten ? 1 : 0;
+            left_in += is_beaten && may_matter[j] == 1 ? 1 : 0;
+        }
+        EXPECT_EQ(least(row.memory.data(), size), *std::min_element(row.memory.data(), row.memory.data() + size));
+    }
+    EXPECT_GT(beaten, 1000);
+    EXPECT_LT(left_in, beaten / 20);
+    EXPECT_EQ(least(nullptr, 0), std::numeric_limits<double>::infinity());
 }
 
 }  // namespace
