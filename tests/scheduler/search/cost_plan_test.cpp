@@ -117,9 +117,12 @@ TEST(KnownAccesses, LeaveOutOnlyWhatIsBeatenAndAlmostAllOfIt) {
         for (size_t j = 0; j < size; ++j) {
             // Equal accesses may be better by their MACs.
             const bool is_beaten = row.accesses[j] > archive.most_accesses(row.memory[j], 0) || row.accesses[j] > most;
-            if (!is_beaten) EXPECT_EQ(may_matter[j], 1) << row.accesses[j] << " in " << row.memory[j];
-            if (row.accesses[j] > archive.most_accesses(row.memory[j] * 15 / 16, 0) || row.accesses[j] > most)
+            if (!is_beaten) {
+                EXPECT_EQ(may_matter[j], 1) << row.accesses[j] << " in " << row.memory[j];
+            }
+            if (row.accesses[j] > archive.most_accesses(row.memory[j] * 15 / 16, 0) || row.accesses[j] > most) {
                 EXPECT_EQ(may_matter[j], 0) << row.accesses[j] << " in " << row.memory[j];
+            }
             beaten += is_beaten ? 1 : 0;
             left_in += is_beaten && may_matter[j] == 1 ? 1 : 0;
         }
