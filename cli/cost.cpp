@@ -13,6 +13,7 @@
 #include "cli/front_file.h"
 #include "cli/front_report.h"
 #include "nets/zoo.h"
+#include "scheduler/loop_nest.h"
 #include "scheduler/models/bounds/bounds.h"
 #include "scheduler/models/two_level/two_level.h"
 

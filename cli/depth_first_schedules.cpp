@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "cli/front_file.h"
 #include "cli/front_report.h"
+#include "scheduler/loop_nest.h"
 
 namespace laminate::cli {
 

@@ -53,17 +53,6 @@ private:
         if (nest(group_.sink()).y.store == level) line(depth, "write Y");
     }
 
-    bool is_used(Level level) const {
-        for (const Nest& n : group_.nests) {
-            const auto is_here = [&](const Placement& p) { return p.store == level || p.compute == level; };
-            if (is_here(n.y) || (n.w && is_here(*n.w))) return true;
-            for (const InputPlacement& x : n.x) {
-                if (is_here(x.placement)) return true;
-            }
-        }
-        return false;
-    }
-
     /// X where there is one, else X with the tensor's name.
     [[nodiscard]] std::string name_of(const GroupTensor& t) const {
         const auto externals = std::count_if(tensors_.begin(), tensors_.end(),
@@ -85,7 +74,7 @@ private:
         const int count = static_cast<int>(nest(k).loops.size());
         int last_used = -1;
         for (int l = first; l < count; ++l) {
-            if (is_used(Level{k, l})) last_used = l;
+            if (group_.is_placed(Level{k, l})) last_used = l;
         }
         for (int l = first; l < count; ++l) {
             const Loop loop = nest(k).loops[static_cast<size_t>(l)];
@@ -100,7 +89,7 @@ private:
                 line(depth++,
                      text + " (" + (k == group_.sink() ? "" : "at most ") + std::to_string(trips) + " trips):");
             }
-            if (is_used(level)) return body(level, depth);
+            if (group_.is_placed(level)) return body(level, depth);
         }
         std::string rest = "for";
         for (int l = std::max(first, last_used + 1); l < count; ++l) {

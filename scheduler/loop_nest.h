@@ -1,4 +1,4 @@
-// A group as the loop nest a person would write, where its loop problems are at hand; of a network: schedule.h.
+// A schedule as the loop nest a person would write, with copies, allocations and calls where the schedule puts them.
 #pragma once
 
 #include <string>
@@ -9,7 +9,9 @@
 
 namespace laminate {
 
-/// With copies, allocations and calls where the schedule puts them. `problems`: group_problems() of the group.
+[[nodiscard]] std::string loop_nest_text(const Network& network, const Schedule& schedule);
+[[nodiscard]] std::string loop_nest_text(const Network& network, const GroupSchedule& group);
+/// Where the loop problems are at hand: `problems` are group_problems() of the group.
 [[nodiscard]] std::string loop_nest_text(const std::vector<LayerProblem>& problems, const GroupSchedule& group);
 
 }  // namespace laminate

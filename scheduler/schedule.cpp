@@ -173,6 +173,17 @@ int Nest::find(Loop loop) const {
     return it == loops.end() ? -1 : static_cast<int>(it - loops.begin());
 }
 
+bool GroupSchedule::is_placed(Level level) const {
+    const auto is_here = [&](const Placement& p) { return p.store == level || p.compute == level; };
+    for (const Nest& nest : nests) {
+        if (is_here(nest.y) || (nest.w && is_here(*nest.w))) return true;
+        for (const InputPlacement& x : nest.x) {
+            if (is_here(x.placement)) return true;
+        }
+    }
+    return false;
+}
+
 std::vector<GroupTensor> group_tensors(const std::vector<LayerProblem>& problems) {
     std::vector<GroupTensor> external;
     std::vector<GroupTensor> internal;

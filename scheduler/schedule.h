@@ -75,6 +75,8 @@ struct Nest {
 struct GroupSchedule {
     std::vector<Nest> nests;  ///< producers first, sink last
     [[nodiscard]] int sink() const { return static_cast<int>(nests.size()) - 1; }
+    /// Whether anything is stored or computed in the body of that loop.
+    [[nodiscard]] bool is_placed(Level level) const;
     friend auto operator<=>(const GroupSchedule&, const GroupSchedule&) = default;
 };
 
@@ -140,9 +142,5 @@ void check_group(const Network& network, const GroupSchedule& group);
 [[nodiscard]] std::string to_json(const Network& network, const Schedule& schedule);
 /// Reads a schedule file (JSON, or the bare text form); refuses one made for a network of another structure.
 [[nodiscard]] Schedule load_schedule(const Network& network, const std::string& path);
-
-/// The loop nest as a person would write it, with copies, allocations and calls where the schedule puts them.
-[[nodiscard]] std::string loop_nest_text(const Network& network, const Schedule& schedule);
-[[nodiscard]] std::string loop_nest_text(const Network& network, const GroupSchedule& group);
 
 }  // namespace laminate

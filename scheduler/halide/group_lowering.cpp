@@ -62,16 +62,7 @@ int64_t GroupLowering::strip_count() const {
     return ceil_div(problem(sink())[d], last.strip[static_cast<size_t>(d) - 1]);
 }
 
-bool GroupLowering::is_placed(Level level) const {
-    for (const Nest& n : group_.nests) {
-        const auto is_here = [&](const Placement& p) { return p.store == level || p.compute == level; };
-        if (is_here(n.y) || (n.w && is_here(*n.w))) return true;
-        for (const InputPlacement& x : n.x) {
-            if (is_here(x.placement)) return true;
-        }
-    }
-    return false;
-}
+bool GroupLowering::is_placed(Level level) const { return group_.is_placed(level); }
 
 bool GroupLowering::is_single_trip(Level level) const {
     const Nest& n = nest(level.nest);
