@@ -205,20 +205,22 @@ nlohmann::ordered_json layer_json(const LayerAnswer& answer, SpillEvaluator eval
     json["io_lower_bound_bytes"] = bound * word_bytes;
     json["dram_over_io_bound"] = static_cast<double>(o.dram_words) / static_cast<double>(bound);
     json["nodes"] = o.nodes;
-    if (!answer.front.points.empty()) {
+    if (!answer.front.points.empty() || !answer.front.is_complete) {
         auto points = nlohmann::ordered_json::array();
         for (const DramSramPoint& point : answer.front.points)
             points.push_back(point_json(point, answer.problem, word_bytes));
         json["front"] = points;
         json["front_nodes"] = answer.front.nodes;
+        json["front_complete"] = answer.front.is_complete;
         json["front_ends_at_sram_bytes"] = answer.front_sram_words * word_bytes;
-        if (weight) {
+        if (weight && !answer.front.points.empty()) {
             const DramSramPoint& chosen = choose(answer.front, *weight);
             json["chosen"] = point_json(chosen, answer.problem, word_bytes);
             // Beyond the end of the front: no fewer DRAM accesses than the layer's fewest, more SRAM accesses than the end.
             json["chosen"]["is_proven"] =
+                answer.front.is_complete &&
                 static_cast<double>(chosen.dram_words) + *weight * static_cast<double>(chosen.sram_words) <=
-                static_cast<double>(o.lower_bound_words) + *weight * static_cast<double>(answer.front_sram_words);
+                    static_cast<double>(o.lower_bound_words) + *weight * static_cast<double>(answer.front_sram_words);
         }
     }
     if (!answer.curve.empty()) {
@@ -388,7 +390,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         if (options.wants_front()) {
             answer.front_sram_words = static_cast<int64_t>(options.sram_factor.value_or(sram_factor_if_not_given) *
                                                            static_cast<double>(sram_words(answer.problem, {})));
-            answer.front = dram_sram_front(answer.problem, machine.buffer, machine.registers, answer.front_sram_words);
+            answer.front = dram_sram_front(answer.problem, machine.buffer, machine.registers, answer.front_sram_words,
+                                           request.stop);
         }
         if (options.curve)
             answer.curve = dram_curve(answer.problem, machine, evaluator, options.limits(), *request.stop);
@@ -415,6 +418,14 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!unsolved.empty()) {
         std::erase_if(answers, [](const LayerAnswer& answer) { return !answer.is_solved; });
         output.note(fmt::format("interrupted: the layers solved so far; not {}", fmt::join(unsolved, ", ")));
+    }
+    std::vector<std::string> parts_of_fronts;
+    for (const LayerAnswer& answer : answers) {
+        if (!answer.front.is_complete) parts_of_fronts.push_back(answer.name);
+    }
+    if (!parts_of_fronts.empty()) {
+        output.note(
+            fmt::format("interrupted: the points found so far of the front of {}", fmt::join(parts_of_fronts, ", ")));
     }
 
     FusionOptions fusion;
@@ -478,7 +489,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
          {{"banks", machine.buffer.banks}, {"bank_words", machine.buffer.bank_words}, {"word_bytes", word_bytes}}},
         {"evaluator", to_string(evaluator)},
         {"as_published", options.as_published},
-        {"complete", unsolved.empty() && (!fused || fused->is_complete)},
+        {"complete", unsolved.empty() && parts_of_fronts.empty() && (!fused || fused->is_complete)},
         {"unsolved_layers", unsolved},
         {"layers", layers},
         {"totals", total_json},

@@ -81,6 +81,31 @@ TEST(ExploreLayerOptimum, AnInterruptLeavesTheLayersSolvedSoFar) {
         << read_file(notes);
 }
 
+/// Interrupted within the front of its only layer, which takes long where PEs have few registers.
+TEST(ExploreLayerOptimum, AnInterruptLeavesThePointsOfAFrontFoundSoFar) {
+    const ScratchDirectory scratch;
+    const std::string notes = scratch / "notes";
+    const std::string json = scratch / "answer.json";
+    const std::string machine = scratch / "few.json";
+    auto few = nlohmann::json::parse(read_file(LAMINATE_MACHINES "/cnnflow_eyeriss.json"));
+    few["name"] = "few_registers";
+    few["memories"][0]["capacity_bits"] = 12 * 16;
+    write_file_atomically(machine, few.dump());
+    const std::string command = "sh -c '" LAMINATE_PROGRAM
+                                " explore \"zoo:vgg16?batch=3\" --model layer-optimum --dram-sram-front --machine " +
+                                machine + " --threads 1 --json " + json + " 2>" + notes +
+                                " >/dev/null & program=$!; sleep 3; kill -INT $program; wait $program'";
+    ASSERT_EQ(std::system(command.c_str()), 0) << read_file(notes);
+    const auto answer = nlohmann::json::parse(read_file(json));
+    EXPECT_EQ(answer["complete"], false);
+    ASSERT_FALSE(answer["layers"].empty());
+    const auto& last = answer["layers"].back();
+    EXPECT_EQ(last["front_complete"], false) << last["name"];
+    EXPECT_EQ(last["is_proven"], true);  // the fewest DRAM accesses were there before
+    EXPECT_NE(read_file(notes).find("interrupted: the points found so far of the front of "), std::string::npos)
+        << read_file(notes);
+}
+
 TEST(ExploreLayerOptimum, FrontAndCurve) {
     const ScratchDirectory scratch;
     const ProgramResult result = run_program(

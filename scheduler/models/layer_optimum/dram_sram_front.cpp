@@ -14,9 +14,9 @@ namespace {
 class FrontSearch {
 public:
     FrontSearch(const ConvolutionProblem& problem, const BankedBuffer& buffer,
-                const std::optional<RegisterArray>& registers, int64_t most_sram_words)
-        : problem_(problem), buffer_(buffer), bounds_(problem, buffer), most_sram_words_(most_sram_words) {
-        if (registers) mapper_.emplace(problem, *registers);
+                const std::optional<RegisterArray>& registers, int64_t most_sram_words, const std::atomic<bool>* stop)
+        : problem_(problem), buffer_(buffer), bounds_(problem, buffer), most_sram_words_(most_sram_words), stop_(stop) {
+        if (registers) mapper_.emplace(problem, *registers, stop);
     }
 
     /// Short orders first: they soon give points that cut the long ones.
@@ -30,6 +30,7 @@ public:
         }
     }
     [[nodiscard]] int64_t nodes() const { return nodes_; }
+    [[nodiscard]] bool is_stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
 
     struct Point {
         BlockOrder order;
@@ -87,6 +88,7 @@ private:
     }
 
     void visit(const Prefix& prefix) {
+        if (is_stopped()) return;
         ++nodes_;
         // Extensions have no fewer SRAM words: more block computations, of blocks that together are no smaller.
         const LoopExtents blocks = block_extents(problem_, prefix.order);
@@ -113,6 +115,7 @@ private:
     BankedBuffer buffer_;
     PrefixBounds bounds_;
     int64_t most_sram_words_;
+    const std::atomic<bool>* stop_;
     std::optional<RegisterMapper> mapper_;
     std::map<LoopExtents, KnownMapping> mappings_;
     std::map<int64_t, Point> points_;
@@ -125,12 +128,14 @@ private:
 }  // namespace
 
 DramSramFront dram_sram_front(const ConvolutionProblem& problem, const BankedBuffer& buffer,
-                              const std::optional<RegisterArray>& registers, int64_t most_sram_words) {
+                              const std::optional<RegisterArray>& registers, int64_t most_sram_words,
+                              const std::atomic<bool>* stop) {
     DramSramFront front;
     if (buffer.banks < 3) return front;
-    FrontSearch search(problem, buffer, registers, most_sram_words);
+    FrontSearch search(problem, buffer, registers, most_sram_words, stop);
     search.run();
     front.nodes = search.nodes();
+    front.is_complete = !search.is_stopped();
     for (const auto& [sram, point] : search.points()) {
         DramSramPoint& p = front.points.emplace_back();
         p.order = point.order;

@@ -6,6 +6,7 @@
 // array and any mapping.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -27,12 +28,14 @@ struct DramSramPoint {
 struct DramSramFront {
     std::vector<DramSramPoint> points;  ///< DRAM falling, SRAM rising
     int64_t nodes = 0;                  ///< prefixes whose extensions were looked at
+    bool is_complete = true;            ///< false: stopped; each point can be had, but others may beat it
 };
 
 /// All points that nothing beats in both, of at most `most_sram_words` (the front has a long tail of tiny blocks that save little). Spills by the formula
-/// (SpillEvaluator::eq7). Empty where nothing fits.
+/// (SpillEvaluator::eq7). Empty where nothing fits. `stop`: set it to get what is found so far.
 [[nodiscard]] DramSramFront dram_sram_front(const ConvolutionProblem& problem, const BankedBuffer& buffer,
-                                            const std::optional<RegisterArray>& registers, int64_t most_sram_words);
+                                            const std::optional<RegisterArray>& registers, int64_t most_sram_words,
+                                            const std::atomic<bool>* stop = nullptr);
 
 /// The point of least dram_words + weight * sram_words; the front is not empty.
 [[nodiscard]] const DramSramPoint& choose(const DramSramFront& front, double weight);

@@ -20,7 +20,7 @@ public:
         : problem_(problem),
           buffer_(buffer),
           evaluator_(evaluator),
-          bounds_(problem, buffer),
+          bounds_(problem, buffer, {.by_formula = evaluator == SpillEvaluator::eq7}),
           known_{{}, limits.longest, limits.together} {}
 
     /// Short orders first: a good one is found soon, and without one the long ones would take many more nodes.
@@ -77,10 +77,13 @@ private:
     }
 
     void visit(const Prefix& prefix) {
+        if (!bounds_.may_be_below(prefix, bounds_.least_banks(prefix, bounds_.smallest_blocks(prefix)), best_words_))
+            return;
         ++nodes_;
         if (is_new(prefix) &&
-            bounds_.bound(prefix, {}, bounds_.least_banks(prefix, block_extents(problem_, prefix.order))) < best_words_)
-            evaluate(prefix.order, prefix.curves);
+            bounds_.may_be_below(prefix, bounds_.least_banks(prefix, block_extents(problem_, prefix.order)),
+                                 best_words_))
+            evaluate(prefix.order, bounds_.curves(prefix));
         if (prefix.order.size() == depth_) return;
         for (const Extension& e : bounds_.extensions(prefix, [&](size_t, size_t) { return best_words_; })) {
             if (e.bound >= best_words_) break;
@@ -89,12 +92,13 @@ private:
     }
 
     void visit_tie(const Prefix& prefix) {
-        ++nodes_;
         const int64_t limit = best_words_ + 1;
+        if (!bounds_.may_be_below(prefix, bounds_.least_banks(prefix, bounds_.smallest_blocks(prefix)), limit)) return;
+        ++nodes_;
         if (is_new(prefix) &&
-            bounds_.bound(prefix, {}, bounds_.least_banks(prefix, block_extents(problem_, prefix.order))) < limit) {
+            bounds_.may_be_below(prefix, bounds_.least_banks(prefix, block_extents(problem_, prefix.order)), limit)) {
             const ExactDivision division =
-                exact_division(problem_, prefix.order, buffer_, evaluator_, prefix.curves, limit, known_);
+                exact_division(problem_, prefix.order, buffer_, evaluator_, bounds_.curves(prefix), limit, known_);
             if (division.best) {
                 best_ = division.best;
                 best_words_ = division.best->words;
@@ -215,20 +219,24 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
 }
 
 std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const BlockOrder& prefix,
-                                    const BankedBuffer& buffer) {
+                                    const BankedBuffer& buffer, SpillEvaluator evaluator) {
     if (buffer.banks < 3) return {};
-    const PrefixBounds search(problem, buffer);
-    Prefix state = search.root();
+    const PrefixBounds bounds(problem, buffer, {.by_formula = evaluator == SpillEvaluator::eq7});
+    Prefix state = bounds.root();
+    int64_t words = 0;
+    const auto least = [&] { return bounds.least_banks(state, bounds.smallest_blocks(state)); };
     for (const BlockLoop& l : prefix) {
         const auto loop = static_cast<size_t>(l.loop);
-        const std::vector<int64_t>& candidates = search.candidates(loop);
+        const std::vector<int64_t>& candidates = bounds.candidates(loop);
         const auto found = std::find(candidates.begin(), candidates.end(), l.block);
         if (found == candidates.end()) return {};
-        state = search.extended(state, loop, static_cast<size_t>(found - candidates.begin()));
+        const auto candidate = static_cast<size_t>(found - candidates.begin());
+        words = std::max(words, bounds.bound(state, bounds.hinges(state, loop, candidate), least()));
+        state = bounds.extended(state, loop, candidate);
     }
-    const int64_t words = search.bound(state);
-    if (words >= infinite_words) return {};
-    return words;
+    words = std::max(words, bounds.bound(state, {}, least()));
+    if (words >= infinite_words || !bounds.may_be_below(state, least(), infinite_words)) return {};
+    return std::max(words, least_division(bounds.curves(state), buffer.banks, least(), infinite_words).words);
 }
 
 }  // namespace laminate

@@ -63,8 +63,9 @@ struct StreamLimits {
                                                                        SpillEvaluator evaluator,
                                                                        const StreamLimits& limits = {});
 
-/// Lower bound on the extra words of every schedule that begins with `prefix` (prefix_bounds.h); nothing where none fits. For tests.
+/// Lower bound on the extra words that the evaluator counts of every schedule that begins with `prefix` (prefix_bounds.h):
+/// the largest that the search has looked at before it takes such a schedule. Nothing where none fits. For tests.
 [[nodiscard]] std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const BlockOrder& prefix,
-                                                  const BankedBuffer& buffer);
+                                                  const BankedBuffer& buffer, SpillEvaluator evaluator);
 
 }  // namespace laminate

@@ -1,8 +1,10 @@
 #include "scheduler/models/layer_optimum/prefix_bounds.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/units.h"
+#include "scheduler/models/layer_optimum/spill_formula.h"
 
 namespace laminate {
 
@@ -37,6 +39,28 @@ WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>
     return sums;
 }
 
+/// A convex function in whole steps, nowhere above a falling one: its hull, less what rounding its steps costs.
+void put_convex_below(const std::vector<int64_t>& curve, std::vector<int64_t>& convex) {
+    __extension__ using Wide = __int128;
+    const size_t count = curve.size();
+    convex.assign(count, 0);  // first how far it falls to each place
+    for (size_t from = 0; from + 1 < count;) {
+        // The next corner of the hull: where the way down is steepest, the furthest of these.
+        size_t to = from + 1;
+        const auto slope_times = [&](size_t end, size_t steps) {
+            return static_cast<Wide>(curve[from] - curve[end]) * static_cast<Wide>(steps);
+        };
+        for (size_t n = from + 2; n < count; ++n)
+            if (slope_times(n, to - from) >= slope_times(to, n - from)) to = n;
+        const auto steps = static_cast<int64_t>(to - from);
+        const int64_t fall = curve[from] - curve[to];
+        for (int64_t n = 0; n < steps; ++n) convex[++from] = fall / steps + (n < fall % steps ? 1 : 0);
+    }
+    std::sort(convex.begin() + 1, convex.end(), std::greater<>());
+    convex.front() = curve.front();
+    for (size_t n = 1; n < count; ++n) convex[n] = convex[n - 1] - convex[n];
+}
+
 }  // namespace
 
 PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer, const BoundWeights& weights)
@@ -62,6 +86,7 @@ PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer
 Prefix PrefixBounds::root() const {
     Prefix prefix;
     prefix.curves = zero_curves(buffer_);
+    if (weights_.by_formula) prefix.formula = prefix.curves;
     return prefix;
 }
 
@@ -178,11 +203,27 @@ Prefix PrefixBounds::extended(const Prefix& prefix, size_t loop, size_t candidat
     next.is_in_order[loop] = true;
     next.iterations *= iterations;
     for (size_t t = 0; t < 3; ++t) {
-        if (access_[t].role[loop] == LoopRole::reuse) next.repeats[t] *= iterations;
-        for (int64_t b = 1; b <= buffer_.banks - 2; ++b)
-            next.curves[t][static_cast<size_t>(b - 1)] += added[t].at(b * buffer_.bank_words);
+        const LoopRole role = access_[t].role[loop];
+        if (role == LoopRole::reuse) next.repeats[t] *= iterations;
+        if (role == LoopRole::related) continue;  // adds nothing
+        if (weights_.by_formula) {
+            const TensorGroups groups = groups_of_prefix(problem_, all_operands[t], next.order);
+            for (int64_t b = 1; b <= buffer_.banks - 2; ++b)
+                next.formula[t][static_cast<size_t>(b - 1)] =
+                    checked_multiply(formula_spills(groups, b * buffer_.bank_words), per_spill_[t]);
+            put_convex_below(next.formula[t], next.curves[t]);
+        } else {
+            for (int64_t b = 1; b <= buffer_.banks - 2; ++b)
+                next.curves[t][static_cast<size_t>(b - 1)] += added[t].at(b * buffer_.bank_words);
+        }
     }
     return next;
+}
+
+bool PrefixBounds::may_be_below(const Prefix& prefix, const PerOperand& least, int64_t limit) const {
+    if (!weights_.by_formula) return bound(prefix, {}, least) < limit;
+    if (least[0] + least[1] + least[2] > buffer_.banks) return false;
+    return least_division(prefix.formula, buffer_.banks, least, limit).words < limit;
 }
 
 int64_t PrefixBounds::least_per_round(const Prefix& prefix, size_t loop, const PerOperand& least) const {

@@ -6,6 +6,11 @@
 // loops count different accesses, and loops further in change none of it, so the sum holds. Summed over instances with their true, ragged
 // sizes (sum of (T - M)+ >= (sum of T - N M)+). Per tensor this is a convex falling function of its banks; the bound is the least sum over divisions
 // of the banks, infinite where not even the smallest blocks fit. It holds for both evaluators.
+//
+// Under the formula more is known: what a prefix's groups spill in every order that begins with it (groups_of_prefix(),
+// spill_formula.h), which counts what windows further in hold meanwhile. As a function of the banks that is not convex; its
+// convex hull takes the place of the sum above where extensions are compared, and the function itself where one is taken
+// (may_be_below()).
 #pragma once
 
 #include <array>
@@ -43,6 +48,7 @@ struct Prefix {
     PerOperand repeats{1, 1, 1};  ///< of its loops that are reuse loops of the tensor
     int64_t held_words = 0;       ///< that the tensor with windows must have room for (BoundWeights::held)
     BankCurves curves;            ///< extra words that its loops cost; convex where blocks of one iteration would fit
+    BankCurves formula;           ///< BoundWeights::by_formula: the same, not convex and no less; else empty
 };
 
 struct Extension {
@@ -59,6 +65,8 @@ struct BoundWeights {
     /// Of the columns and rows of the tensor with windows: what lies inside the first loop over them must fit in its
     /// banks.
     std::array<bool, 2> held{false, false};
+    /// Spills are those of the formula: closer bounds, each of which takes longer.
+    bool by_formula = false;
 };
 
 class PrefixBounds {
@@ -78,8 +86,11 @@ public:
     [[nodiscard]] int64_t bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least,
                                 PerOperand& division) const;
     [[nodiscard]] Prefix extended(const Prefix& prefix, size_t loop, size_t candidate) const;
-    [[nodiscard]] int64_t bound(const Prefix& prefix) const {
-        return bound(prefix, {}, least_banks(prefix, smallest_blocks(prefix)));
+    /// Whether an order that begins with the prefix may have less than `limit` extra words, with at least `least` banks.
+    [[nodiscard]] bool may_be_below(const Prefix& prefix, const PerOperand& least, int64_t limit) const;
+    /// The best that is known of the prefix's curves.
+    [[nodiscard]] const BankCurves& curves(const Prefix& prefix) const {
+        return weights_.by_formula ? prefix.formula : prefix.curves;
     }
     [[nodiscard]] const std::vector<int64_t>& candidates(size_t loop) const { return candidates_[loop]; }
     /// All extensions of less than limit(loop, candidate) extra words, least bound first. On square layers, where

@@ -160,13 +160,14 @@ private:
 class ShareSearch {
 public:
     ShareSearch(const ConvolutionProblem& problem, const LoopExtents& blocks, const LoopExtents& share, int64_t words,
-                int64_t below)
+                int64_t below, const std::atomic<bool>* stop)
         : share_(share_problem(problem, share)),
           registers_{words, 1},
           tensors_{ArrayTensor(problem, Operand::input, blocks, share),
                    ArrayTensor(problem, Operand::weight, blocks, share),
                    ArrayTensor(problem, Operand::output, blocks, share)},
-          below_(below) {
+          below_(below),
+          stop_(stop) {
         columns_like_rows_ = blocks[3] == blocks[4] && blocks[5] == blocks[6];
     }
 
@@ -211,6 +212,7 @@ private:
         return false;
     }
     void visit(const Prefix& prefix) {
+        if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return;
         if (prefix.order.size() == depth_ || depth_ == 1) {
             const PerOperand least = bounds_->least_banks(prefix, block_extents(share_, prefix.order));
             if (bounds_->bound(prefix, {}, least) + doubled_ < below_) evaluate(prefix, least);
@@ -244,6 +246,7 @@ private:
     std::array<ArrayTensor, 3> tensors_;
     bool columns_like_rows_ = false;
     int64_t below_;
+    const std::atomic<bool>* stop_;
     std::array<bool, 2> together_{};  ///< of this part of the orders
     int64_t doubled_ = 0;             ///< accesses that it costs anyway
     std::optional<PrefixBounds> bounds_;
@@ -272,8 +275,13 @@ std::vector<LoopExtents> lane_batches(const std::vector<int64_t>& lanes) {
     return batches;
 }
 
-RegisterMapper::RegisterMapper(const ConvolutionProblem& problem, const RegisterArray& registers)
-    : problem_(problem), registers_(registers), batches_(lane_batches(registers.lanes)), orders_(pe_orders()) {
+RegisterMapper::RegisterMapper(const ConvolutionProblem& problem, const RegisterArray& registers,
+                               const std::atomic<bool>* stop)
+    : problem_(problem),
+      registers_(registers),
+      stop_(stop),
+      batches_(lane_batches(registers.lanes)),
+      orders_(pe_orders()) {
     for (size_t t = 0; t < 3; ++t) access_[t] = tensor_access(problem, all_operands[t]);
 }
 
@@ -322,7 +330,7 @@ std::optional<RegisterMapping> RegisterMapper::fewest_extra(const LoopExtents& b
     if (std::optional<RegisterMapping> mapping = without_extra(all)) return mapping;
     std::optional<RegisterMapping> best;
     for (const Share& share : all) {
-        ShareSearch search(problem_, blocks, share.extents, registers_.words, below);
+        ShareSearch search(problem_, blocks, share.extents, registers_.words, below, stop_);
         search.run();
         if (!search.best()) continue;
         below = search.best()->words;

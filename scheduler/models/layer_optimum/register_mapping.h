@@ -15,6 +15,7 @@
 // share for each PE): its overlap between steps shrinks to nothing for P > 1, that of a share does not.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,7 +51,9 @@ struct RegisterMapping {
 
 class RegisterMapper {
 public:
-    RegisterMapper(const ConvolutionProblem& problem, const RegisterArray& registers);
+    /// `stop`: once it is set the best mapping found so far is the answer, or none.
+    RegisterMapper(const ConvolutionProblem& problem, const RegisterArray& registers,
+                   const std::atomic<bool>* stop = nullptr);
     /// Of all mappings of one block computation, one with the fewest extra accesses, if those are less than `below`.
     [[nodiscard]] std::optional<RegisterMapping> fewest_extra(const LoopExtents& blocks, int64_t below) const;
 
@@ -65,6 +68,7 @@ private:
 
     const ConvolutionProblem& problem_;
     RegisterArray registers_;
+    const std::atomic<bool>* stop_;
     std::vector<LoopExtents> batches_;
     std::vector<std::string> orders_;
     std::array<TensorAccess, 3> access_;

@@ -111,7 +111,8 @@ public:
             iterations_[p] = ceil_div(at(problem.extent, order[p].loop), order[p].block);
     }
 
-    [[nodiscard]] TensorGroups groups() const {
+    /// `has_block`: false as if blocks had no words.
+    [[nodiscard]] TensorGroups groups(bool has_block) const {
         struct Opened {
             size_t first;  ///< position of the opening loop, of merged ones the last
             size_t last;   ///< position of the last related loop, or of the opener
@@ -145,9 +146,11 @@ public:
 
         TensorGroups result;
         result.groups.resize(opened.size());
-        const Box block = footprint(order_.size());
-        result.block = block.size();
-        std::vector<Box> spill_free{block};  // Q of the next inner group, as a union
+        std::vector<Box> spill_free;  // Q of the next inner group, as a union
+        if (has_block) {
+            spill_free.push_back(footprint(order_.size()));
+            result.block = spill_free.front().size();
+        }
         int64_t spill_free_words = result.block;
         for (size_t g = opened.size(); g-- > 0;) {
             const Opened& o = opened[g];
@@ -257,13 +260,21 @@ int64_t spills(const ReuseGroup& g, int64_t memory) {
            std::max<int64_t>(last - (usable - g.resident), 0);
 }
 
+TensorGroups groups_of(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, bool has_block) {
+    const TensorAccess access = tensor_access(problem, operand);
+    const LoopExtents blocks = block_extents(problem, order);
+    if (has_gaps(problem, access, blocks)) return Walk<AxisWords>(problem, access, order, blocks).groups(has_block);
+    return Walk<Interval>(problem, access, order, blocks).groups(has_block);
+}
+
 }  // namespace
 
 TensorGroups reuse_groups(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order) {
-    const TensorAccess access = tensor_access(problem, operand);
-    const LoopExtents blocks = block_extents(problem, order);
-    if (has_gaps(problem, access, blocks)) return Walk<AxisWords>(problem, access, order, blocks).groups();
-    return Walk<Interval>(problem, access, order, blocks).groups();
+    return groups_of(problem, operand, order, true);
+}
+
+TensorGroups groups_of_prefix(const ConvolutionProblem& problem, Operand operand, const BlockOrder& prefix) {
+    return groups_of(problem, operand, prefix, false);
 }
 
 int64_t formula_spills(const TensorGroups& tensor, int64_t memory) {

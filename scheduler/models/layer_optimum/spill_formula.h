@@ -36,6 +36,13 @@ struct TensorGroups {
 
 [[nodiscard]] TensorGroups reuse_groups(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order);
 
+/// What the groups of `prefix` are at least in every order that begins with it, as if its blocks had no words:
+/// formula_spills() of this is a lower bound for all of them. By cycles a group spills more the larger T, R, M^sf and |Q'|
+/// are (the first two make the stream longer, the others leave fewer words in a cycle that stay), and loops further in only
+/// make them larger: footprints are padded to whole blocks, and the union of what inner groups keep grows.
+[[nodiscard]] TensorGroups groups_of_prefix(const ConvolutionProblem& problem, Operand operand,
+                                            const BlockOrder& prefix);
+
 /// Words evicted that are needed again, of one of the problem's groups; `memory` words hold at least a block.
 [[nodiscard]] int64_t formula_spills(const TensorGroups& tensor, int64_t memory);
 

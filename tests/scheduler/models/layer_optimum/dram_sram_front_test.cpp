@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include "base/units.h"
 #include "scheduler/models/layer_optimum/optimum.h"
@@ -120,6 +123,36 @@ TEST(DramSramFront, FewRegistersPayInSramAccesses) {
         }));
     }
     EXPECT_GT(with_extra, 0);
+}
+
+/// Few registers, half a minute: whoever stops it gets points that are what they say.
+TEST(DramSramFront, StoppedWithinALayerItHandsOverWhatItFound) {
+    const ConvolutionProblem p = parse_convolution("k24 c16 x13 y13 m3 n3");
+    const RegisterArray registers{{4, 3}, 12};
+    const BankedBuffer buffer{12, 128};
+    std::atomic<bool> stop = true;
+    const DramSramFront nothing = dram_sram_front(p, buffer, registers, 20 * sram_words(p, {}), &stop);
+    EXPECT_FALSE(nothing.is_complete);
+    EXPECT_TRUE(nothing.points.empty());
+
+    stop = false;
+    const auto begin = std::chrono::steady_clock::now();
+    std::thread person([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        stop = true;
+    });
+    const DramSramFront part = dram_sram_front(p, buffer, registers, 20 * sram_words(p, {}), &stop);
+    person.join();
+    EXPECT_FALSE(part.is_complete);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+    for (const DramSramPoint& point : part.points) {
+        const LoopExtents blocks = block_extents(p, point.order);
+        EXPECT_EQ(extra_accesses(p, blocks, point.registers.value()), point.registers->extra);
+        EXPECT_EQ(point.sram_words,
+                  sram_words(p, point.order) + block_computations(p, blocks) * point.registers->extra_words());
+        const auto division = divide_banks(p, point.order, buffer, SpillEvaluator::eq7);
+        EXPECT_EQ(point.dram_words, compulsory_words(p) + division.value().extra_words());
+    }
 }
 
 TEST(DramSramFront, BeatsOrMeetsCellsOfCnnFlowInBothCounts) {

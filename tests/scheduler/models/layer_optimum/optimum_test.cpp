@@ -157,8 +157,8 @@ TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
         }
         const BankedBuffer buffer{rng.between(3, 7), rng.between(1, 40)};
         const BlockOrder prefix(order.begin(), order.begin() + rng.below(static_cast<int64_t>(order.size()) + 1));
-        const std::optional<int64_t> bound = prefix_bound(p, prefix, buffer);
         for (const SpillEvaluator evaluator : {SpillEvaluator::eq7, SpillEvaluator::belady}) {
+            const std::optional<int64_t> bound = prefix_bound(p, prefix, buffer, evaluator);
             const std::optional<DividedBanks> division = divide_banks(p, order, buffer, evaluator);
             if (!division) continue;
             ASSERT_TRUE(bound) << to_text(p) << "; " << to_text(order);

@@ -104,5 +104,36 @@ TEST(SpillFormula, IsNeverBelowBeladyForInputs) {
     EXPECT_GT(above, 100);
 }
 
+TEST(SpillFormula, APrefixSpillsNoMoreThanAnyOrderThatBeginsWithIt) {
+    Rng rng(29);
+    int64_t positive = 0;
+    int64_t closer = 0;  // than without what inner windows hold
+    for (int n = 0; n < 6000; ++n) {
+        const ConvolutionProblem p = random_convolution(rng, 9);
+        const BlockOrder order = random_order(rng, p, false);
+        for (const Operand operand : all_operands) {
+            const TensorGroups whole = reuse_groups(p, operand, order);
+            const int64_t memory = rng.between(whole.block, std::max(whole.block, tensor_words(p, operand)));
+            const int64_t spills = formula_spills(whole, memory);
+            int64_t before = 0;
+            for (size_t length = 0; length <= order.size(); ++length) {
+                const BlockOrder prefix(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(length));
+                const TensorGroups groups = groups_of_prefix(p, operand, prefix);
+                const int64_t least = formula_spills(groups, memory);
+                ASSERT_LE(least, spills) << to_text(p) << "; prefix " << to_text(prefix) << " of " << to_text(order)
+                                         << "; " << to_string(operand) << " in " << memory;
+                // Longer prefixes know more.
+                ASSERT_LE(before, least) << to_text(p) << "; " << to_text(prefix) << "; " << to_string(operand);
+                before = least;
+                positive += least > 0 ? 1 : 0;
+                for (const ReuseGroup& g : groups.groups)
+                    closer += memory > g.beside && memory < g.spill_free && g.beside > 0 ? 1 : 0;
+            }
+        }
+    }
+    EXPECT_GT(positive, 2000);
+    EXPECT_GT(closer, 50);
+}
+
 }  // namespace
 }  // namespace laminate
