@@ -139,7 +139,7 @@ public:
 
     BuiltNetwork build(const Schedule& schedule) && {
         std::vector<GroupSchedule> groups = schedule.groups();
-        // Pooling that no group has got has code of its own.
+        // Pooling and additions that no group has got have code of their own.
         for (const LayerId id : outside_of(groups)) {
             if (is_schedulable(network_, id) && suits_own_code(layer_problem(network_, id)))
                 groups.push_back(line_buffer_group(network_, {id}));
@@ -161,11 +161,12 @@ public:
 private:
     using Piece = std::variant<CheckedGroup, LayerId>;
 
-    /// Pooling into rows of some columns.
+    /// Additions, and pooling into rows of some columns.
     static bool suits_own_code(const LayerProblem& p) {
         constexpr int64_t fewest_columns = 4;
-        return (p.operation == Operation::max_pool || p.operation == Operation::average_pool) &&
-               p[Dim::x] >= fewest_columns;
+        return p.operation == Operation::add ||
+               ((p.operation == Operation::max_pool || p.operation == Operation::average_pool) &&
+                p[Dim::x] >= fewest_columns);
     }
     [[nodiscard]] std::vector<LayerId> outside_of(const std::vector<GroupSchedule>& groups) const {
         std::vector<bool> is_grouped(network_.layers.size(), false);

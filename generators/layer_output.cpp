@@ -50,7 +50,7 @@ Expr LayerOutput::activated(const Expr& channel, const Expr& sum) const { return
 Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const Expr& index,
                                   const Expr& predicate) const {
     Expr result = value;
-    if (layers_.size() > 1) {
+    if (adds()) {
         // In the order of the operands, as the reference operators add.
         const Stage& add = layers_.back();
         Expr sum;
@@ -66,7 +66,7 @@ Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const 
 }
 
 Stmt LayerOutput::prefetch(const Expr& first, int64_t count) const {
-    if (layers_.size() == 1) return {};
+    if (!adds()) return {};
     constexpr int64_t line = 16;
     const std::vector<LayerInput>& operands = layers_.back().problem.inputs;
     std::vector<Stmt> all;
@@ -89,8 +89,8 @@ GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::stri
         code.arrays.push_back({array, ArrayRole::external_input, number});
         code.inputs.push_back(input.name);
     };
-    read("X", problem().inputs.front());
-    if (layers_.size() > 1) {
+    if (problem().operation != Operation::add) read("X", problem().inputs.front());
+    if (adds()) {
         const std::vector<LayerInput>& operands = layers_.back().problem.inputs;
         for (size_t operand = 0; operand < operands.size(); ++operand) {
             if (!is_own(operands[operand])) read(array_of(operand), operands[operand]);

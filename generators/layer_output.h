@@ -1,7 +1,7 @@
 // What becomes of the sums of a layer that is computed from its whole input (whole_map.h, winograd_map.h): its
 // activation and, where its group ends in an Add of its output and of tensors from outside, that Add and its
 // activation, all before anything is stored: neither the layer's own output nor a second pass over the sum goes to
-// memory.
+// memory. Or of an Add by itself, all of whose operands come from outside.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +42,12 @@ public:
         return store_activated(channel, activated(channel, sum), index, predicate);
     }
 
+    /// The same of a group that is an Add by itself.
+    [[nodiscard]] Halide::Internal::Stmt store_sum(const Halide::Expr& channel, const Halide::Expr& index,
+                                                   const Halide::Expr& predicate = Halide::Expr()) const {
+        return store_activated(channel, Halide::Expr(), index, predicate);
+    }
+
     /// Has what will be added to Y's elements first .. first + count brought into the cache while their sums are
     /// computed: runs of a map's rows are too short for the processor to see them coming.
     [[nodiscard]] Halide::Internal::Stmt prefetch(const Halide::Expr& first, int64_t count) const;
@@ -61,8 +67,9 @@ private:
     /// Array of an operand of the Add that comes from outside.
     [[nodiscard]] static std::string array_of(size_t operand) { return "X" + std::to_string(operand + 1); }
     [[nodiscard]] bool is_own(const LayerInput& operand) const { return operand.tensor == problem().output; }
+    [[nodiscard]] bool adds() const { return layers_.back().problem.operation == Operation::add; }
 
-    std::vector<Stage> layers_;  ///< the layer, and perhaps the Add
+    std::vector<Stage> layers_;  ///< the layer, and perhaps the Add; or an Add
 };
 
 }  // namespace laminate

@@ -59,17 +59,24 @@ Interval part_of(const Expr& part, int64_t parts, int64_t extent) {
     return {simplify(part * size(extent) / size(parts)), simplify((part + 1) * size(extent) / size(parts))};
 }
 
+/// Rows of a map that are known to lie before one of them in memory, and after it.
+struct Around {
+    int64_t before = 0;
+    int64_t after = 0;
+};
+
 class WholeMap {
 public:
     WholeMap(LayerOutput output, const VectorUnit& unit, const KernelOptions& kernels)
         : output_(std::move(output)), unit_(unit), kernels_(kernels), pixels_(p_[Dim::y] * p_[Dim::x]) {}
 
     GroupCode code() {
-        const Stmt body = !p_.has_weights()  ? pooling()
-                          : p_.groups > 1    ? depthwise()
-                          : is_pointwise(p_) ? pointwise()
-                          : reads_few(p_)    ? windows_at_once()
-                                             : windows();
+        const Stmt body = p_.operation == Operation::add ? addition()
+                          : !p_.has_weights()            ? pooling()
+                          : p_.groups > 1                ? depthwise()
+                          : is_pointwise(p_)             ? pointwise()
+                          : reads_few(p_)                ? windows_at_once()
+                                                         : windows();
         return output_.code(body, std::move(constants_), copy_, copy_elements_ * bytes_per_element, strips_);
     }
 
@@ -695,10 +702,8 @@ private:
     Stmt depthwise() {
         pack(1);
         const AxisWindow& w = p_.y();
-        const std::vector<Run> runs = runs_of(p_[Dim::x], unit_);
-        const auto vectors = static_cast<int64_t>(runs.size());
-        const int64_t most_rows = std::max<int64_t>(1, unit_.accumulators * 2 / 3 / vectors);
-        const int64_t rows = ceil_div(p_[Dim::y], ceil_div(p_[Dim::y], most_rows));
+        const std::vector<Run> runs = whole_runs(p_[Dim::x]);
+        const int64_t rows = depthwise_row_count(std::ssize(runs));
         const int64_t tiles = ceil_div(p_[Dim::y], rows);
         // Tiles of rows that reach no padding share their code.
         const auto is_inner = [&](int64_t tile) {
@@ -709,6 +714,7 @@ private:
         while (begin < tiles && !is_inner(begin)) ++begin;
         int64_t end = begin;
         while (end < tiles && is_inner(end)) ++end;
+        // Threads divide channels: what a map is read from is one run of memory, and no line of it is another thread's.
         const int64_t parts = std::min(p_[Dim::z], parts_wanted);
         return for_parts(parts, [&](const Expr& part) {
             return loop(".z", part_of(part, parts, p_[Dim::z]), [&](const Expr& z) {
@@ -717,17 +723,21 @@ private:
                     const int64_t y = tile * rows;
                     const int64_t here = std::min(rows, p_[Dim::y] - y);
                     const int64_t top = y * w.stride - w.pad_begin;
-                    all.push_back(
-                        depthwise_rows(z, size(y), here,
+                    const Rows of_tile{size(y),
+                                       here,
+                                       {y, y},
                                        {std::max<int64_t>(0, -top),
-                                        std::min((here - 1) * w.stride + (w.kernel - 1) * w.dilation + 1, w.in - top)},
-                                       runs));
+                                        std::min((here - 1) * w.stride + (w.kernel - 1) * w.dilation + 1, w.in - top)}};
+                    all.push_back(depthwise_rows(z, of_tile, runs));
                 };
                 for (int64_t tile = 0; tile < begin; ++tile) at_end(tile);
-                const std::pair<int64_t, int64_t> whole{0, (rows - 1) * w.stride + (w.kernel - 1) * w.dilation + 1};
                 if (begin < end) {
                     all.push_back(loop(".y", {size(begin), size(end)}, [&](const Expr& tile) {
-                        return depthwise_rows(z, simplify(tile * size(rows)), rows, whole, runs);
+                        const Rows of_tile{simplify(tile * size(rows)),
+                                           rows,
+                                           {begin * rows, (end - 1) * rows},
+                                           {0, (rows - 1) * w.stride + (w.kernel - 1) * w.dilation + 1}};
+                        return depthwise_rows(z, of_tile, runs);
                     }));
                 }
                 for (int64_t tile = end; tile < tiles; ++tile) at_end(tile);
@@ -736,59 +746,129 @@ private:
         });
     }
 
-    /// Rows y .. y + rows of a channel. Of the rows that their windows reach, those from inputs.first to inputs.second are there; the others are padding. Which columns
-    /// are padding is known here.
-    [[nodiscard]] Stmt depthwise_rows(const Expr& z, const Expr& y, int64_t rows,
-                                      const std::pair<int64_t, int64_t>& inputs, const std::vector<Run>& runs) const {
+    /// Rows of a tile, a vector of columns after the other: no more than the registers hold sums for, few of long
+    /// rows, and no smaller one at the end, if that can be.
+    [[nodiscard]] int64_t depthwise_row_count(int64_t runs) const {
+        constexpr int64_t most_vectors = 16, fewest_rows = 2;
+        const int64_t extent = p_[Dim::y];
+        const int64_t most = std::min({unit_.accumulators * 2 / 3, std::max(fewest_rows, most_vectors / runs), extent});
+        return ceil_div(extent, ceil_div(extent, most));
+    }
+
+    /// A tile of output rows. Of the rows that their windows reach, counted from the first one's, those from
+    /// inputs.first to inputs.second are there; the others are padding.
+    struct Rows {
+        Expr y;
+        int64_t count = 1;
+        std::pair<int64_t, int64_t> range;  ///< least and largest y
+        std::pair<int64_t, int64_t> inputs;
+    };
+
+    /// [0, extent) in vectors or halves of them; the last one as late as it fits, so that it is full, and writes what
+    /// another one has written too.
+    [[nodiscard]] std::vector<Run> whole_runs(int64_t extent) const {
+        std::vector<Run> runs = runs_of(extent, unit_);
+        Run& last = runs.back();
+        const int64_t back = std::min(last.first, last.lanes - last.end);
+        last = {last.first - back, last.lanes, 0, last.end + back};
+        return runs;
+    }
+
+    /// make(0, run) for every run, or, for neighbours that read no padding, in a loop: make(x, run) for the run x
+    /// columns further.
+    [[nodiscard]] Stmt for_runs(const std::vector<Run>& runs,
+                                const std::function<Stmt(const Expr& x, const Run& run)>& make) const {
+        constexpr size_t worth_a_loop = 3;
+        const AxisWindow& w = p_.x();
+        const auto reads_inside = [&](const Run& run) {
+            const int64_t column = run.first * w.stride - w.pad_begin;
+            return column >= 0 && column + (w.kernel - 1) * w.dilation + run.lanes * w.stride <= w.in;
+        };
+        size_t begin = 0;
+        while (begin < runs.size() && !reads_inside(runs[begin])) ++begin;
+        size_t end = begin;
+        while (end < runs.size() && reads_inside(runs[end]) &&
+               runs[end].first == runs[begin].first + static_cast<int64_t>(end - begin) * unit_.lanes)
+            ++end;
+        if (end - begin < worth_a_loop) end = begin;
+        std::vector<Stmt> all;
+        for (size_t n = 0; n < begin; ++n) all.push_back(make(0, runs[n]));
+        if (begin < end) {
+            all.push_back(loop(".x", {0, size(static_cast<int64_t>(end - begin))},
+                               [&](const Expr& n) { return make(n * size(unit_.lanes), runs[begin]); }));
+        }
+        for (size_t n = end; n < runs.size(); ++n) all.push_back(make(0, runs[n]));
+        return ir::sequence(all);
+    }
+
+    [[nodiscard]] Stmt depthwise_rows(const Expr& z, const Rows& rows, const std::vector<Run>& runs) const {
+        return for_runs(runs, [&](const Expr& x, const Run& run) { return depthwise_tile(z, rows, x, run); });
+    }
+
+    /// Rows of a channel in a run x columns further. Which columns are padding is known here.
+    [[nodiscard]] Stmt depthwise_tile(const Expr& z, const Rows& rows, const Expr& x, const Run& run) const {
         const AxisWindow& wy = p_.y();
         const AxisWindow& wx = p_.x();
-        const Sums sums(p_.name + ".sum", runs, rows);
+        const Sums sums(p_.name + ".sum", {run}, rows.count);
         std::vector<Stmt> parts;
-        for (size_t v = 0; v < runs.size(); ++v) {
-            for (int64_t r = 0; r < rows; ++r) parts.push_back(sums.start(v, r, ir::load(bias_, z)));
-        }
-        for (int64_t in = inputs.first; in < inputs.second; ++in) {
+        for (int64_t r = 0; r < rows.count; ++r) parts.push_back(sums.start(0, r, ir::load(bias_, z)));
+        for (int64_t in = rows.inputs.first; in < rows.inputs.second; ++in) {
             std::vector<std::pair<int64_t, int64_t>> served;  // row of the tile, n
-            for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t r = 0; r < rows.count; ++r) {
                 const int64_t reach = in - r * wy.stride;
                 if (reach >= 0 && reach % wy.dilation == 0 && reach / wy.dilation < wy.kernel)
                     served.emplace_back(r, reach / wy.dilation);
             }
             if (served.empty()) continue;
+            const int64_t offset = in - wy.pad_begin;
+            const Around around{rows.range.first * wy.stride + offset,
+                                wy.in - 1 - (rows.range.second * wy.stride + offset)};
+            const Expr row = simplify((z * size(wy.in) + rows.y * size(wy.stride) + size(offset)) * size(wx.in) +
+                                      x * size(wx.stride));
             for (int64_t m = 0; m < wx.kernel; ++m) {
-                for (size_t v = 0; v < runs.size(); ++v) {
-                    const int64_t column = runs[v].first * wx.stride + m * wx.dilation - wx.pad_begin;
-                    const Expr row =
-                        simplify((z * size(wy.in) + y * size(wy.stride) + size(in - wy.pad_begin)) * size(wx.in));
-                    parts.push_back(ir::with_values(
-                        p_.name + ".in", {row_of_input(row, column, runs[v])}, [&](const std::vector<Expr>& value) {
-                            std::vector<Stmt> uses;
-                            for (const auto& [r, n] : served) {
-                                const Expr weight =
-                                    ir::load(weights_, z * size(wy.kernel * wx.kernel) + size(n * wx.kernel + m));
-                                uses.push_back(sums.add(v, r, value.front() * broadcast(weight, runs[v].lanes)));
-                            }
-                            return ir::sequence(uses);
-                        }));
-                }
+                const int64_t column = run.first * wx.stride + m * wx.dilation - wx.pad_begin;
+                parts.push_back(ir::with_values(
+                    p_.name + ".in", {row_of_input(row, column, run, around)}, [&](const std::vector<Expr>& value) {
+                        std::vector<Stmt> uses;
+                        for (const auto& [r, n] : served) {
+                            const Expr weight =
+                                ir::load(weights_, z * size(wy.kernel * wx.kernel) + size(n * wx.kernel + m));
+                            uses.push_back(sums.add(0, r, value.front() * broadcast(weight, run.lanes)));
+                        }
+                        return ir::sequence(uses);
+                    }));
             }
         }
-        for (int64_t r = 0; r < rows; ++r) {
-            for (size_t v = 0; v < runs.size(); ++v) {
-                const Expr to = lanes_from(
-                    simplify((z * size(wy.out) + y + size(r)) * size(wx.out) + size(runs[v].first)), runs[v].lanes);
-                parts.push_back(output_.store(z, sums.get(v, r), to, wanted_lanes(runs[v])));
-            }
+        for (int64_t r = 0; r < rows.count; ++r) {
+            const Expr to = simplify((z * size(wy.out) + rows.y + size(r)) * size(wx.out) + x + size(run.first));
+            parts.push_back(store_run(z, sums.get(0, r), to, run));
         }
         return sums.around(ir::sequence(parts));
     }
 
+    /// A run of sums to the elements from `to` on. Where half of its lanes or more are wanted, those are two halves
+    /// that may have elements in common: processors take their time for stores that leave lanes out.
+    [[nodiscard]] Stmt store_run(const Expr& z, const Expr& sum, const Expr& to, const Run& run) const {
+        const int64_t half = run.lanes / 2;
+        const int64_t wanted = run.end - run.begin;
+        const Expr value = output_.activated(z, sum);
+        if (run.begin != 0 || wanted == run.lanes || wanted < half || half < 2)
+            return output_.store_activated(z, value, lanes_from(to, run.lanes), wanted_lanes(run));
+        const auto part = [&](int64_t first) {
+            return output_.store_activated(
+                z, Shuffle::make_slice(value, static_cast<int>(first), 1, static_cast<int>(half)),
+                lanes_from(simplify(to + size(first)), half));
+        };
+        return ir::sequence({part(0), part(wanted - half)});
+    }
+
     /// Columns column, column + stride, ... of a row of X; zero where there are none.
-    [[nodiscard]] Expr row_of_input(const Expr& row, int64_t column, const Run& run) const {
-        return every(p_.x().stride, 0, run, columns_of_input(row, column, run.lanes * p_.x().stride, 0.0F));
+    [[nodiscard]] Expr row_of_input(const Expr& row, int64_t column, const Run& run, const Around& around = {}) const {
+        return every(p_.x().stride, 0, run, columns_of_input(row, column, run.lanes * p_.x().stride, 0.0F, around));
     }
     /// `wide` columns of a row of X from `column` on; `fill` where there are none.
-    [[nodiscard]] Expr columns_of_input(const Expr& row, int64_t column, int64_t wide, float fill) const {
+    [[nodiscard]] Expr columns_of_input(const Expr& row, int64_t column, int64_t wide, float fill,
+                                        const Around& around = {}) const {
         const int64_t first = std::max<int64_t>(0, -column);
         const int64_t end = std::min(wide, p_.x().in - column);
         const Expr index = lanes_from(simplify(row + size(column)), wide);
@@ -797,7 +877,9 @@ private:
         Expr value = broadcast(Expr(fill), wide);
         if (first >= end) return value;
         const Expr inside = lane >= broadcast(size(first), wide) && lane < broadcast(size(end), wide);
-        return Halide::select(inside, ir::load("X", index, ir::Alignment::element, inside), value);
+        // What lies beside the row is read and left out where it is known to be there: quicker than not to read it.
+        const bool is_there = first <= around.before * p_.x().in && wide - end <= around.after * p_.x().in;
+        return Halide::select(inside, ir::load("X", index, ir::Alignment::element, is_there ? Expr() : inside), value);
     }
     [[nodiscard]] static Expr every(int64_t stride, int64_t first, const Run& run, const Expr& wide) {
         return stride == 1 ? wide
@@ -905,6 +987,42 @@ private:
         return ir::load(constant(".averaged", counts), lanes_from(0, run.lanes));
     }
 
+    // ------------------------------------------------------------------------------------------------------------ addition
+
+    /// The elements of all maps are one axis, unless the activation has a slope for each.
+    Stmt addition() {
+        output_.pack(1, constants_);
+        const bool by_map = layer_.activation.kind == ActivationKind::prelu;
+        const int64_t maps = by_map ? p_[Dim::z] : 1;
+        const int64_t elements = pixels_ * (by_map ? 1 : p_[Dim::z]);
+        constexpr int64_t vectors = 4;
+        const int64_t step = vectors * unit_.lanes;
+        const int64_t full = elements / step;
+        const int64_t chunks = std::clamp<int64_t>(full, 1, parts_wanted);
+        return for_parts(chunks, [&](const Expr& part) {
+            return loop(".z", {0, size(maps)}, [&](const Expr& map) {
+                const auto sum = [&](const Expr& first, const Run& run) {
+                    const Expr at = lanes_from(simplify(map * size(elements) + first + size(run.first)), run.lanes);
+                    return output_.store_sum(map, at, wanted_lanes(run));
+                };
+                std::vector<Stmt> all;
+                if (full > 0) {
+                    all.push_back(loop(".x", part_of(part, chunks, full), [&](const Expr& x) {
+                        std::vector<Stmt> sums;
+                        for (int64_t v = 0; v < vectors; ++v)
+                            sums.push_back(sum(x * size(step), {v * unit_.lanes, unit_.lanes, 0, unit_.lanes}));
+                        return ir::sequence(sums);
+                    }));
+                }
+                std::vector<Stmt> rest;
+                for (int64_t first = full * step; first < elements; first += unit_.lanes)
+                    rest.push_back(sum(0, {first, unit_.lanes, 0, std::min(unit_.lanes, elements - first)}));
+                if (!rest.empty()) all.push_back(ir::guarded(part == size(chunks - 1), ir::sequence(rest)));
+                return ir::sequence(all);
+            });
+        });
+    }
+
     LayerOutput output_;
     const LayerProblem& p_ = output_.problem();
     const Layer& layer_ = output_.layer();
@@ -933,8 +1051,9 @@ bool suits_whole_pooling(const LayerProblem& p) {
 std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
                                         const KernelOptions& kernels) {
     std::optional<LayerOutput> output = LayerOutput::of(network, group);
-    if (!output || (!suits_whole_map(output->problem()) && !suits_whole_pooling(output->problem())))
-        return std::nullopt;
+    if (!output) return std::nullopt;
+    const LayerProblem& p = output->problem();
+    if (p.operation != Operation::add && !suits_whole_map(p) && !suits_whole_pooling(p)) return std::nullopt;
     GroupCode code = WholeMap(*std::move(output), unit, kernels).code();
     if (kernels.scratch && code.scratch_bytes > kernels.scratch->value()) return std::nullopt;
     return code;

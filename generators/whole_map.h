@@ -8,6 +8,7 @@
 //               Strided windows of few taps and channels (first layers) read a panel that holds all of them, row by row
 //               of the map, and copy nothing else.
 //   pooling     a vector is a row of the map or part of one, maxima of rows before those of columns; nothing is copied.
+//   addition    of two or more tensors, all maps as one axis.
 //   depthwise   a vector is a row of the map or part of one; padding columns are lanes that are not loaded, padding rows are left out.
 //
 // Every output is the same sum in the same order as in the kernels of optimised.cpp, bit for bit but for rows that padding cuts short, whose products
@@ -25,7 +26,7 @@ namespace laminate {
 [[nodiscard]] bool suits_whole_pooling(const LayerProblem& problem);
 
 /// The code of a group that holds one layer which suits_whole_map() or suits_whole_pooling(), and perhaps an Add of its
-/// output, and takes its tensors whole (LayerOutput::of).
+/// output, or an Add by itself, and takes its tensors whole (LayerOutput::of).
 /// None for other groups, nor where the copies take more scratch than is allowed.
 [[nodiscard]] std::optional<GroupCode> whole_map_code(const Network& network, const GroupSchedule& group,
                                                       const VectorUnit& unit, const KernelOptions& kernels = {});

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "runtime/arena_plan.h"
 #include "runtime/cpu.h"
+#include "runtime/part_queue.h"
 #include "runtime/reference_operators.h"
 #include "runtime/tensor_placement.h"
 
@@ -77,6 +78,7 @@ struct Session::Implementation {
     /// Outputs that share their storage with an input or with another output: copied when all is done.
     std::vector<size_t> copied_outputs;
     ArenaUse use;
+    PartQueue queue{1};
     std::unique_ptr<std::byte, FreeArray> arena;
     /// One row of group pointers per thread, padded to whole cache lines so that threads do not share one.
     size_t pointers_per_thread = 0;
@@ -160,6 +162,7 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     }
 
     use.threads = options.threads > 0 ? options.threads : omp_get_max_threads();
+    queue = PartQueue(use.threads);
     use.tensors_bytes = placement.arena_bytes;
     size_t most = 0;
     for (const ReadyStep& step : steps) {
@@ -201,12 +204,9 @@ void Session::Implementation::run_group(const ReadyStep& step, const float* cons
     const int64_t calls_per_image = group.strips / strips_per_call;
     const int64_t calls = step.images * calls_per_image;
     int failure = 0;
-    // Always the same number of threads: OpenMP would end those that a smaller team leaves over, and start them again.
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) if (calls > 1)
-    for (int64_t call = 0; call < calls; ++call) {
+    const auto run_call = [&](int64_t call, size_t thread) {
         const int64_t image = call / calls_per_image;
         const auto begin = static_cast<int32_t>(call % calls_per_image * strips_per_call);
-        const auto thread = static_cast<size_t>(omp_get_thread_num());
         const float** in = input_pointers.data() + thread * pointers_per_thread;
         float** out = output_pointers.data() + thread * pointers_per_thread;
         for (size_t k = 0; k < group.inputs.size(); ++k) {
@@ -221,6 +221,13 @@ void Session::Implementation::run_group(const ReadyStep& step, const float* cons
 #pragma omp atomic write
             failure = code;
         }
+    };
+    queue.fill(calls);
+    // Always the same number of threads: OpenMP would end those that a smaller team leaves over, and start them again.
+#pragma omp parallel num_threads(threads) if (calls > 1)
+    {
+        const int thread = omp_get_thread_num();
+        queue.work(thread, [&](int64_t call) { run_call(call, static_cast<size_t>(thread)); });
     }
     if (failure != 0) throw RunError("group " + group.name + ": the compiled code returned " + std::to_string(failure));
 }

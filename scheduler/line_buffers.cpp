@@ -63,8 +63,12 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
         const LayerProblem& p = problems[static_cast<size_t>(k)];
         if (k > 0) group.nests[static_cast<size_t>(k) - 1].y = lines;
         for (size_t operand = 0; operand < p.inputs.size(); ++operand) {
-            const bool is_previous = k > 0 && p.inputs[operand].tensor == problems[static_cast<size_t>(k) - 1].output;
-            if (!is_previous) nest.x.push_back({static_cast<int>(operand), lines});
+            const TensorId tensor = p.inputs[operand].tensor;
+            const bool is_previous = k > 0 && tensor == problems[static_cast<size_t>(k) - 1].output;
+            const bool is_known = k > 0 && tensor == problems.front().inputs.front().tensor;
+            // An Add of what the first layer reads: lines for both, so they come in where both are around.
+            if (is_known) group.nests.front().x.front().placement.compute = {sink, last.find({Dim::y, Band::outer})};
+            if (!is_previous && !is_known) nest.x.push_back({static_cast<int>(operand), lines});
         }
         if (p.has_weights()) nest.w = Placement{};
     }
@@ -162,34 +166,67 @@ public:
             Elements{});  // zero: only by repeating more than allowed; then a longer group will not do either
     }
 
-    /// Layers computed from their whole input add while they store: an Add goes to the group of one of its operands.
-    void take_adds(std::vector<GroupSchedule>& groups) const {
+    /// Adds go to the group of one of their operands: layers computed from their whole input add while they store, and
+    /// within a budget any group that still fits with the Add saves the accesses of its own output.
+    void take_adds(std::vector<GroupSchedule>& groups) {
         std::map<TensorId, GroupSchedule*> by_output;
         for (GroupSchedule& group : groups) {
-            if (group.nests.size() != 1) continue;
-            const LayerProblem p = layer_problem(network_, network_.find_layer(group.nests.front().layer));
-            if (!suits_whole_map(p) && !goes_to_winograd_map(p)) continue;
-            if (!network_.is_output(p.output) && network_.consumers(p.output).size() == 1) by_output[p.output] = &group;
+            const TensorId output = network_.layer(network_.find_layer(group.nests.back().layer)).output;
+            if (!network_.is_output(output) && network_.consumers(output).size() == 1) by_output[output] = &group;
         }
         for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
             if (network_.layer(id).kind != LayerKind::add || !is_schedulable(network_, id)) continue;
             const LayerProblem add = layer_problem(network_, id);
-            // Pointwise layers store what they have in registers, others copy it once more.
-            GroupSchedule* best = nullptr;
-            LayerId layer = -1;
+            GroupSchedule* taken = nullptr;
+            std::optional<WithAdd> best;
             for (const LayerInput& operand : add.inputs) {
                 const auto found = by_output.find(operand.tensor);
                 if (found == by_output.end()) continue;
-                const LayerProblem p = layer_problem(network_, network_.producer(operand.tensor));
-                if (!ends_in_add({p, add}) || (best && !is_pointwise(p))) continue;
-                best = found->second;
-                layer = p.layer;
+                std::optional<WithAdd> with = with_add(*found->second, id);
+                if (!with || (best && best->price < with->price)) continue;
+                best = std::move(with);
+                taken = found->second;
             }
-            if (best) *best = laminate::line_buffer_group(network_, {layer, id}, {best->nests.back()[Dim::y], 0, 0});
+            if (best) *taken = std::move(best->group);
         }
     }
 
 private:
+    /// A group and an Add of its output; of several the one of the least price.
+    struct WithAdd {
+        GroupSchedule group;
+        int64_t price = 0;
+    };
+    [[nodiscard]] std::optional<WithAdd> with_add(const GroupSchedule& group, LayerId id) {
+        std::vector<LayerId> layers;
+        for (const Nest& nest : group.nests) layers.push_back(network_.find_layer(nest.layer));
+        const LayerProblem first = layer_problem(network_, layers.front());
+        layers.push_back(id);
+        const std::vector<LayerProblem> problems = layer_problems(network_, layers);
+        const bool is_whole = ends_in_add(problems) && (suits_whole_map(first) || goes_to_winograd_map(first)) &&
+                              group.nests.front().loops.front().band != Band::strip;
+        if (is_whole) {
+            GroupSchedule with = laminate::line_buffer_group(network_, layers, {group.nests.back()[Dim::y], 0, 0});
+            // Pointwise layers store what they have in registers, others copy it once more.
+            if (!options_.memory) return WithAdd{std::move(with), is_pointwise(first) ? 0 : 1};
+            const GroupCounts counts = two_level_counts(problems, with, &cache_);
+            if (to_bytes(counts.live_total) <= *options_.memory)
+                return WithAdd{std::move(with), added_accesses(group, counts.accesses())};
+        }
+        if (!options_.memory) return {};
+        const auto choice = choose(layers);
+        const auto* found = std::get_if<Choice>(&choice);
+        if (!found) return {};
+        const int64_t more = added_accesses(group, found->accesses);
+        // By itself the Add reads its operands and writes their sum.
+        const int64_t alone = (problems.back().input_elements() + problems.back().output_elements()).value();
+        if (more >= alone) return {};
+        return WithAdd{found->group, more};
+    }
+    [[nodiscard]] int64_t added_accesses(const GroupSchedule& group, Elements with) {
+        return with.value() - two_level_counts(group_problems(network_, group), group, &cache_).accesses().value();
+    }
+
     /// Threads divide its channels and rows by themselves.
     [[nodiscard]] bool goes_to_winograd_map(const LayerProblem& p) const {
         return options_.winograd && !options_.memory && suits_winograd_map(p);
@@ -360,7 +397,7 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, 
         for (size_t end = chain.size(); end > 0; end = best[end]->begin) groups.push_back(best[end]->last);
     }
     if (demand != Elements{}) return Infeasible{demand, Elements(options.memory->value() / bytes_per_element)};
-    if (!options.memory) planner.take_adds(groups);
+    planner.take_adds(groups);
     return in_order(network, std::move(groups));
 }
 

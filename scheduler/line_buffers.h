@@ -25,7 +25,7 @@ struct LineBufferSizes {
 
 /// {conv1: ...; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo & conv2: ys || zo yo xo io | zi yi xi ii n m; ...; Y xi/xi}
 /// Buffers are stored at the innermost strip loop, without strips at the root. `segment`: consecutive layers of one
-/// chain, or two that ends_in_add().
+/// chain, perhaps with an Add of the last one's output behind it.
 [[nodiscard]] GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
                                               const LineBufferSizes& sizes = {});
 

@@ -1,4 +1,4 @@
-// An array behind which nothing can be read.
+// An array behind which, or before which, nothing can be read.
 #pragma once
 
 #include <sys/mman.h>
@@ -10,16 +10,18 @@
 
 namespace laminate {
 
-/// Memory that ends where no page follows: whoever reads on gets a signal.
+/// Memory that ends where no page follows, or begins where none is before: whoever reads on gets a signal.
 class LastElements {
 public:
-    explicit LastElements(const std::vector<float>& values) {
+    enum class Edge { end, begin };
+    explicit LastElements(const std::vector<float>& values, Edge edge = Edge::end) {
         constexpr size_t page = 4096;
         const size_t bytes = values.size() * sizeof(float);
         size_ = (bytes + page - 1) / page * page + page;
         memory_ = static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        if (memory_ == MAP_FAILED || mprotect(memory_ + size_ - page, page, PROT_NONE) != 0) throw std::bad_alloc();
-        first_ = reinterpret_cast<float*>(memory_ + size_ - page - bytes);
+        char* closed = edge == Edge::end ? memory_ + size_ - page : memory_;
+        if (memory_ == MAP_FAILED || mprotect(closed, page, PROT_NONE) != 0) throw std::bad_alloc();
+        first_ = reinterpret_cast<float*>(edge == Edge::end ? closed - bytes : closed + page);
         std::copy(values.begin(), values.end(), first_);
     }
     LastElements(const LastElements&) = delete;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
 
 #include "generators/group_reference.h"
@@ -61,16 +62,18 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     for (size_t e = 0; e < expected.size(); ++e)
         ASSERT_NEAR(whole.output[e], expected[e], 1e-5F * range) << what << ", element " << e;
 
-    const LastElements input(inputs.front());
     const AlignedFloats constants(code->constants);
-    std::vector<float> output(expected.size());
-    const float* in = input.data();
-    float* out = output.data();
     AlignedFloats scratch(static_cast<size_t>(code->scratch_bytes) / sizeof(float));
-    EXPECT_EQ(JitGroup(code->body, false)
-                  .function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code->strips)),
-              0);
-    EXPECT_EQ(output, whole.output) << what;
+    const JitGroup jit(code->body, false);
+    for (const LastElements::Edge edge : {LastElements::Edge::end, LastElements::Edge::begin}) {
+        const LastElements input(inputs.front(), edge);
+        std::vector<float> output(expected.size());
+        const float* in = input.data();
+        float* out = output.data();
+        EXPECT_EQ(jit.function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code->strips)),
+                  0);
+        EXPECT_EQ(output, whole.output) << what;
+    }
 
     if (problems.front()[Dim::y] < 4) return;
     const GroupSchedule lines = line_buffer_group(network, {0}, {2, 2, 0});
@@ -128,6 +131,13 @@ TEST(WholeMap, DepthwiseLayers) {
     expect_right(layer_of(2, 11, 19, depthwise(2, square_window(5, 1, 2))), {8, 12}, "5 x 5");
     expect_right(layer_of(2, 12, 13, depthwise(2, square_window(3, 1, 2, 2))), {4, 24}, "dilated");
     expect_right(layer_of(2, 9, 9, depthwise(2, square_window(3))), avx512, "without padding");
+    // Long rows, whose vectors in the middle are a loop; the last one full, half or beginning early.
+    expect_right(layer_of(16, 12, 44, depthwise(16, square_window(3, 1, 1))), {8, 12}, "44 columns");
+    expect_right(layer_of(17, 9, 71, depthwise(17, square_window(5, 1, 2))), {8, 12}, "5 x 5, 71 columns");
+    expect_right(layer_of(16, 11, 128, depthwise(16, square_window(3, 2, 1))), {8, 12}, "stride 2, 64 columns");
+    expect_right(layer_of(16, 70, 126, depthwise(16, square_window(3, 1, 1))), avx512, "126 columns");
+    expect_right(layer_of(3, 5, 7, depthwise(3, square_window(3, 1, 1))), {8, 12}, "7 columns of 8 lanes");
+    expect_right(layer_of(16, 2, 90, depthwise(16, square_window(3, 1, 1))), {8, 12}, "two rows");
 }
 
 Network pooled(int64_t channels, int64_t rows, int64_t columns, const Window& window,
@@ -238,6 +248,67 @@ TEST(WholeMap, OnlyAnAddOfWhatTheLayerDoesNotReadIsTakenWithIt) {
     // A stripped group is one of line buffers.
     EXPECT_TRUE(whole_map_code(good, line_buffer_group(good, {0, 1}), avx512));
     EXPECT_FALSE(whole_map_code(good, line_buffer_group(good, {0, 1}, {2, 2, 0}), avx512));
+}
+
+/// The Add of two maps of one shape, with a slope for each channel or not.
+Network addition_of(int64_t channels, int64_t rows, int64_t columns, bool with_slopes) {
+    Network network;
+    network.name = "sum";
+    Layer add{.kind = LayerKind::add};
+    for (size_t n = 0; n < 2; ++n) {
+        network.tensors.push_back({"x" + std::to_string(n), {1, channels, rows, columns}});
+        network.inputs.push_back(static_cast<TensorId>(n));
+        add.inputs.push_back(static_cast<TensorId>(n));
+    }
+    add.activation.kind = ActivationKind::relu;
+    if (with_slopes) {
+        std::vector<float> slopes;
+        for (int64_t c = 0; c < channels; ++c) slopes.push_back(static_cast<float>(c % 5) / 4);
+        add.activation = {.kind = ActivationKind::prelu,
+                          .slope = std::make_shared<const Constant>(Constant{{channels}, slopes})};
+    }
+    append(network, "add", add);
+    check(network);
+    return network;
+}
+
+TEST(WholeMap, AdditionsByThemselves) {
+    struct Case {
+        int64_t channels, rows, columns;
+        bool with_slopes;
+    };
+    for (const Case& c : {Case{1, 1, 3, false}, Case{3, 1, 5, true}, Case{5, 7, 7, false}, Case{64, 14, 14, false},
+                          Case{19, 13, 17, true}, Case{2, 40, 65, false}}) {
+        const Network network = addition_of(c.channels, c.rows, c.columns, c.with_slopes);
+        const GroupSchedule group = line_buffer_group(network, {0});
+        const std::vector<LayerProblem> problems = group_problems(network, group);
+        const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 7);
+        const std::vector<float> expected = reference_output(network, problems, inputs);
+        for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+            const std::optional<GroupCode> code = whole_map_code(network, group, unit);
+            ASSERT_TRUE(code);
+            ASSERT_EQ(code->inputs.size(), 2U);
+            for (const bool strip_by_strip : {false, true}) {
+                const Outcome got = run_poisoned(*code, expected.size(), inputs, strip_by_strip);
+                EXPECT_TRUE(got.guards_intact);
+                EXPECT_EQ(got.output, expected);
+            }
+            std::vector<std::unique_ptr<LastElements>> last;
+            std::vector<const float*> in;
+            for (const std::vector<float>& values : inputs) {
+                last.push_back(std::make_unique<LastElements>(values));
+                in.push_back(last.back()->data());
+            }
+            const AlignedFloats constants(code->constants);
+            std::vector<float> output(expected.size());
+            float* out = output.data();
+            EXPECT_EQ(
+                JitGroup(code->body, false)
+                    .function()(in.data(), &out, constants.data(), nullptr, 0, static_cast<int32_t>(code->strips)),
+                0);
+            EXPECT_EQ(output, expected);
+        }
+    }
 }
 
 TEST(WholeMap, OtherGroupsAreNotForIt) {

@@ -107,8 +107,36 @@ TEST(LineBufferSchedule, AnAddIsTakenByALayerThatIsComputedFromItsWholeInput) {
               Elements(24 * 784 + 24 * 32 + 2 * 32 * 784));
     // Of two layers the pointwise one, which stores what it has in registers.
     EXPECT_EQ(layers_of(planned(residual(true), {})), "conv1 | side | conv2+add");
-    EXPECT_EQ(layers_of(planned(plain, {Bytes(1 << 20), 1})), "conv1+conv2");
     EXPECT_EQ(layers_of(layer_by_layer_schedule(plain)), "conv1 | conv2");
+}
+
+TEST(LineBufferSchedule, WithinABudgetAnAddIsTakenByTheGroupThatStillFits) {
+    const Network plain = residual(false);
+    const auto groups = [&](const Network& network, int64_t bytes) {
+        return layers_of(planned(network, {Bytes(bytes), 1}));
+    };
+    EXPECT_EQ(groups(plain, 1 << 20), "conv1+conv2+add");
+    const GroupSchedule group = planned(plain, {Bytes(1 << 20), 1}).groups().back();
+    check_group(plain, group);
+    // The Add reads what conv1 reads: it comes in once, where both are around.
+    EXPECT_EQ(group.nests.front().x.front().placement.compute,
+              (Level{2, group.nests.back().find({Dim::y, Band::outer})}));
+    EXPECT_TRUE(group.nests.back().x.empty());
+    EXPECT_EQ(two_level_counts(plain, group).accesses(), Elements(32 * 784 + 2 * 24 * 32 + 32 * 784));
+    // Where the three do not fit, nothing is larger than what is allowed.
+    const Elements all = two_level_counts(plain, group).live_total;
+    int64_t bytes = to_bytes(all).value();
+    EXPECT_EQ(groups(plain, bytes), "conv1+conv2+add");
+    for (; bytes > 0; bytes -= 512) {
+        const auto found = line_buffer_schedule(plain, {Bytes(bytes), 1});
+        const auto* schedule = std::get_if<Schedule>(&found);
+        if (schedule == nullptr) break;
+        for (const GroupSchedule& each : schedule->groups())
+            EXPECT_LE(to_bytes(two_level_counts(plain, each).live_total), Bytes(bytes));
+    }
+    EXPECT_LT(bytes, to_bytes(all).value() / 2);
+    // Of two groups the one that saves more: conv1 and conv2 go on to the Add, side's output is read.
+    EXPECT_EQ(groups(residual(true), 1 << 20), "side | conv1+conv2+add");
 }
 
 TEST(LineBufferSchedule, AnAddIsLeftAloneWhereALayersOutputIsWantedToo) {
