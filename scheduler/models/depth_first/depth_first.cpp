@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/units.h"
+#include "scheduler/models/depth_first/limited_orders.h"
 #include "scheduler/models/depth_first/published_layers.h"
 #include "scheduler/models/depth_first/stack_run.h"
 

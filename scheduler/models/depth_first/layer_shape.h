@@ -18,6 +18,8 @@ namespace laminate::depth_first {
 /// In the order of their names: orders of loops are visited by it.
 enum class Dim { c, fx, fy, g, k, ox, oy };
 inline constexpr size_t dim_count = 7;
+/// Its place among arrays of all of them.
+[[nodiscard]] constexpr size_t index_of(Dim dim) { return static_cast<size_t>(dim); }
 [[nodiscard]] const char* to_string(Dim dim);
 
 enum class LayerType {
@@ -31,8 +33,8 @@ enum class LayerType {
 class Sizes {
 public:
     Sizes() { sizes_.fill(1); }
-    int64_t& operator[](Dim dim) { return sizes_[static_cast<size_t>(dim)]; }
-    int64_t operator[](Dim dim) const { return sizes_[static_cast<size_t>(dim)]; }
+    int64_t& operator[](Dim dim) { return sizes_[index_of(dim)]; }
+    int64_t operator[](Dim dim) const { return sizes_[index_of(dim)]; }
     auto operator<=>(const Sizes&) const = default;
 
 private:

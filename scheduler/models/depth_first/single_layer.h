@@ -251,30 +251,6 @@ private:
     std::vector<size_t> port_readers_;  ///< per port: inputs that use it
 };
 
-/// Orders of a multiset of loops, each once: Williams' prefix shifts (SODA 2009), beginning with the non-increasing order by
-/// (name of the dimension, trips). The order of visit decides between equal energies.
-class LoopOrders {
-public:
-    explicit LoopOrders(LoopOrder loops);
-    [[nodiscard]] const LoopOrder& current() const { return current_; }
-    /// False when all were visited.
-    [[nodiscard]] bool next();
-
-private:
-    struct Node {
-        Loop loop;
-        size_t next;
-    };
-    void read();
-    std::vector<Node> nodes_;
-    size_t head_ = 0, i_ = 0, j_ = 0;
-    LoopOrder current_;
-};
-
-/// Prime factors of the temporal loops, merged until at most `limit` remain: of the dimension with most factors (first in the
-/// order G K C OY OX FY FX) the two smallest. No limit: 0.
-[[nodiscard]] LoopOrder limited_factors(const MappedLayer& layer, size_t limit);
-
 struct LayerMapping {
     LoopOrder order;
     Allocation allocation;
@@ -282,10 +258,6 @@ struct LayerMapping {
     double gap =
         0;  ///< by so much more than a proven bound the objective may be above the best one's; 0: it is the best
 };
-
-/// The best order among all orders of at most `limit` factors, the first visited on equality. None: no order fits.
-[[nodiscard]] std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit,
-                                                               const MappingGoal& goal = {});
 
 /// "OX3 C2 | K4", innermost first; for messages and reports.
 [[nodiscard]] std::string to_text(const LoopOrder& order);

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/rng.h"
+#include "scheduler/models/depth_first/limited_orders.h"
 
 namespace laminate::depth_first {
 namespace {

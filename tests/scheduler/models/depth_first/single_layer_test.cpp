@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "instrumentation/hierarchy_walk.h"
+#include "scheduler/models/depth_first/limited_orders.h"
 
 namespace laminate::depth_first {
 namespace {
