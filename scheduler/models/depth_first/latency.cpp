@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "scheduler/models/depth_first/transfers.h"
@@ -84,13 +85,32 @@ BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::a
     return demand;
 }
 
-/// [role][0] stands for the array, which is never double buffered, [role][m + 1] for level m: whether the part of a tile that
-/// changes fits beside it. Operands that share a memory are asked in turn and take space from each other.
+std::vector<bool> MappedLayer::fit_twice(const std::vector<size_t>& served, const std::vector<double>& used) {
+    double taken = 0;
+    for (const double part : used) taken += part;
+    std::vector<bool> result(served.size(), false);
+    std::vector<size_t> order(served.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::sort(order, {}, [&](size_t n) { return served[n]; });
+    for (const size_t n : order) {
+        if (taken <= 0.5) {
+            result[n] = true;
+        } else if (used[n] <= 1 - taken) {
+            result[n] = true;
+            taken += used[n];
+        }
+    }
+    return result;
+}
+
+/// [role][0] stands for the array, which is never double buffered, [role][m + 1] for level m.
 std::vector<std::vector<bool>> MappedLayer::double_buffered(const LoopOrder& order,
                                                             const std::vector<Movement>& moved) const {
-    std::vector<std::vector<double>> used(roles_.size()), shared;
+    std::vector<std::vector<double>> used(roles_.size());
+    std::vector<std::vector<bool>> result(roles_.size());
     for (size_t r = 0; r < roles_.size(); ++r) {
         const RoleData& role = roles_[r];
+        result[r].assign(role.levels.size() + 1, false);
         for (size_t m = 0; m < role.levels.size(); ++m) {
             const bool partial = role.role == Role::output && moved[r].partial[m + 1];
             double bits = moved[r].elements[m + 1] * static_cast<double>(partial ? role.bits : role.final_bits);
@@ -104,33 +124,17 @@ std::vector<std::vector<bool>> MappedLayer::double_buffered(const LoopOrder& ord
             used[r].push_back(bits / static_cast<double>(machine_.memories[role.levels[m]].capacity_bits));
         }
     }
-    shared = used;
-    const auto sharers = [&](size_t memory, const auto& visit) {
-        const size_t at = static_cast<size_t>(std::ranges::find(memories_, memory) - memories_.begin());
-        for (const size_t r : served_[at]) {
-            const std::vector<size_t>& levels = roles_[r].levels;
-            visit(r, static_cast<size_t>(std::ranges::find(levels, memory) - levels.begin()));
+    for (size_t at = 0; at < memories_.size(); ++at) {
+        const std::vector<size_t>& served = served_[at];
+        std::vector<size_t> levels;
+        std::vector<double> parts;
+        for (const size_t r : served) {
+            levels.push_back(
+                static_cast<size_t>(std::ranges::find(roles_[r].levels, memories_[at]) - roles_[r].levels.begin()));
+            parts.push_back(used[r][levels.back()]);
         }
-    };
-    for (const size_t memory : memories_) {
-        double sum = 0;
-        sharers(memory, [&](size_t r, size_t m) { sum += used[r][m]; });
-        sharers(memory, [&](size_t r, size_t m) { shared[r][m] = sum; });
-    }
-    std::vector<std::vector<bool>> result;
-    for (size_t r = 0; r < roles_.size(); ++r) {
-        result.push_back({false});
-        for (size_t m = 0; m < roles_[r].levels.size(); ++m) {
-            const double own = used[r][m];
-            if (shared[r][m] <= 0.5) {
-                result.back().push_back(true);
-            } else if (own <= 1 - shared[r][m]) {
-                result.back().push_back(true);
-                sharers(roles_[r].levels[m], [&](size_t other, size_t level) { shared[other][level] += own; });
-            } else {
-                result.back().push_back(false);
-            }
-        }
+        const std::vector<bool> twice = fit_twice(served, parts);
+        for (size_t n = 0; n < served.size(); ++n) result[served[n]][levels[n] + 1] = twice[n];
     }
     return result;
 }

@@ -362,15 +362,15 @@ LayerMapping EnergySearch::mapping(const std::vector<Node>& path) const {
 
 }  // namespace
 
-std::optional<LayerMapping> best_mapping(const MappedLayer& layer, const MappingGoal& goal) {
+std::optional<LayerMapping> best_mapping(const MappedLayer& layer, const MappingGoal& goal, size_t most_paths) {
     const MappingSpace space(layer);
     std::optional<LayerMapping> least_energy = EnergySearch(space).run();
     if (!least_energy || goal.objective == Objective::energy) return least_energy;
     MappingGoal product = goal;
     product.objective = Objective::energy_delay;
-    LayerMapping least_product = DelaySearch(space, product).run(std::move(*least_energy));
+    LayerMapping least_product = DelaySearch(space, product, most_paths).run(std::move(*least_energy));
     if (goal.objective == Objective::energy_delay) return least_product;
-    return DelaySearch(space, goal).run(std::move(least_product));  // it is seldom far from the fastest
+    return DelaySearch(space, goal, most_paths).run(std::move(least_product));  // it is seldom far from the fastest
 }
 
 }  // namespace laminate::depth_first

@@ -167,8 +167,15 @@ public:
     /// Level 0: of the array.
     [[nodiscard]] BoundaryDemand boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops,
                                                  double total, bool reduction_above) const;
+    /// How many inputs use the ports of the link between levels `level` and `level` + 1: both on both sides, both on one, one.
+    enum class LinkSharing { shared, half, own };
+    [[nodiscard]] LinkSharing link_sharing(size_t r, size_t level) const;
     /// Whether the first load from level `level` + 1 to `level` counts among those of the operand that is loaded last.
     [[nodiscard]] bool is_waited_for(size_t r, size_t level) const;
+    /// Of operands that share a memory, in the order of served(): whether the part of a tile that changes fits beside what it replaces. `used`: by
+    /// that part, of the memory's capacity. They are asked in the order of roles and take space from each other.
+    [[nodiscard]] static std::vector<bool> fit_twice(const std::vector<size_t>& served,
+                                                     const std::vector<double>& used);
     /// Ports of the memories in use.
     [[nodiscard]] size_t port_count() const { return port_count_; }
     [[nodiscard]] Relevance relevance_of(size_t r, Dim dim) const {
@@ -206,8 +213,6 @@ private:
         std::vector<bool> partial;     ///< reduction loops remain in levels m and above (outputs)
     };
     struct Transfers;  // of one level: amounts, periods, precisions
-    /// How many inputs use the ports of a link between two levels: both on both sides, both on one, one.
-    enum class LinkSharing { shared, half, own };
     /// Bits of the operand's tile under the loops given by their product per dimension. `reduction_left`: loops of the sum remain above.
     [[nodiscard]] double tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const {
         return elements_under(r, products) * element_bits(r, reduction_left);
@@ -236,7 +241,6 @@ private:
                        std::vector<double>& elements) const;
     [[nodiscard]] size_t port_number(size_t memory, Operand operand, Transfer transfer) const;
     void count_port_readers();
-    [[nodiscard]] LinkSharing link_sharing(size_t r, size_t level) const;
     [[nodiscard]] std::vector<std::vector<bool>> double_buffered(const LoopOrder& order,
                                                                  const std::vector<Movement>& moved) const;
 
