@@ -7,8 +7,9 @@
 
 namespace laminate::depth_first {
 
-/// Splits loops into what an operand's data grows by and what only uses data again. Relevant loops are the first, irrelevant ones the
-/// second. A loop of a window (OX with FX, OY with FY) is both: its data factor is the growth of the span, the rest is reuse.
+/// Splits loops into what an operand's data grows by and what only uses data again. Relevant loops are the first,
+/// irrelevant ones the second. A loop of a window (OX with FX, OY with FY) is both: its data factor is the growth of
+/// the span, the rest is reuse.
 class DataGrowth {
 public:
     DataGrowth(const std::array<Relevance, dim_count>& relevance, const LayerShape& layer)

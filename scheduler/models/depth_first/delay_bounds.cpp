@@ -186,7 +186,8 @@ std::vector<DelayBounds::Sum> DelayBounds::raise(double energy_weight, double la
         return found;
     };
     Found here = look_at(best);
-    // From the best weights to others, as far as it is worth it; `here` becomes a mean of the paths on both sides, by which no way there gives more.
+    // From the best weights to others, as far as it is worth it; `here` becomes a mean of the paths on both sides, by
+    // which no way there gives more.
     const auto search_line = [&](const Weights& end) {
         const auto between = [&](double t) {
             Weights weights = best;

@@ -1,11 +1,13 @@
-// Sums over boundaries that lie below the latency of a mapping, or below a weighted sum of latency and energy. Of delay_search.h alone.
+// Sums over boundaries that lie below the latency of a mapping, or below a weighted sum of latency and energy. Of
+// delay_search.h alone.
 //
 //   latency >= T + off-load + (load of either input, or what both load by links that they share)
-//                + max(0, for any port: sum of (cycles needed - cycles allowed) that are late, sum of cycles needed - T)
+// + max(0, for any port: sum of (cycles needed - cycles allowed) that are late, sum of cycles needed - T)
 //
-// The maximum of such terms is at least any mean of them, and a price for room in a memory that operands compete for may be added that is paid back
-// for all the room there is (Lagrange relaxation): each choice of weights and prices gives a sum over boundaries, and the table of its least rests
-// a bound. Weights are raised where the bound is: from the path that is best by the sum to the terms that it has most of, by line search.
+// The maximum of such terms is at least any mean of them, and a price for room in a memory that operands compete for
+// may be added that is paid back for all the room there is (Lagrange relaxation): each choice of weights and prices
+// gives a sum over boundaries, and the table of its least rests a bound. Weights are raised where the bound is: from
+// the path that is best by the sum to the terms that it has most of, by line search.
 #pragma once
 
 #include <array>
@@ -49,7 +51,8 @@ public:
     /// Adds what a boundary costs, but not what it asks of the ports.
     void add_boundary(size_t r, size_t level, size_t s, double* columns) const;
 
-    /// Below energy_weight * energy + latency_weight * latency of all ends of a path. `unpaid`: per watched memory, whether a boundary that shares it is missing.
+    /// Below energy_weight * energy + latency_weight * latency of all ends of a path. `unpaid`: per watched memory,
+    /// whether a boundary that shares it is missing.
     [[nodiscard]] double least(const Sum& sum, size_t place, const std::array<bool, MappingSpace::most_watched>& unpaid,
                                const double* columns) const {
         double value = sum.always + sum.rest[place];
@@ -58,13 +61,14 @@ public:
         return value;
     }
 
-    /// Sums that bound it from below, the last the highest at the start. `visit` sees each path that is best by some sum, and returns what is known to be
-    /// reached: there is no use for more.
+    /// Sums that bound it from below, the last the highest at the start. `visit` sees each path that is best by some
+    /// sum, and returns what is known to be reached: there is no use for more.
     [[nodiscard]] std::vector<Sum> raise(double energy_weight, double latency_weight,
                                          const std::function<double(const MappingSpace::Path&)>& visit) const;
 
 private:
-    /// Of each boundary (role, level) one column: its value at each multiset, cycles allowed being those of a memory with room for two tiles.
+    /// Of each boundary (role, level) one column: its value at each multiset, cycles allowed being those of a memory
+    /// with room for two tiles.
     struct Term {
         size_t column;
         std::vector<double> values;

@@ -70,13 +70,14 @@ double DelaySearch::bound_of(const Node& node, const double* row) const {
     if (aim_ == Aim::latency) return latency;
     double energy = highest(below_energy_);
     if (aim_ == Aim::energy_at_latency) {
-        if (latency > best_latency_) return MappingSpace::infinity;
+        if (latency > best_latency_ + 0.5) return MappingSpace::infinity;  // latencies are whole cycles
         for (const Joint& joint : joints_)
             energy = std::max(energy, (highest(joint.sums) - best_latency_) / joint.energy_weight);
         return energy;
     }
     double product = energy * latency;
-    // The product of what is at least so much each, and at least so much together, is least where only one is more than it must.
+    // The product of what is at least so much each, and at least so much together, is least where only one is more than
+    // it must.
     for (const Joint& joint : joints_) {
         const double together = highest(joint.sums);
         if (together <= joint.energy_weight * energy + latency) continue;

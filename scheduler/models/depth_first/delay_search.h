@@ -1,14 +1,16 @@
 // The mapping of least latency, or of least energy x latency, in the space of mapper.h.
 //
-// Latency is no sum over boundaries: a port stalls the array for as long as all its transfers together are late, a memory without room for a second tile
-// may be written only while no loop uses the old one again (which depends on the order of loops), and the first loads of two operands wait for each other.
-// But sums lie below it (delay_bounds.h), each with a table of least rests as energy has one, and the search is best first by the highest of them (A*).
+// Latency is no sum over boundaries: a port stalls the array for as long as all its transfers together are late, a
+// memory without room for a second tile may be written only while no loop uses the old one again (which depends on the
+// order of loops), and the first loads of two operands wait for each other. But sums lie below it (delay_bounds.h),
+// each with a table of least rests as energy has one, and the search is best first by the highest of them (A*).
 //
-// All that the end of a path asks of its beginning is a row of numbers of which less is never worse: energy, first loads, what is late and what is needed
-// of each port, room taken, boundaries that may no longer be placed. Of paths through the same multiset with the same boundaries placed one whose row is
-// nowhere above another's leaves the other out. What is no number has to be equal: tiles in a memory whose other tiles are not placed yet, and on ports where the
-// array always waits at some time, their transfers.
-// The latency of a whole path is that of MappedLayer, of all its ports.
+// All that the end of a path asks of its beginning is a row of numbers of which less is never worse: energy, first
+// loads, what is late and what is needed of each port, room taken, boundaries that may no longer be placed. Of paths
+// through the same multiset with the same boundaries placed one whose row is nowhere above another's leaves the other
+// out. What is no number has to be equal: tiles in a memory whose other tiles are not placed yet, and on ports where
+// the array always waits at some time, their transfers. The latency of a whole path is that of MappedLayer, of all its
+// ports.
 #pragma once
 
 #include <array>
@@ -28,7 +30,8 @@ class DelaySearch {
 public:
     /// Keeps a reference to the space. Gives up at so many nodes.
     DelaySearch(const MappingSpace& space, const MappingGoal& goal, size_t most_nodes);
-    /// `known`: a mapping that fits. Of mappings with equal latency the one of least energy. LayerMapping::gap is above 0 where the search gave up.
+    /// `known`: a mapping that fits. Of mappings with equal latency the one of least energy. LayerMapping::gap is above
+    /// 0 where the search gave up.
     [[nodiscard]] LayerMapping run(LayerMapping known);
 
 private:
@@ -40,10 +43,10 @@ private:
     enum class Aim { product, latency, energy_at_latency };
     /// Where the numbers of a row are that follow those of DelayBounds::Columns.
     struct Row {
-        size_t closed =
-            0;  ///< the role of State, whether the next tile of the output is of sums, per role whether a boundary lies at this multiset
-        size_t open =
-            0;  ///< per role two: how the loops of the open level use a tile again; where it has to be equal, with both signs
+        /// The role of State, whether the next tile of the output is of sums, per role whether a boundary lies here.
+        size_t closed = 0;
+        /// Per role two: how the loops of the open level use a tile again; where it has to be equal, with both signs.
+        size_t open = 0;
         size_t size = 0;
     };
     struct Node {

@@ -248,8 +248,8 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
     }
     result.stall_cycles = static_cast<int64_t>(stall);
 
-    // First tiles: a pair of memories takes as long as the slower side; links whose both ends the two operands share are
-    // used one after the other.
+    // First tiles: a pair of memories takes as long as the slower side; links whose both ends the two operands share
+    // are used one after the other.
     struct Load {
         double own = 0, half = 0, shared = 0;
     };

@@ -1,4 +1,5 @@
-// The mapper of the artifact (LOMA): orders of a few merged prime factors, all of them tried, each with the allocation that it chooses for it.
+// The mapper of the artifact (LOMA): orders of a few merged prime factors, all of them tried, each with the allocation
+// that it chooses for it.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace laminate::depth_first {
 
-/// Orders of a multiset of loops, each once: Williams' prefix shifts (SODA 2009), beginning with the non-increasing order by
-/// (name of the dimension, trips). The order of visit decides between equal energies.
+/// Orders of a multiset of loops, each once: Williams' prefix shifts (SODA 2009), beginning with the non-increasing
+/// order by (name of the dimension, trips). The order of visit decides between equal energies.
 class LoopOrders {
 public:
     explicit LoopOrders(LoopOrder loops);
@@ -29,8 +30,8 @@ private:
     LoopOrder current_;
 };
 
-/// Prime factors of the temporal loops, merged until at most `limit` remain: of the dimension with most factors (first in the
-/// order G K C OY OX FY FX) the two smallest. No limit: 0.
+/// Prime factors of the temporal loops, merged until at most `limit` remain: of the dimension with most factors (first
+/// in the order G K C OY OX FY FX) the two smallest. No limit: 0.
 [[nodiscard]] LoopOrder limited_factors(const MappedLayer& layer, size_t limit);
 
 /// The best order among all orders of at most `limit` factors, the first visited on equality. None: no order fits.

@@ -9,7 +9,8 @@
 #include "scheduler/models/depth_first/data_growth.h"
 #include "scheduler/models/depth_first/transfers.h"
 
-// A layer on a machine: lanes, units of each memory, tiles and whether they fit. What they move is in transfers.cpp, how long that takes in latency.cpp.
+// A layer on a machine: lanes, units of each memory, tiles and whether they fit. What they move is in transfers.cpp,
+// how long that takes in latency.cpp.
 
 namespace laminate::depth_first {
 
@@ -113,8 +114,8 @@ MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const 
     count_port_readers();
 }
 
-/// Each axis lies at the lowest memory of the hierarchy that one copy of serves all its lanes. A loop that the lanes do not divide
-/// uses size / trips of them on average.
+/// Each axis lies at the lowest memory of the hierarchy that one copy of serves all its lanes. A loop that the lanes do
+/// not divide uses size / trips of them on average.
 void MappedLayer::place_lanes(RoleData& role, const Unrolling& unrolling) const {
     role.lanes.assign(role.levels.size() + 1, {});
     for (size_t a = 0; a < machine_.axes.size(); ++a) {
@@ -163,8 +164,8 @@ MappedLayer::RoleData::Units MappedLayer::units_of(const RoleData& role,
     return units;
 }
 
-/// Units are whole numbers; fractions of lanes are rounded, or, where the operands would disagree on the size of the array then, rounded up or
-/// down for all.
+/// Units are whole numbers; fractions of lanes are rounded, or, where the operands would disagree on the size of the
+/// array then, rounded up or down for all.
 void MappedLayer::agree_on_unit_counts(bool whole) {
     const auto with = [&](double (*round)(double)) {
         std::vector<double> arrays;

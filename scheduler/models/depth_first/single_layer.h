@@ -1,12 +1,13 @@
-// One layer on a machine: spatial unrolling, one order of the temporal loops, their allocation to the memories, and what that
-// costs. ZigZag's cost model as shipped with DeFiNES; formulas restated where they are computed.
+// One layer on a machine: spatial unrolling, one order of the temporal loops, their allocation to the memories, and
+// what that costs. ZigZag's cost model as shipped with DeFiNES; formulas restated where they are computed.
 //
-// Terms: an operand's *hierarchy* is the list of memories that serve it, lowest first, cut at the memory where the layer finds or
-// leaves the operand. An *allocation* gives each operand, per memory, how many of the order's loops (innermost first) run at or
-// below it. The tile of an operand in a memory is what the loops at and below the memory touch of it.
+// Terms: an operand's *hierarchy* is the list of memories that serve it, lowest first, cut at the memory where the
+// layer finds or leaves the operand. An *allocation* gives each operand, per memory, how many of the order's loops
+// (innermost first) run at or below it. The tile of an operand in a memory is what the loops at and below the memory
+// touch of it.
 //
-// Numbers are counted in words first (WordCounts) and priced after. Sums are formed in one fixed order: equal costs are equal
-// bit for bit, and ties are decided by the order of visit.
+// Numbers are counted in words first (WordCounts) and priced after. Sums are formed in one fixed order: equal costs are
+// equal bit for bit, and ties are decided by the order of visit.
 #pragma once
 
 #include <array>
@@ -38,8 +39,8 @@ using Unrolling = std::vector<int64_t>;
 /// The loop that an axis carries: groups lie on the axis of K where K is 1.
 [[nodiscard]] Dim dim_of_axis(const ArrayAxis& axis, const LayerShape& layer);
 
-/// Words per transfer of one operand in one memory, all copies together. A word is the port's width; fractions where the
-/// smallest access is narrower.
+/// Words per transfer of one operand in one memory, all copies together. A word is the port's width; fractions where
+/// the smallest access is narrower.
 struct WordCounts {
     double read_to_lower = 0;
     double write_from_lower = 0;
@@ -62,7 +63,8 @@ struct Latency {
     [[nodiscard]] int64_t cycles_with_off_load() const { return cycles() + off_load_cycles; }
 };
 
-/// Per role (in the order of roles()), per memory of its hierarchy: number of loops of the order at or below the memory.
+/// Per role (in the order of roles()), per memory of its hierarchy: number of loops of the order at or below the
+/// memory.
 using Allocation = std::vector<std::vector<size_t>>;
 
 struct LayerCost {
@@ -97,7 +99,8 @@ struct BoundaryPeriod {
     PeriodWords read_to_higher, write_from_higher;  ///< below; at the array none
 };
 
-/// What one boundary between two levels of an operand asks of the ports on both sides, in each of `count` periods, with whole lanes.
+/// What one boundary between two levels of an operand asks of the ports on both sides, in each of `count` periods, with
+/// whole lanes.
 struct BoundaryDemand {
     struct Port {
         size_t number;  ///< of all the layer's ports, below MappedLayer::port_count()
@@ -109,8 +112,8 @@ struct BoundaryDemand {
     double tile_bits = 0;  ///< of the tile in the lower memory
 };
 
-/// A layer with the hierarchies of its operands and its unrolling: everything but the order of loops. Keeps a reference to
-/// the machine.
+/// A layer with the hierarchies of its operands and its unrolling: everything but the order of loops. Keeps a reference
+/// to the machine.
 class MappedLayer {
 public:
     /// `tops`: per role the number of memories of the operand's hierarchy that the layer may use, at least 1.
@@ -127,8 +130,8 @@ public:
     /// Trips that remain for the temporal loops, prime factors of each dimension ascending.
     [[nodiscard]] std::vector<std::pair<Dim, std::vector<int64_t>>> temporal_factors() const;
 
-    /// ZigZag's allocation of an order: memories from the array upwards, at each the combination of loops that leaves the fewest
-    /// accesses to the memory above. None: the order does not fit.
+    /// ZigZag's allocation of an order: memories from the array upwards, at each the combination of loops that leaves
+    /// the fewest accesses to the memory above. None: the order does not fit.
     [[nodiscard]] std::optional<Allocation> allocate(const LoopOrder& order) const;
 
     /// Energy alone, without latency. Sums in the order of roles and levels.
@@ -137,11 +140,12 @@ public:
     [[nodiscard]] Latency latency(const LoopOrder& order, const Allocation& allocation) const;
     [[nodiscard]] LayerCost cost(const LoopOrder& order, const Allocation& allocation) const;
 
-    /// Whether the tiles of all memories fit: at each level, loops up to the allocated one and lanes up to the level; outputs as sums where
-    /// the loops above the level below still add to them.
+    /// Whether the tiles of all memories fit: at each level, loops up to the allocated one and lanes up to the level;
+    /// outputs as sums where the loops above the level below still add to them.
     [[nodiscard]] bool fits(const LoopOrder& order, const Allocation& allocation) const;
 
-    // For the search of mappings (mapper.cpp): what one boundary between two levels costs does not depend on the order of the loops below it.
+    // For the search of mappings (mapper.cpp): what one boundary between two levels costs does not depend on the order
+    // of the loops below it.
 
     [[nodiscard]] bool irrelevant(size_t r, Dim dim) const { return roles_[r].irrelevant(dim); }
     /// Bits of the tile in level `level` of role `r` with these loops below.
@@ -153,7 +157,8 @@ public:
     [[nodiscard]] double element_bits(size_t r, bool reduction_left) const {
         return static_cast<double>(reduction_left ? roles_[r].bits : roles_[r].final_bits);
     }
-    /// Per level of role `r`: elements of the tile of one unit below the level with these loops below it; [0] of the array.
+    /// Per level of role `r`: elements of the tile of one unit below the level with these loops below it; [0] of the
+    /// array.
     void tile_elements(size_t r, const std::array<double, dim_count>& loops, std::vector<double>& elements) const;
     /// What crosses between levels `level` - 1 and `level` in one of its periods, with a tile of so many elements
     /// (tile_elements()) below. Level 0: between the array and the lowest memory. Loops that the operand does not see
@@ -167,13 +172,15 @@ public:
     /// Level 0: of the array.
     [[nodiscard]] BoundaryDemand boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops,
                                                  double total, bool reduction_above) const;
-    /// How many inputs use the ports of the link between levels `level` and `level` + 1: both on both sides, both on one, one.
+    /// How many inputs use the ports of the link between levels `level` and `level` + 1: both on both sides, both on
+    /// one, one.
     enum class LinkSharing { shared, half, own };
     [[nodiscard]] LinkSharing link_sharing(size_t r, size_t level) const;
     /// Whether the first load from level `level` + 1 to `level` counts among those of the operand that is loaded last.
     [[nodiscard]] bool is_waited_for(size_t r, size_t level) const;
-    /// Of operands that share a memory, in the order of served(): whether the part of a tile that changes fits beside what it replaces. `used`: by
-    /// that part, of the memory's capacity. They are asked in the order of roles and take space from each other.
+    /// Of operands that share a memory, in the order of served(): whether the part of a tile that changes fits beside
+    /// what it replaces. `used`: by that part, of the memory's capacity. They are asked in the order of roles and take
+    /// space from each other.
     [[nodiscard]] static std::vector<bool> fit_twice(const std::vector<size_t>& served,
                                                      const std::vector<double>& used);
     /// Ports of the memories in use.
@@ -213,7 +220,8 @@ private:
         std::vector<bool> partial;     ///< reduction loops remain in levels m and above (outputs)
     };
     struct Transfers;  // of one level: amounts, periods, precisions
-    /// Bits of the operand's tile under the loops given by their product per dimension. `reduction_left`: loops of the sum remain above.
+    /// Bits of the operand's tile under the loops given by their product per dimension. `reduction_left`: loops of the
+    /// sum remain above.
     [[nodiscard]] double tile_bits(size_t r, const std::array<double, dim_count>& products, bool reduction_left) const {
         return elements_under(r, products) * element_bits(r, reduction_left);
     }

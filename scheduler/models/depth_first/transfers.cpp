@@ -6,7 +6,8 @@
 
 #include "scheduler/models/depth_first/data_growth.h"
 
-// Words and energy: of whole mappings, level by level, and of one boundary between two levels, which is all that the search of mappings asks for.
+// Words and energy: of whole mappings, level by level, and of one boundary between two levels, which is all that the
+// search of mappings asks for.
 
 namespace laminate::depth_first {
 

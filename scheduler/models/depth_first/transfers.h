@@ -9,8 +9,8 @@
 
 namespace laminate::depth_first {
 
-/// Per transfer of one memory: elements per period, period and number of periods in cycles, bits of an element. No periods:
-/// nothing moves.
+/// Per transfer of one memory: elements per period, period and number of periods in cycles, bits of an element. No
+/// periods: nothing moves.
 struct MappedLayer::Transfers {
     struct One {
         double amount = 0;
