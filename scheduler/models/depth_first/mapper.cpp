@@ -110,8 +110,8 @@ private:
     std::priority_queue<Entry> open_;
     std::vector<Reached> reached_;
     std::vector<uint32_t> slots_;  ///< into reached_, by hash; a power of two of them
-    /// By place in the tables: the last one that is done. Costs rise from one to the next, so a later one that also
-    /// takes no less of each memory leads nowhere better.
+    /// By place in the tables: the last one that is done. A later one that costs no less and takes no less of each memory
+    /// leads nowhere better.
     std::vector<uint32_t> last_done_;
     size_t sequence_ = 0;
 };
@@ -268,13 +268,15 @@ uint32_t EnergySearch::find_or_add(const Node& node) {
     return found;
 }
 
-/// By one that is done and has no higher cost. Otherwise it is done itself.
+/// By one that is done and has no higher cost: with prices, one that takes less may be done first though it costs more.
+/// Otherwise it is done itself.
 bool EnergySearch::is_dominated(uint32_t index) {
     Reached& reached = reached_[index];
     uint32_t& last = last_done_[place_in_tables(reached.node)];
     for (uint32_t n = last; n != none; n = reached_[n].done_before) {
         const Node& other = reached_[n].node;
-        if (other.role == reached.node.role && other.reduction == reached.node.reduction &&
+        if (reached_[n].cost <= reached.cost && other.role == reached.node.role &&
+            other.reduction == reached.node.reduction &&
             std::ranges::equal(other.used, reached.node.used, std::less_equal<>()))
             return true;
     }

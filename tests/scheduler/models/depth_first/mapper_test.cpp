@@ -148,6 +148,24 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int first, int end) {
 
 TEST(Mapper, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(7, 0, 50); }
 
+TEST(Mapper, KeepsPathsThatTakeMoreRoomAndCostLess) {
+    Machine machine = open_machine("tpu_df");
+    machine.memories[2].capacity_bits = 4096;
+    machine.memories[3].capacity_bits = 8192;
+    machine.memories[4].capacity_bits = 128;  // outputs and inputs compete for it
+    for (ArrayAxis& axis : machine.axes) axis.lanes = 2;
+    LayerShape shape;
+    shape.sizes[Dim::k] = 4;
+    shape.sizes[Dim::ox] = 3;
+    shape.sizes[Dim::oy] = 5;
+    const MappedLayer layer(machine, shape, default_unrolling(machine, shape), {4, 3, 3});
+    const MappingGoal goal;
+    const std::optional<LayerMapping> found = best_mapping(layer, goal);
+    ASSERT_TRUE(found);
+    const double expected = least_of_all(layer, goal).energy;
+    EXPECT_NEAR(energy_of(found->cost, goal), expected, 1e-9 * expected);
+}
+
 TEST(Mapper, GivesUpWithABoundThatHolds) {
     Rng rng(5);
     int bounded = 0;
