@@ -13,6 +13,7 @@
 #include "cli/execution.h"
 #include "cli/machine_speed.h"
 #include "cli/resident_memory.h"
+#include "cli/tensor_files.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "instrumentation/measure.h"
@@ -45,10 +46,7 @@ struct Arrays {
 
     Arrays(const Session& session, uint64_t seed) {
         Rng rng(seed);
-        for (const Tensor& tensor : session.inputs()) {
-            in.emplace_back(static_cast<size_t>(element_count(tensor.dims)));
-            for (float& value : in.back()) value = static_cast<float>(rng.below(1 << 24)) / static_cast<float>(1 << 24);
-        }
+        for (const Tensor& tensor : session.inputs()) in.push_back(random_elements(tensor, rng));
         for (const Tensor& tensor : session.outputs())
             out.emplace_back(static_cast<size_t>(element_count(tensor.dims)), 0.0F);
     }

@@ -32,7 +32,7 @@ std::vector<Tensor> tensors_of(const Manifest& manifest, const std::vector<Tenso
 
 nlohmann::ordered_json json_of(const std::vector<Tensor>& tensors) {
     auto list = nlohmann::ordered_json::array();
-    for (const Tensor& tensor : tensors) list.push_back({{"name", tensor.name}, {"dims", tensor.dims}});
+    for (const Tensor& tensor : tensors) list.push_back(tensor_json(tensor));
     return list;
 }
 
@@ -50,6 +50,12 @@ nlohmann::ordered_json json_of(const Step& step) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json tensor_json(const Tensor& tensor) {
+    nlohmann::ordered_json json{{"name", tensor.name}, {"dims", tensor.dims}};
+    if (tensor.type != ElementType::float32) json["type"] = to_string(tensor.type);
+    return json;
+}
 
 std::string steps_table(const Manifest& manifest) {
     Table table({{"step"},
@@ -91,10 +97,8 @@ Exit compiled_info(const std::string& directory, const Output& output) {
 
     std::vector<std::string> lines{fmt::format("{} ({}), compiled for {} by Halide {}", manifest.network,
                                                manifest.network_hash, manifest.target, manifest.halide_version)};
-    for (const Tensor& tensor : inputs)
-        lines.push_back(fmt::format("input {} {}", tensor.name, dims_text(tensor.dims)));
-    for (const Tensor& tensor : outputs)
-        lines.push_back(fmt::format("output {} {}", tensor.name, dims_text(tensor.dims)));
+    for (const Tensor& tensor : inputs) lines.push_back("input " + tensor_text(tensor));
+    for (const Tensor& tensor : outputs) lines.push_back("output " + tensor_text(tensor));
     output.print(fmt::format("{}\n\n{}", fmt::join(lines, "\n"), steps_table(manifest)));
     output.print(fmt::format("each thread takes {} of scratch", bytes_text(scratch)));
     output.print(fmt::format("{}: {}", file, state));

@@ -1,12 +1,16 @@
 // What a directory of `laminate compile` is, for people.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/output.h"
 #include "runtime/manifest.h"
 
 namespace laminate::cli {
+
+/// {"name", "dims"}, and "type" where that is not float32.
+[[nodiscard]] nlohmann::ordered_json tensor_json(const Tensor& tensor);
 
 /// A table of the steps that run the network, in their order.
 [[nodiscard]] std::string steps_table(const Manifest& manifest);

@@ -59,8 +59,7 @@ std::string window_text(const Layer& layer) {
 
 nlohmann::ordered_json tensors_json(const Network& network, const std::vector<TensorId>& ids) {
     auto list = nlohmann::ordered_json::array();
-    for (const TensorId id : ids)
-        list.push_back({{"name", network.tensor(id).name}, {"dims", network.tensor(id).dims}});
+    for (const TensorId id : ids) list.push_back(tensor_json(network.tensor(id)));
     return list;
 }
 
@@ -109,10 +108,10 @@ Exit info(const Network& network, const Output& output) {
 
     std::vector<std::string> ends;
     for (const TensorId id : network.inputs) {
-        ends.push_back(fmt::format("input {} {}", network.tensor(id).name, dims_text(network.tensor(id).dims)));
+        ends.push_back("input " + tensor_text(network.tensor(id)));
     }
     for (const TensorId id : network.outputs) {
-        ends.push_back(fmt::format("output {} {}", network.tensor(id).name, dims_text(network.tensor(id).dims)));
+        ends.push_back("output " + tensor_text(network.tensor(id)));
     }
     output.print(
         fmt::format("{} ({})\n{}\n\n{}\n", network.name, network_hash(network), fmt::join(ends, "\n"), table.text()));

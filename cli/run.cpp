@@ -72,7 +72,10 @@ Quality quality(const Options& options, const TensorFile& input, const Tensor& o
     const int64_t height = output.dims[2], width = output.dims[3];
     const Plane original = cropped(to_luma_chroma(load_picture(options.compare)).y, height, width);
     const Plane bicubic = resize_bicubic(to_luma_chroma(*input.picture).y, height, width);
-    return {psnr_db({height, width, values}, original, options.border), psnr_db(bicubic, original, options.border)};
+    std::vector<float> elements = values;
+    to_unit(output, elements.data(), std::ssize(elements));
+    return {psnr_db({height, width, std::move(elements)}, original, options.border),
+            psnr_db(bicubic, original, options.border)};
 }
 
 /// Predicted and measured counts of the schedule; adds them to the answer. False when they differ.
@@ -162,13 +165,16 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
             in[k] = elements_for(*file, inputs[k]);
             if (file->picture && picture == nullptr) picture = &*file;
         } else if (input_files.empty()) {
-            in[k].resize(static_cast<size_t>(element_count(inputs[k].dims)));
-            for (float& value : in[k]) value = static_cast<float>(rng.below(1 << 24)) / static_cast<float>(1 << 24);
+            in[k] = random_elements(inputs[k], rng);
         } else {
             throw UsageError("--input: no file for " + inputs[k].name);
         }
     }
-    if (input_files.empty()) output.note(fmt::format("no --input: random values in [0, 1) of seed {}", common.seed));
+    if (input_files.empty()) {
+        const bool of_floats = std::all_of(inputs.begin(), inputs.end(),
+                                           [](const Tensor& tensor) { return tensor.type == ElementType::float32; });
+        output.note(fmt::format("no --input: random values{} of seed {}", of_floats ? " in [0, 1)" : "", common.seed));
+    }
 
     const ArenaUse use = session.arena();
     output.print(arena_text(use));

@@ -68,6 +68,13 @@ public:
         execution_->session().run({picture.data()}, {values_.data()});
         return values_;
     }
+    /// From elements in [0, 1] to such. Valid until the next call.
+    const std::vector<float>& run_unit(std::vector<float> picture) {
+        from_unit(input_, picture.data(), std::ssize(picture));
+        run(picture);
+        to_unit(output_, values_.data(), std::ssize(values_));
+        return values_;
+    }
 
 private:
     std::unique_ptr<Execution> execution_;
@@ -174,7 +181,8 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
             while (reader.read(small)) {
                 if (interrupt.stop()->load()) break;
                 large.parameters = small.parameters;
-                large.y = samples_of(network.run(elements_of(small.y, from.height, from.width)), to.height, to.width);
+                large.y =
+                    samples_of(network.run_unit(elements_of(small.y, from.height, from.width)), to.height, to.width);
                 large.cb = chroma(small.cb);
                 large.cr = chroma(small.cr);
                 writer.write(large);

@@ -44,16 +44,26 @@ Network network_of_size(const NetworkArgument& argument, int64_t height, int64_t
 /// How elements of the file become those of the network and back.
 class StreamedPicture {
 public:
-    StreamedPicture(const RasterReader& reader, const Network& network) : reader_(reader) {
-        const int64_t wanted = network.tensor(network.inputs[0]).dims[1],
-                      made = network.tensor(network.outputs[0]).dims[1];
+    StreamedPicture(const RasterReader& reader, const std::string& input_file, const std::string& output_file,
+                    const Network& network)
+        : reader_(reader),
+          input_(network.tensor(network.inputs[0])),
+          output_(network.tensor(network.outputs[0])),
+          reads_array_(is_array(input_file)),
+          writes_array_(is_array(output_file)) {
+        const int64_t wanted = input_.dims[1], made = output_.dims[1];
         const RasterShape& shape = reader.shape();
         by_luma_ = shape.channels == 3 && wanted == 1 && made == 1 && shape.type == SampleType::uint8;
         if (!by_luma_ && shape.channels != wanted) {
             throw InputError(fmt::format("--input: is a picture of {} channel{}, expected {} for input {}{}",
-                                         shape.channels, shape.channels == 1 ? "" : "s", wanted,
-                                         network.tensor(network.inputs[0]).name,
+                                         shape.channels, shape.channels == 1 ? "" : "s", wanted, input_.name,
                                          wanted == 1 ? ", or 8-bit colour" : ""));
+        }
+        if (input_.type == ElementType::int8)
+            throw InputError("input " + input_.name + " is int8, which does not hold a picture's samples, 0 to 255");
+        if (input_.type == ElementType::uint8 && shape.type == SampleType::float32) {
+            throw InputError(fmt::format("{}: holds floats, expected samples, or .npy of uint8, for input {}",
+                                         input_file, input_.name));
         }
         output_channels_ = by_luma_ ? 3 : made;
     }
@@ -61,19 +71,34 @@ public:
 
     [[nodiscard]] ReadBox read() const {
         return [this](const PictureBox& box, float* values, const BoxStrides& strides) {
-            if (!by_luma_) return reader_.read(box, values, strides.plane, strides.row);
-            const Plane luma = to_luma_chroma(reader_.read_picture(box)).y;
-            for (int64_t y = 0; y < box.height; ++y)
-                std::copy_n(luma.values.data() + y * box.width, box.width, values + y * strides.row);
+            if (by_luma_) {
+                const Plane luma = to_luma_chroma(reader_.read_picture(box)).y;
+                for (int64_t y = 0; y < box.height; ++y)
+                    std::copy_n(luma.values.data() + y * box.width, box.width, values + y * strides.row);
+            } else {
+                reader_.read(box, values, strides.plane, strides.row);
+            }
+            for (int64_t c = 0; c < input_.dims[1] && !reads_array_; ++c) {
+                for (int64_t y = 0; y < box.height; ++y)
+                    from_unit(input_, values + c * strides.plane + y * strides.row, box.width);
+            }
         };
     }
     /// Colour is that of the input, resized to height x width.
     [[nodiscard]] WriteBox write(RasterWriter& writer, int64_t height, int64_t width) const {
         return [this, &writer, height, width](const PictureBox& box, const float* values, const BoxStrides& strides) {
-            if (!by_luma_) return writer.write(box, values, strides.plane, strides.row);
-            Plane luma{box.height, box.width, std::vector<float>(static_cast<size_t>(box.height * box.width))};
-            for (int64_t y = 0; y < box.height; ++y)
-                std::copy_n(values + y * strides.row, box.width, luma.values.data() + y * box.width);
+            if (!by_luma_ && (writes_array_ || output_.type == ElementType::float32))
+                return writer.write(box, values, strides.plane, strides.row);
+            std::vector<float> elements;
+            for (int64_t c = 0; c < output_.dims[1]; ++c) {
+                for (int64_t y = 0; y < box.height; ++y) {
+                    const float* row = values + c * strides.plane + y * strides.row;
+                    elements.insert(elements.end(), row, row + box.width);
+                }
+            }
+            to_unit(output_, elements.data(), std::ssize(elements));
+            if (!by_luma_) return writer.write(box, elements.data(), box.height * box.width, box.width);
+            const Plane luma{box.height, box.width, std::move(elements)};
             const RasterShape& from = reader_.shape();
             const Picture small = reader_.read_picture(bicubic_source(box, from.height, from.width, height, width));
             writer.write_picture(box, with_luma(small, from.height, from.width, luma, box, height, width));
@@ -81,7 +106,12 @@ public:
     }
 
 private:
+    /// Of elements as they are, where others hold samples.
+    static bool is_array(const std::string& file) { return std::filesystem::path(file).extension() == ".npy"; }
+
     const RasterReader& reader_;
+    Tensor input_, output_;
+    bool reads_array_ = false, writes_array_ = false;
     bool by_luma_ = false;
     int64_t output_channels_ = 1;
 };
@@ -219,7 +249,7 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
     const Network sample =
         network_of_size(options.network, std::min(shape.height, sample_extent), std::min(shape.width, sample_extent));
     (void)reach_of(sample);  // what cannot run in windows is refused first
-    const StreamedPicture picture(reader, sample);
+    const StreamedPicture picture(reader, input_file, output_file, sample);
 
     auto [execution, choice, reach] = WindowCompiler(options, shape, sample, budget, common, output).compile();
     // What the run takes is measured from before it takes anything.

@@ -1,6 +1,10 @@
 #include "cli/tensor_files.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "nets/onnx.h"
@@ -13,6 +17,24 @@ namespace {
 
 bool is_picture_of(const std::vector<int64_t>& dims) {
     return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3);
+}
+
+struct Range {
+    float low, high;
+};
+Range range_of(ElementType type) { return type == ElementType::uint8 ? Range{0, 255} : Range{-128, 127}; }
+
+/// Values in [0, 1] are what most networks take; one of bytes would answer with nonsense.
+void check_integers(const TensorFile& file, const Tensor& tensor) {
+    if (tensor.type == ElementType::float32) return;
+    const auto [low, high] = range_of(tensor.type);
+    const auto& values = file.values.values;
+    const float *first = values.data(), *last = first + values.size();
+    const float* at =
+        std::find_if(first, last, [&](float v) { return !(v >= low && v <= high && v == std::floor(v)); });
+    if (at == last) return;
+    throw InputError(fmt::format("{}: element {} is {}, expected integers from {} to {} for input {}, which is {}",
+                                 file.file, at - first, *at, low, high, tensor.name, to_string(tensor.type)));
 }
 
 }  // namespace
@@ -84,16 +106,51 @@ std::vector<float> elements_for(const TensorFile& file, const Tensor& tensor) {
     };
     if (!file.picture) {
         if (file.values.dims != tensor.dims) throw refuse("is " + dims_text(file.values.dims));
+        check_integers(file, tensor);
         return file.values.values;
     }
     const Picture& picture = *file.picture;
-    const bool fits = is_picture_of(tensor.dims) && picture.height == tensor.dims[2] &&
-                      picture.width == tensor.dims[3] && (tensor.dims[1] == 1 || picture.channels == 3);
-    if (!fits) {
+    const auto& dims = tensor.dims;
+    const bool planar = is_picture_of(dims) && picture.height == dims[2] && picture.width == dims[3] &&
+                        (dims[1] == 1 || picture.channels == 3);
+    const bool interleaved =
+        dims == std::vector<int64_t>{1, picture.height, picture.width, picture.channels} && picture.channels == 3;
+    if (!planar && !interleaved) {
         throw refuse("is a picture of " + std::to_string(picture.channels) + " channels, " +
                      std::to_string(picture.height) + "x" + std::to_string(picture.width));
     }
-    return tensor.dims[1] == 1 ? to_luma_chroma(picture).y.values : to_planar(picture);
+    std::vector<float> elements = planar && dims[1] == 1 ? to_luma_chroma(picture).y.values : to_planar(picture);
+    if (!planar) {
+        const std::vector<float> planes = elements;
+        const auto pixels = static_cast<size_t>(picture.height * picture.width);
+        for (size_t k = 0; k < elements.size(); ++k) elements[k] = planes[k % 3 * pixels + k / 3];
+    }
+    from_unit(tensor, elements.data(), std::ssize(elements));
+    return elements;
+}
+
+std::vector<float> random_elements(const Tensor& tensor, Rng& rng) {
+    std::vector<float> elements(static_cast<size_t>(element_count(tensor.dims)));
+    for (float& value : elements) {
+        value = tensor.type == ElementType::float32
+                    ? static_cast<float>(rng.below(1 << 24)) / static_cast<float>(1 << 24)
+                    : range_of(tensor.type).low + static_cast<float>(rng.below(256));
+    }
+    return elements;
+}
+
+void from_unit(const Tensor& input, float* elements, int64_t count) {
+    if (input.type == ElementType::float32) return;
+    if (input.type == ElementType::int8) {
+        throw InputError("input " + input.name +
+                         " is int8, which does not hold a picture's samples, 0 to 255; expected .npy or .pb");
+    }
+    for (int64_t k = 0; k < count; ++k) elements[k] = std::round(elements[k] * 255.0F);
+}
+
+void to_unit(const Tensor& output, float* elements, int64_t count) {
+    if (output.type == ElementType::float32) return;
+    for (int64_t k = 0; k < count; ++k) elements[k] /= 255.0F;
 }
 
 void check_output_file(const std::string& file, const Tensor& tensor) {
@@ -113,10 +170,12 @@ void save_tensor_file(const std::string& file, const Tensor& tensor, const std::
     if (extension == ".npy") return save_npy({tensor.dims, values}, file);
     if (extension == ".pb") return save_tensor_proto({tensor.dims, values}, tensor.name, file);
     const int64_t channels = tensor.dims[1], height = tensor.dims[2], width = tensor.dims[3];
+    std::vector<float> elements = values;
+    to_unit(tensor, elements.data(), std::ssize(elements));
     if (channels == 1 && colour != nullptr && colour->channels == 3) {
-        save_picture(with_luma(*colour, {height, width, values}), file);
+        save_picture(with_luma(*colour, {height, width, std::move(elements)}), file);
     } else {
-        save_picture(from_planar(values.data(), channels, height, width), file);
+        save_picture(from_planar(elements.data(), channels, height, width), file);
     }
 }
 

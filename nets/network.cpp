@@ -453,6 +453,18 @@ const char* to_string(LayerKind kind) {
     throw std::logic_error("layer kind out of range");
 }
 
+const char* to_string(ElementType type) {
+    switch (type) {
+        case ElementType::float32:
+            return "float32";
+        case ElementType::uint8:
+            return "uint8";
+        case ElementType::int8:
+            return "int8";
+    }
+    throw std::logic_error("element type out of range");
+}
+
 const char* operation_text(const Layer& layer) {
     if (layer.kind != LayerKind::general) return to_string(layer.kind);
     return layer.general.function == GeneralFunction::none ? to_string(layer.general.kind)
@@ -536,6 +548,11 @@ std::string dims_text(const std::vector<int64_t>& dims) {
     std::string text;
     for (const int64_t d : dims) text += (text.empty() ? "" : "x") + std::to_string(d);
     return text;
+}
+
+std::string tensor_text(const Tensor& tensor) {
+    const std::string text = tensor.name + " " + dims_text(tensor.dims);
+    return tensor.type == ElementType::float32 ? text : text + " " + to_string(tensor.type);
 }
 
 int64_t layer_macs(const Network& network, LayerId id) {
@@ -700,6 +717,12 @@ void check(const Network& network) {
         used[static_cast<size_t>(id)] = true;
     }
     for (size_t id = 0; id < network.tensors.size(); ++id) {
+        const Tensor& tensor = network.tensors[id];
+        const bool is_end = !written[id] || outputs.contains(static_cast<TensorId>(id));
+        if (tensor.type != ElementType::float32 && !is_end) {
+            throw InputError(where + ": tensor \"" + tensor.name + "\" is " + to_string(tensor.type) +
+                             ", which only inputs and outputs are");
+        }
         if (!defined[id]) throw InputError(where + ": nothing writes tensor \"" + network.tensors[id].name + "\"");
         if (!used[id] && written[id]) {
             throw InputError(where + ": nothing reads tensor \"" + network.tensors[id].name +
@@ -733,6 +756,17 @@ std::string hash_of(const Network& network, bool with_values) {
         hash_activation(hash, layer.activation);
     }
     for (const TensorId id : network.outputs) hash.number(number.at(static_cast<size_t>(id)));
+    // No schedule depends on it; a network of floats keeps the hash that it has in files written before there were types.
+    const auto add_types = [&](const std::vector<TensorId>& ids, int64_t first) {
+        for (size_t k = 0; k < ids.size(); ++k) {
+            const ElementType type = network.tensor(ids[k]).type;
+            if (!with_values || type == ElementType::float32) continue;
+            hash.number(first + static_cast<int64_t>(k));
+            hash.number(static_cast<int64_t>(type));
+        }
+    };
+    add_types(network.inputs, 0);
+    add_types(network.outputs, std::ssize(network.inputs));
     char digits[17];
     std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash.state()));
     return digits;

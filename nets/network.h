@@ -30,10 +30,18 @@ struct Constant {
 };
 using ConstantPtr = std::shared_ptr<const Constant>;
 
+/// What a tensor's elements are to those outside the network. Inside all are 32-bit floats, which hold integers of 8 bits exactly.
+enum class ElementType { float32, uint8, int8 };
+/// As NumPy calls it: "float32", "uint8", "int8".
+[[nodiscard]] const char* to_string(ElementType type);
+
 struct Tensor {
     std::string name;  ///< as in the ONNX file
     /// N,C,H,W for feature maps; N,F after Flatten/Gemm; anything for general layers. All known and positive; an ONNX scalar is {1}.
     std::vector<int64_t> dims;
+    /// Other than float32 for inputs and outputs only: an input is handed integers of that type, as floats; so is an output's reader. A
+    /// picture's samples go to uint8 as they are, 0 to 255, where float32 gets them divided by 255.
+    ElementType type = ElementType::float32;
 };
 
 /// The spatial window of a convolution or pooling; index 0 is y (rows, n), index 1 is x (columns, m).
@@ -123,6 +131,8 @@ struct Network {
 [[nodiscard]] bool is_identifier(const std::string& text);
 /// "1x64x56x56".
 [[nodiscard]] std::string dims_text(const std::vector<int64_t>& dims);
+/// "x 1x3x224x224", with its type where that is not float32: "x 1x3x224x224 uint8".
+[[nodiscard]] std::string tensor_text(const Tensor& tensor);
 
 /// Multiply-accumulates of one layer for the whole batch: every tap of the kernel for every output element, taps that
 /// fall on zero padding included (design 4). Transposed convolution: the taps (k with (o + pad - k*dilation) divisible

@@ -15,7 +15,7 @@ namespace laminate {
 /// Writes opset 17, IR version 8; written aside and renamed. load_onnx(save_onnx(n)) has the same network_hash.
 void save_onnx(const Network& network, const std::string& path);
 
-/// ONNX TensorProto files (.pb), float only.
+/// ONNX TensorProto files (.pb): FLOAT; UINT8 and INT8 are read too.
 [[nodiscard]] Constant load_tensor_proto(const std::string& path);
 void save_tensor_proto(const Constant& tensor, const std::string& name, const std::string& path);
 

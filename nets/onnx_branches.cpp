@@ -131,7 +131,9 @@ void Importer::take_over(const Node& node, const proto::GraphProto& inner) {
     raw_.folded.push_back(node.op() + " " + node.label() + " replaced by the branch that its condition takes");
     import_nodes(first, wanted);
     for (int k = 0; k < graph.output_size(); ++k) {
-        if (node.has_output(k)) define(node, resolve(wanted[static_cast<size_t>(k)]), k);
+        if (!node.has_output(k)) continue;
+        define(node, resolve(wanted[static_cast<size_t>(k)]), k);
+        set_type(node.file().output(k), type(wanted[static_cast<size_t>(k)]));
     }
 }
 

@@ -101,6 +101,16 @@ void dropout(Importer& importer, Node& node) {
     importer.alias(node, importer.tensor(node, 0));
 }
 
+/// Fractions are cut off. What lies outside 0 to 255 has no defined result in ONNX: here the nearest.
+void to_bytes(Importer& importer, Node& node) {
+    const TensorId clipped =
+        importer.add_layer(node, {.kind = LayerKind::activation,
+                                  .inputs = {importer.tensor(node, 0)},
+                                  .activation = {.kind = ActivationKind::clip, .low = 0, .high = 255}});
+    importer.append(node, {.kind = GeneralKind::unary, .function = Function::floor}, {clipped});
+    importer.set_type(node.file().output(0), ElementType::uint8);
+}
+
 void cast_to(Importer& importer, Node& node, int64_t to) {
     node.ignore("saturate");
     node.ignore("round_mode");
@@ -117,6 +127,13 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
         return importer.define(node, result);
     }
     const auto* small = std::get_if<SmallIntegers>(&value);
+    const ElementType from = importer.type(node.input(0));
+    if (from != ElementType::float32 && to == (from == ElementType::uint8 ? Type::UINT8 : Type::INT8)) {
+        importer.set_type(node.file().output(0), from);
+        return identity(importer, node);
+    }
+    if (to == Type::UINT8 && from == ElementType::float32 && std::holds_alternative<TensorId>(value))
+        return to_bytes(importer, node);
     if (to == Type::FLOAT) return small != nullptr ? importer.define(node, small->values) : identity(importer, node);
     if (to == Type::BOOL && small == nullptr) {  // a computed truth value is 1 or 0
         const TensorId zero = importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::is_zero},
@@ -178,7 +195,16 @@ void dequantize_linear(Importer& importer, Node& node) {
 
 void cast_like(Importer& importer, Node& node) {
     node.expect_inputs(2, 2);
-    cast_to(importer, node, importer.is_integer(node, 1) ? proto::TensorProto::INT64 : proto::TensorProto::FLOAT);
+    using Type = proto::TensorProto;
+    if (std::holds_alternative<SmallIntegers>(importer.value(node, 1)))
+        node.fail("input " + in_quotes(node.input(1)) +
+                  " has constant integers of 8 or 16 bits, expected FLOAT, or integers of 32 or 64 bits");
+    const ElementType like = importer.type(node.input(1));
+    cast_to(importer, node,
+            importer.is_integer(node, 1) ? Type::INT64
+            : like == ElementType::uint8 ? Type::UINT8
+            : like == ElementType::int8  ? Type::INT8
+                                         : Type::FLOAT);
 }
 
 // ---- two operands -----------------------------------------------------------------------------------------------------

@@ -193,6 +193,15 @@ std::optional<std::vector<int64_t>> Importer::integers_of(Node& node, const char
     return values;
 }
 
+ElementType Importer::type(const std::string& name) const {
+    const auto found = types_.find(name);
+    return found == types_.end() ? ElementType::float32 : found->second;
+}
+
+void Importer::set_type(const std::string& name, ElementType type) {
+    if (type != ElementType::float32) types_[name] = type;
+}
+
 Dims Importer::file_dims(const Value& value) const {
     if (const auto* id = std::get_if<TensorId>(&value)) return file_dims(*id);
     if (const auto* list = std::get_if<IntegerConstant>(&value)) return list->dims;

@@ -102,6 +102,9 @@ public:
     [[nodiscard]] IntegerConstant integers(const Node& node, int i);
     /// `axes` and the like moved from attributes to inputs over the versions.
     [[nodiscard]] std::optional<std::vector<int64_t>> integers_of(Node& node, const char* attribute, int i);
+    /// What a value that is computed when the network runs is in the file: integers of 8 bits are held as floats.
+    [[nodiscard]] ElementType type(const std::string& name) const;
+    void set_type(const std::string& name, ElementType type);
 
     [[nodiscard]] const Dims& dims(TensorId id) const { return raw_.tensors[static_cast<size_t>(id)].dims; }
     /// ONNX's own dims: {} for a scalar, which a Tensor holds as {1}.
@@ -164,6 +167,7 @@ private:
     [[noreturn]] void report_cycle(int first, const std::vector<int>& waiting) const;
     void read_outputs();
     void import_node(int index);
+    [[nodiscard]] ElementType type_moved(const Node& node) const;
 
     TensorId add_tensor(const std::string& name, Dims extents);
     Value resolve(const std::string& name);
@@ -183,8 +187,9 @@ private:
     RawNetwork raw_;
     int64_t filled_ = 0;
     std::unordered_map<std::string, Value> values_;
-    std::unordered_map<std::string, int> initializers_;  // name to index in the file; decoded when first read
-    std::unordered_map<std::string, int> writer_;        // name to node
+    std::unordered_map<std::string, int> initializers_;   // name to index in the file; decoded when first read
+    std::unordered_map<std::string, int> writer_;         // name to node
+    std::unordered_map<std::string, ElementType> types_;  // of values that are not FLOAT when the network runs
     std::unordered_set<std::string> made_names_;
     std::unordered_map<TensorId, ConstantPtr> constants_;  // tensors that are constant and that no layer writes
     std::unordered_set<TensorId> scalars_;

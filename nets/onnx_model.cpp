@@ -26,37 +26,6 @@ static_assert(std::endian::native == std::endian::little, "raw_data is little en
 
 using proto::TensorProto;
 
-const char* type_name(int type) {
-    switch (type) {
-        case TensorProto::FLOAT:
-            return "FLOAT";
-        case TensorProto::UINT8:
-            return "UINT8";
-        case TensorProto::INT8:
-            return "INT8";
-        case TensorProto::UINT16:
-            return "UINT16";
-        case TensorProto::INT16:
-            return "INT16";
-        case TensorProto::INT32:
-            return "INT32";
-        case TensorProto::INT64:
-            return "INT64";
-        case TensorProto::STRING:
-            return "STRING";
-        case TensorProto::BOOL:
-            return "BOOL";
-        case TensorProto::FLOAT16:
-            return "FLOAT16";
-        case TensorProto::DOUBLE:
-            return "DOUBLE";
-        case TensorProto::BFLOAT16:
-            return "BFLOAT16";
-        default:
-            return "of another kind";
-    }
-}
-
 /// Number of values; unlike element_count(), an extent of 0 is fine (an empty list of axes, say).
 int64_t value_count(const std::vector<int64_t>& dims, const std::string& where) {
     for (const int64_t d : dims) {
@@ -198,6 +167,37 @@ float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uin
 
 }  // namespace
 
+const char* type_name(int type) {
+    switch (type) {
+        case TensorProto::FLOAT:
+            return "FLOAT";
+        case TensorProto::UINT8:
+            return "UINT8";
+        case TensorProto::INT8:
+            return "INT8";
+        case TensorProto::UINT16:
+            return "UINT16";
+        case TensorProto::INT16:
+            return "INT16";
+        case TensorProto::INT32:
+            return "INT32";
+        case TensorProto::INT64:
+            return "INT64";
+        case TensorProto::STRING:
+            return "STRING";
+        case TensorProto::BOOL:
+            return "BOOL";
+        case TensorProto::FLOAT16:
+            return "FLOAT16";
+        case TensorProto::DOUBLE:
+            return "DOUBLE";
+        case TensorProto::BFLOAT16:
+            return "BFLOAT16";
+        default:
+            return "of another kind";
+    }
+}
+
 std::string in_quotes(const std::string& name) {
     constexpr size_t longest = 120;
     std::string text = "\"";
@@ -286,10 +286,12 @@ Constant load_tensor_proto(const std::string& path) {
         throw InputError(path + ": is not an ONNX tensor, or is truncated (" + std::to_string(bytes.size()) +
                          " bytes)");
     }
-    if (tensor.data_type() != onnx::proto::TensorProto::FLOAT) {
-        throw InputError(path + ": values are " + onnx::type_name(tensor.data_type()) + ", expected FLOAT");
-    }
-    return *std::get<ConstantPtr>(onnx::decode(tensor, path, std::filesystem::path(path).parent_path()));
+    using Type = onnx::proto::TensorProto;
+    if (const auto type = tensor.data_type(); type != Type::FLOAT && type != Type::UINT8 && type != Type::INT8)
+        throw InputError(path + ": values are " + onnx::type_name(type) + ", expected FLOAT, UINT8 or INT8");
+    const onnx::FileConstant values = onnx::decode(tensor, path, std::filesystem::path(path).parent_path());
+    if (const auto* small = std::get_if<onnx::SmallIntegers>(&values)) return *small->values;
+    return *std::get<ConstantPtr>(values);
 }
 
 void save_tensor_proto(const Constant& tensor, const std::string& name, const std::string& path) {

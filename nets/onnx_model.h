@@ -31,6 +31,9 @@ using FileConstant = std::variant<ConstantPtr, IntegerConstant, SmallIntegers>;
 /// line.
 [[nodiscard]] std::string in_quotes(const std::string& name);
 
+/// "FLOAT", "UINT8", ... as TensorProto::DataType calls it.
+[[nodiscard]] const char* type_name(int type);
+
 /// Throws InputError when the bytes are no ONNX model with a graph.
 [[nodiscard]] proto::ModelProto parse_model(const std::string& bytes, const std::string& where);
 

@@ -34,6 +34,30 @@ const Handlers& handlers() {
     return all;
 }
 
+/// Nothing where it is none that a running network reads or writes.
+std::optional<ElementType> element_type(int of_file) {
+    switch (of_file) {
+        case proto::TensorProto::FLOAT:
+            return ElementType::float32;
+        case proto::TensorProto::UINT8:
+            return ElementType::uint8;
+        case proto::TensorProto::INT8:
+            return ElementType::int8;
+        default:
+            return std::nullopt;
+    }
+}
+
+const char* file_text(ElementType type) {
+    return type == ElementType::uint8 ? "UINT8" : type == ElementType::int8 ? "INT8" : "FLOAT";
+}
+
+/// Operators whose result is elements of what they read, as they are.
+const std::set<std::string> moving{"Concat", "DepthToSpace", "Expand", "Flatten", "Gather",    "Identity", "Reshape",
+                                   "Slice",  "SpaceToDepth", "Split",  "Squeeze", "Transpose", "Unsqueeze"};
+/// Operators that read integers of 8 bits and make something else of them.
+const std::set<std::string> converting{"Cast", "CastLike", "Shape", "Size"};
+
 }  // namespace
 
 Importer::Importer(proto::ModelProto model, std::string where, std::optional<std::filesystem::path> directory,
@@ -91,7 +115,9 @@ void Importer::read_inputs() {
         if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
             throw InputError(label + " is no tensor with a shape");
         const auto& type = input.type().tensor_type();
-        if (type.elem_type() != proto::TensorProto::FLOAT) throw InputError(label + " is not FLOAT");
+        const std::optional<ElementType> element = element_type(type.elem_type());
+        if (!element)
+            throw InputError(label + " is " + type_name(type.elem_type()) + ", expected FLOAT, UINT8 or INT8");
         if (type.shape().dim_size() > static_cast<int>(most_dimensions)) {
             throw InputError(label + " has " + std::to_string(type.shape().dim_size()) +
                              " dimensions, expected at most " + std::to_string(most_dimensions));
@@ -109,6 +135,8 @@ void Importer::read_inputs() {
         const bool is_scalar = extents.empty();
         raw_.inputs.push_back(add_tensor(input.name(), is_scalar ? Dims{1} : std::move(extents)));
         if (is_scalar) mark_scalar(raw_.inputs.back());
+        raw_.tensors.back().type = *element;
+        set_type(input.name(), *element);
         values_.emplace(input.name(), raw_.inputs.back());
     }
     for (const auto& [symbol, value] : sizes_.symbols) {
@@ -259,10 +287,17 @@ void Importer::read_outputs() {
         if (!values_.contains(output.name()) && !initializers_.contains(output.name()) &&
             !writer_.contains(output.name()))
             throw InputError(label + " is written by no node");
-        if (const auto& type = output.type().tensor_type();
-            type.has_elem_type() && type.elem_type() != proto::TensorProto::FLOAT)
-            throw InputError(label + " is not FLOAT");
         const Value value = resolve(output.name());
+        const ElementType found = type(output.name());
+        if (const auto& declared = output.type().tensor_type(); declared.has_elem_type()) {
+            const std::optional<ElementType> element = element_type(declared.elem_type());
+            if (!element)
+                throw InputError(label + " is " + type_name(declared.elem_type()) + ", expected FLOAT, UINT8 or INT8");
+            if (*element != found && std::holds_alternative<TensorId>(value)) {
+                throw InputError(label + " is " + file_text(found) + " where it is written, expected " +
+                                 file_text(*element));
+            }
+        }
         if (std::holds_alternative<IntegerConstant>(value) || std::holds_alternative<SmallIntegers>(value))
             throw InputError(label + " is a list of integers, expected FLOAT");
         std::string name = output.name();
@@ -287,9 +322,28 @@ void Importer::read_outputs() {
             id = add_raw(std::move(copy), dims(id));
         }
         raw_.tensors[static_cast<size_t>(id)].name = name;  // an Identity may have renamed it
+        raw_.tensors[static_cast<size_t>(id)].type = found;
         raw_.outputs.push_back(id);
     }
     if (raw_.outputs.empty()) throw InputError("has no outputs");
+}
+
+/// The type of a node's results, where it only moves what it reads. Refuses arithmetic on integers of 8 bits, which would wrap around.
+ElementType Importer::type_moved(const Node& node) const {
+    const bool moves = moving.contains(node.op());
+    for (int k = 0; k < node.inputs(); ++k) {
+        if (!node.has_input(k)) continue;
+        const ElementType found = type(node.input(k));
+        const ElementType first = type(node.input(0));
+        if (node.op() == "Concat" && found != first) {
+            node.fail("input " + in_quotes(node.input(k)) + " is " + file_text(found) + ", expected " +
+                      file_text(first) + " as the first");
+        }
+        if (found == ElementType::float32 || moves || converting.contains(node.op())) continue;
+        node.fail("input " + in_quotes(node.input(k)) + " is " + file_text(found) +
+                  " when the network runs, expected FLOAT, which a Cast makes of it");
+    }
+    return moves ? type(node.input(0)) : ElementType::float32;
 }
 
 void Importer::import_node(int index) {
@@ -306,7 +360,13 @@ void Importer::import_node(int index) {
     }
     if (node.file().output_size() < 1 || node.file().output(0).empty()) node.fail("has no output");
     try {
+        const ElementType moved = type_moved(node);
         handler->second(*this, node);
+        for (int k = 0; k < node.file().output_size(); ++k) {
+            if (!node.has_output(k) || moved == ElementType::float32) continue;
+            if (std::holds_alternative<TensorId>(resolve(node.file().output(k))))
+                set_type(node.file().output(k), moved);
+        }
     } catch (const InputError& error) {
         // What the rules of shapes throw names no node.
         const std::string message = error.what();

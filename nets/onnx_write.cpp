@@ -5,6 +5,7 @@
 #include <fstream>
 #include <map>
 #include <stdexcept>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -36,7 +37,11 @@ public:
         graph().set_name(network_.name.empty() ? "network" : network_.name);
         for (const TensorId id : network_.inputs) describe(*graph().add_input(), id);
         for (const TensorId id : network_.outputs) describe(*graph().add_output(), id);
+        for (const TensorId id : network_.inputs)
+            convert(network_.tensor(id).name, value(id), proto::TensorProto::FLOAT);
         for (const Layer& layer : network_.layers) write(layer);
+        for (const TensorId id : network_.outputs)
+            convert(value(id), network_.tensor(id).name, file_type(network_.tensor(id).type));
         auto* opset = model_.add_opset_import();
         opset->set_domain("");
         opset->set_version(opset_);
@@ -52,8 +57,27 @@ private:
         const Tensor& tensor = network_.tensor(id);
         info.set_name(tensor.name);
         auto* type = info.mutable_type()->mutable_tensor_type();
-        type->set_elem_type(proto::TensorProto::FLOAT);
+        type->set_elem_type(file_type(tensor.type));
         for (const int64_t d : tensor.dims) type->mutable_shape()->add_dim()->set_dim_value(d);
+    }
+
+    static proto::TensorProto::DataType file_type(ElementType type) {
+        return type == ElementType::uint8  ? proto::TensorProto::UINT8
+               : type == ElementType::int8 ? proto::TensorProto::INT8
+                                           : proto::TensorProto::FLOAT;
+    }
+
+    /// The name of the tensor's floats: layers read and write those, where the network's input or output has another type.
+    const std::string& value(TensorId id) {
+        const Tensor& tensor = network_.tensor(id);
+        if (tensor.type == ElementType::float32) return tensor.name;
+        std::string& name = floats_[id];
+        if (name.empty()) name = unused(value_names_, tensor.name + "_float");
+        return name;
+    }
+
+    void convert(const std::string& from, const std::string& to, proto::TensorProto::DataType type) {
+        if (from != to) set(add_node("Cast", unused(node_names_, to + "_cast"), {from}, to), "to", int64_t{type});
     }
 
     static std::string unused(std::unordered_set<std::string>& names, std::string name) {
@@ -112,9 +136,9 @@ private:
             throw InputError(layer.name + ": a general layer (" + operation_text(layer) +
                              ") cannot be written as ONNX; the file that it was read from holds it");
         }
-        const std::string& output = network_.tensor(layer.output).name;
+        const std::string& output = value(layer.output);
         if (layer.kind == LayerKind::activation) {
-            write_activation(layer, layer.name, network_.tensor(layer.inputs[0]).name, output);
+            write_activation(layer, layer.name, value(layer.inputs[0]), output);
             return;
         }
         const bool activated = layer.activation.kind != ActivationKind::none;
@@ -137,7 +161,7 @@ private:
 
     void write_linear(const Layer& layer, const std::string& output) {
         std::vector<std::string> inputs;
-        for (const TensorId id : layer.inputs) inputs.push_back(network_.tensor(id).name);
+        for (const TensorId id : layer.inputs) inputs.push_back(value(id));
         const auto& input_dims = network_.tensor(layer.inputs[0]).dims;
         switch (layer.kind) {
             case LayerKind::conv:
@@ -326,6 +350,7 @@ private:
     int opset_ = least_opset;
     std::unordered_set<std::string> value_names_;
     std::unordered_set<std::string> node_names_;
+    std::unordered_map<TensorId, std::string> floats_;
     std::map<std::pair<const Constant*, std::vector<int64_t>>, std::string> shared_;
 };
 

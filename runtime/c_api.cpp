@@ -62,6 +62,7 @@ const laminate::Tensor* output_at(const laminate_session* session, int32_t index
 const char* name_of(const laminate::Tensor* tensor) { return tensor ? tensor->name.c_str() : nullptr; }
 int32_t rank_of(const laminate::Tensor* tensor) { return tensor ? static_cast<int32_t>(tensor->dims.size()) : -1; }
 const int64_t* dims_of(const laminate::Tensor* tensor) { return tensor ? tensor->dims.data() : nullptr; }
+const char* type_of(const laminate::Tensor* tensor) { return tensor ? laminate::to_string(tensor->type) : nullptr; }
 
 }  // namespace
 
@@ -93,6 +94,9 @@ int32_t laminate_input_rank(const laminate_session* session, int32_t index) {
 const int64_t* laminate_input_dims(const laminate_session* session, int32_t index) {
     return dims_of(input_at(session, index));
 }
+const char* laminate_input_type(const laminate_session* session, int32_t index) {
+    return type_of(input_at(session, index));
+}
 
 int32_t laminate_output_count(const laminate_session* session) {
     return session ? static_cast<int32_t>(session->outputs.size()) : -1;
@@ -105,6 +109,9 @@ int32_t laminate_output_rank(const laminate_session* session, int32_t index) {
 }
 const int64_t* laminate_output_dims(const laminate_session* session, int32_t index) {
     return dims_of(output_at(session, index));
+}
+const char* laminate_output_type(const laminate_session* session, int32_t index) {
+    return type_of(output_at(session, index));
 }
 
 int64_t laminate_arena_bytes(const laminate_session* session) { return session ? session->session.arena_bytes() : -1; }

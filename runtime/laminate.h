@@ -32,15 +32,18 @@ laminate_session* laminate_open_linked(const laminate_compiled_network* network,
 void laminate_close(laminate_session* session);
 
 /* Inputs and outputs in the network's order. An index out of range, or a null session, gives null, or -1 for a count or
- * rank. Names and dims live as long as the session. */
+ * rank. Names and dims live as long as the session. A type is "float32", or "uint8" or "int8" where the network was exported with
+ * bytes there: the arrays are of floats all the same, and hold 0 to 255, or -128 to 127. */
 int32_t laminate_input_count(const laminate_session* session);
 const char* laminate_input_name(const laminate_session* session, int32_t index);
 int32_t laminate_input_rank(const laminate_session* session, int32_t index);
 const int64_t* laminate_input_dims(const laminate_session* session, int32_t index);
+const char* laminate_input_type(const laminate_session* session, int32_t index);
 int32_t laminate_output_count(const laminate_session* session);
 const char* laminate_output_name(const laminate_session* session, int32_t index);
 int32_t laminate_output_rank(const laminate_session* session, int32_t index);
 const int64_t* laminate_output_dims(const laminate_session* session, int32_t index);
+const char* laminate_output_type(const laminate_session* session, int32_t index);
 
 /* All memory that runs use beyond inputs, outputs and constants; -1 for a null session. */
 int64_t laminate_arena_bytes(const laminate_session* session);

@@ -32,6 +32,7 @@ constexpr std::array layer_kinds{LayerKind::conv,     LayerKind::conv_transpose,
 constexpr std::array activation_kinds{ActivationKind::none,  ActivationKind::relu, ActivationKind::leaky_relu,
                                       ActivationKind::prelu, ActivationKind::clip, ActivationKind::sigmoid,
                                       ActivationKind::tanh,  ActivationKind::unary};
+constexpr std::array element_types{ElementType::float32, ElementType::uint8, ElementType::int8};
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
@@ -443,7 +444,10 @@ void check(const Manifest& manifest, const std::string& where) {
 
 std::string to_json(const Manifest& manifest) {
     Json tensors = Json::array();
-    for (const Tensor& tensor : manifest.tensors) tensors.push_back({{"name", tensor.name}, {"dims", tensor.dims}});
+    for (const Tensor& tensor : manifest.tensors) {
+        tensors.push_back({{"name", tensor.name}, {"dims", tensor.dims}});
+        if (tensor.type != ElementType::float32) tensors.back()["type"] = to_string(tensor.type);
+    }
     Json steps = Json::array();
     for (const Step& step : manifest.steps) {
         steps.push_back(std::visit([](const auto& s) { return json_of(s); }, step));
@@ -490,6 +494,7 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
     manifest.cpu_features = root["cpu_features"].texts();
     for (const Node& node : root["tensors"].elements()) {
         manifest.tensors.push_back({node["name"].text(), node["dims"].integers(1)});
+        if (node.has("type")) manifest.tensors.back().type = kind_at(node["type"], element_types);
     }
     manifest.inputs = root["inputs"].ids();
     manifest.outputs = root["outputs"].ids();

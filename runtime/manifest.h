@@ -2,7 +2,7 @@
 // manifest.json and embeds the same text in the library; the runtime needs nothing else to run the network.
 //
 // JSON: {"schema": "laminate.manifest", "version": 1, "network", "network_hash", "library", "target", "halide_version",
-//  "cpu_features": [names], "tensors": [{"name", "dims"}], "inputs": [ids], "outputs": [ids], "steps": [
+//  "cpu_features": [names], "tensors": [{"name", "dims", "type"}], "inputs": [ids], "outputs": [ids], "steps": [
 //   {"kind": "group", "group", "name", "layers": [names], "schedule", "inputs": [ids], "outputs": [ids],
 //    "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips"},
 //   {"kind": "layer", "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},

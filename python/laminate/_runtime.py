@@ -16,6 +16,7 @@ _FLOATS = ctypes.POINTER(ctypes.c_float)
 class Tensor(NamedTuple):
     name: str
     shape: tuple
+    dtype: str = "float32"  #: or "uint8", "int8", where the network was exported so
 
 
 @functools.cache
@@ -33,6 +34,7 @@ def _library():
         declare(side + "_count", ctypes.c_int32, session)
         declare(side + "_name", ctypes.c_char_p, session, index)
         declare(side + "_rank", ctypes.c_int32, session, index)
+        declare(side + "_type", ctypes.c_char_p, session, index)
         declare(side + "_dims", ctypes.POINTER(ctypes.c_int64), session, index)
     declare("arena_bytes", ctypes.c_int64, session)
     declare("run", ctypes.c_int32, session, ctypes.POINTER(_FLOATS), ctypes.POINTER(_FLOATS))
@@ -65,7 +67,9 @@ class Network:
         def ask(what, *arguments):
             return getattr(_library(), f"laminate_{side}_{what}")(self._session, *arguments)
 
-        return [Tensor(ask("name", k).decode(errors="replace"), tuple(ask("dims", k)[: ask("rank", k)])) for k in range(ask("count"))]
+        return [
+            Tensor(ask("name", k).decode(errors="replace"), tuple(ask("dims", k)[: ask("rank", k)]), ask("type", k).decode()) for k in range(ask("count"))
+        ]
 
     @property
     def arena_bytes(self):
@@ -94,11 +98,13 @@ class Network:
                 raise InputError(f"input {tensor.name}: found {array.dtype}, expected numbers")
             if array.shape != tensor.shape:
                 raise InputError(f"input {tensor.name}: found shape {array.shape}, expected {tensor.shape}")
+            if tensor.dtype != "float32" and array.dtype.name != tensor.dtype:
+                raise InputError(f"input {tensor.name}: found {array.dtype}, expected {tensor.dtype}")
             arrays.append(numpy.ascontiguousarray(array, dtype=numpy.float32))
         return arrays
 
     def run(self, *inputs, **named):
-        """Runs on arrays by position, or by the inputs' names; returns a list of float32 arrays. float32 C-ordered arrays are not copied."""
+        """Runs on arrays by position, or by the inputs' names; returns a list of arrays of the outputs' types. float32 C-ordered arrays are not copied."""
         arrays = self._input_arrays(inputs, named)
         results = [numpy.empty(tensor.shape, dtype=numpy.float32) for tensor in self.outputs]
 
@@ -108,7 +114,7 @@ class Network:
         with self._lock:
             if _library().laminate_run(self._opened(), pointers(arrays), pointers(results)) != 0:
                 raise Error(_last_error())
-        return results
+        return [result if tensor.dtype == "float32" else result.astype(tensor.dtype) for tensor, result in zip(self.outputs, results)]
 
     def close(self):
         if self._session:

@@ -164,8 +164,11 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& where) {
 Constant parse_npy(std::string_view bytes, const std::string& where) {
     const auto fail = [&](const std::string& message) { throw InputError(where + ": " + message); };
     NpyHeader header = parse_npy_header(bytes, where);
-    const size_t element_bytes = header.descr == "<f4" ? 4 : header.descr == "<f8" ? 8 : header.descr == "|u1" ? 1 : 0;
-    if (element_bytes == 0) fail("has elements of type " + header.descr + ", expected <f4, <f8 or |u1");
+    const size_t element_bytes = header.descr == "<f4"                            ? 4
+                                 : header.descr == "<f8"                          ? 8
+                                 : header.descr == "|u1" || header.descr == "|i1" ? 1
+                                                                                  : 0;
+    if (element_bytes == 0) fail("has elements of type " + header.descr + ", expected <f4, <f8, |u1 or |i1");
     const std::string_view data = bytes.substr(static_cast<size_t>(header.data_offset_bytes));
     uint64_t count = 1;
     for (const int64_t d : header.dims) {
@@ -180,7 +183,8 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
     std::vector<float> values(count);
     if (element_bytes == 4) convert<float>(data, values);
     if (element_bytes == 8) convert<double>(data, values);
-    if (element_bytes == 1) convert<uint8_t>(data, values);
+    if (header.descr == "|u1") convert<uint8_t>(data, values);
+    if (header.descr == "|i1") convert<int8_t>(data, values);
     return {std::move(header.dims), std::move(values)};
 }
 

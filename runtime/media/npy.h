@@ -1,4 +1,4 @@
-// NumPy's .npy files: format versions 1 to 3, C order. Reads float32, float64 and uint8 (little endian) as 32-bit
+// NumPy's .npy files: format versions 1 to 3, C order. Reads float32, float64, uint8 and int8 (little endian) as 32-bit
 // floats of the same value; writes float32, version 1.0.
 #pragma once
 

@@ -341,7 +341,71 @@ def foreign_operator():
 def half_precision_network():
     half = tensors(w1=W1.astype(np.float16), b1=B1.astype(np.float16), w2=W2.astype(np.float16))
     value = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, shape) for name, shape in (("x", SHAPE), ("y", ANY))]
-    return model(body(), half, value[:1], value[1:]), {"refused": "is not FLOAT"}
+    return model(body(), half, value[:1], value[1:]), {"refused": "is FLOAT16, expected FLOAT"}
+
+
+def small(name, shape, kind=TensorProto.UINT8):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def cast(x, y, to=TensorProto.FLOAT):
+    return helper.make_node("Cast", [x], [y], to=to)
+
+
+NORMALISE = {"mean": np.float32([120, 100]).reshape(1, 2, 1, 1), "scale": np.float32(1 / 64)}
+
+
+@case
+def picture_of_bytes():
+    nodes = [cast("p", "f"), helper.make_node("Sub", ["f", "mean"], ["s"]), helper.make_node("Mul", ["s", "scale"], ["x"]), *body()]
+    return model(nodes, tensors(w1=W1, b1=B1, w2=W2, **NORMALISE), [small("p", SHAPE)]), {"shape": SHAPE, "scheduled": True}
+
+
+@case
+def picture_of_bytes_channels_last():
+    """Moved while still bytes: transposed, cut, and reshaped to a shape that is computed from its own."""
+    constants = tensors(w1=W1, b1=B1, w2=W2, starts=np.int64([1]), ends=np.int64([7]), axes=np.int64([1]))
+    nodes = [helper.make_node("Slice", ["p", "starts", "ends", "axes"], ["cut"]), helper.make_node("Transpose", ["cut"], ["t"], perm=[0, 3, 1, 2]), helper.make_node("Shape", ["t"], ["extents"]),
+             helper.make_node("Flatten", ["t"], ["flat"]), helper.make_node("Reshape", ["flat", "extents"], ["r0"]), cast("r0", "x"), *body()]
+    return model(nodes, constants, [small("p", [None, 8, 7, 2])]), {"shape": (1, 8, 7, 2)}
+
+
+@case
+def picture_of_bytes_in_and_out():
+    """Fractions are cut off; the bytes that come out are transposed before they leave."""
+    constants = tensors(w1=W1, b1=B1, w2=W2, low=np.float32(0), high=np.float32(255), half=np.float32(1 / 256))
+    nodes = [cast("p", "x"), *body(y="large"), helper.make_node("Mul", ["large", "half"], ["small"]), helper.make_node("Clip", ["small", "low", "high"], ["c"]), cast("c", "b", TensorProto.UINT8),
+             helper.make_node("Transpose", ["b"], ["y"], perm=[0, 2, 3, 1])]
+    return model(nodes, constants, [small("p", SHAPE)], [small("y", ANY)]), {"shape": SHAPE}
+
+
+@case
+def signed_bytes_beside_floats():
+    nodes = [helper.make_node("Identity", ["q"], ["q1"]), helper.make_node("CastLike", ["q1", "z"], ["f"]), helper.make_node("Add", ["f", "z"], ["x"]), *body()]
+    return model(nodes, None, [small("q", SHAPE, TensorProto.INT8), floats("z", SHAPE)]), {"shapes": {"q": SHAPE, "z": SHAPE}}
+
+
+@case
+def bytes_through_a_branch():
+    branches = [helper.make_graph([helper.make_node("Identity", ["p"], [name])], name, [], [small(name, SHAPE)]) for name in ("yes", "no")]
+    constants = tensors(w1=W1, b1=B1, w2=W2, condition=np.bool_(True))
+    nodes = [helper.make_node("If", ["condition"], ["chosen"], then_branch=branches[0], else_branch=branches[1]), cast("chosen", "x"), *body()]
+    return model(nodes, constants, [small("p", SHAPE)]), {"shape": SHAPE}
+
+
+@case
+def sum_of_bytes():
+    """It wraps around at 256."""
+    nodes = [helper.make_node("Add", ["p", "p"], ["twice"], name="wrapping"), cast("twice", "x"), *body()]
+    return model(nodes, None, [small("p", SHAPE)]), {"refused": "wrapping"}
+
+
+@case
+def sum_of_bytes_after_a_branch():
+    branches = [helper.make_graph([helper.make_node("Identity", ["p"], [name])], name, [], [small(name, SHAPE)]) for name in ("yes", "no")]
+    nodes = [helper.make_node("If", ["condition"], ["chosen"], then_branch=branches[0], else_branch=branches[1]), helper.make_node("Mul", ["chosen", "chosen"], ["square"], name="wrapping"),
+             cast("square", "x"), *body()]
+    return model(nodes, tensors(w1=W1, b1=B1, w2=W2, condition=np.bool_(False)), [small("p", SHAPE)]), {"refused": "wrapping"}
 
 
 @case
@@ -406,7 +470,12 @@ def run_case(program, name, directory):
             return f"exit {done.returncode}: {done.stderr.strip() or done.stdout.strip()[:200]}; expected one line about {about['refused']}, exit 3"
         return ""
     shapes = about.get("shapes") or {net.graph.input[0].name: about.get("shape", SHAPE)}
-    inputs = {tensor: RNG.integers(-4, 5, shape).astype(np.float32) for tensor, shape in shapes.items()}
+    types = {value.name: value.type.tensor_type.elem_type for value in net.graph.input}
+    bounds = {TensorProto.FLOAT: (-4, 5, np.float32), TensorProto.UINT8: (0, 256, np.uint8), TensorProto.INT8: (-128, 128, np.int8)}
+    inputs = {}
+    for tensor, shape in shapes.items():
+        low, high, dtype = bounds[types[tensor]]
+        inputs[tensor] = RNG.integers(low, high, shape).astype(dtype)
     accepted = None
     if "for_onnxruntime" in about:
         accepted = os.path.join(directory, "accepted.onnx")

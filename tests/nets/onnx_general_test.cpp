@@ -206,6 +206,71 @@ TEST(SmallIntegers, NothingElseComputesWithThem) {
         "DequantizeLinear make it that");
 }
 
+TEST(Bytes, AnInputOfThemIsMarkedAndComesBackFromAFile) {
+    using Type = test::proto::TensorProto;
+    for (const auto& [declared, type] :
+         {std::pair{Type::UINT8, ElementType::uint8}, std::pair{Type::INT8, ElementType::int8}}) {
+        ModelBuilder m({1, 1, 2, 2});
+        m.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(declared);
+        m.weights("w", {1, 1, 1, 1}, {3});
+        m.node("Cast", {"x"}, "f").integer("to", Type::FLOAT);
+        m.node("Conv", {"f", "w"}, "y");
+        const Network network = m.parse();
+        EXPECT_EQ(network.tensor(network.inputs[0]).type, type);
+        EXPECT_EQ(network.tensor(network.outputs[0]).type, ElementType::float32);
+        EXPECT_EQ(run_reference_network(network, {{1, 2, 3, 4}})[0], (Values{3, 6, 9, 12}));
+
+        Network floats = network;
+        floats.tensors[static_cast<size_t>(floats.inputs[0])].type = ElementType::float32;
+        EXPECT_NE(network_hash(floats), network_hash(network));
+        EXPECT_EQ(structure_hash(floats), structure_hash(network));
+
+        const test::Scratch scratch;
+        save_onnx(network, scratch / "n.onnx");
+        const Network read = load_onnx(scratch / "n.onnx");
+        EXPECT_EQ(network_hash(read), network_hash(network));
+        EXPECT_EQ(read.tensor(read.inputs[0]).name, "x");
+        EXPECT_EQ(read.tensor(read.outputs[0]).name, "y");
+    }
+}
+
+TEST(Bytes, AnOutputOfThemCutsFractionsOff) {
+    using Type = test::proto::TensorProto;
+    ModelBuilder m({1, 6});
+    m.node("Cast", {"x"}, "y").integer("to", Type::UINT8);
+    m.model.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(Type::UINT8);
+    const Network network = m.parse();
+    EXPECT_EQ(network.tensor(network.outputs[0]).type, ElementType::uint8);
+    EXPECT_EQ(run_reference_network(network, {{0, 0.99f, 1, 254.5f, 255.9f, -0.5f}})[0],
+              (Values{0, 0, 1, 254, 255, 0}));
+
+    m.model.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(Type::FLOAT);
+    EXPECT_EQ(m.error(), "net.onnx: output \"y\" is UINT8 where it is written, expected FLOAT");
+}
+
+TEST(Bytes, ArithmeticOnThemIsRefused) {
+    using Type = test::proto::TensorProto;
+    const auto model = [] {
+        ModelBuilder m({1, 4});
+        m.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(Type::UINT8);
+        return m;
+    };
+    ModelBuilder relu = model();
+    relu.node("Transpose", {"x"}, "t").integers("perm", {1, 0});
+    relu.node("Relu", {"t"}, "y", "r");
+    EXPECT_EQ(relu.error(),
+              "net.onnx: node \"r\" (Relu): input \"t\" is UINT8 when the network runs, expected FLOAT, which a Cast "
+              "makes of it");
+    ModelBuilder joined = model();
+    joined.node("Cast", {"x"}, "f").integer("to", Type::FLOAT);
+    joined.node("Concat", {"x", "f"}, "y", "c").integer("axis", 1);
+    EXPECT_EQ(joined.error(), "net.onnx: node \"c\" (Concat): input \"f\" is FLOAT, expected UINT8 as the first");
+    ModelBuilder other = model();
+    other.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(Type::INT32);
+    other.node("Relu", {"x"}, "y");
+    EXPECT_EQ(other.error(), "net.onnx: input \"x\" is INT32, expected FLOAT, UINT8 or INT8");
+}
+
 TEST(Outputs, ATensorMayBeAnOutputTwice) {
     ModelBuilder m({1, 2});
     m.node("Relu", {"x"}, "y");

@@ -24,6 +24,7 @@ HandNetwork negation() {
     HandNetwork network;
     network.manifest.inputs = {network.tensor("x", {1, 1, 2, 3})};
     network.manifest.outputs = {network.tensor("y", {1, 1, 2, 3})};
+    network.manifest.tensors[0].type = ElementType::uint8;
     network.group(negate, {0}, {1}, 1, 100);
     return network;
 }
@@ -36,6 +37,9 @@ TEST(CApi, OpensListsRunsAndCloses) {
     EXPECT_EQ(laminate_output_count(session), 1);
     EXPECT_STREQ(laminate_input_name(session, 0), "x");
     EXPECT_STREQ(laminate_output_name(session, 0), "y");
+    EXPECT_STREQ(laminate_input_type(session, 0), "uint8");
+    EXPECT_STREQ(laminate_output_type(session, 0), "float32");
+    EXPECT_EQ(laminate_input_type(session, 1), nullptr);
     ASSERT_EQ(laminate_input_rank(session, 0), 4);
     ASSERT_EQ(laminate_output_rank(session, 0), 4);
     EXPECT_EQ(std::vector<int64_t>(laminate_input_dims(session, 0), laminate_input_dims(session, 0) + 4),

@@ -49,6 +49,18 @@ TEST(Manifest, TextAndBackIsTheSameText) {
     EXPECT_EQ(to_json(parse_manifest(text, "m")), text);
 }
 
+TEST(Manifest, TypesOfTensorsComeBack) {
+    HandNetwork network = example();
+    network.manifest.tensors[0].type = ElementType::uint8;
+    network.manifest.tensors[3].type = ElementType::int8;
+    const std::string text = to_json(network.manifest);
+    const Manifest read = parse_manifest(text, "m");
+    EXPECT_EQ(read.tensors[0].type, ElementType::uint8);
+    EXPECT_EQ(read.tensors[1].type, ElementType::float32);
+    EXPECT_EQ(read.tensors[3].type, ElementType::int8);
+    EXPECT_EQ(to_json(read), text);
+}
+
 TEST(Manifest, StepsComeBackWithEveryField) {
     const HandNetwork network = example();
     const Manifest read = parse_manifest(to_json(network.manifest), "m");
