@@ -22,13 +22,34 @@ namespace laminate::cli {
 
 namespace {
 
+/// Words of thousands of bytes (a file's contents for its name, say) keep their beginning and end.
+std::string with_short_words(const std::string& text) {
+    constexpr size_t longest = 320, head = 200, tail = 80;
+    const auto is_inside_of_a_letter = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+    std::string shortened;
+    for (size_t begin = 0; begin < text.size();) {
+        size_t end = text.find(' ', begin);
+        end = end == std::string::npos ? text.size() : end + 1;
+        if (end - begin <= longest) {
+            shortened.append(text, begin, end - begin);
+        } else {
+            size_t stop = begin + head, go_on = end - tail;
+            while (stop > begin && is_inside_of_a_letter(stop)) --stop;
+            while (go_on < end && is_inside_of_a_letter(go_on)) ++go_on;
+            shortened.append(text, begin, stop - begin).append("...").append(text, go_on, end - go_on);
+        }
+        begin = end;
+    }
+    return shortened;
+}
+
 /// Several lines would break the promise of one; what follows the first is joined to it.
 std::string one_line(std::string text) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
     for (char& c : text) {
         if (c == '\n') c = ' ';
     }
-    return text;
+    return with_short_words(text);
 }
 
 int fail(Exit code, const std::string& message) {
@@ -116,6 +137,8 @@ int Program::run(int argc, char** argv) {
         return fail(Exit::bad_input, error.what());
     } catch (const InfeasibleError& error) {
         return fail(Exit::infeasible, error.what());
+    } catch (const std::filesystem::filesystem_error& error) {
+        return fail(Exit::bad_input, error.path1().string() + ": " + error.code().message());
     } catch (const std::bad_alloc&) {
         return fail(Exit::internal, "out of memory");
     } catch (const std::exception& error) {

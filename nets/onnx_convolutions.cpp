@@ -84,7 +84,8 @@ void conv_transpose(Importer& importer, Node& node) {
         int64_t full = (extents[axis] - 1) * window.stride[axis] + output_padding[axis] + window.span(axis);
         if (wanted || window.auto_pad.starts_with("SAME")) {
             // The padding follows from the output; ConvTranspose gives the odd element to the end unless SAME_UPPER (ONNX, ConvTranspose).
-            const int64_t target = wanted ? (*wanted)[axis] : extents[axis] * window.stride[axis];
+            // What no padding reaches stays: SAME only takes away, as in onnx's shape inference and onnxruntime.
+            const int64_t target = wanted ? (*wanted)[axis] : std::min(full, extents[axis] * window.stride[axis]);
             const int64_t extra = std::max<int64_t>(0, target - full), total = std::max<int64_t>(0, full - target);
             // More than the windows reach is like output_padding, within its limit.
             if (target < 1 || output_padding[axis] + extra >= std::max({window.stride[axis], window.dilation[axis],

@@ -30,6 +30,24 @@ TEST(Program, ValuesAreNamedWithWhatIsExpected) {
               "laminate: error: --tiles: found \"none\", expected one of all,divisors,pow2 (see laminate --help)\n");
 }
 
+TEST(Program, VeryLongWordsAreCutInTheirMiddle) {
+    const std::string name(5000, 'x');
+    EXPECT_EQ(run_program("info " + name).err,
+              "laminate: error: " + name.substr(0, 200) + "..." + name.substr(0, 78) + ": no such file\n");
+    for (const auto& [arguments, exit_code] :
+         {std::pair{"report ", 3}, {"validate zoo:l2net --front ", 3}, {"explore zoo:l2net --tiles ", 2}, {"", 2}}) {
+        const ProgramResult result = run_program(arguments + name);
+        EXPECT_EQ(result.exit_code, exit_code) << arguments << result.err;
+        EXPECT_LT(result.err.size(), 600U) << arguments;
+        EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    }
+    // Letters stay whole.
+    std::string letters;
+    for (int k = 0; k < 1000; ++k) letters += "\u00e9";
+    const std::string message = run_program("info " + letters + "x").err;
+    EXPECT_NE(message.find("\u00e9...\u00e9"), std::string::npos) << message;
+}
+
 TEST(Program, AFileWithoutANameIsAUsageError) {
     const ProgramResult result = run_program("info zoo:l2net --json ''");
     EXPECT_EQ(result.exit_code, 2);

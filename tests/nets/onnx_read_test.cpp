@@ -115,6 +115,11 @@ TEST(ReadConvTranspose, OutputShapeAndAutoPadBecomePadding) {
     EXPECT_EQ(only_layer(same.parse()).window.pad_begin, (Pair{1, 1}));
     EXPECT_EQ(output_dims(same.parse()), (std::vector<int64_t>{1, 3, 10, 10}));
 
+    ModelBuilder gaps({1, 2, 5, 5});  // windows that leave gaps reach 4 * 3 + 1 rows, not 5 * 3
+    gaps.weights("w", {2, 3, 1, 4});
+    gaps.node("ConvTranspose", {"x", "w"}, "y").integers("strides", {3, 2}).text("auto_pad", "SAME_LOWER");
+    EXPECT_EQ(output_dims(gaps.parse()), (std::vector<int64_t>{1, 3, 13, 10}));
+
     ModelBuilder large({1, 2, 5, 5});
     large.weights("w", {2, 3, 5, 4});
     large.node("ConvTranspose", {"x", "w"}, "y", "d").integers("strides", {2, 2}).integers("output_shape", {15, 10});

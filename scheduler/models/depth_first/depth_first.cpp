@@ -282,7 +282,7 @@ std::vector<std::vector<size_t>> DepthFirst::Parts::units() const {
     for (size_t n = 1; n < workload.layers.size(); ++n) {
         std::vector<size_t> sources = workload.layers[n].sources;
         std::ranges::sort(sources);
-        sources.erase(std::ranges::unique(sources).begin(), sources.end());
+        sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
         branches -= static_cast<int64_t>(sources.size()) - 1;
         units.back().push_back(n);
         if (branches == 1) units.emplace_back();

@@ -136,7 +136,7 @@ int64_t StackRun::largest_alive(const AxisTile& x, const AxisTile& y) const {
         const WorkloadLayer& layer = stack_.members[n].layer;
         std::vector<size_t> sources = layer.sources;
         std::ranges::sort(sources);
-        sources.erase(std::ranges::unique(sources).begin(), sources.end());
+        sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
         int64_t produced = 0, read = 0;
         for (const size_t source : sources) produced += output_bits(source, x, y);
         for (size_t operand = 0; operand < layer.sources.size(); ++operand) read += input_bits(n, operand, x, y);
