@@ -1,5 +1,6 @@
 #include "scheduler/models/depth_first/stack_run.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>

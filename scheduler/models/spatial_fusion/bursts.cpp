@@ -61,7 +61,7 @@ public:
             for (const auto& [c, column_tiles] : columns.tiles) {
                 const bool whole_rows = c >= columns.extent;
                 const bool whole_map = whole_rows && r >= rows.extent;
-                const auto of = [&](int64_t count) {
+                const auto of = [&, r = r, c = c](int64_t count) {
                     if (whole_map) return run(checked_multiply(count, r * c));
                     return checked_multiply(count, whole_rows ? run(r * c) : checked_multiply(r, run(c)));
                 };
