@@ -1,7 +1,7 @@
 # The front door: each target does its own set-up (Debian packages, build/venv), configures, builds and runs.
 # CMake does the work; see CMakePresets.json. Everything that is made lies under build/.
 #
-#   make            the program, build/bin/laminate        make bench     Google Benchmark programs
+#   make            build/bin/laminate, liblaminate.so     make bench     Google Benchmark programs
 #   make demo       a picture upscaled by a fused network  make peers     race against the best runtimes
 #   make test       the test suite (under 20 minutes)      make format    clang-format over every source
 #   make test-long  and the long tests                     make clean     removes build/ but keeps build/venv
@@ -31,7 +31,7 @@ export LSAN_OPTIONS ?= suppressions=$(CURDIR)/cmake/leaks.supp
 PREFIX ?= /usr/local
 
 build: configure
-	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target laminate
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target laminate laminate_shared
 
 demo: build
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target demo

@@ -48,6 +48,7 @@ std::optional<std::string> hindrance(const Network& network, const Layer& layer)
         case LayerKind::global_average_pool:
             return kind + " reads the whole picture";
         case LayerKind::general:
+            if (layer.general.kind == GeneralKind::unary) return {};  // element by element
             return kind + " may read anything";
         case LayerKind::softmax:
             if (layer.axis != 1) return kind + " along axis " + std::to_string(layer.axis) + ", expected channels";

@@ -21,7 +21,11 @@ class Tensor(NamedTuple):
 
 @functools.cache
 def _library():
-    library = ctypes.CDLL(find_runtime())
+    file = find_runtime()
+    try:
+        library = ctypes.CDLL(file)
+    except OSError as error:
+        raise Error(f"the runtime library was not found beside the program or cannot be loaded: {error}; in a checkout `make` builds it") from error
     session, index = ctypes.c_void_p, ctypes.c_int32
 
     def declare(name, result, *arguments):

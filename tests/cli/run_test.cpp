@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "nets/onnx.h"
 #include "nets/zoo.h"
 #include "run_program.h"
 #include "runtime/media/npy.h"
@@ -93,6 +94,49 @@ TEST(Run, AColourPictureKeepsItsColourAndDoublesInSize) {
         for (size_t n = c; n < large.samples.size(); n += 3) sum += std::abs(large.samples[n] - original.samples[n]);
         EXPECT_LT(static_cast<double>(sum) / (512 * 512), 5) << "channel " << c;
     }
+}
+
+TEST(Run, ANetworkOfBytesTakesAPicturesSamplesAsTheyAre) {
+    const ScratchDirectory scratch;
+    Network network;  // channels swapped, bytes in and out
+    network.name = "bytes";
+    network.tensors = {{"p", {1, 3, 4, 5}, ElementType::uint8}, {"y", {1, 3, 4, 5}, ElementType::uint8}};
+    network.inputs = {0};
+    network.outputs = {1};
+    Layer swap;
+    swap.name = "swap", swap.inputs = {0}, swap.output = 1;
+    swap.weights =
+        std::make_shared<const Constant>(Constant{{3, 3, 1, 1}, std::vector<float>{0, 0, 1, 0, 1, 0, 1, 0, 0}});
+    network.layers = {swap};
+    save_onnx(network, scratch / "n.onnx");
+
+    Picture picture{4, 5, 3, {}}, swapped{4, 5, 3, {}};
+    for (int k = 0; k < 60; ++k) {
+        picture.samples.push_back(static_cast<uint8_t>(k * 37 % 256));
+        swapped.samples.push_back(static_cast<uint8_t>((k / 3 * 3 + 2 - k % 3) * 37 % 256));
+    }
+    save_picture(picture, scratch / "p.png");
+    const std::string run = "run " + (scratch / "n.onnx") + " --input ";
+    const ProgramResult to_picture = run_program(run + (scratch / "p.png") + " --output " + (scratch / "y.png"));
+    ASSERT_EQ(to_picture.exit_code, 0) << to_picture.err;
+    EXPECT_EQ(load_picture(scratch / "y.png"), swapped);
+
+    std::vector<float> samples(60);
+    for (size_t k = 0; k < 60; ++k) samples[k % 3 * 20 + k / 3] = picture.samples[k];
+    save_npy({{1, 3, 4, 5}, samples}, scratch / "p.npy");
+    const ProgramResult to_array = run_program(run + (scratch / "p.npy") + " --output " + (scratch / "y.npy"));
+    ASSERT_EQ(to_array.exit_code, 0) << to_array.err;
+    const Constant found = load_npy(scratch / "y.npy");
+    for (size_t k = 0; k < 60; ++k) EXPECT_EQ(found.values[k % 3 * 20 + k / 3], swapped.samples[k]) << k;
+
+    samples[7] = 0.5F;
+    save_npy({{1, 3, 4, 5}, samples}, scratch / "p.npy");
+    const ProgramResult unit = run_program(run + (scratch / "p.npy"));
+    EXPECT_EQ(unit.exit_code, 3);
+    EXPECT_NE(unit.err.find("p.npy: element 7 is 0.5, expected integers from 0 to 255 for input p, which is uint8\n"),
+              std::string::npos)
+        << unit.err;
+    EXPECT_NE(run_program("info " + (scratch / "n.onnx")).out.find("\ninput p 1x3x4x5 uint8\n"), std::string::npos);
 }
 
 TEST(Run, CountsOfModelAndGeneratedCodeStandSideBySide) {

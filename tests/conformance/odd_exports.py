@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "peers"))
-from compare import compare_model  # noqa: E402  (exits 77 without its packages)
+from compare import compare_model, onnxruntime_session  # noqa: E402  (exits 77 without its packages)
 
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
@@ -380,6 +380,14 @@ def picture_of_bytes_in_and_out():
 
 
 @case
+def bytes_in_windows():
+    """A picture through `run --stream` and whole, and the same by channels last."""
+    constants = tensors(w=RNG.integers(-3, 4, (3, 3, 3, 3)).astype(np.float32), scale=np.float32(1 / 32), low=np.float32(0), high=np.float32(255))
+    nodes = [cast("p", "x"), conv("x", "a", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Mul", ["a", "scale"], ["s"]), helper.make_node("Clip", ["s", "low", "high"], ["c"])]
+    return model([*nodes, cast("c", "y", TensorProto.UINT8)], constants, [small("p", [1, 3, "height", "width"])], [small("y", ANY)]), {"shape": (1, 3, 30, 41), "streamed": True}
+
+
+@case
 def signed_bytes_beside_floats():
     nodes = [helper.make_node("Identity", ["q"], ["q1"]), helper.make_node("CastLike", ["q1", "z"], ["f"]), helper.make_node("Add", ["f", "z"], ["x"]), *body()]
     return model(nodes, None, [small("q", SHAPE, TensorProto.INT8), floats("z", SHAPE)]), {"shapes": {"q": SHAPE, "z": SHAPE}}
@@ -453,6 +461,22 @@ def wrong_schedule(program, path, inputs, directory):
     return compare_model(program, compiled, inputs, directory, for_onnxruntime=path)
 
 
+def wrong_windows(program, path, picture, directory):
+    """The picture in small windows and at once: the same file."""
+    files = [os.path.join(directory, name) for name in ("in.ppm", "windows.ppm", "whole.ppm")]
+    with open(files[0], "wb") as file:
+        file.write(b"P6 %d %d 255\n" % picture.shape[:0:-1][:2] + np.ascontiguousarray(picture[0].transpose(1, 2, 0)).tobytes())
+    for options, output in ((["--stream", "--memory", "24KiB"], files[1]), ([], files[2])):
+        done = subprocess.run([program, "run", path, "--quiet", "--input", files[0], "--output", output, *options], capture_output=True, text=True)
+        if done.returncode != 0:
+            return f"{' '.join(options)}: exit {done.returncode}: {done.stderr.strip()}"
+    windows, whole = (open(file, "rb").read() for file in files[1:])
+    [expected] = onnxruntime_session(path).run(None, {"p": picture})
+    if not whole.endswith(expected[0].transpose(1, 2, 0).tobytes()):
+        return "the picture is not onnxruntime's"
+    return "" if windows == whole else "in windows it is another picture"
+
+
 def run_case(program, name, directory):
     """Empty, or what is wrong."""
     net, about = CASES[name]()
@@ -483,6 +507,8 @@ def run_case(program, name, directory):
     wrong = compare_model(program, path, inputs, directory, about.get("options", []), for_onnxruntime=accepted, renamed=about.get("renamed"))
     if not wrong and "activations" in about:
         wrong = wrong_activations(program, path, about["activations"])
+    if not wrong and about.get("streamed"):
+        wrong = wrong_windows(program, path, inputs["p"], directory)
     if not wrong and about.get("scheduled"):
         wrong = wrong_schedule(program, path, inputs, directory)
     return wrong

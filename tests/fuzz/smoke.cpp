@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "tests/fuzz/targets.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate::fuzz {
 namespace {
@@ -94,7 +95,7 @@ int smoke(const Target& target, int64_t rounds, uint64_t seed) {
 int main(int count, char** words) {
     const std::string name = count > 1 ? words[1] : "";
     // What a file asks for stays far below this, or is refused.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !LAMINATE_SANITIZED
     const rlimit memory{rlim_t{4} << 30, rlim_t{4} << 30};
     setrlimit(RLIMIT_AS, &memory);
 #endif

@@ -10,6 +10,7 @@
 #include "nets/onnx.h"
 #include "runtime/reference_operators.h"
 #include "tests/nets/onnx_builder.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -96,7 +97,7 @@ TEST(RandomNetwork, EveryKindAndAttributeOccurs) {
 
 /// What makes every sum exact: no tensor needs more than eight binary places and 13 bits before them.
 TEST(RandomNetwork, ValuesAreSmallMultiplesOfAPowerOfTwo) {
-    for (uint64_t seed = 0; seed < 300; ++seed) {
+    for (uint64_t seed = 0; seed < test::samples(uint64_t{300}); ++seed) {
         const Network network = random_network(seed);
         Rng rng(seed);
         std::vector<float> input(static_cast<size_t>(element_count(network.tensor(0).dims)));
@@ -114,7 +115,7 @@ TEST(RandomNetwork, ValuesAreSmallMultiplesOfAPowerOfTwo) {
 }
 
 TEST(RandomNetwork, SurvivesOnnx) {
-    for (uint64_t seed = 0; seed < 200; ++seed) {
+    for (uint64_t seed = 0; seed < test::samples(uint64_t{200}); ++seed) {
         const Network network = random_network(seed);
         const std::string path = testing::TempDir() + "random_network.onnx";
         save_onnx(network, path);

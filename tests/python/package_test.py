@@ -68,6 +68,29 @@ class Run(unittest.TestCase):
         with self.assertRaises(laminate.InputError):
             self.network.run(z=self.x)
 
+    def test_a_runtime_that_is_not_there_is_an_error_of_the_package(self):
+        program = "import laminate, laminate._runtime as runtime; runtime.find_runtime = lambda: 'nowhere.so'\ntry: laminate.open('x')\nexcept laminate.Error as error: print(error)"
+        said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+        self.assertIn("nowhere.so", said)
+        self.assertEqual(said.count("\n"), 1)
+
+    def test_bytes_go_in_and_come_out(self):
+        nodes = [helper.make_node("Cast", ["p"], ["f"], to=TensorProto.FLOAT), helper.make_node("Conv", ["f", "w"], ["c"], kernel_shape=[1, 1]),
+                 helper.make_node("Cast", ["c"], ["y"], to=TensorProto.UINT8)]
+        ends = [helper.make_tensor_value_info(name, TensorProto.UINT8, [1, 3, 4, 5]) for name in ("p", "y")]
+        weights = numpy.eye(3, dtype=numpy.float32).reshape(3, 3, 1, 1) * numpy.float32(0.5)
+        graph = helper.make_graph(nodes, "bytes", ends[:1], ends[1:], [numpy_helper.from_array(weights, "w")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        p = numpy.random.default_rng(4).integers(0, 256, (1, 3, 4, 5)).astype(numpy.uint8)
+        with laminate.compile(model) as network:
+            self.assertEqual(network.inputs, [laminate.Tensor("p", (1, 3, 4, 5), "uint8")])
+            [y] = network.run(p)
+            self.assertEqual(y.dtype, numpy.uint8)
+            numpy.testing.assert_array_equal(y, p // 2)
+            with self.assertRaises(laminate.InputError) as caught:
+                network.run(p / numpy.float32(255))
+            self.assertIn("input p: found float32, expected uint8", str(caught.exception))
+
     def test_threads_may_share_a_network(self):
         results = [None] * 8
 

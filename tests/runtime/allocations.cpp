@@ -5,17 +5,13 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define LAMINATE_SANITIZER_ALLOCATES
-#endif
-#endif
+#include "tests/support/sanitized.h"
 
 namespace {
 std::atomic<int64_t> allocations{0};
 }  // namespace
 
-#ifndef LAMINATE_SANITIZER_ALLOCATES
+#if !LAMINATE_SANITIZED
 void* operator new(std::size_t size) {
     ++allocations;
     if (void* memory = std::malloc(size ? size : 1)) return memory;
@@ -33,11 +29,7 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace laminate {
 
-#ifdef LAMINATE_SANITIZER_ALLOCATES
-const bool allocations_are_counted = false;
-#else
-const bool allocations_are_counted = true;
-#endif
+const bool allocations_are_counted = !test::is_sanitized;  // a sanitizer's own operators count nothing
 
 int64_t allocation_count() { return allocations; }
 

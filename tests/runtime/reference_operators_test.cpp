@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -152,7 +153,7 @@ TEST(ReferenceConv, EqualsTheDefinitionOnRandomShapes) {
         return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
     };
     int transposed_cases = 0;
-    for (int trial = 0; trial < 300; ++trial) {
+    for (int trial = 0; trial < test::samples(300); ++trial) {
         Layer layer = layer_of(pick(0, 1) ? LayerKind::conv : LayerKind::conv_transpose);
         const bool transposed = layer.kind == LayerKind::conv_transpose;
         transposed_cases += transposed;
@@ -184,7 +185,7 @@ TEST(ReferenceConv, EqualsTheDefinitionOnRandomShapes) {
             << "trial " << trial << ", " << to_string(layer.kind) << " of " << dims_text(in) << " by "
             << dims_text(weight_dims) << " in " << layer.groups << " groups to " << dims_text(out);
     }
-    EXPECT_GT(transposed_cases, 100);
+    EXPECT_GT(transposed_cases, test::samples(100));
 }
 
 TEST(ReferenceConv, ThreadsAndAnEnclosingParallelRegionDoNotChangeABit) {

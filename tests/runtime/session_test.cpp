@@ -11,6 +11,7 @@
 #include "runtime/reference_operators.h"
 #include "tests/runtime/allocations.h"
 #include "tests/runtime/hand_network.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -306,7 +307,7 @@ Network random_network(uint32_t seed) {
 
 TEST(Session, RandomNetworksInOneArenaEqualSeparateArrays) {
     int shared = 0;
-    for (uint32_t seed = 0; seed < 400; ++seed) {
+    for (uint32_t seed = 0; seed < test::samples(400U); ++seed) {
         const Network network = random_network(seed);
         HandNetwork compiled;
         compiled.manifest.tensors = network.tensors;
@@ -341,7 +342,7 @@ TEST(Session, RandomNetworksInOneArenaEqualSeparateArrays) {
             separate += aligned(4 * element_count(network.tensor(layer.output).dims));
         shared += session.arena().tensors_bytes * 2 < separate;
     }
-    EXPECT_GT(shared, 100);  // the arena really is shared, so the equality above means something
+    EXPECT_GT(shared, test::samples(100));  // the arena really is shared, so the equality above means something
 }
 
 std::string open_error(HandNetwork& network, const laminate_compiled_network* compiled, int threads = 1) {

@@ -24,6 +24,19 @@ TEST(Reach, ConvolutionsAddTheirPadding) {
     EXPECT_EQ(reach.x, reach.y);
 }
 
+TEST(Reach, FunctionsOfOneElementAddNothing) {
+    Network network = chain(1, 40, 50, {conv(4, square_window(5, 1, 2))});
+    const TensorId before = network.outputs[0];
+    network.outputs[0] = static_cast<TensorId>(network.tensors.size());
+    network.tensors.push_back({"floor", network.tensor(before).dims});
+    Layer floor{.name = "floor", .kind = LayerKind::general, .inputs = {before}, .output = network.outputs[0]};
+    floor.general = {.kind = GeneralKind::unary, .function = GeneralFunction::floor};
+    network.layers.push_back(floor);
+    EXPECT_EQ(reach_of(network, direct).y, (AxisReach{1, 1, 2, 2}));
+    network.layers.back().general = {.kind = GeneralKind::reduce, .function = GeneralFunction::add};
+    EXPECT_THROW((void)reach_of(network, direct), InputError);
+}
+
 TEST(Reach, WithoutPaddingAWindowBeginsAtItsOutput) {
     // Output k reads inputs k .. k + 4.
     const Network network = chain(1, 40, 50, {conv(4, square_window(3)), conv(4, square_window(3))});
