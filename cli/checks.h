@@ -19,6 +19,16 @@ inline CLI::Validator positive() {
             "POSITIVE", "positive"};
 }
 
+/// A number above 0.
+inline CLI::Validator above_zero() {
+    return {[](std::string& text) {
+                double value = 0;
+                const bool fits = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value > 0;
+                return fits ? std::string() : "found \"" + text + "\", expected a number above 0";
+            },
+            "POSITIVE", "above zero"};
+}
+
 /// A number, 0 or more.
 inline CLI::Validator not_negative() {
     return {[](std::string& text) {

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "cli/checks.h"
 
 namespace laminate::cli {
 
@@ -102,7 +103,7 @@ ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vect
         verb->add_option("--seconds", *seconds,
                          "Search no longer: hand over what was found by then, as an interrupt does, with the gap that "
                          "is left (default: to the end)")
-            ->check(CLI::PositiveNumber);
+            ->check(above_zero());
     }
     verb->add_option("--machine", request->machine,
                      "Machine (machines/README.md): a file, or a name of `laminate machine list`")

@@ -33,6 +33,8 @@ namespace laminate::cli {
 
 namespace fs = std::filesystem;
 
+constexpr const char* claims_file = "claims";
+
 // -------------------------------------------------------------------------------------------------------------------- claims
 
 JobClaims::JobClaims(const fs::path& file) : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
@@ -110,7 +112,7 @@ public:
     Sweep(std::vector<SweepJob> jobs, fs::path directory, int processes, int threads, const Output& output)
         : jobs_(std::move(jobs)),
           directory_(std::move(directory)),
-          claims_(directory_ / "claims"),
+          claims_(directory_ / claims_file),
           processes_(static_cast<size_t>(processes)),
           threads_(threads),
           output_(output) {}
@@ -326,6 +328,15 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
     std::error_code error;
     fs::create_directories(options.directory, error);
     if (error) throw InputError(options.directory + ": cannot be written: " + error.message());
+    // Processes that start together find it empty, or with the claims of the first.
+    const fs::path directory = options.directory;
+    const auto has_outcome = [&](const SweepJob& job) { return fs::exists(directory / (job.id + ".json"), error); };
+    if (!fs::is_empty(directory, error) && !fs::exists(directory / claims_file, error) &&
+        std::none_of(jobs.begin(), jobs.end(), has_outcome)) {
+        throw InputError(options.directory +
+                         ": is not empty and was not made by laminate sweep; expected a new directory, or a sweep that "
+                         "goes on");
+    }
 
     const int cores = std::max(1, common.thread_count() / launcher_local_processes());
     const int processes =

@@ -26,6 +26,8 @@ TEST(Program, AnUnknownVerbIsNamedWithThoseThatThereAre) {
 TEST(Program, ValuesAreNamedWithWhatIsExpected) {
     EXPECT_EQ(run_program("info zoo:l2net --height 0").err,
               "laminate: error: --height: found \"0\", expected a whole number from 1 (see laminate --help)\n");
+    EXPECT_EQ(run_program("explore zoo:l2net --seconds -1").err,
+              "laminate: error: --seconds: found \"-1\", expected a number above 0 (see laminate --help)\n");
     EXPECT_EQ(run_program("explore zoo:l2net --tiles none").err,
               "laminate: error: --tiles: found \"none\", expected one of all,divisors,pow2 (see laminate --help)\n");
 }

@@ -95,6 +95,17 @@ TEST_F(SweepTest, GivesEveryJobAnOutcomeAndInfeasibleIsOne) {
               1 + answer["jobs"][0]["schedules"].get<size_t>() + answer["jobs"][2]["schedules"].get<size_t>());
 }
 
+TEST_F(SweepTest, ADirectoryOfSomethingElseIsLeftAlone) {
+    std::filesystem::create_directories(scratch_ / "other");
+    write_file_atomically(scratch_ / "other/photograph.txt", "holiday");
+    const ProgramResult result = run_program(command("other"));
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_NE(result.err.find("other: is not empty and was not made by laminate sweep"), std::string::npos)
+        << result.err;
+    std::filesystem::remove(scratch_ / "other/photograph.txt");
+    EXPECT_TRUE(std::filesystem::is_empty(scratch_ / "other"));
+}
+
 TEST_F(SweepTest, TwoProcessesOnOneDirectoryGiveTheSame) {
     ASSERT_EQ(run_program(command("one") + " --processes 1").exit_code, 0);
     // As mpirun starts them: the second one merges nothing.
