@@ -27,14 +27,15 @@ Range range_of(ElementType type) { return type == ElementType::uint8 ? Range{0, 
 /// Values in [0, 1] are what most networks take; one of bytes would answer with nonsense.
 void check_integers(const TensorFile& file, const Tensor& tensor) {
     if (tensor.type == ElementType::float32) return;
-    const auto [low, high] = range_of(tensor.type);
+    const Range range = range_of(tensor.type);
     const auto& values = file.values.values;
     const float *first = values.data(), *last = first + values.size();
     const float* at =
-        std::find_if(first, last, [&](float v) { return !(v >= low && v <= high && v == std::floor(v)); });
+        std::find_if(first, last, [&](float v) { return !(v >= range.low && v <= range.high && v == std::floor(v)); });
     if (at == last) return;
     throw InputError(fmt::format("{}: element {} is {}, expected integers from {} to {} for input {}, which is {}",
-                                 file.file, at - first, *at, low, high, tensor.name, to_string(tensor.type)));
+                                 file.file, at - first, *at, range.low, range.high, tensor.name,
+                                 to_string(tensor.type)));
 }
 
 }  // namespace

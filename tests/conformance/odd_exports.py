@@ -384,7 +384,7 @@ def bytes_in_windows():
     """A picture through `run --stream` and whole, and the same by channels last."""
     constants = tensors(w=RNG.integers(-3, 4, (3, 3, 3, 3)).astype(np.float32), scale=np.float32(1 / 32), low=np.float32(0), high=np.float32(255))
     nodes = [cast("p", "x"), conv("x", "a", "w", kernel_shape=[3, 3], pads=[1, 1, 1, 1]), helper.make_node("Mul", ["a", "scale"], ["s"]), helper.make_node("Clip", ["s", "low", "high"], ["c"])]
-    return model([*nodes, cast("c", "y", TensorProto.UINT8)], constants, [small("p", [1, 3, "height", "width"])], [small("y", ANY)]), {"shape": (1, 3, 30, 41), "streamed": True}
+    return model([*nodes, cast("c", "y", TensorProto.UINT8)], constants, [small("p", [1, 3, "height", "width"])], [small("y", ANY)]), {"shape": (1, 3, 90, 110), "streamed": True}
 
 
 @case
@@ -466,7 +466,7 @@ def wrong_windows(program, path, picture, directory):
     files = [os.path.join(directory, name) for name in ("in.ppm", "windows.ppm", "whole.ppm")]
     with open(files[0], "wb") as file:
         file.write(b"P6 %d %d 255\n" % picture.shape[:0:-1][:2] + np.ascontiguousarray(picture[0].transpose(1, 2, 0)).tobytes())
-    for options, output in ((["--stream", "--memory", "24KiB"], files[1]), ([], files[2])):
+    for options, output in ((["--stream", "--memory", "160KiB"], files[1]), ([], files[2])):
         done = subprocess.run([program, "run", path, "--quiet", "--input", files[0], "--output", output, *options], capture_output=True, text=True)
         if done.returncode != 0:
             return f"{' '.join(options)}: exit {done.returncode}: {done.stderr.strip()}"
