@@ -47,13 +47,13 @@ private:
             if (seen == target) continue;
             seen = target;
             if (--groups_left_ < 0) return;
-            const GrowingGroup::Undo undo = group_.push(first_ + step.vertex);
+            group_.push(first_ + step.vertex);
             if (group_.least_entries() <= buffer_) {
                 int64_t& best = best_[static_cast<size_t>(target)];
                 best = std::min(best, best_[static_cast<size_t>(step.ideal)] + group_.least_cost());
                 grow(target, step.ideal);
             }
-            group_.pop(undo);
+            group_.pop();
         }
     }
 

@@ -54,6 +54,7 @@ public:
         const auto n = static_cast<size_t>(op);
         return {inputs_.data() + first_input_[n], first_input_[n + 1] - first_input_[n]};
     }
+    [[nodiscard]] size_t input_count() const { return inputs_.size(); }  ///< of all operators
     [[nodiscard]] int64_t weights(int op) const { return weights_[static_cast<size_t>(op)]; }
 
 private:

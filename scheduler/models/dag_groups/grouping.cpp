@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -202,7 +203,7 @@ private:
             const int op = order[static_cast<size_t>(step.vertex)];
             if (!may_join(op)) continue;
             reached_by_[next] = {op, rest};
-            const Pushed pushed = push(op);
+            const int least_before = push(op);
             if (may_fit()) {
                 ++visited_groups_;
                 const Total& before = best_[next];
@@ -214,7 +215,7 @@ private:
                 }
                 grow(ideals, order, target, step.ideal);
             }
-            pop(pushed);
+            pop(least_before);
         }
     }
 
@@ -254,11 +255,6 @@ private:
         }
     }
 
-    struct Pushed {
-        GrowingGroup::Undo undo;
-        int least_operator;  ///< before
-    };
-
     /// What the rules of the search say before anything is counted: whether the operator may come into the group next,
     /// or into one that ends alike.
     [[nodiscard]] bool may_join(int op) const {
@@ -267,12 +263,11 @@ private:
         return !options_.one_sink || may_be_fed_by(op, group_.readers_inside(op) > 0, group_.leaves(op));
     }
 
-    /// Puts an operator into the group; its readers are in it or after it.
-    Pushed push(int op) {
-        const Pushed pushed{group_.push(op), least_operator_};
+    /// Puts an operator into the group; its readers are in it or after it. The least operator before.
+    int push(int op) {
+        group_.push(op);
         shape_sum_ += costs_.term(op);
-        least_operator_ = std::min(least_operator_, op);
-        return pushed;
+        return std::exchange(least_operator_, std::min(least_operator_, op));
     }
 
     /// Whether the group, or one that holds it and ends alike, may have a tile. Only Eq. 3 knows the least one.
@@ -282,10 +277,10 @@ private:
         return has_other || (!options_.only_other && group_.least_entries() <= rules_.buffer_entries);
     }
 
-    void pop(const Pushed& pushed) {
+    void pop(int least_before) {
         shape_sum_ -= costs_.term(group_.operators().back());
-        least_operator_ = pushed.least_operator;
-        group_.pop(pushed.undo);
+        least_operator_ = least_before;
+        group_.pop();
     }
 
     /// With one sink, the operator that came first: the map of another is read in the group alone, by operators that read it

@@ -18,31 +18,31 @@ int64_t covered_by(const Reach& reach, int64_t outputs) {
 }  // namespace
 
 /// Of two maps of which one is read for the other only one streams.
-inline void GrowingGroup::share_out(size_t a, size_t b) {
+inline void GrowingGroup::share_out(size_t a, size_t b, int64_t& least_entries, int64_t& volume) {
     MapState& one = state_[a];
     MapState& other = state_[b];
     const int64_t lost = std::min(saving(a, one.extents.extent) - one.packed,  //
                                   saving(b, other.extents.extent) - other.packed);
     one.packed += lost;
     other.packed += lost;
-    least_entries_ += lost;
+    least_entries += lost;
     const int64_t covered = std::min(saving(a, one.extents.covered) - one.packed_covered,
                                      saving(b, other.extents.covered) - other.packed_covered);
     one.packed_covered += covered;
     other.packed_covered += covered;
-    volume_ += covered;
+    volume += covered;
 }
 
 /// Extents of a map, at least these; its streaming entries are counted.
-inline void GrowingGroup::enlarge(size_t map, const Extents& extents) {
+inline void GrowingGroup::enlarge(size_t map, const Extents& extents, int64_t& least_entries, int64_t& volume) {
     const int64_t lanes = rows_.map(map).lanes;
     const auto grow_to = [](Extent& to, const Extent& least) {
         const int64_t before = to[0] * to[1];
         for (size_t axis = 0; axis < 2; ++axis) to[axis] = std::max(to[axis], least[axis]);
         return to[0] * to[1] - before;
     };
-    least_entries_ += lanes * grow_to(state_[map].extents.extent, extents.extent);
-    volume_ += lanes * grow_to(state_[map].extents.covered, extents.covered);
+    least_entries += lanes * grow_to(state_[map].extents.extent, extents.extent);
+    volume += lanes * grow_to(state_[map].extents.covered, extents.covered);
 }
 
 inline GrowingGroup::Extents GrowingGroup::of_inputs(const GraphRows::InputRow& input, const Extents& outputs) const {
@@ -58,7 +58,12 @@ inline GrowingGroup::Extents GrowingGroup::of_inputs(const GraphRows::InputRow& 
 
 GrowingGroup::GrowingGroup(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules,
                            const std::vector<bool>& part)
-    : machine_(machine), rules_(rules), rows_(graph, machine.lanes_channels), state_(graph.maps.size()) {
+    : machine_(machine),
+      rules_(rules),
+      rows_(graph, machine.lanes_channels),
+      state_(graph.maps.size()),
+      sums_(graph.operators.size() + 1) {
+    before_.resize(graph.operators.size() + rows_.input_count());
     for (const Map& map : graph.maps) {
         charged_.push_back(map.elements());
         sink_.push_back({{floor_of(0, map.height), floor_of(1, map.width)}, {map.height, map.width}});
@@ -85,59 +90,86 @@ GrowingGroup::GrowingGroup(const OperatorGraph& graph, const GroupMachine& machi
     }
 }
 
-GrowingGroup::Undo GrowingGroup::push(int op) {
-    const auto n = static_cast<size_t>(op);
-    const Undo undo{inputs_, outputs_, weights_, least_entries_, volume_, sinks_, changed_.size()};
-    const bool is_read_inside = state_[n].readers_inside > 0;
-    if (leaves(op)) outputs_ += charged_[n];
-    if (is_read_inside) inputs_ -= charged_[n];
-    weights_ += rows_.weights(op);
-    operators_.push_back(op);
-    remember(n);
-    state_[n].is_inside = true;
-    // Extents only grow with more readers, and its own are final.
-    if (!is_read_inside) {
-        enlarge(n, sink_[n]);
-        ++sinks_;
-    }
-    for (const GraphRows::InputRow& input : rows_.inputs(op)) {
-        const auto read = static_cast<size_t>(input.map);
-        remember(read);
-        if (state_[read].readers_inside++ == 0) inputs_ += charged_[read];
-        enlarge(read, of_inputs(input, state_[n].extents));
-        share_out(read, n);
-    }
-    return undo;
+inline void GrowingGroup::save(const MapState& state) {
+    before_[saved_++] = {state.extents, state.packed, state.packed_covered};
+}
+inline void GrowingGroup::restore(MapState& state) {
+    const Before& before = before_[--saved_];
+    state.extents = before.extents;
+    state.packed = before.packed;
+    state.packed_covered = before.packed_covered;
 }
 
-void GrowingGroup::pop(const Undo& undo) {
-    while (changed_.size() > undo.changed) {
-        state_[changed_.back().map] = changed_.back().before;
-        changed_.pop_back();
+void GrowingGroup::push(int op) {
+    const auto n = static_cast<size_t>(op);
+    const Sums& before = sums();
+    int64_t inputs = before.inputs;
+    int64_t outputs = before.outputs;
+    int64_t least_entries = before.least_entries;
+    int64_t volume = before.volume;
+    MapState& own = state_[n];
+    if (leaves(op)) outputs += charged_[n];
+    own.is_inside = true;
+    if (own.readers_inside > 0) {
+        inputs -= charged_[n];
+        // Extents only grow with more readers, and its own are final.
+        save(own);
+    } else {
+        enlarge(n, sink_[n], least_entries, volume);
+        sinks_.push_back(op);
     }
-    inputs_ = undo.inputs;
-    outputs_ = undo.outputs;
-    weights_ = undo.weights;
-    least_entries_ = undo.least_entries;
-    volume_ = undo.volume;
-    sinks_ = undo.sinks;
+    for (const GraphRows::InputRow& input : rows_.inputs(op)) {
+        const auto map = static_cast<size_t>(input.map);
+        MapState& read = state_[map];
+        if (read.readers_inside++ == 0) {
+            inputs += charged_[map];
+        } else {
+            save(read);
+        }
+        enlarge(map, of_inputs(input, own.extents), least_entries, volume);
+        share_out(map, n, least_entries, volume);
+    }
+    const int64_t weights = before.weights + rows_.weights(op);
+    operators_.push_back(op);
+    sums_[operators_.size()] = {inputs, outputs, weights, least_entries, volume};
+}
+
+void GrowingGroup::pop() {
+    const int op = operators_.back();
     operators_.pop_back();
+    const auto inputs = rows_.inputs(op);
+    for (size_t i = inputs.size(); i-- > 0;) {
+        MapState& read = state_[static_cast<size_t>(inputs[i].map)];
+        if (--read.readers_inside == 0) {
+            read = {};
+        } else {
+            restore(read);
+        }
+    }
+    MapState& own = state_[static_cast<size_t>(op)];
+    if (own.readers_inside > 0) {
+        own.is_inside = false;
+        restore(own);
+    } else {
+        own = {};
+        sinks_.pop_back();
+    }
 }
 
 int64_t GrowingGroup::least_passes() const {
-    const int64_t room = rules_.weight_buffer_entries.value_or(rules_.buffer_entries - least_entries_);
-    if (rules_.weights_may_stay && weights_ <= room) return 1;
-    return std::max<int64_t>(1, ceil_div((rules_.batch_is_tile ? rules_.images : 1) * volume_, rules_.buffer_entries));
+    const int64_t room = rules_.weight_buffer_entries.value_or(rules_.buffer_entries - least_entries());
+    if (rules_.weights_may_stay && weights() <= room) return 1;
+    const int64_t held = (rules_.batch_is_tile ? rules_.images : 1) * sums().volume;
+    if (held <= rules_.buffer_entries) return 1;
+    return ceil_div(held, rules_.buffer_entries);
 }
 
 bool GrowingGroup::has_lonely_operator() const {
-    if (sinks_ == 1) return false;  // which all others feed, if there are any
-    return std::any_of(operators_.begin(), operators_.end(), [&](int op) {
-        if (readers_inside(op) > 0) return false;
-        const auto inputs = rows_.inputs(op);
-        return std::none_of(inputs.begin(), inputs.end(), [&](const GraphRows::InputRow& input) {
-            return readers_inside(input.map) > 1 || contains(input.map);
-        });
+    if (sinks_.size() == 1) return false;  // which all others feed, if there are any
+    return std::any_of(sinks_.begin(), sinks_.end(), [&](int op) {
+        for (const GraphRows::InputRow& input : rows_.inputs(op))
+            if (readers_inside(input.map) > 1 || contains(input.map)) return false;
+        return true;
     });
 }
 

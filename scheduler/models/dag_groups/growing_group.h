@@ -29,14 +29,9 @@ public:
     GrowingGroup(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules,
                  const std::vector<bool>& part = {});
 
-    struct Undo {
-        int64_t inputs, outputs, weights, least_entries, volume;
-        int sinks;
-        size_t changed;
-    };
     /// Its readers are in the group or will never be.
-    Undo push(int op);
-    void pop(const Undo& undo);  ///< the operator that came last
+    void push(int op);
+    void pop();  ///< the operator that came last
 
     [[nodiscard]] const std::vector<int>& operators() const { return operators_; }  ///< as they came
     [[nodiscard]] bool contains(int op) const { return state_[static_cast<size_t>(op)].is_inside; }
@@ -54,12 +49,11 @@ public:
     /// One of several operators of the group that neither feeds, nor is fed by, nor shares an input with another one of it.
     [[nodiscard]] bool has_lonely_operator() const;
 
-    [[nodiscard]] int64_t inputs() const { return inputs_; }    ///< elements of one image from outside
-    [[nodiscard]] int64_t outputs() const { return outputs_; }  ///< that leave
-    [[nodiscard]] int64_t weights() const { return weights_; }
-    [[nodiscard]] int64_t least_entries() const {
-        return least_entries_;
-    }  ///< no tile of a group that holds this one needs less
+    [[nodiscard]] int64_t inputs() const { return sums().inputs; }    ///< elements of one image from outside
+    [[nodiscard]] int64_t outputs() const { return sums().outputs; }  ///< that leave
+    [[nodiscard]] int64_t weights() const { return sums().weights; }
+    /// No tile of a group that holds this one needs less.
+    [[nodiscard]] int64_t least_entries() const { return sums().least_entries; }
     [[nodiscard]] int64_t least_passes() const;
     /// Rows and columns of an operator's map at the least tile, and of all tiles together, when none of its readers is in the
     /// group.
@@ -69,7 +63,7 @@ public:
     }
     /// No group with these operators costs less.
     [[nodiscard]] int64_t least_cost() const {
-        return rules_.images * (inputs_ + outputs_) + least_passes() * weights_;
+        return rules_.images * (inputs() + outputs()) + least_passes() * weights();
     }
 
 private:
@@ -87,9 +81,19 @@ private:
         bool is_inside = false;
     };
 
-    void remember(size_t map) { changed_.push_back({map, state_[map]}); }
-    void enlarge(size_t map, const Extents& extents);
-    void share_out(size_t a, size_t b);
+    /// Of all operators so far.
+    struct Sums {
+        int64_t inputs = 0;
+        int64_t outputs = 0;
+        int64_t weights = 0;
+        int64_t least_entries = 0;
+        int64_t volume = 0;  ///< entries that all tiles of an image hold together, a lower bound
+    };
+    [[nodiscard]] const Sums& sums() const { return sums_[operators_.size()]; }
+    void enlarge(size_t map, const Extents& extents, int64_t& least_entries, int64_t& volume);
+    void share_out(size_t a, size_t b, int64_t& least_entries, int64_t& volume);
+    void save(const MapState& state);
+    void restore(MapState& state);
     [[nodiscard]] int64_t floor_of(size_t axis, int64_t size) const;
     [[nodiscard]] Extents of_inputs(const GraphRows::InputRow& input, const Extents& outputs) const;
     /// What streaming saves of a map of these rows and columns.
@@ -105,17 +109,18 @@ private:
 
     std::vector<int> operators_;
     std::vector<MapState> state_;  ///< by map
-    struct Changed {
-        size_t map;
-        MapState before;
+    /// What pop() cannot tell from the operator: of those that are read in the group and of inputs that others of it read
+    /// too. No more is kept, and sums lie side by side: what a push has just written in parts and the next one copies as a
+    /// whole, a processor waits for.
+    struct Before {
+        Extents extents;
+        int64_t packed;
+        int64_t packed_covered;
     };
-    std::vector<Changed> changed_;
-    int sinks_ = 0;
-    int64_t inputs_ = 0;
-    int64_t outputs_ = 0;
-    int64_t weights_ = 0;
-    int64_t least_entries_ = 0;
-    int64_t volume_ = 0;  ///< entries that all tiles of an image hold together, a lower bound
+    std::vector<Before> before_;  ///< as many as there can be; `saved_` are
+    size_t saved_ = 0;
+    std::vector<int> sinks_;
+    std::vector<Sums> sums_;  ///< after so many operators
 };
 
 }  // namespace laminate::dag_groups
