@@ -49,14 +49,14 @@ private:
             return checked_multiply(formula_spills(*groups_, memory), traffic_);
         }
         const BlockOrder needed = needed_order(problem_, all_operands[tensor_], order_, memory);
-        const auto [entry, is_new] = known_.words.try_emplace({tensor_, banks, to_text(needed)});
-        if (!is_new) return entry->second;
+        // Not there, or too long when it was asked for before.
+        std::optional<int64_t>& words = known_.words[{tensor_, banks, to_text(needed)}];
+        if (words) return words;
         const int64_t uses = BeladyStream::uses(problem_, all_operands[tensor_], needed, memory);
         if (uses > std::min(known_.longest, known_.together)) return {};
         known_.together -= uses;
-        entry->second =
-            checked_multiply(BeladyStream(problem_, all_operands[tensor_], needed, memory).spills(), traffic_);
-        return entry->second;
+        words = checked_multiply(BeladyStream(problem_, all_operands[tensor_], needed, memory).spills(), traffic_);
+        return words;
     }
 
     const ConvolutionProblem& problem_;
@@ -126,9 +126,10 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
         return result;
     }
     for (size_t t = 0; t < 3; ++t) {
-        for (int64_t b = least[t]; b <= buffer.banks - 2; ++b) {
+        int64_t with_more = 0;  // with fewer banks there are no fewer spills
+        for (int64_t b = buffer.banks - 2; b >= least[t]; --b) {
             int64_t& words = curves[t][static_cast<size_t>(b - 1)];
-            words = std::max(words, tensors[t].bound(b));
+            words = with_more = std::max({words, with_more, tensors[t].bound(b)});
         }
     }
     std::array<std::vector<bool>, 3> is_exact;

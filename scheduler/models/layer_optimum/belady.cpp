@@ -440,11 +440,26 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
     // Of one iteration of the loops before a position: words of all instances together, and of the smallest.
     LoopExtents blocks = problem.extent;    // full blocks of the loops before the position
     LoopExtents smallest = problem.extent;  // last blocks
-    int64_t outside = 1;
+    int64_t outside = 1;                    // iterations of all loops further out
+    int64_t outside_size = 1;               // and of those that are no related loops
     int64_t repeats = 1;
-    int64_t related = 1;
+    // Blocks of the related loops further out, by their extents: how many, and words with all other related loops whole.
+    struct Blocks {
+        int64_t count = 1;
+        int64_t words = 1;
+    };
+    std::vector<Blocks> kinds(1);
     for (size_t l = 0; l < convolution_loops; ++l)
-        if (access.role[l] == LoopRole::related) related = checked_multiply(related, problem.extent[l]);
+        if (access.role[l] == LoopRole::related)
+            kinds.front().words = checked_multiply(kinds.front().words, problem.extent[l]);
+    const auto alike_instances = [&](int64_t factor, int64_t borders, int64_t rounds) {
+        std::vector<AlikeInstances> alike;
+        for (const Blocks& kind : kinds) {
+            const int64_t crossing = checked_multiply(checked_multiply(kind.count, kind.words), factor);
+            alike.push_back({kind.count * outside_size * borders, crossing, checked_multiply(crossing, rounds)});
+        }
+        return alike;
+    };
     const auto axis_sum = [&](size_t a, const auto& of_block) {
         int64_t sum = 0;
         for_each_block(problem.extent[3 + a], blocks[3 + a], [&](int64_t n, int64_t outputs) {
@@ -465,14 +480,15 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
         if (role != LoopRole::related) {
             Group g;
             g.instances = outside;
-            g.crossing = checked_multiply(related, repeats);
+            int64_t factor = repeats;  // words that cross for each of the related loops
             for (size_t a = 0; a < 2; ++a) {
                 if (access.role[3 + a] != LoopRole::partial || number == 3 + a || number == 5 + a) continue;
-                g.crossing =
-                    checked_multiply(g.crossing, axis_sum(a, [&](int64_t i, int64_t j) { return words(a, i, j); }));
+                factor = checked_multiply(factor, axis_sum(a, [&](int64_t i, int64_t j) { return words(a, i, j); }));
             }
             if (role == LoopRole::reuse) {
+                g.is_reuse = true;
                 g.smallest = touched_words(problem, operand, smallest);
+                g.largest = touched_words(problem, operand, blocks);
                 // Adjacent reuse loops are one group.
                 int64_t rounds = n;
                 size_t inner = p + 1;
@@ -484,13 +500,15 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
                     steps *= iterations(q);
                 if (steps > 1) {
                     g.steps = (rounds - 1) * steps / (steps - 1);
-                    g.all = checked_multiply(g.crossing, rounds - 1);
+                    g.alike = alike_instances(factor, 1, rounds - 1);
+                    for (const AlikeInstances& a : g.alike) g.all = checked_add(g.all, a.all);
                     g.rounds = rounds;
                     g.sweep = sweeping_windows(problem, access, order, inner, rounds);
                     groups_.push_back(g);
                 }
                 for (size_t q = p; q < inner; ++q) {
                     outside *= iterations(q);
+                    outside_size *= iterations(q);
                     repeats *= iterations(q);
                 }
                 p = inner - 1;
@@ -511,19 +529,20 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
                         shared += count * borders * (width(before) + width(after) - width(before + after));
                     });
                 });
-            g.crossing = checked_multiply(g.crossing, shared);
-            g.all = g.crossing;
+            g.alike = alike_instances(checked_multiply(factor, shared), n - 1, 1);
+            for (const AlikeInstances& part : g.alike) g.all = checked_add(g.all, part.all);
             g.instances = outside * (n - 1);
             g.steps = 1;
-            LoopExtents own = smallest;
-            own[number] = order[p].block;
-            const int64_t last = extent % order[p].block == 0 ? order[p].block : extent % order[p].block;
-            LoopExtents after = smallest;
-            after[number] = last;
-            LoopExtents both = smallest;
-            both[number] = order[p].block + last;
-            g.smallest = touched_words(problem, operand, own) + touched_words(problem, operand, after) -
-                         touched_words(problem, operand, both);
+            const auto shared_words = [&](LoopExtents extents, int64_t after_border) {
+                const auto touched = [&](int64_t own) {
+                    extents[number] = own;
+                    return touched_words(problem, operand, extents);
+                };
+                const int64_t before_border = order[p].block;
+                return touched(before_border) + touched(after_border) - touched(before_border + after_border);
+            };
+            g.smallest = shared_words(smallest, last_block(problem, order[p]));
+            g.largest = shared_words(blocks, order[p].block);
             if (is_output) {
                 const auto [beside, inner] = beside_border(problem, access, order, p);
                 g.beside = beside;
@@ -532,6 +551,17 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
             groups_.push_back(g);
         }
         outside *= n;
+        if (role == LoopRole::related) {
+            std::vector<Blocks> split;
+            for (const Blocks& kind : kinds) {
+                for_each_block(problem.extent[number], order[p].block, [&](int64_t count, int64_t extent) {
+                    split.push_back({kind.count * count, kind.words / problem.extent[number] * extent});
+                });
+            }
+            kinds = std::move(split);
+        } else {
+            outside_size *= n;
+        }
         if (role == LoopRole::reuse) repeats *= n;
         blocks[number] = order[p].block;
         smallest[number] =
@@ -539,11 +569,14 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
     }
 }
 
-int64_t BeladyBound::spills(int64_t memory) const {
+int64_t BeladyBound::spills(int64_t memory) const { return std::max(spills(memory, false), spills(memory, true)); }
+
+int64_t BeladyBound::spills(int64_t memory, bool apart) const {
     int64_t sum = 0;
     bool is_spilled_inside = false;
     bool is_free_inside = false;  // the next inner group spills nothing
     bool is_apart = false;        // other subgroups that spill lie between two uses of a word
+    int64_t counted = memory;     // words at a step that further groups do not count again
     for (auto g = groups_.rbegin(); g != groups_.rend(); ++g) {
         is_apart = is_spilled_inside && (is_apart || g->has_subgroups);
         if (is_apart) {
@@ -553,9 +586,21 @@ int64_t BeladyBound::spills(int64_t memory) const {
         }
         // The better of two steps at every border; the inner one takes from the next inner group, which then has none of its own.
         const int64_t more = is_free_inside ? std::max(g->beside, g->inner) : g->beside;
-        const int64_t room = checked_multiply(g->instances, memory - more);
-        const int64_t spilled = g->crossing > room ? checked_multiply(g->crossing - room, g->steps) : 0;
-        sum += more == g->beside ? std::min(g->all, spilled) : spilled;
+        const int64_t held = (g->is_reuse ? counted : memory) - more;
+        const auto spilled_of = [&](int64_t instances, int64_t crossing, int64_t all) {
+            const int64_t room = checked_multiply(instances, held);
+            const int64_t words = crossing > room ? checked_multiply(crossing - room, g->steps) : 0;
+            return more == g->beside ? std::min(all, words) : words;
+        };
+        int64_t spilled = 0;
+        int64_t crossing = 0;
+        for (const AlikeInstances& a : g->alike) {
+            if (apart) spilled += spilled_of(a.instances, a.crossing, a.all);
+            crossing += a.crossing;
+        }
+        if (!apart) spilled = spilled_of(g->instances, crossing, g->all);
+        if (apart && spilled > 0) counted = std::max(counted, g->largest);
+        sum += spilled;
         // Or, instead of all steps so far, one in the midst of every round: all words that are used in the next round cross one of them, and what
         // the windows hold.
         if (g->sweep > 0 && !is_spilled_inside)

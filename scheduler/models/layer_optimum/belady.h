@@ -77,18 +77,30 @@ public:
     [[nodiscard]] int64_t spills(int64_t memory) const;
 
 private:
-    struct Group {
-        int64_t all = 0;       ///< words of its intervals, all instances together
-        int64_t crossing = 0;  ///< words that cross at one step of every instance, together
-        int64_t steps = 0;     ///< of one instance
+    /// Instances with blocks of the same extents in all related loops outside: what is spilled in full ones does not
+    /// find room in those of a rest.
+    struct AlikeInstances {
         int64_t instances = 1;
-        int64_t smallest = 0;        ///< words that cross in the smallest instance
-        int64_t beside = 0;          ///< further words present at that step, of each instance
-        int64_t inner = 0;           ///< the same for a step further in, of words that the next inner group counts else
-        int64_t rounds = 1;          ///< of a reuse group
-        int64_t sweep = 0;           ///< words that windows inside a reuse group hold in the midst of a round
+        int64_t crossing = 0;  ///< words that cross at one step of each, together
+        int64_t all = 0;       ///< words of their intervals
+    };
+    struct Group {
+        std::vector<AlikeInstances> alike;
+        int64_t all = 0;    ///< words of its intervals, all instances together
+        int64_t steps = 0;  ///< of one instance
+        int64_t instances = 1;
+        int64_t smallest = 0;  ///< words that cross in the smallest instance
+        int64_t largest = 0;   ///< and in one of full blocks
+        int64_t beside = 0;    ///< further words present at that step, of each instance
+        int64_t inner = 0;     ///< the same for a step further in, of words that the next inner group counts else
+        int64_t rounds = 1;    ///< of a reuse group
+        int64_t sweep = 0;     ///< words that windows inside a reuse group hold in the midst of a round
+        bool is_reuse = false;
         bool has_subgroups = false;  ///< related loops between this group and the next one
     };
+    /// `apart`: alike instances by themselves, so that those of a rest take nothing from what full ones spill. A step of a reuse group further out then
+    /// may be one that is counted here already, with all words of such an instance.
+    [[nodiscard]] int64_t spills(int64_t memory, bool apart) const;
     std::vector<Group> groups_;  ///< outermost first
 };
 

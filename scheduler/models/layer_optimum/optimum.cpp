@@ -23,9 +23,19 @@ public:
           bounds_(problem, buffer, {.by_formula = evaluator == SpillEvaluator::eq7}),
           known_{{}, limits.longest, limits.together} {}
 
-    /// Short orders first: a good one is found soon, and without one the long ones would take many more nodes.
+    /// Short orders first: a good one is found soon, and without one the long ones would take many more nodes. Orders that
+    /// need long streams wait: what time there is for them is spent on those of the least bounds.
     void run() {
+        const int64_t longest = std::exchange(known_.longest, known_.longest / shorter_streams);
         in_passes([&] { visit(bounds_.root()); });
+        known_.longest = longest;
+        std::stable_sort(waiting_.begin(), waiting_.end(),
+                         [](const Waiting& a, const Waiting& b) { return a.bound < b.bound; });
+        for (const Waiting& order : waiting_) {
+            if (order.bound >= best_words_) break;
+            const ExactDivision division = evaluate(order.order, zero_curves(buffer_));
+            unproven_ = std::min(unproven_, division.unproven);
+        }
     }
     /// Of the orders with as few words, one with the fewest sram_words().
     void break_ties() {
@@ -34,14 +44,14 @@ public:
     }
 
     /// Takes the order as the best so far if it is.
-    void evaluate(const BlockOrder& order, const BankCurves& bounds) {
-        const ExactDivision division =
-            exact_division(problem_, order, buffer_, evaluator_, bounds, best_words_, known_);
-        unproven_ = std::min(unproven_, division.unproven);
-        if (!division.best) return;
-        best_ = division.best;
-        best_words_ = division.best->words;
-        best_order_ = order;
+    ExactDivision evaluate(const BlockOrder& order, const BankCurves& bounds) {
+        ExactDivision division = exact_division(problem_, order, buffer_, evaluator_, bounds, best_words_, known_);
+        if (division.best) {
+            best_ = division.best;
+            best_words_ = division.best->words;
+            best_order_ = order;
+        }
+        return division;
     }
     /// Neighbouring loops of the best order exchanged, as long as that makes it better.
     void exchange_neighbours() {
@@ -51,7 +61,7 @@ public:
             for (size_t p = 1; p < best.size(); ++p) {
                 BlockOrder order = best;
                 std::swap(order[p - 1], order[p]);
-                evaluate(order, zero_curves(buffer_));
+                (void)evaluate(order, zero_curves(buffer_));
             }
         }
     }
@@ -82,8 +92,10 @@ private:
         ++nodes_;
         if (is_new(prefix) &&
             bounds_.may_be_below(prefix, bounds_.least_banks(prefix, block_extents(problem_, prefix.order)),
-                                 best_words_))
-            evaluate(prefix.order, bounds_.curves(prefix));
+                                 best_words_)) {
+            const ExactDivision division = evaluate(prefix.order, bounds_.curves(prefix));
+            if (division.unproven < best_words_) waiting_.push_back({division.unproven, prefix.order});
+        }
         if (prefix.order.size() == depth_) return;
         for (const Extension& e : bounds_.extensions(prefix, [&](size_t, size_t) { return best_words_; })) {
             if (e.bound >= best_words_) break;
@@ -140,6 +152,14 @@ private:
     int64_t depth_before_ = -1;  ///< and of the one before; -1: there was none
     int64_t best_sram_words_ = 0;
     int64_t nodes_ = 0;
+
+    /// An order some divisions of which have a stream that is not gone through at once, and what these have at least.
+    struct Waiting {
+        int64_t bound = 0;
+        BlockOrder order;
+    };
+    static constexpr int64_t shorter_streams = 64;
+    std::vector<Waiting> waiting_;
 };
 
 }  // namespace
@@ -200,7 +220,7 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
         Search by_formula(problem, buffer, SpillEvaluator::eq7, limits);
         by_formula.run();
         for (BlockOrder order = by_formula.best_order(); !order.empty(); order.pop_back())
-            search.evaluate(order, zero_curves(buffer));
+            (void)search.evaluate(order, zero_curves(buffer));
         search.exchange_neighbours();
     }
     search.run();
