@@ -32,7 +32,7 @@ public:
             const std::string key = quoted();
             expect(':');
             if (key == "descr") {
-                if (peek() != '\'' && peek() != '"') fail("element type is a record, expected <f4, <f8 or |u1");
+                if (peek() != '\'' && peek() != '"') fail("element type is a record, expected <f4, <f8, |u1 or |i1");
                 header.descr = quoted();
                 descr = true;
             } else if (key == "fortran_order") {

@@ -92,15 +92,18 @@ TEST(NpyElements, DoublesAndBytesKeepTheirValue) {
         parse_npy(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", raw<uint8_t>({0, 128, 255})), "f")
             .values,
         (std::vector<float>{0, 128, 255}));
+    EXPECT_EQ(parse_npy(npy("{'descr': '|i1', 'fortran_order': False, 'shape': (2,), }", raw<int8_t>({-128, 127})), "f")
+                  .values,
+              (std::vector<float>{-128, 127}));
 }
 
 TEST(NpyElements, WhatWouldNeedAnotherReadingIsRefused) {
     EXPECT_EQ(error_of(npy("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", "1234")),
-              "f.npy: has elements of type >f4, expected <f4, <f8 or |u1");
+              "f.npy: has elements of type >f4, expected <f4, <f8, |u1 or |i1");
     EXPECT_EQ(error_of(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", "12345678")),
-              "f.npy: has elements of type <i8, expected <f4, <f8 or |u1");
+              "f.npy: has elements of type <i8, expected <f4, <f8, |u1 or |i1");
     EXPECT_EQ(error_of(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234")),
-              "f.npy: element type is a record, expected <f4, <f8 or |u1");
+              "f.npy: element type is a record, expected <f4, <f8, |u1 or |i1");
     EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }", "1234")),
               "f.npy: is in Fortran order, expected C order");
 }
