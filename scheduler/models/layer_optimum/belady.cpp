@@ -341,13 +341,13 @@ struct BesideBorder {
 };
 
 BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order,
-                           size_t p) {
+                           size_t p, bool is_prefix) {
     const auto last_of = [&](const BlockLoop& l) { return last_block(problem, l); };
     const auto is_tap = [&](size_t q) {
         return order[q].loop == ConvolutionLoop::m || order[q].loop == ConvolutionLoop::n;
     };
     // Where taps are cut further in, a block is narrower than its windows; its words are left out.
-    bool windows_are_whole = true;
+    bool windows_are_whole = !is_prefix;
     const auto own = static_cast<size_t>(order[p].loop);
     const size_t a = own - 3;
     const size_t b = 1 - a;
@@ -434,7 +434,7 @@ int64_t sweeping_windows(const ConvolutionProblem& problem, const TensorAccess& 
 
 }  // namespace
 
-BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order) {
+BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, bool is_prefix) {
     const TensorAccess access = tensor_access(problem, operand);
     const auto iterations = [&](size_t p) { return ceil_div(at(problem.extent, order[p].loop), order[p].block); };
     // Of one iteration of the loops before a position: words of all instances together, and of the smallest.
@@ -496,10 +496,13 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
                     rounds *= iterations(inner);
                 // Steps of a round: subgroups between this group and the next one of a reuse loop, else blocks.
                 int64_t steps = 1;
-                for (size_t q = inner; q < order.size() && access[order[q].loop] != LoopRole::reuse; ++q)
-                    steps *= iterations(q);
-                if (steps > 1) {
-                    g.steps = (rounds - 1) * steps / (steps - 1);
+                size_t next = inner;
+                for (; next < order.size() && access[order[next].loop] != LoopRole::reuse; ++next)
+                    steps *= iterations(next);
+                // The innermost group of a prefix may have any number of steps, or be the blocks' own.
+                const bool is_open = is_prefix && next == order.size();
+                if (is_open || steps > 1) {
+                    g.steps = is_open ? rounds - 1 : (rounds - 1) * steps / (steps - 1);
                     g.alike = alike_instances(factor, 1, rounds - 1);
                     for (const AlikeInstances& a : g.alike) g.all = checked_add(g.all, a.all);
                     g.rounds = rounds;
@@ -544,7 +547,7 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
             g.smallest = shared_words(smallest, last_block(problem, order[p]));
             g.largest = shared_words(blocks, order[p].block);
             if (is_output) {
-                const auto [beside, inner] = beside_border(problem, access, order, p);
+                const auto [beside, inner] = beside_border(problem, access, order, p, is_prefix);
                 g.beside = beside;
                 g.inner = inner;
             }

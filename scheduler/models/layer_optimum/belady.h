@@ -73,7 +73,8 @@ private:
 /// instances, the intervals of the groups outside it all span such a step.
 class BeladyBound {
 public:
-    BeladyBound(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order);
+    /// `is_prefix`: for every order that begins with this one; without the steps that loops further in could take away.
+    BeladyBound(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, bool is_prefix = false);
     [[nodiscard]] int64_t spills(int64_t memory) const;
 
 private:

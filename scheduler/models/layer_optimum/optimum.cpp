@@ -20,7 +20,7 @@ public:
         : problem_(problem),
           buffer_(buffer),
           evaluator_(evaluator),
-          bounds_(problem, buffer, {.by_formula = evaluator == SpillEvaluator::eq7}),
+          bounds_(problem, buffer, {.evaluator = evaluator}),
           known_{{}, limits.longest, limits.together} {}
 
     /// Short orders first: a good one is found soon, and without one the long ones would take many more nodes. Orders that
@@ -34,7 +34,8 @@ public:
         for (const Waiting& order : waiting_) {
             if (order.bound >= best_words_) break;
             const ExactDivision division = evaluate(order.order, zero_curves(buffer_));
-            unproven_ = std::min(unproven_, division.unproven);
+            // The bounds of its prefix, which are not looked at again, may have been closer.
+            unproven_ = std::min(unproven_, std::max(order.bound, division.unproven));
         }
     }
     /// Of the orders with as few words, one with the fewest sram_words().
@@ -241,7 +242,7 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
 std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const BlockOrder& prefix,
                                     const BankedBuffer& buffer, SpillEvaluator evaluator) {
     if (buffer.banks < 3) return {};
-    const PrefixBounds bounds(problem, buffer, {.by_formula = evaluator == SpillEvaluator::eq7});
+    const PrefixBounds bounds(problem, buffer, {.evaluator = evaluator});
     Prefix state = bounds.root();
     int64_t words = 0;
     const auto least = [&] { return bounds.least_banks(state, bounds.smallest_blocks(state)); };

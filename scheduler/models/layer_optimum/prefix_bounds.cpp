@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/units.h"
+#include "scheduler/models/layer_optimum/belady.h"
 #include "scheduler/models/layer_optimum/spill_formula.h"
 
 namespace laminate {
@@ -86,7 +87,7 @@ PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer
 Prefix PrefixBounds::root() const {
     Prefix prefix;
     prefix.curves = zero_curves(buffer_);
-    if (weights_.by_formula) prefix.formula = prefix.curves;
+    if (weights_.evaluator) prefix.closest = prefix.curves;
     return prefix;
 }
 
@@ -206,24 +207,38 @@ Prefix PrefixBounds::extended(const Prefix& prefix, size_t loop, size_t candidat
         const LoopRole role = access_[t].role[loop];
         if (role == LoopRole::reuse) next.repeats[t] *= iterations;
         if (role == LoopRole::related) continue;  // adds nothing
-        if (weights_.by_formula) {
-            const TensorGroups groups = groups_of_prefix(problem_, all_operands[t], next.order);
-            for (int64_t b = 1; b <= buffer_.banks - 2; ++b)
-                next.formula[t][static_cast<size_t>(b - 1)] =
-                    checked_multiply(formula_spills(groups, b * buffer_.bank_words), per_spill_[t]);
-            put_convex_below(next.formula[t], next.curves[t]);
-        } else {
-            for (int64_t b = 1; b <= buffer_.banks - 2; ++b)
-                next.curves[t][static_cast<size_t>(b - 1)] += added[t].at(b * buffer_.bank_words);
-        }
+        for (int64_t b = 1; b <= buffer_.banks - 2; ++b)
+            next.curves[t][static_cast<size_t>(b - 1)] += added[t].at(b * buffer_.bank_words);
+        if (!weights_.evaluator) continue;
+        next.closest[t] = next.curves[t];
+        put_closest(next.order, t, next.closest[t]);
+        put_convex_below(next.closest[t], next.curves[t]);
     }
     return next;
 }
 
+void PrefixBounds::put_closest(const BlockOrder& prefix, size_t t, std::vector<int64_t>& curve) const {
+    const auto at_least = [&](const auto& spills) {
+        int64_t with_more = 0;  // with fewer banks there are no fewer spills
+        for (int64_t b = buffer_.banks - 2; b >= 1; --b) {
+            int64_t& words = curve[static_cast<size_t>(b - 1)];
+            words = with_more =
+                std::max({words, with_more, checked_multiply(spills(b * buffer_.bank_words), per_spill_[t])});
+        }
+    };
+    if (*weights_.evaluator == SpillEvaluator::eq7) {
+        const TensorGroups groups = groups_of_prefix(problem_, all_operands[t], prefix);
+        at_least([&](int64_t memory) { return formula_spills(groups, memory); });
+    } else {
+        const BeladyBound bound(problem_, all_operands[t], prefix, true);
+        at_least([&](int64_t memory) { return bound.spills(memory); });
+    }
+}
+
 bool PrefixBounds::may_be_below(const Prefix& prefix, const PerOperand& least, int64_t limit) const {
-    if (!weights_.by_formula) return bound(prefix, {}, least) < limit;
+    if (!weights_.evaluator) return bound(prefix, {}, least) < limit;
     if (least[0] + least[1] + least[2] > buffer_.banks) return false;
-    return least_division(prefix.formula, buffer_.banks, least, limit).words < limit;
+    return least_division(prefix.closest, buffer_.banks, least, limit).words < limit;
 }
 
 int64_t PrefixBounds::least_per_round(const Prefix& prefix, size_t loop, const PerOperand& least) const {

@@ -7,15 +7,16 @@
 // sizes (sum of (T - M)+ >= (sum of T - N M)+). Per tensor this is a convex falling function of its banks; the bound is the least sum over divisions
 // of the banks, infinite where not even the smallest blocks fit. It holds for both evaluators.
 //
-// Under the formula more is known: what a prefix's groups spill in every order that begins with it (groups_of_prefix(),
-// spill_formula.h), which counts what windows further in hold meanwhile. As a function of the banks that is not convex; its
-// convex hull takes the place of the sum above where extensions are compared, and the function itself where one is taken
-// (may_be_below()).
+// Of one evaluator more is known: what a prefix's groups spill by the formula in every order that begins with it
+// (groups_of_prefix(), spill_formula.h), or under Belady's replacement (BeladyBound), with what windows further in hold
+// meanwhile. As a function of the banks that is not convex; its convex hull takes the place of the sum above where extensions
+// are compared, and the function itself where one is taken (may_be_below()).
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "scheduler/models/layer_optimum/bank_division.h"
@@ -48,7 +49,7 @@ struct Prefix {
     PerOperand repeats{1, 1, 1};  ///< of its loops that are reuse loops of the tensor
     int64_t held_words = 0;       ///< that the tensor with windows must have room for (BoundWeights::held)
     BankCurves curves;            ///< extra words that its loops cost; convex where blocks of one iteration would fit
-    BankCurves formula;           ///< BoundWeights::by_formula: the same, not convex and no less; else empty
+    BankCurves closest;           ///< BoundWeights::evaluator: the same, not convex and no less; else empty
 };
 
 struct Extension {
@@ -65,8 +66,8 @@ struct BoundWeights {
     /// Of the columns and rows of the tensor with windows: what lies inside the first loop over them must fit in its
     /// banks.
     std::array<bool, 2> held{false, false};
-    /// Spills are those of the formula: closer bounds, each of which takes longer.
-    bool by_formula = false;
+    /// Spills are counted so: closer bounds, each of which takes longer.
+    std::optional<SpillEvaluator> evaluator = {};
 };
 
 class PrefixBounds {
@@ -90,7 +91,7 @@ public:
     [[nodiscard]] bool may_be_below(const Prefix& prefix, const PerOperand& least, int64_t limit) const;
     /// The best that is known of the prefix's curves.
     [[nodiscard]] const BankCurves& curves(const Prefix& prefix) const {
-        return weights_.by_formula ? prefix.formula : prefix.curves;
+        return weights_.evaluator ? prefix.closest : prefix.curves;
     }
     [[nodiscard]] const std::vector<int64_t>& candidates(size_t loop) const { return candidates_[loop]; }
     /// All extensions of less than limit(loop, candidate) extra words, least bound first. On square layers, where
@@ -104,6 +105,9 @@ private:
     /// Extra words of the tensor whose reuse loop this is, for each further round, with all banks that the others'
     /// `least` leave. Each loop is one tensor's reuse loop.
     [[nodiscard]] int64_t least_per_round(const Prefix& prefix, size_t loop, const PerOperand& least) const;
+
+    /// Extra words of a tensor that every order with this prefix has, by banks; `curve` holds what its loops cost.
+    void put_closest(const BlockOrder& prefix, size_t t, std::vector<int64_t>& curve) const;
 
     /// Prefix::held_words with one more loop.
     [[nodiscard]] int64_t held_words(const Prefix& prefix, size_t loop) const;

@@ -99,6 +99,7 @@ TEST(BeladyBound, IsNeverAboveTheSpillsOfAnyTensor) {
     Rng rng(4242);
     int64_t bounds = 0;
     int64_t spills = 0;
+    int64_t prefixes = 0;
     for (int n = 0; n < 4000; ++n) {
         const ConvolutionProblem p = random_convolution(rng, 4 + n % 9);
         const BlockOrder order = random_order(rng, p, false);
@@ -112,9 +113,17 @@ TEST(BeladyBound, IsNeverAboveTheSpillsOfAnyTensor) {
             ASSERT_LE(bound, exact) << to_text(p) << "; " << to_text(order) << "; memory " << memory;
             bounds += bound;
             spills += exact;
+            for (size_t length = 0; length <= order.size(); ++length) {
+                const BlockOrder prefix(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(length));
+                const int64_t of_prefix = BeladyBound(p, operand, prefix, true).spills(memory);
+                ASSERT_LE(of_prefix, exact)
+                    << to_text(p) << "; " << to_text(prefix) << " of " << to_text(order) << "; memory " << memory;
+                prefixes += of_prefix > 0 ? 1 : 0;
+            }
         }
     }
     EXPECT_GT(5 * bounds, 4 * spills) << "and not far below";
+    EXPECT_GT(prefixes, 1000);
 }
 
 /// In the last of three blocks of channels there is room to spare, of which the others have nothing.
