@@ -348,8 +348,14 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     }
     const Network network = request.network.open();
     std::vector<LayerAnswer> answers;
+    std::vector<std::string> left_out;  // loops over weights, but some output reads padding alone
     for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) {
-        if (!must_be_scheduled(network, id)) continue;
+        if (!must_be_scheduled(network, id)) {
+            const LayerKind kind = network.layer(id).kind;
+            if (kind == LayerKind::conv || kind == LayerKind::conv_transpose || kind == LayerKind::gemm)
+                left_out.push_back(network.layer(id).name);
+            continue;
+        }
         LayerAnswer answer;
         answer.name = network.layer(id).name;
         answer.kind = network.layer(id).kind;
@@ -491,6 +497,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"as_published", options.as_published},
         {"complete", unsolved.empty() && parts_of_fronts.empty() && (!fused || fused->is_complete)},
         {"unsolved_layers", unsolved},
+        {"left_out_layers", left_out},
         {"layers", layers},
         {"totals", total_json},
     };
@@ -532,6 +539,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         files.publish();
     }
     output.print(table.text());
+    if (!left_out.empty()) {
+        output.print(
+            fmt::format("left out, no schedule covers their windows (docs/cnnflow.md): {}", fmt::join(left_out, ", ")));
+    }
     for (const LayerAnswer& layer : answers) {
         if (layer.front.points.empty()) continue;
         output.print(

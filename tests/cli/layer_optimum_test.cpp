@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "nets/onnx.h"
+#include "nets/zoo/builder.h"
 #include "tests/cli/run_program.h"
 
 namespace laminate::cli {
@@ -104,6 +106,24 @@ TEST(ExploreLayerOptimum, AnInterruptLeavesThePointsOfAFrontFoundSoFar) {
     EXPECT_EQ(last["is_proven"], true);  // the fewest DRAM accesses were there before
     EXPECT_NE(read_file(notes).find("interrupted: the points found so far of the front of "), std::string::npos)
         << read_file(notes);
+}
+
+TEST(ExploreLayerOptimum, NamesLayersThatNoScheduleCovers) {
+    // 1x1 with padding: the outermost outputs read nothing else.
+    const ScratchDirectory scratch;
+    zoo::Builder builder("border", {});
+    const TensorId wide = builder.conv("wide", builder.input(2, 6, 6), {.out = 3, .kernel = 3, .pad = 1});
+    save_onnx(builder.finish(builder.conv("padded", wide, {.out = 2, .kernel = 1, .pad = 1})), scratch / "net.onnx");
+    const ProgramResult result =
+        run_program("explore " + (scratch / "net.onnx") + " --model layer-optimum --json " + (scratch / "answer.json"));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(read_file(scratch / "answer.json"));
+    EXPECT_EQ(answer["left_out_layers"], nlohmann::json({"padded"}));
+    ASSERT_EQ(answer["layers"].size(), 1u);
+    EXPECT_EQ(answer["layers"][0]["name"], "wide");
+    EXPECT_NE(result.out.find("left out, no schedule covers their windows (docs/cnnflow.md): padded"),
+              std::string::npos)
+        << result.out;
 }
 
 TEST(ExploreLayerOptimum, FrontAndCurve) {
