@@ -21,7 +21,8 @@ struct ProgramResult {
     std::string err;
 };
 
-/// Halide's compiler changes stacks, of which the address sanitizer says that it may report too much; nothing turns that line off.
+/// Halide's compiler changes stacks, of which the address sanitizer says that it may report too much; nothing turns that
+/// line off.
 inline std::string without_remark_on_stacks(const std::string& err) {
     constexpr const char* remark = "WARNING: ASan doesn't fully support makecontext/swapcontext";
     const size_t at = err.find(remark);
