@@ -211,5 +211,18 @@ TEST(LineBufferSchedule, WideLinesAreCutIntoColumnsWhereTheBudgetAsks) {
     EXPECT_LE(two_level_counts(network, schedule).live_total, Elements(30'000));
 }
 
+TEST(LineBufferSchedule, StripsOfColumnsAreTheWidestThatFit) {
+    const Network network = chain(8, 64, 1028, {{8, square_window(3)}, {8, square_window(3)}});
+    const auto live = [&](int64_t columns) {
+        return two_level_counts(network, line_buffer_group(network, {0, 1}, {1, 0, columns})).live_total;
+    };
+    // Two to seven equal strips of 1024 columns, in whole vectors.
+    for (const int64_t columns : {512, 352, 256, 208, 176, 160}) {
+        const Schedule schedule = planned(network, {to_bytes(live(columns)), 1});
+        ASSERT_EQ(schedule.groups().size(), 1u);
+        EXPECT_EQ(schedule.groups()[0].nests.back().strip[1], columns);
+    }
+}
+
 }  // namespace
 }  // namespace laminate
