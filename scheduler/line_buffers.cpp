@@ -247,6 +247,12 @@ private:
             (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1))
             return 0;
         if (problems.size() == 1 && goes_to_winograd_map(problems.front())) return 0;
+        // Strips of columns, which repeat their halos anyway, do where they share out evenly.
+        if (const int64_t columns = problems.back()[Dim::x]; sizes.strip_columns > 0) {
+            const int64_t longest = longest_share(columns, sizes.strip_columns, options_.threads);
+            constexpr int64_t uneven_percent = 3;
+            if (100 * longest * options_.threads <= (100 + uneven_percent) * columns) return 0;
+        }
         const int64_t extent = problems.back()[Dim::y];
         if (sizes.rows == extent && takes_all_rows(problems)) {
             constexpr int64_t pair = 2;

@@ -211,6 +211,20 @@ TEST(LineBufferSchedule, WideLinesAreCutIntoColumnsWhereTheBudgetAsks) {
     EXPECT_LE(two_level_counts(network, schedule).live_total, Elements(30'000));
 }
 
+TEST(LineBufferSchedule, ThreadsShareOutEvenStripsOfColumnsWithoutStripsOfRows) {
+    const Network network = chain(8, 400, 1028, {{8, square_window(3)}, {8, square_window(3)}});
+    const auto strip = [&](int64_t columns, int threads) {
+        const Bytes memory =
+            to_bytes(two_level_counts(network, line_buffer_group(network, {0, 1}, {1, 0, columns})).live_total);
+        return planned(network, {memory, threads}).groups()[0].nests.back().strip;
+    };
+    EXPECT_EQ(strip(256, 2), (std::array<int64_t, 2>{0, 256}));
+    EXPECT_EQ(strip(256, 4), (std::array<int64_t, 2>{0, 256}));
+    // Three strips of 352, the last of 320: one thread would wait.
+    EXPECT_EQ(strip(352, 2)[1], 352);
+    EXPECT_GT(strip(352, 2)[0], 0);
+}
+
 TEST(LineBufferSchedule, StripsOfColumnsAreTheWidestThatFit) {
     const Network network = chain(8, 64, 1028, {{8, square_window(3)}, {8, square_window(3)}});
     const auto live = [&](int64_t columns) {
