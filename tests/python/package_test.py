@@ -166,6 +166,22 @@ class OnnxBackend(unittest.TestCase):
         [y] = backend.run_model(model, [x])
         self.assertEqual(y.shape, (1, 2, 7, 9))
 
+    def test_runs_a_node(self):
+        x, w = integers((1, 3, 6, 7)), integers((4, 3, 3, 2))
+        conv = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 0, 1, 1])
+        clip = helper.make_node("Clip", ["x", "", "high"], ["y"])
+        pool = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2])
+        for node, inputs, opset in ((conv, [x, w], 23), (clip, [x, numpy.float32(2)], 23), (pool, [x], 19)):
+            [y] = backend.run_node(node, inputs, opset_version=opset)
+            names = [name for name in node.input if name]
+            numpy.testing.assert_array_equal(y, ReferenceEvaluator(node).run(None, dict(zip(names, inputs)))[0], node.op_type)
+        [y] = backend.run_node(conv, [x, w], outputs_info=[(numpy.float32, (1, 4, 6, 7))])
+        self.assertEqual(y.shape, (1, 4, 6, 7))
+        with self.assertRaises(laminate.UsageError):
+            backend.run_node(conv, [x])
+        with self.assertRaises(laminate.InputError):
+            backend.run_node(helper.make_node("NonZero", ["x"], ["y"]), [x])
+
     def test_knows_what_it_cannot(self):
         self.assertTrue(backend.supports_device("CPU"))
         self.assertFalse(backend.supports_device("CUDA:1"))
