@@ -1,8 +1,9 @@
-// The planner's choice against alternatives: choice_bench [--chains N] [--alternatives N] [--rounds N] [--seed N] [--json FILE]
+// The planner's choice against alternatives: choice_bench [--first N] [--chains N] [--alternatives N] [--rounds N] [--finals N] [--seed N] [--json FILE]
 //
-// For each of twenty chains the groups that line_buffer_schedule() chooses without a budget, and random ones: any division into groups, any of a few rows per
-// step, whole rows or strips of columns. All are compiled, run in turn on one thread, and timed by the thread's own clock, so that other work on the machine
-// counts little; each keeps its least time over the rounds. Results are compared before that.
+// For each of twenty chains the groups that line_buffer_schedule() chooses without a budget on this machine, and random ones: any division into groups, any of a few
+// rows per step, whole rows or strips of columns; where the planner gives the chain's last group the Add behind it, the Add with the last layer or by itself. All are compiled, run in turn on one thread, and timed by the thread's own clock, so that other work on the machine
+// counts little; each keeps its least time over the rounds. Then the planner's and the four best of the others run again, `finals` times in turn: those times are
+// compared. Results are compared before that.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,6 +21,7 @@
 #include <vector>
 
 #include "base/aligned.h"
+#include "base/caches.h"
 #include "base/cpu_time.h"
 #include "base/error.h"
 #include "base/files.h"
@@ -77,6 +81,17 @@ public:
         if (name.number >= long_ones.size())
             throw InputError(fmt::format("{}: has {} chains of two layers or more", name.network, long_ones.size()));
         layers_ = long_ones[name.number];
+        LineBufferOptions options;
+        options.second_level_cache = second_level_cache();
+        const auto answer = line_buffer_schedule(network_, options);
+        for (const GroupSchedule& group : std::get<Schedule>(answer).groups()) {
+            if (std::find(layers_.begin(), layers_.end(), network_.find_layer(group.nests.front().layer)) ==
+                layers_.end())
+                continue;
+            chosen_.push_back(group);
+            const LayerId last = network_.find_layer(group.nests.back().layer);
+            if (std::find(layers_.begin(), layers_.end(), last) == layers_.end()) add_ = last;
+        }
     }
 
     [[nodiscard]] const std::vector<LayerId>& layers() const { return layers_; }
@@ -84,17 +99,7 @@ public:
         return network_.layer(layers_.front()).name + " .. " + network_.layer(layers_.back()).name;
     }
 
-    [[nodiscard]] Plan chosen() const {
-        const auto answer = line_buffer_schedule(network_);
-        const Schedule& schedule = std::get<Schedule>(answer);
-        Plan plan;
-        for (const GroupSchedule& group : schedule.groups()) {
-            if (std::find(layers_.begin(), layers_.end(), network_.find_layer(group.nests.front().layer)) !=
-                layers_.end())
-                plan.push_back(group);
-        }
-        return plan;
-    }
+    [[nodiscard]] const Plan& chosen() const { return chosen_; }
 
     [[nodiscard]] Plan random(Rng& rng) const {
         Plan plan;
@@ -103,7 +108,14 @@ public:
             const auto left = static_cast<int64_t>(layers_.size() - begin);
             const auto length = static_cast<std::ptrdiff_t>(rng.between(1, std::min(left, longest)));
             const auto first = layers_.begin() + static_cast<std::ptrdiff_t>(begin);
-            const std::vector<LayerId> segment(first, first + length);
+            std::vector<LayerId> segment(first, first + length);
+            begin += static_cast<size_t>(length);
+            // Only layers by themselves add while they store.
+            const bool with_add = begin == layers_.size() && length == 1 && add_ && rng.below(2) == 0;
+            if (with_add) {
+                segment.push_back(*add_);
+                if (!ends_in_add(layer_problems(network_, segment))) segment.pop_back();
+            }
             const LayerProblem sink = layer_problem(network_, segment.back());
             LineBufferSizes sizes;
             constexpr int64_t rows[] = {1, 2, 4, 8, 1 << 20};
@@ -111,7 +123,8 @@ public:
             const int64_t columns = sink[Dim::x] >> rng.below(3);
             if (columns >= 32 && columns < sink[Dim::x]) sizes.strip_columns = (columns + 15) / 16 * 16;
             plan.push_back(line_buffer_group(network_, segment, sizes));
-            begin += static_cast<size_t>(length);
+            if (begin == layers_.size() && add_ && segment.back() != *add_)
+                plan.push_back(line_buffer_group(network_, {*add_}));
         }
         return plan;
     }
@@ -141,30 +154,42 @@ public:
     }
 
     double run(const Plan& plan) {
-        std::vector<std::pair<const Compiled*, std::pair<const float*, float*>>> steps;
+        struct Step {
+            const Compiled* compiled;
+            std::vector<const float*> inputs;
+            float* output;
+        };
+        std::vector<Step> steps;
         for (const GroupSchedule& group : plan) {
-            const Layer& first = network_.layer(network_.find_layer(group.nests.front().layer));
+            const Compiled& compiled = compiled_.at(to_text(group));
+            std::vector<const float*> inputs;
+            for (const std::string& name : compiled.code.inputs) inputs.push_back(array(tensor(name)));
             const Layer& last = network_.layer(network_.find_layer(group.nests.back().layer));
-            steps.push_back({&compiled_.at(to_text(group)), {array(first.inputs.front()), array(last.output)}});
+            steps.push_back({&compiled, std::move(inputs), array(last.output)});
         }
         const double start = thread_milliseconds();
-        for (auto& [compiled, arrays] : steps) {
-            auto& [in, out] = arrays;
-            const int code =
-                compiled->jit->function()(&in, &out, compiled->constants->data(), scratch_ ? scratch_->data() : nullptr,
-                                          0, static_cast<int32_t>(compiled->code.strips));
+        for (Step& step : steps) {
+            const int code = step.compiled->jit->function()(
+                step.inputs.data(), &step.output, step.compiled->constants->data(),
+                scratch_ ? scratch_->data() : nullptr, 0, static_cast<int32_t>(step.compiled->code.strips));
             if (code != 0) throw std::logic_error("a group failed");
         }
         return thread_milliseconds() - start;
     }
 
     [[nodiscard]] std::vector<float> result() {
-        const TensorId id = network_.layer(layers_.back()).output;
+        const TensorId id = network_.layer(add_.value_or(layers_.back())).output;
         const float* values = array(id);
         return {values, values + element_count(network_.tensor(id).dims)};
     }
 
 private:
+    [[nodiscard]] TensorId tensor(const std::string& name) const {
+        for (TensorId id = 0; id < std::ssize(network_.tensors); ++id) {
+            if (network_.tensor(id).name == name) return id;
+        }
+        throw std::logic_error("no tensor " + name);
+    }
     /// An input is random, the others are computed.
     float* array(TensorId id) {
         std::unique_ptr<AlignedFloats>& values = arrays_[id];
@@ -179,6 +204,8 @@ private:
 
     Network network_;
     std::vector<LayerId> layers_;
+    std::optional<LayerId> add_;  ///< behind the last layer, where the planner's groups contain it
+    Plan chosen_;
     std::map<std::string, Compiled> compiled_;
     std::map<TensorId, std::unique_ptr<AlignedFloats>> arrays_;
     std::unique_ptr<AlignedFloats> scratch_;
@@ -193,11 +220,12 @@ bool agree(const std::vector<float>& a, const std::vector<float>& b) {
     return true;
 }
 
-int bench(int64_t count, int64_t alternatives, int64_t rounds, uint64_t seed, const std::string& json) {
+int bench(int64_t first, int64_t count, int64_t alternatives, int64_t rounds, int64_t finals, uint64_t seed,
+          const std::string& json) {
     fmt::print("{:36}{:40}{:>7}{:>9}{:>9}{:>9}{:>8}\n", "network", "chain", "groups", "ms", "best ms", "of", "ratio");
     int64_t good = 0;
     auto entries = nlohmann::ordered_json::array();
-    for (int64_t c = 0; c < count; ++c) {
+    for (int64_t c = first; c < first + count; ++c) {
         Chain chain(chains[c]);
         std::vector<Plan> plans{chain.chosen()};
         if (!chain.prepare(plans.front())) throw std::logic_error("the planner's choice needs too much scratch");
@@ -213,9 +241,20 @@ int bench(int64_t count, int64_t alternatives, int64_t rounds, uint64_t seed, co
             plans.push_back(plan);
         }
         std::vector<double> least(plans.size(), HUGE_VAL);
-        for (int64_t round = 0; round < rounds; ++round) {
-            for (size_t p = 0; p < plans.size(); ++p) least[p] = std::min(least[p], chain.run(plans[p]));
-        }
+        std::vector<size_t> racing(plans.size());
+        std::iota(racing.begin(), racing.end(), 0);
+        const auto race = [&](int64_t times) {
+            for (int64_t round = 0; round < times; ++round) {
+                for (const size_t p : racing) least[p] = std::min(least[p], chain.run(plans[p]));
+            }
+        };
+        race(rounds);
+        // The least of all times of many is less than that of one plan even where all are alike: those ahead and the planner's run on, in turn.
+        std::sort(racing.begin() + 1, racing.end(), [&](size_t a, size_t b) { return least[a] < least[b]; });
+        constexpr size_t finalists = 4;
+        racing.resize(std::min(racing.size(), finalists + 1));
+        least.assign(plans.size(), HUGE_VAL);
+        race(finals);
         const size_t best = static_cast<size_t>(std::min_element(least.begin(), least.end()) - least.begin());
         const double ratio = least.front() / least[best];
         constexpr double within = 1.1;
@@ -230,16 +269,16 @@ int bench(int64_t count, int64_t alternatives, int64_t rounds, uint64_t seed, co
                            {"alternatives", plans.size() - 1},
                            {"chosen", Chain::text_of(plans.front())},
                            {"best", Chain::text_of(plans[best])}});
+        if (!json.empty()) {
+            const nlohmann::ordered_json answer{{"schema", "laminate.choice_bench"},
+                                                {"version", 1},
+                                                {"rounds", rounds},
+                                                {"seed", seed},
+                                                {"chains", entries}};
+            write_file_atomically(json, answer.dump(2) + "\n");
+        }
     }
     fmt::print("within 10 % of the best: {} of {}\n", good, count);
-    if (!json.empty()) {
-        const nlohmann::ordered_json answer{{"schema", "laminate.choice_bench"},
-                                            {"version", 1},
-                                            {"rounds", rounds},
-                                            {"seed", seed},
-                                            {"chains", entries}};
-        write_file_atomically(json, answer.dump(2) + "\n");
-    }
     return 0;
 }
 
@@ -247,7 +286,7 @@ int bench(int64_t count, int64_t alternatives, int64_t rounds, uint64_t seed, co
 }  // namespace laminate
 
 int main(int argc, char** argv) {
-    int64_t count = std::ssize(laminate::chains), alternatives = 50, rounds = 7;
+    int64_t first = 0, count = std::ssize(laminate::chains), alternatives = 50, rounds = 5, finals = 30;
     uint64_t seed = 1;
     std::string json;
     try {
@@ -262,22 +301,28 @@ int main(int argc, char** argv) {
                     throw laminate::InputError(fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
                 return found;
             };
-            if (name == "--chains") {
+            if (name == "--first") {
+                first = number(0, std::ssize(laminate::chains) - 1);
+            } else if (name == "--chains") {
                 count = number(1, std::ssize(laminate::chains));
             } else if (name == "--alternatives") {
                 alternatives = number(1, 1000);
             } else if (name == "--rounds") {
                 rounds = number(1, 1000);
+            } else if (name == "--finals") {
+                finals = number(1, 1000);
             } else if (name == "--seed") {
                 seed = static_cast<uint64_t>(number(0, 1 << 30));
             } else if (name == "--json") {
                 json = value;
             } else {
-                throw laminate::InputError(
-                    fmt::format("found {}, expected --chains, --alternatives, --rounds, --seed or --json", name));
+                throw laminate::InputError(fmt::format(
+                    "found {}, expected --first, --chains, --alternatives, --rounds, --finals, --seed or --json",
+                    name));
             }
         }
-        return laminate::bench(count, alternatives, rounds, seed, json);
+        count = std::min<int64_t>(count, std::ssize(laminate::chains) - first);
+        return laminate::bench(first, count, alternatives, rounds, finals, seed, json);
     } catch (const std::exception& error) {
         fmt::print(stderr, "choice_bench: {}\n", error.what());
         return 1;
