@@ -1,9 +1,12 @@
-// The planner's choice against alternatives: choice_bench [--first N] [--chains N] [--alternatives N] [--rounds N] [--finals N] [--seed N] [--json FILE]
+// The planner's choice against alternatives:
+//   choice_bench [--first N] [--chains N] [--alternatives N] [--rounds N] [--finals N] [--seed N] [--json FILE]
 //
-// For each of twenty chains the groups that line_buffer_schedule() chooses without a budget on this machine, and random ones: any division into groups, any of a few
-// rows per step, whole rows or strips of columns; where the planner gives the chain's last group the Add behind it, the Add with the last layer or by itself. All are compiled, run in turn on one thread, and timed by the thread's own clock, so that other work on the machine
-// counts little; each keeps its least time over the rounds. Then the planner's and the four best of the others run again, `finals` times in turn: those times are
-// compared. Results are compared before that.
+// For each of twenty chains (or `chains` of them from `first` on) the groups that line_buffer_schedule() chooses
+// without a budget on this machine, and random ones: any division into groups, any of a few rows per step, whole rows
+// or strips of columns; where the planner gives the chain's last group the Add behind it, the Add with the last layer
+// or by itself. All are compiled, run in turn on one thread, and timed by the thread's own clock, so that other work on
+// the machine counts little; each keeps its least time over the rounds. Then the planner's and the four best of the
+// others run again, `finals` times in turn: those times are compared. Results are compared before that.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -249,7 +252,8 @@ int bench(int64_t first, int64_t count, int64_t alternatives, int64_t rounds, in
             }
         };
         race(rounds);
-        // The least of all times of many is less than that of one plan even where all are alike: those ahead and the planner's run on, in turn.
+        // The least of all times of many is less than that of one plan even where all are alike: those ahead and the
+        // planner's run on, in turn.
         std::sort(racing.begin() + 1, racing.end(), [&](size_t a, size_t b) { return least[a] < least[b]; });
         constexpr size_t finalists = 4;
         racing.resize(std::min(racing.size(), finalists + 1));
