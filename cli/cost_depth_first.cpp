@@ -90,8 +90,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         FoundSchedules schedules(network, model);
         if (schedules.add("best", strategy).is_null()) throw InputError("no schedule: " + schedules.refusal());
         const nlohmann::ordered_json front = schedules.front(request.network, "report.html");
-        write_file_atomically(files->aside() / "front.json", front_text(front));
-        write_file_atomically(files->aside() / "report.html", report_page(network, front));
+        write_front(files->aside(), network, front);
         files->publish();
         output.print(
             fmt::format("in {}: front.json, for --schedule {}, and report.html", options.directory, options.directory));

@@ -40,14 +40,10 @@ std::vector<std::string> FoundSchedules::nests(const nlohmann::ordered_json& add
 nlohmann::ordered_json FoundSchedules::front(const NetworkArgument& given, const std::string& page) const {
     std::vector<Schedule> schedules;
     for (const auto& [text, named] : schedules_) schedules.push_back(named.schedule);
-    const Front front = front_of(network_, schedules);
-    nlohmann::ordered_json json =
-        front_json(network_, front, front_notes(network_, front, std::nullopt, std::nullopt), false);
-    json["model"] = "depth-first";
+    nlohmann::ordered_json json = found_front(network_, schedules, "depth-first", given);
     json["machine"] = model_.machine().name;
     json["page"] = page;
-    json["network_given"] = given.to_json();
-    for (size_t n = 0; n < front.points.size(); ++n) {
+    for (size_t n = 0; n < json["points"].size(); ++n) {
         for (const std::string& name : schedules_.at(schedule_text(json, n)).names) name_point(json, n, name);
     }
     return json;

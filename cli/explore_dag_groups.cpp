@@ -13,7 +13,9 @@
 #include "base/new_directory.h"
 #include "cli/checks.h"
 #include "cli/cost_models.h"
+#include "cli/front_report.h"
 #include "cli/json_text.h"
+#include "cli/report_page.h"
 #include "scheduler/machine/machine.h"
 #include "scheduler/models/dag_groups/group_schedules.h"
 #include "scheduler/models/dag_groups/grouping.h"
@@ -130,22 +132,23 @@ std::string proof_text(const Grouping& grouping, size_t scheduled_operators) {
     return fmt::format("groups of more than {} operators are bounded, not scheduled: {}", scheduled_operators, gap);
 }
 
-/// The groups as a schedule, written into `files`.
+/// The groups as a schedule, the only point of a front in `directory`.
 nlohmann::ordered_json write_schedule(const Network& network, const OperatorGraph& graph, const Timed& timed,
                                       ScheduledGroups& schedules, Elements memory, int64_t entry_bytes,
-                                      const std::filesystem::path& directory, const Output& output) {
+                                      const NetworkArgument& given, const std::filesystem::path& directory,
+                                      const Output& output) {
     const NetworkSchedule made = network_schedule(network, graph, timed.grouping.groups, schedules);
-    write_file_atomically(directory / "schedule.json", to_json(network, made.schedule));
+    write_front(directory, network, found_front(network, {made.schedule}, "dag-groups", given));
     const NetworkCounts counts = two_level_counts(network, made.schedule);
     nlohmann::ordered_json json = grouping_json(graph, timed, entry_bytes);
-    json["file"] = "schedule.json";
+    json["file"] = "front.json";
     json["memory_elements"] = memory.value();
     json["schedule_groups"] = made.schedule.groups().size();
     json["split_groups"] = made.split;
     json["accesses_elements_per_image"] = counts.accesses.value();
     json["live_elements"] = counts.live_total.value();
     output.print(
-        fmt::format("schedule.json: {} groups of one sink each, {} accesses per image and at most {} elements at once "
+        fmt::format("schedule: {} groups of one sink each, {} accesses per image and at most {} elements at once "
                     "by our own counts{}",
                     made.schedule.groups().size(), grouped(counts.accesses.value()), grouped(counts.live_total.value()),
                     made.split == 0 ? ""
@@ -280,12 +283,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             one_sink.one_sink = true;
             executable = solve(one_sink);
         }
-        answer["schedule"] =
-            write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes, files->aside(), output);
+        answer["schedule"] = write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes,
+                                            request.network, files->aside(), output);
         write_file_atomically(files->aside() / "groups.json", json_text(answer));
         files->publish();
-        output.print(fmt::format("in {}: groups.json, schedule.json (for compile, run and validate --schedule)",
-                                 request.directory));
+        output.print(fmt::format("all in {}: groups.json, report.html and front.json, for --schedule {}",
+                                 request.directory, request.directory));
     }
     output.json(answer);
     return Exit::ok;

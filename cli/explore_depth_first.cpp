@@ -126,8 +126,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             .has_schedules = !schedules.empty()};
         if (page.has_schedules) {
             const nlohmann::ordered_json front = schedules.front(request.network, "schedules.html");
-            write_file_atomically(files->aside() / "front.json", front_text(front));
-            write_file_atomically(files->aside() / "schedules.html", report_page(network, front));
+            write_front(files->aside(), network, front);
         }
         write_file_atomically(files->aside() / "report.html", sweep_page(model, found, page));
         files->publish();

@@ -20,7 +20,9 @@
 #include "cli/checks.h"
 #include "cli/cost_models.h"
 #include "cli/curve_page.h"
+#include "cli/front_report.h"
 #include "cli/json_text.h"
+#include "cli/report_page.h"
 #include "scheduler/machine/machine.h"
 #include "scheduler/models/layer_optimum/dram_sram_front.h"
 #include "scheduler/models/layer_optimum/fused_groups.h"
@@ -303,19 +305,20 @@ nlohmann::ordered_json schedule_json(const Network& network, const OptimumSchedu
                           {"banks", group.banks}});
     }
     const NetworkCounts counts = two_level_counts(network, made.schedule);
-    return {{"file", "schedule.json"},
+    return {{"file", "front.json"},
             {"accesses_elements_per_image", counts.accesses.value()},
             {"live_elements", counts.live_total.value()},
             {"groups", groups}};
 }
 
 /// One line, and one more for each kind of group that is not written as it was found.
-void print_schedule(const Network& network, const OptimumSchedule& made, const Output& output) {
+void print_schedule(const Network& network, const OptimumSchedule& made, const std::string& directory,
+                    const Output& output) {
     const NetworkCounts counts = two_level_counts(network, made.schedule);
     output.print(
-        fmt::format("schedule.json: {} groups, {} accesses per image in managed buffers, padding not counted; for "
-                    "compile, run and validate --schedule",
-                    made.groups.size(), grouped(counts.accesses.value())));
+        fmt::format("schedule: {} groups, {} accesses per image in managed buffers, padding not counted; all in {}: "
+                    "layers.json, report.html and front.json, for --schedule {}",
+                    made.groups.size(), grouped(counts.accesses.value()), directory, directory));
     const auto say = [&](WrittenAs means, const std::string& what) {
         std::vector<std::string> of;
         for (const WrittenGroup& group : made.groups)
@@ -505,9 +508,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     std::optional<OptimumSchedule> schedule;
     if (!request.directory.empty()) {
         if (options.as_published) {
-            output.note("no schedule.json: --grouped-as-one changes what the layers compute");
+            output.note("no schedule: --grouped-as-one changes what the layers compute");
         } else if (!unsolved.empty()) {
-            output.note("no schedule.json: interrupted before every layer was solved");
+            output.note("no schedule: interrupted before every layer was solved");
         } else {
             // A cut into groups is one with the fewest DRAM accesses; layers alone follow the weight.
             if (!fused && options.weight) {
@@ -530,7 +533,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             [](const auto& place) { return holds_answer(place, "layers.json", "laminate.layer_optimum"); },
             "laminate explore --model layer-optimum");
         write_file_atomically(files.aside() / "layers.json", json_text(answer));
-        if (schedule) write_file_atomically(files.aside() / "schedule.json", to_json(network, schedule->schedule));
+        if (schedule)
+            write_front(files.aside(), network,
+                        found_front(network, {schedule->schedule}, "layer-optimum", request.network));
         if (options.curve) {
             write_file_atomically(files.aside() / "curves.csv", curves_csv(answers, word_bytes));
             write_file_atomically(files.aside() / "curves.html", curve_page(network.name + ": DRAM accesses by buffer",
@@ -557,7 +562,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         output.print(front.text());
     }
     if (fused) print_fused(network, *fused, word_bytes, output);
-    if (schedule) print_schedule(network, *schedule, output);
+    if (schedule) print_schedule(network, *schedule, request.directory, output);
     output.json(answer);
     return Exit::ok;
 }

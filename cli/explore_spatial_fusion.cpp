@@ -17,6 +17,7 @@
 #include "cli/cost_models.h"
 #include "cli/front_report.h"
 #include "cli/json_text.h"
+#include "cli/report_page.h"
 #include "scheduler/models/spatial_fusion/fusion_cost.h"
 #include "scheduler/models/spatial_fusion/fusion_schedule.h"
 #include "scheduler/models/two_level/two_level.h"
@@ -322,14 +323,6 @@ nlohmann::ordered_json totals_json(const Priced& priced) {
     return json;
 }
 
-/// The schedule alone in its front, so that --schedule, `validate --front` and `report` take the directory.
-nlohmann::ordered_json one_point_front(const Network& network, const Schedule& schedule) {
-    const Front front = front_of(network, {schedule});
-    nlohmann::ordered_json json = front_json(network, front, front_notes(network, front, {}, {}), false);
-    json["model"] = "spatial-fusion";
-    return json;
-}
-
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
     const std::string machine_name = request.machine.empty() ? "hwff_1" : request.machine;
     ArrayMachine machine = array_machine(open_machine(machine_name), options.element_bits);
@@ -398,9 +391,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                 too_large, priced.entries.size(), bytes_text(machine.on_chip_bytes)));
         }
         answer["structure_hash"] = structure_hash(network);
-        nlohmann::ordered_json front = one_point_front(network, *schedule);
-        front["network_given"] = request.network.to_json();
-        write_file_atomically(files->aside() / "front.json", front_text(front));
+        write_front(files->aside(), network, found_front(network, {*schedule}, "spatial-fusion", request.network));
         write_file_atomically(files->aside() / "stacks.json", json_text(answer));
         files->publish();
     }
@@ -413,10 +404,11 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                 ? fmt::format(", {:.1f} % of the baseline given", 100 * ratio(fused, priced.fused_baseline_bytes))
                 : ""));
     }
-    output.print(fmt::format("{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
-                             files ? fmt::format("; all in {}: stacks.json and front.json, for --schedule {}",
-                                                 request.directory, request.directory)
-                                   : ""));
+    output.print(
+        fmt::format("{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
+                    files ? fmt::format("; all in {}: stacks.json, report.html and front.json, for --schedule {}",
+                                        request.directory, request.directory)
+                          : ""));
     output.json(answer);
     return Exit::ok;
 }

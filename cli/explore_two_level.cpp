@@ -94,10 +94,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     answer["max_depth"] = search.max_depth.value_or(default_max_depth(search.space));
     answer["recompute"] = search.recompute;
     answer["network_given"] = request.network.to_json();
-    write_file_atomically(files.aside() / "front.json", front_text(answer));
+    write_front(files.aside(), network, answer, search.threads, &front.groups);
     write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
-    write_file_atomically(files.aside() / "report.html",
-                          report_page(network, answer, {}, search.threads, &front.groups));
     files.publish();
 
     output.print(front_table(front, notes, 20));

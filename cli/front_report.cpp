@@ -154,6 +154,16 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
     return answer;
 }
 
+nlohmann::ordered_json found_front(const Network& network, const std::vector<Schedule>& schedules,
+                                   const std::string& model, const NetworkArgument& given) {
+    const Front front = front_of(network, schedules);
+    nlohmann::ordered_json json =
+        front_json(network, front, front_notes(network, front, std::nullopt, std::nullopt), false);
+    json["model"] = model;
+    json["network_given"] = given.to_json();
+    return json;
+}
+
 std::string front_text(const nlohmann::ordered_json& front) {
     std::string text;
     for (const auto& [key, value] : front.items()) {

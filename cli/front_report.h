@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/front_file.h"
+#include "cli/verbs.h"
 #include "nets/network.h"
 #include "scheduler/explore.h"
 #include "scheduler/models/bounds/bounds.h"
@@ -43,6 +44,9 @@ struct FrontNotes {
 /// Other keys, for whoever explores to add: "network_given" (network_of_front()), "page" (the file that `report` writes, else report.html).
 [[nodiscard]] nlohmann::ordered_json front_json(const Network& network, const Front& front, const FrontNotes& notes,
                                                 bool is_complete);
+/// The same of schedules that another model found, "model", as the two-level model counts them; nothing is said of schedules that it did not look at.
+[[nodiscard]] nlohmann::ordered_json found_front(const Network& network, const std::vector<Schedule>& schedules,
+                                                 const std::string& model, const NetworkArgument& given);
 /// For a file: one line per point and group.
 [[nodiscard]] std::string front_text(const nlohmann::ordered_json& front);
 /// `name` is another name of point n.

@@ -35,7 +35,7 @@ Exit run_report(const Options& options, const Output& output) {
     std::vector<Measurement> measurements = measurements_beside(file, network);
     for (const std::string& given : options.measured) measurements.push_back(read_measurement(given, network));
     for (const Measurement& measurement : measurements) output.note("measured: " + measurement.file);
-    const std::string page = (std::filesystem::path(file).parent_path() / front.value("page", "report.html")).string();
+    const std::string page = (std::filesystem::path(file).parent_path() / page_name(front)).string();
     write_file_atomically(page, report_page(network, front, measurements));
     output.print(fmt::format("{}: {} schedules of {}", page, front["points"].size(), network.name));
     output.json({{"schema", "laminate.report"},

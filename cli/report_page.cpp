@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/units.h"
 #include "cli/front_file.h"
 #include "cli/front_report.h"
@@ -43,18 +44,19 @@ std::string filled(std::string_view page, const std::map<std::string_view, std::
 
 std::string about(const Network& network, const Json& front) {
     const size_t points = front.at("points").size();
-    if (front.value("model", "two-level") == "depth-first") {
+    if (const std::string model = front.value("model", "two-level"); model != "two-level") {
+        const std::string machine = front.value("machine", "");
         return fmt::format(
-            "Network {} ({}), {} schedule{} of a depth-first sweep on {}, as the two-level model counts them: by whole "
-            "elements, to and from the outside. Counts "
-            "of one image; layers outside of groups run on their own and are not counted.",
-            network.name, structure_hash(network), points, points == 1 ? "" : "s", front.value("machine", "a machine"));
+            "Network {} ({}), {} schedule{} found by the {} model{}, as the two-level model counts {}: by whole "
+            "elements, to and from the outside. Counts of one image; layers outside of groups run on their own and "
+            "are not counted.",
+            network.name, structure_hash(network), points, points == 1 ? "" : "s", model,
+            machine.empty() ? "" : " on " + machine, points == 1 ? "it" : "them");
     }
     std::string text = fmt::format(
-        "Network {} ({}), {} schedule{}, none beaten by another in {}; {} model", network.name, structure_hash(network),
-        points, points == 1 ? "" : "s",
-        front.value("macs_is_axis", true) ? "accesses, memory and MACs together" : "accesses and memory together",
-        front.value("model", "two-level"));
+        "Network {} ({}), {} schedule{}, none beaten by another in {}; two-level model", network.name,
+        structure_hash(network), points, points == 1 ? "" : "s",
+        front.value("macs_is_axis", true) ? "accesses, memory and MACs together" : "accesses and memory together");
     for (const char* key : {"space", "tiles"}) {
         if (front.contains(key) && front[key].is_string())
             text += fmt::format(", {} {}", key, front[key].get<std::string>());
@@ -236,6 +238,14 @@ std::string report_page(const Network& network, const Json& front, const std::ve
     } catch (const nlohmann::json::exception& error) {
         throw InputError(std::string("front: ") + error.what());
     }
+}
+
+std::string page_name(const Json& front) { return front.value("page", "report.html"); }
+
+void write_front(const std::filesystem::path& directory, const Network& network, const Json& front, int threads,
+                 const std::vector<GroupSchedule>* groups) {
+    write_file_atomically(directory / "front.json", front_text(front));
+    write_file_atomically(directory / page_name(front), report_page(network, front, {}, threads, groups));
 }
 
 }  // namespace laminate::cli

@@ -149,7 +149,7 @@
       const path = svg("path", {class: "space-bound", d: `M${left} ${up.at(stairs[0].accesses).toFixed(1)}${d}`}, root);
       svg("title", {}, path, "no schedule of the space, also of what was not looked at, moves less in this much memory");
     }
-    if (bounds.length > 0) {
+    if (bounds.length > 1) {
       const line = bounds.slice().sort((a, b) => a.bytes - b.bytes);
       const d = line.map((p, n) => `${n ? "L" : "M"}${across.at(p.bytes).toFixed(1)} ${up.at(p.bound).toFixed(1)}`);
       const path = svg("path", {class: "bound", d: d.join("")}, root);
@@ -171,7 +171,7 @@
 
   function colourBar() {
     const parent = element("colours");
-    if (data.points.some((p) => p.bound))
+    if (data.points.filter((p) => p.bound).length > 1)
       html("p", "hint", parent, "Dashed: what any schedule must move in this much memory, proven.");
     if (data.bounds.length > 0)
       html("p", "hint", parent, "Dotted: what any schedule of the space must move, also of the part that was not looked at, proven.");

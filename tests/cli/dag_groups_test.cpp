@@ -69,7 +69,7 @@ TEST(ExploreDagGroups, TheGroupsCompileAndRun) {
     for (const auto& group : answer["schedule"]["groups"]) largest = std::max(largest, group["operators"].size());
     EXPECT_GE(largest, 3u);
     const ProgramResult validated =
-        run_program("validate " + net + " --schedule " + (scratch / "groups/schedule.json") + " --json -");
+        run_program("validate " + net + " --schedule " + (scratch / "groups") + " --json -");
     EXPECT_EQ(validated.exit_code, 0) << validated.err;
     const auto difference = nlohmann::json::parse(validated.out);
     EXPECT_EQ(difference["equal"], difference["total"]);

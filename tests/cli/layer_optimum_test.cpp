@@ -165,9 +165,7 @@ TEST(ExploreLayerOptimum, AWeightChoosesTheScheduleThatIsWritten) {
             "--buffer 2KiB --json - -o " +
             (scratch / "layers") + " " + options);
         EXPECT_EQ(result.exit_code, 0) << result.err;
-        EXPECT_EQ(run_program("validate 'zoo:fsrcnn?height=12&width=16' --schedule " + (scratch / "layers") +
-                              "/schedule.json")
-                      .exit_code,
+        EXPECT_EQ(run_program("validate 'zoo:fsrcnn?height=12&width=16' --schedule " + (scratch / "layers")).exit_code,
                   0);
         return nlohmann::json::parse(result.out);
     };
@@ -216,11 +214,11 @@ TEST(ExploreLayerOptimum, WritesASchedule) {
             run_program("explore random:5 --model layer-optimum --buffer 2KiB --json - -o " + directory + fuse);
         ASSERT_EQ(result.exit_code, 0) << result.err;
         const auto written = nlohmann::json::parse(result.out)["schedule"];
-        EXPECT_EQ(written["file"], "schedule.json");
+        EXPECT_EQ(written["file"], "front.json");
         int64_t accesses = 0;
         for (const auto& group : written["groups"]) accesses += group["accesses_elements_per_image"].get<int64_t>();
         EXPECT_EQ(written["accesses_elements_per_image"], accesses);
-        const ProgramResult valid = run_program("validate random:5 --schedule " + directory + "/schedule.json");
+        const ProgramResult valid = run_program("validate random:5 --schedule " + directory);
         EXPECT_EQ(valid.exit_code, 0) << valid.out << valid.err;
         EXPECT_NE(valid.out.find("1 of 1 schedules equal"), std::string::npos) << valid.out;
     }
@@ -228,8 +226,8 @@ TEST(ExploreLayerOptimum, WritesASchedule) {
     const ProgramResult published =
         run_program("explore zoo:l2net --model layer-optimum --grouped-as-one -o " + (scratch / "published"));
     EXPECT_EQ(published.exit_code, 0) << published.err;
-    EXPECT_NE(published.err.find("no schedule.json: --grouped-as-one"), std::string::npos) << published.err;
-    EXPECT_FALSE(std::filesystem::exists(scratch / "published/schedule.json"));
+    EXPECT_NE(published.err.find("no schedule: --grouped-as-one"), std::string::npos) << published.err;
+    EXPECT_FALSE(std::filesystem::exists(scratch / "published/front.json"));
 }
 
 TEST(ExploreLayerOptimum, Refusals) {
