@@ -28,6 +28,7 @@ Exit compile(const Options& options, const CommonOptions& common, const Output& 
     // Of another machine nothing is known but its instructions.
     if (options.compile.target != CompileOptions{}.target) wanted.second_level_cache = usual_second_level_cache;
     const Schedule schedule = wanted.choose(network, common.thread_count());
+    require_memory_to_check(network, schedule);
     CompileOptions compile_options = options.compile;
     compile_options.check.seed = common.seed;
     compile_options.kernels = options.schedule.kernels();

@@ -85,14 +85,18 @@ std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
 
 }  // namespace
 
+void require_memory_to_check(const Network& network, const Schedule& schedule) {
+    for (const GroupSchedule& group : schedule.groups()) {
+        require_available(network.name,
+                          fmt::format("checking the code of the group of {} takes", group.nests.back().layer),
+                          check_bytes(network, group).value());
+    }
+}
+
 Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common,
                      const Output& output)
     : network_(std::move(network)), schedule_(std::move(schedule)) {
-    for (const GroupSchedule& group : schedule_->groups()) {
-        require_available(network_->name,
-                          fmt::format("checking the code of the group of {} takes", group.nests.back().layer),
-                          check_bytes(*network_, group).value());
-    }
+    require_memory_to_check(*network_, *schedule_);
     CompileOptions options;
     options.check.seed = common.seed;
     options.kernels = kernels;

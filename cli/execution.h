@@ -33,6 +33,9 @@ struct ScheduleArgument {
     [[nodiscard]] Schedule choose(const Network& network, int threads) const;
 };
 
+/// Throws InfeasibleError when the arrays with which the code of some group is checked are more than the memory that is available.
+void require_memory_to_check(const Network& network, const Schedule& schedule);
+
 /// A network ready to run, whatever NET was.
 class Execution {
 public:

@@ -51,6 +51,14 @@ TEST(Compile, ADirectoryRunsByTheVerbRunLikeTheNetworkItself) {
     EXPECT_EQ(read_file(scratch / "a.png"), read_file(scratch / "b.png"));
 }
 
+TEST(Compile, WhatMemoryDoesNotHoldIsRefused) {
+    const ScratchDirectory scratch;
+    const ProgramResult result = run_program("compile 'zoo:fsrcnn?height=131072&width=131072' -o " + (scratch / "net"));
+    EXPECT_EQ(result.exit_code, 4) << result.err;
+    EXPECT_NE(result.err.find("fsrcnn: checking the code of the group of"), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(scratch / "net"));
+}
+
 TEST(Compile, InfoSaysWhatADirectoryIsAndWhetherItIsWhole) {
     const ScratchDirectory scratch;
     const std::string place = scratch / "net";

@@ -751,7 +751,8 @@ private:
 
     [[nodiscard]] std::set<ThreeCosts> front_of_examples() const {
         std::set<ThreeCosts> all;
-        for (const auto& [cost, trace] : examples_) {
+        for (const auto& example : examples_) {
+            const ThreeCosts& cost = example.first;
             if (std::none_of(examples_.begin(), examples_.end(),
                              [&](const auto& other) { return beats(other.first, cost); }))
                 all.insert(cost);
