@@ -73,6 +73,9 @@ TEST(ExploreDagGroups, TheGroupsCompileAndRun) {
     EXPECT_EQ(validated.exit_code, 0) << validated.err;
     const auto difference = nlohmann::json::parse(validated.out);
     EXPECT_EQ(difference["equal"], difference["total"]);
+    EXPECT_NE(read_file(scratch / "groups/report.html").find("1 schedule found by the dag-groups model"),
+              std::string::npos);
+    EXPECT_EQ(run_program("report " + (scratch / "groups")).exit_code, 0);
     // Again into the same directory, which is ours; not into another one.
     EXPECT_EQ(run_program("explore " + net + " --model dag-groups --online -o " + (scratch / "groups")).exit_code, 0);
 }

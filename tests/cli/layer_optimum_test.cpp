@@ -221,6 +221,9 @@ TEST(ExploreLayerOptimum, WritesASchedule) {
         const ProgramResult valid = run_program("validate random:5 --schedule " + directory);
         EXPECT_EQ(valid.exit_code, 0) << valid.out << valid.err;
         EXPECT_NE(valid.out.find("1 of 1 schedules equal"), std::string::npos) << valid.out;
+        EXPECT_NE(read_file(directory + "/report.html").find("1 schedule found by the layer-optimum model"),
+                  std::string::npos);
+        EXPECT_EQ(run_program("report " + directory).exit_code, 0);
     }
     // Orders of other layers than the network's are none of its schedule's.
     const ProgramResult published =
