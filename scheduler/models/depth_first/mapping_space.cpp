@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "base/error.h"
@@ -13,7 +14,7 @@ namespace {
 
 /// Numbers that are looked at together.
 constexpr size_t lanes = 4;
-using Vector = double __attribute__((vector_size(lanes * sizeof(double)), aligned(alignof(double)), may_alias));
+using Vector = double __attribute__((vector_size(lanes * sizeof(double))));
 
 /// The least of each point of some rows of `here`, rows and what lies in them from behind: with a boundary placed at a cost (`costs`
 /// and the sums behind it in `next`, of so many roles), or with a loop more, of the row or of another digit (`next_rows`, by row
@@ -35,21 +36,24 @@ LAMINATE_FOR_EACH_VECTOR_WIDTH
 void fill_rows(const RowFill& fill) {
     constexpr double none = MappingSpace::infinity;
     const Vector nothing{none, none, none, none};
-    const auto at = [](const double* values) -> const Vector& { return *reinterpret_cast<const Vector*>(values); };
+    // Rows begin anywhere, which a reference to a vector may not; by value would depend on the instruction set.
+    const auto load = [](Vector& to, const double* values) { std::memcpy(&to, values, sizeof(Vector)); };
+    Vector placed, behind, after;
     for (size_t n = 0; n < fill.count; ++n) {
         const size_t row = fill.rows[n];
         double below = none;
         for (size_t end = fill.size; end > 0; end -= lanes) {
             const size_t s = row * fill.size + end - lanes;
-            Vector& here = *reinterpret_cast<Vector*>(fill.here + s);
             Vector least = nothing;
             if (s <= fill.end && fill.end < s + lanes) least[fill.end - s] = fill.at_end;
             for (size_t r = 0; r < fill.roles; ++r) {
-                const Vector placed = at(fill.costs[r] + s) + at(fill.next[r] + s);
+                load(placed, fill.costs[r] + s);
+                load(behind, fill.next[r] + s);
+                placed += behind;
                 least = placed < least ? placed : least;
             }
             for (size_t other = fill.begin_of_next[row]; other < fill.begin_of_next[row + 1]; ++other) {
-                const Vector& after = at(fill.here + s + fill.next_rows[other]);
+                load(after, fill.here + s + fill.next_rows[other]);
                 least = after < least ? after : least;
             }
             const Vector before{below, below, below, below};
@@ -58,7 +62,7 @@ void fill_rows(const RowFill& fill) {
             least = by_one < least ? by_one : least;
             const Vector by_two = __builtin_shufflevector(least, nothing, 2, 3, 4, 5);
             least = by_two < least ? by_two : least;
-            here = least;
+            std::memcpy(fill.here + s, &least, sizeof(Vector));
             below = least[0];
         }
     }
