@@ -257,6 +257,10 @@ Machine parse_machine(const std::string& json, const std::string& where) {
     JsonObject bits = file.object("element_bits");
     machine.bits = {bits.positive_integer("input"), bits.positive_integer("weight"),
                     bits.positive_integer("partial_sum"), bits.positive_integer("output")};
+    // A finished output is the last of its sums; the bounds of the mappers rest on tiles that shrink when they finish.
+    if (machine.bits.partial_sum < machine.bits.output)
+        bits.fail("partial_sum", std::to_string(machine.bits.partial_sum),
+                  "at least the bits of an output, " + std::to_string(machine.bits.output));
     bits.refuse_other_keys();
 
     JsonObject array = file.object("array");

@@ -99,6 +99,8 @@ TEST(Machine, BadFilesAreRefusedByKey) {
               "m.json: memories[0]: capacity_bits: found 18446744073709551615, expected an integer > 0");
     EXPECT_EQ(refusal("\"capacity_bits\": 8,", "\"capacity_bits\": 8, \"banks\": 3,"),
               "m.json: memories[0]: banks: found 3, expected a divisor of capacity_bits 8");
+    EXPECT_EQ(refusal("\"partial_sum\": 16", "\"partial_sum\": 7"),
+              "m.json: element_bits: partial_sum: found 7, expected at least the bits of an output, 8");
     EXPECT_EQ(refusal("\"smallest_access_bits\": 64", "\"smallest_access_bits\": 96"),
               "m.json: memories[2]: read: smallest_access_bits: found 96, expected a divisor of word_bits 512");
     EXPECT_EQ(refusal("\"word_pj\": 17.2", "\"word_pj\": -17.2"),

@@ -53,7 +53,15 @@ INSTANTIATE_TEST_SUITE_P(
         Point{"edge_tpu_df", "resnet18-defines", Overlap::h_cached, {5, 9}, 6, 5641174767.055, 27271852},
         Point{"ascend_df", "fsrcnn-defines", Overlap::h_cached, {60, 72}, 6, 2564963338.88, 27859385},
         Point{"meta_proto", "fsrcnn-defines", Overlap::h_cached, {16, 18}, 6, 2510769496.285, 27013618},
-        Point{"tpu_df", "mobilenetv1-defines", Overlap::recompute, {12, 12}, 6, 5382911237.021, 10693251}),
+        Point{"tpu_df", "mobilenetv1-defines", Overlap::recompute, {12, 12}, 6, 5382911237.021, 10693251},
+        // Tiles that divide nothing, are larger than the picture along one axis or both, or are a few pixels.
+        Point{"edge_tpu_df", "mccnn-defines", Overlap::fully_cached, {41, 97}, 6, 9281980914.98, 65381325},
+        Point{"ascend_df", "mccnn-defines", Overlap::fully_cached, {50, 333}, 6, 29791258020.985004, 70776960},
+        Point{"ascend", "fsrcnn-defines", Overlap::recompute, {131, 77}, 6, 2395074425.0, 28068270},
+        Point{"tesla_npu", "mccnn-defines", Overlap::h_cached, {2000, 3000}, 6, 29380981035.776, 55478649},
+        Point{"tesla_npu_df", "fsrcnn-defines", Overlap::h_cached, {97, 541}, 6, 18044631127.83222, 31734014},
+        Point{"tpu_df", "mobilenetv1-defines", Overlap::h_cached, {3, 1}, 6, 3667974226.594001, 27727867},
+        Point{"meta_proto_df", "mccnn-defines", Overlap::recompute, {94, 414}, 7, 26371948412.04, 60851088}),
     [](const auto& point) {
         const Point& p = point.param;
         std::string name = std::string(p.machine) + "_" + p.network + "_" + to_string(p.overlap) + "_" +

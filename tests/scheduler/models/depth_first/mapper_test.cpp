@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -71,6 +73,9 @@ struct Case {
     std::vector<size_t> tops;
 };
 
+void set_random_layer(Case& made, Rng& rng);
+
+/// A machine of Table I with other capacities and lanes.
 Case random_case(Rng& rng) {
     static const std::array<const char*, 6> names{"meta_proto_df", "tpu_df",       "edge_tpu_df",
                                                   "ascend_df",     "tesla_npu_df", "meta_proto"};
@@ -80,6 +85,65 @@ Case random_case(Rng& rng) {
         if (memory.replicated_along.empty()) memory.capacity_bits = int64_t{64} << rng.below(9);
     }
     for (ArrayAxis& axis : made.machine.axes) axis.lanes = 1 + static_cast<int64_t>(rng.below(3));
+    set_random_layer(made, rng);
+    return made;
+}
+
+/// A machine of no likeness to a published one: up to four memories below the highest, or none; any operands in each,
+/// in any order, copies along any axes, one port for all transfers, one for each direction or one for each transfer;
+/// words and energies that do not grow with the level.
+Case made_up_case(Rng& rng) {
+    Case made;
+    Machine& machine = made.machine;
+    machine.name = "made up";
+    static const std::array<int64_t, 3> widths{4, 8, 16};
+    const auto width = [&] { return widths[static_cast<size_t>(rng.below(3))]; };
+    machine.bits = {.input = width(), .weight = width(), .output = width()};
+    machine.bits.partial_sum = machine.bits.output << rng.below(3);
+    machine.mac_pj = static_cast<double>(rng.below(4));
+    for (const ArrayLoop loop : {ArrayLoop::k, ArrayLoop::c, ArrayLoop::ox, ArrayLoop::oy, ArrayLoop::fx}) {
+        if (rng.chance(1, 2)) machine.axes.push_back({loop, rng.between(1, 3)});
+    }
+    const auto access = [&] {
+        WordAccess result;
+        result.smallest_access_bits = int64_t{4} << rng.below(4);
+        result.word_bits = result.smallest_access_bits << rng.below(4);
+        result.word_pj = static_cast<double>(rng.between(1, 1000)) / 8;
+        return result;
+    };
+    const auto below_highest = static_cast<size_t>(rng.below(5));
+    for (size_t m = 0; m <= below_highest; ++m) {
+        Memory memory;
+        memory.name = "memory " + std::to_string(m);
+        const bool highest = m == below_highest;
+        for (const Operand operand : all_operands) {
+            if (highest || rng.chance(1, 2)) memory.operands.push_back(operand);
+        }
+        if (memory.operands.empty()) memory.operands.push_back(all_operands[static_cast<size_t>(rng.below(3))]);
+        rng.shuffle(memory.operands);
+        memory.capacity_bits = highest ? int64_t{1} << 40 : int64_t{16} << rng.below(10);
+        for (size_t axis = 0; axis < machine.axes.size(); ++axis) {
+            if (!highest && m < 2 && rng.chance(1, 3)) memory.replicated_along.push_back(axis);
+        }
+        memory.read = access();
+        memory.write = access();
+        const int64_t ports = rng.below(3);
+        for (const Operand operand : memory.operands) {
+            for (const Transfer transfer : {Transfer::write_from_lower, Transfer::write_from_higher,
+                                            Transfer::read_to_lower, Transfer::read_to_higher}) {
+                if (memory.ports.empty() || ports == 2 || (ports == 1 && memory.ports.size() == 1))
+                    memory.ports.push_back({std::to_string(memory.ports.size()), {}});
+                const size_t port = ports == 0 ? 0 : ports == 1 ? size_t{is_read(transfer)} : memory.ports.size() - 1;
+                memory.ports[port].carries.push_back({operand, transfer});
+            }
+        }
+        machine.memories.push_back(std::move(memory));
+    }
+    set_random_layer(made, rng);
+    return made;
+}
+
+void set_random_layer(Case& made, Rng& rng) {
     static const std::array<LayerType, 4> types{LayerType::convolution, LayerType::convolution, LayerType::depthwise,
                                                 LayerType::addition};
     made.shape.type = types[rng.below(types.size())];
@@ -96,18 +160,18 @@ Case random_case(Rng& rng) {
     }
     for (const Role role : roles(made.shape.type)) {
         const size_t levels = made.machine.hierarchy(operand_of(role)).size();
-        made.tops.push_back(role == Role::second_input ? made.tops.back() : levels - rng.below(2));
+        const auto cut = static_cast<size_t>(rng.below(2));
+        made.tops.push_back(role == Role::second_input ? made.tops.back() : std::max(levels - cut, size_t{1}));
     }
-    return made;
 }
 
 /// Runs `first` .. `end` - 1 of the cases of a seed. All mappings are proven.
-void expect_equal_to_exhaustive_search(uint64_t seed, int first, int end) {
+void expect_equal_to_exhaustive_search(uint64_t seed, int first, int end, Case (*make)(Rng&)) {
     Rng rng(seed);
     int feasible = 0, infeasible = 0, differs = 0;
     for (int run = 0; run < end; ++run) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ", run " + std::to_string(run));
-        const Case test = random_case(rng);
+        const Case test = make(rng);
         const MappedLayer layer(test.machine, test.shape, default_unrolling(test.machine, test.shape), test.tops);
         if (limited_factors(layer, 0).size() > 4) continue;
         MappingGoal goal{
@@ -146,7 +210,13 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int first, int end) {
     EXPECT_GT(infeasible, 0);
 }
 
-TEST(Mapper, EqualsAllOrdersAndAllAllocationsOfSmallLayers) { expect_equal_to_exhaustive_search(7, 0, 50); }
+TEST(Mapper, EqualsAllOrdersAndAllAllocationsOfSmallLayers) {
+    expect_equal_to_exhaustive_search(7, 0, 50, random_case);
+}
+
+TEST(Mapper, EqualsAllOrdersAndAllAllocationsOnMadeUpMachines) {
+    expect_equal_to_exhaustive_search(13, 0, 60, made_up_case);
+}
 
 TEST(Mapper, KeepsPathsThatTakeMoreRoomAndCostLess) {
     Machine machine = open_machine("tpu_df");
@@ -191,10 +261,13 @@ TEST(Mapper, GivesUpWithABoundThatHolds) {
     EXPECT_GT(bounded, 0);
 }
 
-/// 2000 cases in twenty parts.
+/// 2000 cases of each kind in twenty parts.
 class MapperLong : public ::testing::TestWithParam<int> {};
 TEST_P(MapperLong, EqualsAllOrdersAndAllAllocationsOfSmallLayers) {
-    expect_equal_to_exhaustive_search(11, 100 * GetParam(), 100 * (GetParam() + 1));
+    expect_equal_to_exhaustive_search(11, 100 * GetParam(), 100 * (GetParam() + 1), random_case);
+}
+TEST_P(MapperLong, EqualsAllOrdersAndAllAllocationsOnMadeUpMachines) {
+    expect_equal_to_exhaustive_search(17, 100 * GetParam(), 100 * (GetParam() + 1), made_up_case);
 }
 INSTANTIATE_TEST_SUITE_P(Parts, MapperLong, ::testing::Range(0, 20));
 
