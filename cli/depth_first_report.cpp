@@ -32,12 +32,6 @@ nlohmann::ordered_json overlaps_json(const depth_first::Strategy& strategy) {
     return json;
 }
 
-std::string gap_text(double gap) {
-    return gap > 0
-               ? fmt::format("\nnot every mapping is proven the best: one may be up to {:.2g} % above it", 100 * gap)
-               : "";
-}
-
 nlohmann::ordered_json words_json(const Memory& memory, const WordCounts& words) {
     return {{"reads_words", words.reads()},
             {"writes_words", words.writes()},
@@ -152,7 +146,7 @@ std::string depth_first_text(const DepthFirst& model, const DepthFirstCost& cost
                                     : layers[stack.front()].name + ".." + layers[stack.back()].name;
     }
     return table.text() +
-           fmt::format("{:.4f} mJ, {} cycles, {} MACs, {} kinds of tiles\n{} stack{}: {}", cost.energy_pj / 1e9,
+           fmt::format("{:.4f} mJ, {} cycles, {} MACs, {} kinds of tiles\n{} stack{}: {}\n", cost.energy_pj / 1e9,
                        grouped(cost.latency_cycles), grouped(cost.macs), cost.tile_kinds, cost.stacks.size(),
                        cost.stacks.size() == 1 ? "" : "s", stacks) +
            gap_text(cost.mapping_gap);
@@ -276,6 +270,20 @@ std::string strategy_text(const depth_first::Strategy& strategy) {
     return text + mapped_for(strategy.mappings);
 }
 
+std::string gap_text(double gap) {
+    return gap > 0 ? fmt::format("not every mapping is proven the best: one may be up to {:.2g} % above it", 100 * gap)
+                   : "";
+}
+
+double worst_gap(const Sweep& sweep) {
+    double gap = 0;
+    const auto see = [&](const SweepPoint& point) { gap = std::max(gap, point.mapping_gap); };
+    for (const SweepPoint& point : sweep.points) see(point);
+    if (sweep.single_layer) see(*sweep.single_layer);
+    if (sweep.layer_by_layer) see(*sweep.layer_by_layer);
+    return gap;
+}
+
 std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
     std::string text;
     for (const Grid& grid : grids(sweep)) {
@@ -312,10 +320,9 @@ std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
         if (sweep.combination->points.size() > 1)
             row("best per stack", sweep.combination->energy_pj, sweep.combination->latency_cycles, tiles);
     }
-    double gap = 0, most = 0, longest = 0, least = std::numeric_limits<double>::infinity(), shortest = least;
+    double most = 0, longest = 0, least = std::numeric_limits<double>::infinity(), shortest = least;
     for (const SweepPoint& point : sweep.points) {
         if (!point.fits) continue;
-        gap = std::max(gap, point.mapping_gap);
         most = std::max(most, point.energy_pj);
         least = std::min(least, point.energy_pj);
         longest = std::max(longest, static_cast<double>(point.latency_cycles));
@@ -331,8 +338,8 @@ std::string sweep_text(const DepthFirst&, const Sweep& sweep) {
     }
     return text + table.text() + "\n" + front.text() +
            (sweep.front.size() > most_rows ? fmt::format("and {} more\n", sweep.front.size() - most_rows) : "") +
-           fmt::format("spread {:.1f}x in energy, {:.1f}x in latency", most / least, longest / shortest) +
-           gap_text(gap);
+           fmt::format("spread {:.1f}x in energy, {:.1f}x in latency\n", most / least, longest / shortest) +
+           gap_text(worst_gap(sweep));
 }
 
 std::string cut_text(const DepthFirst& model, const depth_first::Cut& cut) {
@@ -405,12 +412,13 @@ nlohmann::ordered_json sweep_json(const DepthFirst& model, const Sweep& sweep) {
 }
 
 std::string sweep_csv(const Sweep& sweep) {
-    std::string csv = "mappings,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs\n";
+    std::string csv =
+        "mappings,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs,mapping_gap\n";
     for (const SweepPoint& point : sweep.points) {
         if (!point.fits) continue;
-        csv += fmt::format("{},{},{},{},{:.17g},{},{},{}\n", depth_first::to_string(point.strategy.mappings),
+        csv += fmt::format("{},{},{},{},{:.17g},{},{},{},{:.17g}\n", depth_first::to_string(point.strategy.mappings),
                            depth_first::to_string(point.strategy.overlap), point.strategy.tile.x, point.strategy.tile.y,
-                           point.energy_pj, point.latency_cycles, point.on_chip_bits, point.macs);
+                           point.energy_pj, point.latency_cycles, point.on_chip_bits, point.macs, point.mapping_gap);
     }
     return csv;
 }

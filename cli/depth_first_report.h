@@ -39,6 +39,10 @@ void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string
 
 /// One table of energy and latency per overlap mode, then the best points beside layer by layer and single layers.
 [[nodiscard]] std::string sweep_text(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep);
+/// The largest mapping_gap among a sweep's points, single layers and layer by layer included.
+[[nodiscard]] double worst_gap(const depth_first::Sweep& sweep);
+/// A line that says so; empty where every mapping is proven.
+[[nodiscard]] std::string gap_text(double gap);
 /// {"points": [...], "best":, "front":, "layer_by_layer":, "single_layer":, "combination":}
 [[nodiscard]] nlohmann::ordered_json sweep_json(const depth_first::DepthFirst& model, const depth_first::Sweep& sweep);
 /// The stacks of a cut, each with its tile.
@@ -49,7 +53,7 @@ void set_overlaps(depth_first::Strategy& strategy, const std::vector<std::string
 [[nodiscard]] nlohmann::ordered_json sweep_point_json(const depth_first::SweepPoint& point);
 /// "4x72 fully-cached", "4x72 fully-cached conv1=recompute".
 [[nodiscard]] std::string strategy_text(const depth_first::Strategy& strategy);
-/// mappings,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs
+/// mappings,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs,mapping_gap
 [[nodiscard]] std::string sweep_csv(const depth_first::Sweep& sweep);
 /// What the page tells beside the sweep.
 struct SweepPageNotes {

@@ -1,4 +1,5 @@
-// laminate study: the case studies of DeFiNES (section V): networks x machines, each a sweep over tile sizes and overlap modes.
+// laminate study: the case studies of DeFiNES (section V): networks x machines, each a sweep over tile sizes and
+// overlap modes.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -172,18 +173,30 @@ nlohmann::ordered_json cell_json(const Cell& cell) {
     if (sweep.combination)
         json["best_per_stack"] = {{"energy_pj", sweep.combination->energy_pj},
                                   {"latency_cycles", sweep.combination->latency_cycles}};
+    json["worst_mapping_gap"] = worst_gap(sweep);
     return json;
 }
 
+/// The cells whose figures are not proven to be the least, a line for each.
+std::string unproven_text(const std::vector<Cell>& cells) {
+    std::string text;
+    for (const Cell& cell : cells) {
+        if (const std::string gap = gap_text(worst_gap(cell.sweep)); !gap.empty())
+            text += fmt::format("{} on {}: {}\n", cell.network, cell.machine, gap);
+    }
+    return text;
+}
+
 std::string csv_of(const std::vector<Cell>& cells) {
-    std::string csv = "machine,network,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs\n";
+    std::string csv =
+        "machine,network,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs,mapping_gap\n";
     for (const Cell& cell : cells) {
         for (const SweepPoint& point : cell.sweep.points) {
             if (!point.fits) continue;
-            csv += fmt::format("{},{},{},{},{},{:.17g},{},{},{}\n", cell.machine, cell.network,
+            csv += fmt::format("{},{},{},{},{},{:.17g},{},{},{},{:.17g}\n", cell.machine, cell.network,
                                depth_first::to_string(point.strategy.overlap), point.strategy.tile.x,
                                point.strategy.tile.y, point.energy_pj, point.latency_cycles, point.on_chip_bits,
-                               point.macs);
+                               point.macs, point.mapping_gap);
         }
     }
     return csv;
@@ -274,8 +287,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         files->publish();
     }
     output.print(cells.size() == 1      ? cells.front().text
-                 : machines.size() == 1 ? networks_text(cells)
-                                        : machines_text(cells, networks));
+                 : machines.size() == 1 ? networks_text(cells) + unproven_text(cells)
+                                        : machines_text(cells, networks) + unproven_text(cells));
     output.print(fmt::format("{} points of {} sweeps in {:.1f} s{}", points, cells.size(), seconds,
                              files ? fmt::format("; all in {}: study.json, study.csv", options.directory) : ""));
     output.json(answer);

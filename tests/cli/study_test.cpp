@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/depth_first_report.h"
 #include "tests/cli/run_program.h"
 
 namespace laminate::cli {
@@ -34,7 +35,29 @@ TEST(Study, OfMachinesHasMeansAndFiles) {
     // 108 points for FSRCNN, 108 for MC-CNN, on each of two machines, and a heading.
     const std::string csv = read_file(directory + "/study.csv");
     EXPECT_EQ(std::ranges::count(csv, '\n'), 1 + 4 * 108);
+    EXPECT_TRUE(csv.substr(0, csv.find('\n')).ends_with(",mapping_gap")) << csv.substr(0, csv.find('\n'));
+    for (const auto& cell : answer["cells"]) EXPECT_EQ(cell["worst_mapping_gap"], 0);  // energy is always proven
     EXPECT_EQ(nlohmann::json::parse(read_file(directory + "/study.json"))["cells"], answer["cells"]);
+}
+
+TEST(Study, WorstGapIsOfAllThatTheTablesShow) {
+    const auto with_gap = [](double gap) {
+        depth_first::SweepPoint point;
+        point.fits = true;
+        point.mapping_gap = gap;
+        return point;
+    };
+    depth_first::Sweep sweep;
+    sweep.points = {with_gap(0), with_gap(0)};
+    EXPECT_EQ(worst_gap(sweep), 0);
+    EXPECT_EQ(gap_text(worst_gap(sweep)), "");
+    sweep.points[1].mapping_gap = 0.01;
+    EXPECT_EQ(worst_gap(sweep), 0.01);
+    sweep.single_layer = with_gap(0.02);
+    EXPECT_EQ(worst_gap(sweep), 0.02);
+    sweep.layer_by_layer = with_gap(0.034);
+    EXPECT_EQ(worst_gap(sweep), 0.034);
+    EXPECT_NE(gap_text(worst_gap(sweep)).find("up to 3.4 % above"), std::string::npos);
 }
 
 TEST(Study, RefusesByName) {
