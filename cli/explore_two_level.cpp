@@ -18,6 +18,7 @@
 #include "cli/json_text.h"
 #include "cli/report_page.h"
 #include "scheduler/explore.h"
+#include "scheduler/search/fewest_accesses.h"
 
 namespace laminate::cli {
 
@@ -54,55 +55,57 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     NewDirectory files(
         request.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); },
         "laminate explore");
-    ExploreOptions search = options.explore;
-    search.threads = request.common.thread_count();
-    search.recompute = !options.no_recompute;
-    if (options.axes != 0) search.macs_is_axis = options.axes == 3;
+    ExploreOptions wanted = options.explore;
+    wanted.threads = request.common.thread_count();
+    wanted.recompute = !options.no_recompute;
+    if (options.axes >= 2) wanted.macs_is_axis = options.axes == 3;
     std::optional<int64_t> budget_bytes;
     if (!options.memory.empty()) {
         budget_bytes = parse_bytes("--memory", options.memory);
-        search.memory = Elements(*budget_bytes / bytes_per_element);
+        wanted.memory = Elements(*budget_bytes / bytes_per_element);
     }
-    search.stop = request.stop;
+    wanted.stop = request.stop;
     OccasionalNotes notes_of_progress(output);
-    search.progress = [&](const ExploreProgress& progress) {
+    wanted.progress = [&](const ExploreProgress& progress) {
         notes_of_progress.note([&] {
             return fmt::format("{} of {} groups, {}", progress.segments_done, progress.segments_total,
                                progress.segment);
         });
     };
-    const Front front = explore(network, search);
+    const bool only_accesses = options.axes == 1;
+    const Front front = only_accesses ? search::fewest_accesses(network, wanted) : explore(network, wanted);
     const bool interrupted = request.stop->load();
     if (interrupted) output.note("interrupted: the front of what was looked at so far");
     if (front.points.empty()) {
         if (interrupted || !budget_bytes) throw std::runtime_error("explore: no schedule was looked at");
-        search.memory.reset();
+        wanted.memory.reset();
         Elements least = Elements(INT64_MAX);
-        for (const FrontPoint& point : explore(network, search).points)
-            least = std::min(least, memory_of(point.counts, search.footprint));
+        for (const FrontPoint& point : explore(network, wanted).points)
+            least = std::min(least, memory_of(point.counts, wanted.footprint));
         throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
                                           network.name, bytes_text(*budget_bytes), to_bytes(least).value(),
                                           bytes_text(to_bytes(least).value())));
     }
 
     std::optional<Elements> misses;
-    if (machine) misses = register_file_misses(network, *machine, search.threads);
+    if (machine) misses = register_file_misses(network, *machine, wanted.threads);
     const FrontNotes notes = front_notes(network, front, machine, misses);
     nlohmann::ordered_json answer = front_json(network, front, notes, front.is_complete && !interrupted);
-    answer["space"] = name_of(space_names, search.space);
-    answer["tiles"] = name_of(tile_names, search.tiles);
-    answer["max_depth"] = search.max_depth.value_or(default_max_depth(search.space));
-    answer["recompute"] = search.recompute;
+    answer["space"] = name_of(space_names, wanted.space);
+    answer["axes"] = only_accesses ? 1 : front.macs_is_axis ? 3 : 2;
+    answer["tiles"] = name_of(tile_names, wanted.tiles);
+    answer["max_depth"] = wanted.max_depth.value_or(default_max_depth(wanted.space));
+    answer["recompute"] = wanted.recompute;
     answer["network_given"] = request.network.to_json();
-    write_front(files.aside(), network, answer, search.threads, &front.groups);
+    write_front(files.aside(), network, answer, wanted.threads, &front.groups);
     write_file_atomically(files.aside() / "front.csv", front_csv(front, notes));
     files.publish();
 
     output.print(front_table(front, notes, 20));
-    output.print(front_gap(front));
-    output.print(
-        fmt::format("{} schedules; all in {}: front.json, front.csv, report.html; --schedule {}#0 ... takes one",
-                    front.points.size(), request.directory, request.directory));
+    output.print(front_gap(front, only_accesses));
+    output.print(fmt::format("{} schedule{} in {}: front.json, front.csv, report.html; --schedule {}#0 ... takes one",
+                             front.points.size(), front.points.size() == 1 ? "" : "s; all", request.directory,
+                             request.directory));
     output.json(answer);
     return Exit::ok;
 }
@@ -126,9 +129,11 @@ RunModel declare(CLI::App& app) {
            "Memory that is counted: live (largest live sum) or sum (of all buffers of a group, as in the paper)")
         ->transform(one_of(footprint_names))
         ->default_str("live");
-    app.add_option("--axes", options->axes,
-                   "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains)")
-        ->check(CLI::IsMember({2, 3}));
+    app.add_option(
+           "--axes", options->axes,
+           "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains); "
+           "1: accesses alone, one schedule with the fewest that --memory allows, at once where a bound is reached")
+        ->check(CLI::IsMember({1, 2, 3}));
     app.add_flag("--no-recompute", options->no_recompute,
                  "No more MACs than layer by layer: nothing is computed twice");
     app.add_option("--memory", options->memory, "Only schedules that hold no more at once, e.g. 64KiB")

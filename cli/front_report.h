@@ -33,8 +33,8 @@ struct FrontNotes {
 /// At most `most` rows: the first, the last, and some between, evenly.
 [[nodiscard]] std::string front_table(const Front& front, const FrontNotes& notes, size_t most);
 
-/// One line: complete, or how far below the front the proven bounds lie.
-[[nodiscard]] std::string front_gap(const Front& front);
+/// One line: complete, or how far below the front the proven bounds lie. `only_accesses`: of search/fewest_accesses.h.
+[[nodiscard]] std::string front_gap(const Front& front, bool only_accesses);
 
 /// {"schema":"laminate.front","version":3,"model","network","structure_hash","footprint","complete","gap","bounds":[{"memory_elements",
 ///  "accesses_elements"}],"macs_is_axis","group_schedules":[TEXT...],"points":[{"accesses_elements","bound_accesses_elements","achieved_over_bound",

@@ -53,10 +53,14 @@ std::string about(const Network& network, const Json& front) {
             network.name, structure_hash(network), points, points == 1 ? "" : "s", model,
             machine.empty() ? "" : " on " + machine, points == 1 ? "it" : "them");
     }
-    std::string text = fmt::format(
-        "Network {} ({}), {} schedule{}, none beaten by another in {}; two-level model", network.name,
-        structure_hash(network), points, points == 1 ? "" : "s",
-        front.value("macs_is_axis", true) ? "accesses, memory and MACs together" : "accesses and memory together");
+    std::string text = fmt::format("Network {} ({}), ", network.name, structure_hash(network));
+    if (front.value("axes", 0) == 1)
+        text += "one schedule, the fewest accesses in the memory that was allowed";
+    else
+        text += fmt::format(
+            "{} schedule{}, none beaten by another in {}", points, points == 1 ? "" : "s",
+            front.value("macs_is_axis", true) ? "accesses, memory and MACs together" : "accesses and memory together");
+    text += "; two-level model";
     for (const char* key : {"space", "tiles"}) {
         if (front.contains(key) && front[key].is_string())
             text += fmt::format(", {} {}", key, front[key].get<std::string>());

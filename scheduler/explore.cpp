@@ -20,6 +20,7 @@
 #include "scheduler/search/front_builder.h"
 #include "scheduler/search/group_search.h"
 #include "scheduler/search/pareto.h"
+#include "scheduler/search/sequences.h"
 
 namespace laminate {
 
@@ -166,25 +167,6 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
     return result;
 }
 
-bool may_fuse(const Network& network, LayerId layer) {
-    return network.layer(layer).kind != LayerKind::gemm && search::may_fuse(layer_problem(network, layer));
-}
-
-/// Chains end a sequence where a layer cannot be in a group with others.
-std::vector<std::vector<LayerId>> sequences_of(const Network& network) {
-    std::vector<std::vector<LayerId>> sequences;
-    for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
-        bool goes_on = false;
-        for (const LayerId layer : chain) {
-            const bool fuses = may_fuse(network, layer);
-            if (!goes_on || !fuses) sequences.emplace_back();
-            sequences.back().push_back(layer);
-            goes_on = fuses;
-        }
-    }
-    return sequences;
-}
-
 // ----------------------------------------------------------------------------------------------------------- whole networks
 
 /// A partial answer: a group, or two answers side by side. A bound has neither.
@@ -283,7 +265,7 @@ void collect_groups(const Partial& partial, std::vector<const Partial*>& groups)
 class Explorer {
 public:
     Explorer(const Network& network, const ExploreOptions& options) : network_(network), options_(options) {
-        sequences_ = sequences_of(network);
+        sequences_ = search::sequences_of(network);
         if (sequences_.empty())
             throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
         macs_is_axis_ = options.macs_is_axis.value_or(sequences_.size() == 1 && sequences_.front().size() <= 4);
@@ -539,13 +521,15 @@ std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind) {
 std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,
                                     const ExploreOptions& options) {
     if (segment.size() > 1 &&
-        !std::all_of(segment.begin(), segment.end(), [&](LayerId l) { return may_fuse(network, l); }))
+        !std::all_of(segment.begin(), segment.end(), [&](LayerId l) { return search::may_fuse(network, l); }))
         return {};
     return group_front(layer_problems(network, segment), options);
 }
 
 std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
-    if (problems.size() > 1 && !std::all_of(problems.begin(), problems.end(), search::may_fuse)) return {};
+    if (problems.size() > 1 &&
+        !std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) { return search::may_fuse(p); }))
+        return {};
     std::vector<GroupPoint> points =
         search_segment(problems, options, options.macs_is_axis.value_or(true), {}, true).points;
     std::sort(points.begin(), points.end(),

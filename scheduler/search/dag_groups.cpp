@@ -1,6 +1,7 @@
 #include "scheduler/search/dag_groups.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "scheduler/models/bounds/bounds.h"
 #include "scheduler/models/two_level/group_model.h"
 #include "scheduler/models/two_level/two_level.h"
 #include "scheduler/search/axis_options.h"
@@ -207,7 +209,7 @@ Cost cost_of(Elements accesses, Elements memory, Macs macs) {
 
 /// `strips`: widths of strips that go row by row.
 SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips,
-                         bool macs_is_axis) {
+                         Refetch refetch, bool macs_is_axis) {
     std::vector<size_t> by_weights;
     for (size_t k = 0; k < problems.size(); ++k) {
         if (problems[k].has_weights()) by_weights.push_back(k);
@@ -253,7 +255,8 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         for (const bool keep_inputs : {false, true}) {
             if (keep_inputs && !recomputes(hang)) continue;  // kept anyway
             for (const size_t count : refetch_counts(by_weights.size())) {
-                if (count > 0 && (is_row_by_row(hang) || options.space == Space::fusion)) continue;
+                if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none || options.space == Space::fusion))
+                    continue;
                 if (options.stop != nullptr && options.stop->load() && points.size() > 0) return points;
                 std::vector<bool> refetched(problems.size(), false);
                 for (size_t n = 0; n < count; ++n) refetched[by_weights[n]] = true;
@@ -267,7 +270,7 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
 SizedPoints sized_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
     const bool macs_is_axis = options.macs_is_axis.value_or(false);
     if (layers.size() > 1 || !must_be_scheduled(network, layers.front()))
-        return sized_family(layer_problems(network, layers), options, options.tiles, macs_is_axis);
+        return sized_family(layer_problems(network, layers), options, options.tiles, Refetch::largest, macs_is_axis);
     SizedPoints points(macs_is_axis);
     for (GroupPoint& point : group_front(network, layers, options)) {
         points.offer(cost_of(point.accesses, point.live_total, point.macs),
@@ -336,8 +339,8 @@ std::vector<GroupPoint> dag_group_front(const Network& network, const std::vecto
 }
 
 std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
-                                     TileSizes strips) {
-    return with_schedules(sized_family(problems, options, strips, false));
+                                     TileSizes strips, Refetch refetch) {
+    return with_schedules(sized_family(problems, options, strips, refetch, false));
 }
 
 namespace {
@@ -436,6 +439,19 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
     Front front = std::move(builder).front(options.footprint);
     front.macs_is_axis = complete->macs_is_axis();
     front.is_complete = options.stop == nullptr || !options.stop->load();
+    if (front.is_complete || front.points.empty()) return front;
+    // Groups were left out that may move as little as what must cross, in any memory.
+    const Elements least = compulsory_accesses(network);
+    front.bounds = {{Elements{}, least}};
+    front.gap = std::numeric_limits<double>::infinity();
+    if (least > Elements{}) {
+        front.gap = 0;
+        for (const FrontPoint& point : front.points) {
+            const double ratio =
+                static_cast<double>(point.counts.accesses.value()) / static_cast<double>(least.value());
+            front.gap = std::max(front.gap, ratio - 1);
+        }
+    }
     return front;
 }
 

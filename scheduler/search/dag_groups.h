@@ -70,9 +70,16 @@ template <class Value, class Add>
 [[nodiscard]] std::vector<GroupPoint> dag_group_front(const Network& network, const std::vector<LayerId>& layers,
                                                       const ExploreOptions& options);
 
+/// Which weights the family may fetch again in every tile.
+enum class Refetch {
+    largest,  ///< any number of the largest, as said above
+    none,     ///< all weights are resident: what reaches compulsory traffic, if anything does
+};
+
 /// The family alone, for one group whose problems are at hand. `strips`: widths of strips that go row by row, of which there may be more.
 [[nodiscard]] std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems,
-                                                   const ExploreOptions& options, TileSizes strips);
+                                                   const ExploreOptions& options, TileSizes strips,
+                                                   Refetch refetch = Refetch::largest);
 
 /// The front over all covers of the network by groups: (accesses, memory), MACs between equals; with options.macs_is_axis on all
 /// three, unless there are too many partial covers (Front::macs_is_axis). Throws InputError for a network without schedulable

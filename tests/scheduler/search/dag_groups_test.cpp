@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <set>
@@ -144,6 +145,32 @@ int expect_front_of_all_covers(uint64_t first, uint64_t last, size_t most_layers
 }
 
 TEST(ExploreDag, FrontIsThatOfAllExactCovers) { EXPECT_GT(expect_front_of_all_covers(0, 40, 8, 4, false), 20); }
+
+TEST(ExploreDag, WhatAnInterruptLeavesOutIsBounded) {
+    int improved = 0;
+    for (uint64_t seed = 0; seed < 12; ++seed) {
+        const Network network = random_network(seed);
+        if (schedulable_layers(network).size() < 2) continue;
+        ExploreOptions options;
+        options.space = Space::dag;
+        options.max_depth = 3;
+        const Front whole = explore_dag(network, options);
+        std::atomic<bool> stop{true};
+        options.stop = &stop;
+        const Front part = explore_dag(network, options);
+        EXPECT_FALSE(part.is_complete);
+        ASSERT_EQ(part.bounds.size(), 1U);
+        for (const FrontPoint& point : whole.points) EXPECT_GE(point.counts.accesses, part.bounds.front().accesses);
+        const auto least = static_cast<double>(part.bounds.front().accesses.value());
+        for (const FrontPoint& point : part.points)
+            EXPECT_LE(static_cast<double>(point.counts.accesses.value()), least * (1 + part.gap) * (1 + 1e-12)) << seed;
+        if (whole.points.front().counts.accesses < part.points.front().counts.accesses) {
+            ++improved;
+            EXPECT_GT(part.gap, 0) << seed;
+        }
+    }
+    EXPECT_GT(improved, 4);  // else nothing was left out
+}
 
 TEST(ExploreDag, FrontOnThreeAxesIsThatOfAllExactCovers) {
     EXPECT_GT(expect_front_of_all_covers(0, 24, 5, 4, true), 6);
