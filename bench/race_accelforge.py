@@ -6,9 +6,10 @@
 Run by hand: AccelForge needs Python 3.12 or newer, and minutes per chain and capacity. Nothing in the product or its tests needs it.
 
 Both see the same problem: convolutions without padding on 8-bit words, one external memory whose every access costs 1, one internal
-memory of so many words that costs nothing, everything multiplied passes through it. AccelForge runs its mapper with default options for the metric
-energy, which then is the traffic; the detailed evaluation of the winner afterwards is left out. Laminate counts in elements: its
---memory is four bytes per word. Both on one thread; seconds are CPU time, so that a busy machine does not matter.
+memory of so many words that costs nothing, everything multiplied passes through it. AccelForge runs its mapper with default options
+for the metric energy, which then is the traffic; the detailed evaluation of the winner afterwards is left out. Laminate is asked the
+same, --axes 1, unless other options are given, as in --option=--axes --option=3 for a front. It counts in elements: its --memory is
+four bytes per word. Both on one thread; seconds are CPU time, so that a busy machine does not matter.
 """
 
 import argparse
@@ -135,7 +136,7 @@ def laminate(program, chain, words, options):
         write_onnx(chain, net)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         run = subprocess.run([program, "explore", net, "-o", os.path.join(directory, "front"), "--memory", str(4 * words),
-                              "--threads", "1", "-q", "--json", "-", *options], stdout=subprocess.PIPE, check=True)
+                              "--threads", "1", "-q", "--json", "-", *(options or ["--axes", "1"])], stdout=subprocess.PIPE, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     points = json.loads(run.stdout)["points"]
     best = min(points, key=lambda point: point["accesses_elements"])

@@ -112,11 +112,12 @@ std::string front_gap(const Front& front, bool only_accesses) {
         return only_accesses ? "complete: no schedule of this space that fits moves less"
                              : "complete: no schedule of this space is better";
     if (!std::isfinite(front.gap)) return "not complete: part of the space was not looked at, and nothing bounds it";
-    return fmt::format(only_accesses
-                           ? "not complete: no schedule of this space that fits moves less than 1/{:.3f} of this"
-                           : "not complete: at no memory does a schedule of this space move less than 1/{:.3f} of what "
-                             "the front moves",
-                       1 + front.gap);
+    if (only_accesses)
+        return fmt::format("not complete: no schedule of this space that fits moves less than 1/{:.3f} of this",
+                           1 + front.gap);
+    return fmt::format(
+        "not complete: at no memory does a schedule of this space move less than 1/{:.3f} of what the front moves",
+        1 + front.gap);
 }
 
 nlohmann::ordered_json front_json(const Network& network, const Front& front, const FrontNotes& notes,

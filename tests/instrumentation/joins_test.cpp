@@ -142,24 +142,31 @@ std::map<size_t, int> sweep(uint64_t first, uint64_t count,
 
 TEST(Joins, RandomNetworks) { EXPECT_GE(sweep(1, 12, disagreement).size(), 2U); }
 
-/// `make test-long`: two thousand schedules and more, compiled, counted and compared.
-TEST(JoinsLong, TwoThousandSchedules) {
-    const std::map<size_t, int> groups = sweep(1, 2000, disagreement);
+/// `make test-long`: two thousand schedules and more, compiled, counted and compared, a hundred in a part.
+class JoinsLong : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(JoinsLong, AHundredSchedules) {
+    const std::map<size_t, int> groups = sweep(1 + 100 * GetParam(), 100, disagreement);
     int joined = 0;
     for (const auto& [layers, count] : groups) joined += layers > 1 ? count : 0;
-    EXPECT_GT(joined, 1000);
+    EXPECT_GT(joined, 50);
 }
+INSTANTIATE_TEST_SUITE_P(Parts, JoinsLong, testing::Range<uint64_t>(0, 20));
 
-TEST(JoinsLong, OptimisedCodeOfSixHundredSchedules) {
+/// The same of six hundred in optimised code, their results compared.
+class OptimisedJoinsLong : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(OptimisedJoinsLong, AHundredSchedules) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
-    const auto groups = sweep(5001, 600, [&](const Network& network, const GroupSchedule& group, uint64_t seed) {
+    const auto wrong_of = [&](const Network& network, const GroupSchedule& group, uint64_t seed) {
         const GroupCode code = optimised_code(network, group, unit);
         const JitGroup jit(code.body, false);
         const std::string wrong = wrong_result(network, group, code, jit.function());
         return wrong.empty() ? "" : "seed " + std::to_string(seed) + ": " + wrong + "\n" + to_text(group);
-    });
-    EXPECT_GT(groups.size(), 3U);
+    };
+    EXPECT_GT(sweep(5001 + 100 * GetParam(), 100, wrong_of).size(), 3U);
 }
+INSTANTIATE_TEST_SUITE_P(Parts, OptimisedJoinsLong, testing::Range<uint64_t>(0, 6));
 
 }  // namespace
 }  // namespace laminate

@@ -126,8 +126,12 @@ void sweep(uint64_t first, uint64_t count, Network (*make)(uint64_t)) {
 
 TEST(LoopSums, RandomChains) { sweep(1, 60, random_chain); }
 TEST(LoopSums, RandomNetworks) { sweep(1, 60, random_network); }
-TEST(LoopSumsLong, RandomChains) { sweep(10'001, 4000, random_chain); }
-TEST(LoopSumsLong, RandomNetworks) { sweep(10'001, 4000, random_network); }
+
+/// Four thousand of each, two hundred in a part.
+class LoopSumsLong : public testing::TestWithParam<uint64_t> {};
+TEST_P(LoopSumsLong, RandomChains) { sweep(10'001 + 200 * GetParam(), 200, random_chain); }
+TEST_P(LoopSumsLong, RandomNetworks) { sweep(10'001 + 200 * GetParam(), 200, random_network); }
+INSTANTIATE_TEST_SUITE_P(Parts, LoopSumsLong, testing::Range<uint64_t>(0, 20));
 
 }  // namespace
 }  // namespace laminate
