@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "nets/open.h"
 #include "scheduler/models/two_level/two_level.h"
 #include "tests/scheduler/chain.h"
 
@@ -108,6 +111,36 @@ TEST(LineBufferSchedule, AnAddIsTakenByALayerThatIsComputedFromItsWholeInput) {
     // Of two layers the pointwise one, which stores what it has in registers.
     EXPECT_EQ(layers_of(planned(residual(true), {})), "conv1 | side | conv2+add");
     EXPECT_EQ(layers_of(layer_by_layer_schedule(plain)), "conv1 | conv2");
+}
+
+// So these networks can be slower than layer by layer by no more than what an Add costs where it is stored.
+TEST(LineBufferSchedule, ClassifiersOfSmallMapsAreTheirLayersAndAdds) {
+    for (const int threads : {1, 2}) {
+        for (const char* spec : {"zoo:mobilenetv1", "zoo:mobilenetv2", "zoo:resnet18", "zoo:squeezenet"}) {
+            const Network network = open_network(spec);
+            const Schedule one_by_one = layer_by_layer_schedule(network, threads);
+            const Schedule chosen = planned(network, {.memory = {}, .threads = threads});
+            std::set<std::string> by_itself;
+            for (const GroupSchedule& group : one_by_one.groups()) by_itself.insert(to_text(group));
+            int64_t adds = 0, layers = 0;
+            for (const GroupSchedule& group : chosen.groups()) {
+                layers += std::ssize(group.nests);
+                if (group.nests.size() == 1) {
+                    EXPECT_TRUE(by_itself.contains(to_text(group))) << spec << ": " << to_text(group);
+                    continue;
+                }
+                ++adds;
+                ASSERT_EQ(group.nests.size(), 2U) << to_text(group);
+                const std::vector<LayerProblem> problems = group_problems(network, group);
+                EXPECT_TRUE(ends_in_add(problems)) << to_text(group);
+                // What the layer's own group would be.
+                const GroupSchedule alone = line_buffer_group(network, {network.find_layer(group.nests[0].layer)},
+                                                              {group.nests[0][Dim::y], 0, 0});
+                EXPECT_TRUE(by_itself.contains(to_text(alone))) << spec << ": " << to_text(alone);
+            }
+            EXPECT_EQ(layers, std::ssize(by_itself) + adds) << spec;
+        }
+    }
 }
 
 TEST(LineBufferSchedule, WithinABudgetAnAddIsTakenByTheGroupThatStillFits) {
