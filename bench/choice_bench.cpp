@@ -95,6 +95,10 @@ public:
             const LayerId last = network_.find_layer(group.nests.back().layer);
             if (std::find(layers_.begin(), layers_.end(), last) == layers_.end()) add_ = last;
         }
+        int64_t most = 0;
+        for (const LayerId id : layers_)
+            most = std::max(most, element_count(network_.tensor(network_.layer(id).output).dims));
+        for (int place = 0; place < 2; ++place) passed_.emplace_back(static_cast<size_t>(most));
     }
 
     [[nodiscard]] const std::vector<LayerId>& layers() const { return layers_; }
@@ -163,12 +167,20 @@ public:
             float* output;
         };
         std::vector<Step> steps;
+        // As in a session's arena, what one group leaves for the next lies in one of two places in turn.
+        std::map<TensorId, float*> passed;
         for (const GroupSchedule& group : plan) {
             const Compiled& compiled = compiled_.at(to_text(group));
             std::vector<const float*> inputs;
-            for (const std::string& name : compiled.code.inputs) inputs.push_back(array(tensor(name)));
-            const Layer& last = network_.layer(network_.find_layer(group.nests.back().layer));
-            steps.push_back({&compiled, std::move(inputs), array(last.output)});
+            for (const std::string& name : compiled.code.inputs) {
+                const TensorId id = tensor(name);
+                const auto found = passed.find(id);
+                inputs.push_back(found == passed.end() ? array(id) : found->second);
+            }
+            const TensorId made = network_.layer(network_.find_layer(group.nests.back().layer)).output;
+            float* output = made == result_tensor() ? array(made) : passed_[steps.size() % 2].data();
+            passed[made] = output;
+            steps.push_back({&compiled, std::move(inputs), output});
         }
         const double start = thread_milliseconds();
         for (Step& step : steps) {
@@ -181,12 +193,13 @@ public:
     }
 
     [[nodiscard]] std::vector<float> result() {
-        const TensorId id = network_.layer(add_.value_or(layers_.back())).output;
+        const TensorId id = result_tensor();
         const float* values = array(id);
         return {values, values + element_count(network_.tensor(id).dims)};
     }
 
 private:
+    [[nodiscard]] TensorId result_tensor() const { return network_.layer(add_.value_or(layers_.back())).output; }
     [[nodiscard]] TensorId tensor(const std::string& name) const {
         for (TensorId id = 0; id < std::ssize(network_.tensors); ++id) {
             if (network_.tensor(id).name == name) return id;
@@ -212,6 +225,7 @@ private:
     std::map<std::string, Compiled> compiled_;
     std::map<TensorId, std::unique_ptr<AlignedFloats>> arrays_;
     std::unique_ptr<AlignedFloats> scratch_;
+    std::vector<AlignedFloats> passed_;  ///< two
 };
 
 bool agree(const std::vector<float>& a, const std::vector<float>& b) {
