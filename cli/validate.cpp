@@ -9,6 +9,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -59,6 +60,9 @@ Candidates load_front(const Network& network, const std::string& path, int64_t m
     return candidates;
 }
 
+/// Enough groups for threads, few enough that a difference shows soon.
+constexpr size_t schedules_at_once = 32;
+
 /// What the witnesses say of one group.
 struct GroupVerdict {
     GroupCounts model;
@@ -83,9 +87,34 @@ public:
     Judge(const Network& network, const Options& options, int threads, const Output& output)
         : network_(network), options_(options), threads_(threads), notes_(output) {}
 
-    /// `what` begins the lines of progress.
-    Verdict compare(const Schedule& schedule, uint64_t seed, const std::string& what) {
-        judge_new(schedule, seed, what);
+    /// Judges what is new in schedules together: where each is one or two groups, threads would have nothing to share.
+    /// The data of a group are those of the first schedule that has it, which begin
+    /// with `seed`. `what` begins the lines of progress.
+    void judge_new(std::span<const Schedule> schedules, uint64_t seed, const std::string& what) {
+        struct Fresh {
+            const GroupSchedule* group;
+            uint64_t seed;
+            GroupVerdict* verdict;
+        };
+        std::vector<Fresh> fresh;
+        for (size_t n = 0; n < schedules.size(); ++n) {
+            for (const GroupSchedule& group : schedules[n].groups()) {
+                const auto [known, is_new] = groups_.try_emplace(to_text(group));
+                if (is_new) fresh.push_back({&group, seed + n, &known->second});
+            }
+        }
+        std::mutex mutex;
+        size_t done = 0;
+        in_parallel(fresh.size(), threads_, [&](size_t n) {
+            *fresh[n].verdict = judge(*fresh[n].group, fresh[n].seed);
+            const std::lock_guard lock(mutex);
+            ++done;
+            notes_.note([&] { return fmt::format("{}: {} of {} groups", what, done, fresh.size()); });
+        });
+    }
+
+    /// Of a schedule whose groups are all judged.
+    [[nodiscard]] Verdict compare(const Schedule& schedule) const {
         Witness model{"model", {}}, walker{"walker", {}}, measured{"measured", {}};
         Verdict verdict;
         for (const GroupSchedule& group : schedule.groups()) {
@@ -110,22 +139,6 @@ public:
     }
 
 private:
-    void judge_new(const Schedule& schedule, uint64_t seed, const std::string& what) {
-        std::vector<std::pair<const GroupSchedule*, GroupVerdict*>> fresh;
-        for (const GroupSchedule& group : schedule.groups()) {
-            const auto [known, is_new] = groups_.try_emplace(to_text(group));
-            if (is_new) fresh.emplace_back(&group, &known->second);
-        }
-        std::mutex mutex;
-        size_t done = 0;
-        in_parallel(fresh.size(), threads_, [&](size_t n) {
-            *fresh[n].second = judge(*fresh[n].first, seed);
-            const std::lock_guard lock(mutex);
-            ++done;
-            notes_.note([&] { return fmt::format("{}: {} of {} groups", what, done, fresh.size()); });
-        });
-    }
-
     GroupVerdict judge(const GroupSchedule& group, uint64_t seed) const {
         GroupVerdict verdict;
         verdict.model = two_level_counts(network_, group);
@@ -158,8 +171,13 @@ Exit validate(const Network& network, const Candidates& candidates, const Option
     size_t walked = 0;
     Judge judge(network, options, common.thread_count(), output);
     for (size_t n = 0; n < schedules.size(); ++n) {
-        const Verdict verdict = judge.compare(
-            schedules[n], common.seed + n, fmt::format("schedule {} of {}, {} equal", n + 1, schedules.size(), equal));
+        if (n % schedules_at_once == 0) {
+            const auto some = std::span(schedules).subspan(n, std::min(schedules_at_once, schedules.size() - n));
+            judge.judge_new(
+                some, common.seed + n,
+                fmt::format("schedules {} to {} of {}, {} equal", n + 1, n + some.size(), schedules.size(), equal));
+        }
+        const Verdict verdict = judge.compare(schedules[n]);
         const bool same = verdict.difference.empty();
         equal += same ? 1 : 0;
         walked += verdict.witnesses.size() == 3 ? 1 : 0;

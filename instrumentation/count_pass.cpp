@@ -25,6 +25,22 @@ void add(Increments& to, size_t counter, const Expr& n) {
     sum = simplify(sum.defined() ? sum + n : n);
 }
 
+/// Above so many nodes a count is left to the statements inside. A bound of a deep chain stands in the next one several
+/// times, each time with all that it stands for, so twenty layers written out in place of their names have no end.
+constexpr size_t largest_count = 300;
+
+/// Whether an expression written out, what is shared as often as it occurs, has more nodes than a count may have.
+bool is_too_large(const Expr& e) {
+    class Nodes : public IRMutator {  // the visitor has no place where every kind of node passes
+    public:
+        using IRMutator::mutate;
+        Expr mutate(const Expr& e) override { return ++seen > largest_count ? e : IRMutator::mutate(e); }
+        size_t seen = 0;
+    } nodes;
+    nodes.mutate(e);
+    return nodes.seen > largest_count;
+}
+
 class Counter {
 public:
     Counter(const GroupCode& code, CountMode mode) : mode_(mode), layout_{code.arrays.size()} {
@@ -58,7 +74,8 @@ public:
     }
 
 private:
-    /// Counts of one execution of s as expressions over what is bound outside it; nothing when they depend on a loop inside or s allocates.
+    /// Counts of one execution of s as expressions over what is bound outside it; nothing when they depend on a loop
+    /// inside, s allocates, or they are too large.
     std::optional<Increments> constant_counts(const Stmt& s) {
         if (const auto* store = s.as<Store>()) {
             if (is_control(store->value.type())) return std::nullopt;
@@ -70,7 +87,9 @@ private:
             for (auto& [counter, n] : *counts) {
                 if (!expr_uses_var(n, let->name)) continue;
                 if (has_load(let->value)) return std::nullopt;
-                n = simplify(substitute(let->name, let->value, n));
+                n = substitute(let->name, let->value, n);
+                if (is_too_large(n)) return std::nullopt;
+                n = simplify(n);
             }
             return counts;
         }

@@ -51,6 +51,23 @@ TEST(Counting, PartialSumsThatLeaveAreReadAndWrittenAgain) {
     EXPECT_EQ(counts.output_reads, Elements(18 * 18 * 4));
 }
 
+TEST(Counting, ChainsOfTwentyLayersEnd) {
+    // Each layer's rows are computed at the row loop of the next one: bounds are nested twenty deep, and written out
+    // they never ended.
+    const Network network = zoo_network("dmcnn-vd", {.height = 12, .width = 16});
+    std::string text = "{conv1: zo yo xo io | yi xi zi ii n m; tile z64 y12 x16 i3; X root/ii";
+    for (int k = 2; k <= 20; ++k) {
+        const std::string layer = "conv" + std::to_string(k);
+        text += "; W root/root; Y conv20.xs/" + layer + ".yi & " + layer + ": ";
+        text += k < 20 ? "zo yo xo io | yi xi zi ii n m; tile z64 y12 x16 i64"
+                       : "xs || zo yo xo io | yi xi zi ii n m; strip x1; tile z3 y12 x16 i64";
+    }
+    const GroupSchedule group = parse_group(network, text + "; W root/root; Y zi/zi}");
+    const GroupCounts measured = measure(network, group);
+    EXPECT_EQ(difference(two_level_counts(network, group), "model", measured, "measured"), "");
+    EXPECT_GT(measured.macs(), Macs(64 * 64 * 9 * 12 * 16 * 18));  // columns are computed again
+}
+
 TEST(Counting, BothRoutesBothModesAndTheModelAgree) {
     for (uint64_t seed = 1; seed <= 25; ++seed) {
         const Network network = random_chain(seed);
