@@ -37,12 +37,13 @@ Exit run_report(const Options& options, const Output& output) {
     for (const Measurement& measurement : measurements) output.note("measured: " + measurement.file);
     const std::string page = (std::filesystem::path(file).parent_path() / page_name(front)).string();
     write_file_atomically(page, report_page(network, front, measurements));
-    output.print(fmt::format("{}: {} schedules of {}", page, front["points"].size(), network.name));
+    const size_t points = front["points"].size();
+    output.print(fmt::format("{}: {} schedule{} of {}", page, points, points == 1 ? "" : "s", network.name));
     output.json({{"schema", "laminate.report"},
                  {"version", 1},
                  {"network", network.name},
                  {"structure_hash", structure_hash(network)},
-                 {"points", front["points"].size()},
+                 {"points", points},
                  {"measurements", measurements.size()},
                  {"file", page}});
     return Exit::ok;

@@ -88,8 +88,8 @@ public:
         : network_(network), options_(options), threads_(threads), notes_(output) {}
 
     /// Judges what is new in schedules together: where each is one or two groups, threads would have nothing to share.
-    /// The data of a group are those of the first schedule that has it, which begin
-    /// with `seed`. `what` begins the lines of progress.
+    /// Schedule n has the data of seed + n; a group has those of the first schedule it is in. `what` begins the lines of
+    /// progress.
     void judge_new(std::span<const Schedule> schedules, uint64_t seed, const std::string& what) {
         struct Fresh {
             const GroupSchedule* group;

@@ -16,7 +16,8 @@ import sys
 
 from PIL import Image
 
-CROP = (200, 80, 264, 144)  # of the 512 x 512 original: eyes and hair, where the methods differ
+CROP = (200, 80, 264, 144)  # left, top, right, bottom in the 512 x 512 original: eyes and hair, where the methods differ
+ENLARGED = 3  # pixels of the file for one of the photograph, along each axis
 SHOWN = 168  # pixels a side
 COLOURS = {"layer by layer": "#b3541e", "fused": "#0b62a4"}
 
@@ -24,7 +25,8 @@ COLOURS = {"layer by layer": "#b3541e", "fused": "#0b62a4"}
 def data_uri(picture):
     """A crop, enlarged without smoothing, so that the pixels are those that were computed."""
     file = io.BytesIO()
-    picture.crop(CROP).resize((3 * 64, 3 * 64), Image.NEAREST).save(file, "PNG", optimize=True)
+    crop = picture.crop(CROP)
+    crop.resize((ENLARGED * crop.width, ENLARGED * crop.height), Image.NEAREST).save(file, "PNG", optimize=True)
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
 
 

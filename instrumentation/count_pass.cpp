@@ -27,6 +27,7 @@ void add(Increments& to, size_t counter, const Expr& n) {
 
 /// Above so many nodes a count is left to the statements inside. A bound of a deep chain stands in the next one several
 /// times, each time with all that it stands for, so twenty layers written out in place of their names have no end.
+/// In nodes; with 300 DMCNN-VD's twenty layers in one group take 1.1 s, with 2000 2.3 s (2026-11-23).
 constexpr size_t largest_count = 300;
 
 /// Whether an expression written out, what is shared as often as it occurs, has more nodes than a count may have.
