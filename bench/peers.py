@@ -1,4 +1,5 @@
-"""Race of compiled networks against onnxruntime, and OpenVINO where it is installed: one run, interleaved, in processes of their own.
+"""Race of compiled networks against onnxruntime, and OpenVINO and PyTorch where they are installed (bench/requirements-*.txt): one run,
+interleaved, in processes of their own.
 
   peers.py --laminate PROGRAM [--net zoo:NAME?...|FILE.onnx]... [--height H --width W] [--threads 1,2] [--rounds 7] [--json FILE]
 
@@ -10,9 +11,14 @@ each contestant gets a fresh process that warms up and times some runs, so that 
   spread        (90th percentile - 10th percentile) / median
   memory        peak of the resident set over what it was just before the network was opened, when the process already held
                 input and output. It includes weights and working memory of both; the smallest over the rounds is printed.
+
+PyTorch runs in the fastest of four ways, tried in each process before it is timed: as it is or frozen, in its own layout or channels last. Its
+memory is of all four.
 """
 
 import argparse
+import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -66,7 +72,41 @@ def openvino_runner(path, value, output, threads):
     return request.infer
 
 
-RUNNERS = {"onnxruntime": onnxruntime_runner, "openvino": openvino_runner}
+def pytorch_runner(path, value, output, threads):
+    import warnings
+
+    import torch
+    from onnx2torch import convert
+
+    torch.set_num_threads(threads)
+    warnings.simplefilter("ignore")
+
+    def milliseconds(run):
+        run()
+        start = time.perf_counter()
+        run()
+        return (time.perf_counter() - start) * 1e3
+
+    ways = []
+    with torch.inference_mode():
+        for layout in (torch.contiguous_format, torch.channels_last):
+            model = convert(path).eval()
+            x = torch.from_numpy(value)
+            if x.dim() == 4:
+                model, x = model.to(memory_format=layout), x.to(memory_format=layout)
+            frozen = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(model, x)))
+            ways += [lambda model=model, x=x: model(x), lambda frozen=frozen, x=x: frozen(x)]
+        best = min(ways, key=milliseconds)
+        output[...] = best().numpy()
+
+    def infer():
+        with torch.inference_mode():
+            best()
+
+    return infer
+
+
+RUNNERS = {"onnxruntime": onnxruntime_runner, "openvino": openvino_runner, "torch": pytorch_runner}
 
 
 def installed_peers():
@@ -79,12 +119,13 @@ def installed_peers():
         peers["OpenVINO " + openvino.__version__.split("-")[0]] = "openvino"
     except ImportError:
         print("OpenVINO is not installed (bench/requirements-openvino.txt)", file=sys.stderr)
+    # In the workers only: here it would take seconds and hundreds of MiB.
+    if importlib.util.find_spec("torch") and importlib.util.find_spec("onnx2torch"):
+        peers["PyTorch " + importlib.metadata.version("torch")] = "torch"
     return peers
 
 
 def peer_worker(peer, path, input_file, threads, seconds):
-    import importlib
-
     import numpy as np
 
     importlib.import_module(peer)
