@@ -2,11 +2,17 @@
 // goes on with what others have left. Ranges of one thread lie alike from one piece of work to the next, so that a thread
 // finds most of what it reads in the cache of its own core, where it wrote it; and a thread that another program takes
 // the core from keeps nobody waiting for more than a part.
+//
+// Threads that go through a row of queues together, finish() after finish(), need no barrier between them: a piece of
+// work is over when its parts are done, not when every thread has come. One that got no core meanwhile finds what was
+// done without it, and catches up.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <thread>
 #include <vector>
 
 namespace laminate {
@@ -14,9 +20,9 @@ namespace laminate {
 class PartQueue {
 public:
     /// Allocates; nothing else does.
-    explicit PartQueue(int threads) : shares_(static_cast<size_t>(threads)) {}
+    explicit PartQueue(int threads) : shares_(static_cast<size_t>(threads)), done_(std::make_unique<Done>()) {}
 
-    /// Parts [0, parts) are to be done. While nobody is in work().
+    /// Parts [0, parts) are to be done. While nobody is in work() or finish().
     void fill(int64_t parts) {
         const auto threads = static_cast<int64_t>(shares_.size());
         for (int64_t t = 0; t < threads; ++t) {
@@ -24,6 +30,8 @@ public:
             share.next.store(parts * t / threads, std::memory_order_relaxed);
             share.end = parts * (t + 1) / threads;
         }
+        done_->parts.store(0, std::memory_order_relaxed);
+        parts_ = parts;
     }
 
     /// Calls what(part) for parts that no other call gets, until none is left. `thread`: 0 to threads - 1; any number
@@ -40,13 +48,47 @@ public:
         }
     }
 
+    /// The same, and returns when all parts are done, those of the others too; what they wrote can be read then.
+    /// Every thread that takes parts must take them by finish().
+    template <class What>
+    void finish(int thread, const What& what) {
+        int64_t mine = 0;
+        work(thread, [&](int64_t part) {
+            what(part);
+            ++mine;
+        });
+        if (mine > 0) done_->parts.fetch_add(mine, std::memory_order_release);
+        // Others have at most a part each to go. Should one of them have no core, this thread's may be what it waits for.
+        constexpr int patience = 2000;
+        for (int rounds = 0; done_->parts.load(std::memory_order_acquire) < parts_; ++rounds) {
+            if (rounds < patience) {
+                pause();
+            } else {
+                std::this_thread::yield();
+            }
+        }
+    }
+
 private:
+    static void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+        asm volatile("yield");
+#endif
+    }
+
     /// On a cache line of its own.
     struct alignas(64) Share {
         std::atomic<int64_t> next{0};
         int64_t end = 0;
     };
+    struct alignas(64) Done {
+        std::atomic<int64_t> parts{0};
+    };
     std::vector<Share> shares_;
+    std::unique_ptr<Done> done_;
+    int64_t parts_ = 0;
 };
 
 }  // namespace laminate

@@ -4,6 +4,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -74,11 +75,11 @@ struct Session::Implementation {
     Library library;  // first, so that it is closed last
     Manifest manifest;
     std::vector<Place> places;
-    std::vector<ReadyStep> steps;
+    std::vector<ReadyStep> steps;  ///< that have something to do
     /// Outputs that share their storage with an input or with another output: copied when all is done.
     std::vector<size_t> copied_outputs;
     ArenaUse use;
-    PartQueue queue{1};
+    std::vector<PartQueue> queues;  ///< by step
     std::unique_ptr<std::byte, FreeArray> arena;
     /// One row of group pointers per thread, padded to whole cache lines so that threads do not share one.
     size_t pointers_per_thread = 0;
@@ -89,7 +90,11 @@ struct Session::Implementation {
     void add_step(const Step& step, const laminate_compiled_network& network, const std::string& where);
     [[nodiscard]] float* locate(TensorId id, const float* const* inputs, float* const* outputs) const;
     void run(const float* const* inputs, float* const* outputs);
-    void run_group(const ReadyStep& step, const float* const* inputs, float* const* outputs);
+    /// Steps [first, end), all of them groups.
+    void run_groups(size_t first, size_t end, const float* const* inputs, float* const* outputs);
+    /// Strips [begin, end) of one image; what the code returns.
+    int run_strips(const ReadyStep& step, int64_t image, int32_t begin, int32_t end, int thread,
+                   const float* const* inputs, float* const* outputs);
 };
 
 void Session::Implementation::add_step(const Step& step, const laminate_compiled_network& network,
@@ -156,13 +161,18 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
 
     TensorPlaces placement = place_tensors(manifest);
     places = std::move(placement.places);
+    std::vector<ReadyStep> with_work;
+    for (size_t k = 0; k < steps.size(); ++k) {
+        if (!placement.is_in_place[k]) with_work.push_back(std::move(steps[k]));
+    }
+    steps = std::move(with_work);
     for (size_t k = 0; k < manifest.outputs.size(); ++k) {
         const Place place = places[static_cast<size_t>(manifest.outputs[k])];
         if (place.in != Place::In::output || place.at != static_cast<int64_t>(k)) copied_outputs.push_back(k);
     }
 
     use.threads = options.threads > 0 ? options.threads : omp_get_max_threads();
-    queue = PartQueue(use.threads);
+    for (size_t n = 0; n < steps.size(); ++n) queues.emplace_back(use.threads);
     use.tensors_bytes = placement.arena_bytes;
     size_t most = 0;
     for (const ReadyStep& step : steps) {
@@ -196,40 +206,61 @@ float* Session::Implementation::locate(TensorId id, const float* const* inputs, 
     return nullptr;
 }
 
-void Session::Implementation::run_group(const ReadyStep& step, const float* const* inputs, float* const* outputs) {
+int Session::Implementation::run_strips(const ReadyStep& step, int64_t image, int32_t begin, int32_t end, int thread,
+                                        const float* const* inputs, float* const* outputs) {
     const GroupStep& group = *step.group;
-    // One thread takes an image whole: a range of strips costs no more than their sum, and may cost less.
-    const int threads = omp_in_parallel() ? 1 : use.threads;
-    const int32_t strips_per_call = threads == 1 ? group.strips : 1;
-    const int64_t calls_per_image = group.strips / strips_per_call;
-    const int64_t calls = step.images * calls_per_image;
-    int failure = 0;
-    const auto run_call = [&](int64_t call, size_t thread) {
-        const int64_t image = call / calls_per_image;
-        const auto begin = static_cast<int32_t>(call % calls_per_image * strips_per_call);
-        const float** in = input_pointers.data() + thread * pointers_per_thread;
-        float** out = output_pointers.data() + thread * pointers_per_thread;
-        for (size_t k = 0; k < group.inputs.size(); ++k) {
-            in[k] = locate(group.inputs[k], inputs, outputs) + image * step.input_image_elements[k];
-        }
-        for (size_t k = 0; k < group.outputs.size(); ++k) {
-            out[k] = locate(group.outputs[k], inputs, outputs) + image * step.output_image_elements[k];
-        }
-        void* scratch = arena.get() + use.tensors_bytes + static_cast<int64_t>(thread) * use.scratch_per_thread_bytes;
-        const int code = step.function(in, out, step.constants, scratch, begin, begin + strips_per_call);
-        if (code != 0) {
-#pragma omp atomic write
-            failure = code;
-        }
+    const float** in = input_pointers.data() + static_cast<size_t>(thread) * pointers_per_thread;
+    float** out = output_pointers.data() + static_cast<size_t>(thread) * pointers_per_thread;
+    for (size_t k = 0; k < group.inputs.size(); ++k)
+        in[k] = locate(group.inputs[k], inputs, outputs) + image * step.input_image_elements[k];
+    for (size_t k = 0; k < group.outputs.size(); ++k)
+        out[k] = locate(group.outputs[k], inputs, outputs) + image * step.output_image_elements[k];
+    void* scratch = arena.get() + use.tensors_bytes + thread * use.scratch_per_thread_bytes;
+    return step.function(in, out, step.constants, scratch, begin, end);
+}
+
+void Session::Implementation::run_groups(size_t first, size_t end, const float* const* inputs, float* const* outputs) {
+    const auto fail = [&](size_t step, int code) {
+        throw RunError("group " + steps[step].group->name + ": the compiled code returned " + std::to_string(code));
     };
-    queue.fill(calls);
+    const int threads = omp_in_parallel() ? 1 : use.threads;
+    if (threads == 1) {
+        // An image whole: a range of strips costs no more than their sum, and may cost less.
+        for (size_t s = first; s < end; ++s) {
+            for (int64_t image = 0; image < steps[s].images; ++image) {
+                const int code = run_strips(steps[s], image, 0, steps[s].group->strips, 0, inputs, outputs);
+                if (code != 0) fail(s, code);
+            }
+        }
+        return;
+    }
+    bool is_divided = false;
+    for (size_t s = first; s < end; ++s) {
+        const int64_t parts = steps[s].images * steps[s].group->strips;
+        queues[s].fill(parts);
+        is_divided = is_divided || parts > 1;
+    }
+    // The first failure: its step, and what the code returned. Nothing is run after it.
+    std::atomic<size_t> failed{end};
+    std::atomic<int> failure{0};
     // Always the same number of threads: OpenMP would end those that a smaller team leaves over, and start them again.
-#pragma omp parallel num_threads(threads) if (calls > 1)
+    // One team for all steps: its barriers wait for every thread, and on a busy machine each takes as long as the
+    // system lets a thread wait for a core.
+#pragma omp parallel num_threads(threads) if (is_divided)
     {
         const int thread = omp_get_thread_num();
-        queue.work(thread, [&](int64_t call) { run_call(call, static_cast<size_t>(thread)); });
+        for (size_t s = first; s < end; ++s) {
+            const int32_t strips = steps[s].group->strips;
+            queues[s].finish(thread, [&](int64_t part) {
+                if (failure.load(std::memory_order_relaxed) != 0) return;
+                const auto strip = static_cast<int32_t>(part % strips);
+                const int code = run_strips(steps[s], part / strips, strip, strip + 1, thread, inputs, outputs);
+                int none = 0;
+                if (code != 0 && failure.compare_exchange_strong(none, code)) failed = s;
+            });
+        }
     }
-    if (failure != 0) throw RunError("group " + group.name + ": the compiled code returned " + std::to_string(failure));
+    if (failure != 0) fail(failed, failure);
 }
 
 void Session::Implementation::run(const float* const* inputs, float* const* outputs) {
@@ -242,9 +273,12 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
             throw InputError("output " + manifest.tensors[static_cast<size_t>(manifest.outputs[k])].name +
                              ": no array");
     }
-    for (ReadyStep& step : steps) {
+    for (size_t s = 0; s < steps.size(); ++s) {
+        ReadyStep& step = steps[s];
         if (step.group) {
-            run_group(step, inputs, outputs);
+            const size_t first = s;
+            while (s + 1 < steps.size() && steps[s + 1].group) ++s;
+            run_groups(first, s + 1, inputs, outputs);
             continue;
         }
         for (size_t k = 0; k < step.input_arrays.size(); ++k)

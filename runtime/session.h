@@ -10,8 +10,8 @@
 // outputs; nothing is copied. Constants stay where they are; only those of layers that the reference operators run are
 // copied when the session opens.
 //
-// Threads: OpenMP. Strips of a group, of all images of the batch, go to threads as they come free; the result does not
-// depend on their number. A session runs one call at a time; several sessions may run at once, also from inside a
+// Threads: OpenMP. Strips of a group, of all images of the batch, go to threads as they come free, and the next group
+// begins when they are done, whether every thread has come or not; the result does not depend on their number. A session runs one call at a time; several sessions may run at once, also from inside a
 // parallel region of the caller's, where each run then has one thread.
 #pragma once
 

@@ -16,6 +16,7 @@ public:
     struct Position {
         TensorId root = -1;  ///< the tensor that stands for the storage
         int64_t offset_elements = 0;
+        bool operator==(const Position&) const = default;
     };
 
     /// `joins`, by step: whether operands of this concat may lie within its output.
@@ -55,6 +56,18 @@ public:
             position = {next.root, position.offset_elements + next.offset_elements};
         }
         return position;
+    }
+
+    /// Whether what the step reads lies where its output is.
+    [[nodiscard]] bool is_in_place(const Manifest& manifest, const Step& step) const {
+        if (is_alias(step)) return true;
+        if (!is_join(manifest, step)) return false;
+        Position expected = of(outputs_of(step)[0]);
+        for (const TensorId id : inputs_of(step)) {
+            if (of(id) != expected) return false;
+            expected.offset_elements += element_count(manifest.tensors[static_cast<size_t>(id)].dims);
+        }
+        return true;
     }
 
 private:
@@ -130,6 +143,7 @@ TensorPlaces place_tensors(const Manifest& manifest, const std::vector<bool>& jo
         (place.in == Place::In::arena ? place.at : place.offset_bytes) += in.offset_elements * bytes_per_element;
         placement.places.push_back(place);
     }
+    for (const Step& step : manifest.steps) placement.is_in_place.push_back(storages.is_in_place(manifest, step));
     placement.arena_bytes = plan.bytes;
     return placement;
 }

@@ -16,7 +16,8 @@ struct Place {
 };
 
 struct TensorPlaces {
-    std::vector<Place> places;  ///< by tensor
+    std::vector<Place> places;      ///< by tensor
+    std::vector<bool> is_in_place;  ///< by step: nothing to do, what it reads is its output already
     int64_t arena_bytes = 0;
 };
 

@@ -34,5 +34,48 @@ TEST(PartQueue, AThreadBeginsWithNeighboursOfItsOwn) {
     EXPECT_EQ(order, (std::vector<int64_t>{2, 3, 4, 5, 6, 7, 0, 1}));
 }
 
+TEST(PartQueue, WorkIsOverWhenItsPartsAreDone) {
+    constexpr int threads = 5;
+    constexpr int64_t parts = 7;
+    std::vector<PartQueue> row;
+    for (int n = 0; n < 200; ++n) {
+        row.emplace_back(threads);
+        row.back().fill(parts);
+    }
+    // Plain integers: what a part wrote must be seen by whoever has finished its queue.
+    std::vector<std::vector<int64_t>> done(row.size(), std::vector<int64_t>(parts, 0));
+    std::atomic<int> too_early{0};
+    std::vector<std::thread> team;
+    for (int t = 0; t < threads; ++t) {
+        team.emplace_back([&, t] {
+            for (size_t n = 0; n < row.size(); ++n) {
+                row[n].finish(t, [&](int64_t part) {
+                    for (int64_t before = 0; n > 0 && before < parts; ++before) {
+                        if (done[n - 1][static_cast<size_t>(before)] != static_cast<int64_t>(n)) ++too_early;
+                    }
+                    done[n][static_cast<size_t>(part)] += static_cast<int64_t>(n) + 1;
+                });
+            }
+        });
+    }
+    for (std::thread& thread : team) thread.join();
+    EXPECT_EQ(too_early, 0);
+    for (size_t n = 0; n < row.size(); ++n)
+        EXPECT_EQ(done[n], std::vector<int64_t>(parts, static_cast<int64_t>(n) + 1)) << "queue " << n;
+}
+
+TEST(PartQueue, AThreadThatComesLateFindsAllDone) {
+    std::vector<PartQueue> row;
+    for (int n = 0; n < 3; ++n) {
+        row.emplace_back(2);
+        row.back().fill(4);
+    }
+    int parts = 0;
+    for (PartQueue& queue : row) queue.finish(0, [&](int64_t) { ++parts; });  // waits for nobody
+    EXPECT_EQ(parts, 12);
+    for (PartQueue& queue : row) queue.finish(1, [&](int64_t) { ++parts; });
+    EXPECT_EQ(parts, 12);
+}
+
 }  // namespace
 }  // namespace laminate
