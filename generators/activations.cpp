@@ -1,5 +1,6 @@
 #include "generators/activations.h"
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
 #include <numbers>
@@ -87,6 +88,16 @@ Expr normal_probability(const Expr& x) {
     });
 }
 
+/// A slope that makes what it multiplies neither larger in magnitude nor another sign: max(x, slope x) is then x, or
+/// slope x where x < 0, infinities and zeros included.
+bool flattens(float slope) { return slope > 0 && slope <= 1; }
+
+Expr rectified(const Expr& value, const Expr& slope, bool flattens) {
+    return with_value(value, [&](const Expr& x) {
+        return flattens ? Halide::max(x, x * slope) : Halide::select(x < like(x, 0), x * slope, x);
+    });
+}
+
 /// As apply_unary() of the reference operators, in forms that lose fewer digits or need fewer functions where it says
 /// so.
 Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
@@ -142,9 +153,11 @@ Expr activate(const Activation& activation, const Expr& value, const Expr& slope
         case ActivationKind::relu:
             return Halide::max(value, constant(0));
         case ActivationKind::leaky_relu:
-            return Halide::select(value < constant(0), value * constant(activation.alpha), value);
+            return rectified(value, constant(activation.alpha), flattens(activation.alpha));
         case ActivationKind::prelu:
-            return Halide::select(value < constant(0), value * slope, value);
+            return rectified(value, slope,
+                             activation.slope && std::all_of(activation.slope->values.begin(),
+                                                             activation.slope->values.end(), flattens));
         case ActivationKind::clip:
             return Halide::min(Halide::max(value, constant(activation.low)), constant(activation.high));
         case ActivationKind::sigmoid:

@@ -29,35 +29,16 @@ static_assert(tile_columns == MinimalFilter::outputs);
 
 int64_t modulo(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
-/// The filters of a layer along columns. At every input position u there is one output per phase, a sum over inputs u + low .. u + high.
-struct ColumnFilters {
-    int64_t phases = 1;
-    int64_t low = 0;
-    int64_t pieces = 1;  ///< filters of neighbouring tiles that make up one phase
-    MinimalFilter filter{1};
+/// The filters of a layer along columns, transformed.
+struct ColumnFilters : ColumnWindow {
+    MinimalFilter filter;
 
-    explicit ColumnFilters(const AxisWindow& w) : phases(w.transposed ? w.stride : 1), window_(w) {
-        int64_t high = 0;
-        if (w.transposed) {
-            low = -floor_div(w.kernel - 1 - w.pad_begin, w.stride);
-            high = floor_div(phases - 1 + w.pad_begin, w.stride);
-        } else {
-            low = -w.pad_begin;
-            high = w.kernel - 1 - w.pad_begin;
-        }
-        const int64_t span = high - low + 1;
-        filter = MinimalFilter(span == 1 && low == 0 ? 1 : span <= 3 ? 3 : 5);
-        if (span > filter.taps()) pieces = ceil_div(span - filter.taps(), tile_columns) + 1;
-    }
-    [[nodiscard]] bool is_plain() const { return filter.taps() == 1; }
-    /// Tiles that the patches of one tile's outputs reach into, relative to it: first and last.
-    [[nodiscard]] int64_t first_tile() const { return floor_div(low, tile_columns); }
-    [[nodiscard]] int64_t last_tile() const { return pieces - 1 + floor_div(low + filter.patch() - 1, tile_columns); }
+    explicit ColumnFilters(const AxisWindow& w) : ColumnWindow(w), filter(taps), window_(w) {}
     /// Transformed filter of a piece: [frequency]. `kernel_row`: the weights of one row of the kernel.
     [[nodiscard]] std::vector<double> transformed(const float* kernel_row, int64_t phase, int64_t piece) const {
-        std::vector<double> g(static_cast<size_t>(filter.taps()), 0.0);
-        const int64_t taps = piece + 1 < pieces ? tile_columns : filter.taps();
-        for (int64_t a = 0; a < taps; ++a) {
+        std::vector<double> g(static_cast<size_t>(taps), 0.0);
+        const int64_t wide = piece + 1 < pieces ? tile_columns : taps;
+        for (int64_t a = 0; a < wide; ++a) {
             const int64_t offset = low + piece * tile_columns + a;
             const int64_t m =
                 window_.transposed ? phase + window_.pad_begin - window_.stride * offset : offset + window_.pad_begin;
@@ -92,6 +73,17 @@ struct Line {
     }
 };
 
+/// Sums that are in registers together: the products of `vectors` vectors of tiles with a block of so many scalars,
+/// which are output channels or rows of a kernel. Tiles at the end of a row that are fewer go vector by vector, with
+/// `rest` blocks at once.
+struct SumBlocks {
+    int64_t scalars = 1;
+    int64_t vectors = 1;
+    int64_t count = 1;  ///< blocks of all outputs
+    int64_t rest = 1;   ///< a divisor of that
+    [[nodiscard]] int64_t together(int64_t vectors_now) const { return vectors_now == vectors ? 1 : rest; }
+};
+
 /// Planes that a row is written to: the first element of tile `first`, channel 0, plane 0.
 struct RowPlanes {
     std::string array;
@@ -124,10 +116,9 @@ public:
             const int64_t rows = std::max<int64_t>(1, shapes[static_cast<size_t>(k)].extent[1]);
             line.rows = line.form == Form::scattered ? 1 : rows;
             line.channels = problem(k)[Dim::i];
-            line.planes = f.filter.patch();
-            line.pitch = line.form == Form::scattered
-                             ? (shape_of(problem(k).y().kernel).vectors + extra_vectors(f)) * unit_.lanes
-                             : pitch_for(most_tiles(k + 1) + f.pieces - 1);
+            line.planes = f.patch();
+            line.pitch = line.form == Form::scattered ? (blocks_of(k).vectors + extra_vectors(f)) * unit_.lanes
+                                                      : pitch_for(most_tiles(k + 1) + f.pieces - 1);
             line.coordinates = problem(k).y().in;
             line.offset = take(line.rows * line.row_elements());
             lines_.push_back(line);
@@ -149,18 +140,14 @@ public:
         row_offset_ = take(row_elements);
         int64_t products = 0;
         for (int k = 0; k <= sink(); ++k) {
-            const SumShape shape = shape_of(problem(k)[Dim::z]);
-            if (!is_direct(k))
-                products = std::max(products, filters(k).filter.patch() * shape.scalars * shape.vectors * unit_.lanes);
+            if (is_direct(k)) continue;
+            const SumBlocks blocks = blocks_of(k);
+            for (const int64_t vectors : {int64_t{1}, blocks.vectors})
+                products = std::max(products,
+                                    filters(k).patch() * products_at_once(k, blocks, vectors) * vectors * unit_.lanes);
         }
         products_offset_ = take(products);
         scratch_bytes_ = offset * bytes_per_element;
-    }
-
-    /// Last layers of so few outputs that sums of them are smaller than lines of their input.
-    [[nodiscard]] static bool is_scattered(const LayerProblem& p) {
-        constexpr int64_t few_outputs = 4;
-        return p.x().transposed || (p[Dim::z] < few_outputs && p.y().kernel > p[Dim::z] && p.y().stride == 1);
     }
 
     GroupCode code() {
@@ -231,7 +218,7 @@ private:
         return ((ceil_div(tiles, unit_.lanes) + 1) | 1) * unit_.lanes;
     }
     [[nodiscard]] int64_t sums_row_elements() const {
-        return outputs_at_once() * filters(sink()).filter.patch() * sums_pitch_;
+        return outputs_at_once() * filters(sink()).patch() * sums_pitch_;
     }
     /// Output channels and phases of the sink.
     [[nodiscard]] int64_t outputs_at_once() const { return problem(sink())[Dim::z] * filters(sink()).phases; }
@@ -283,17 +270,33 @@ private:
         return constants_.append(unique(name), values);
     }
 
-    /// Blocks of output channels, or of rows of a kernel, and vectors of tiles whose sums are in registers together.
-    using SumShape = ir::SumShape;
-    [[nodiscard]] SumShape shape_of(int64_t outputs) const {
-        SumShape best{unit_.lanes, 1, 1};
-        double best_score = 0;
-        for (int64_t vectors = 1; vectors <= 2; ++vectors) {
+    /// Those of a layer's output channels, or of the rows of the kernel of a scattered one: what takes least time over
+    /// a row.
+    [[nodiscard]] SumBlocks blocks_of(int k) const {
+        constexpr int64_t most_vectors = 4;
+        const LayerProblem& p = problem(k);
+        const int64_t outputs = is_scattered(p) && !filters(k).is_plain() ? p.y().kernel : p[Dim::z];
+        const int64_t all = ceil_div(most_tiles(k + 1), unit_.lanes);
+        SumBlocks best;
+        double least = 0;
+        for (int64_t vectors = 1; vectors <= std::min(most_vectors, all); ++vectors) {
             for (int64_t scalars = 1; scalars <= std::min(unit_.sums_per_vector(vectors), outputs); ++scalars) {
-                const double score = product_efficiency(vectors, scalars) * used_part(outputs, scalars);
-                if (score > best_score + 1e-9) {
-                    best_score = score;
-                    best = {unit_.lanes, vectors, scalars};
+                SumBlocks blocks{scalars, vectors, ceil_div(outputs, scalars), 1};
+                // Not as many as could be: with a single vector LLVM loads scalars ahead and then has no register for
+                // them.
+                const int64_t most_of_rest = unit_.sums_per_vector(1) * 3 / 4;
+                for (int64_t n = 1; n <= blocks.count; ++n) {
+                    if (blocks.count % n == 0 && n * scalars <= most_of_rest) blocks.rest = n;
+                }
+                const int64_t rest = all % vectors;
+                const double cycles = (static_cast<double>(all - rest) / product_efficiency(vectors, scalars) +
+                                       static_cast<double>(rest) / product_efficiency(1, blocks.rest * scalars)) /
+                                      used_part(outputs, scalars);
+                // More vectors are more patches at once, which must be worth their place in the first-level cache.
+                constexpr double worth_it = 0.99;
+                if (least == 0 || cycles < least * (vectors > best.vectors ? worth_it : 1 - 1e-9)) {
+                    least = cycles;
+                    best = blocks;
                 }
             }
         }
@@ -399,7 +402,7 @@ private:
         return with_planes(t, 0, [&](const RowPlanes& from) {
             Values name(line(t).name + ".patch");
             std::vector<Expr> patch;
-            for (int64_t c = 0; c < f.filter.patch(); ++c) {
+            for (int64_t c = 0; c < f.patch(); ++c) {
                 const int64_t column = f.low + c;
                 const Expr index =
                     from.at(size(modulo(column, tile_columns)), channel) + tile + size(floor_div(column, tile_columns));
@@ -462,7 +465,7 @@ private:
     [[nodiscard]] std::vector<float> gathered_weights(int k, int64_t block) const {
         const LayerProblem& p = problem(k);
         const ColumnFilters& f = filters(k);
-        const int64_t frequencies = f.is_plain() ? 1 : f.filter.patch();
+        const int64_t frequencies = f.is_plain() ? 1 : f.patch();
         const std::vector<float> canonical = canonical_weights(layer(k), p);
         std::vector<float> all(
             static_cast<size_t>(ceil_div(p[Dim::z], block) * block * frequencies * p.y().kernel * p[Dim::i] * f.pieces),
@@ -490,82 +493,98 @@ private:
     Stmt convolve(int k, const Expr& y) {
         const LayerProblem& p = problem(k);
         const ColumnFilters& f = filters(k);
-        const SumShape shape = shape_of(p[Dim::z]);
-        const Parameters names = parameters(k, gathered_weights(k, shape.scalars), shape.scalars);
+        const SumBlocks blocks = blocks_of(k);
+        const Parameters names = parameters(k, gathered_weights(k, blocks.scalars), blocks.scalars);
         ir::Integers starts(p.name + ".rows");
         for (int64_t n = 0; n < p.y().kernel; ++n) (void)starts(line(k).row(input_row(p, y, n)));
-        const Expr blocks = size(ceil_div(p[Dim::z], shape.scalars));
-        const auto channels = [&](const std::function<Stmt(const Expr&, int64_t)>& make, const Expr& block) {
-            std::vector<Stmt> all;
-            for (int64_t z = 0; z < shape.scalars; ++z) {
-                const Stmt one = make(simplify(block * size(shape.scalars) + size(z)), z);
-                const bool may_be_missing = p[Dim::z] % shape.scalars != 0 && z >= p[Dim::z] % shape.scalars;
-                all.push_back(may_be_missing ? guarded(block * size(shape.scalars) + size(z) < size(p[Dim::z]), one)
-                                             : one);
-            }
-            return ir::sequence(all);
+        // Blocks of weights are filled up: `make` of scalar z of `together` blocks from `block` on, if it is a channel.
+        const auto if_channel = [&](const Expr& block, int64_t together, int64_t z,
+                                    const std::function<Stmt(const Expr&)>& make) {
+            const Expr channel = simplify(block * size(blocks.scalars) + size(z));
+            const int64_t filling = blocks.count * blocks.scalars - p[Dim::z];
+            const bool may_be_missing = z >= together * blocks.scalars - filling;
+            return may_be_missing ? guarded(channel < size(p[Dim::z]), make(channel)) : make(channel);
         };
-        const auto tiles = [&](const std::function<Stmt(const Expr& tile, int64_t vectors, const Expr& block)>& make) {
-            return over_tiles(p.name + ".tile", tiles_of(k + 1), shape.vectors, [&](const Expr& tile, int64_t vectors) {
-                return for_each(p.name + ".z", {0, blocks},
-                                [&](const Expr& block) { return make(tile, vectors, block); });
-            });
-        };
-        const auto sums = [&](const Expr& tile, int64_t vectors, const Expr& block, const Expr& q, const auto& store) {
-            return gathered_sums(k, y, starts, {unit_.lanes, vectors, shape.scalars}, names.weights, tile, block, q,
-                                 store);
+        const auto over_row =
+            [&](const std::function<Stmt(const Expr& tile, int64_t vectors, int64_t together)>& make) {
+                return over_tiles(
+                    p.name + ".tile", tiles_of(k + 1), blocks.vectors,
+                    [&](const Expr& tile, int64_t vectors) { return make(tile, vectors, blocks.together(vectors)); });
+            };
+        const auto over_blocks = [&](int64_t together, const std::function<Stmt(const Expr& block)>& make) {
+            return for_each(p.name + ".z", {0, size(blocks.count / together)},
+                            [&](const Expr& n) { return make(simplify(n * size(together))); });
         };
         const auto frequencies = [&](const std::function<Stmt(Expr)>& make) {
-            return for_each(p.name + ".f", {0, size(f.filter.patch())}, make);
+            return for_each(p.name + ".f", {0, size(f.patch())}, make);
+        };
+        const auto sums = [&](const Expr& tile, int64_t vectors, const Expr& block, const Expr& q, const auto& store) {
+            return gathered_sums(k, y, starts, blocks, vectors, names.weights, tile, block, q, store);
         };
         if (is_direct(k)) {
             return starts.around(with_planes(k + 1, y, [&](const RowPlanes& to) {
-                return tiles([&](const Expr& tile, int64_t vectors, const Expr& block) {
+                return over_row([&](const Expr& tile, int64_t vectors, int64_t together) {
                     return frequencies([&](const Expr& q) {
-                        return sums(tile, vectors, block, q, [&](int64_t v, int64_t z, const Expr& sum) {
-                            const Expr channel = block * size(shape.scalars) + size(z);
-                            const Expr index = simplify(to.at(q, channel) + tile + size(v * unit_.lanes));
-                            const Expr value = activated(k, names, channel, sum + per_channel(names.bias, channel));
-                            const Stmt store =
-                                ir::store(to.array, value, lanes_from(index, unit_.lanes), ir::Alignment::element);
-                            const bool may_be_missing =
-                                p[Dim::z] % shape.scalars != 0 && z >= p[Dim::z] % shape.scalars;
-                            return may_be_missing ? guarded(channel < size(p[Dim::z]), store) : store;
+                        return over_blocks(together, [&](const Expr& block) {
+                            return sums(tile, vectors, block, q, [&](int64_t v, int64_t z, const Expr& sum) {
+                                return if_channel(block, together, z, [&](const Expr& channel) {
+                                    const Expr index = simplify(to.at(q, channel) + tile + size(v * unit_.lanes));
+                                    const Expr value =
+                                        activated(k, names, channel, sum + per_channel(names.bias, channel));
+                                    return ir::store(to.array, value, lanes_from(index, unit_.lanes),
+                                                     ir::Alignment::element);
+                                });
+                            });
                         });
                     });
                 });
             }));
         }
-        const auto product = [&](const Expr& q, int64_t z, int64_t v, int64_t vectors) {
-            return lanes_from(
-                simplify((q * size(shape.scalars) + size(z)) * size(vectors * unit_.lanes) + size(v * unit_.lanes)),
-                unit_.lanes);
-        };
         const auto all = [&](const std::function<Stmt(const Expr& channel, const Expr& tile,
                                                       const std::vector<Expr>& outputs)>& store) {
-            return tiles([&](const Expr& tile, int64_t vectors, const Expr& block) {
-                const Stmt products = frequencies([&](const Expr& q) {
+            return over_row([&](const Expr& tile, int64_t vectors, int64_t together) {
+                const int64_t at_once = products_at_once(k, blocks, vectors);
+                const bool is_whole = at_once > together * blocks.scalars;
+                const auto product = [&](const Expr& q, const Expr& block, int64_t z, int64_t v) {
+                    const Expr output = (is_whole ? block * size(blocks.scalars) : Expr(0)) + size(z);
+                    const Expr vector = ((q * size(at_once) + output) * size(vectors) + size(v)) * size(unit_.lanes);
+                    return lanes_from(simplify(vector), unit_.lanes);
+                };
+                const auto multiply = [&](const Expr& block, const Expr& q) {
                     return sums(tile, vectors, block, q, [&](int64_t v, int64_t z, const Expr& sum) {
-                        return ir::store(products_, sum, product(q, z, v, vectors), ir::Alignment::element);
+                        return ir::store(products_, sum, product(q, block, z, v), ir::Alignment::element);
                     });
+                };
+                const auto finish = [&](const Expr& block) {
+                    std::vector<Stmt> outputs;
+                    for (int64_t z = 0; z < together * blocks.scalars; ++z) {
+                        outputs.push_back(if_channel(block, together, z, [&](const Expr& channel) {
+                            std::vector<Stmt> stores;
+                            for (int64_t v = 0; v < vectors; ++v) {
+                                Values name(p.name + ".product");
+                                std::vector<Expr> m;
+                                for (int64_t q = 0; q < f.patch(); ++q)
+                                    m.push_back(name(
+                                        ir::load(products_, product(size(q), block, z, v), ir::Alignment::element)));
+                                const std::vector<Expr> columns = finished(name, k, names, channel, m);
+                                stores.push_back(
+                                    name.around(store(channel, simplify(tile + size(v * unit_.lanes)), columns)));
+                            }
+                            return ir::sequence(stores);
+                        }));
+                    }
+                    return ir::sequence(outputs);
+                };
+                if (is_whole) {
+                    const Stmt products = frequencies([&](const Expr& q) {
+                        return over_blocks(together, [&](const Expr& block) { return multiply(block, q); });
+                    });
+                    return ir::sequence({products, over_blocks(together, finish)});
+                }
+                return over_blocks(together, [&](const Expr& block) {
+                    return ir::sequence(
+                        {frequencies([&](const Expr& q) { return multiply(block, q); }), finish(block)});
                 });
-                const Stmt outputs = channels(
-                    [&](const Expr& channel, int64_t z) {
-                        std::vector<Stmt> stores;
-                        for (int64_t v = 0; v < vectors; ++v) {
-                            Values name(p.name + ".product");
-                            std::vector<Expr> m;
-                            for (int64_t q = 0; q < f.filter.patch(); ++q)
-                                m.push_back(
-                                    name(ir::load(products_, product(size(q), z, v, vectors), ir::Alignment::element)));
-                            const std::vector<Expr> columns = finished(name, k, names, channel, m);
-                            stores.push_back(
-                                name.around(store(channel, simplify(tile + size(v * unit_.lanes)), columns)));
-                        }
-                        return ir::sequence(stores);
-                    },
-                    block);
-                return ir::sequence({products, outputs});
             });
         };
         if (k == sink())
@@ -589,16 +608,28 @@ private:
         return simplify(y * size(p.y().stride) + size(n - p.y().pad_begin));
     }
 
-    /// Sums over rows, channels and pieces, of a block of output channels at one frequency.
-    Stmt gathered_sums(int k, const Expr& y, const ir::Integers& starts, const SumShape& shape,
+    /// Output channels whose products wait for their last frequency: all, where those are less than what they are made
+    /// of, which then stays in the first-level cache for all of them; else those whose sums are in registers.
+    [[nodiscard]] int64_t products_at_once(int k, const SumBlocks& blocks, int64_t vectors) const {
+        const LayerProblem& p = problem(k);
+        const int64_t all = blocks.count * blocks.scalars;
+        const bool is_less = all < p.y().kernel * p[Dim::i] * filters(k).pieces;
+        return is_less ? all : blocks.together(vectors) * blocks.scalars;
+    }
+
+    /// Sums over rows, channels and pieces, of the output channels of a block, or of as many as are taken together, at
+    /// one frequency.
+    Stmt gathered_sums(int k, const Expr& y, const ir::Integers& starts, const SumBlocks& blocks, int64_t vectors,
                        const std::string& weights, const Expr& tile, const Expr& block, const Expr& q,
                        const std::function<Stmt(int64_t, int64_t, const Expr&)>& store) const {
         const LayerProblem& p = problem(k);
         const ColumnFilters& f = filters(k);
         const Line& from = line(k);
         Values name(p.name + ".base");
-        const Expr frequency = f.is_plain() ? block : block * size(f.filter.patch()) + q;
-        const Expr kernel = name(simplify(frequency * size(p.y().kernel * p[Dim::i] * f.pieces * shape.scalars)));
+        const int64_t frequencies = f.is_plain() ? 1 : f.patch();
+        const Expr frequency = f.is_plain() ? block : block * size(frequencies) + q;
+        const int64_t block_weights = p.y().kernel * p[Dim::i] * f.pieces * blocks.scalars;
+        const Expr kernel = name(simplify(frequency * size(block_weights)));
         const Expr plane = name(simplify(from.plane(q, 0) + tile));
         std::vector<ir::SumTerm> terms;
         for (int64_t n = 0; n < p.y().kernel; ++n) {
@@ -606,20 +637,21 @@ private:
             const Expr row = input_row(p, y, n);
             const Expr runs = ir::reaches_padding(p.y()) ? row >= 0 && row < size(p.y().in) : const_true();
             for (int64_t piece = 0; piece < f.pieces; ++piece) {
-                terms.push_back({runs, size(p[Dim::i]),
-                                 [=, this](const Expr& i, int64_t v) {
-                                     const Expr index = base + i * size(from.pitch) + size(v * unit_.lanes + piece);
-                                     return ir::load(from.name, lanes_from(index, unit_.lanes), ir::Alignment::element);
-                                 },
-                                 [=, this](const Expr& i, int64_t z) {
-                                     return ir::load(weights,
-                                                     kernel +
-                                                         ((size(n * p[Dim::i]) + i) * size(f.pieces) + size(piece)) *
-                                                             size(shape.scalars) +
-                                                         size(z));
-                                 }});
+                terms.push_back(
+                    {runs, size(p[Dim::i]),
+                     [=, this](const Expr& i, int64_t v) {
+                         const Expr index = base + i * size(from.pitch) + size(v * unit_.lanes + piece);
+                         return ir::load(from.name, lanes_from(index, unit_.lanes), ir::Alignment::element);
+                     },
+                     [=](const Expr& i, int64_t z) {
+                         const Expr tap = (size(n * p[Dim::i]) + i) * size(f.pieces) + size(piece);
+                         return ir::load(
+                             weights, kernel + tap * size(blocks.scalars) +
+                                          size(z / blocks.scalars * frequencies * block_weights + z % blocks.scalars));
+                     }});
             }
         }
+        const ir::SumShape shape{unit_.lanes, vectors, blocks.together(vectors) * blocks.scalars};
         return name.around(ir::sums_of_products(p.name, shape, terms, store));
     }
 
@@ -649,7 +681,7 @@ private:
     [[nodiscard]] std::vector<float> scattered_weights(int64_t block) const {
         const LayerProblem& p = problem(sink());
         const ColumnFilters& f = filters(sink());
-        const int64_t rows = p.y().kernel, frequencies = f.filter.patch(), blocks = ceil_div(rows, block);
+        const int64_t rows = p.y().kernel, frequencies = f.patch(), blocks = ceil_div(rows, block);
         const std::vector<float> canonical = canonical_weights(layer(sink()), p);
         std::vector<float> all(
             static_cast<size_t>(outputs_at_once() * frequencies * blocks * p[Dim::i] * f.pieces * block), 0.0F);
@@ -677,81 +709,99 @@ private:
     Stmt scatter(const Expr& r) {
         const LayerProblem& p = problem(sink());
         const AxisWindow& w = p.y();
-        const ColumnFilters& f = filters(sink());
-        const Line& from = lines_.back();
         const int64_t step = w.transposed ? w.stride : 1;
-        const SumShape shape = shape_of(w.kernel);
-        const int64_t blocks = ceil_div(w.kernel, shape.scalars);
-        names_ = parameters(sink(), scattered_weights(shape.scalars), 1);
+        const SumBlocks blocks = blocks_of(sink());
+        names_ = parameters(sink(), scattered_weights(blocks.scalars), 1);
         const auto output_row = [&](int64_t n) {
             return simplify(w.transposed ? r * size(step) + size(n - w.pad_begin) : r + size(w.pad_begin - n));
         };
-        // Rows come in order: the first one that an output row reads is its first or last row of the kernel, or the first of the picture.
-        const auto is_first = [&](int64_t n) {
-            return (w.transposed ? n >= w.kernel - step : n == 0) ? const_true() : r == 0;
-        };
+        const auto is_output = [&](int64_t n) { return output_row(n) >= 0 && output_row(n) < size(w.out); };
         ir::Integers starts(p.name + ".sums");
         for (int64_t n = 0; n < w.kernel; ++n) (void)starts(sums_row(Halide::clamp(output_row(n), 0, size(w.out - 1))));
-        return starts.around(
-            over_tiles(p.name + ".tile", tiles_of(sink() + 1), shape.vectors, [&](const Expr& tile, int64_t vectors) {
-                const Stmt patches =
-                    for_each(from.name + ".channel", {0, size(from.channels)}, [&](const Expr& channel) {
-                        return for_each(from.name + ".vector", {0, size(vectors + extra_vectors(f))},
-                                        [&](const Expr& v) {
-                                            return transform(sink(), channel,
-                                                             simplify(shift(sink()) + tile + v * size(unit_.lanes)),
-                                                             simplify(v * size(unit_.lanes)));
-                                        });
-                    });
-                const Stmt products =
-                    for_each(p.name + ".output", {0, size(outputs_at_once())}, [&](const Expr& output) {
-                        return for_each(p.name + ".f", {0, size(f.filter.patch())}, [&](const Expr& q) {
-                            Values name(p.name + ".base");
-                            const Expr frequency = name(simplify(output * size(f.filter.patch()) + q));
-                            const Expr block_of_patches = name(simplify(from.plane(q, 0)));
-                            const Expr sums = name(simplify(frequency * size(sums_pitch_) + tile));
-                            std::vector<Stmt> all;
-                            for (int64_t block = 0; block < blocks; ++block) {
-                                std::vector<ir::SumTerm> terms;
-                                for (int64_t piece = 0; piece < f.pieces; ++piece) {
-                                    terms.push_back(
-                                        {const_true(), size(p[Dim::i]),
-                                         [=, this](const Expr& i, int64_t v) {
-                                             const Expr index = block_of_patches + i * size(from.pitch) +
-                                                                size(v * unit_.lanes + piece);
-                                             return ir::load(from.name, lanes_from(index, unit_.lanes),
-                                                             ir::Alignment::element);
-                                         },
-                                         [=, this](const Expr& i, int64_t n) {
-                                             const Expr filter =
-                                                 (frequency * size(blocks) + size(block)) * size(p[Dim::i]) + i;
-                                             return ir::load(names_.weights, (filter * size(f.pieces) + size(piece)) *
-                                                                                     size(shape.scalars) +
-                                                                                 size(n));
-                                         }});
-                                }
-                                all.push_back(ir::sums_of_products(
-                                    p.name, {unit_.lanes, vectors, shape.scalars}, terms,
-                                    [&](int64_t v, int64_t scalar, const Expr& sum) -> Stmt {
-                                        const int64_t n = block * shape.scalars + scalar;
-                                        if (n >= w.kernel) return {};
-                                        const Expr at =
-                                            lanes_from(starts.of(n) + sums + size(v * unit_.lanes), unit_.lanes);
-                                        const Stmt set = ir::store(sums_, sum, at, ir::Alignment::element);
-                                        const Stmt add =
-                                            ir::store(sums_, ir::load(sums_, at, ir::Alignment::element) + sum, at,
-                                                      ir::Alignment::element);
-                                        const Expr first = is_first(n);
-                                        const Stmt store =
-                                            is_const_one(first) ? set : IfThenElse::make(first, set, add);
-                                        return guarded(output_row(n) >= 0 && output_row(n) < size(w.out), store);
-                                    }));
-                            }
-                            return name.around(ir::sequence(all));
-                        });
-                    });
-                return ir::sequence({patches, products});
+        // Rows come in order: the first one that an output row reads is its first or last row of the kernel, or the
+        // first of the picture.
+        std::vector<Stmt> anew, anew_at_top;
+        for (int64_t n = 0; n < w.kernel; ++n) {
+            const bool always = w.transposed ? n >= w.kernel - step : n == 0;
+            (always ? anew : anew_at_top).push_back(guarded(is_output(n), set_to_zero(starts.of(n))));
+        }
+        anew.push_back(guarded(r == 0, ir::sequence(anew_at_top)));
+        anew.push_back(
+            over_tiles(p.name + ".tile", tiles_of(sink() + 1), blocks.vectors, [&](const Expr& tile, int64_t vectors) {
+                return ir::sequence({patches(tile, vectors), products(starts, is_output, blocks, tile, vectors)});
             }));
+        return starts.around(ir::sequence(anew));
+    }
+
+    /// A row of sums.
+    [[nodiscard]] Stmt set_to_zero(const Expr& start) const {
+        const auto lanes = static_cast<int>(unit_.lanes);
+        return for_each(sums_ + ".vector", {0, size(sums_row_elements() / unit_.lanes)}, [&](const Expr& v) {
+            return ir::store(sums_, make_zero(Halide::Float(32, lanes)), lanes_from(start + v * size(lanes), lanes),
+                             ir::Alignment::element);
+        });
+    }
+
+    /// V of a block of tiles.
+    [[nodiscard]] Stmt patches(const Expr& tile, int64_t vectors) const {
+        const Line& to = lines_.back();
+        return for_each(to.name + ".channel", {0, size(to.channels)}, [&](const Expr& channel) {
+            const Interval all{0, size(vectors + extra_vectors(filters(sink())))};
+            return for_each(to.name + ".vector", all, [&](const Expr& v) {
+                return transform(sink(), channel, simplify(shift(sink()) + tile + v * size(unit_.lanes)),
+                                 simplify(v * size(unit_.lanes)));
+            });
+        });
+    }
+
+    /// Its products with all rows of the kernel, added to the sums. `starts`: where the sums of each one's output row
+    /// begin.
+    [[nodiscard]] Stmt products(const ir::Integers& starts, const std::function<Expr(int64_t)>& is_output,
+                                const SumBlocks& blocks, const Expr& tile, int64_t vectors) const {
+        const LayerProblem& p = problem(sink());
+        const ColumnFilters& f = filters(sink());
+        const Line& from = lines_.back();
+        const std::string& weights = names_.weights;
+        const int64_t block_weights = p[Dim::i] * f.pieces * blocks.scalars;
+        const int64_t together = blocks.together(vectors);
+        return for_each(p.name + ".output", {0, size(outputs_at_once())}, [&](const Expr& output) {
+            return for_each(p.name + ".f", {0, size(f.patch())}, [&](const Expr& q) {
+                Values name(p.name + ".base");
+                const Expr frequency = name(simplify(output * size(f.patch()) + q));
+                const Expr plane = name(simplify(from.plane(q, 0)));
+                const Expr kernel = name(simplify(frequency * size(blocks.count * block_weights)));
+                const Expr sums = name(simplify(frequency * size(sums_pitch_) + tile));
+                std::vector<Stmt> all;
+                for (int64_t block = 0; block < blocks.count; block += together) {
+                    std::vector<ir::SumTerm> terms;
+                    for (int64_t piece = 0; piece < f.pieces; ++piece) {
+                        terms.push_back(
+                            {const_true(), size(p[Dim::i]),
+                             [=, this](const Expr& i, int64_t v) {
+                                 const Expr index = plane + i * size(from.pitch) + size(v * unit_.lanes + piece);
+                                 return ir::load(from.name, lanes_from(index, unit_.lanes), ir::Alignment::element);
+                             },
+                             [=](const Expr& i, int64_t n) {
+                                 const Expr tap = i * size(f.pieces) + size(piece);
+                                 return ir::load(weights, kernel + tap * size(blocks.scalars) +
+                                                              size((block + n / blocks.scalars) * block_weights +
+                                                                   n % blocks.scalars));
+                             }});
+                    }
+                    all.push_back(ir::sums_of_products(
+                        p.name, {unit_.lanes, vectors, together * blocks.scalars}, terms,
+                        [&](int64_t v, int64_t scalar, const Expr& sum) -> Stmt {
+                            const int64_t n = block * blocks.scalars + scalar;
+                            if (n >= p.y().kernel) return {};
+                            const Expr at = lanes_from(starts.of(n) + sums + size(v * unit_.lanes), unit_.lanes);
+                            return guarded(is_output(n),
+                                           ir::store(sums_, ir::load(sums_, at, ir::Alignment::element) + sum, at,
+                                                     ir::Alignment::element));
+                        }));
+                }
+                return name.around(ir::sequence(all));
+            });
+        });
     }
 
     /// Output row y: all that it reads has been scattered.
@@ -766,11 +816,10 @@ private:
                 std::vector<Expr> columns(static_cast<size_t>(tile_columns * f.phases));
                 for (int64_t phase = 0; phase < f.phases; ++phase) {
                     std::vector<Expr> m;
-                    for (int64_t q = 0; q < f.filter.patch(); ++q) {
+                    for (int64_t q = 0; q < f.patch(); ++q) {
                         const Expr index =
                             base +
-                            ((channel * size(f.phases) + size(phase)) * size(f.filter.patch()) + size(q)) *
-                                size(sums_pitch_) +
+                            ((channel * size(f.phases) + size(phase)) * size(f.patch()) + size(q)) * size(sums_pitch_) +
                             tile;
                         m.push_back(name(ir::load(sums_, lanes_from(index, unit_.lanes), ir::Alignment::element)));
                     }

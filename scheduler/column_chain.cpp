@@ -50,6 +50,50 @@ bool is_dense_and_unstrided(const LayerProblem& p) {
 
 }  // namespace
 
+ColumnWindow::ColumnWindow(const AxisWindow& w) : phases(w.transposed ? w.stride : 1) {
+    int64_t high = 0;
+    if (w.transposed) {
+        low = -floor_div(w.kernel - 1 - w.pad_begin, w.stride);
+        high = floor_div(phases - 1 + w.pad_begin, w.stride);
+    } else {
+        low = -w.pad_begin;
+        high = w.kernel - 1 - w.pad_begin;
+    }
+    const int64_t span = high - low + 1;
+    taps = span == 1 && low == 0 ? 1 : span <= 3 ? 3 : 5;
+    if (span > taps) pieces = ceil_div(span - taps, tile_columns) + 1;
+}
+
+bool is_scattered(const LayerProblem& p) {
+    constexpr int64_t few_outputs = 4;
+    return p.x().transposed || (p[Dim::z] < few_outputs && p.y().kernel > p[Dim::z] && p.y().stride == 1);
+}
+
+Bytes column_tiles_memory(const std::vector<LayerProblem>& chain, const std::vector<int64_t>& rows, int64_t columns) {
+    constexpr int64_t ends_of_vectors = 16;  // tiles
+    int64_t tiles = ceil_div(columns, tile_columns * ColumnWindow(chain.back().x()).phases);
+    int64_t lines = 0, longest_row = 0;
+    for (size_t k = chain.size(); k-- > 0;) {
+        const LayerProblem& p = chain[k];
+        const ColumnWindow window(p.x());
+        const int64_t outputs = tiles;
+        tiles = std::min(ceil_div(p.x().in, tile_columns), tiles + window.last_tile() - window.first_tile());
+        const int64_t pitch = tiles + ends_of_vectors;
+        const int64_t step = p.y().transposed ? p.y().stride : 1;
+        const int64_t kept = ceil_div(rows[k] - 1 + p.y().kernel, step);
+        if (is_scattered(p) && !window.is_plain()) {
+            constexpr int64_t block = 40;  // tiles whose patches are there at once, about
+            lines += std::min(p.y().out, (kept - 1) * step + p.y().kernel) * p[Dim::z] * window.phases *
+                         window.patch() * (outputs + ends_of_vectors) +
+                     p[Dim::i] * window.patch() * block;
+        } else {
+            lines += kept * p[Dim::i] * window.patch() * pitch;
+        }
+        if (!window.is_plain()) longest_row = std::max(longest_row, tile_columns * p[Dim::i] * pitch);
+    }
+    return to_bytes(Elements(lines + longest_row));
+}
+
 bool filters_columns(const LayerProblem& p) { return is_dense_and_unstrided(p) && p.x().kernel > 1; }
 
 bool suits_column_tiles(const std::vector<LayerProblem>& chain) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "scheduler/column_chain.h"
 #include "scheduler/models/two_level/two_level.h"
 
 namespace laminate {
@@ -142,7 +143,17 @@ public:
         const int64_t repeated_percent = options_.memory ? 25 : 5;
         const int64_t fewest_rows =
             options_.memory ? 1 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
-        const Bytes budget = options_.memory.value_or(Bytes(2 * options_.second_level_cache.value()));
+        const bool by_column_tiles = !options_.memory && options_.winograd && suits_column_tiles(problems);
+        const auto fits = [&](const LineBufferSizes& sizes, Elements live) {
+            if (takes_what_it_needs) return true;
+            if (options_.memory) return to_bytes(live) <= *options_.memory;
+            const Bytes cache = options_.second_level_cache;
+            if (!by_column_tiles) return to_bytes(live) <= Bytes(2 * cache.value());
+            const int64_t all = problems.back()[Dim::x];
+            return column_tiles_memory(problems, rows_per_iteration(problems, sizes.rows),
+                                       sizes.strip_columns > 0 ? std::min(sizes.strip_columns, all) : all) <=
+                   most_column_tiles_memory(cache);
+        };
         const int64_t base = macs(problems, {1, 0, 0});
         std::optional<Elements> least;
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
@@ -154,7 +165,7 @@ public:
                 LineBufferSizes sizes{rows, 0, columns};
                 const GroupCounts counts = two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
                 if (counts.macs().value() > base + base / 100 * repeated_percent) continue;
-                if (!takes_what_it_needs && to_bytes(counts.live_total) > budget) {
+                if (!fits(sizes, counts.live_total)) {
                     least = std::min(least.value_or(counts.live_total), counts.live_total);
                     continue;
                 }

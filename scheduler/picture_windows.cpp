@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nets/reach.h"
+#include "scheduler/column_chain.h"
 #include "scheduler/line_buffers.h"
 #include "scheduler/models/two_level/two_level.h"
 
@@ -82,7 +83,9 @@ std::optional<ColumnCost> column_cost(const Network& network, const LineBufferOp
 }  // namespace
 
 std::optional<WindowChoice> choose_window(const WindowDemand& demand) {
-    const Bytes ample{4 * demand.second_level_cache.value()};  // more than the planner takes of its own accord
+    // More than the planner takes of its own accord.
+    const Bytes ample{std::max(4 * demand.second_level_cache.value(),
+                               2 * most_column_tiles_memory(demand.second_level_cache).value())};
     std::optional<Bytes> thread_memory;
     if (const Bytes share{demand.memory.value() / 2 / demand.threads}; share < ample) thread_memory = share;
     const LineBufferOptions options{

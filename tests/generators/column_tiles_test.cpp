@@ -151,6 +151,29 @@ TEST(ColumnTiles, WholePicturesBeforeTheLastLayer) {
     EXPECT_LE(error_of(got.output, expected), allowed);
 }
 
+TEST(ColumnTiles, TakeAboutTheMemoryThatThePlannerCountsWith) {
+    const Network fsrcnn = seeded(
+        20, 960, 1,
+        {{56, same(5)}, {12, same(1)}, {12, same(3)}, {12, same(3)}, {56, same(1)}, {1, square_window(9, 2, 4), true}});
+    const Network gathered = seeded(20, 1920, 3, {{8, same(3)}, {16, same(5)}, {8, same(3)}});
+    for (const Network& network : {fsrcnn, gathered}) {
+        const std::vector<LayerId> layers = schedulable_chains(network).front();
+        const std::vector<LayerProblem> problems = layer_problems(network, layers);
+        for (const int64_t columns : {480, 960, 1920}) {
+            const GroupSchedule group = line_buffer_group(network, layers, {4, 0, columns});
+            std::vector<int64_t> rows;
+            for (const Nest& nest : group.nests) rows.push_back(nest[Dim::y]);
+            const auto counted = static_cast<double>(column_tiles_memory(problems, rows, columns).value());
+            for (const VectorUnit& unit : {wide, VectorUnit{8, 12}}) {
+                const std::optional<GroupCode> code = column_tiles_code(network, group, unit);
+                ASSERT_TRUE(code);
+                EXPECT_NEAR(static_cast<double>(code->scratch_bytes) / counted, 1.0, 0.25)
+                    << columns << " columns, " << unit.lanes << " lanes";
+            }
+        }
+    }
+}
+
 TEST(ColumnTiles, SuitsOnlyWhatGains) {
     const auto suits = [](const Network& network) {
         return suits_column_tiles(layer_problems(network, schedulable_chains(network).front()));

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "nets/open.h"
+#include "scheduler/column_chain.h"
 #include "scheduler/models/two_level/two_level.h"
 #include "tests/scheduler/chain.h"
 
@@ -194,6 +195,7 @@ TEST(LineBufferSchedule, GroupsStayWithinTwiceTheSecondLevelCache) {
         chain(1, 64, 1920, {{32, square_window(5, 1, 2)}, {8, square_window(1)}, {8, square_window(5, 1, 2)}});
     const auto most = [&](int64_t cache) {
         LineBufferOptions options;
+        options.winograd = false;  // by the definition: lines are what the model counts
         options.second_level_cache = Bytes(cache);
         Bytes largest;
         const Schedule schedule = planned(network, options);
@@ -206,6 +208,31 @@ TEST(LineBufferSchedule, GroupsStayWithinTwiceTheSecondLevelCache) {
     EXPECT_GT(most(2 << 20), Bytes(512 << 10));
     EXPECT_LE(most(256 << 10), Bytes(512 << 10));
     EXPECT_GT(most(256 << 10), Bytes(0));
+}
+
+TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
+    const Network network =
+        chain(1, 64, 1920, {{32, square_window(5, 1, 2)}, {8, square_window(1)}, {8, square_window(5, 1, 2)}});
+    const std::vector<LayerProblem> problems = layer_problems(network, schedulable_chains(network).front());
+    ASSERT_TRUE(suits_column_tiles(problems));
+    const auto sizes = [&](int64_t cache) {
+        LineBufferOptions options;
+        options.second_level_cache = Bytes(cache);
+        const Schedule schedule = planned(network, options);
+        EXPECT_EQ(schedule.groups().size(), 1u);
+        std::vector<int64_t> rows;
+        for (const Nest& nest : schedule.groups()[0].nests) rows.push_back(nest[Dim::y]);
+        const int64_t strip = schedule.groups()[0].nests.back().strip[1];
+        const int64_t columns = strip == 0 ? problems.back()[Dim::x] : strip;
+        return std::pair{columns, column_tiles_memory(problems, rows, columns)};
+    };
+    // Small caches are taken for one of 1 MiB.
+    const auto [columns, memory] = sizes(256 << 10);
+    EXPECT_LT(columns, 1920);
+    EXPECT_LE(memory, Bytes(1 << 20));
+    EXPECT_GT(memory, Bytes(512 << 10));
+    EXPECT_EQ(sizes(1 << 20).first, columns);
+    EXPECT_EQ(sizes(4 << 20).first, 1920);
 }
 
 TEST(LineBufferSchedule, SaysWhatWouldFit) {
