@@ -15,7 +15,19 @@ namespace laminate::cli {
 using Json = nlohmann::ordered_json;
 
 std::string front_file(const std::string& path) {
-    return std::filesystem::is_directory(path) ? (std::filesystem::path(path) / "front.json").string() : path;
+    namespace fs = std::filesystem;
+    std::error_code unreadable;
+    if (!fs::is_directory(path, unreadable)) return path;
+    const fs::path file = fs::path(path) / "front.json";
+    if (fs::exists(file, unreadable)) return file.string();
+    std::string inside;  // the first by name, whatever order the file system has
+    for (const fs::directory_entry& entry : fs::directory_iterator(path, unreadable)) {
+        if (!fs::exists(entry.path() / "front.json", unreadable)) continue;
+        if (inside.empty() || entry.path().string() < inside) inside = entry.path().string();
+    }
+    if (!inside.empty())
+        throw InputError(path + ": has no front.json, expected the directory of one front, such as " + inside);
+    return file.string();
 }
 
 Json parse_front(const std::string& text, const std::string& file) {

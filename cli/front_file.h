@@ -12,7 +12,8 @@ namespace laminate::cli {
 /// 1 carried a hash over the weights too; 2 had the text of each point's schedule.
 inline constexpr int front_version = 3;
 
-/// DIR/front.json for a directory, else the path itself.
+/// DIR/front.json for a directory, else the path itself. Throws InputError for a directory of fronts, as a sweep makes
+/// it; it names the first of them.
 [[nodiscard]] std::string front_file(const std::string& path);
 /// What front_json() wrote: "points" are objects whose "schedule" is a list of places in "group_schedules", which are texts. Throws InputError "FILE: ..." when the
 /// text is something else, or of another version; whoever reads more of it checks that.

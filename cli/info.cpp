@@ -26,15 +26,27 @@ int64_t parameters(const Layer& layer) {
 /// Bytes of activations that exist while each layer runs, one layer after the other, each tensor freed after its last
 /// reader; the network's inputs and outputs included.
 std::vector<Bytes> live_bytes(const Network& network) {
-    const int layers = static_cast<int>(network.layers.size());
-    std::vector<Bytes> live(network.layers.size());
-    for (TensorId id = 0; id < static_cast<TensorId>(network.tensors.size()); ++id) {
-        const int first = std::max(0, network.producer(id));
-        int last = first;
-        for (const LayerId reader : network.consumers(id)) last = std::max(last, reader);
-        if (network.is_output(id)) last = layers - 1;
-        const Bytes bytes = to_bytes(Elements(element_count(network.tensor(id).dims)));
-        for (int at = first; at <= last; ++at) live[static_cast<size_t>(at)] += bytes;
+    // One pass over the layers: asking the network for each tensor's readers would look at all of them each time.
+    const size_t layers = network.layers.size();
+    std::vector<size_t> last(network.tensors.size(), 0);
+    for (size_t at = 0; at < layers; ++at) {
+        last[static_cast<size_t>(network.layers[at].output)] = at;
+        for (const TensorId id : network.layers[at].inputs) last[static_cast<size_t>(id)] = at;
+    }
+    for (const TensorId id : network.outputs) last[static_cast<size_t>(id)] = layers - 1;
+
+    std::vector<std::vector<TensorId>> freed_after(layers);
+    for (size_t id = 0; id < last.size(); ++id) freed_after[last[id]].push_back(static_cast<TensorId>(id));
+    const auto bytes_of = [&](TensorId id) {
+        return to_bytes(Elements(element_count(network.tensor(id).dims))).value();
+    };
+    std::vector<Bytes> live(layers);
+    int64_t held = 0;
+    for (const TensorId id : network.inputs) held = checked_add(held, bytes_of(id));
+    for (size_t at = 0; at < layers; ++at) {
+        held = checked_add(held, bytes_of(network.layers[at].output));
+        live[at] = Bytes(held);
+        for (const TensorId id : freed_after[at]) held -= bytes_of(id);
     }
     return live;
 }

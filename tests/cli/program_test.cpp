@@ -1,8 +1,11 @@
 // Exit codes and messages of the command line (cli/README.md), on the built program.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "nets/onnx.h"
 #include "run_program.h"
 
 namespace laminate::cli {
@@ -118,6 +121,42 @@ TEST(Info, JsonOnStdoutIsNothingButJsonAndItsSumsAreTheLayersSums) {
     // Input 20x20x3 and conv1's output together are more than conv1's and conv2's outputs: 1200 + 1296 > 1296 + 1024.
     EXPECT_EQ(peak, 4 * (20 * 20 * 3 + 18 * 18 * 4));
     EXPECT_EQ(answer.at("layer_by_layer_peak_bytes"), peak);
+}
+
+/// Seconds of processor that the program takes to say what is in a chain of that many layers.
+double seconds_for_chain(int layers) {
+    Network chain;
+    chain.name = "chain";
+    chain.inputs = {0};
+    chain.outputs = {layers};
+    for (int id = 0; id <= layers; ++id) chain.tensors.push_back({"t" + std::to_string(id), {1, 2, 3, 4}});
+    for (int id = 0; id < layers; ++id) {
+        chain.layers.push_back({.name = "layer" + std::to_string(id),
+                                .kind = LayerKind::activation,
+                                .inputs = {id},
+                                .output = id + 1,
+                                .activation = {.kind = ActivationKind::relu}});
+    }
+    const ScratchDirectory scratch;
+    save_onnx(chain, scratch / "chain.onnx");
+    const auto seconds = [] {
+        rusage used{};
+        ::getrusage(RUSAGE_CHILDREN, &used);
+        return static_cast<double>(used.ru_utime.tv_sec) + 1e-6 * static_cast<double>(used.ru_utime.tv_usec);
+    };
+    const double before = seconds();
+    const ProgramResult result = run_program("info " + (scratch / "chain.onnx") + " --json -");
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const auto answer = nlohmann::json::parse(result.out);
+    EXPECT_EQ(answer.at("layers").size(), static_cast<size_t>(layers));
+    EXPECT_EQ(answer.at("layer_by_layer_peak_bytes"), 4 * 2 * (2 * 3 * 4));  // a layer's input and its output
+    return seconds() - before;
+}
+
+TEST(Info, OfALongChainTakesTimeByItsLength) {
+    const double ten_thousand = seconds_for_chain(10'000);
+    const double hundred_thousand = seconds_for_chain(100'000);
+    EXPECT_LT(hundred_thousand, 30 * ten_thousand) << "of " << ten_thousand << " s; by the square it would be 100";
 }
 
 TEST(Zoo, AnExportedNetworkReadsBackWithTheSameHash) {

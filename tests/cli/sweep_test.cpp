@@ -95,6 +95,30 @@ TEST_F(SweepTest, GivesEveryJobAnOutcomeAndInfeasibleIsOne) {
               1 + answer["jobs"][0]["schedules"].get<size_t>() + answer["jobs"][2]["schedules"].get<size_t>());
 }
 
+TEST_F(SweepTest, ItsDirectoryIsNoFrontButThoseOfItsJobsAre) {
+    ASSERT_EQ(run_program(command("d")).exit_code, 0);
+    const auto answer = nlohmann::json::parse(read_file(scratch_ / "d/sweep.json"));
+    std::vector<std::string> fronts;  // one job of the three has none
+    for (const auto& job : answer.at("jobs")) {
+        if (job.contains("schedules")) fronts.push_back(scratch_ / ("d/" + job.at("id").get<std::string>()));
+    }
+    ASSERT_EQ(fronts.size(), 2U);
+    const std::string whole = scratch_ / "d";
+    for (const std::string& arguments : {"report " + whole, "validate zoo:l2net --front " + whole}) {
+        const ProgramResult result = run_program(arguments);
+        EXPECT_EQ(result.exit_code, 3);
+        EXPECT_EQ(result.err, "laminate: error: " + whole +
+                                  ": has no front.json, expected the directory of one front, such as " +
+                                  std::min(fronts[0], fronts[1]) + "\n");
+    }
+    for (const std::string& front : fronts) {
+        std::filesystem::remove(front + "/report.html");
+        const ProgramResult result = run_program("report " + front);
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+        EXPECT_TRUE(std::filesystem::exists(front + "/report.html"));
+    }
+}
+
 TEST_F(SweepTest, ADirectoryOfSomethingElseIsLeftAlone) {
     std::filesystem::create_directories(scratch_ / "other");
     write_file_atomically(scratch_ / "other/photograph.txt", "holiday");
