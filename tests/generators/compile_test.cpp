@@ -101,7 +101,8 @@ Network all_kernels() {
     for (Layer& layer : network.layers) {
         if (!layer.weights) continue;
         layer.weights = std::make_shared<const Constant>(
-            Constant{layer.weights->dims, small_integers(element_count(layer.weights->dims), rng.below(100))});
+            Constant{layer.weights->dims,
+                     small_integers(element_count(layer.weights->dims), static_cast<uint64_t>(rng.below(100)))});
         layer.activation.kind = ActivationKind::relu;
     }
     check(network);
@@ -204,7 +205,8 @@ Network residual_blocks() {
     for (Layer& layer : network.layers) {
         if (!layer.weights) continue;
         layer.weights = std::make_shared<const Constant>(
-            Constant{layer.weights->dims, small_integers(element_count(layer.weights->dims), rng.below(100))});
+            Constant{layer.weights->dims,
+                     small_integers(element_count(layer.weights->dims), static_cast<uint64_t>(rng.below(100)))});
     }
     check(network);
     return network;

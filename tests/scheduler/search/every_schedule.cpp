@@ -19,7 +19,6 @@ Axis axis_of(Dim d) { return d == Dim::y ? rows : d == Dim::x ? columns : d == D
 
 /// Where the loop of an axis lies in the nest that reads a tensor.
 enum class Place : uint8_t { above_store, between, below_compute, kept_between, kept_below };
-constexpr size_t place_count = 5;
 
 /// A piece of a tensor along one axis, asked for in the iteration of the loops between its levels that `path` numbers.
 struct Piece {

@@ -70,7 +70,7 @@ TEST(GroupSchedules, WhatLargerGroupsCouldGiveIsBounded) {
     options.other_least = [&](const std::vector<int>& operators) { return schedules.least_entries(operators, 1); };
     options.only_other = true;
     std::vector<Grouping> found;
-    for (const size_t most : {1, 2, 4}) {
+    for (const size_t most : {size_t{1}, size_t{2}, size_t{4}}) {
         options.other_operators = most;
         found.push_back(best_grouping(graph, base(), options));
         EXPECT_TRUE(found.back().is_complete);

@@ -79,7 +79,7 @@ void set_random_layer(Case& made, Rng& rng);
 Case random_case(Rng& rng) {
     static const std::array<const char*, 6> names{"meta_proto_df", "tpu_df",       "edge_tpu_df",
                                                   "ascend_df",     "tesla_npu_df", "meta_proto"};
-    Case made{open_machine(names[rng.below(names.size())]), {}, {}};
+    Case made{open_machine(names[static_cast<size_t>(rng.below(std::ssize(names)))]), {}, {}};
     for (size_t m = 0; m + 1 < made.machine.memories.size(); ++m) {
         Memory& memory = made.machine.memories[m];
         if (memory.replicated_along.empty()) memory.capacity_bits = int64_t{64} << rng.below(9);
@@ -146,7 +146,7 @@ Case made_up_case(Rng& rng) {
 void set_random_layer(Case& made, Rng& rng) {
     static const std::array<LayerType, 4> types{LayerType::convolution, LayerType::convolution, LayerType::depthwise,
                                                 LayerType::addition};
-    made.shape.type = types[rng.below(types.size())];
+    made.shape.type = types[static_cast<size_t>(rng.below(std::ssize(types)))];
     const bool grouped = made.shape.type != LayerType::convolution;
     Sizes& sizes = made.shape.sizes;
     const auto size = [&] { return 1 + static_cast<int64_t>(rng.below(5)); };

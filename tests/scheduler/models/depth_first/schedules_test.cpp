@@ -87,8 +87,7 @@ void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
         Rng rng(seed);
         const Sizes& sizes = workload.layers.back().shape.sizes;
         for (const Overlap overlap : all_overlaps) {
-            const TileSize tile{1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(sizes[Dim::ox]))),
-                                1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(sizes[Dim::oy])))};
+            const TileSize tile{1 + rng.below(sizes[Dim::ox]), 1 + rng.below(sizes[Dim::oy])};
             expect_equal_counts(
                 network,
                 {.tile = tile, .overlap = overlap, .stacks = rng.below(4) == 0 ? Stacks::single_layer : Stacks::all});
@@ -97,12 +96,11 @@ void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
         // Each map with an overlap of its own, in stacks that go row by row and in others that go column by column.
         for (const Overlap along : {Overlap::h_cached, Overlap::v_cached}) {
             const std::array choices{Overlap::recompute, along, Overlap::fully_cached};
-            Strategy strategy{.tile = {1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(sizes[Dim::ox]))),
-                                       1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(sizes[Dim::oy])))},
+            Strategy strategy{.tile = {1 + rng.below(sizes[Dim::ox]), 1 + rng.below(sizes[Dim::oy])},
                               .overlap = along,
                               .stacks = Stacks::all};
             for (const WorkloadLayer& map : workload.layers)
-                strategy.of_maps[map.name] = choices[rng.below(choices.size())];
+                strategy.of_maps[map.name] = choices[static_cast<size_t>(rng.below(std::ssize(choices)))];
             expect_equal_counts(network, strategy);
             ++compared;
         }

@@ -99,8 +99,9 @@ TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
     for (uint64_t seed = 1; seed <= 300; ++seed) {
         Rng rng(seed);
         LayerShape layer;
-        layer.type = std::array{LayerType::convolution, LayerType::depthwise, LayerType::addition}[rng.below(3)];
-        const auto size = [&] { return 1 + static_cast<int64_t>(rng.below(4)); };
+        const auto place = [&](size_t size) { return static_cast<size_t>(rng.below(static_cast<int64_t>(size))); };
+        layer.type = std::array{LayerType::convolution, LayerType::depthwise, LayerType::addition}[place(3)];
+        const auto size = [&] { return 1 + rng.below(4); };
         (layer.type == LayerType::convolution ? layer.sizes[Dim::k] : layer.sizes[Dim::g]) = size();
         if (layer.type == LayerType::convolution) layer.sizes[Dim::c] = size();
         layer.sizes[Dim::ox] = size();
@@ -109,17 +110,17 @@ TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
             layer.sizes[Dim::fx] = size();
             layer.sizes[Dim::fy] = size();
             // Rows may be strided and columns dilated.
-            layer.stride.y = 1 + static_cast<int64_t>(rng.below(3));
-            layer.dilation.x = 1 + static_cast<int64_t>(rng.below(3));
+            layer.stride.y = 1 + rng.below(3);
+            layer.dilation.x = 1 + rng.below(3);
         }
         std::vector<size_t> tops;
         for (const Role role : roles(layer.type)) tops.push_back(machine.hierarchy(operand_of(role)).size());
         const MappedLayer mapped(machine, layer, default_unrolling(machine, layer), tops);
         LoopOrder order = limited_factors(mapped, 0);
-        for (size_t n = order.size(); n > 1; --n) std::swap(order[n - 1], order[rng.below(n)]);
+        for (size_t n = order.size(); n > 1; --n) std::swap(order[n - 1], order[place(n)]);
         Allocation allocation(mapped.role_count());
         for (size_t r = 0; r < mapped.role_count(); ++r) {
-            for (size_t level = 0; level + 1 < tops[r]; ++level) allocation[r].push_back(rng.below(order.size() + 1));
+            for (size_t level = 0; level + 1 < tops[r]; ++level) allocation[r].push_back(place(order.size() + 1));
             std::ranges::sort(allocation[r]);
             allocation[r].push_back(order.size());
         }
