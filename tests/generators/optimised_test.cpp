@@ -13,6 +13,7 @@
 #include "scheduler/random_schedule.h"
 #include "tests/generators/poisoned_run.h"
 #include "tests/scheduler/chain.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -44,7 +45,7 @@ std::vector<float> small_integers(const Constant& constant) {
 
 TEST(Optimised, RandomChainsUnderRandomSchedules) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
-    for (uint64_t seed = 1; seed <= 60; ++seed) {
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(60); ++seed) {
         const Network network = random_chain(seed);
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, unit, seed);
@@ -53,7 +54,7 @@ TEST(Optimised, RandomChainsUnderRandomSchedules) {
 }
 
 TEST(Optimised, ShorterVectorsGiveTheSameResults) {
-    for (uint64_t seed = 101; seed <= 115; ++seed) {
+    for (uint64_t seed = 101; seed < 101 + test::samples<uint64_t>(15); ++seed) {
         const Network network = random_chain(seed);
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, VectorUnit{8, 12}, seed);

@@ -15,6 +15,7 @@
 #include "tests/generators/last_elements.h"
 #include "tests/generators/poisoned_run.h"
 #include "tests/scheduler/chain.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -183,7 +184,7 @@ TEST(Winograd, RandomSchedules) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     std::mt19937 random(3);
     int used = 0;
-    for (uint64_t seed = 1; seed <= 120; ++seed) {
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(120); ++seed) {
         const auto size = [&](unsigned least, unsigned span) { return static_cast<int64_t>(least + random() % span); };
         std::vector<int64_t> channels;
         for (int64_t n = size(2, 2); n >= 0; --n) channels.push_back(size(16, 12));
@@ -202,7 +203,7 @@ TEST(Winograd, RandomSchedules) {
         }
         if (HasFailure()) return;
     }
-    EXPECT_GT(used, 30);
+    EXPECT_GT(used, test::samples(30));
 }
 
 /// Rows of conv1 kept from strip to strip: going on, a thread computes rows 7 to 9 as (7 8) 9, beginning at row 6 it computes 5 to 7 as (5 6) 7 and then (8 9). The rows are

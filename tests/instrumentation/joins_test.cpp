@@ -16,6 +16,7 @@
 #include "scheduler/models/two_level/two_level.h"
 #include "scheduler/random_schedule.h"
 #include "tests/instrumentation/join_networks.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -94,7 +95,7 @@ std::vector<LayerId> all_layers(const Network& network) {
 
 TEST(Joins, EveryShapeUnderRandomSchedules) {
     for (const Network& network : join_networks()) {
-        for (uint64_t seed = 1; seed <= 3; ++seed) {
+        for (uint64_t seed = 1; seed <= test::samples<uint64_t>(3); ++seed) {
             Rng rng(seed);
             RandomOptions options;
             options.max_macs = Macs(2'000'000);
@@ -108,7 +109,7 @@ TEST(Joins, EveryShapeUnderRandomSchedules) {
 TEST(Joins, OptimisedCodeComputesTheSame) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     for (const Network& network : join_networks()) {
-        for (uint64_t seed = 11; seed <= 12; ++seed) {
+        for (uint64_t seed = 11; seed < 11 + test::samples<uint64_t>(2); ++seed) {
             Rng rng(seed);
             const GroupSchedule group = random_group(network, all_layers(network), rng);
             const GroupCode code = optimised_code(network, group, unit);

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "scheduler/search/group_search.h"
 #include "tests/scheduler/chain.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate::search {
 namespace {
@@ -69,7 +70,7 @@ TEST(CostPlan, ARowIsItsSchedulesOneByOne) {
 
 /// Evaluating many combinations at once, or bounding every set of them, finds the same front.
 TEST(CostPlan, GridsDoNotChangeTheFront) {
-    for (uint64_t seed = 1; seed <= 12; ++seed) {
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(12); ++seed) {
         const Network network = tiny_chain(seed, 1 + static_cast<int64_t>(seed % 2));
         const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
         if (problems.size() > 1 &&

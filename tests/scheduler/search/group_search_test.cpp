@@ -10,6 +10,7 @@
 #include "scheduler/explore.h"
 #include "tests/scheduler/chain.h"
 #include "tests/scheduler/search/space_of_a_chain.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -71,8 +72,8 @@ void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
 }
 
 TEST(GroupSearch, NoScheduleOfTheSpaceBeatsTheFront) {
-    for (uint64_t seed = 1; seed <= 6; ++seed) expect_unbeaten(seed, 2, 2000);
-    expect_unbeaten(8, 3, 1000);
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(6); ++seed) expect_unbeaten(seed, 2, 2000);
+    expect_unbeaten(8, 3, test::samples(1000));
 }
 
 /// Ten chains each: 200, of the long label.
