@@ -9,6 +9,7 @@
 
 #include "scheduler/models/two_level/two_level.h"
 #include "tests/scheduler/chain.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -96,27 +97,32 @@ void expect_brute_force_front(const Network& network) {
     EXPECT_EQ(costs(group_front(network, {0}, all_tiles())), brute_force(network));
 }
 
-TEST(ExploreSingle, FrontEqualsBruteForce) { expect_brute_force_front(chain(2, 5, 4, {{2, square_window(3)}})); }
+/// Of the map. Under a sanitizer one less: brute force must see every schedule, but of fewer tiles.
+int64_t extent(int64_t whole) { return test::is_sanitized ? whole - 1 : whole; }
+
+TEST(ExploreSingle, FrontEqualsBruteForce) {
+    expect_brute_force_front(chain(2, extent(5), extent(4), {{2, square_window(3)}}));
+}
 TEST(ExploreSingle, FrontEqualsBruteForceWithPadding) {
-    expect_brute_force_front(chain(2, 3, 3, {{2, square_window(3, 1, 1)}}));
+    expect_brute_force_front(chain(2, extent(3), extent(3), {{2, square_window(3, 1, 1)}}));
 }
 TEST(ExploreSingle, FrontEqualsBruteForceWithStrideBeyondTheKernel) {
-    expect_brute_force_front(chain(2, 5, 5, {{2, square_window(1, 2)}}));
+    expect_brute_force_front(chain(2, extent(5), extent(5), {{2, square_window(1, 2)}}));
 }
 TEST(ExploreSingle, FrontEqualsBruteForceDepthwise) {
-    expect_brute_force_front(chain(3, 5, 4, {{3, square_window(3), 3}}));
+    expect_brute_force_front(chain(3, extent(5), extent(4), {{3, square_window(3), 3}}));
 }
 TEST(ExploreSingle, FrontEqualsBruteForceGrouped) {
     expect_brute_force_front(chain(4, 4, 3, {{2, square_window(2), 2}}));
 }
 TEST(ExploreSingle, FrontEqualsBruteForceTransposed) {
-    expect_brute_force_front(chain(2, 2, 2, {{2, square_window(2, 1), 1, LayerKind::conv_transpose}}));
+    expect_brute_force_front(chain(2, extent(2), extent(2), {{2, square_window(2, 1), 1, LayerKind::conv_transpose}}));
 }
 
 TEST(ExploreSingle, FrontEqualsBruteForceTransposedWithPadding) {
     // Kernel equal to stride, shifted by the padding: whether two rows of a tile share an input row depends on the tile.
     Window window = square_window(2, 2, 1);
-    expect_brute_force_front(chain(2, 3, 3, {{2, window, 1, LayerKind::conv_transpose}}));
+    expect_brute_force_front(chain(2, extent(3), extent(3), {{2, window, 1, LayerKind::conv_transpose}}));
 }
 
 /// ConvFusion's two micro networks under its own footprint, all points of the three-axis fronts counted by a re-coding of the paper's model
