@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "tests/scheduler/models/layer_optimum/element_stream.h"
 #include "tests/scheduler/models/layer_optimum/random_problem.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -39,7 +40,7 @@ TEST(Belady, EqualsElementSimulationOfRandomStreams) {
     Rng rng(20261121);
     int64_t with_spills = 0;
     int64_t lru_worse = 0;
-    for (int n = 0; n < 1500; ++n) {
+    for (int n = 0; n < test::samples(1500); ++n) {
         const ConvolutionProblem p = random_convolution(rng, 4);
         const BlockOrder order = random_order(rng, p, false);
         const Operand operand = all_operands[static_cast<size_t>(rng.below(3))];
@@ -59,15 +60,15 @@ TEST(Belady, EqualsElementSimulationOfRandomStreams) {
         with_spills += expected > 0 ? 1 : 0;
         lru_worse += lru > expected ? 1 : 0;
     }
-    EXPECT_GT(with_spills, 200);
-    EXPECT_GT(lru_worse, 100);
+    EXPECT_GT(with_spills, test::samples(200));
+    EXPECT_GT(lru_worse, test::samples(100));
 }
 
 TEST(BeladyBound, IsNeverAboveTheSpillsOfWindows) {
     Rng rng(99);
     int64_t bounds = 0;
     int64_t spills = 0;
-    for (int n = 0; n < 20000; ++n) {
+    for (int n = 0; n < test::samples(20000); ++n) {
         ConvolutionProblem p = random_convolution(rng, 9);
         if (rng.chance(2, 3)) {
             p.stride = p.dilation = {1, 1};
@@ -100,7 +101,7 @@ TEST(BeladyBound, IsNeverAboveTheSpillsOfAnyTensor) {
     int64_t bounds = 0;
     int64_t spills = 0;
     int64_t prefixes = 0;
-    for (int n = 0; n < 4000; ++n) {
+    for (int n = 0; n < test::samples(4000); ++n) {
         const ConvolutionProblem p = random_convolution(rng, 4 + n % 9);
         const BlockOrder order = random_order(rng, p, false);
         for (const Operand operand : all_operands) {
@@ -123,7 +124,7 @@ TEST(BeladyBound, IsNeverAboveTheSpillsOfAnyTensor) {
         }
     }
     EXPECT_GT(5 * bounds, 4 * spills) << "and not far below";
-    EXPECT_GT(prefixes, 1000);
+    EXPECT_GT(prefixes, test::samples(1000));
 }
 
 /// In the last of three blocks of channels there is room to spare, of which the others have nothing.

@@ -13,6 +13,7 @@
 #include "scheduler/search/dag_groups.h"
 #include "tests/scheduler/chain.h"
 #include "tests/scheduler/search/every_schedule.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -96,7 +97,7 @@ TEST(FusedOptimum, IsTheBestOfAllCovers) {
 TEST(FusedOptimum, SchedulesMoveAndHoldWhatTheWalkerCounts) {
     int64_t walked = 0;
     Rng rng(7);
-    for (int n = 0; n < 30; ++n) {
+    for (int n = 0; n < test::samples(30); ++n) {
         std::vector<LayerSpec> specs{{rng.between(2, 5), square_window(3)},
                                      {rng.between(2, 5), square_window(3, 1, rng.between(0, 1))}};
         if (rng.chance(1, 2)) specs.push_back({rng.between(1, 4), square_window(rng.between(1, 2))});
@@ -112,7 +113,7 @@ TEST(FusedOptimum, SchedulesMoveAndHoldWhatTheWalkerCounts) {
         EXPECT_EQ(group->lower_bound_words, compulsory_words(network, group->layers));
         ++walked;
     }
-    EXPECT_GT(walked, 15);
+    EXPECT_GE(walked, test::samples(16));
 }
 
 TEST(FusedOptimum, PaddingIsData) {
@@ -145,7 +146,7 @@ TEST(FusedOptimum, PairsAreBetweenTheBestOfAllTilesAndTheBestThatDivide) {
     Rng rng(3);
     int64_t pairs = 0;
     int64_t best = 0;
-    for (int n = 0; n < 12; ++n) {
+    for (int n = 0; n < test::samples(12); ++n) {
         const auto window = [&] { return square_window(rng.between(1, 2)); };
         const Network network = chain(rng.between(1, 2), rng.between(3, 4), rng.between(3, 4),
                                       {{rng.between(1, 2), window()}, {rng.between(1, 2), window()}});
@@ -166,7 +167,7 @@ TEST(FusedOptimum, PairsAreBetweenTheBestOfAllTilesAndTheBestThatDivide) {
         ++pairs;
         best += group->dram_words == of_all ? 1 : 0;
     }
-    EXPECT_GE(pairs, 8);
+    EXPECT_GE(pairs, test::samples(8));
     EXPECT_GE(best, pairs - 2);
 }
 

@@ -11,6 +11,7 @@
 #include "tests/scheduler/models/layer_optimum/all_orders.h"
 #include "tests/scheduler/models/layer_optimum/element_stream.h"
 #include "tests/scheduler/models/layer_optimum/random_problem.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -147,7 +148,7 @@ TEST(LayerOptimumLong, RandomLayersEqualExhaustiveSearch) {
 TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
     Rng rng(11);
     int positive = 0;
-    for (int n = 0; n < 4000; ++n) {
+    for (int n = 0; n < test::samples(4000); ++n) {
         const ConvolutionProblem p = random_convolution(rng, 6);
         BlockOrder order;
         for (const BlockLoop& l : random_order(rng, p, false)) {
@@ -167,7 +168,7 @@ TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
             positive += *bound > 0 ? 1 : 0;
         }
     }
-    EXPECT_GT(positive, 100);
+    EXPECT_GT(positive, test::samples(100));
 }
 
 TEST(LayerOptimum, IoLowerBoundHoldsForTheBestOrders) {
@@ -175,7 +176,7 @@ TEST(LayerOptimum, IoLowerBoundHoldsForTheBestOrders) {
     EXPECT_EQ(io_lower_bound_words(parse_convolution("k64 c64 x64"), 48), 75578 - 1);  // one less for rounding
     Rng rng(17);
     int above_compulsory = 0;
-    for (int n = 0; n < 400; ++n) {
+    for (int n = 0; n < test::samples(400); ++n) {
         const ConvolutionProblem p = random_convolution(rng, 8);
         const BankedBuffer buffer{rng.between(3, 6), rng.between(1, 6)};
         const auto optimum = std::get<LayerOptimum>(layer_optimum(p, buffer, SpillEvaluator::belady));
@@ -184,7 +185,7 @@ TEST(LayerOptimum, IoLowerBoundHoldsForTheBestOrders) {
             << to_text(p) << "; " << buffer.banks << " banks of " << buffer.bank_words;
         above_compulsory += bound > compulsory_words(p) ? 1 : 0;
     }
-    EXPECT_GT(above_compulsory, 10);
+    EXPECT_GT(above_compulsory, test::samples(10));
 }
 
 TEST(LayerOptimum, OneRoundOfEveryLoopNeedsThreeBanks) {

@@ -6,6 +6,7 @@
 #include "scheduler/models/layer_optimum/belady.h"
 #include "tests/scheduler/models/layer_optimum/element_stream.h"
 #include "tests/scheduler/models/layer_optimum/random_problem.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -51,7 +52,7 @@ TEST(SpillFormula, KernelBlocksBelowTheStrideCountWordsNotBoxes) {
 TEST(SpillFormula, IsBeladyForWeightsAndOutputsWithBlocksThatDivide) {
     Rng rng(7);
     int with_spills = 0;
-    for (int n = 0; n < 20000; ++n) {
+    for (int n = 0; n < test::samples(20000); ++n) {
         ConvolutionProblem p = random_convolution(rng, 6);
         p.transposed = false;
         const BlockOrder order = random_order(rng, p, true);
@@ -63,7 +64,7 @@ TEST(SpillFormula, IsBeladyForWeightsAndOutputsWithBlocksThatDivide) {
                                                             << static_cast<int>(operand) << ", memory " << memory;
         with_spills += expected > 0 ? 1 : 0;
     }
-    EXPECT_GT(with_spills, 2000);
+    EXPECT_GT(with_spills, test::samples(2000));
 }
 
 /// Whether the words of a block have no gaps between them.
@@ -87,7 +88,7 @@ TEST(SpillFormula, MissesReuseBetweenBlocksThatAreNoNeighboursWhereTheyHaveGaps)
 TEST(SpillFormula, IsNeverBelowBeladyForInputs) {
     Rng rng(8);
     int above = 0;
-    for (int n = 0; n < 5000; ++n) {
+    for (int n = 0; n < test::samples(5000); ++n) {
         ConvolutionProblem p = random_convolution(rng, 5);
         p.transposed = false;
         p.dilation = {1, 1};
@@ -101,14 +102,14 @@ TEST(SpillFormula, IsNeverBelowBeladyForInputs) {
         ASSERT_GE(formula, belady) << to_text(p) << "; " << to_text(order) << "; memory " << memory;
         above += formula > belady ? 1 : 0;
     }
-    EXPECT_GT(above, 100);
+    EXPECT_GT(above, test::samples(100));
 }
 
 TEST(SpillFormula, APrefixSpillsNoMoreThanAnyOrderThatBeginsWithIt) {
     Rng rng(29);
     int64_t positive = 0;
     int64_t closer = 0;  // than without what inner windows hold
-    for (int n = 0; n < 6000; ++n) {
+    for (int n = 0; n < test::samples(6000); ++n) {
         const ConvolutionProblem p = random_convolution(rng, 9);
         const BlockOrder order = random_order(rng, p, false);
         for (const Operand operand : all_operands) {
@@ -131,8 +132,8 @@ TEST(SpillFormula, APrefixSpillsNoMoreThanAnyOrderThatBeginsWithIt) {
             }
         }
     }
-    EXPECT_GT(positive, 2000);
-    EXPECT_GT(closer, 50);
+    EXPECT_GT(positive, test::samples(2000));
+    EXPECT_GT(closer, test::samples(50));
 }
 
 }  // namespace
