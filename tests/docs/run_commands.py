@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the commands that a document shows, in their order, in an empty directory that sees examples/ and machines/ of the checkout.
 
-    run_commands.py --build BUILD --cmake CMAKE --laminate PROGRAM [--slow] DOCUMENT.md
+    run_commands.py --build BUILD --cmake CMAKE --laminate PROGRAM [--slow] [--sanitized] DOCUMENT.md
 
 A command is a line that begins with one of COMMANDS, in a fenced block of sh or in an indented block; a line that ends in \\ goes on in the next. A fenced block
 whose head is "c file=main.c" is written to main.c. A comment line before a block says more:
@@ -27,6 +27,10 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = {"laminate", "build/bin/laminate", "make", "cmake", "cc", "python", "./main", "mpirun", "cmp", "cp", "mkdir", "sh"}
+
+
+# Programs that load or link the library, which of a sanitizer's build they could not: they are without it.
+WITHOUT_SANITIZER = {"cc", "./main", "python"}
 
 
 class Block:
@@ -99,7 +103,7 @@ def wrong_form(command, program, environment):
     return next((f"no option {option}" for option in options if not re.search(rf"(^|[\s,]){re.escape(option)}\b", help_text.stdout, re.M)), "")
 
 
-def run(document, program, build, cmake, slow):
+def run(document, program, build, cmake, slow, sanitized):
     done = failed = 0
     with tempfile.TemporaryDirectory(prefix="laminate-docs-") as directory:
         here = pathlib.Path(directory)
@@ -126,6 +130,9 @@ def run(document, program, build, cmake, slow):
             expected = int(block.mark.split()[1]) if block.mark.startswith("exit ") else 0
             for line, command in commands_of(block):
                 first = command.split()[0]
+                if sanitized and first in WITHOUT_SANITIZER:
+                    print(f"{document.name}:{line}: not run: {first} has no sanitizer, the library has")
+                    continue
                 if first == "mpirun" and block.mark != "form" and not shutil.which("mpirun"):
                     print(f"{document.name}:{line}: not run: no mpirun here")
                     break  # what follows in the block looks at its results
@@ -153,11 +160,12 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path, help="build directory, for `make install`")
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--slow", action="store_true", help="the commands marked slow as well")
+    parser.add_argument("--sanitized", action="store_true", help="BUILD has a sanitizer: what would load its library without one is not run")
     parser.add_argument("document", type=pathlib.Path)
     arguments = parser.parse_args()
     if not shutil.which("bash"):
         return 77
-    ok = run(arguments.document, arguments.laminate.resolve(), arguments.build.resolve(), arguments.cmake, arguments.slow)
+    ok = run(arguments.document, arguments.laminate.resolve(), arguments.build.resolve(), arguments.cmake, arguments.slow, arguments.sanitized)
     return 0 if ok else 1
 
 

@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "nets/zoo.h"
 #include "tests/nets/onnx_builder.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -27,7 +28,10 @@ void expect_round_trip(const Network& network) {
 }
 
 TEST(SaveOnnx, EveryZooNetComesBackTheSame) {
+    // Under a sanitizer every fourth: most of the time goes by making weights, by one function.
+    size_t place = 0;
     for (const ZooEntry& entry : zoo_entries()) {
+        if (place++ % 4 != 0 && test::is_sanitized) continue;
         // 75 pixels, InceptionV3's least, keep VGG16's head small; the 4K nets are l2net and l3net again. The unpadded networks of DeFiNES
         // end in nothing at other sizes than their own.
         const bool is_unpadded = entry.name.ends_with("-defines");
