@@ -203,7 +203,9 @@ private:
             default:
                 break;
         }
-        return conv(x, any_window(x, false), random_channels());
+        // One draw a statement: in which order a call's arguments are evaluated is the compiler's choice.
+        const int64_t channels = random_channels();
+        return conv(x, any_window(x, false), channels);
     }
 
     /// Layers without windows.
@@ -394,7 +396,10 @@ private:
             a = conv(x, window, channels);
         } else {
             if (left_ > 2 && rng_.chance(1, 3)) b = activation(b);
-            if (left_ > 2 && rng_.chance(1, 2)) b = conv(b, same(b, 1), random_channels());
+            if (left_ > 2 && rng_.chance(1, 2)) {
+                const int64_t channels = random_channels();
+                b = conv(b, same(b, 1), channels);
+            }
             b = conv(b, same(b, 1), dims(x)[1]);
         }
         const int fraction = std::max(magnitude(a).fraction, magnitude(b).fraction);
@@ -419,7 +424,8 @@ private:
             } else if (kind == 3) {
                 parts.push_back(average_pool(x, true));
             } else {
-                parts.push_back(conv(x, same(x, 1), rng_.between(1, most_channels / count)));
+                const int64_t channels = rng_.between(1, most_channels / count);
+                parts.push_back(conv(x, same(x, 1), channels));
             }
         }
         Magnitude m;
