@@ -29,8 +29,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = {"laminate", "build/bin/laminate", "make", "cmake", "cc", "python", "./main", "mpirun", "cmp", "cp", "mkdir", "sh"}
 
 
-# Programs that load or link the library, which of a sanitizer's build they could not: they are without it.
-WITHOUT_SANITIZER = {"cc", "./main", "python"}
+# A C program that links the library, which of a sanitizer's build it could not: it is without it.
+WITHOUT_SANITIZER = {"cc", "./main"}
 
 
 class Block:
@@ -160,7 +160,7 @@ def main():
     parser.add_argument("--build", required=True, type=pathlib.Path, help="build directory, for `make install`")
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--slow", action="store_true", help="the commands marked slow as well")
-    parser.add_argument("--sanitized", action="store_true", help="BUILD has a sanitizer: what would load its library without one is not run")
+    parser.add_argument("--sanitized", action="store_true", help="BUILD has a sanitizer: what would link its library without one is not run")
     parser.add_argument("document", type=pathlib.Path)
     arguments = parser.parse_args()
     if not shutil.which("bash"):

@@ -15,7 +15,9 @@ cd "$directory"
 "$upscale" net "$data/astronaut_half.png" opened.png
 cmp expected.png opened.png
 
-"$cxx" -std=c++20 -O1 -I"$source" -DLINKED_NETWORK=fsrcnn_x2_network "$source/examples/upscale.cpp" net/libfsrcnn_x2.a "$@" \
+# CXXFLAGS: as the libraries were compiled, if a sanitizer is in them.
+# shellcheck disable=SC2086
+"$cxx" ${CXXFLAGS-} -std=c++20 -O1 -I"$source" -DLINKED_NETWORK=fsrcnn_x2_network "$source/examples/upscale.cpp" net/libfsrcnn_x2.a "$@" \
     -lpng -ljpeg -fopenmp -ldl -o linked
 if ldd linked | grep -i halide; then
     echo "the linked program needs Halide" >&2
