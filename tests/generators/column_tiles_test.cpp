@@ -120,6 +120,13 @@ TEST(ColumnTiles, ShorterVectors) {
                  VectorUnit{4, 24});
 }
 
+TEST(ColumnTiles, RegisterTilesForTheRowsVectorsGiveTheSameBits) {
+    // Rows of five vectors go three and then one by one, strips of two vectors otherwise.
+    constexpr VectorUnit narrow{8, 12};
+    expect_right(seeded(12, 131, 1, {{12, same(5)}, {12, same(3)}, {1, same(9)}}), cuts, narrow);
+    expect_right(seeded(11, 131, 1, {{9, same(5)}, {13, same(3)}, {1, square_window(9, 2, 4), true}}), cuts, narrow);
+}
+
 void expect_transposed(int64_t kernel, int64_t pad) {
     const Network network = seeded(
         11, 70, 1, {{9, same(5)}, {14, same(3)}, {kernel % 2 == 0 ? 3 : 1, square_window(kernel, 2, pad), true}});
