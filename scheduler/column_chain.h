@@ -44,7 +44,7 @@ struct ColumnWindow {
 /// strip. It may be far below the live elements of the model, which has lines of scattered layers' inputs.
 [[nodiscard]] Bytes column_tiles_memory(const std::vector<LayerProblem>& chain, const std::vector<int64_t>& rows,
                                         int64_t columns);
-/// What it should be at most where nobody says. Wider strips repeat fewer columns, and were faster up to here also
+/// Up to here it may be as much where nobody says. Wider strips repeat fewer columns, and were faster up to here also
 /// where it is twice the second-level cache (docs/performance.md).
 [[nodiscard]] inline Bytes most_column_tiles_memory(Bytes second_level_cache) {
     constexpr Bytes measured{1 << 20};

@@ -148,7 +148,8 @@ public:
             if (takes_what_it_needs) return true;
             if (options_.memory) return to_bytes(live) <= *options_.memory;
             const Bytes cache = options_.second_level_cache;
-            if (!by_column_tiles) return to_bytes(live) <= Bytes(2 * cache.value());
+            if (to_bytes(live) <= Bytes(2 * cache.value())) return true;
+            if (!by_column_tiles) return false;
             const int64_t all = problems.back()[Dim::x];
             return column_tiles_memory(problems, rows_per_iteration(problems, sizes.rows),
                                        sizes.strip_columns > 0 ? std::min(sizes.strip_columns, all) : all) <=

@@ -46,7 +46,7 @@ struct LineBufferSizes {
 struct LineBufferOptions {
     /// Internal memory of one thread: to_bytes(live_total) of each group stays within it. Without a budget a group
     /// may grow while its live memory stays below twice a core's second-level cache, a chain filtered by tiles of
-    /// columns below most_column_tiles_memory() (column_chain.h), and single layers take what they need.
+    /// columns also while its own stays below most_column_tiles_memory() (column_chain.h); single layers are free.
     std::optional<Bytes> memory;
     int threads =
         1;  ///< each group gets at least two strips per thread where that recomputes less than 3 % of the MACs

@@ -231,8 +231,9 @@ TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
     EXPECT_LT(columns, 1920);
     EXPECT_LE(memory, Bytes(1 << 20));
     EXPECT_GT(memory, Bytes(512 << 10));
-    EXPECT_EQ(sizes(1 << 20).first, columns);
-    EXPECT_EQ(sizes(4 << 20).first, 1920);
+    EXPECT_EQ(sizes(128 << 10).first, columns);
+    // Where live elements fit they may be wider than that.
+    EXPECT_EQ(sizes(1 << 20).first, 1920);
 }
 
 TEST(LineBufferSchedule, SaysWhatWouldFit) {
