@@ -189,7 +189,9 @@ TEST(Winograd, RandomSchedules) {
         std::vector<int64_t> channels;
         for (int64_t n = size(2, 2); n >= 0; --n) channels.push_back(size(16, 12));
         const int64_t pad = size(0, 3);
-        const Network network = chain_of(size(7, 12), size(9, 60), channels, square_window(3, 1, pad));
+        const int64_t columns = size(9, 60);  // one draw a statement: a call's arguments have no order
+        const int64_t rows = size(7, 12);
+        const Network network = chain_of(rows, columns, channels, square_window(3, 1, pad));
         const Schedule schedule = random_schedule(network, seed);
         for (GroupSchedule group : schedule.groups()) {
             // Winograd wants whole rows of all channels; rows, levels and strips stay as drawn.
@@ -203,7 +205,7 @@ TEST(Winograd, RandomSchedules) {
         }
         if (HasFailure()) return;
     }
-    EXPECT_GT(used, test::samples(30));
+    EXPECT_GT(used, test::is_sanitized ? 0 : 30);
 }
 
 /// Rows of conv1 kept from strip to strip: going on, a thread computes rows 7 to 9 as (7 8) 9, beginning at row 6 it computes 5 to 7 as (5 6) 7 and then (8 9). The rows are
