@@ -18,6 +18,7 @@ ProgramResult run_shell(const ScratchDirectory& scratch, const std::string& comm
     const int status = std::system(
         ("laminate=" + std::string(LAMINATE_PROGRAM) + "; { " + command + "; } > /dev/null 2> " + file).c_str());
     ProgramResult result{WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", read_file(file)};
+    if (test::is_sanitized) result.err = without_remark_on_stacks(result.err);
     std::filesystem::remove(file);
     return result;
 }
@@ -68,11 +69,13 @@ TEST(FullDisk, InTheMiddleOfAFileLeavesNothingAndIsSaid) {
     std::filesystem::create_directory(place);
     int refused = 0;
     // Limits in blocks of 512 bytes. The object that LLVM makes in memory is a file to the limit, too: it must fit, what is made of it need not.
-    const std::vector<std::pair<std::string, std::vector<std::string>>> tries{
+    std::vector<std::pair<std::string, std::vector<std::string>>> tries{
         {"compile zoo:l3net -o net", {"64"}},
         {"explore zoo:l2net -o front", {"1", "64"}},
         {"zoo export mc-cnn -o net.onnx", {"1", "64"}},
         {"run 'zoo:mc-cnn?height=64&width=64' --output y.npy", {"1"}}};
+    // LLVM's OpenMP, which the sanitizers' builds have, shares memory by a file and ends the program where it may not grow.
+    if (test::is_sanitized) tries.pop_back();
     for (const auto& [verb, limits] : tries) {
         for (const std::string& blocks : limits) {
             const ProgramResult result = run_shell(
