@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,9 +17,10 @@ namespace {
 const std::string data = LAMINATE_EXAMPLE_DATA;
 const std::string upscaler = data + "/fsrcnn_x2.onnx";
 
-/// The left top part of an example picture, odd in both directions.
+/// The left top part of an example picture of 300 x 451, odd in both directions.
 Picture part_of_chelsea(int64_t height, int64_t width) {
-    const Picture whole = load_picture(data + "/chelsea_half.png");
+    const Picture whole = load_picture(data + "/chelsea.png");
+    if (height > whole.height || width > whole.width) throw std::out_of_range("the picture is smaller");
     Picture part{height, width, whole.channels, {}};
     for (int64_t y = 0; y < height; ++y) {
         const auto row = whole.samples.begin() + y * whole.width * whole.channels;
