@@ -143,12 +143,14 @@ public:
         const int64_t repeated_percent = options_.memory ? 25 : 5;
         const int64_t fewest_rows =
             options_.memory ? 1 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
+        const bool has_winograd = std::any_of(problems.begin(), problems.end(), suits_winograd);
+        const bool by_winograd = !options_.memory && options_.winograd && has_winograd;
         const bool by_column_tiles = !options_.memory && options_.winograd && suits_column_tiles(problems);
         const auto fits = [&](const LineBufferSizes& sizes, Elements live) {
             if (takes_what_it_needs) return true;
             if (options_.memory) return to_bytes(live) <= *options_.memory;
             const Bytes cache = options_.second_level_cache;
-            if (to_bytes(live) <= Bytes(2 * cache.value())) return true;
+            if (to_bytes(live) <= (by_winograd ? most_winograd_memory(cache) : Bytes(2 * cache.value()))) return true;
             if (!by_column_tiles) return false;
             const int64_t all = problems.back()[Dim::x];
             return column_tiles_memory(problems, rows_per_iteration(problems, sizes.rows),
@@ -159,8 +161,7 @@ public:
         std::optional<Elements> least;
         for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
             // Winograd's patches want whole rows, and save more than fusing one more layer does.
-            if (columns != 0 && !options_.memory && std::any_of(problems.begin(), problems.end(), suits_winograd))
-                break;
+            if (columns != 0 && !options_.memory && has_winograd) break;
             for (const int64_t rows : row_choices(problems)) {
                 if (rows < fewest_rows) continue;
                 LineBufferSizes sizes{rows, 0, columns};

@@ -3,6 +3,7 @@
 // consumer's row loop; weights resident. In a group of one layer the same form without intermediates.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <variant>
@@ -43,10 +44,18 @@ struct LineBufferSizes {
 /// No window: an output pixel reads the input pixel in its place.
 [[nodiscard]] bool is_pointwise(const LayerProblem& problem);
 
+/// What whole rows for Winograd may take where nobody says. Beyond the second-level cache they come from the third,
+/// which costs nothing that was measured; tensors between the layers of a large picture, from memory, do.
+[[nodiscard]] inline Bytes most_winograd_memory(Bytes second_level_cache) {
+    constexpr Bytes measured{2 << 20};
+    return std::max(Bytes(2 * second_level_cache.value()), measured);
+}
+
 struct LineBufferOptions {
     /// Internal memory of one thread: to_bytes(live_total) of each group stays within it. Without a budget a group
-    /// may grow while its live memory stays below twice a core's second-level cache, a chain filtered by tiles of
-    /// columns also while its own stays below most_column_tiles_memory() (column_chain.h); single layers are free.
+    /// may grow while its live memory stays below twice a core's second-level cache, one with layers for Winograd below
+    /// most_winograd_memory(), a chain filtered by tiles of columns also while its own stays below
+    /// most_column_tiles_memory() (column_chain.h); single layers are free.
     std::optional<Bytes> memory;
     int threads =
         1;  ///< each group gets at least two strips per thread where that recomputes less than 3 % of the MACs

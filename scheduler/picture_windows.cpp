@@ -84,8 +84,9 @@ std::optional<ColumnCost> column_cost(const Network& network, const LineBufferOp
 
 std::optional<WindowChoice> choose_window(const WindowDemand& demand) {
     // More than the planner takes of its own accord.
-    const Bytes ample{std::max(4 * demand.second_level_cache.value(),
-                               2 * most_column_tiles_memory(demand.second_level_cache).value())};
+    const Bytes ample{2 * std::max(most_winograd_memory(demand.second_level_cache),
+                                   most_column_tiles_memory(demand.second_level_cache))
+                              .value()};
     std::optional<Bytes> thread_memory;
     if (const Bytes share{demand.memory.value() / 2 / demand.threads}; share < ample) thread_memory = share;
     const LineBufferOptions options{

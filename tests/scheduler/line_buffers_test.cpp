@@ -210,6 +210,24 @@ TEST(LineBufferSchedule, GroupsStayWithinTwiceTheSecondLevelCache) {
     EXPECT_GT(most(256 << 10), Bytes(0));
 }
 
+TEST(LineBufferSchedule, ChainsForWinogradAreFusedBeyondASmallSecondLevelCache) {
+    const Network network = chain(1, 540, 960, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)},
+                                                {32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}});
+    const auto groups = [&](int64_t cache) {
+        LineBufferOptions options;
+        options.second_level_cache = Bytes(cache);
+        const Schedule schedule = planned(network, options);
+        for (const GroupSchedule& group : schedule.groups()) {
+            const Bytes live = to_bytes(two_level_counts(network, group).live_total);
+            if (group.nests.size() > 1) EXPECT_LE(live, most_winograd_memory(Bytes(cache)));
+        }
+        return schedule.groups().size();
+    };
+    EXPECT_EQ(groups(512 << 10), 1u);
+    EXPECT_EQ(groups(256 << 10), 1u);
+    EXPECT_EQ(most_winograd_memory(Bytes(4 << 20)), Bytes(8 << 20));
+}
+
 TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
     const Network network =
         chain(1, 64, 1920, {{32, square_window(5, 1, 2)}, {8, square_window(1)}, {8, square_window(5, 1, 2)}});
