@@ -219,7 +219,7 @@ TEST(LineBufferSchedule, ChainsForWinogradAreFusedBeyondASmallSecondLevelCache) 
         const Schedule schedule = planned(network, options);
         for (const GroupSchedule& group : schedule.groups()) {
             const Bytes live = to_bytes(two_level_counts(network, group).live_total);
-            if (group.nests.size() > 1) EXPECT_LE(live, most_winograd_memory(Bytes(cache)));
+            EXPECT_TRUE(group.nests.size() == 1 || live <= most_winograd_memory(Bytes(cache)));
         }
         return schedule.groups().size();
     };
