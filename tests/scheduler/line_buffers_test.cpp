@@ -211,8 +211,11 @@ TEST(LineBufferSchedule, GroupsStayWithinTwiceTheSecondLevelCache) {
 }
 
 TEST(LineBufferSchedule, ChainsForWinogradAreFusedBeyondASmallSecondLevelCache) {
-    const Network network = chain(1, 540, 960, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)},
-                                                {32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}});
+    const Network network = chain(1, 540, 960,
+                                  {{32, square_window(3, 1, 1)},
+                                   {32, square_window(3, 1, 1)},
+                                   {32, square_window(3, 1, 1)},
+                                   {32, square_window(3, 1, 1)}});
     const auto groups = [&](int64_t cache) {
         LineBufferOptions options;
         options.second_level_cache = Bytes(cache);
