@@ -22,7 +22,7 @@ PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev 
             libcli11-dev libpng-dev libjpeg62-turbo-dev
 
 # LLVM's OpenMP runtime tells the thread sanitizer what it synchronises, but is not compiled for it: its own memory is not looked at (LLVM, Archer).
-export TSAN_OPTIONS ?= ignore_noninstrumented_modules=1
+export TSAN_OPTIONS ?= ignore_noninstrumented_modules=1:suppressions=$(CURDIR)/cmake/races.supp
 # It keeps what it allocates for its threads, too.
 export LSAN_OPTIONS ?= suppressions=$(CURDIR)/cmake/leaks.supp
 

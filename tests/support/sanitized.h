@@ -15,10 +15,21 @@
 #ifndef LAMINATE_SANITIZED
 #define LAMINATE_SANITIZED 0
 #endif
+#if defined(__SANITIZE_THREAD__)
+#define LAMINATE_THREAD_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define LAMINATE_THREAD_SANITIZED 1
+#endif
+#endif
+#ifndef LAMINATE_THREAD_SANITIZED
+#define LAMINATE_THREAD_SANITIZED 0
+#endif
 
 namespace laminate::test {
 
 inline constexpr bool is_sanitized = LAMINATE_SANITIZED != 0;
+inline constexpr bool is_thread_sanitized = LAMINATE_THREAD_SANITIZED != 0;
 
 /// How many of `all` random cases a test takes: under a sanitizer one in ten. Not for tests that count how often
 /// something occurs among them.
