@@ -21,7 +21,7 @@ namespace {
 /// Opaque to the compiler: what is read from one is not known, what is written to it is wanted.
 volatile float factor = 0.999F;
 volatile float addend = 0.001F;
-volatile float result = 0;
+thread_local volatile float result = 0;  // of each thread its own: they measure at the same time
 
 /// One loop per register width: `count` independent sums, enough to cover the latency of a multiply-add on two ports.
 #define LAMINATE_MULTIPLY_ADD_LOOP(name, target_text, lanes, count)                                   \
