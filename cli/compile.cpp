@@ -27,7 +27,7 @@ Exit compile(const Options& options, const CommonOptions& common, const Output& 
     ScheduleArgument wanted = options.schedule;
     // Of another machine nothing is known but its instructions.
     if (options.compile.target != CompileOptions{}.target) wanted.second_level_cache = usual_second_level_cache;
-    const Schedule schedule = wanted.choose(network, common.thread_count());
+    const Schedule schedule = wanted.choose(network, common.thread_count(), options.compile.target);
     require_memory_to_check(network, schedule);
     CompileOptions compile_options = options.compile;
     compile_options.check.seed = common.seed;

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "base/units.h"
 #include "cli/resident_memory.h"
@@ -13,11 +15,11 @@ namespace laminate::cli {
 
 void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     auto* file = verb->add_option("--schedule", schedule, schedule_help);
-    auto* size =
-        verb->add_option(
-                "--memory", memory,
-                "Budget of internal memory of one thread, e.g. 256KiB; the schedule with the fewest accesses within it")
-            ->type_name("SIZE");
+    auto* size = verb->add_option("--memory", memory,
+                                  "Budget of internal memory of one thread, its scratch, e.g. 256KiB; the schedule "
+                                  "with the fewest accesses "
+                                  "within it. What lies between groups is external memory")
+                     ->type_name("SIZE");
     file->excludes(size);
     verb->add_flag("--no-winograd", no_winograd,
                    "Every convolution by its definition: no minimal filtering, whose sums round differently");
@@ -28,22 +30,53 @@ void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     size->excludes(layers);
 }
 
-Schedule ScheduleArgument::choose(const Network& network, int threads) const {
+Schedule ScheduleArgument::choose(const Network& network, int threads, const std::string& target) const {
     if (!schedule.empty()) return read_schedule(network, schedule);
     if (layer_by_layer) return layer_by_layer_schedule(network, threads, !no_winograd);
     LineBufferOptions options;
     options.winograd = !no_winograd;
     options.threads = threads;
     options.second_level_cache = second_level_cache;
-    if (!memory.empty()) options.memory = Bytes(parse_bytes("--memory", memory));
-    const auto found = line_buffer_schedule(network, options);
-    if (const auto* none = std::get_if<Infeasible>(&found)) {
-        const int64_t demand = to_bytes(none->demand).value();
-        throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
-                                          network.name, bytes_text(options.memory->value()), demand,
-                                          bytes_text(demand)));
+    if (!memory.empty()) return choose_within(network, options, target);
+    return std::get<Schedule>(line_buffer_schedule(network, options));
+}
+
+/// The model counts the elements that live, code pads its lines: what turns out larger is chosen again with less.
+Schedule ScheduleArgument::choose_within(const Network& network, LineBufferOptions options,
+                                         const std::string& target) const {
+    const Bytes budget(parse_bytes("--memory", memory));
+    CompileOptions code;
+    code.target = target;
+    code.kernels = kernels();
+    int64_t least = std::numeric_limits<int64_t>::max();  // that code for a schedule took
+    const auto scratch_of = [&](const Schedule& found) {
+        const int64_t bytes = scratch_per_thread(network, found, code).value();
+        least = std::min(least, bytes);
+        return bytes;
+    };
+    // In steps, for code of less live memory may be of another kind and take more.
+    constexpr int rounds = 8;
+    constexpr double step = 0.85;
+    options.memory = budget;
+    std::optional<Schedule> tried;
+    for (int round = 0; round < rounds; ++round) {
+        auto found = line_buffer_schedule(network, options);
+        auto* plan = std::get_if<Schedule>(&found);
+        if (plan == nullptr) break;
+        if (!tried || to_text(*tried) != to_text(*plan)) {
+            if (scratch_of(*plan) <= budget.value()) return std::move(*plan);
+            tried = std::move(*plan);
+        }
+        options.memory = Bytes(static_cast<int64_t>(step * static_cast<double>(options.memory->value())));
     }
-    return std::get<Schedule>(found);
+    // The smallest there is.
+    options.memory = Bytes(0);
+    if (const auto none = line_buffer_schedule(network, options); std::holds_alternative<Infeasible>(none))
+        options.memory = to_bytes(std::get<Infeasible>(none).demand);
+    Schedule smallest = std::get<Schedule>(line_buffer_schedule(network, options));
+    if (scratch_of(smallest) <= budget.value()) return smallest;
+    throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
+                                      network.name, bytes_text(budget.value()), least, bytes_text(least)));
 }
 
 KernelOptions ScheduleArgument::kernels() const {

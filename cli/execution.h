@@ -12,6 +12,7 @@
 #include "generators/compile.h"
 #include "nets/network.h"
 #include "runtime/session.h"
+#include "scheduler/line_buffers.h"
 #include "scheduler/schedule.h"
 
 namespace laminate::cli {
@@ -29,8 +30,14 @@ struct ScheduleArgument {
     [[nodiscard]] bool is_given() const { return !schedule.empty() || !memory.empty() || layer_by_layer; }
     /// --no-winograd; with --memory only what stays within it.
     [[nodiscard]] KernelOptions kernels() const;
-    /// Throws InfeasibleError when nothing fits in --memory, InputError for a bad schedule.
-    [[nodiscard]] Schedule choose(const Network& network, int threads) const;
+    /// For code for a target (CompileOptions) that a number of threads runs. Throws InfeasibleError when nothing fits in --memory, InputError
+    /// for a bad schedule.
+    [[nodiscard]] Schedule choose(const Network& network, int threads,
+                                  const std::string& target = CompileOptions{}.target) const;
+
+private:
+    [[nodiscard]] Schedule choose_within(const Network& network, LineBufferOptions options,
+                                         const std::string& target) const;
 };
 
 /// Throws InfeasibleError when the arrays with which the code of some group is checked are more than the memory that is available.

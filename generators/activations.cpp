@@ -145,6 +145,12 @@ Expr unary(GeneralFunction function, const Expr& x, float alpha, float beta) {
 
 }  // namespace
 
+bool is_maximum(const Activation& activation) {
+    if (activation.kind == ActivationKind::leaky_relu) return flattens(activation.alpha);
+    return activation.kind == ActivationKind::prelu && activation.slope &&
+           std::ranges::all_of(activation.slope->values, flattens);
+}
+
 Expr activate(const Activation& activation, const Expr& value, const Expr& slope) {
     const auto constant = [&](float c) { return like(value, c); };
     switch (activation.kind) {
@@ -153,11 +159,9 @@ Expr activate(const Activation& activation, const Expr& value, const Expr& slope
         case ActivationKind::relu:
             return Halide::max(value, constant(0));
         case ActivationKind::leaky_relu:
-            return rectified(value, constant(activation.alpha), flattens(activation.alpha));
+            return rectified(value, constant(activation.alpha), is_maximum(activation));
         case ActivationKind::prelu:
-            return rectified(value, slope,
-                             activation.slope && std::all_of(activation.slope->values.begin(),
-                                                             activation.slope->values.end(), flattens));
+            return rectified(value, slope, is_maximum(activation));
         case ActivationKind::clip:
             return Halide::min(Halide::max(value, constant(activation.low)), constant(activation.high));
         case ActivationKind::sigmoid:

@@ -12,6 +12,10 @@
 
 namespace laminate::ir {
 
+/// Whether the code of a LeakyRelu or PRelu is max(x, slope x), as slopes above 0 up to 1 allow: all that code depends on of
+/// the values of a layer's constants. Code for such slopes is wrong for others.
+[[nodiscard]] bool is_maximum(const Activation& activation);
+
 /// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
 [[nodiscard]] Halide::Expr activate(const Activation& activation, const Halide::Expr& value, const Halide::Expr& slope);
 

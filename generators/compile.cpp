@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/new_directory.h"
 #include "base/parallel.h"
+#include "generators/activations.h"
 #include "generators/compiled_files.h"
 #include "generators/executable.h"
 #include "generators/optimised.h"
@@ -80,7 +81,8 @@ struct BuiltNetwork {
     Manifest manifest;
 };
 
-/// Everything of a group that its code depends on: all but names and the values of constants.
+/// Everything of a group that its code depends on: all but names and the values of constants, of which it knows
+/// ir::is_maximum() alone.
 std::string code_key(const Network& network, const GroupSchedule& group) {
     GroupSchedule nameless = group;
     std::string key;
@@ -102,6 +104,7 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
         add(p.groups);
         add(static_cast<int>(activation.kind));
         add(static_cast<int>(activation.function));
+        add(ir::is_maximum(activation));
         for (const float value : {activation.alpha, activation.beta, activation.low, activation.high})
             add(std::bit_cast<uint32_t>(value));
     }
@@ -138,12 +141,7 @@ public:
     }
 
     BuiltNetwork build(const Schedule& schedule) && {
-        std::vector<GroupSchedule> groups = schedule.groups();
-        // Pooling and additions that no group has got have code of their own.
-        for (const LayerId id : outside_of(groups)) {
-            if (is_schedulable(network_, id) && suits_own_code(layer_problem(network_, id)))
-                groups.push_back(line_buffer_group(network_, {id}));
-        }
+        const std::vector<GroupSchedule> groups = groups_with_code(schedule);
         std::vector<std::vector<Piece>> pieces(groups.size());
         in_parallel(groups.size(), thread_count(options_), [&](size_t g) { compile(groups[g], pieces[g]); });
 
@@ -158,8 +156,27 @@ public:
         return std::move(built_);
     }
 
+    [[nodiscard]] Bytes scratch_per_thread(const Schedule& schedule) const {
+        const std::vector<GroupSchedule> groups = groups_with_code(schedule);
+        std::vector<int64_t> bytes(groups.size());
+        in_parallel(groups.size(), thread_count(options_), [&](size_t g) {
+            bytes[g] = optimised_code(network_, groups[g], unit_, options_.kernels).scratch_bytes;
+        });
+        return Bytes(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
+    }
+
 private:
     using Piece = std::variant<CheckedGroup, LayerId>;
+
+    /// The schedule's, and those of pooling and additions that no group has got, which have code of their own.
+    [[nodiscard]] std::vector<GroupSchedule> groups_with_code(const Schedule& schedule) const {
+        std::vector<GroupSchedule> groups = schedule.groups();
+        for (const LayerId id : outside_of(groups)) {
+            if (is_schedulable(network_, id) && suits_own_code(layer_problem(network_, id)))
+                groups.push_back(line_buffer_group(network_, {id}));
+        }
+        return groups;
+    }
 
     /// Additions, and pooling into rows of some columns.
     static bool suits_own_code(const LayerProblem& p) {
@@ -283,6 +300,10 @@ private:
 };
 
 }  // namespace
+
+Bytes scratch_per_thread(const Network& network, const Schedule& schedule, const CompileOptions& options) {
+    return Builder(network, options, code_target(options.target)).scratch_per_thread(schedule);
+}
 
 // ------------------------------------------------------------------------------------------------------------ in this process
 

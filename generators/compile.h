@@ -42,6 +42,12 @@ struct CompileOptions {
     std::string archiver = "ar";
 };
 
+/// The most that a group's code keeps beside its inputs, outputs and constants, of one thread: what a session's arena has for each (ArenaUse). More than
+/// the schedule's live memory, by the padding of lines and the transformed patches. Of the options target, threads and kernels count. Throws as compile_network
+/// for an unknown target.
+[[nodiscard]] Bytes scratch_per_thread(const Network& network, const Schedule& schedule,
+                                       const CompileOptions& options = {});
+
 /// A network compiled into this process; the descriptor lives as long as the object and does not move with it.
 class JitNetwork {
 public:

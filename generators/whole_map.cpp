@@ -787,9 +787,11 @@ private:
         size_t begin = 0;
         while (begin < runs.size() && !reads_inside(runs[begin])) ++begin;
         size_t end = begin;
-        while (end < runs.size() && reads_inside(runs[end]) &&
-               runs[end].first == runs[begin].first + static_cast<int64_t>(end - begin) * unit_.lanes)
-            ++end;
+        const auto is_next = [&](const Run& run) {  // a last one of half the lanes is not
+            return run.first == runs[begin].first + static_cast<int64_t>(end - begin) * unit_.lanes &&
+                   run.lanes == unit_.lanes && run.begin == 0 && run.end == run.lanes;
+        };
+        while (end < runs.size() && reads_inside(runs[end]) && is_next(runs[end])) ++end;
         if (end - begin < worth_a_loop) end = begin;
         std::vector<Stmt> all;
         for (size_t n = 0; n < begin; ++n) all.push_back(make(0, runs[n]));

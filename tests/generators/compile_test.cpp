@@ -185,6 +185,22 @@ TEST(JitNetwork, GroupsOfEqualShapeShareTheirCodeAndKeepTheirWeights) {
     for (size_t n = 0; n < expected.size(); ++n) ASSERT_NEAR(found[n], expected[n], 1e-4F * largest) << "class " << n;
 }
 
+/// Code for slopes up to 1 is max(x, slope x), which is wrong for others: groups that are else alike do not share it.
+TEST(JitNetwork, GroupsWithOtherSlopesHaveOtherCode) {
+    Network network = chain(3, 12, 19, std::vector<LayerSpec>(4, {.channels = 3, .window = square_window(3, 1, 1)}));
+    const std::vector<float> slopes{0.25F, 1.5F, 0.5F, 1.00005F};
+    for (size_t n = 0; n < slopes.size(); ++n) {
+        network.layers[n].activation = {
+            .kind = ActivationKind::prelu,
+            .slope = std::make_shared<const Constant>(Constant{{3}, std::vector<float>(3, slopes[n])})};
+    }
+    CompileOptions options;
+    options.note = [](const std::string& line) { ADD_FAILURE() << line; };
+    const JitNetwork compiled(network, layer_by_layer_schedule(network), options);
+    EXPECT_EQ(compiled.manifest().steps.size(), slopes.size());
+    EXPECT_EQ(compiled.descriptor().group_count, 2U);
+}
+
 /// A bottleneck and a basic block, the first with a shortcut of its own; the last operand of the second is the first's
 /// result.
 Network residual_blocks() {

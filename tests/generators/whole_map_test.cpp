@@ -131,6 +131,11 @@ TEST(WholeMap, DepthwiseLayers) {
     expect_right(layer_of(2, 11, 19, depthwise(2, square_window(5, 1, 2))), {8, 12}, "5 x 5");
     expect_right(layer_of(2, 12, 13, depthwise(2, square_window(3, 1, 2, 2))), {4, 24}, "dilated");
     expect_right(layer_of(2, 9, 9, depthwise(2, square_window(3))), avx512, "without padding");
+    // Three whole vectors and a half one, none of which reads padding.
+    expect_right(layer_of(2, 6, 30, depthwise(2, square_window(3))), {8, 12}, "28 columns without padding");
+    expect_right(layer_of(16, 6, 58, depthwise(16, square_window(3))), avx512, "56 columns without padding");
+    expect_right(layer_of(16, 9, 121, depthwise(16, square_window(3, 2))), {8, 12}, "60 columns of stride 2");
+    expect_right(layer_of(16, 9, 88, depthwise(16, square_window(3, 1, 0, 2))), {8, 12}, "84 columns, dilated");
     // Long rows, whose vectors in the middle are a loop; the last one full, half or beginning early.
     expect_right(layer_of(16, 12, 44, depthwise(16, square_window(3, 1, 1))), {8, 12}, "44 columns");
     expect_right(layer_of(17, 9, 71, depthwise(17, square_window(5, 1, 2))), {8, 12}, "5 x 5, 71 columns");
