@@ -1,7 +1,5 @@
 #include "runtime/general_operators.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -10,6 +8,8 @@
 #include <numbers>
 #include <span>
 
+#include "runtime/shared_loop.h"
+
 namespace laminate {
 
 namespace {
@@ -17,8 +17,6 @@ namespace {
 using Dims = std::vector<int64_t>;
 constexpr size_t most_axes = 8;  // general_output_dims() refuses more
 using Coordinates = std::array<int64_t, most_axes>;
-
-int team_size(int threads) { return threads > 0 ? threads : omp_get_max_threads(); }
 
 Coordinates steps_of(std::span<const int64_t> dims) {
     Coordinates steps{};
@@ -44,8 +42,7 @@ template <class Body>
 void for_each_row(const Dims& dims, int threads, const Body& body) {
     const std::span<const int64_t> outer(dims.data(), dims.size() - 1);
     const int64_t rows = element_count(dims) / dims.back();
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t row = 0; row < rows; ++row) body(row, coordinates_of(row, outer));
+    parallel_for(rows, threads, [&](int64_t row) { body(row, coordinates_of(row, outer)); });
 }
 
 /// A box of elements: extents and the steps between neighbours.
@@ -144,8 +141,7 @@ float apply_binary(GeneralFunction function, float a, float b) {
 
 void run_unary(const GeneralOperator& op, const float* input, const Dims& out, float* output, int threads) {
     const int64_t count = element_count(out);
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t k = 0; k < count; ++k) output[k] = apply_unary(op.function, input[k], op.alpha, op.beta);
+    parallel_for(count, threads, [&](int64_t k) { output[k] = apply_unary(op.function, input[k], op.alpha, op.beta); });
 }
 
 /// The two operands of a binary operator or a matrix product in their order.
@@ -356,8 +352,8 @@ float reduced(GeneralFunction function, const Box& box, const float* input) {
 void run_reduce(const GeneralOperator& op, const Dims& in, const float* input, float* output, int threads) {
     const SplitAxes split(in, op.axes);
     const int64_t count = split.outside.count();
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t k = 0; k < count; ++k) output[k] = reduced(op.function, split.inside, input + split.outside.offset(k));
+    parallel_for(count, threads,
+                 [&](int64_t k) { output[k] = reduced(op.function, split.inside, input + split.outside.offset(k)); });
 }
 
 void normalise(const GeneralOperator& op, const Box& box, const float* input, float* output) {
@@ -416,18 +412,16 @@ void normalise(const GeneralOperator& op, const Box& box, const float* input, fl
 void run_normalise(const GeneralOperator& op, const Dims& in, const float* input, float* output, int threads) {
     const SplitAxes split(in, op.axes);
     const int64_t count = split.outside.count();
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t k = 0; k < count; ++k) {
+    parallel_for(count, threads, [&](int64_t k) {
         const int64_t at = split.outside.offset(k);
         normalise(op, split.inside, input + at, output + at);
-    }
+    });
 }
 
 void run_local_response(const GeneralOperator& op, const Dims& in, const float* input, float* output, int threads) {
     const int64_t size = op.kernel[0], channels = in[1];
     const int64_t plane = element_count(in) / in[0] / channels;
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t k = 0; k < in[0] * channels; ++k) {
+    parallel_for(in[0] * channels, threads, [&](int64_t k) {
         const int64_t channel = k % channels;
         const int64_t begin = std::max<int64_t>(0, channel - (size - 1) / 2),
                       end = std::min(channels, channel + size / 2 + 1);
@@ -438,7 +432,7 @@ void run_local_response(const GeneralOperator& op, const Dims& in, const float* 
             output[k * plane + at] =
                 input[k * plane + at] / std::pow(op.gamma + op.alpha / static_cast<float>(size) * squares, op.beta);
         }
-    }
+    });
 }
 
 // ---- products -------------------------------------------------------------------------------------------------------------------------------
@@ -454,8 +448,7 @@ void run_matmul(const Operands& operands, float* output, int threads) {
                       b_steps = broadcast_steps(b_batch, batch.size());
     int64_t batches = 1;
     for (const int64_t extent : batch) batches *= extent;
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t k = 0; k < batches * rows; ++k) {
+    parallel_for(batches * rows, threads, [&](int64_t k) {
         const Coordinates at = coordinates_of(k / rows, batch);
         int64_t a_at = 0, b_at = 0;
         for (size_t d = 0; d < batch.size(); ++d) {
@@ -469,7 +462,7 @@ void run_matmul(const Operands& operands, float* output, int threads) {
         for (int64_t i = 0; i < depth; ++i) {
             for (int64_t c = 0; c < columns; ++c) line[c] += left[i] * right[i * columns + c];
         }
-    }
+    });
 }
 
 /// The input coordinate that output coordinate `out` reads through kernel element `tap` along spatial axis `axis`; -1 when it reads none.

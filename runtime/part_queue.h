@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/shared_loop.h"
+
 namespace laminate {
 
 class PartQueue {
@@ -49,9 +51,10 @@ public:
     }
 
     /// The same, and returns when all parts are done, those of the others too; what they wrote can be read then.
-    /// Every thread that takes parts must take them by finish().
-    template <class What>
-    void finish(int thread, const What& what) {
+    /// Every thread that takes parts must take them by finish(). Meanwhile help() is called, which says whether it did
+    /// something.
+    template <class What, class Help>
+    void finish(int thread, const What& what, const Help& help) {
         int64_t mine = 0;
         work(thread, [&](int64_t part) {
             what(part);
@@ -61,23 +64,21 @@ public:
         // Others have at most a part each to go. Should one of them have no core, this thread's may be what it waits for.
         constexpr int patience = 2000;
         for (int rounds = 0; done_->parts.load(std::memory_order_acquire) < parts_; ++rounds) {
-            if (rounds < patience) {
-                pause();
+            if (help()) {
+                rounds = 0;
+            } else if (rounds < patience) {
+                pause_core();
             } else {
                 std::this_thread::yield();
             }
         }
     }
-
-private:
-    static void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#elif defined(__aarch64__) || defined(__arm__)
-        asm volatile("yield");
-#endif
+    template <class What>
+    void finish(int thread, const What& what) {
+        finish(thread, what, [] { return false; });
     }
 
+private:
     /// On a cache line of its own.
     struct alignas(64) Share {
         std::atomic<int64_t> next{0};

@@ -1,7 +1,5 @@
 #include "runtime/reference_operators.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,13 +11,12 @@
 #include "base/error.h"
 #include "base/vector_width.h"
 #include "runtime/general_operators.h"
+#include "runtime/shared_loop.h"
 
 namespace laminate {
 namespace {
 
 using Dims = std::vector<int64_t>;
-
-int team_size(int threads) { return threads > 0 ? threads : omp_get_max_threads(); }
 
 /// A feature map's dims from index 2 on, as one number; 1 for N x F.
 int64_t plane_elements(const Dims& dims) {
@@ -168,8 +165,7 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
     shared.column_step = transposed ? 1 : window.stride[1];
 
     const int64_t calls = out[0] * layer.groups * rows * blocks;
-#pragma omp parallel for schedule(dynamic, 4) num_threads(team_size(threads))
-    for (int64_t call = 0; call < calls; ++call) {
+    parallel_for(calls, threads, [&](int64_t call) {
         // Blocks of output channels innermost: they read the same input rows.
         const int64_t block = call % blocks, row = call / blocks % rows;
         const int64_t group = call / blocks / rows % layer.groups, image = call / blocks / rows / layer.groups;
@@ -198,7 +194,7 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
                 }
             }
         }
-    }
+    });
 }
 
 LAMINATE_FOR_EACH_VECTOR_WIDTH
@@ -218,13 +214,12 @@ float dot(const float* a, const float* b, int64_t count) {
 void run_gemm(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
     const int64_t features = in[1], results = out[1];
     const float* weights = layer.weights->values.data();
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t k = 0; k < out[0] * results; ++k) {
+    parallel_for(out[0] * results, threads, [&](int64_t k) {
         const int64_t image = k / results, z = k % results;
         const float bias = layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f;
         output[k] = apply_activation(layer.activation,
                                      dot(input + image * features, weights + z * features, features) + bias, z);
-    }
+    });
 }
 
 // ---- pooling --------------------------------------------------------------------------------------------------------
@@ -268,8 +263,7 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
         const auto [first, end] = outputs_with_tap(window, 1, m, in[3], out[3]);
         for (int64_t x = first; x < end; ++x) ++columns_inside[static_cast<size_t>(x)];
     }
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t plane = 0; plane < out[0] * out[1]; ++plane) {
+    parallel_for(out[0] * out[1], threads, [&](int64_t plane) {
         const float* source = input + plane * in[2] * in[3];
         float* target = output + plane * out[2] * out[3];
         for (int64_t y = 0; y < out[2]; ++y) {
@@ -293,7 +287,7 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
             }
         }
         activate_row(layer.activation, plane % out[1], target, out[2] * out[3]);
-    }
+    });
 }
 
 /// In double precision: every eighth element has its own sum.
@@ -313,12 +307,11 @@ double plane_sum(const float* values, int64_t count) {
 
 void run_global_average_pool(const Layer& layer, const Dims& in, const float* input, float* output, int threads) {
     const int64_t count = plane_elements(in);
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t plane = 0; plane < in[0] * in[1]; ++plane) {
+    parallel_for(in[0] * in[1], threads, [&](int64_t plane) {
         const double sum = plane_sum(input + plane * count, count);
         output[plane] =
             apply_activation(layer.activation, static_cast<float>(sum / static_cast<double>(count)), plane % in[1]);
-    }
+    });
 }
 
 // ---- element-wise and moving ----------------------------------------------------------------------------------------
@@ -327,8 +320,7 @@ void run_global_average_pool(const Layer& layer, const Dims& in, const float* in
 template <class Body>
 void for_each_plane(const Dims& dims, int threads, const Body& body) {
     const int64_t count = plane_elements(dims), channels = channels_of(dims);
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t plane = 0; plane < dims[0] * channels; ++plane) body(plane * count, plane % channels, count);
+    parallel_for(dims[0] * channels, threads, [&](int64_t plane) { body(plane * count, plane % channels, count); });
 }
 
 void run_add(const Layer& layer, const std::vector<const float*>& inputs, const Dims& out, float* output, int threads) {
@@ -408,8 +400,7 @@ void run_depth_to_space(const Layer& layer, const Dims& in, const float* input, 
 
 void run_softmax(const Layer& layer, const Dims& in, const float* input, float* output, int threads) {
     const AxisSplit split(in, layer.axis);
-#pragma omp parallel for num_threads(team_size(threads))
-    for (int64_t k = 0; k < split.outer * split.inner; ++k) {
+    parallel_for(split.outer * split.inner, threads, [&](int64_t k) {
         const int64_t first = k / split.inner * split.extent * split.inner + k % split.inner;
         // Subtracting the largest keeps exp() from overflowing and changes nothing else.
         float largest = -std::numeric_limits<float>::infinity();
@@ -424,7 +415,7 @@ void run_softmax(const Layer& layer, const Dims& in, const float* input, float* 
             float& value = output[first + a * split.inner];
             value = static_cast<float>(static_cast<double>(value) / sum);
         }
-    }
+    });
     activate(layer, in, output, threads);
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "runtime/cpu.h"
 #include "runtime/part_queue.h"
 #include "runtime/reference_operators.h"
+#include "runtime/shared_loop.h"
 #include "runtime/tensor_placement.h"
 
 namespace laminate {
@@ -80,6 +82,8 @@ struct Session::Implementation {
     std::vector<size_t> copied_outputs;
     ArenaUse use;
     std::vector<PartQueue> queues;  ///< by step
+    SharedLoop loop;                ///< of the layer that is being run
+    bool is_divided = false;        ///< whether there is enough to do for several threads
     std::unique_ptr<std::byte, FreeArray> arena;
     /// One row of group pointers per thread, padded to whole cache lines so that threads do not share one.
     size_t pointers_per_thread = 0;
@@ -90,8 +94,9 @@ struct Session::Implementation {
     void add_step(const Step& step, const laminate_compiled_network& network, const std::string& where);
     [[nodiscard]] float* locate(TensorId id, const float* const* inputs, float* const* outputs) const;
     void run(const float* const* inputs, float* const* outputs);
-    /// Steps [first, end), all of them groups.
-    void run_groups(size_t first, size_t end, const float* const* inputs, float* const* outputs);
+    void run_alone(const float* const* inputs, float* const* outputs);
+    void run_in_team(int threads, const float* const* inputs, float* const* outputs);
+    void run_layer(ReadyStep& step, const float* const* inputs, float* const* outputs, int threads);
     /// Strips [begin, end) of one image; what the code returns.
     int run_strips(const ReadyStep& step, int64_t image, int32_t begin, int32_t end, int thread,
                    const float* const* inputs, float* const* outputs);
@@ -142,6 +147,20 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
     steps.push_back(std::move(ready));
 }
 
+namespace {
+
+/// About: for every output element a few, and as many as it has weights.
+double operations_of(const ReadyStep& step, const Manifest& manifest) {
+    constexpr double an_element = 4;
+    const auto elements_of = [](const std::vector<int64_t>& dims) { return static_cast<double>(element_count(dims)); };
+    if (!step.group) return an_element * elements_of(step.output_dims);
+    const std::vector<int64_t>& dims = manifest.tensors[static_cast<size_t>(step.group->outputs[0])].dims;
+    const double weights = static_cast<double>(step.group->constants_count_elements) / static_cast<double>(dims[1]);
+    return elements_of(dims) * (an_element + weights);
+}
+
+}  // namespace
+
 void Session::Implementation::prepare(const laminate_compiled_network& network, const SessionOptions& options,
                                       const std::string& where) {
     if (network.abi_version != LAMINATE_ABI_VERSION) {
@@ -172,7 +191,14 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     }
 
     use.threads = options.threads > 0 ? options.threads : omp_get_max_threads();
-    for (size_t n = 0; n < steps.size(); ++n) queues.emplace_back(use.threads);
+    // About as many operations as two threads do while one wakes the other.
+    constexpr double worth_a_team = 2e5;
+    double operations = 0;
+    for (const ReadyStep& step : steps) {
+        queues.emplace_back(use.threads);
+        operations += operations_of(step, manifest);
+    }
+    is_divided = operations >= worth_a_team;
     use.tensors_bytes = placement.arena_bytes;
     size_t most = 0;
     for (const ReadyStep& step : steps) {
@@ -219,48 +245,80 @@ int Session::Implementation::run_strips(const ReadyStep& step, int64_t image, in
     return step.function(in, out, step.constants, scratch, begin, end);
 }
 
-void Session::Implementation::run_groups(size_t first, size_t end, const float* const* inputs, float* const* outputs) {
-    const auto fail = [&](size_t step, int code) {
-        throw RunError("group " + steps[step].group->name + ": the compiled code returned " + std::to_string(code));
-    };
-    const int threads = omp_in_parallel() ? 1 : use.threads;
-    if (threads == 1) {
-        // An image whole: a range of strips costs no more than their sum, and may cost less.
-        for (size_t s = first; s < end; ++s) {
-            for (int64_t image = 0; image < steps[s].images; ++image) {
-                const int code = run_strips(steps[s], image, 0, steps[s].group->strips, 0, inputs, outputs);
-                if (code != 0) fail(s, code);
-            }
+void Session::Implementation::run_layer(ReadyStep& step, const float* const* inputs, float* const* outputs,
+                                        int threads) {
+    for (size_t k = 0; k < step.input_arrays.size(); ++k)
+        step.input_arrays[k] = locate(step.layer.inputs[k], inputs, outputs);
+    run_reference_layer(step.layer, step.input_dims, step.input_arrays, step.output_dims,
+                        locate(step.layer.output, inputs, outputs), threads);
+}
+
+namespace {
+
+[[noreturn]] void throw_failed(const ReadyStep& step, int code) {
+    throw RunError("group " + step.group->name + ": the compiled code returned " + std::to_string(code));
+}
+
+}  // namespace
+
+void Session::Implementation::run_alone(const float* const* inputs, float* const* outputs) {
+    for (ReadyStep& step : steps) {
+        if (!step.group) {
+            run_layer(step, inputs, outputs, 1);
+            continue;
         }
-        return;
+        // An image whole: a range of strips costs no more than their sum, and may cost less.
+        for (int64_t image = 0; image < step.images; ++image) {
+            const int code = run_strips(step, image, 0, step.group->strips, 0, inputs, outputs);
+            if (code != 0) throw_failed(step, code);
+        }
     }
-    bool is_divided = false;
-    for (size_t s = first; s < end; ++s) {
-        const int64_t parts = steps[s].images * steps[s].group->strips;
-        queues[s].fill(parts);
-        is_divided = is_divided || parts > 1;
-    }
-    // The first failure: its step, and what the code returned. Nothing is run after it.
-    std::atomic<size_t> failed{end};
+}
+
+void Session::Implementation::run_in_team(int threads, const float* const* inputs, float* const* outputs) {
+    for (size_t s = 0; s < steps.size(); ++s)
+        queues[s].fill(steps[s].group ? steps[s].images * steps[s].group->strips : 1);
+    // The first failure: its step, and what the code returned, or what a layer threw. Nothing is run after it.
+    std::atomic<size_t> failed{steps.size()};
     std::atomic<int> failure{0};
+    std::exception_ptr thrown;
+    constexpr int threw = -1;
+    const auto run_part = [&](size_t s, int64_t part, int thread) {
+        ReadyStep& step = steps[s];
+        if (step.group) {
+            const int32_t strips = step.group->strips;
+            const auto strip = static_cast<int32_t>(part % strips);
+            return run_strips(step, part / strips, strip, strip + 1, thread, inputs, outputs);
+        }
+        try {
+            const SharedLoop::Leader leader(loop);
+            run_layer(step, inputs, outputs, threads);
+            return 0;
+        } catch (...) {
+            thrown = std::current_exception();
+            return threw;
+        }
+    };
     // Always the same number of threads: OpenMP would end those that a smaller team leaves over, and start them again.
     // One team for all steps: its barriers wait for every thread, and on a busy machine each takes as long as the
     // system lets a thread wait for a core.
-#pragma omp parallel num_threads(threads) if (is_divided)
+#pragma omp parallel num_threads(threads)
     {
         const int thread = omp_get_thread_num();
-        for (size_t s = first; s < end; ++s) {
-            const int32_t strips = steps[s].group->strips;
-            queues[s].finish(thread, [&](int64_t part) {
-                if (failure.load(std::memory_order_relaxed) != 0) return;
-                const auto strip = static_cast<int32_t>(part % strips);
-                const int code = run_strips(steps[s], part / strips, strip, strip + 1, thread, inputs, outputs);
-                int none = 0;
-                if (code != 0 && failure.compare_exchange_strong(none, code)) failed = s;
-            });
+        for (size_t s = 0; s < steps.size(); ++s) {
+            queues[s].finish(
+                thread,
+                [&](int64_t part) {
+                    if (failure.load(std::memory_order_relaxed) != 0) return;
+                    const int code = run_part(s, part, thread);
+                    int none = 0;
+                    if (code != 0 && failure.compare_exchange_strong(none, code)) failed = s;
+                },
+                [&] { return !steps[s].group && loop.help(); });
         }
     }
-    if (failure != 0) fail(failed, failure);
+    if (thrown) std::rethrow_exception(thrown);
+    if (failure != 0) throw_failed(steps[failed], failure);
 }
 
 void Session::Implementation::run(const float* const* inputs, float* const* outputs) {
@@ -273,18 +331,11 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
             throw InputError("output " + manifest.tensors[static_cast<size_t>(manifest.outputs[k])].name +
                              ": no array");
     }
-    for (size_t s = 0; s < steps.size(); ++s) {
-        ReadyStep& step = steps[s];
-        if (step.group) {
-            const size_t first = s;
-            while (s + 1 < steps.size() && steps[s + 1].group) ++s;
-            run_groups(first, s + 1, inputs, outputs);
-            continue;
-        }
-        for (size_t k = 0; k < step.input_arrays.size(); ++k)
-            step.input_arrays[k] = locate(step.layer.inputs[k], inputs, outputs);
-        run_reference_layer(step.layer, step.input_dims, step.input_arrays, step.output_dims,
-                            locate(step.layer.output, inputs, outputs), use.threads);
+    const int threads = omp_in_parallel() ? 1 : team_size(use.threads);
+    if (threads > 1 && is_divided) {
+        run_in_team(threads, inputs, outputs);
+    } else {
+        run_alone(inputs, outputs);
     }
     for (const size_t k : copied_outputs) {
         const TensorId id = manifest.outputs[k];
