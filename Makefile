@@ -2,7 +2,7 @@
 # CMake does the work; see CMakePresets.json. Everything that is made lies under build/.
 #
 #   make            build/bin/laminate, liblaminate.so     make bench     Google Benchmark programs
-#   make demo       a picture upscaled by a fused network  make peers     race against the best runtimes
+#   make demo       a picture upscaled by a fused network  make peers     race of three networks against onnxruntime, OpenVINO
 #   make test       the test suite (under 20 minutes)      make format    clang-format over every source
 #   make test-long  and the long tests                     make clean     removes build/ but keeps build/venv
 #   make install PREFIX=/usr/local                         make package   .tar.gz and .deb in build/PRESET/packages

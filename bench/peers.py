@@ -1,10 +1,10 @@
 """Race of compiled networks against onnxruntime, and OpenVINO and PyTorch where they are installed (bench/requirements-*.txt): one run,
-interleaved, in processes of their own.
+interleaved, in processes of their own. For networks of one input and one output, both FLOAT; others are refused.
 
   peers.py --laminate PROGRAM [--net zoo:NAME?...|FILE.onnx]... [--height H --width W] [--threads 1,2] [--rounds 7] [--json FILE]
 
-Per network and thread count the contestants are: the fused network, the same compiled layer by layer, onnxruntime, OpenVINO. Each is a
-compiled directory or a model file made beforehand; outputs are compared before anything is timed. Then `rounds` times in turn
+Per network and thread count the contestants are: the fused network, the same compiled layer by layer, onnxruntime, OpenVINO, PyTorch. Each
+is a compiled directory or a model file made beforehand; outputs are compared before anything is timed. Then `rounds` times in turn
 each contestant gets a fresh process that warms up and times some runs, so that drift of the machine meets all alike.
 
   min, median   over all timed runs of all rounds
@@ -14,9 +14,12 @@ each contestant gets a fresh process that warms up and times some runs, so that 
 
 PyTorch runs in the fastest of four ways, tried in each process before it is timed: as it is or frozen, in its own layout or channels last. Its
 memory is of all four.
+
+FILE is written anew after each network; one that fails is named there and in the table, and makes the exit status 1.
 """
 
 import argparse
+import datetime
 import importlib.metadata
 import importlib.util
 import json
@@ -29,6 +32,48 @@ import tempfile
 import time
 
 DEFAULT_NETS = ["zoo:fsrcnn?height=540&width=960", "zoo:resnet18", "zoo:mobilenetv2"]
+
+
+class Failed(Exception):
+    """Why a network cannot be measured, in one line."""
+
+
+def processor():
+    with open("/proc/cpuinfo") as cpuinfo:
+        return next((line.split(":")[1].strip() for line in cpuinfo if line.startswith("model name")), platform.machine())
+
+
+def described_run(schema):
+    """What every file of answers begins with, printed as well."""
+    answer = {"schema": schema, "version": 1, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+              "cpu": processor(), "cores": os.cpu_count()}
+    print(f"{answer['cpu']}, {answer['cores']} cores, {answer['date']}", flush=True)
+    return answer
+
+
+def measure_all(answer, key, measurements, path):
+    """Calls each of `measurements`, what it is about and a function, in turn, and puts what they return into answer[key]. After each all of it is
+    written to `path` (if given), so that neither a network that fails nor the end of this process loses the others. The exit status is returned."""
+    answer |= {key: [], "failed": []}
+    for about, measure in measurements:
+        try:
+            answer[key].append(measure())
+        except Exception as error:  # whatever it is, onnxruntime's own exceptions included: the next network may do
+            why = str(error) if isinstance(error, Failed) else f"{type(error).__name__}: {' '.join(str(error).split())}"
+            answer["failed"].append({**about, "error": why})
+            print(f"\n{about['net']}, {threads_in_words(about['threads'])}: failed: {why}", flush=True)
+        if path:
+            aside = path + ".partial"
+            with open(aside, "w") as out:
+                json.dump(answer, out, indent=2)
+            os.replace(aside, path)
+    if answer["failed"]:
+        print(f"{len(answer['failed'])} of {len(measurements)} measurements failed", file=sys.stderr)
+    return 1 if answer["failed"] else 0
+
+
+def threads_in_words(threads):
+    return f"{threads} thread{'s' if threads > 1 else ''}"
 
 
 def resident_bytes(field):
@@ -148,16 +193,39 @@ def peer_worker(peer, path, input_file, threads, seconds):
     print(json.dumps({"times_ms": times, "peak_rss_bytes": resident_bytes("VmHWM") - before}))
 
 
+def start(command):
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def output_of(process):
+    output, errors = process.communicate()
+    if process.returncode != 0:
+        # The last line is what the program says, and the message of a worker's traceback.
+        said = errors.strip().splitlines()[-1:] or ["nothing on standard error"]
+        raise Failed(f"{' '.join(process.args)}: exit {process.returncode}: {said[0]}")
+    return output
+
+
 def run(command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"peers: {' '.join(command)}: exit {done.returncode}: {done.stderr.strip()}")
-    return done.stdout
+    return output_of(start(command))
+
+
+def bench_command(program, directory, threads, seconds):
+    return [program, "bench", directory, "--threads", str(threads), "--seconds", str(seconds), "--json", "-"]
+
+
+def round_of(bench_output):
+    compiled = json.loads(bench_output)["compiled"]
+    return {"times_ms": compiled["times_ms"], "peak_rss_bytes": compiled["peak_rss_bytes"]}
 
 
 def laminate_round(program, directory, threads, seconds):
-    answer = json.loads(run([program, "bench", directory, "--threads", str(threads), "--seconds", str(seconds), "--json", "-"]))
-    return {"times_ms": answer["compiled"]["times_ms"], "peak_rss_bytes": answer["compiled"]["peak_rss_bytes"]}
+    return round_of(run(bench_command(program, directory, threads, seconds)))
+
+
+def known_peaks(rounds):
+    """null where the system does not tell the peak of the resident set."""
+    return [r["peak_rss_bytes"] for r in rounds if r["peak_rss_bytes"] is not None]
 
 
 def summary(rounds):
@@ -165,7 +233,13 @@ def summary(rounds):
     low, high = times[len(times) // 10], times[-1 - len(times) // 10]
     median = statistics.median(times)
     return {"runs": len(times), "min_ms": times[0], "median_ms": median, "spread": (high - low) / median,
-            "peak_rss_bytes": min(r["peak_rss_bytes"] for r in rounds)}
+            "peak_rss_bytes": min(known_peaks(rounds), default=None)}
+
+
+def memory_cells(row, peer):
+    own, other = row["peak_rss_bytes"], peer["peak_rss_bytes"]
+    return (f"{'-' if own is None else format(own / 2**20, '.2f'):>12}",
+            "-" if None in (own, other) else f"1/{other / max(1, own):.1f}")
 
 
 def fixed_sizes(source, target, height, width):
@@ -176,7 +250,7 @@ def fixed_sizes(source, target, height, width):
     try:
         model = onnx.load(source)
     except (OSError, google.protobuf.message.DecodeError) as error:
-        sys.exit(f"peers: {source}: {error}; expected zoo:NAME or an ONNX file")
+        raise Failed(f"{' '.join(str(error).split())}; expected zoo:NAME or an ONNX file") from error
     initialised = {tensor.name for tensor in model.graph.initializer}
     for described in model.graph.input:
         dims = described.type.tensor_type.shape.dim
@@ -187,8 +261,8 @@ def fixed_sizes(source, target, height, width):
             if dim.HasField("dim_value"):
                 continue
             if chosen.get(axis) is None:
-                sys.exit(f"peers: {source}: axis {axis} of input {described.name} is symbolic ({dim.dim_param}); "
-                         "expected --height and --width for rows and columns, a number elsewhere")
+                raise Failed(f"axis {axis} of input {described.name} is symbolic ({dim.dim_param}); "
+                             "expected --height and --width for rows and columns, a number elsewhere")
             dim.dim_value = chosen[axis]
     # What was inferred from the symbols no longer holds.
     del model.graph.value_info[:]
@@ -208,7 +282,11 @@ def race(program, net, options, threads, directory):
     quiet = onnxruntime.SessionOptions()
     quiet.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, quiet, providers=["CPUExecutionProvider"])
-    described = session.get_inputs()[0]
+    ends = [*session.get_inputs(), *session.get_outputs()]
+    if len(session.get_inputs()) != 1 or len(ends) != 2 or any(end.type != "tensor(float)" for end in ends):
+        raise Failed(f"{len(session.get_inputs())} inputs, {len(session.get_outputs())} outputs, of {', '.join(sorted({end.type for end in ends}))}; "
+                     "expected one of each, of tensor(float)")
+    described = ends[0]
     value = np.random.default_rng(1).uniform(-1, 1, described.shape).astype(np.float32)
     expected = session.run(None, {described.name: value})[0]
     np.save(os.path.join(directory, "input.npy"), value)
@@ -224,7 +302,7 @@ def race(program, net, options, threads, directory):
         ours = np.load(ours_file)
         span = float(expected.max() - expected.min())
         if not np.allclose(ours, expected, rtol=1e-3, atol=1e-5 * span):
-            sys.exit(f"peers: {net}: {name} differs from onnxruntime by {np.abs(ours - expected).max():.3g} (range {span:.3g})")
+            raise Failed(f"{name} differs from onnxruntime by {np.abs(ours - expected).max():.3g} (range {span:.3g})")
         contestants[name] = lambda compiled=compiled: laminate_round(program, compiled, threads, seconds)
     peers = installed_peers()
     for name, peer in peers.items():
@@ -238,13 +316,13 @@ def race(program, net, options, threads, directory):
     rows = {name: summary(r) for name, r in results.items()}
     peer = rows[next(iter(peers))]
 
-    print(f"\n{net}, {threads} thread{'s' if threads > 1 else ''}, {2 * macs / 1e9:.3f} GFLOP, {rounds} interleaved rounds; outputs equal")
+    print(f"\n{net}, {threads_in_words(threads)}, {2 * macs / 1e9:.3f} GFLOP, {rounds} interleaved rounds; outputs equal")
     print(f"{'':26}{'min ms':>10}{'median ms':>11}{'spread':>8}{'GFLOP/s':>9}{'memory MiB':>12}{'speed':>8}{'memory':>9}")
     for name, row in rows.items():
         row["gflops"] = 2 * macs / row["median_ms"] / 1e6
+        memory, ratio = memory_cells(row, peer)
         print(f"{name:26}{row['min_ms']:10.3f}{row['median_ms']:11.3f}{row['spread']:8.1%}{row['gflops']:9.1f}"
-              f"{row['peak_rss_bytes'] / 2**20:12.2f}{peer['median_ms'] / row['median_ms']:7.2f}x"
-              f"   1/{peer['peak_rss_bytes'] / max(1, row['peak_rss_bytes']):.1f}", flush=True)
+              f"{memory}{peer['median_ms'] / row['median_ms']:7.2f}x   {ratio}", flush=True)
     return {"net": net, "threads": threads, "macs": macs, "rounds": rounds, "contestants": rows}
 
 
@@ -266,20 +344,14 @@ def main():
         return 0
     if not options.laminate:
         parser.error("--laminate is needed")
-    with open("/proc/cpuinfo") as cpuinfo:
-        model = next((line.split(":")[1].strip() for line in cpuinfo if line.startswith("model name")), platform.machine())
-    print(f"{model}, {os.cpu_count()} cores")
-    answers = []
-    for net in options.net or DEFAULT_NETS:
-        for threads in (int(t) for t in options.threads.split(",")):
-            with tempfile.TemporaryDirectory() as directory:
-                answers.append(race(options.laminate, net, options, threads, directory))
-    if options.json:
-        aside = options.json + ".partial"
-        with open(aside, "w") as out:
-            json.dump({"schema": "laminate.peers", "version": 1, "cpu": model, "races": answers}, out, indent=2)
-        os.replace(aside, options.json)
-    return 0
+
+    def in_scratch(net, threads):
+        with tempfile.TemporaryDirectory() as directory:
+            return race(options.laminate, net, options, threads, directory)
+
+    return measure_all(described_run("laminate.peers"), "races", [
+        ({"net": net, "threads": threads}, lambda net=net, threads=threads: in_scratch(net, threads))
+        for net in options.net or DEFAULT_NETS for threads in (int(t) for t in options.threads.split(","))], options.json)
 
 
 if __name__ == "__main__":

@@ -9,26 +9,31 @@ process of so many threads.
   processes  what the machine has to give: the runs of all processes at once over those of one alone. Below the number of threads,
              cores share caches, memory or clock with each other or with somebody else
   part       the first over the second
+
+FILE is written anew after each network; one that fails is named there and in the table, and makes the exit status 1.
 """
 
 import argparse
-import json
 import os
-import subprocess
+import sys
 import tempfile
 
-from peers import laminate_round, run, summary
+from peers import bench_command, described_run, known_peaks, laminate_round, measure_all, output_of, round_of, run, start, summary
 
 DEFAULT_NETS = ["zoo:fsrcnn?height=540&width=960", "zoo:fsrcnn-x2?height=1080&width=1920", "zoo:mc-cnn?height=540&width=960",
                 "zoo:mobilenetv1", "zoo:mobilenetv2", "zoo:resnet18", "zoo:resnet50", "zoo:vgg16", "zoo:squeezenet", "zoo:inceptionv3"]
 
 
 def together(program, directory, processes, seconds):
-    command = [program, "bench", directory, "--threads", "1", "--seconds", str(seconds), "--json", "-"]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(processes)]
-    answers = [json.loads(one.communicate()[0])["compiled"] for one in started]
+    started = [start(bench_command(program, directory, 1, seconds)) for _ in range(processes)]
+    try:
+        answers = [round_of(output_of(one)) for one in started]
+    finally:
+        for one in started:  # after a failure the others would run beside what is measured next
+            one.kill()
+            one.wait()
     return {"times_ms": [time for answer in answers for time in answer["times_ms"]],
-            "peak_rss_bytes": max(answer["peak_rss_bytes"] for answer in answers)}
+            "peak_rss_bytes": max(known_peaks(answers), default=None)}
 
 
 def measure(program, net, options, directory):
@@ -65,17 +70,16 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0, help="timed runs per way and round")
     parser.add_argument("--json")
     options = parser.parse_args()
-    print(f"{'':40}{'one ms':>10}{'both ms':>10}{'spread':>8}{'threads':>9}{'processes':>11}{'part':>7}   of least times")
-    answers = []
-    for net in options.net or DEFAULT_NETS:
+    answer = described_run("laminate.threads")
+    print(f"{'':40}{'one ms':>10}{'both ms':>10}{'spread':>8}{'threads':>9}{'processes':>11}{'part':>7}   of least times", flush=True)
+
+    def in_scratch(net):
         with tempfile.TemporaryDirectory() as directory:
-            answers.append(measure(options.laminate, net, options, directory))
-    if options.json:
-        aside = options.json + ".partial"
-        with open(aside, "w") as out:
-            json.dump({"schema": "laminate.threads", "version": 1, "networks": answers}, out, indent=2)
-        os.replace(aside, options.json)
+            return measure(options.laminate, net, options, directory)
+
+    return measure_all(answer, "networks", [({"net": net, "threads": options.threads}, lambda net=net: in_scratch(net))
+                                            for net in options.net or DEFAULT_NETS], options.json)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

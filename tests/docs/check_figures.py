@@ -61,7 +61,7 @@ def cells_of(line):
 
 
 def number(cell):
-    found = re.match(r"[*<>≤ ]*(-?[\d,]+(?:\.\d+)?(?:e-?\d+)?)", cell)
+    found = re.match(r"[*<>≤ ]*(-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?)", cell)
     return float(found.group(1).replace(",", "")) if found else None
 
 

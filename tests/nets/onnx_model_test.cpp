@@ -2,13 +2,14 @@
 #include "nets/onnx_model.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <limits>
-
 #include <random>
 
 #include "base/files.h"
 #include "tests/nets/onnx_builder.h"
+#include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
@@ -138,6 +139,14 @@ TEST(Decode, OtherWidthsBecomeFloat) {
     EXPECT_EQ(values(Type::DOUBLE, std::string("\0\0\0\0\0\0\xf8\x3f", 8)), (std::vector<float>{1.5f}));
 }
 
+/// Makes the first initializer say 2^40 values, the most that a shape may, whatever it holds.
+test::proto::TensorProto* claim_tebi_values(ModelBuilder& model) {
+    auto* w = model.model.mutable_graph()->mutable_initializer(0);
+    for (const int axis : {0, 1}) w->set_dims(axis, int64_t{1} << 20);
+    for (const int axis : {2, 3}) w->set_dims(axis, 1);
+    return w;
+}
+
 /// A model whose weights 1 ... 9 are in weights.bin from byte 4 on.
 class ExternalData : public ::testing::Test {
 protected:
@@ -210,10 +219,55 @@ TEST_F(ExternalData, MustBeThereWhole) {
     set("offset", "4");
     set("length", "32");
     expect_contains(error(), "external data has 32 bytes, expected 36");
+    set("length", "9223372036854775808");
+    expect_contains(error(), "external data: length is \"9223372036854775808\", expected a number of bytes");
     set("location", "missing.bin");
     set("length", "36");
     expect_contains(error(), "external data file \"missing.bin\" does not exist beside the model");
     EXPECT_EQ(model_.error(), "net.onnx: initializer \"w\": has external data, which a model in memory cannot have");
+}
+
+/// Refused by the sizes alone: 4 TiB asked for on the way would end in another message.
+TEST_F(ExternalData, SmallFilesCannotClaimMuch) {
+    auto* w = claim_tebi_values(model_);
+    const std::string expected = "\"weights.bin\" has 40 bytes, expected 4398046511104 from byte ";
+    expect_contains(error(), expected + "4");
+    set("length", "4398046511104");
+    expect_contains(error(), expected + "4");
+    set("offset", "9223372036854775807");
+    expect_contains(error(), expected + "9223372036854775807");
+    w->set_dims(2, 2);
+    expect_contains(error(), "initializer \"w\": tensor of 1048576x1048576x2x1: more than 2^40 elements");
+}
+
+TEST(ParseModel, SmallFilesCannotClaimMuch) {
+    ModelBuilder model({1, 1, 4, 4});
+    model.weights("w", {1, 1, 3, 3});
+    model.node("Conv", {"x", "w"}, "y", "c");
+    auto* w = claim_tebi_values(model);
+    expect_contains(model.error(), "initializer \"w\": has 9 values, expected 1099511627776");
+    w->clear_float_data();
+    expect_contains(model.error(), "initializer \"w\": has 0 values, expected 1099511627776");
+    w->set_raw_data(std::string(36, 'a'));
+    expect_contains(model.error(), "initializer \"w\": has 36 bytes, expected 4398046511104");
+}
+
+/// A file with a hole takes no place on the disk, and what it holds is as long as it says.
+TEST_F(ExternalData, LongerThanMemoryIsOneLine) {
+    if (test::is_sanitized) GTEST_SKIP() << "a sanitizer ends the process where it cannot allocate";
+    claim_tebi_values(model_);
+    const int64_t bytes = int64_t{4} << 40;
+    std::error_code no_such_files;
+    std::filesystem::resize_file(directory_ / "weights.bin", static_cast<uintmax_t>(bytes + 4), no_such_files);
+    if (no_such_files) GTEST_SKIP() << "this file system has no files of 4 TiB";
+    // Systems that promise more memory than they have would promise this, too.
+    rlimit address_space{};
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &address_space), 0);
+    const rlimit bounded{.rlim_cur = rlim_t{1} << 40, .rlim_max = address_space.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &bounded), 0);
+    const std::string message = error();
+    EXPECT_EQ(setrlimit(RLIMIT_AS, &address_space), 0);
+    expect_contains(message, "there is not enough memory for its constants");
 }
 
 TEST(TensorProtoFiles, RoundTrip) {
