@@ -191,14 +191,12 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     }
 
     use.threads = options.threads > 0 ? options.threads : omp_get_max_threads();
-    // About as many operations as two threads do while one wakes the other.
-    constexpr double worth_a_team = 2e5;
     double operations = 0;
     for (const ReadyStep& step : steps) {
         queues.emplace_back(use.threads);
         operations += operations_of(step, manifest);
     }
-    is_divided = operations >= worth_a_team;
+    is_divided = operations >= options.least_operations;
     use.tensors_bytes = placement.arena_bytes;
     size_t most = 0;
     for (const ReadyStep& step : steps) {

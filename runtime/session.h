@@ -31,6 +31,8 @@ namespace laminate {
 struct SessionOptions {
     /// At most so many; 0 for OpenMP's own choice (OMP_NUM_THREADS, else every core). Each has its own scratch.
     int threads = 0;
+    /// A network of fewer operations, estimated, runs on one thread: about as many as two do while one wakes the other.
+    double least_operations = 2e5;
 };
 
 /// A compiled group returned a code other than 0; the outputs are not to be used.

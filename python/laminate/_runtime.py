@@ -58,8 +58,8 @@ class Network:
 
     def __init__(self, directory, threads=0):
         """threads: at most so many, 0 for OpenMP's choice."""
-        self._session = None
         self._lock = threading.Lock()
+        self._session = None
         self.directory = os.fspath(directory)
         self._session = _library().laminate_open(os.fsencode(self.directory), threads)
         if not self._session:
@@ -121,9 +121,11 @@ class Network:
         return [result if tensor.dtype == "float32" else result.astype(tensor.dtype) for tensor, result in zip(self.outputs, results)]
 
     def close(self):
-        if self._session:
-            _library().laminate_close(self._session)
-            self._session = None
+        """Waits for a run of another thread."""
+        with self._lock:
+            if self._session:
+                _library().laminate_close(self._session)
+                self._session = None
 
     def __enter__(self):
         return self

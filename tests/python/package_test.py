@@ -114,6 +114,27 @@ class Run(unittest.TestCase):
         with self.assertRaisesRegex(laminate.Error, "is closed"):
             network.run(self.x)
 
+    def test_closing_waits_for_a_run_of_another_thread(self):
+        for _ in range(20):
+            network = laminate.open(self.network.directory, threads=2)
+            started = threading.Event()
+            said = []
+
+            def work():
+                try:
+                    while True:
+                        network.run(self.x)
+                        started.set()
+                except laminate.Error as error:
+                    said.append(str(error))
+
+            worker = threading.Thread(target=work)
+            worker.start()
+            started.wait()
+            network.close()
+            worker.join()
+            self.assertIn("is closed", said[0])
+
     def test_run_opens_directories_and_compiles_models(self):
         with tempfile.TemporaryDirectory() as directory:
             target = pathlib.Path(directory) / "net"

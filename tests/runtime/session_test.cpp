@@ -96,13 +96,44 @@ TEST(Session, GroupsRunInOrderWithTheirConstantsForEveryImageAndThreadCount) {
         const Values x = ramp(static_cast<size_t>(images) * rows * columns, 1);
         const Values a = blurred(x, 10, static_cast<int>(images)), b = blurred(a, 100, static_cast<int>(images));
         for (const int threads : {1, 2, 5, 16}) {
-            Session session = Session::open(network.compiled(), {threads});
+            Session session = Session::open(network.compiled(), {threads, 0});
             Values difference(x.size(), -1), sum(x.size(), -1);
             session.run({x.data()}, {difference.data(), sum.data()});
             for (size_t k = 0; k < x.size(); ++k) {
                 ASSERT_EQ(sum[k], a[k] + b[k]) << images << " images, " << threads << " threads, element " << k;
                 ASSERT_EQ(difference[k], a[k] - b[k]) << images << " images, " << threads << " threads, element " << k;
             }
+        }
+    }
+}
+
+TEST(Session, LayersWithoutCodeOfTheirOwnRunInTheSameTeam) {
+    HandNetwork network = branches(3);
+    const std::vector<int64_t> dims{3, 1, rows, columns};
+    TensorId last = 3;  // sum
+    for (int n = 0; n < 5; ++n) {
+        const TensorId next = network.tensor("relu" + std::to_string(n), dims);
+        Layer relu = layer_of(LayerKind::activation, "relu" + std::to_string(n), {last}, next);
+        relu.activation.kind = ActivationKind::relu;
+        network.layer(relu);
+        last = network.tensor("blur" + std::to_string(n), dims);
+        network.group(blur, {next}, {last}, rows, columns * 4, {1});
+    }
+    network.manifest.outputs = {last};
+    Values x(3 * rows * columns), expected;
+    for (size_t k = 0; k < x.size(); ++k) x[k] = static_cast<float>((k * 7) % 11) - 5;
+    const Values a = blurred(x, 10, 3), b = blurred(a, 100, 3);
+    for (size_t k = 0; k < x.size(); ++k) expected.push_back(a[k] + b[k]);
+    for (int n = 0; n < 5; ++n) {
+        for (float& value : expected) value = std::max(value, 0.0f);
+        expected = blurred(expected, 1, 3);
+    }
+    for (const int threads : {1, 2, 3, 8}) {
+        Session session = Session::open(network.compiled(), {threads, 0});
+        for (int repeat = 0; repeat < 20; ++repeat) {
+            Values found(x.size(), -1);
+            session.run({x.data()}, {found.data()});
+            ASSERT_EQ(found, expected) << threads << " threads, run " << repeat;
         }
     }
 }
@@ -136,7 +167,7 @@ TEST(Session, ARunAllocatesNothing) {
     network.layer(layer_of(LayerKind::flatten, "flatten", {4}, flat));
     network.layer(layer_of(LayerKind::softmax, "softmax", {flat}, soft));
     network.manifest.outputs = {soft};
-    Session session = Session::open(network.compiled(), {2});
+    Session session = Session::open(network.compiled(), {2, 0});
     const Values x(2 * rows * columns, 1);
     Values out(x.size());
     const float* inputs[] = {x.data()};
@@ -153,7 +184,7 @@ TEST(Session, SeveralSessionsRunInsideACallersParallelRegion) {
     std::vector<Values> results(4, Values(rows * columns));
 #pragma omp parallel for num_threads(4)
     for (int k = 0; k < 4; ++k) {
-        Session session = Session::open(compiled, {2});
+        Session session = Session::open(compiled, {2, 0});
         const Values x = ramp(rows * columns, static_cast<float>(k));
         Values difference(x.size());
         for (int repeat = 0; repeat < 20; ++repeat)
@@ -171,7 +202,7 @@ TEST(Session, AGroupThatFailsIsNamedWithItsCode) {
     network.manifest.inputs = {network.tensor("x", {1, 1, rows, columns})};
     network.manifest.outputs = {network.tensor("y", {1, 1, rows, columns})};
     network.group(failing, {0}, {1}, rows);
-    Session session = Session::open(network.compiled(), {2});
+    Session session = Session::open(network.compiled(), {2, 0});
     Values x(rows * columns), y(rows * columns);
     try {
         session.run({x.data()}, {y.data()});
