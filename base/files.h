@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -19,6 +21,14 @@
 
 namespace laminate {
 
+/// ".PNG" of "a.PNG" as ".png": a file's kind is in its name, in either case.
+[[nodiscard]] inline std::string lower_extension(const std::filesystem::path& path) {
+    std::string extension = path.extension().string();
+    std::transform(extension.begin(), extension.end(), extension.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return extension;
+}
+
 /// The bytes of a file; throws InputError when it cannot be read.
 [[nodiscard]] inline std::string read_file(const std::filesystem::path& path) {
     std::error_code error;
@@ -31,9 +41,61 @@ namespace laminate {
     return bytes;
 }
 
-/// Calls `write` with the path of a new file in the target's directory, then renames that file to `path`. When `write`
-/// throws, the file is removed and the target left as it was, and so it is when a signal ends the program
-/// (base/unfinished.h). A device or pipe is written as it is. Throws InputError when the directory cannot be written.
+/// A file made aside, in the directory of the file that publish() puts it in the place of; without publish() it is removed, and so it is when a signal
+/// ends the program (unfinished.h). A symbolic link stays one, and what it names is replaced; a file that is replaced passes its permissions on.
+class NewFile {
+public:
+    /// Throws InputError for links that go in a circle.
+    explicit NewFile(const std::filesystem::path& path)
+        : path_(path), place_(without_links(path)), aside_(beside(place_)), unfinished_(aside_) {}
+    ~NewFile() {
+        std::error_code ignored;
+        if (!is_published_) std::filesystem::remove(aside_, ignored);
+    }
+    NewFile(const NewFile&) = delete;
+    NewFile& operator=(const NewFile&) = delete;
+
+    /// To be written by the caller before publish().
+    [[nodiscard]] const std::filesystem::path& aside() const { return aside_; }
+
+    /// Throws InputError, and leaves what was there, when the directory cannot be written.
+    void publish() {
+        std::error_code error;
+        const std::filesystem::file_status present = std::filesystem::status(place_, error);
+        // As well as may be: on some file systems permissions cannot be changed.
+        if (std::filesystem::is_regular_file(present))
+            std::filesystem::permissions(aside_, present.permissions(), error);
+        std::filesystem::rename(aside_, place_, error);
+        if (error) throw InputError(path_.string() + ": cannot be written: " + error.message());
+        is_published_ = true;
+    }
+
+private:
+    /// What the name stands for in the end, whether there is a file yet or not.
+    static std::filesystem::path without_links(const std::filesystem::path& path) {
+        constexpr int most_links = 40;  // as many as the kernel follows
+        std::error_code error;
+        std::filesystem::path place = path;
+        for (int n = 0; std::filesystem::is_symlink(place, error); ++n) {
+            if (n == most_links) throw InputError(path.string() + ": cannot be written: " + std::strerror(ELOOP));
+            place = place.parent_path() / std::filesystem::read_symlink(place);  // an absolute target is itself
+        }
+        return place;
+    }
+    static std::filesystem::path beside(std::filesystem::path path) {
+        path += ".partial-" + std::to_string(::getpid());
+        return path;
+    }
+
+    std::filesystem::path path_;  ///< as given, for messages
+    std::filesystem::path place_;
+    std::filesystem::path aside_;
+    bool is_published_ = false;
+    UnfinishedPath unfinished_;
+};
+
+/// Calls `write` with the path of a new file beside the target, which then takes the target's place (NewFile). When `write` throws, the target is left as
+/// it was. A device or pipe is written as it is. Throws InputError when the directory cannot be written.
 inline void write_file_atomically(const std::filesystem::path& path,
                                   const std::function<void(const std::filesystem::path& aside)>& write) {
     std::error_code error;
@@ -43,18 +105,9 @@ inline void write_file_atomically(const std::filesystem::path& path,
         write(path);
         return;
     }
-    std::filesystem::path aside = path;
-    aside += ".partial-" + std::to_string(::getpid());
-    const UnfinishedPath unfinished(aside);
-    try {
-        write(aside);
-        std::filesystem::rename(aside, path, error);
-        if (error) throw InputError(path.string() + ": cannot be written: " + error.message());
-    } catch (...) {
-        std::error_code ignored;
-        std::filesystem::remove(aside, ignored);
-        throw;
-    }
+    NewFile file(path);
+    write(file.aside());
+    file.publish();
 }
 
 /// Replaces the contents of `path` by `bytes`.

@@ -58,8 +58,10 @@ public:
 
     [[nodiscard]] const std::filesystem::path& aside() const { return aside_; }
 
+    /// Throws InputError, and leaves what was there, when it cannot take its place.
     void publish() {
-        if (!std::filesystem::exists(place_)) {
+        std::error_code error;
+        if (!std::filesystem::exists(place_, error)) {
             rename(aside_, place_);
             return;
         }
@@ -75,7 +77,8 @@ public:
             rename(old, place_);
             throw;
         }
-        std::filesystem::remove_all(old);
+        // The new one is there: that some of the old one cannot be removed is no failure.
+        std::filesystem::remove_all(old, error);
     }
 
 private:

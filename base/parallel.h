@@ -6,12 +6,15 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace laminate {
 
-/// Calls work(0) .. work(count - 1) on some threads; the first exception that is thrown goes on.
+/// Calls work(0) .. work(count - 1) on `threads` threads, the caller's among them; fewer where there is less work. The first exception that is thrown goes on
+/// when all have ended, and no work is begun after it. Throws std::system_error when the system starts no further thread.
 inline void in_parallel(size_t count, int threads, const std::function<void(size_t)>& work) {
     std::atomic<size_t> next{0};
     std::mutex mutex;
@@ -27,10 +30,20 @@ inline void in_parallel(size_t count, int threads, const std::function<void(size
             }
         }
     };
-    std::vector<std::thread> others;
-    for (size_t t = 1; t < std::min(count, static_cast<size_t>(threads)); ++t) others.emplace_back(worker);
+    const size_t wanted = std::min(count, static_cast<size_t>(threads));
+    std::vector<std::jthread> others;  // joined on every way out
+    try {
+        for (size_t t = 1; t < wanted; ++t) others.emplace_back(worker);
+    } catch (const std::system_error& error) {
+        next = count;
+        throw std::system_error(error.code(), "thread " + std::to_string(others.size() + 2) + " of " +
+                                                  std::to_string(wanted) + " cannot be started");
+    } catch (...) {
+        next = count;
+        throw;
+    }
     worker();
-    for (std::thread& other : others) other.join();
+    others.clear();
     if (failure) std::rethrow_exception(failure);
 }
 

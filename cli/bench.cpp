@@ -336,6 +336,7 @@ void add_bench(Program& program) {
         ->capture_default_str();
     verb->add_option("--reference-macs", options->reference_macs,
                      "Larger networks are not compared with the reference operators as a whole")
+        ->check(not_negative())
         ->capture_default_str();
     program.on(verb, [options, &program](const Output& output) {
         if (is_compiled_directory(options->network.spec)) return bench_directory(*options, program.common(), output);

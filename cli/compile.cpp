@@ -50,6 +50,7 @@ Exit compile(const Options& options, const CommonOptions& common, const Output& 
                  {"target", manifest.target},
                  {"groups", groups},
                  {"steps", manifest.steps.size()},
+                 {"replaced_groups", manifest.replaced_groups},
                  {"schedule", to_text(schedule)}});
     return Exit::ok;
 }

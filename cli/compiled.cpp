@@ -100,6 +100,10 @@ Exit compiled_info(const std::string& directory, const Output& output) {
     for (const Tensor& tensor : inputs) lines.push_back("input " + tensor_text(tensor));
     for (const Tensor& tensor : outputs) lines.push_back("output " + tensor_text(tensor));
     output.print(fmt::format("{}\n\n{}", fmt::join(lines, "\n"), steps_table(manifest)));
+    if (!manifest.replaced_groups.empty()) {
+        output.print(
+            fmt::format("replaced, as their code failed its check: {}", fmt::join(manifest.replaced_groups, ", ")));
+    }
     output.print(fmt::format("each thread takes {} of scratch", bytes_text(scratch)));
     output.print(fmt::format("{}: {}", file, state));
     output.print(missing.empty() ? std::string("this machine has the instructions that it uses")
@@ -120,7 +124,8 @@ Exit compiled_info(const std::string& directory, const Output& output) {
                  {"inputs", json_of(inputs)},
                  {"outputs", json_of(outputs)},
                  {"scratch_bytes_per_thread", scratch},
-                 {"steps", steps}});
+                 {"steps", steps},
+                 {"replaced_groups", manifest.replaced_groups}});
     return Exit::ok;
 }
 

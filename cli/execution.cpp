@@ -94,13 +94,6 @@ int64_t array_bytes(const std::vector<Tensor>& tensors) {
     return bytes;
 }
 
-void require_available(const std::string& name, const std::string& what, int64_t bytes) {
-    const std::optional<int64_t> available = available_memory_bytes();
-    if (!available || bytes <= *available) return;
-    throw InfeasibleError(fmt::format("{}: {} {}, of {} of memory that are available", name, what, bytes_text(bytes),
-                                      bytes_text(*available)));
-}
-
 /// A session whose arena, with its inputs and outputs, has room on this machine; InfeasibleError where it has not, before a page is touched.
 template <class Open>
 std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
@@ -108,8 +101,8 @@ std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
         auto session = std::make_unique<Session>(open());
         const int64_t arena = session->arena().total_bytes;
         const int64_t arrays = checked_add(array_bytes(session->inputs()), array_bytes(session->outputs()));
-        require_available(name, fmt::format("an arena of {} and inputs and outputs take", bytes_text(arena)),
-                          checked_add(arena, arrays));
+        require_available_memory(fmt::format("{}: an arena of {} and inputs and outputs take", name, bytes_text(arena)),
+                                 checked_add(arena, arrays));
         return session;
     } catch (const ArenaError& error) {
         throw InfeasibleError(fmt::format("{}: {}", name, error.what()));
@@ -120,9 +113,9 @@ std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
 
 void require_memory_to_check(const Network& network, const Schedule& schedule) {
     for (const GroupSchedule& group : schedule.groups()) {
-        require_available(network.name,
-                          fmt::format("checking the code of the group of {} takes", group.nests.back().layer),
-                          check_bytes(network, group).value());
+        require_available_memory(
+            fmt::format("{}: checking the code of the group of {} takes", network.name, group.nests.back().layer),
+            check_bytes(network, group).value());
     }
 }
 

@@ -1,18 +1,24 @@
 // Compiled with -ffp-contract=fast, so that a * b + c is one instruction where the target has one.
 #include "cli/machine_speed.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <new>
 #include <numeric>
 #include <string>
-#include <thread>
+#include <system_error>
 #include <vector>
 
 #include "base/aligned.h"
 #include "base/caches.h"
+#include "base/parallel.h"
+#include "cli/resident_memory.h"
+#include "cli/verbs.h"
 
 namespace laminate::cli {
 
@@ -126,14 +132,24 @@ double best_read_of_one_thread(ReadLoop loop, int64_t bytes) {
 /// Adds up what each of `threads` threads finds out.
 double sum_over_threads(int threads, const std::function<double()>& measure) {
     std::vector<double> found(static_cast<size_t>(threads));
-    std::vector<std::thread> others;
-    for (size_t t = 1; t < found.size(); ++t) others.emplace_back([&, t] { found[t] = measure(); });
-    found[0] = measure();
-    for (std::thread& other : others) other.join();
+    try {
+        in_parallel(found.size(), threads, [&](size_t t) { found[t] = measure(); });
+    } catch (const std::bad_alloc&) {
+        throw InfeasibleError(fmt::format("measuring with {} threads: out of memory; expected fewer threads", threads));
+    } catch (const std::system_error& error) {
+        throw InfeasibleError(fmt::format("measuring with {} threads: {}", threads, error.what()));
+    }
     return std::accumulate(found.begin(), found.end(), 0.0);
 }
 
 }  // namespace
+
+int64_t main_memory_array_bytes(int64_t last_level_bytes, int64_t own_bytes, int threads, int64_t budget_bytes) {
+    constexpr int64_t times = 4, fewest = 64 << 20, most = 512 << 20;
+    const int64_t wanted = std::clamp(times * last_level_bytes, fewest, most);
+    const int64_t needed = std::min(wanted, times * std::max(own_bytes, last_level_bytes / threads));
+    return std::clamp(budget_bytes / threads, needed, wanted);
+}
 
 double read_gigabytes_per_second(int64_t bytes, int threads) {
     const ReadLoop loop = widest_read_loop();
@@ -142,14 +158,19 @@ double read_gigabytes_per_second(int64_t bytes, int threads) {
 
 std::vector<MemoryLevel> measured_memory_levels(int threads) {
     std::vector<MemoryLevel> levels;
-    int64_t largest = 0;
+    int64_t largest = 0, largest_own = 0;
     for (const Cache& cache : data_caches()) {
         const int64_t bytes = cache.size.value();
+        const bool is_shared = cache.level == 3;
         largest = std::max(largest, bytes);
-        levels.push_back({"L" + std::to_string(cache.level), bytes, bytes / 2 / (cache.level == 3 ? threads : 1), 0});
+        if (!is_shared) largest_own = std::max(largest_own, bytes);
+        levels.push_back({"L" + std::to_string(cache.level), bytes, bytes / 2 / (is_shared ? threads : 1), 0});
     }
-    constexpr int64_t least = 64 << 20, most = 512 << 20;
-    levels.push_back({"DRAM", 0, std::clamp(4 * largest, least, most), 0});
+    constexpr int64_t usual_budget = int64_t{2} << 30;
+    const int64_t budget = std::min(usual_budget, available_memory_bytes().value_or(2 * usual_budget) / 2);
+    levels.push_back({"DRAM", 0, main_memory_array_bytes(largest, largest_own, threads, budget), 0});
+    require_available_memory(fmt::format("reading main memory with {} threads takes", threads),
+                             levels.back().array_bytes * threads);
     for (MemoryLevel& level : levels)
         level.gigabytes_per_second = read_gigabytes_per_second(level.array_bytes, threads);
     return levels;

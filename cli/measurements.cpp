@@ -110,9 +110,13 @@ Json measured_json(const std::vector<std::string>& schedules, const std::vector<
                     note(entry, "counted", [&] { return counted_json(entry, sources.size()); });
             } else if (answer.at("correct").get<bool>()) {
                 note(answer.at("fused"), "timed", [&] {
-                    return Json{{"fused", times_json(answer.at("fused"))},
-                                {"layer_by_layer", times_json(answer.at("layer_by_layer"))},
-                                {"source", sources.size()}};
+                    Json timed{{"fused", times_json(answer.at("fused"))}, {"source", sources.size()}};
+                    // One that does not fit in the machine's memory is not timed.
+                    if (answer.contains("left_out"))
+                        timed["left_out"] = answer["left_out"].get<std::string>();
+                    else
+                        timed["layer_by_layer"] = times_json(answer.at("layer_by_layer"));
+                    return timed;
                 });
             }
             Json source{{"file", std::filesystem::path(measurement.file).filename().string()}, {"verb", verb}};

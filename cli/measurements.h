@@ -21,7 +21,8 @@ struct Measurement {
 [[nodiscard]] std::vector<Measurement> measurements_beside(const std::string& front_file, const Network& network);
 
 /// What a page shows of them: {"sources":[{"file","verb","made_by","threads","schedules"}], "points":[{}|{"counted":{"equal","witnesses":[NAME...],
-/// "rows":[[NAME,VALUE...]...],"source"},"timed":{"fused":{"median_ms",...},"layer_by_layer":{...},"source"}}]}, a point for each of `schedules`; of two measurements of a
+/// "rows":[[NAME,VALUE...]...],"source"},"timed":{"fused":{"median_ms",...},"layer_by_layer":{...},"source"}}]}, where a bench that left out the network layer by layer has
+/// its reason "left_out" instead; a point for each of `schedules`; of two measurements of a
 /// schedule the later one counts. Throws InputError "FILE: ..." where an answer lacks a key.
 [[nodiscard]] nlohmann::ordered_json measured_json(const std::vector<std::string>& schedules,
                                                    const std::vector<Measurement>& measurements);

@@ -15,12 +15,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "cli/json_text.h"
+#include "runtime/session.h"
 
 namespace laminate::cli {
 
 int CommonOptions::thread_count() const {
     if (threads > 0) return threads;
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most_threads);
 }
 
 namespace {

@@ -17,6 +17,7 @@
 #include "cli/sweep.h"
 #include "cli/verbs.h"
 #include "runtime/manifest.h"
+#include "runtime/session.h"
 
 namespace laminate::cli {
 
@@ -50,6 +51,24 @@ std::string one_line(std::string text) {
         if (c == '\n') c = ' ';
     }
     return with_short_words(text);
+}
+
+/// What to say of a command line that ends, or goes on with another word, where a verb has to stand; empty where none has.
+std::string missing_verb(const CLI::App& program) {
+    const CLI::App* last = &program;
+    std::string before;
+    while (!last->get_subcommands().empty()) {
+        last = last->get_subcommands().front();
+        before += (before.empty() ? " after \"" : " ") + last->get_name();
+    }
+    std::string verbs;
+    for (const CLI::App* verb : last->get_subcommands(
+             [](const CLI::App* any) { return !any->get_name().empty() && !any->get_group().empty(); }))
+        verbs += (verbs.empty() ? "" : ", ") + verb->get_name();
+    if (verbs.empty()) return "";
+    const std::vector<std::string> rest = program.remaining(true);
+    return fmt::format("found {}, expected a verb{}: {}", rest.empty() ? "none" : '"' + rest.front() + '"',
+                       before.empty() ? "" : before + '"', verbs);
 }
 
 int fail(Exit code, const std::string& message) {
@@ -92,7 +111,7 @@ CLI::App* Program::add_verb(const std::string& name, const std::string& about, c
     verb->add_option("--json", common_.json, "Write the answer as JSON to this file, or - for stdout")
         ->type_name("FILE|-")
         ->check(file_name());
-    verb->add_option("--threads", common_.threads, "Threads (0: one per core)")->check(CLI::Range(0, 1024));
+    verb->add_option("--threads", common_.threads, "Threads (0: one per core)")->check(CLI::Range(0, most_threads));
     verb->add_option("--seed", common_.seed, "Seed of random inputs and schedules")->capture_default_str();
     verb->add_flag("-v,--verbose", verbose_, "More remarks on stderr");
     verb->add_flag("-q,--quiet", quiet_, "No remarks on stderr");
@@ -111,14 +130,7 @@ int Program::run(int argc, char** argv) {
     } catch (const CLI::Success& asked) {  // --help, --version
         return app_.exit(asked);
     } catch (const CLI::RequiredError& error) {
-        const std::string first = argc > 1 ? argv[1] : "-";
-        std::string verbs;
-        bool is_verb = first.starts_with("-");
-        for (const CLI::App* verb : app_.get_subcommands([](CLI::App* any) { return !any->get_group().empty(); })) {
-            verbs += (verbs.empty() ? "" : ", ") + verb->get_name();
-            is_verb = is_verb || verb->get_name() == first;
-        }
-        if (!is_verb) return fail(Exit::usage, fmt::format("found \"{}\", expected a verb: {}", first, verbs));
+        if (const std::string message = missing_verb(app_); !message.empty()) return fail(Exit::usage, message);
         return fail(Exit::usage, fmt::format("{} (see laminate --help)", one_line(error.what())));
     } catch (const CLI::ParseError& error) {
         return fail(Exit::usage, fmt::format("{} (see laminate --help)", one_line(error.what())));

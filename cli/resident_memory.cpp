@@ -1,10 +1,14 @@
 #include "cli/resident_memory.h"
 
+#include <fmt/core.h>
 #include <malloc.h>
 
 #include <algorithm>
 #include <fstream>
 #include <string>
+
+#include "cli/output.h"
+#include "cli/verbs.h"
 
 namespace laminate::cli {
 
@@ -44,6 +48,13 @@ std::optional<int64_t> available_memory_bytes() {
     const std::optional<int64_t> group = left_in_control_group();
     if (!system || !group) return system ? system : group;
     return std::min(*system, *group);
+}
+
+void require_available_memory(const std::string& what, int64_t bytes) {
+    const std::optional<int64_t> available = available_memory_bytes();
+    if (!available || bytes <= *available) return;
+    throw InfeasibleError(
+        fmt::format("{} {}, of {} of memory that are available", what, bytes_text(bytes), bytes_text(*available)));
 }
 
 PeakWatch::PeakWatch() {

@@ -47,10 +47,8 @@ public:
                                                      options.schedule.kernels(), common, output);
         }
         const std::vector<Tensor> inputs = execution_->session().inputs(), outputs = execution_->session().outputs();
-        const auto is_picture = [](const std::vector<int64_t>& dims) {
-            return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3);
-        };
-        if (inputs.size() != 1 || outputs.size() != 1 || !is_picture(inputs[0].dims) || !is_picture(outputs[0].dims))
+        if (inputs.size() != 1 || outputs.size() != 1 || !is_picture_of(inputs[0].dims) ||
+            !is_picture_of(outputs[0].dims))
             throw InputError(options.network.spec + ": expected one picture of one or three channels in and one out");
         input_ = inputs[0];
         output_ = outputs[0];
@@ -97,6 +95,8 @@ std::string only_file(const char* option, const std::vector<std::string>& files)
     return parse_named_file(files[0]).file;
 }
 
+bool is_y4m(const std::string& file) { return lower_extension(file) == ".y4m"; }
+
 /// Calls `write` with the stream to write to: stdout, or a file that takes its place when all was written.
 void write_stream(const std::string& file, const std::function<void(std::ostream&)>& write) {
     if (file == standard_stream) return write(std::cout);
@@ -118,7 +118,7 @@ bool is_video(const RunOptions& options) {
     const auto names_one = [](const std::vector<std::string>& files) {
         return std::any_of(files.begin(), files.end(), [](const std::string& text) {
             const std::string file = parse_named_file(text).file;
-            return file == standard_stream || std::filesystem::path(file).extension() == ".y4m";
+            return file == standard_stream || is_y4m(file);
         });
     };
     return names_one(options.inputs) || names_one(options.outputs);
@@ -137,7 +137,7 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
     if (output_file == standard_stream && common.json == standard_stream)
         throw UsageError("--json -: stdout carries the video, expected a file");
     for (const auto& [option, file] : {std::pair{"--input", input_file}, {"--output", output_file}}) {
-        if (file != standard_stream && std::filesystem::path(file).extension() != ".y4m")
+        if (file != standard_stream && !is_y4m(file))
             throw UsageError(fmt::format("{}: found \"{}\", expected - or a .y4m file on both sides", option, file));
     }
     // Stdout may be the video.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "cli/cost_models.h"
 #include "cli/interrupt.h"
 #include "cli/resident_memory.h"
@@ -22,6 +23,8 @@ namespace laminate::cli {
 namespace {
 
 constexpr int64_t default_memory = 64 << 20;
+/// Of a picture that is run as a whole.
+constexpr int64_t most_samples = int64_t{1} << 27;
 
 /// The network for a picture of this size; refuses one whose size is fixed.
 Network network_of_size(const NetworkArgument& argument, int64_t height, int64_t width) {
@@ -107,7 +110,7 @@ public:
 
 private:
     /// Of elements as they are, where others hold samples.
-    static bool is_array(const std::string& file) { return std::filesystem::path(file).extension() == ".npy"; }
+    static bool is_array(const std::string& file) { return lower_extension(file) == ".npy"; }
 
     const RasterReader& reader_;
     Tensor input_, output_;
@@ -214,31 +217,33 @@ void refuse_options_of_whole_files(const RunOptions& options, const std::string&
 }
 
 bool wants_stream(const RunOptions& options) {
-    constexpr int64_t most_elements = int64_t{1} << 27;
     if (options.inputs.size() != 1 || options.outputs.size() != 1) return false;
     const std::string file = parse_named_file(options.inputs[0]).file;
     std::error_code error;
-    if (!is_raster_file(file) || std::filesystem::path(file).extension() == ".npy" ||
-        !std::filesystem::is_regular_file(file, error))
+    if (!is_raster_file(file) || lower_extension(file) == ".npy" || !std::filesystem::is_regular_file(file, error))
         return false;
     const RasterShape shape = RasterReader(file).shape();
-    return shape.channels * shape.height > most_elements / shape.width;
+    return shape.channels * shape.height > most_samples / shape.width;
 }
 
 Exit run_stream(const RunOptions& options, const CommonOptions& common, const Output& output) {
-    refuse_options_of_whole_files(options, "--stream");
+    // Who has not asked for it hears why.
+    const std::string streaming =
+        options.stream ? "--stream"
+                       : fmt::format("a picture of more than {} samples, which is streamed", grouped(most_samples));
+    refuse_options_of_whole_files(options, streaming);
     if (is_compiled_directory(options.network.spec))
-        throw UsageError("--stream: a compiled directory is of one size, expected the network");
+        throw UsageError(streaming + ": a compiled directory is of one size, expected the network");
     if (!options.schedule.schedule.empty() || options.schedule.layer_by_layer)
-        throw UsageError("--stream: chooses its own schedule, expected at most --memory");
+        throw UsageError(streaming + ": chooses its own schedule, expected at most --memory");
     if (options.inputs.size() != 1 || options.outputs.size() != 1)
         throw UsageError(fmt::format("--stream: found {} --input and {} --output, expected one of each",
                                      options.inputs.size(), options.outputs.size()));
     const std::string input_file = parse_named_file(options.inputs[0]).file,
                       output_file = parse_named_file(options.outputs[0]).file;
     if (!is_raster_file(output_file))
-        throw UsageError("--output: found \"" + output_file +
-                         "\", expected .pgm, .ppm, .pnm, .pfm or .npy with --stream");
+        throw UsageError("--output: found \"" + output_file + "\", expected .pgm, .ppm, .pnm, .pfm or .npy with " +
+                         streaming);
     const RasterReader reader(input_file);
     const RasterShape shape = reader.shape();
     const int64_t budget =

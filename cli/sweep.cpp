@@ -23,7 +23,9 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/xxhash64.h"
+#include "cli/cost_models.h"
 #include "cli/front_file.h"
+#include "cli/interrupt.h"
 #include "cli/json_text.h"
 #include "cli/launcher.h"
 #include "cli/verbs.h"
@@ -79,22 +81,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::atomic<bool> interrupted{false};
-extern "C" void note_sweep_interrupt(int) { interrupted.store(true); }
+fs::path outcome_file(const fs::path& directory, const SweepJob& job) { return directory / (job.id + ".json"); }
 
-/// The outcome of a job that is done, in this run or an earlier one. What failed is tried again: a file may have been missing, a disk full.
+/// The outcome of a job that has ended, in this run or an earlier one.
 std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
-    const fs::path file = directory / (job.id + ".json");
+    const fs::path file = outcome_file(directory, job);
     std::error_code error;
     if (!fs::exists(file, error)) return std::nullopt;
     Json outcome = Json::parse(read_file(file), nullptr, false);
     const auto is = [&](const char* key, const Json& value) { return outcome.value(key, Json()) == value; };
     if (!outcome.is_object() || !is("schema", "laminate.sweep_job") || !is("arguments", job.arguments))
         return std::nullopt;
-    if (!is("exit_code", static_cast<int>(Exit::ok)) && !is("exit_code", static_cast<int>(Exit::infeasible)))
-        return std::nullopt;
+    if (!outcome.value("exit_code", Json()).is_number_integer()) return std::nullopt;
     return outcome;
 }
+
+/// Whether a job with this exit code is done for good. What failed is tried again by the next sweep: a file may have been missing, a disk full.
+bool is_final(int code) { return code == static_cast<int>(Exit::ok) || code == static_cast<int>(Exit::infeasible); }
 
 /// The last line that explore said, without its head.
 std::string last_line(const fs::path& log) {
@@ -109,13 +112,22 @@ std::string last_line(const fs::path& log) {
 
 class Sweep {
 public:
-    Sweep(std::vector<SweepJob> jobs, fs::path directory, int processes, int threads, const Output& output)
+    /// `interrupted`: set from outside; the sweep then ends its jobs.
+    Sweep(std::vector<SweepJob> jobs, fs::path directory, int processes, int threads,
+          const std::atomic<bool>& interrupted, const Output& output)
         : jobs_(std::move(jobs)),
           directory_(std::move(directory)),
           claims_(directory_ / claims_file),
           processes_(static_cast<size_t>(processes)),
           threads_(threads),
-          output_(output) {}
+          interrupted_(interrupted),
+          output_(output) {
+        for (const SweepJob& job : jobs_) {
+            std::error_code error;
+            const fs::file_time_type time = fs::last_write_time(outcome_file(directory_, job), error);
+            if (!error) written_before_.emplace(job.id, time);
+        }
+    }
 
     ~Sweep() {
         for (const auto& [pid, job] : running_) {
@@ -128,10 +140,10 @@ public:
 
     /// Until every job has an outcome; `waits`: also for jobs that other processes have. False when interrupted.
     bool run(bool waits) {
-        while (!interrupted) {
+        while (!interrupted_) {
             size_t elsewhere = 0;
             for (const SweepJob& job : jobs_) {
-                if (interrupted || outcomes_.count(job.id) > 0 || is_running(job)) continue;
+                if (interrupted_ || outcomes_.count(job.id) > 0 || is_running(job)) continue;
                 if (running_.size() >= processes_) break;
                 if (!claims_.claim(job)) {
                     ++elsewhere;
@@ -152,9 +164,11 @@ public:
             if (running_.empty())
                 std::this_thread::sleep_for(std::chrono::milliseconds(100));
             else
-                finish_one(elsewhere > 0 ? WNOHANG : 0);
+                finish_one(elsewhere > 0);
         }
-        while (!running_.empty()) finish_one(0);  // they got the interrupt too
+        // Not the interrupt, at which a job would hand over half of its schedules as an answer.
+        for (const auto& [pid, job] : running_) ::kill(pid, SIGTERM);
+        while (!running_.empty()) finish_one(false);
         return false;
     }
 
@@ -169,6 +183,14 @@ private:
     bool take_outcome(const SweepJob& job) {
         std::optional<Json> outcome = outcome_of(directory_, job);
         if (!outcome) return false;
+        if (!is_final(outcome->at("exit_code").get<int>())) {
+            // A failure that another process met while this sweep runs is not tried again by each.
+            std::error_code error;
+            const auto before = written_before_.find(job.id);
+            if (before != written_before_.end() &&
+                before->second == fs::last_write_time(outcome_file(directory_, job), error))
+                return false;
+        }
         outcomes_.emplace(job.id, std::move(*outcome));
         return true;
     }
@@ -190,6 +212,11 @@ private:
         if (child == 0) {
             // A job must not outlive the sweep: its claim would be gone.
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+            // A terminal interrupts all of its processes; a job's end is the sweep's to decide.
+            sigset_t interrupt;
+            sigemptyset(&interrupt);
+            sigaddset(&interrupt, SIGINT);
+            ::sigprocmask(SIG_BLOCK, &interrupt, nullptr);
             forget_launcher();
             const int to = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
             if (::getppid() != parent || to < 0 || ::dup2(to, STDOUT_FILENO) < 0 || ::dup2(to, STDERR_FILENO) < 0)
@@ -200,11 +227,16 @@ private:
         running_.emplace(child, &job);
     }
 
-    /// Waits for a job to end and notes its outcome; `flags`: WNOHANG looks and naps instead.
-    void finish_one(int flags) {
+    /// Waits for a job to end, or for an interrupt, and notes the outcome; `looks_elsewhere`: not for longer than a nap.
+    void finish_one(bool looks_elsewhere) {
+        const bool was_interrupted = interrupted_;
         int status = 0;
-        const pid_t pid = ::waitpid(-1, &status, flags);
-        if (pid == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        pid_t pid = 0;
+        // Short naps, and no wait that an interrupt does not end.
+        while ((pid = ::waitpid(-1, &status, was_interrupted ? 0 : WNOHANG)) == 0 && !interrupted_) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(looks_elsewhere ? 100 : 10));
+            if (looks_elsewhere) return;
+        }
         if (pid < 0 && errno == ECHILD) running_.clear();
         const auto found = running_.find(pid);
         if (found == running_.end()) return;
@@ -217,7 +249,7 @@ private:
     void note_outcome(const SweepJob& job, int status) {
         const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
         // Only what the job itself decides: what an interrupt or a crash left is done again.
-        if (interrupted) return;
+        if (interrupted_ && code < 0) return;
         if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::usage) &&
             code != static_cast<int>(Exit::bad_input) && code != static_cast<int>(Exit::infeasible)) {
             throw std::runtime_error(fmt::format(
@@ -228,7 +260,7 @@ private:
         Json outcome{
             {"schema", "laminate.sweep_job"}, {"version", 1}, {"arguments", job.arguments}, {"exit_code", code}};
         if (code != static_cast<int>(Exit::ok)) outcome["message"] = last_line(log_of(job));
-        write_file_atomically(directory_ / (job.id + ".json"), json_text(outcome));
+        write_file_atomically(outcome_file(directory_, job), json_text(outcome));
         std::error_code ignored;
         fs::remove(log_of(job), ignored);
         output_.note(fmt::format("{}: {} ({} of {})", job.id,
@@ -242,7 +274,9 @@ private:
     JobClaims claims_;
     size_t processes_;
     int threads_;
+    const std::atomic<bool>& interrupted_;
     const Output& output_;
+    std::map<std::string, fs::file_time_type> written_before_;  ///< outcomes by job, when this sweep began
     std::map<pid_t, const SweepJob*> running_;
     std::map<std::string, Json> outcomes_;
 };
@@ -330,7 +364,7 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
     if (error) throw InputError(options.directory + ": cannot be written: " + error.message());
     // Processes that start together find it empty, or with the claims of the first.
     const fs::path directory = options.directory;
-    const auto has_outcome = [&](const SweepJob& job) { return fs::exists(directory / (job.id + ".json"), error); };
+    const auto has_outcome = [&](const SweepJob& job) { return fs::exists(outcome_file(directory, job), error); };
     if (!fs::is_empty(directory, error) && !fs::exists(directory / claims_file, error) &&
         std::none_of(jobs.begin(), jobs.end(), has_outcome)) {
         throw InputError(options.directory +
@@ -342,17 +376,23 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
     const int processes =
         std::min(options.processes > 0 ? options.processes : cores, static_cast<int>(std::max<size_t>(1, jobs.size())));
     const bool is_first = is_first_of_command();
-    const auto before = std::signal(SIGINT, note_sweep_interrupt);
-    Sweep work(jobs, options.directory, processes, std::max(1, cores / processes), output);
-    const bool is_done = work.run(is_first);
-    std::signal(SIGINT, before);
-    if (!is_done)
-        throw std::runtime_error(fmt::format("interrupted; {} of {} jobs are done, the same command goes on from here",
-                                             work.outcomes().size(), jobs.size()));
+    std::map<std::string, Json> outcomes;
+    bool is_done = false;
+    {
+        const InterruptHandler interrupt;
+        Sweep work(jobs, options.directory, processes, std::max(1, cores / processes), *interrupt.stop(), output);
+        is_done = work.run(is_first);
+        outcomes = work.outcomes();
+    }
+    if (!is_done) {
+        output.note(fmt::format("laminate: interrupted; {} of {} jobs are done, the same command goes on from here",
+                                outcomes.size(), jobs.size()));
+        end_interrupted();
+    }
     if (!is_first) return Exit::ok;  // the first process waits for all and merges
 
     const Merged merged =
-        merge(jobs, work.outcomes(), options.directory, nlohmann::json::parse(text).at("name").get<std::string>());
+        merge(jobs, outcomes, options.directory, nlohmann::json::parse(text).at("name").get<std::string>());
     write_file_atomically(fs::path(options.directory) / "sweep.json", json_text(merged.answer));
     write_file_atomically(fs::path(options.directory) / "sweep.csv", merged.csv);
     output.print(merged.table);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "nets/onnx.h"
 #include "runtime/media/colour.h"
 #include "runtime/media/npy.h"
@@ -14,10 +15,6 @@
 namespace laminate::cli {
 
 namespace {
-
-bool is_picture_of(const std::vector<int64_t>& dims) {
-    return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3);
-}
 
 struct Range {
     float low, high;
@@ -39,6 +36,10 @@ void check_integers(const TensorFile& file, const Tensor& tensor) {
 }
 
 }  // namespace
+
+bool is_picture_of(const std::vector<int64_t>& dims) {
+    return dims.size() == 4 && dims[0] == 1 && (dims[1] == 1 || dims[1] == 3);
+}
 
 NamedFile parse_named_file(const std::string& text) {
     const size_t equals = text.find('=');
@@ -80,7 +81,7 @@ std::vector<std::optional<std::string>> assigned(const std::string& option, cons
 }
 
 TensorFile load_tensor_file(const std::string& file) {
-    const std::string extension = std::filesystem::path(file).extension().string();
+    const std::string extension = lower_extension(file);
     if (extension == ".npy") return {file, load_npy(file), std::nullopt};
     if (extension == ".pb") return {file, load_tensor_proto(file), std::nullopt};
     return {file, {}, load_picture(file)};
@@ -155,7 +156,7 @@ void to_unit(const Tensor& output, float* elements, int64_t count) {
 }
 
 void check_output_file(const std::string& file, const Tensor& tensor) {
-    const std::string extension = std::filesystem::path(file).extension().string();
+    const std::string extension = lower_extension(file);
     if (extension == ".npy" || extension == ".pb") return;
     if (!is_picture_file(file))
         throw UsageError("--output: found \"" + file + "\", expected .npy, .pb, .png, .jpg, .pgm or .ppm");
@@ -167,7 +168,7 @@ void check_output_file(const std::string& file, const Tensor& tensor) {
 
 void save_tensor_file(const std::string& file, const Tensor& tensor, const std::vector<float>& values,
                       const Picture* colour) {
-    const std::string extension = std::filesystem::path(file).extension().string();
+    const std::string extension = lower_extension(file);
     if (extension == ".npy") return save_npy({tensor.dims, values}, file);
     if (extension == ".pb") return save_tensor_proto({tensor.dims, values}, tensor.name, file);
     const int64_t channels = tensor.dims[1], height = tensor.dims[2], width = tensor.dims[3];

@@ -27,6 +27,9 @@ struct NamedFile {
                                                                const std::vector<NamedFile>& files,
                                                                const std::vector<Tensor>& tensors);
 
+/// Whether a tensor of these dims is one picture, planar: grey, or red, green and blue.
+[[nodiscard]] bool is_picture_of(const std::vector<int64_t>& dims);
+
 /// Contents of an input file.
 struct TensorFile {
     std::string file;

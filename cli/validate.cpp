@@ -249,10 +249,12 @@ void add_validate(Program& program) {
     front->excludes(random);
     verb->add_option("--walker-macs", options->walker_macs,
                      "Groups with more MACs are not stepped through by the walker")
+        ->check(not_negative())
         ->capture_default_str();
     verb->add_option("--execute-macs", options->execute_macs,
                      "Groups with more MACs are counted with their loops but without their arithmetic, so results are "
                      "not compared")
+        ->check(not_negative())
         ->capture_default_str();
     program.on(verb, [options, &program](const Output& output) {
         const Network network = options->network.open();

@@ -212,6 +212,7 @@ private:
             pieces.emplace_back(CheckedGroup{schedule, std::move(code), std::move(jit)});
             return;
         }
+        note_replaced(name_of(schedule));
         const std::string found = "group " + name_of(schedule) + " computes a wrong result (" + wrong + "); ";
         const LayerId last = network_.find_layer(schedule.nests.back().layer);
         const bool is_last_form = schedule.nests.size() == 1 && (!must_be_scheduled(network_, last) ||
@@ -251,6 +252,13 @@ private:
             promise.set_exception(std::current_exception());
             throw;
         }
+    }
+
+    /// In the order of the names, whichever thread comes first.
+    void note_replaced(const std::string& group) {
+        const std::lock_guard lock(mutex_);
+        std::vector<std::string>& names = built_.manifest.replaced_groups;
+        names.insert(std::upper_bound(names.begin(), names.end(), group), group);
     }
 
     void note(const std::string& line) {
@@ -341,7 +349,14 @@ Manifest compile_network(const Network& network, const Schedule& schedule, const
     NewDirectory files(directory, was_made_by_laminate,
                        "laminate compile");  // before the work: a directory that is in the way is refused at once
     const Halide::Target target = code_target(options.target);
-    BuiltNetwork built = Builder(network, options, target).build(schedule);
+    Builder builder(network, options, target);
+    const LinkTools tools{options.compiler, options.archiver};
+    // Before minutes of compiling: tools that cannot link what is made.
+    const std::string trial = "trial.o";
+    write_object({{"laminate_trial", Halide::Internal::Evaluate::make(0)}}, "laminate_trial", target,
+                 (files.aside() / trial).string());
+    check_tools(files.aside(), trial, options.target, tools);
+    BuiltNetwork built = std::move(builder).build(schedule);
 
     const std::string& name = built.manifest.library;
     const auto object = [](size_t n) { return "groups" + std::to_string(n) + ".o"; };
@@ -357,8 +372,7 @@ Manifest compile_network(const Network& network, const Schedule& schedule, const
     write_file_atomically(files.aside() / "schedule.json", to_json(network, schedule));
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     write_file_atomically(files.aside() / (name + ".h"), header_text(built.manifest));
-    link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(), object_files,
-                   {options.compiler, options.archiver});
+    link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(), object_files, tools);
     built.manifest.library_file = identity_of(files.aside() / shared_library_file(built.manifest));
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     files.publish();

@@ -72,7 +72,8 @@ private:
 ///   schedule.json  scheduler/schedule.h: what was asked for
 /// All files are made in a directory beside `directory` that is renamed at the end: on any error nothing is left and an earlier
 /// `directory` stays as it was. Throws InputError when `directory` exists and neither is empty nor was made by this function, for
-/// an unknown target, a name that is no identifier, and when compiler or archiver cannot be run or fail. Returns the manifest.
+/// an unknown target, a name that is no identifier, and when compiler or archiver cannot be run or fail; on code of the target they are tried first. Returns
+/// the manifest.
 Manifest compile_network(const Network& network, const Schedule& schedule, const CompileOptions& options,
                          const std::filesystem::path& directory);
 

@@ -84,19 +84,24 @@ std::string header_text(const Manifest& manifest) {
 
 namespace {
 
-/// The line of a tool's output that says why: it may be surrounded by headings.
+/// The line of a tool's output that says why: it may be surrounded by headings, and by a compiler's word that the linker, which has said why, failed.
 std::string reason_in(const std::string& said) {
     std::istringstream in(said);
-    std::string first;
+    std::string first, summary;
     for (std::string line; std::getline(in, line);) {
+        if (line.find("ld returned") != std::string::npos || line.find("linker command failed") != std::string::npos) {
+            summary = line;
+            continue;
+        }
         if (line.find("rror") != std::string::npos || line.find("No space left") != std::string::npos) return line;
         if (first.empty()) first = line;
     }
+    if (first.empty()) first = summary;
     return first.empty() ? "no reason given" : first;
 }
 
-/// Runs a program in `directory`.
-void run_tool(const fs::path& directory, const std::vector<std::string>& command) {
+/// Runs a program in `directory`; `expected`: what is said of one that fails, beside its reason.
+void run_tool(const fs::path& directory, const std::vector<std::string>& command, const std::string& expected = "") {
     const MemoryFile said;
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -116,7 +121,8 @@ void run_tool(const fs::path& directory, const std::vector<std::string>& command
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-    throw InputError(command[0] + " " + command[1] + ": failed: " + reason_in(said.contents()));
+    throw InputError(command[0] + " " + command[1] + ": failed: " + reason_in(said.contents()) +
+                     (expected.empty() ? "" : "; expected " + expected));
 }
 
 /// Constants and manifest as they lie in their files, on the boundaries that the code expects.
@@ -149,6 +155,15 @@ std::string descriptor_source(const std::string& name, size_t constant_count, si
 }
 
 }  // namespace
+
+void check_tools(const fs::path& directory, const std::string& object_file, const std::string& target,
+                 const LinkTools& tools) {
+    const std::string expected = "tools for target " + target + ": --cc, --ar";
+    const std::string archive = "trial.a", library = "trial.so";
+    run_tool(directory, {tools.archiver, "rcsD", archive, object_file}, expected);
+    run_tool(directory, {tools.compiler, "-shared", "-o", library, object_file}, expected);
+    for (const std::string& file : {archive, library, object_file}) fs::remove(directory / file);
+}
 
 void link_libraries(const fs::path& directory, const Manifest& manifest, const std::vector<float>& constants,
                     size_t function_count, const std::vector<std::string>& object_files, const LinkTools& tools) {

@@ -24,6 +24,11 @@ struct LinkTools {
     std::string archiver = "ar";
 };
 
+/// Tries the tools on an object file of the target in `directory`, and removes it: compilers and linkers are for one kind of processor. Throws InputError
+/// with what a tool said and the options that name others.
+void check_tools(const std::filesystem::path& directory, const std::string& object_file, const std::string& target,
+                 const LinkTools& tools);
+
 /// Makes libNAME.a and libNAME.so in `directory` from object files there that define the functions group_symbol(NAME, 0 .. function_count - 1),
 /// its manifest.json and the constants, and removes the objects. Throws InputError with the first line that a tool said when it fails.
 void link_libraries(const std::filesystem::path& directory, const Manifest& manifest,

@@ -24,7 +24,7 @@ extern "C" {
 typedef struct laminate_session laminate_session;
 
 /* Opens a directory made by `laminate compile` (loads its shared library), or a network that is linked into the program
- * (the struct must outlive the session). `threads`: at most so many, 0 for
+ * (the struct must outlive the session). `threads`: at most so many, up to 1024, 0 for
  * OpenMP's choice. Returns null on failure; laminate_last_error() says why. */
 laminate_session* laminate_open(const char* directory, int32_t threads);
 laminate_session* laminate_open_linked(const laminate_compiled_network* network, int32_t threads);

@@ -464,6 +464,7 @@ std::string to_json(const Manifest& manifest) {
              {"inputs", manifest.inputs},
              {"outputs", manifest.outputs},
              {"steps", steps}};
+    if (!manifest.replaced_groups.empty()) out["replaced_groups"] = manifest.replaced_groups;
     if (manifest.library_file)
         out["library_file"] = {{"bytes", manifest.library_file->bytes}, {"xxh64", manifest.library_file->xxh64}};
     return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -508,6 +509,7 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
             node.fail("kind is \"" + kind + "\", expected group or layer");
         }
     }
+    if (root.has("replaced_groups")) manifest.replaced_groups = root["replaced_groups"].texts();
     if (root.has("library_file")) {
         const Node file = root["library_file"];
         manifest.library_file = FileIdentity{file["bytes"].integer(0), file["xxh64"].text()};

@@ -6,9 +6,9 @@
 //   {"kind": "group", "group", "name", "layers": [names], "schedule", "inputs": [ids], "outputs": [ids],
 //    "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips"},
 //   {"kind": "layer", "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},
-//    "inputs": [ids], "output": id}]}
+//    "inputs": [ids], "output": id}], "replaced_groups": [names]}
 // A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants. Attributes of a layer
-// that have their default value are left out. manifest.json has one member more than the embedded text, by which damage to the library is
+// that have their default value are left out, and so is "replaced_groups" where there are none. manifest.json has one member more than the embedded text, by which damage to the library is
 // found before it is loaded: "library_file": {"bytes", "xxh64"}.
 #pragma once
 
@@ -76,6 +76,9 @@ struct Manifest {
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
     std::vector<Step> steps;
+    /// Names of groups that were to be run, but whose code failed its check: their layers run instead, each on its own, compiled or by the reference
+    /// operators. In the order of the names.
+    std::vector<std::string> replaced_groups;
     std::optional<FileIdentity> library_file;  ///< of lib<library>.so; not in the text that the library itself holds
 };
 

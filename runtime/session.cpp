@@ -167,8 +167,10 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
         throw InputError(where + ": is of version " + std::to_string(network.abi_version) +
                          ", this runtime is of version " + std::to_string(LAMINATE_ABI_VERSION));
     }
-    if (options.threads < 0)
-        throw InputError("threads: found " + std::to_string(options.threads) + ", expected 0 or more");
+    if (options.threads < 0 || options.threads > most_threads) {
+        throw InputError("threads: found " + std::to_string(options.threads) + ", expected 0 to " +
+                         std::to_string(most_threads));
+    }
     if (!network.manifest) throw InputError(where + ": has no manifest");
     manifest = parse_manifest(network.manifest, where + ": manifest");
     for (const std::string& feature : manifest.cpu_features) {
@@ -190,7 +192,7 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
         if (place.in != Place::In::output || place.at != static_cast<int64_t>(k)) copied_outputs.push_back(k);
     }
 
-    use.threads = options.threads > 0 ? options.threads : omp_get_max_threads();
+    use.threads = options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
     double operations = 0;
     for (const ReadyStep& step : steps) {
         queues.emplace_back(use.threads);

@@ -28,8 +28,11 @@
 
 namespace laminate {
 
+/// More are a mistake: OpenMP ends the program when the system starts no further thread.
+inline constexpr int most_threads = 1024;
+
 struct SessionOptions {
-    /// At most so many; 0 for OpenMP's own choice (OMP_NUM_THREADS, else every core). Each has its own scratch.
+    /// At most so many, up to most_threads; 0 for OpenMP's own choice (OMP_NUM_THREADS, else every core). Each has its own scratch.
     int threads = 0;
     /// A network of fewer operations, estimated, runs on one thread: about as many as two do while one wakes the other.
     double least_operations = 2e5;
@@ -62,7 +65,7 @@ struct ArenaUse {
 
 class Session {
 public:
-    /// Throws InputError when the struct is of another version, its manifest is wrong, or this machine lacks an
+    /// Throws InputError when the number of threads is out of range, the struct is of another version, its manifest is wrong, or this machine lacks an
     /// instruction that the code uses; ArenaError when memory does not suffice. `network` and all it points to must outlive the session.
     [[nodiscard]] static Session open(const laminate_compiled_network* network, const SessionOptions& options = {});
     /// Opens lib<library>.so of a compiled directory. Throws InputError as above, and when a file is missing or of

@@ -197,7 +197,7 @@
     {title: `nJ on ${data.machine}`, key: "energy_pj", of: (p) => p.energy_pj, text: (v) => grouped(v / 1000)},
     {title: "counted", key: "counts_equal", of: (p) => p.counted && p.counted.equal, text: (v) => (v ? "= model" : "DIFFERENT")},
     {title: "measured", key: "median_ms", of: (p) => p.timed && p.timed.fused.median_ms, text: milliseconds},
-    {title: "layer by layer", key: "layer_by_layer_median_ms", of: (p) => p.timed && p.timed.layer_by_layer.median_ms, text: milliseconds},
+    {title: "layer by layer", key: "layer_by_layer_median_ms", of: (p) => p.timed && p.timed.layer_by_layer && p.timed.layer_by_layer.median_ms, text: milliseconds},
   ].filter((column) => data.points.some((p) => column.of(p) !== undefined));
 
   function row(parent, cells, name = "td") {
@@ -296,7 +296,8 @@
     }
     if (timed.length > 0) {
       const fastest = timed.reduce((best, p) => (p.timed.fused.median_ms < best.timed.fused.median_ms ? p : best));
-      card("fastest measured", milliseconds(fastest.timed.fused.median_ms), `layer by layer ${milliseconds(fastest.timed.layer_by_layer.median_ms)}, ${fastest.name}`, parent);
+      const layers = fastest.timed.layer_by_layer;
+      card("fastest measured", milliseconds(fastest.timed.fused.median_ms), `layer by layer ${layers ? milliseconds(layers.median_ms) : "left out"}, ${fastest.name}`, parent);
     }
   }
 
@@ -349,11 +350,13 @@
     row(html("thead", "", table), ["", "groups", "median", "least", "spread", "GFLOP/s", "of peak", "arena", "peak memory"], "th");
     const body = html("tbody", "", table);
     for (const [name, t] of [["this schedule", timed.fused], ["layer by layer", timed.layer_by_layer]]) {
+      if (!t) continue;
       row(body, [name, t.groups, milliseconds(t.median_ms), milliseconds(t.min_ms), `${(100 * t.spread).toFixed(1)} %`, t.gflops.toFixed(1),
                  `${(100 * t.of_peak).toFixed(0)} %`, bytes(t.arena_bytes), t.peak_rss_bytes === undefined ? "" : bytes(t.peak_rss_bytes)]);
     }
     const source = data.sources[timed.source];
-    html("p", "hint", parent, `${(timed.layer_by_layer.median_ms / timed.fused.median_ms).toFixed(2)} times as fast as layer by layer` +
+    const compared = timed.layer_by_layer ? `${(timed.layer_by_layer.median_ms / timed.fused.median_ms).toFixed(2)} times as fast as layer by layer` : timed.left_out;
+    html("p", "hint", parent, compared +
       `${source.made_by ? `, on ${source.made_by.cpu}` : ""}${source.threads ? `, ${source.threads} thread${source.threads > 1 ? "s" : ""}` : ""}; from ${source.file}.`);
   }
   function showSources() {

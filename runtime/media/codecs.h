@@ -22,9 +22,6 @@ void write_jpeg(const Picture& picture, int quality, const std::filesystem::path
 /// A picture of these dims with black samples; refuses what is empty or too large.
 [[nodiscard]] Picture blank_picture(int64_t height, int64_t width, int64_t channels, const std::string& where);
 
-/// ".PNG" of "a.PNG" as ".png".
-[[nodiscard]] std::string lower_extension(const std::filesystem::path& path);
-
 /// The nearest sample of 8 bits for an element in [0, 1], clamped; 0 for what is not a number.
 [[nodiscard]] inline uint8_t to_sample(double value) {
     // Halves go up, as std::lround of values that are not negative.

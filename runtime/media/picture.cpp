@@ -1,7 +1,5 @@
 #include "runtime/media/picture.h"
 
-#include <algorithm>
-#include <cctype>
 #include <string>
 
 #include "base/error.h"
@@ -11,13 +9,6 @@
 #include "runtime/media/raster.h"
 
 namespace laminate {
-
-std::string lower_extension(const std::filesystem::path& path) {
-    std::string extension = path.extension().string();
-    std::transform(extension.begin(), extension.end(), extension.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return extension;
-}
 
 Picture blank_picture(int64_t height, int64_t width, int64_t channels, const std::string& where) {
     if (height < 1 || width < 1 || height > most_pixels / width) {

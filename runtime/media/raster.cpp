@@ -205,12 +205,6 @@ int open_file(const std::filesystem::path& path, int flags, const std::string& v
 }
 
 /// Beside the file, of this process: renamed when all is written.
-std::filesystem::path aside_path(const std::filesystem::path& path) {
-    std::filesystem::path aside = path;
-    aside += ".partial-" + std::to_string(::getpid());
-    return aside;
-}
-
 RasterLayout layout_for(const std::filesystem::path& path, const RasterShape& shape) {
     const std::string extension = lower_extension(path);
     RasterLayout layout{.shape = shape};
@@ -314,7 +308,7 @@ SampleType RasterWriter::type_for(const std::filesystem::path& path, SampleType 
 }
 
 RasterWriter::RasterWriter(const std::filesystem::path& path, const RasterShape& shape)
-    : path_(path), aside_(aside_path(path)), unfinished_(aside_), file_(-1) {
+    : where_(path.string()), new_file_(path), file_(-1) {
     if (!is_raster_file(path))
         throw InputError(path.string() + ": expected a name that ends in .pgm, .ppm, .pnm, .pfm or .npy");
     layout_ = layout_for(path, shape);
@@ -322,21 +316,10 @@ RasterWriter::RasterWriter(const std::filesystem::path& path, const RasterShape&
         layout_.planar ? npy_header({1, shape.channels, shape.height, shape.width}) : pnm_header(layout_);
     layout_.offset_bytes = std::ssize(header);
     const int64_t bytes = checked_add(layout_.offset_bytes, data_bytes(shape));
-    file_.reset(open_file(aside_, O_RDWR | O_CREAT | O_TRUNC, "written"));
-    try {
-        if (::ftruncate(file_.get(), bytes) != 0)
-            throw InputError(path.string() + ": cannot be written: " + std::generic_category().message(errno));
-        write_at(file_.get(), header.data(), header.size(), 0, path_.string());
-    } catch (...) {
-        std::error_code ignored;
-        std::filesystem::remove(aside_, ignored);
-        throw;
-    }
-}
-
-RasterWriter::~RasterWriter() {
-    std::error_code ignored;
-    if (!aside_.empty()) std::filesystem::remove(aside_, ignored);
+    file_.reset(open_file(new_file_.aside(), O_RDWR | O_CREAT | O_TRUNC, "written"));
+    if (::ftruncate(file_.get(), bytes) != 0)
+        throw InputError(where_ + ": cannot be written: " + std::generic_category().message(errno));
+    write_at(file_.get(), header.data(), header.size(), 0, where_);
 }
 
 void RasterWriter::write(const PictureBox& box, const float* values, int64_t plane, int64_t row) {
@@ -346,7 +329,7 @@ void RasterWriter::write(const PictureBox& box, const float* values, int64_t pla
         for (int64_t c = 0; c < channels; ++c)
             encode(layout_, values + (channel + c) * plane + y * row, box.width, channels,
                    run.data() + c * sample_bytes(layout_.shape.type));
-        write_at(file_.get(), run.data(), run.size(), offset, path_.string());
+        write_at(file_.get(), run.data(), run.size(), offset, where_);
     });
 }
 
@@ -354,18 +337,13 @@ void RasterWriter::write_picture(const PictureBox& box, const Picture& picture) 
     const size_t bytes = run_bytes(layout_, box);
     if (layout_.planar || layout_.shape.type != SampleType::uint8 || picture.channels != layout_.shape.channels ||
         picture.samples.size() != bytes * static_cast<size_t>(box.height)) {
-        throw InputError(path_.string() + ": expected a part of a picture of 8 bits per sample");
+        throw InputError(where_ + ": expected a part of a picture of 8 bits per sample");
     }
     for_each_run(layout_, box, [&](int64_t offset, int64_t, int64_t y) {
-        write_at(file_.get(), picture.samples.data() + static_cast<size_t>(y) * bytes, bytes, offset, path_.string());
+        write_at(file_.get(), picture.samples.data() + static_cast<size_t>(y) * bytes, bytes, offset, where_);
     });
 }
 
-void RasterWriter::publish() {
-    std::error_code error;
-    std::filesystem::rename(aside_, path_, error);
-    if (error) throw InputError(path_.string() + ": cannot be written: " + error.message());
-    aside_.clear();
-}
+void RasterWriter::publish() { new_file_.publish(); }
 
 }  // namespace laminate

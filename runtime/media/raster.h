@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string>
 
+#include "base/files.h"
 #include "base/picture_box.h"
-#include "base/unfinished.h"
 #include "runtime/media/picture.h"
 
 namespace laminate {
@@ -72,13 +72,12 @@ private:
     RasterLayout layout_;
 };
 
-/// Writes aside; publish() renames. Without publish() nothing is left. Several threads may write at once, different parts.
+/// Writes aside; publish() puts the file in its place (NewFile of base/files.h). Without publish() nothing is left. Several threads may write at once, different parts.
 class RasterWriter {
 public:
     /// By extension: .npy float32, .pfm float32, .pgm, .ppm and .pnm 8 or 16 bits. Throws InputError for another, for channels that the format has not, and
     /// when the file cannot be made.
     RasterWriter(const std::filesystem::path& path, const RasterShape& shape);
-    ~RasterWriter();
     RasterWriter(const RasterWriter&) = delete;
     RasterWriter& operator=(const RasterWriter&) = delete;
     /// The type of sample that a file of this name gets when `wanted` is what the input had.
@@ -91,8 +90,8 @@ public:
     void publish();
 
 private:
-    std::filesystem::path path_, aside_;
-    UnfinishedPath unfinished_;  ///< aside_, when a signal ends the program
+    std::string where_;
+    NewFile new_file_;
     RasterDescriptor file_;
     RasterLayout layout_;
 };

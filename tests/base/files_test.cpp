@@ -63,6 +63,32 @@ TEST_F(Files, APipeIsWrittenAndStaysAPipe) {
     EXPECT_EQ(files_in_directory(), 1);
 }
 
+TEST_F(Files, ALinkStaysOneAndWhatItNamesIsWritten) {
+    fs::create_directory(directory_ / "elsewhere");
+    write_file_atomically(directory_ / "elsewhere/f", "old");
+    fs::create_symlink("elsewhere/f", directory_ / "link");           // relative to where the link is
+    fs::create_symlink(directory_ / "link", directory_ / "further");  // by way of another
+    fs::create_symlink("elsewhere/new", directory_ / "dangling");     // to a file that is to be made
+    write_file_atomically(directory_ / "further", "one");
+    EXPECT_EQ(read_file(directory_ / "elsewhere/f"), "one");
+    write_file_atomically(directory_ / "dangling", "two");
+    EXPECT_EQ(read_file(directory_ / "elsewhere/new"), "two");
+    for (const char* link : {"link", "further", "dangling"}) EXPECT_TRUE(fs::is_symlink(directory_ / link)) << link;
+    EXPECT_EQ(files_in_directory(), 4);
+
+    fs::create_symlink("circle", directory_ / "circle");
+    EXPECT_THROW(write_file_atomically(directory_ / "circle", "x"), InputError);
+}
+
+TEST_F(Files, AFileThatIsReplacedPassesItsPermissionsOn) {
+    write_file_atomically(directory_ / "f", "old");
+    for (const fs::perms mode : {fs::perms(0640), fs::perms(0755)}) {
+        fs::permissions(directory_ / "f", mode);
+        write_file_atomically(directory_ / "f", "new");
+        EXPECT_EQ(fs::status(directory_ / "f").permissions(), mode);
+    }
+}
+
 // A disk that is full looks like a file that may not grow.
 TEST_F(Files, WhatDoesNotFitIsSaidAndTheOldFileStays) {
     write_file_atomically(directory_ / "f", "old");

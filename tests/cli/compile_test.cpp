@@ -1,4 +1,6 @@
 // The verb `compile`: a directory that runs, appears whole or not at all, and replaces only its own kind.
+#include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -62,7 +64,9 @@ TEST(Compile, WhatMemoryDoesNotHoldIsRefused) {
 TEST(Compile, InfoSaysWhatADirectoryIsAndWhetherItIsWhole) {
     const ScratchDirectory scratch;
     const std::string place = scratch / "net";
-    ASSERT_EQ(run_program("compile zoo:l3net -q -o " + place).exit_code, 0);
+    const ProgramResult made = run_program("compile zoo:l3net -q --json - -o " + place);
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+    EXPECT_EQ(nlohmann::json::parse(made.out).at("replaced_groups"), nlohmann::json::array());
     const auto answer = [&] { return nlohmann::json::parse(run_program("info " + place + " --json -").out); };
     const nlohmann::json whole = answer();
     EXPECT_EQ(whole["network"], "l3net");
@@ -70,6 +74,7 @@ TEST(Compile, InfoSaysWhatADirectoryIsAndWhetherItIsWhole) {
     EXPECT_EQ(whole["inputs"][0]["dims"], zoo_network("l3net").tensors[0].dims);
     EXPECT_EQ(whole["library_state"], "whole");
     EXPECT_TRUE(whole["cpu_features_missing"].empty());
+    EXPECT_EQ(whole.at("replaced_groups"), nlohmann::json::array());
     std::vector<std::string> layers;
     for (const auto& step : whole["steps"])
         for (const auto& layer : step["layers"]) layers.push_back(layer);
@@ -125,6 +130,22 @@ TEST(Compile, ATargetThatCodeCannotBeMadeForIsRefused) {
     EXPECT_NE(refused("riscv-64-linux").find("is of an architecture without kernels"), std::string::npos);
 }
 
+TEST(Compile, ToolsOfAnotherProcessorAreRefusedBeforeTheWork) {
+    const ScratchDirectory scratch;
+    // Compiling this network takes far longer than the test may.
+    const auto start = std::chrono::steady_clock::now();
+    const ProgramResult result = run_program("compile zoo:resnet18 --target arm-64-linux -o " + (scratch / "net"));
+    if (result.exit_code == 0) GTEST_SKIP() << "cc is for arm-64";
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.err.find("laminate: error: cc -shared: failed: "), 0U) << result.err;
+    EXPECT_NE(result.err.find("trial.o"), std::string::npos) << "not the linker's reason: " << result.err;
+    EXPECT_NE(result.err.find("; expected tools for target arm-64-linux: --cc, --ar\n"), std::string::npos)
+        << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_TRUE(scratch.is_empty());
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(test::is_sanitized ? 600 : 20));
+}
+
 TEST(Compile, TheHeaderStandsAloneInC) {
     const ScratchDirectory scratch;
     ASSERT_EQ(run_program("compile zoo:l2net -o " + (scratch / "net")).exit_code, 0);
@@ -170,7 +191,7 @@ TEST(Compile, AFailureLeavesNothingAndOneLine) {
     };
     expect_refused("--memory 1KiB", 4, "no schedule fits in 1.0 KiB; the smallest budget that works is ");
     expect_refused("--cc no-such-compiler", 3, "no-such-compiler: cannot be run: ");
-    expect_refused("--ar false", 3, "false rcsD: failed: no reason given");
+    expect_refused("--ar false", 3, "false rcsD: failed: no reason given; expected tools for target host: --cc, --ar");
     expect_refused("--target z80", 3, "target \"z80\" is not known");
     expect_refused("--name 2fast", 3, "name \"2fast\" is no identifier");
 }

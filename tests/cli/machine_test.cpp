@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "cli/machine_speed.h"
 #include "tests/cli/run_program.h"
 
 namespace laminate::cli {
@@ -81,6 +83,30 @@ TEST(MachineVerb, MeasuresThisMachine) {
     // No cache is slower than a fourth of the memory behind all of them, however busy the machine.
     EXPECT_GT(answer["memories"].front()["read_gigabytes_per_second"].get<double>(),
               answer["memories"].back()["read_gigabytes_per_second"].get<double>() / 4);
+}
+
+TEST(MachineVerb, ArraysInMainMemoryShareABudgetAndExceedTheCaches) {
+    constexpr int64_t mebi = 1 << 20, gibi = 1 << 30;
+    // Four times a last level of 32 MiB; of 2 GiB for 40 threads each has a 40th; 1024 threads would have less than four times 1 MiB of their own.
+    EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 2, 2 * gibi), 128 * mebi);
+    EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 40, 2 * gibi), 2 * gibi / 40);
+    EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 1024, 2 * gibi), 4 * mebi);
+    // A budget that is too small does not make arrays that fit in the caches.
+    EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 2, mebi), 64 * mebi);
+}
+
+TEST(MachineVerb, WithoutRoomForItsThreadsIsOneLineAndNoAbort) {
+    if (test::is_sanitized) GTEST_SKIP() << "a sanitizer wants the address space";
+    const ScratchDirectory scratch;
+    // The program itself takes some 500 MB of addresses; each thread wants 8 MiB of stack and its array.
+    const std::string command = "ulimit -v 1500000; exec " + std::string(LAMINATE_PROGRAM) +
+                                " machine measure --threads 400 >/dev/null 2>" + (scratch / "said");
+    const int status = std::system(command.c_str());
+    const std::string said = read_file(scratch / "said");
+    ASSERT_TRUE(WIFEXITED(status)) << said;
+    EXPECT_EQ(WEXITSTATUS(status), 4) << said;
+    EXPECT_EQ(said.find("laminate: error: measuring with 400 threads: "), 0U) << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
 }  // namespace

@@ -58,6 +58,31 @@ TEST(Measurements, OfValidateAndBenchAreFoundBesideTheFrontAndShown) {
     EXPECT_NE(read_file(front + "/report.html").find("\"timed\":{\"fused\":{\"median_ms\":"), std::string::npos);
 }
 
+// As bench writes it when the network layer by layer does not fit in this machine's memory.
+TEST(Measurements, ABenchThatLeftOutLayerByLayerIsShownWithItsReason) {
+    const ScratchDirectory scratch;
+    const std::string front = scratch / "front", file = front + "/timed.json";
+    ASSERT_EQ(run_program("explore zoo:l2net --max-depth 1 -o " + front).exit_code, 0);
+    ASSERT_EQ(run_program("bench zoo:l2net --schedule " + front + "#0 --seconds 0 --json " + file).exit_code, 0);
+    Json answer = Json::parse(read_file(file));
+    answer.erase("layer_by_layer");
+    answer.erase("speedup");
+    answer["left_out"] = "layer by layer is left out: no room";
+    write_file_atomically(file, answer.dump());
+
+    const Json measured = measured_json(front_schedules(front), {read_measurement(file, zoo_network("l2net"))});
+    const Json& timed = measured["points"][0]["timed"];
+    EXPECT_GT(timed["fused"]["median_ms"].get<double>(), 0);
+    EXPECT_EQ(timed["left_out"], "layer by layer is left out: no room");
+    EXPECT_FALSE(timed.contains("layer_by_layer"));
+    const ProgramResult report = run_program("report " + front);
+    EXPECT_EQ(report.exit_code, 0) << report.err;
+
+    answer.erase("left_out");  // neither is no answer of bench
+    write_file_atomically(file, answer.dump());
+    EXPECT_EQ(run_program("report " + front).exit_code, 3);
+}
+
 TEST(Measurements, WhatIsNoneIsRefusedByFile) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front", file = scratch / "given.json";

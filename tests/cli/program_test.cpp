@@ -15,7 +15,22 @@ TEST(Program, NoVerbIsAUsageErrorOfOneLine) {
     const ProgramResult result = run_program("");
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(result.out, "");
-    EXPECT_EQ(result.err, "laminate: error: A subcommand is required (see laminate --help)\n");
+    EXPECT_EQ(result.err.rfind("laminate: error: found none, expected a verb: info, zoo, ", 0), 0U) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+}
+
+TEST(Program, AVerbOfAVerbIsNamedTheSameWay) {
+    const auto refusal = [](const std::string& arguments) {
+        const ProgramResult result = run_program(arguments);
+        EXPECT_EQ(result.exit_code, 2) << arguments;
+        return result.err;
+    };
+    EXPECT_EQ(refusal("zoo"), "laminate: error: found none, expected a verb after \"zoo\": list, export\n");
+    EXPECT_EQ(refusal("zoo lsit"), "laminate: error: found \"lsit\", expected a verb after \"zoo\": list, export\n");
+    EXPECT_EQ(refusal("machine"),
+              "laminate: error: found none, expected a verb after \"machine\": list, show, check, measure\n");
+    // An option that is missing is no missing verb.
+    EXPECT_EQ(refusal("zoo export l2net"), "laminate: error: --output is required (see laminate --help)\n");
 }
 
 TEST(Program, AnUnknownVerbIsNamedWithThoseThatThereAre) {
@@ -31,6 +46,12 @@ TEST(Program, ValuesAreNamedWithWhatIsExpected) {
               "laminate: error: --height: found \"0\", expected a whole number from 1 (see laminate --help)\n");
     EXPECT_EQ(run_program("explore zoo:l2net --seconds -1").err,
               "laminate: error: --seconds: found \"-1\", expected a number above 0 (see laminate --help)\n");
+    for (const std::string option : {"bench zoo:l2net --reference-macs", "validate zoo:l2net --walker-macs",
+                                     "validate zoo:l2net --execute-macs"}) {
+        EXPECT_EQ(run_program(option + " -1").err, "laminate: error: " + option.substr(option.find("--")) +
+                                                       ": found \"-1\", expected a number, 0 or more (see laminate "
+                                                       "--help)\n");
+    }
     EXPECT_EQ(run_program("explore zoo:l2net --tiles none").err,
               "laminate: error: --tiles: found \"none\", expected one of all,divisors,pow2 (see laminate --help)\n");
 }

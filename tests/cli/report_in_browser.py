@@ -221,6 +221,21 @@ def check_measured(directory, program):
     for text in ("Predicted beside measured: counts", "generated code", "Measured: time", "counted.json", "timed.json", "3 of 3", "= model"):
         expect(text in dom, f"measured: \"{text}\" is not on the page")
     expect("DIFFERENT" not in re.sub(r"<script.*?</script>", "", dom, flags=re.S), "measured: something differs")
+
+    # A bench that left out the network layer by layer, which did not fit.
+    timed = os.path.join(front, "timed.json")
+    with open(timed) as file:
+        answer = json.load(file)
+    del answer["layer_by_layer"]
+    answer["left_out"] = "layer by layer is left out: no room"
+    with open(timed, "w") as file:
+        json.dump(answer, file)
+    laminate(program, "report", front, "-q")
+    dom, console = chromium(directory, os.path.join(front, "report.html"), "--dump-dom")
+    expect(not console, f"measured, left out: console: {console}")
+    shown = re.sub(r"<script.*?</script>", "", dom, flags=re.S)
+    for text in ("layer by layer left out", "layer by layer is left out: no room", "Measured: time"):
+        expect(text in shown, f"measured, left out: \"{text}\" is not on the page")
     print("measured beside predicted: shown")
 
 

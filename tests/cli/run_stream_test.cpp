@@ -116,17 +116,35 @@ std::string small_video(int64_t width, int64_t height) {
     return bytes;
 }
 
+// The program has chosen windows itself, and says so.
+TEST(RunStream, APictureThatIsTooLargeToBeRunWholeSaysWhyItIsStreamed) {
+    const ScratchDirectory scratch;
+    const std::string head = "P5\n16384 8193\n255\n";  // 2^27 samples and a row
+    write_file_atomically(scratch / "huge.pgm", head);
+    std::filesystem::resize_file(scratch / "huge.pgm", head.size() + 16384 * 8193);  // takes no disk
+    const std::string run = "run " + upscaler + " --input " + (scratch / "huge.pgm") + " --output ";
+    const ProgramResult picture = run_program(run + (scratch / "large.png"));
+    EXPECT_EQ(picture.exit_code, 2);
+    EXPECT_EQ(picture.err, "laminate: error: --output: found \"" + (scratch / "large.png") +
+                               "\", expected .pgm, .ppm, .pnm, .pfm or .npy with a picture of more than 134,217,728 "
+                               "samples, which is streamed\n");
+    const ProgramResult counts = run_program(run + (scratch / "large.pgm") + " --counts");
+    EXPECT_EQ(counts.exit_code, 2);
+    EXPECT_EQ(counts.err,
+              "laminate: error: --counts: not with a picture of more than 134,217,728 samples, which is streamed\n");
+}
+
 TEST(RunVideo, AFrameIsThePictureOfItsLumaAndChromaKeepsItsLevel) {
     const ScratchDirectory scratch;
     const int64_t width = 33, height = 22;
     const std::string video = small_video(width, height);
-    write_file_atomically(scratch / "small.y4m", video);
+    write_file_atomically(scratch / "SMALL.Y4M", video);
     // From a file and through a pipe, the same.
     ASSERT_EQ(
-        run_program("run " + upscaler + " --input " + (scratch / "small.y4m") + " --output " + (scratch / "large.y4m"))
+        run_program("run " + upscaler + " --input " + (scratch / "SMALL.Y4M") + " --output " + (scratch / "large.y4m"))
             .exit_code,
         0);
-    const ProgramResult pipe = run_program("run " + upscaler + " --input - --output - <" + (scratch / "small.y4m"));
+    const ProgramResult pipe = run_program("run " + upscaler + " --input - --output - <" + (scratch / "SMALL.Y4M"));
     ASSERT_EQ(pipe.exit_code, 0) << pipe.err;
     const std::string large = read_file(scratch / "large.y4m");
     EXPECT_EQ(pipe.out, large);

@@ -1,6 +1,8 @@
 // The verb `run`: results, what it refuses and how, and that a refusal leaves no file.
 #include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -137,6 +139,40 @@ TEST(Run, ANetworkOfBytesTakesAPicturesSamplesAsTheyAre) {
               std::string::npos)
         << unit.err;
     EXPECT_NE(run_program("info " + (scratch / "n.onnx")).out.find("\ninput p 1x3x4x5 uint8\n"), std::string::npos);
+}
+
+TEST(Run, InfinityIsAsExpectedWhereItIsExpectedAndNowhereElse) {
+    const ScratchDirectory scratch;
+    Network network;  // doubles every element
+    network.name = "double";
+    network.tensors = {{"x", {1, 1, 2, 8}}, {"y", {1, 1, 2, 8}}};
+    network.inputs = {0};
+    network.outputs = {1};
+    Layer twice;
+    twice.name = "twice", twice.inputs = {0}, twice.output = 1;
+    twice.weights = std::make_shared<const Constant>(Constant{{1, 1, 1, 1}, std::vector<float>{2}});
+    network.layers = {twice};
+    save_onnx(network, scratch / "n.onnx");
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    std::vector<float> x(16, 1), y(16, 2);
+    x[3] = infinity, y[3] = infinity;
+    x[5] = -infinity, y[5] = -infinity;
+    save_npy({{1, 1, 2, 8}, x}, scratch / "X.NPY");  // in either case
+    save_npy({{1, 1, 2, 8}, y}, scratch / "y.npy");
+    const std::string run =
+        "run " + (scratch / "n.onnx") + " --input " + (scratch / "X.NPY") + " --expected " + (scratch / "y.npy");
+    const ProgramResult same = run_program(run + " --output " + (scratch / "found.NPY"));
+    EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+    EXPECT_EQ(load_npy(scratch / "found.NPY").values, y);
+
+    for (const size_t wrong : {size_t{3}, size_t{4}}) {  // the other infinity; infinity for a number
+        std::vector<float> other = y;
+        other[wrong] = std::isinf(y[wrong]) ? -y[wrong] : infinity;
+        save_npy({{1, 1, 2, 8}, other}, scratch / "y.npy");
+        const ProgramResult different = run_program(run);
+        EXPECT_EQ(different.exit_code, 1) << wrong;
+        EXPECT_NE(different.out.find("1 of 16 elements differ"), std::string::npos) << different.out;
+    }
 }
 
 TEST(Run, CountsOfModelAndGeneratedCodeStandSideBySide) {

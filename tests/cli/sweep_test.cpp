@@ -247,6 +247,74 @@ TEST_F(SweepTest, GoesOnAfterAKill) {
         EXPECT_EQ(entry.path().string().find(".partial-"), std::string::npos) << entry.path();
 }
 
+/// Starts the program in a process group of its own, as a shell does.
+pid_t started(const std::vector<std::string>& words, const std::string& said) {
+    const pid_t child = ::fork();
+    if (child != 0) {
+        ::setpgid(child, child);
+        return child;
+    }
+    ::setpgid(0, 0);
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    if (std::freopen(said.c_str(), "w", stderr) == nullptr) ::_exit(126);
+    ::execv(LAMINATE_PROGRAM, arguments.data());
+    ::_exit(127);
+}
+
+bool appears(const std::string& file, const std::string& text) {
+    for (int tries = 0; tries < 6000; ++tries) {
+        std::error_code error;
+        if (std::filesystem::exists(file, error) && read_file(file).find(text) != std::string::npos) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+}
+
+TEST_F(SweepTest, AnInterruptEndsItsJobsAndItAndSaysHowToGoOn) {
+    write_file_atomically(
+        scratch_ / "jobs.json",
+        list(
+            R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=4", "--tiles=pow2"]})"));
+    const pid_t child = started(
+        {"laminate", "sweep", scratch_ / "jobs.json", "-o", scratch_ / "out", "--processes", "1"}, scratch_ / "said");
+    ASSERT_TRUE(appears(scratch_ / "said", "(1 of 2)"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the second is under way
+    ::kill(-child, SIGINT);                                       // as a terminal does: all of the group
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
+    const std::string said = read_file(scratch_ / "said");
+    EXPECT_NE(said.find("\nlaminate: interrupted; 1 of 2 jobs are done, the same command goes on from here\n"),
+              std::string::npos)
+        << said;
+    EXPECT_EQ(said.find("error"), std::string::npos) << said;
+    // Of the job that was ended there is neither an outcome nor half of a directory.
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "out")) {
+        const std::string name = entry.path().filename().string();
+        EXPECT_TRUE(name.rfind("fsrcnn", 0) != 0 || entry.path().extension() == ".log") << name;
+    }
+}
+
+TEST_F(SweepTest, AFailureIsNotMetAgainByTheOtherProcessesOfTheSweep) {
+    // The first process is busy for seconds, the second fails meanwhile.
+    write_file_atomically(
+        scratch_ / "jobs.json",
+        list(R"({"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=3", "--tiles=pow2"]}, {"networks": [")" +
+             (scratch_ / "none.onnx") + R"("]})"));
+    const std::string program = std::string(LAMINATE_PROGRAM) + " " + command("out") + " --processes 1";
+    const std::string both = "OMPI_COMM_WORLD_RANK=0 " + program + " > /dev/null 2> " + (scratch_ / "first") +
+                             " & until test -e " + (scratch_ / "out/claims") +
+                             "; do sleep 0.01; done; sleep 0.2; OMPI_COMM_WORLD_RANK=1 " + program +
+                             " > /dev/null 2> " + (scratch_ / "second") + "; wait $!";
+    const int status = std::system(both.c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 3);
+    const std::string failure = "none.onnx: no such file (";
+    EXPECT_NE(read_file(scratch_ / "second").find(failure), std::string::npos) << read_file(scratch_ / "second");
+    EXPECT_EQ(read_file(scratch_ / "first").find(failure), std::string::npos) << read_file(scratch_ / "first");
+}
+
 TEST_F(SweepTest, AJobThatFailsIsSaidAtTheEndAndTriedAgain) {
     const std::string network = scratch_ / "late.onnx";
     write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": [")" + network + R"(", "zoo:l2net"]})"));

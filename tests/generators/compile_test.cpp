@@ -291,6 +291,10 @@ TEST(JitNetwork, AGroupThatFailsItsCheckIsCutAndALayerThatFailsAloneIsRunByTheRe
               std::string::npos)
         << notes[0];
     EXPECT_EQ(notes[1], "group " + second + " computes a wrong result (made up); the reference operators run it");
+    const std::string whole = network.layer(chain[0]).name + " .. " + network.layer(chain[2]).name;
+    EXPECT_EQ(compiled.manifest().replaced_groups, (std::vector<std::string>{whole, second}));
+    EXPECT_EQ(parse_manifest(to_json(compiled.manifest()), "again").replaced_groups,
+              compiled.manifest().replaced_groups);
     const auto& steps = compiled.manifest().steps;
     ASSERT_EQ(steps.size(), 3U);
     EXPECT_TRUE(std::holds_alternative<GroupStep>(steps[0]));

@@ -73,7 +73,9 @@ TEST(CApi, FailuresAreNoted) {
 
     HandNetwork network = negation();
     EXPECT_EQ(laminate_open_linked(network.compiled(), -2), nullptr);
-    EXPECT_STREQ(laminate_last_error(), "threads: found -2, expected 0 or more");
+    EXPECT_STREQ(laminate_last_error(), "threads: found -2, expected 0 to 1024");
+    EXPECT_EQ(laminate_open_linked(network.compiled(), 1'000'000), nullptr);
+    EXPECT_STREQ(laminate_last_error(), "threads: found 1000000, expected 0 to 1024");
     laminate_session* session = laminate_open_linked(network.compiled(), 1);
     ASSERT_NE(session, nullptr);
     std::vector<float> x(6, 13), y(6);
