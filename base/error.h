@@ -1,4 +1,4 @@
-// The two ways in which a call of Laminate can fail.
+// The ways in which a call of Laminate can fail.
 #pragma once
 
 #include <stdexcept>
@@ -10,6 +10,13 @@ namespace laminate {
 /// The message says where, what was found and what was expected; lower case, one line, no final period:
 ///   net.onnx: node "conv3": operator NonMaxSuppression is not supported; supported: Conv, Relu, ...
 class InputError : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+/// What was asked for does not fit, into the memory that was given or that there is, or into what code can address: exit code 4. The message
+/// says what would.
+class InfeasibleError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };

@@ -29,15 +29,26 @@ namespace laminate {
     return extension;
 }
 
-/// The bytes of a file; throws InputError when it cannot be read.
-[[nodiscard]] inline std::string read_file(const std::filesystem::path& path) {
+/// The bytes of a file; throws InputError when it cannot be read or is larger.
+[[nodiscard]] inline std::string read_file(const std::filesystem::path& path, size_t most_bytes = size_t{2} << 30) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) throw InputError(path.string() + ": no such file");
     if (std::filesystem::is_directory(path, error))
         throw InputError(path.string() + ": is a directory, expected a file");
     std::ifstream in(path, std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (!in) throw InputError(path.string() + ": cannot be read");
+    std::string bytes;
+    constexpr size_t piece = size_t{1} << 20;
+    while (in) {
+        const size_t before = bytes.size();
+        bytes.resize(before + std::max(piece, before / 2));
+        in.read(bytes.data() + before, static_cast<std::streamsize>(bytes.size() - before));
+        bytes.resize(before + static_cast<size_t>(in.gcount()));
+        if (bytes.size() > most_bytes) {
+            throw InputError(path.string() + ": is larger than " + std::to_string(most_bytes) +
+                             " bytes, the most that is read");
+        }
+    }
+    if (!in.eof()) throw InputError(path.string() + ": cannot be read");
     return bytes;
 }
 

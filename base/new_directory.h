@@ -1,5 +1,6 @@
 // Writing a whole directory: it is made aside and renamed, so that no reader ever meets half of it, and an error leaves nothing.
 // A signal that ends the program leaves nothing either (unfinished.h); what a killed process left aside goes when the same place is written again.
+// What others have put into the directory that is replaced is in the new one too.
 #pragma once
 
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "base/error.h"
 #include "base/unfinished.h"
@@ -26,10 +28,12 @@ namespace laminate {
 /// A directory made aside, and put in its place by publish(). Without publish() it is removed.
 class NewDirectory {
 public:
-    /// `is_ours`: whether an existing directory with contents is one that may be replaced; `maker` is named when it is not.
-    /// Throws InputError then, when `place` is a file, and when its parent cannot be written.
-    NewDirectory(const std::filesystem::path& place, const std::function<bool(const std::filesystem::path&)>& is_ours,
-                 const std::string& maker)
+    /// Of an existing directory with contents: the names that `maker` may have written there, none if it is not one that may be replaced.
+    using Written = std::function<std::optional<std::vector<std::string>>(const std::filesystem::path&)>;
+
+    /// Throws InputError when `place` is a directory of somebody else, naming `maker`, or a file, and when its parent cannot be
+    /// written.
+    NewDirectory(const std::filesystem::path& place, const Written& written, const std::string& maker)
         : place_(place.empty() ? throw InputError("\"\": expected a directory to write")
                                : std::filesystem::absolute(place).lexically_normal()) {
         if (!place_.has_filename()) place_ = place_.parent_path();  // "net/"
@@ -37,9 +41,13 @@ public:
         if (std::filesystem::exists(place_, error)) {
             if (!std::filesystem::is_directory(place_, error))
                 throw InputError(place.string() + ": is a file, expected a directory to write");
-            if (!std::filesystem::is_empty(place_, error) && !is_ours(place_)) {
-                throw InputError(place.string() + ": is not empty and was not made by " + maker +
-                                 "; expected a new directory");
+            if (!std::filesystem::is_empty(place_, error)) {
+                const auto names = written(place_);
+                if (!names) {
+                    throw InputError(place.string() + ": is not empty and was not made by " + maker +
+                                     "; expected a new directory");
+                }
+                written_ = *names;
             }
         }
         remove_abandoned();
@@ -65,6 +73,7 @@ public:
             rename(aside_, place_);
             return;
         }
+        keep_what_others_wrote();
         // In one step where the file system can: `place` is there at every moment.
         if (::renameat2(AT_FDCWD, aside_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0)
             return;  // the old one is aside now, and goes
@@ -108,6 +117,27 @@ private:
         }
     }
 
+    /// As links to the same files where that can be: they are in one place or the other at every moment.
+    void keep_what_others_wrote() const {
+        namespace fs = std::filesystem;
+        std::error_code error;
+        for (const fs::directory_entry& entry : fs::directory_iterator(place_, error)) {
+            const fs::path name = entry.path().filename();
+            if (std::find(written_.begin(), written_.end(), name.string()) != written_.end()) continue;
+            const fs::path kept = aside_ / name;
+            if (fs::exists(fs::symlink_status(kept, error))) continue;
+            constexpr auto all = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
+            fs::copy(entry.path(), kept, all | fs::copy_options::create_hard_links, error);
+            if (!error) continue;
+            fs::remove_all(kept, error);
+            fs::copy(entry.path(), kept, all, error);
+            if (error) {
+                throw InputError(entry.path().string() +
+                                 ": is in a directory to be replaced and cannot be kept: " + error.message());
+            }
+        }
+    }
+
     void rename(const std::filesystem::path& from, const std::filesystem::path& to) const {
         std::error_code error;
         std::filesystem::rename(from, to, error);
@@ -116,6 +146,7 @@ private:
 
     std::filesystem::path place_;
     std::filesystem::path aside_;
+    std::vector<std::string> written_;  ///< by the maker, into what is replaced
     std::optional<UnfinishedPath>
         unfinished_;  ///< ends before the others: what is aside after publish() is removed by us alone
 };

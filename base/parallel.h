@@ -1,6 +1,8 @@
 // A loop over independent pieces of work on a few threads.
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -12,6 +14,14 @@
 #include <vector>
 
 namespace laminate {
+
+/// Cores that this process may use, at least one: fewer than the machine has where its affinity says so (taskset, containers).
+inline int available_cores() {
+    cpu_set_t set;
+    if (::sched_getaffinity(0, sizeof(set), &set) != 0)
+        return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    return std::max(1, CPU_COUNT(&set));
+}
 
 /// Calls work(0) .. work(count - 1) on `threads` threads, the caller's among them; fewer where there is less work. The first exception that is thrown goes on
 /// when all have ended, and no work is begun after it. Throws std::system_error when the system starts no further thread.

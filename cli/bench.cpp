@@ -326,7 +326,7 @@ void add_bench(Program& program) {
     CLI::App* verb =
         program.add_verb("bench", "Fused against layer by layer: time, memory, predicted and measured counts",
                          "  laminate bench \"zoo:fsrcnn?height=540&width=960\" --threads 2\n"
-                         "  laminate bench zoo:resnet18 --memory 512KiB --seconds 5 --json -\n"
+                         "  laminate bench zoo:resnet18 --memory 1MiB --seconds 5 --json -\n"
                          "  laminate bench compiled/");
     auto options = std::make_shared<Options>();
     options->network.declare(verb, true);
@@ -339,7 +339,7 @@ void add_bench(Program& program) {
         ->check(not_negative())
         ->capture_default_str();
     program.on(verb, [options, &program](const Output& output) {
-        if (is_compiled_directory(options->network.spec)) return bench_directory(*options, program.common(), output);
+        if (is_compiled_directory(options->network)) return bench_directory(*options, program.common(), output);
         return bench_network(*options, program.common(), output);
     });
 }

@@ -65,7 +65,8 @@ void add_compile(Program& program) {
     auto options = std::make_shared<Options>();
     options->network.declare(verb);
     options->schedule.declare(verb);
-    verb->add_option("-o,--output", options->directory, "Directory to make; one that was made before is replaced")
+    verb->add_option("-o,--output", options->directory,
+                     "Directory to make; one that was made before is replaced, other files in it stay")
         ->required()
         ->type_name("DIR");
     verb->add_option("--name", options->compile.name, "Name in files and symbols; default: the network's")

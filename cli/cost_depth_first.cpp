@@ -60,7 +60,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     std::optional<NewDirectory> files;
     if (!options.directory.empty())
         files.emplace(
-            options.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); },
+            options.directory, [](const auto& place) { return answer_files(place, "front.json", "laminate.front"); },
             "laminate cost");
     const DepthFirst model(machine, network, fidelity);
     std::optional<depth_first::OverlapSearch> search;

@@ -96,7 +96,7 @@ ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vect
     request->network.declare(verb);
     if (with_directory)
         verb->add_option("-o,--output", request->directory,
-                         "Directory to make; what an explore left there before is replaced")
+                         "Directory to make; what an explore left there before is replaced, other files stay")
             ->type_name("DIR");
     const auto seconds = std::make_shared<double>(0);
     if (with_directory) {
@@ -126,13 +126,18 @@ ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vect
     return {request, run};
 }
 
-bool holds_answer(const std::filesystem::path& directory, const std::string& file, const std::string& schema) {
+std::optional<std::vector<std::string>> answer_files(const std::filesystem::path& directory, const std::string& file,
+                                                     const std::string& schema) {
     try {
         const auto answer = nlohmann::json::parse(read_file(directory / file), nullptr, false);
-        return answer.is_object() && answer.value("schema", "") == schema;
+        if (!answer.is_object() || answer.value("schema", "") != schema) return {};
     } catch (const InputError&) {
-        return false;
+        return {};
     }
+    // Pages and tables of an earlier answer too: they say what is no longer true.
+    return std::vector<std::string>{"front.json", "front.csv",   "report.html",    "groups.json", "layers.json",
+                                    "curves.csv", "curves.html", "schedules.html", "stacks.json", "sweep.json",
+                                    "sweep.csv",  "study.json",  "study.csv"};
 }
 
 }  // namespace laminate::cli

@@ -57,9 +57,9 @@ struct ModelVerb {
 [[nodiscard]] ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vector<CostModel>& models,
                                        bool with_directory);
 
-/// Whether an `explore` made this directory: `file` in it is JSON of this schema.
-[[nodiscard]] bool holds_answer(const std::filesystem::path& directory, const std::string& file,
-                                const std::string& schema);
+/// The files that an `explore` or `study` may have written into this directory; none unless `file` in it is JSON of this schema.
+[[nodiscard]] std::optional<std::vector<std::string>> answer_files(const std::filesystem::path& directory,
+                                                                   const std::string& file, const std::string& schema);
 
 [[nodiscard]] CostModel explore_two_level();       ///< explore_two_level.cpp
 [[nodiscard]] CostModel explore_layer_optimum();   ///< explore_layer_optimum.cpp

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "scheduler/explore.h"

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/error.h"
 #include "base/units.h"
 #include "cli/resident_memory.h"
 #include "generators/check_group.h"
@@ -140,9 +141,16 @@ Execution::Execution(const std::string& directory, const CommonOptions& common)
     : session_(opened(directory,
                       [&] { return Session::open(std::filesystem::path(directory), {common.thread_count()}); })) {}
 
-bool is_compiled_directory(const std::string& spec) {
+bool is_compiled_directory(const NetworkArgument& argument) {
     std::error_code error;
-    return std::filesystem::is_directory(spec, error);
+    if (!std::filesystem::is_directory(argument.spec, error)) return false;
+    const InputSizes& sizes = argument.sizes;
+    if (sizes.height || sizes.width || sizes.batch || !argument.symbols.empty()) {
+        throw UsageError(argument.spec +
+                         ": a compiled directory has the sizes it was compiled for; --height, --width, --batch and "
+                         "--dim want the network");
+    }
+    return true;
 }
 
 std::string arena_text(const ArenaUse& use) {

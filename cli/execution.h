@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/caches.h"
+#include "base/error.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "generators/compile.h"
@@ -67,7 +68,8 @@ private:
     std::unique_ptr<Session> session_;  // ends before what it runs
 };
 
-[[nodiscard]] bool is_compiled_directory(const std::string& spec);
+/// Throws UsageError where sizes are given to one, which has its own.
+[[nodiscard]] bool is_compiled_directory(const NetworkArgument& argument);
 
 /// "arena 1.2 MiB: 0 B between steps, 2 threads x 612.0 KiB of scratch; constants 48.1 KiB"
 [[nodiscard]] std::string arena_text(const ArenaUse& use);

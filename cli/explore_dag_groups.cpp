@@ -167,7 +167,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.directory.empty())
         files.emplace(
             request.directory,
-            [](const auto& place) { return holds_answer(place, "groups.json", "laminate.dag_groups"); },
+            [](const auto& place) { return answer_files(place, "groups.json", "laminate.dag_groups"); },
             "laminate explore --model dag-groups");
     const OperatorGraph graph = operator_graph(network, {.adds = options.merge_adds, .pools = !options.pools_apart});
     GroupingOptions search;

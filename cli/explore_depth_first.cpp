@@ -87,7 +87,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.directory.empty())
         files.emplace(
             request.directory,
-            [](const auto& place) { return holds_answer(place, "sweep.json", "laminate.depth_first_sweep"); },
+            [](const auto& place) { return answer_files(place, "sweep.json", "laminate.depth_first_sweep"); },
             "laminate explore");
     const auto begin = std::chrono::steady_clock::now();
     const DepthFirst model(machine, network, options.fidelity.get());

@@ -530,7 +530,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         }
         NewDirectory files(
             request.directory,
-            [](const auto& place) { return holds_answer(place, "layers.json", "laminate.layer_optimum"); },
+            [](const auto& place) { return answer_files(place, "layers.json", "laminate.layer_optimum"); },
             "laminate explore --model layer-optimum");
         write_file_atomically(files.aside() / "layers.json", json_text(answer));
         if (schedule)

@@ -333,7 +333,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.directory.empty()) {
         files.emplace(
             request.directory,
-            [](const auto& place) { return holds_answer(place, "stacks.json", "laminate.spatial_fusion"); },
+            [](const auto& place) { return answer_files(place, "stacks.json", "laminate.spatial_fusion"); },
             "laminate explore --model spatial-fusion");
     }
     FusionOptions search = options.search;

@@ -53,7 +53,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.machine.empty()) machine = open_energy_table(request.machine);
     const Network network = request.network.open();
     NewDirectory files(
-        request.directory, [](const auto& place) { return holds_answer(place, "front.json", "laminate.front"); },
+        request.directory, [](const auto& place) { return answer_files(place, "front.json", "laminate.front"); },
         "laminate explore");
     ExploreOptions wanted = options.explore;
     wanted.threads = request.common.thread_count();

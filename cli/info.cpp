@@ -157,7 +157,7 @@ void add_info(Program& program) {
     auto argument = std::make_shared<NetworkArgument>();
     argument->declare(verb, true);
     program.on(verb, [argument](const Output& output) {
-        if (is_compiled_directory(argument->spec)) return compiled_info(argument->spec, output);
+        if (is_compiled_directory(*argument)) return compiled_info(argument->spec, output);
         return info(argument->open(), output);
     });
 }

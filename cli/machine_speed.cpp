@@ -16,6 +16,7 @@
 
 #include "base/aligned.h"
 #include "base/caches.h"
+#include "base/error.h"
 #include "base/parallel.h"
 #include "cli/resident_memory.h"
 #include "cli/verbs.h"

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/parallel.h"
 #include "cli/json_text.h"
 #include "runtime/session.h"
 
@@ -21,7 +22,7 @@ namespace laminate::cli {
 
 int CommonOptions::thread_count() const {
     if (threads > 0) return threads;
-    return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, most_threads);
+    return std::min(available_cores(), most_threads);
 }
 
 namespace {

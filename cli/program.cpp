@@ -112,7 +112,11 @@ CLI::App* Program::add_verb(const std::string& name, const std::string& about, c
         ->type_name("FILE|-")
         ->check(file_name());
     verb->add_option("--threads", common_.threads, "Threads (0: one per core)")->check(CLI::Range(0, most_threads));
-    verb->add_option("--seed", common_.seed, "Seed of random inputs and schedules")->capture_default_str();
+    verb->add_option("--seed", common_.seed, "Seed of random inputs and schedules")
+        ->capture_default_str()
+        ->check([](const std::string& text) {
+            return text.starts_with('-') ? "found " + text + ", expected 0 or more" : std::string();
+        });
     verb->add_flag("-v,--verbose", verbose_, "More remarks on stderr");
     verb->add_flag("-q,--quiet", quiet_, "No remarks on stderr");
     verb->get_option("--verbose")->excludes("--quiet");
@@ -187,7 +191,8 @@ InputSizes NetworkArgument::input_sizes() const {
             value < 1) {
             throw UsageError("--dim: found \"" + text + "\", expected SYMBOL=VALUE with a positive value");
         }
-        all.symbols[text.substr(0, equals)] = value;
+        const std::string symbol = text.substr(0, equals);
+        if (!all.symbols.emplace(symbol, value).second) throw UsageError("--dim: " + symbol + " is given twice");
     }
     return all;
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/error.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 

@@ -123,7 +123,7 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     if (is_video(options)) return run_video(options, common, output);
     if (is_folder(options)) return run_folder(options, common, output);
     if (options.stream || wants_stream(options)) return run_stream(options, common, output);
-    const bool is_directory = is_compiled_directory(options.network.spec);
+    const bool is_directory = is_compiled_directory(options.network);
     if (is_directory && (options.schedule.is_given() || options.counts)) {
         throw UsageError(
             "a compiled directory carries its own schedule; --schedule, --memory, --layer-by-layer and --counts want "
@@ -132,6 +132,10 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     const std::vector<NamedFile> input_names = named_files(options.inputs);
     std::vector<TensorFile> input_files;
     for (const NamedFile& file : input_names) input_files.push_back(load_tensor_file(file.file));
+    for (const NamedFile& file : named_files(options.expected)) {
+        std::error_code error;
+        if (!std::filesystem::exists(file.file, error)) throw InputError(file.file + ": no such file");
+    }
 
     std::unique_ptr<Execution> execution;
     if (is_directory) {

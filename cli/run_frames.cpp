@@ -31,7 +31,7 @@ class PictureNetwork {
 public:
     PictureNetwork(const RunOptions& options, int64_t height, int64_t width, const CommonOptions& common,
                    const Output& output) {
-        if (is_compiled_directory(options.network.spec)) {
+        if (is_compiled_directory(options.network)) {
             if (options.schedule.is_given())
                 throw UsageError(
                     "a compiled directory carries its own schedule; --schedule, --memory and --layer-by-layer want the "
@@ -235,7 +235,7 @@ Exit run_folder(const RunOptions& options, const CommonOptions& common, const Ou
     {
         InterruptHandler interrupt;
         NewDirectory directory(
-            result, [](const std::filesystem::path&) { return false; }, "this command");
+            result, [](const std::filesystem::path&) { return std::nullopt; }, "this command");
         OccasionalNotes notes(output);
         // Pictures of a size share their code. Sizes in turn, so that only one is compiled at a time.
         std::map<std::pair<int64_t, int64_t>, std::vector<std::filesystem::path>> by_size;

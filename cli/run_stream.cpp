@@ -232,7 +232,7 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
         options.stream ? "--stream"
                        : fmt::format("a picture of more than {} samples, which is streamed", grouped(most_samples));
     refuse_options_of_whole_files(options, streaming);
-    if (is_compiled_directory(options.network.spec))
+    if (is_compiled_directory(options.network))
         throw UsageError(streaming + ": a compiled directory is of one size, expected the network");
     if (!options.schedule.schedule.empty() || options.schedule.layer_by_layer)
         throw UsageError(streaming + ": chooses its own schedule, expected at most --memory");

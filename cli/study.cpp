@@ -223,7 +223,7 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     std::optional<NewDirectory> files;
     if (!options.directory.empty())
         files.emplace(
-            options.directory, [](const auto& place) { return holds_answer(place, "study.json", "laminate.study"); },
+            options.directory, [](const auto& place) { return answer_files(place, "study.json", "laminate.study"); },
             "laminate study");
     const InterruptHandler interrupt;
     const auto begin = std::chrono::steady_clock::now();
@@ -313,7 +313,8 @@ void add_study(Program& program) {
     verb->add_option("STUDY", options->study, about)->required()->check(CLI::IsMember(names));
     verb->add_option("--machines", options->machines, "Only these of its machines")->delimiter(',')->type_name("NAME");
     verb->add_option("--networks", options->networks, "Only these of its networks")->delimiter(',')->type_name("NAME");
-    verb->add_option("-o,--output", options->directory, "Directory to make; what a study left there before is replaced")
+    verb->add_option("-o,--output", options->directory,
+                     "Directory to make; what a study left there before is replaced, other files stay")
         ->type_name("DIR");
     verb->add_option("--objective", options->objective,
                      "What best points, and the mapping of each layer, have least of: energy, latency or edp")

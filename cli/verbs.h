@@ -71,12 +71,6 @@ constexpr const char* schedule_help = "Schedule of a front (DIR#N), schedule fil
 /// A schedule from a front (front_reference()), from a file (JSON or text) or, when the argument begins with "{", from the argument itself.
 [[nodiscard]] Schedule read_schedule(const Network& network, const std::string& argument);
 
-/// Nothing fits in the memory that was given: exit code 4. The message names the smallest budget that works.
-class InfeasibleError : public std::runtime_error {
-public:
-    using std::runtime_error::runtime_error;
-};
-
 void add_info(Program& program);
 void add_zoo(Program& program);
 void add_machine(Program& program);

@@ -116,9 +116,7 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
     return key + to_text(nameless);
 }
 
-int thread_count(const CompileOptions& options) {
-    return options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
+int thread_count(const CompileOptions& options) { return options.threads > 0 ? options.threads : available_cores(); }
 
 class Builder {
 public:
@@ -132,6 +130,8 @@ public:
             throw InputError("name \"" + m.library +
                              "\" is no identifier; expected letters, digits and _, not a digit first");
         }
+        if (m.library == "laminate")
+            throw InputError("name \"laminate\" is that of the runtime library; expected another");
         m.target = target.to_string();
         m.halide_version = halide_version();
         m.cpu_features = cpu_features(target);
@@ -346,7 +346,7 @@ const Manifest& JitNetwork::manifest() const { return implementation_->built.man
 
 Manifest compile_network(const Network& network, const Schedule& schedule, const CompileOptions& options,
                          const std::filesystem::path& directory) {
-    NewDirectory files(directory, was_made_by_laminate,
+    NewDirectory files(directory, compiled_files,
                        "laminate compile");  // before the work: a directory that is in the way is refused at once
     const Halide::Target target = code_target(options.target);
     Builder builder(network, options, target);

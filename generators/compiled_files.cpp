@@ -22,12 +22,13 @@ namespace laminate {
 
 namespace fs = std::filesystem;
 
-bool was_made_by_laminate(const fs::path& directory) {
+std::optional<std::vector<std::string>> compiled_files(const fs::path& directory) {
     try {
-        (void)parse_manifest(read_file(directory / manifest_file), manifest_file);
-        return true;
+        const Manifest manifest = parse_manifest(read_file(directory / manifest_file), manifest_file);
+        return std::vector<std::string>{manifest_file, "schedule.json", manifest.library + ".h",
+                                        "lib" + manifest.library + ".a", shared_library_file(manifest)};
     } catch (const InputError&) {
-        return false;
+        return {};
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,8 @@
 
 namespace laminate {
 
-/// Whether a directory holds a manifest that can be read: then compile_network may replace it.
-[[nodiscard]] bool was_made_by_laminate(const std::filesystem::path& directory);
+/// The files that compile_network wrote into a directory; none if it holds no manifest that can be read.
+[[nodiscard]] std::optional<std::vector<std::string>> compiled_files(const std::filesystem::path& directory);
 
 /// "NAME_group3"
 [[nodiscard]] std::string group_symbol(const std::string& name, size_t group);

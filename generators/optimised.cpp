@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/error.h"
 #include "generators/activations.h"
 #include "generators/arrays.h"
 #include "generators/code_frame.h"
@@ -931,8 +932,32 @@ VectorUnit vector_unit(const Halide::Target& target) {
     return {lanes, many ? 24 : 12};
 }
 
+namespace {
+
+/// Code counts the elements of an image's tensors, and of scratch, in 32 bits.
+void require_addressable(const std::string& what, int64_t elements) {
+    if (elements <= std::numeric_limits<int32_t>::max()) return;
+    throw InfeasibleError(
+        what + ": " + std::to_string(elements) +
+        " elements, expected at most 2147483647 (fewer layers by themselves, or the picture in windows: run --stream)");
+}
+
+void require_addressable(const Network& network, const GroupSchedule& group) {
+    const auto check = [&](TensorId id) {
+        const Tensor& tensor = network.tensor(id);
+        require_addressable("tensor " + tensor.name, element_count(tensor.dims) / tensor.dims[0]);
+    };
+    for (const GroupTensor& tensor : group_tensors(group_problems(network, group))) {
+        if (tensor.is_external()) check(tensor.tensor);
+    }
+    check(network.layer(network.find_layer(group.nests.back().layer)).output);
+}
+
+}  // namespace
+
 GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
                          const KernelOptions& kernels) {
+    require_addressable(network, group);
     if (std::optional<GroupCode> code = winograd_map_code(network, group, unit, kernels)) return *std::move(code);
     if (std::optional<GroupCode> code = whole_map_code(network, group, unit, kernels)) return *std::move(code);
     const auto fits = [&](const GroupCode& code) {
@@ -943,8 +968,9 @@ GroupCode optimised_code(const Network& network, const GroupSchedule& group, con
         if (tiled && fits(*tiled)) return *std::move(tiled);
     }
     GroupCode code = Optimised(network, group, unit, kernels).code();
-    if (!kernels.winograd || fits(code)) return code;
-    return Optimised(network, group, unit, {.winograd = false}).code();
+    if (kernels.winograd && !fits(code)) code = Optimised(network, group, unit, {.winograd = false}).code();
+    require_addressable("scratch of the group of " + group.nests.back().layer, code.scratch_bytes / bytes_per_element);
+    return code;
 }
 
 }  // namespace laminate

@@ -39,6 +39,7 @@ struct KernelOptions {
     std::optional<Bytes> scratch{};
 };
 
+/// Throws InfeasibleError where an image's tensor or the scratch has more than 2^31 - 1 elements.
 [[nodiscard]] GroupCode optimised_code(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
                                        const KernelOptions& kernels = {});
 

@@ -10,8 +10,11 @@ namespace {
 
 thread_local SharedLoop* led_here = nullptr;
 
-/// Parts of a loop: several a thread, so that one with less of a core takes fewer.
-constexpr int64_t most_parts = 128;
+/// Parts of a loop: several a thread, so that one with less of a core takes fewer; each costs a word that goes from core to core.
+int64_t parts_of(int64_t count, int threads) {
+    constexpr int64_t parts_of_thread = 4, most = 1024;
+    return std::min({count, parts_of_thread * threads, most});
+}
 
 std::atomic<bool> has_team{false};
 std::atomic<bool> is_forked{false};
@@ -28,10 +31,10 @@ int team_size(int threads) {
     return wanted;
 }
 
-void SharedLoop::lead(int64_t count, Range range, const void* context) {
+void SharedLoop::lead(int64_t count, int threads, Range range, const void* context) {
     if (count <= 0) return;
     count_ = count;
-    parts_ = std::min(count, most_parts);
+    parts_ = parts_of(count, threads);
     range_ = range;
     context_ = context;
     done_.store(0, std::memory_order_relaxed);
@@ -66,7 +69,7 @@ SharedLoop::Leader::~Leader() { led_here = nullptr; }
 
 void share_out(int64_t count, int threads, SharedLoop::Range range, const void* context) {
     if (SharedLoop* loop = led_here) {
-        loop->lead(count, range, context);
+        loop->lead(count, std::max(threads, 1), range, context);
         return;
     }
     const int team = omp_in_parallel() ? 1 : team_size(threads);
@@ -74,7 +77,7 @@ void share_out(int64_t count, int threads, SharedLoop::Range range, const void* 
         range(context, 0, count);
         return;
     }
-    const int64_t parts = std::min(count, most_parts);
+    const int64_t parts = parts_of(count, team);
 #pragma omp parallel for schedule(dynamic) num_threads(team)
     for (int64_t part = 0; part < parts; ++part) range(context, count * part / parts, count * (part + 1) / parts);
 }

@@ -31,8 +31,9 @@ public:
     /// Iterations [begin, end) of what `context` points to.
     using Range = void (*)(const void* context, int64_t begin, int64_t end);
 
-    /// All iterations [0, count), by the caller and by whoever calls help() meanwhile; returns when all are done. One thread at a time.
-    void lead(int64_t count, Range range, const void* context);
+    /// All iterations [0, count), by the caller and by whoever calls help() meanwhile, in parts for so many threads; returns when all are done. One
+    /// thread at a time.
+    void lead(int64_t count, int threads, Range range, const void* context);
     /// A part of the loop that is being led; false if there is none left to take. Any thread.
     bool help();
 

@@ -188,7 +188,10 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
     return {std::move(header.dims), std::move(values)};
 }
 
-Constant load_npy(const std::filesystem::path& path) { return parse_npy(read_file(path), path.string()); }
+Constant load_npy(const std::filesystem::path& path) {
+    constexpr size_t most_bytes = size_t{1} << 40;  // arrays of whole pictures, unlike models, have no limit
+    return parse_npy(read_file(path, most_bytes), path.string());
+}
 
 std::string npy_header(const std::vector<int64_t>& dims) {
     std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";

@@ -151,5 +151,14 @@ TEST_F(Files, ASignalInTheMiddleLeavesNothingBehind) {
     EXPECT_EQ(read_file(directory_ / "f"), "old");
 }
 
+TEST(Files, AFileWithoutAnEndIsRefused) {
+    try {
+        (void)read_file("/dev/zero", 5'000'000);
+        FAIL() << "expected InputError";
+    } catch (const InputError& error) {
+        EXPECT_STREQ(error.what(), "/dev/zero: is larger than 5000000 bytes, the most that is read");
+    }
+}
+
 }  // namespace
 }  // namespace laminate

@@ -22,7 +22,10 @@ protected:
     }
     ~NewDirectoryTest() override { fs::remove_all(root_); }
     static void put(const fs::path& file, const std::string& text) { std::ofstream(file) << text; }
-    static bool is_ours(const fs::path& directory) { return fs::exists(directory / "mark"); }
+    static std::optional<std::vector<std::string>> is_ours(const fs::path& directory) {
+        if (!fs::exists(directory / "mark")) return {};
+        return std::vector<std::string>{"mark", "more"};
+    }
     [[nodiscard]] size_t entries() const {
         return static_cast<size_t>(std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
     }
@@ -95,6 +98,30 @@ TEST_F(NewDirectoryTest, ReplacesItsOwnKindAndNothingElse) {
                   (root_ / "out").string() + ": is not empty and was not made by this test; expected a new directory");
     }
     EXPECT_EQ(read_file(root_ / "out/precious"), "mine");
+    EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(NewDirectoryTest, WhatOthersPutThereIsKept) {
+    fs::create_directories(root_ / "out/src/deep");
+    put(root_ / "out/mark", "old");
+    put(root_ / "out/more", "old");
+    put(root_ / "out/notes", "mine");
+    put(root_ / "out/both", "mine");
+    put(root_ / "out/src/deep/main.c", "mine too");
+    fs::create_symlink("../elsewhere", root_ / "out/link");
+    for (const std::string round : {"new", "newer"}) {
+        NewDirectory made(root_ / "out", is_ours, "this test");
+        put(made.aside() / "mark", round);
+        put(made.aside() / "both", round);
+        EXPECT_EQ(read_file(root_ / "out/notes"), "mine");
+        made.publish();
+        EXPECT_EQ(read_file(root_ / "out/mark"), round);
+    }
+    EXPECT_FALSE(fs::exists(root_ / "out/more"));
+    EXPECT_EQ(read_file(root_ / "out/both"), "newer");
+    EXPECT_EQ(read_file(root_ / "out/notes"), "mine");
+    EXPECT_EQ(read_file(root_ / "out/src/deep/main.c"), "mine too");
+    EXPECT_EQ(fs::read_symlink(root_ / "out/link"), "../elsewhere");
     EXPECT_EQ(entries(), 1U);
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/error.h"
 #include "generators/group_reference.h"
 #include "nets/zoo.h"
 #include "scheduler/line_buffers.h"
@@ -108,6 +109,26 @@ TEST(Optimised, HalfAVectorAtTheEndOfARow) {
 }
 
 /// The deployed family on the example's shape, at sizes that no tile divides.
+TEST(Optimised, MoreElementsThanItsIndicesCountAreRefused) {
+    const VectorUnit unit{8, 12};
+    const auto code_of = [&](int64_t rows) {
+        const Network network =
+            chain(1, rows, 1 << 16,
+                  {{.channels = 2, .window = square_window(1)}, {.channels = 1, .window = square_window(1)}});
+        return optimised_code(network, line_buffer_group(network, {0, 1}), unit).strips;
+    };
+    // What is between the layers is kept in lines and may be larger.
+    EXPECT_GE(code_of((1 << 15) - 1), 1);
+    try {
+        (void)code_of(1 << 15);
+        FAIL() << "expected InfeasibleError";
+    } catch (const InfeasibleError& error) {
+        EXPECT_NE(std::string(error.what()).find(": 2147483648 elements, expected at most 2147483647"),
+                  std::string::npos)
+            << error.what();
+    }
+}
+
 TEST(Optimised, LineBuffersOfFsrcnnAreSeamFree) {
     ZooOptions options;
     options.height = 23;
