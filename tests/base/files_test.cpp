@@ -151,7 +151,7 @@ TEST_F(Files, ASignalInTheMiddleLeavesNothingBehind) {
     EXPECT_EQ(read_file(directory_ / "f"), "old");
 }
 
-TEST(Files, AFileWithoutAnEndIsRefused) {
+TEST_F(Files, AFileWithoutAnEndIsRefused) {
     try {
         (void)read_file("/dev/zero", 5'000'000);
         FAIL() << "expected InputError";
