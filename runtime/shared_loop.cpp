@@ -16,6 +16,14 @@ int64_t parts_of(int64_t count, int threads) {
     return std::min({count, parts_of_thread * threads, most});
 }
 
+struct NotLed {
+    SharedLoop* outer = led_here;
+    NotLed() { led_here = nullptr; }
+    ~NotLed() { led_here = outer; }
+    NotLed(const NotLed&) = delete;
+    NotLed& operator=(const NotLed&) = delete;
+};
+
 std::atomic<bool> has_team{false};
 std::atomic<bool> is_forked{false};
 
@@ -69,6 +77,7 @@ SharedLoop::Leader::~Leader() { led_here = nullptr; }
 
 void share_out(int64_t count, int threads, SharedLoop::Range range, const void* context) {
     if (SharedLoop* loop = led_here) {
+        const NotLed inner;  // a loop within this one is its thread's own
         loop->lead(count, std::max(threads, 1), range, context);
         return;
     }

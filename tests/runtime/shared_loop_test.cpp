@@ -54,6 +54,18 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
     EXPECT_GT(helped, 0);
 }
 
+TEST(SharedLoop, ALoopWithinALoopIsItsThreadsOwn) {
+    SharedLoop loop;
+    const SharedLoop::Leader leader(loop);
+    std::vector<int> done(12, 0);
+    for (int round = 0; round < 2; ++round) {
+        parallel_for(3, 1, [&](int64_t outer) {
+            parallel_for(4, 1, [&](int64_t inner) { ++done[static_cast<size_t>(4 * outer + inner)]; });
+        });
+    }
+    EXPECT_EQ(done, std::vector<int>(12, 2));
+}
+
 TEST(SharedLoop, WithoutALeaderOpenMpsThreadsShareALoop) {
     for (const int threads : {1, 2, 3}) {
         std::vector<int> done(501, 0);
