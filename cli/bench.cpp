@@ -90,6 +90,7 @@ Json times_json(const Variant& variant) {
               {"min_ms", times.min_ms},
               {"spread", times.spread}};
     json["arena_bytes"] = variant.arena.total_bytes;
+    json["scratch_bytes_per_thread"] = variant.arena.scratch_per_thread_bytes;
     json["peak_rss_bytes"] = variant.peak_rss_bytes ? Json(*variant.peak_rss_bytes) : Json(nullptr);
     json["times_ms"] = variant.times_ms;
     return json;

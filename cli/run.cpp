@@ -202,6 +202,7 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
                                   {"network_hash", session.manifest().network_hash},
                                   {"threads", use.threads},
                                   {"arena_bytes", use.total_bytes},
+                                  {"scratch_bytes_per_thread", use.scratch_per_thread_bytes},
                                   {"first_run_ms", milliseconds}};
     if (execution->schedule() != nullptr) answer["schedule"] = to_text(*execution->schedule());
     Exit exit = Exit::ok;
