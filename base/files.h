@@ -29,7 +29,7 @@ namespace laminate {
     return extension;
 }
 
-/// The bytes of a file; throws InputError when it cannot be read or is larger.
+/// The bytes of a file; throws InputError when it cannot be read or is larger than `most_bytes`, what a model of protobuf can be.
 [[nodiscard]] inline std::string read_file(const std::filesystem::path& path, size_t most_bytes = size_t{2} << 30) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) throw InputError(path.string() + ": no such file");

@@ -121,7 +121,11 @@ private:
     void keep_what_others_wrote() const {
         namespace fs = std::filesystem;
         std::error_code error;
-        for (const fs::directory_entry& entry : fs::directory_iterator(place_, error)) {
+        const fs::directory_iterator entries(place_, error);
+        if (error)
+            throw InputError(place_.string() +
+                             ": cannot be read, nor what others put there be kept: " + error.message());
+        for (const fs::directory_entry& entry : entries) {
             const fs::path name = entry.path().filename();
             if (std::find(written_.begin(), written_.end(), name.string()) != written_.end()) continue;
             const fs::path kept = aside_ / name;

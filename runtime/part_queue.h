@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "runtime/shared_loop.h"
@@ -61,17 +60,7 @@ public:
             ++mine;
         });
         if (mine > 0) done_->parts.fetch_add(mine, std::memory_order_release);
-        // Others have at most a part each to go. Should one of them have no core, this thread's may be what it waits for.
-        constexpr int patience = 2000;
-        for (int rounds = 0; done_->parts.load(std::memory_order_acquire) < parts_; ++rounds) {
-            if (help()) {
-                rounds = 0;
-            } else if (rounds < patience) {
-                pause_core();
-            } else {
-                std::this_thread::yield();
-            }
-        }
+        wait_until([&] { return done_->parts.load(std::memory_order_acquire) >= parts_; }, help);
     }
     template <class What>
     void finish(int thread, const What& what) {

@@ -155,7 +155,8 @@ double operations_of(const ReadyStep& step, const Manifest& manifest) {
     const auto elements_of = [](const std::vector<int64_t>& dims) { return static_cast<double>(element_count(dims)); };
     if (!step.group) return an_element * elements_of(step.output_dims);
     const std::vector<int64_t>& dims = manifest.tensors[static_cast<size_t>(step.group->outputs[0])].dims;
-    const double weights = static_cast<double>(step.group->constants_count_elements) / static_cast<double>(dims[1]);
+    const double weights =
+        static_cast<double>(step.group->constants_count_elements) / static_cast<double>(dims.size() > 1 ? dims[1] : 1);
     return elements_of(dims) * (an_element + weights);
 }
 
@@ -291,7 +292,7 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
             return run_strips(step, part / strips, strip, strip + 1, thread, inputs, outputs);
         }
         try {
-            const SharedLoop::Leader leader(loop);
+            const SharedLoop::Leader leader(&loop);
             run_layer(step, inputs, outputs, threads);
             return 0;
         } catch (...) {

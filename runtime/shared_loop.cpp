@@ -3,7 +3,7 @@
 #include <omp.h>
 #include <pthread.h>
 
-#include <thread>
+#include <utility>
 
 namespace laminate {
 namespace {
@@ -15,14 +15,6 @@ int64_t parts_of(int64_t count, int threads) {
     constexpr int64_t parts_of_thread = 4, most = 1024;
     return std::min({count, parts_of_thread * threads, most});
 }
-
-struct NotLed {
-    SharedLoop* outer = led_here;
-    NotLed() { led_here = nullptr; }
-    ~NotLed() { led_here = outer; }
-    NotLed(const NotLed&) = delete;
-    NotLed& operator=(const NotLed&) = delete;
-};
 
 std::atomic<bool> has_team{false};
 std::atomic<bool> is_forked{false};
@@ -50,14 +42,7 @@ void SharedLoop::lead(int64_t count, int threads, Range range, const void* conte
     state_.store(number << (2 * part_bits) | static_cast<uint64_t>(parts_) << part_bits, std::memory_order_release);
     while (help()) {
     }
-    constexpr int patience = 2000;
-    for (int rounds = 0; done_.load(std::memory_order_acquire) < parts_; ++rounds) {
-        if (rounds < patience) {
-            pause_core();
-        } else {
-            std::this_thread::yield();
-        }
-    }
+    wait_until([&] { return done_.load(std::memory_order_acquire) >= parts_; }, [] { return false; });
 }
 
 bool SharedLoop::help() {
@@ -72,12 +57,12 @@ bool SharedLoop::help() {
     return true;
 }
 
-SharedLoop::Leader::Leader(SharedLoop& loop) { led_here = &loop; }
-SharedLoop::Leader::~Leader() { led_here = nullptr; }
+SharedLoop::Leader::Leader(SharedLoop* loop) : outer_(std::exchange(led_here, loop)) {}
+SharedLoop::Leader::~Leader() { led_here = outer_; }
 
 void share_out(int64_t count, int threads, SharedLoop::Range range, const void* context) {
     if (SharedLoop* loop = led_here) {
-        const NotLed inner;  // a loop within this one is its thread's own
+        const SharedLoop::Leader inner(nullptr);  // a loop within this one is its thread's own
         loop->lead(count, std::max(threads, 1), range, context);
         return;
     }

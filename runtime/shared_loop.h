@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <thread>
 
 namespace laminate {
 
@@ -19,6 +20,22 @@ inline void pause_core() {
 #elif defined(__aarch64__) || defined(__arm__)
     asm volatile("yield");
 #endif
+}
+
+/// Waits for what other threads are about to do, each in less than a part of the work; help() is called meanwhile and says whether it did something.
+template <class Done, class Help>
+void wait_until(const Done& is_done, const Help& help) {
+    // Should one of them have no core, this thread's may be what it waits for.
+    constexpr int patience = 2000;  // pauses of the core
+    for (int rounds = 0; !is_done(); ++rounds) {
+        if (help()) {
+            rounds = 0;
+        } else if (rounds < patience) {
+            pause_core();
+        } else {
+            std::this_thread::yield();
+        }
+    }
 }
 
 /// Threads for a region of OpenMP: those wanted, 0 for all there are. One in a child that was forked from a process whose team had been started: its
@@ -37,13 +54,16 @@ public:
     /// A part of the loop that is being led; false if there is none left to take. Any thread.
     bool help();
 
-    /// While it lives, parallel_for() of this thread is led here.
+    /// While it lives, parallel_for() of this thread is led by `loop`; by none, the thread's own, where that is null.
     class Leader {
     public:
-        explicit Leader(SharedLoop& loop);
+        explicit Leader(SharedLoop* loop);
         ~Leader();
         Leader(const Leader&) = delete;
         Leader& operator=(const Leader&) = delete;
+
+    private:
+        SharedLoop* outer_;
     };
 
 private:

@@ -31,7 +31,7 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
     }
     // Plain integers: what others did must be seen when parallel_for returns; counters that are gone must not be touched.
     const auto led = [&] {
-        const SharedLoop::Leader leader(loop);
+        const SharedLoop::Leader leader(&loop);
         for (int round = 0; round < 2000; ++round) {
             const int64_t count = round % 7 == 0 ? 1000 : round % 13;
             std::vector<int> done(static_cast<size_t>(count), 0);
@@ -43,7 +43,7 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
     // They do help: a loop that waits for somebody else ends.
     std::atomic<int> met{0};
     {
-        const SharedLoop::Leader leader(loop);
+        const SharedLoop::Leader leader(&loop);
         parallel_for(2, 4, [&](int64_t) {
             ++met;
             while (met < 2) std::this_thread::yield();
@@ -56,7 +56,7 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
 
 TEST(SharedLoop, ALoopWithinALoopIsItsThreadsOwn) {
     SharedLoop loop;
-    const SharedLoop::Leader leader(loop);
+    const SharedLoop::Leader leader(&loop);
     std::vector<int> done(12, 0);
     for (int round = 0; round < 2; ++round) {
         parallel_for(3, 1, [&](int64_t outer) {
