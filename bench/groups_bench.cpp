@@ -27,13 +27,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/rng.h"
-#include "generators/compile.h"
+#include "generators/compile/compile.h"
 #include "nets/open.h"
 #include "runtime/part_queue.h"
-#include "runtime/reference_operators.h"
+#include "nets/operators/reference_operators.h"
 #include "runtime/session.h"
 #include "runtime/tensor_placement.h"
-#include "scheduler/line_buffers.h"
+#include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/aligned.h"
-#include "generators/executable.h"
-#include "generators/optimised.h"
+#include "generators/compile/executable.h"
+#include "generators/kernels/optimised.h"
 #include "nets/open.h"
-#include "scheduler/line_buffers.h"
+#include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate {
 namespace {

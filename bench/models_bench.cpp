@@ -4,9 +4,9 @@
 #include <numeric>
 #include <vector>
 
-#include "nets/zoo.h"
-#include "scheduler/line_buffers.h"
-#include "scheduler/models/two_level/two_level.h"
+#include "nets/zoo/zoo.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/counts/two_level/two_level.h"
 
 namespace laminate {
 namespace {

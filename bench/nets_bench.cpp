@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/aligned.h"
-#include "generators/compile.h"
+#include "generators/compile/compile.h"
 #include "nets/open.h"
 #include "runtime/session.h"
-#include "scheduler/line_buffers.h"
+#include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <vector>
 
-#include "nets/zoo.h"
+#include "nets/zoo/zoo.h"
 #include "scheduler/machine/machine.h"
-#include "scheduler/models/dag_groups/grouping.h"
-#include "scheduler/search/group_search.h"
+#include "papers/dag_groups/grouping.h"
+#include "scheduler/explore/group_search/group_search.h"
 
 namespace laminate {
 namespace {

@@ -8,19 +8,20 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/checks.h"
-#include "cli/counts_report.h"
+#include "answers/checks.h"
+#include "answers/counts_report.h"
 #include "cli/execution.h"
 #include "cli/machine_speed.h"
 #include "cli/resident_memory.h"
 #include "cli/tensor_files.h"
+#include "answers/network_argument.h"
 #include "cli/verbs.h"
-#include "cli/version.h"
+#include "answers/version.h"
 #include "instrumentation/measure.h"
-#include "runtime/reference_operators.h"
-#include "scheduler/line_buffers.h"
-#include "scheduler/models/two_level/two_level.h"
-#include "scheduler/random_schedule.h"
+#include "nets/operators/reference_operators.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/random_schedule.h"
 
 namespace laminate::cli {
 

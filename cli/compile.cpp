@@ -8,8 +8,9 @@
 #include "base/error.h"
 #include "cli/compiled.h"
 #include "cli/execution.h"
+#include "answers/network_argument.h"
 #include "cli/verbs.h"
-#include "generators/compile.h"
+#include "generators/compile/compile.h"
 
 namespace laminate::cli {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/output.h"
+#include "answers/output.h"
 #include "runtime/manifest.h"
 
 namespace laminate::cli {

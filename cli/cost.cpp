@@ -7,15 +7,16 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "cli/cost_models.h"
-#include "cli/counts_report.h"
-#include "cli/energy_report.h"
-#include "cli/front_file.h"
-#include "cli/front_report.h"
-#include "nets/zoo.h"
-#include "scheduler/loop_nest.h"
-#include "scheduler/models/bounds/bounds.h"
-#include "scheduler/models/two_level/two_level.h"
+#include "cli/verbs.h"
+#include "answers/counts_report.h"
+#include "answers/energy_report.h"
+#include "answers/front_file.h"
+#include "answers/front_report.h"
+#include "nets/zoo/zoo.h"
+#include "papers/verbs.h"
+#include "scheduler/schedule/loop_nest.h"
+#include "scheduler/counts/bounds.h"
+#include "scheduler/counts/two_level/two_level.h"
 
 namespace laminate::cli {
 

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/resident_memory.h"
-#include "generators/check_group.h"
-#include "scheduler/line_buffers.h"
+#include "generators/compile/check_group.h"
+#include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate::cli {
 

@@ -8,13 +8,14 @@
 
 #include "base/caches.h"
 #include "base/error.h"
-#include "cli/output.h"
-#include "cli/verbs.h"
-#include "generators/compile.h"
-#include "nets/network.h"
+#include "answers/output.h"
+#include "answers/network_argument.h"
+#include "answers/program.h"
+#include "generators/compile/compile.h"
+#include "nets/network/network.h"
 #include "runtime/session.h"
-#include "scheduler/line_buffers.h"
-#include "scheduler/schedule.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/schedule/schedule.h"
 
 namespace laminate::cli {
 

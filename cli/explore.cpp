@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/cost_models.h"
+#include "cli/verbs.h"
 #include "cli/launcher.h"
 #include "cli/sweep.h"
+#include "papers/verbs.h"
 
 namespace laminate::cli {
 

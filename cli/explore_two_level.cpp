@@ -11,14 +11,14 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
-#include "cli/checks.h"
-#include "cli/cost_models.h"
-#include "cli/energy_report.h"
-#include "cli/front_report.h"
-#include "cli/json_text.h"
-#include "cli/report_page.h"
-#include "scheduler/explore.h"
-#include "scheduler/search/fewest_accesses.h"
+#include "answers/checks.h"
+#include "cli/verbs.h"
+#include "answers/energy_report.h"
+#include "answers/front_report.h"
+#include "answers/json_text.h"
+#include "answers/report_page.h"
+#include "scheduler/explore/explore.h"
+#include "scheduler/explore/fewest_accesses.h"
 
 namespace laminate::cli {
 

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "cli/compiled.h"
 #include "cli/execution.h"
+#include "answers/network_argument.h"
 #include "cli/verbs.h"
 
 namespace laminate::cli {

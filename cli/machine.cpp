@@ -10,7 +10,7 @@
 #include "cli/machine_speed.h"
 #include "cli/verbs.h"
 #include "scheduler/machine/machine.h"
-#include "scheduler/models/energy/energy.h"
+#include "scheduler/counts/energy.h"
 
 namespace laminate::cli {
 

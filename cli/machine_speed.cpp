@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "cli/resident_memory.h"
-#include "cli/verbs.h"
+#include "answers/program.h"
 
 namespace laminate::cli {
 

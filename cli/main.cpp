@@ -4,5 +4,6 @@
 int main(int argc, char** argv) {
     laminate::remove_unfinished_at_signals();
     laminate::cli::Program program;
+    laminate::cli::add_verbs(program);
     return program.run(argc, argv);
 }

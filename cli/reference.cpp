@@ -9,7 +9,8 @@
 #include <sstream>
 #include <utility>
 
-#include "cli/verbs.h"
+#include "answers/program.h"
+#include "answers/version.h"
 
 namespace laminate::cli {
 
@@ -376,18 +377,18 @@ std::string zsh_completion(const ProgramReference& program) {
 
 // ---------------------------------------------------------------------------------------------------------------------- verb
 
-void add_reference(Program& program, const CLI::App& app) {
+void add_reference(Program& program) {
     CLI::App* verb = program.add_verb("reference", "The command line as a document", "");
     verb->group("");  // for the build, not for people
     auto format = std::make_shared<std::string>();
     verb->add_option("FORMAT", *format, "Document to write to stdout")
         ->required()
         ->check(CLI::IsMember({"markdown", "man", "bash", "zsh"}));
-    program.on(verb, [format, &app](const Output& output) {
-        const ProgramReference reference = reference_of(app);
+    program.on(verb, [format, &program](const Output& output) {
+        const ProgramReference reference = reference_of(program.tree());
         const std::string text = *format == "markdown" ? markdown_text(reference)
                                  : *format == "man"
-                                     ? manual_page(reference, std::string("laminate ") + LAMINATE_VERSION)
+                                     ? manual_page(reference, "laminate " + program_version())
                                  : *format == "bash" ? bash_completion(reference)
                                                      : zsh_completion(reference);
         output.print(text);

@@ -42,8 +42,8 @@ struct ProgramReference {
 };
 
 class Program;
-/// The verb that writes them; `app` is the root of the program's tree and outlives it.
-void add_reference(Program& program, const CLI::App& app);
+/// The verb that writes them, for all of the program's tree.
+void add_reference(Program& program);
 
 [[nodiscard]] ProgramReference reference_of(const CLI::App& app);
 

@@ -7,9 +7,10 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "cli/front_file.h"
-#include "cli/front_report.h"
-#include "cli/report_page.h"
+#include "answers/front_file.h"
+#include "answers/front_report.h"
+#include "answers/report_page.h"
+#include "answers/network_argument.h"
 #include "cli/verbs.h"
 
 namespace laminate::cli {

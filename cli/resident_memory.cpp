@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "cli/output.h"
-#include "cli/verbs.h"
+#include "answers/output.h"
+#include "answers/program.h"
 
 namespace laminate::cli {
 

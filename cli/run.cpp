@@ -8,16 +8,16 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/checks.h"
-#include "cli/counts_report.h"
+#include "answers/checks.h"
+#include "answers/counts_report.h"
 #include "cli/execution.h"
 #include "cli/run.h"
 #include "cli/tensor_files.h"
 #include "cli/verbs.h"
 #include "instrumentation/measure.h"
 #include "runtime/media/colour.h"
-#include "scheduler/models/two_level/two_level.h"
-#include "scheduler/random_schedule.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/random_schedule.h"
 
 namespace laminate::cli {
 

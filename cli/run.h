@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "cli/execution.h"
-#include "cli/output.h"
-#include "cli/verbs.h"
+#include "answers/output.h"
+#include "answers/network_argument.h"
+#include "answers/program.h"
 
 namespace laminate::cli {
 

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
-#include "cli/cost_models.h"
+#include "answers/cost_models.h"
 #include "cli/interrupt.h"
 #include "cli/run.h"
 #include "cli/tensor_files.h"

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "cli/cost_models.h"
+#include "answers/cost_models.h"
 #include "cli/interrupt.h"
 #include "cli/resident_memory.h"
 #include "cli/run.h"
@@ -14,9 +14,9 @@
 #include "runtime/media/colour.h"
 #include "runtime/media/raster.h"
 #include "runtime/windows.h"
-#include "scheduler/line_buffers.h"
-#include "scheduler/picture_windows.h"
-#include "scheduler/reach.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/planner/picture_windows.h"
+#include "scheduler/explore/planner/reach.h"
 
 namespace laminate::cli {
 

@@ -23,13 +23,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/xxhash64.h"
-#include "cli/cost_models.h"
-#include "cli/front_file.h"
+#include "answers/cost_models.h"
+#include "answers/front_file.h"
 #include "cli/interrupt.h"
-#include "cli/json_text.h"
+#include "answers/json_text.h"
 #include "cli/launcher.h"
-#include "cli/verbs.h"
-#include "scheduler/machine/json_object.h"
+#include "answers/program.h"
+#include "base/json_object.h"
 
 namespace laminate::cli {
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "cli/sweep_jobs.h"
-#include "cli/verbs.h"
+#include "answers/program.h"
 
 namespace laminate::cli {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/xxhash64.h"
-#include "scheduler/machine/json_object.h"
+#include "base/json_object.h"
 
 namespace laminate::cli {
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "nets/onnx.h"
+#include "nets/onnx/onnx.h"
 #include "runtime/media/colour.h"
 #include "runtime/media/npy.h"
 

@@ -13,16 +13,17 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "cli/checks.h"
-#include "cli/counts_report.h"
-#include "cli/front_file.h"
-#include "cli/front_report.h"
+#include "answers/checks.h"
+#include "answers/counts_report.h"
+#include "answers/front_file.h"
+#include "answers/front_report.h"
+#include "answers/network_argument.h"
 #include "cli/verbs.h"
-#include "cli/version.h"
+#include "answers/version.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/walker.h"
-#include "scheduler/models/two_level/two_level.h"
-#include "scheduler/random_schedule.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/random_schedule.h"
 
 namespace laminate::cli {
 

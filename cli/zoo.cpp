@@ -5,10 +5,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/checks.h"
+#include "answers/checks.h"
 #include "cli/verbs.h"
-#include "nets/onnx.h"
-#include "nets/zoo.h"
+#include "nets/onnx/onnx.h"
+#include "nets/zoo/zoo.h"
 
 namespace laminate::cli {
 

@@ -1,5 +1,5 @@
 # The imported target Laminate::Halide: compiler library and headers from the wheel that LAMINATE_PYTHON has installed.
-# Only scheduler/halide, generators, instrumentation's pass and cli may link it; a deployed network needs none of it.
+# Only generators/lowering, generators, instrumentation's pass and cli may link it; a deployed network needs none of it.
 #
 # The wheel's own CMake package is not used: it asks for PNG, JPEG and Python components that we do not need.
 set(LAMINATE_PYTHON "" CACHE FILEPATH "Python interpreter whose environment holds the halide wheel (and the peers for tests)")

@@ -40,7 +40,7 @@ target_include_directories(laminate_shared INTERFACE "$<INSTALL_INTERFACE:${incl
 install(TARGETS laminate_base laminate_network laminate_runtime laminate_media laminate_shared EXPORT laminate COMPONENT development)
 install(EXPORT laminate FILE laminate-targets.cmake NAMESPACE Laminate:: DESTINATION "${package_directory}" COMPONENT development)
 install(DIRECTORY base runtime DESTINATION "${include_directory}" COMPONENT development FILES_MATCHING PATTERN "*.h")
-install(FILES nets/general_operator.h nets/network.h DESTINATION "${include_directory}/nets" COMPONENT development)
+install(DIRECTORY nets/network nets/operators DESTINATION "${include_directory}/nets" COMPONENT development FILES_MATCHING PATTERN "*.h")
 
 include(CMakePackageConfigHelpers)
 configure_package_config_file(cmake/laminate-config.cmake.in "${PROJECT_BINARY_DIR}/laminate-config.cmake"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "nets/network.h"
-#include "scheduler/schedule.h"
+#include "nets/network/network.h"
+#include "scheduler/schedule/schedule.h"
 
 namespace laminate {
 
@@ -30,7 +30,7 @@ struct CodeArray {
 };
 
 struct GroupCode {
-    Halide::Internal::Stmt body;  ///< over the arguments of laminate_group_function (scheduler/halide/group_lowering.h)
+    Halide::Internal::Stmt body;  ///< over the arguments of laminate_group_function (generators/lowering/group_lowering.h)
     std::vector<CodeArray> arrays;
     std::vector<std::string> inputs;  ///< tensor names of the external inputs
     std::vector<float> constants;     ///< this group's block of constants

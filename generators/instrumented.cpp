@@ -2,11 +2,11 @@
 
 #include <limits>
 
-#include "generators/activations.h"
-#include "generators/arrays.h"
-#include "generators/constants.h"
-#include "scheduler/halide/buffer_shapes.h"
-#include "scheduler/halide/group_lowering.h"
+#include "generators/ir/activations.h"
+#include "generators/ir/arrays.h"
+#include "generators/ir/constants.h"
+#include "generators/lowering/buffer_shapes.h"
+#include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 

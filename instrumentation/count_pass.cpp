@@ -4,8 +4,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "generators/arrays.h"
-#include "generators/executable.h"
+#include "generators/ir/arrays.h"
+#include "generators/compile/executable.h"
 
 namespace laminate {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "generators/group_code.h"
-#include "scheduler/counts.h"
+#include "scheduler/counts/counts.h"
 
 namespace laminate {
 

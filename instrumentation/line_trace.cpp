@@ -7,7 +7,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "generators/executable.h"
+#include "generators/compile/executable.h"
 
 namespace laminate {
 

@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "generators/executable.h"
-#include "scheduler/halide/group_lowering.h"
+#include "generators/compile/executable.h"
+#include "generators/lowering/group_lowering.h"
 
 namespace laminate {
 

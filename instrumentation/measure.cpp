@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "base/aligned.h"
-#include "generators/executable.h"
-#include "generators/group_reference.h"
+#include "generators/compile/executable.h"
+#include "generators/compile/group_reference.h"
 #include "generators/instrumented.h"
 #include "instrumentation/count_pass.h"
 #include "instrumentation/loop_sums.h"

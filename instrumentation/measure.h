@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "nets/network.h"
-#include "scheduler/counts.h"
-#include "scheduler/schedule.h"
+#include "nets/network/network.h"
+#include "scheduler/counts/counts.h"
+#include "scheduler/schedule/schedule.h"
 
 namespace laminate {
 

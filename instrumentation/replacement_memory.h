@@ -1,6 +1,6 @@
 // A memory of so many words that manages itself: it is asked for one block of words after another and decides what goes.
 // Fed with what generated code really asks for (trace_route.h), it is the witness of counts that no buffer of a schedule can have
-// (scheduler/models/layer_optimum/belady.h). It knows words and steps, no loops and no formula.
+// (papers/layer_optimum/belady.h). It knows words and steps, no loops and no formula.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/aligned.h"
-#include "generators/arrays.h"
-#include "generators/executable.h"
+#include "generators/ir/arrays.h"
+#include "generators/compile/executable.h"
 
 namespace laminate {
 

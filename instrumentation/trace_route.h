@@ -7,7 +7,7 @@
 
 #include "generators/group_code.h"
 #include "instrumentation/replacement_memory.h"
-#include "scheduler/counts.h"
+#include "scheduler/counts/counts.h"
 
 namespace laminate {
 

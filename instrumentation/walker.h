@@ -8,9 +8,9 @@
 // some 10^8 multiply-accumulates, not for 4K pictures.
 #pragma once
 
-#include "nets/network.h"
-#include "scheduler/counts.h"
-#include "scheduler/schedule.h"
+#include "nets/network/network.h"
+#include "scheduler/counts/counts.h"
+#include "scheduler/schedule/schedule.h"
 
 namespace laminate {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "nets/onnx.h"
-#include "nets/random_network.h"
-#include "nets/zoo.h"
+#include "nets/onnx/onnx.h"
+#include "nets/random/random_network.h"
+#include "nets/zoo/zoo.h"
 
 namespace laminate {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "nets/network.h"
+#include "nets/network/network.h"
 
 namespace laminate {
 

@@ -19,7 +19,7 @@
 #include <variant>
 #include <vector>
 
-#include "nets/network.h"
+#include "nets/network/network.h"
 
 namespace laminate {
 
@@ -45,7 +45,7 @@ struct GroupStep {
     friend bool operator==(const GroupStep&, const GroupStep&) = default;
 };
 
-/// A layer that the reference operators run (runtime/reference_operators.h). `layer` holds inputs and output, and its
+/// A layer that the reference operators run (nets/operators/reference_operators.h). `layer` holds inputs and output, and its
 /// constants are null: they are the ranges beside it.
 struct LayerStep {
     Layer layer;
@@ -67,7 +67,7 @@ struct FileIdentity {
 
 struct Manifest {
     std::string network;
-    std::string network_hash;  ///< nets/network.h
+    std::string network_hash;  ///< nets/network/network.h
     std::string library;       ///< identifier; the files are lib<library>.so, lib<library>.a, <library>.h
     std::string target;        ///< Halide's text of it
     std::string halide_version;

@@ -14,7 +14,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/shared_loop.h"
+#include "base/shared_loop.h"
 
 namespace laminate {
 

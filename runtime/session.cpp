@@ -18,8 +18,8 @@
 #include "runtime/arena_plan.h"
 #include "runtime/cpu.h"
 #include "runtime/part_queue.h"
-#include "runtime/reference_operators.h"
-#include "runtime/shared_loop.h"
+#include "nets/operators/reference_operators.h"
+#include "base/shared_loop.h"
 #include "runtime/tensor_placement.h"
 
 namespace laminate {

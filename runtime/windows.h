@@ -1,6 +1,6 @@
 // A picture of any size through a compiled network of a fixed one: the picture is cut into overlapping windows of one shape, each is run,
 // and of each output the part is kept that the window's own borders cannot have touched. A window at the picture's border lies against
-// it, so that zero padding is where it is in the untiled run. Windows start at whole input steps (nets/reach.h), so strides, upscaling and
+// it, so that zero padding is where it is in the untiled run. Windows start at whole input steps (nets/network/reach.h), so strides, upscaling and
 // patches fall alike: the parts join without a seam, bit for bit what the same kernels compute for the picture as a whole.
 //
 // Memory: one window of input and of output beside the session's arena, whatever the picture's size.
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/picture_box.h"
-#include "nets/reach.h"
+#include "nets/network/reach.h"
 #include "runtime/session.h"
 
 namespace laminate {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "nets/network.h"
-#include "nets/zoo.h"
+#include "nets/network/network.h"
+#include "nets/zoo/zoo.h"
 
 namespace laminate::zoo {
 

@@ -1,4 +1,4 @@
-// The recipes of the zoo by family; nets/zoo.cpp gives them their names and default sizes. Private to nets/zoo.
+// The recipes of the zoo by family; nets/zoo/zoo.cpp gives them their names and default sizes. Private to nets/zoo.
 //
 // `height`, `width`: the default input size, which the options override. Batch norm is folded: a convolution that was
 // normalised has a bias, one that was not and had none has none.
@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "nets/network.h"
-#include "nets/zoo.h"
+#include "nets/network/network.h"
+#include "nets/zoo/zoo.h"
 
 namespace laminate::zoo {
 

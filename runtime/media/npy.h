@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nets/network.h"
+#include "nets/network/network.h"
 
 namespace laminate {
 

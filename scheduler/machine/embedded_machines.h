@@ -27,7 +27,4 @@ struct FoundFile {
 [[nodiscard]] FoundFile find_file(const std::vector<EmbeddedFile>& files, const std::string& kind,
                                   const std::string& name_or_file);
 
-/// scheduler/models/depth_first/published_layers.json
-[[nodiscard]] std::string_view published_layers_text();
-
 }  // namespace laminate

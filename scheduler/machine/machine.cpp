@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "scheduler/machine/embedded_machines.h"
-#include "scheduler/machine/json_object.h"
+#include "base/json_object.h"
 
 namespace laminate {
 

@@ -1,7 +1,7 @@
 // The verb `bench`: its JSON, and that its figures fit together. Speed itself is no test: machines are busy.
 #include <nlohmann/json.hpp>
 
-#include "run_program.h"
+#include "tests/support/run_program.h"
 
 namespace laminate::cli {
 namespace {

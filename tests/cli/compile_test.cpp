@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/files.h"
-#include "nets/zoo.h"
-#include "run_program.h"
-#include "runtime/reference_operators.h"
+#include "nets/zoo/zoo.h"
+#include "tests/support/run_program.h"
+#include "nets/operators/reference_operators.h"
 #include "runtime/session.h"
 
 namespace laminate::cli {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/files.h"
-#include "run_program.h"
+#include "tests/support/run_program.h"
 
 namespace laminate::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "cli/machine_speed.h"
-#include "tests/cli/run_program.h"
+#include "tests/support/run_program.h"
 
 namespace laminate::cli {
 namespace {

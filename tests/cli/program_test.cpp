@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "nets/onnx.h"
-#include "run_program.h"
+#include "nets/onnx/onnx.h"
+#include "tests/support/run_program.h"
 
 namespace laminate::cli {
 namespace {

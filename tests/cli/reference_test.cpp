@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/files.h"
-#include "run_program.h"
+#include "tests/support/run_program.h"
 
 namespace laminate::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/files.h"
-#include "run_program.h"
+#include "tests/support/run_program.h"
 
 namespace laminate::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/report_page.h"
+#include "answers/report_page.h"
 
 #include <gtest/gtest.h>
 
@@ -7,15 +7,15 @@
 #include <regex>
 
 #include "base/files.h"
-#include "cli/version.h"
-#include "nets/zoo.h"
-#include "scheduler/schedule.h"
-#include "tests/cli/run_program.h"
+#include "answers/version.h"
+#include "nets/zoo/zoo.h"
+#include "scheduler/schedule/schedule.h"
+#include "tests/support/run_program.h"
 
 namespace laminate::cli {
 namespace {
 
-// As in tests/scheduler/memory_timeline_test.cpp: conv1 in rows for strips of 4 of conv2's 16 rows, 2 rows kept between them.
+// As in tests/scheduler/counts/memory_timeline_test.cpp: conv1 in rows for strips of 4 of conv2's 16 rows, 2 rows kept between them.
 constexpr const char* fused_rows =
     "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.yo/conv2.yo; W root/root; Y root/conv2.yo & "
     "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y yo/yo}";

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "run_program.h"
+#include "tests/support/run_program.h"
 #include "runtime/media/colour.h"
 #include "runtime/media/picture.h"
 #include "tests/support/sanitized.h"

@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "nets/onnx.h"
-#include "nets/zoo.h"
-#include "run_program.h"
+#include "nets/onnx/onnx.h"
+#include "nets/zoo/zoo.h"
+#include "tests/support/run_program.h"
 #include "runtime/media/npy.h"
 #include "runtime/media/picture.h"
-#include "runtime/reference_operators.h"
+#include "nets/operators/reference_operators.h"
 
 namespace laminate::cli {
 namespace {

@@ -37,7 +37,7 @@ def timed(program, *arguments):
 
 
 def chosen(points, budget):
-    """As scheduler/explore.h choose(): points come by accesses, fewest first."""
+    """As scheduler/explore/explore.h choose(): points come by accesses, fewest first."""
     return next(point for point in points if point["live_bytes"] <= budget)
 
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "run_program.h"
+#include "tests/support/run_program.h"
 
 namespace laminate::cli {
 namespace {

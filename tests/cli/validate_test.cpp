@@ -2,7 +2,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "run_program.h"
+#include "tests/support/run_program.h"
 
 namespace laminate::cli {
 namespace {

@@ -22,12 +22,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "generators/compile.h"
-#include "nets/onnx.h"
+#include "generators/compile/compile.h"
+#include "nets/onnx/onnx.h"
 #include "onnx.pb.h"
-#include "runtime/reference_operators.h"
+#include "nets/operators/reference_operators.h"
 #include "runtime/session.h"
-#include "scheduler/line_buffers.h"
+#include "scheduler/explore/planner/line_buffers.h"
 
 namespace laminate {
 namespace {

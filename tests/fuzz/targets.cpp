@@ -11,20 +11,20 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "cli/front_file.h"
+#include "answers/front_file.h"
 #include "cli/sweep_jobs.h"
-#include "nets/onnx.h"
-#include "nets/zoo.h"
+#include "nets/onnx/onnx.h"
+#include "nets/zoo/zoo.h"
 #include "runtime/manifest.h"
 #include "runtime/media/codecs.h"
 #include "runtime/media/npy.h"
 #include "runtime/media/raster.h"
 #include "runtime/media/y4m.h"
-#include "runtime/reference_operators.h"
-#include "scheduler/line_buffers.h"
+#include "nets/operators/reference_operators.h"
+#include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/machine/machine.h"
-#include "scheduler/schedule_file.h"
-#include "tests/nets/onnx_builder.h"
+#include "scheduler/schedule/schedule_file.h"
+#include "tests/nets/onnx/builder.h"
 
 namespace laminate::fuzz {
 

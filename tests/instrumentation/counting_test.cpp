@@ -2,15 +2,15 @@
 #include <gtest/gtest.h>
 
 #include "base/aligned.h"
-#include "generators/executable.h"
-#include "generators/group_reference.h"
+#include "generators/compile/executable.h"
+#include "generators/compile/group_reference.h"
 #include "generators/instrumented.h"
 #include "instrumentation/count_pass.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/trace_route.h"
-#include "nets/zoo.h"
-#include "scheduler/models/two_level/two_level.h"
-#include "scheduler/random_schedule.h"
+#include "nets/zoo/zoo.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/random_schedule.h"
 #include "tests/support/sanitized.h"
 
 namespace laminate {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "nets/network.h"
+#include "nets/network/network.h"
 
 namespace laminate {
 

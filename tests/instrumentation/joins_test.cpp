@@ -7,14 +7,14 @@
 #include <thread>
 
 #include "base/parallel.h"
-#include "generators/check_group.h"
-#include "generators/executable.h"
-#include "generators/optimised.h"
+#include "generators/compile/check_group.h"
+#include "generators/compile/executable.h"
+#include "generators/kernels/optimised.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/walker.h"
-#include "nets/random_network.h"
-#include "scheduler/models/two_level/two_level.h"
-#include "scheduler/random_schedule.h"
+#include "nets/random/random_network.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/random_schedule.h"
 #include "tests/instrumentation/join_networks.h"
 #include "tests/support/sanitized.h"
 

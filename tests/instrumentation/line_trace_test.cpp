@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "base/aligned.h"
-#include "generators/optimised.h"
-#include "scheduler/line_buffers.h"
-#include "scheduler/models/two_level/two_level.h"
-#include "tests/scheduler/chain.h"
+#include "generators/kernels/optimised.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "tests/support/chain.h"
 
 namespace laminate {
 namespace {

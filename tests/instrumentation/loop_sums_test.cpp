@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "generators/executable.h"
+#include "generators/compile/executable.h"
 #include "generators/instrumented.h"
 #include "instrumentation/count_pass.h"
-#include "nets/random_network.h"
-#include "nets/zoo.h"
-#include "scheduler/random_schedule.h"
+#include "nets/random/random_network.h"
+#include "nets/zoo/zoo.h"
+#include "scheduler/schedule/random_schedule.h"
 
 namespace laminate {
 namespace {

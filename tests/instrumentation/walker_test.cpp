@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "nets/network.h"
-#include "scheduler/counts.h"
-#include "scheduler/schedule.h"
-#include "tests/scheduler/chain.h"
+#include "nets/network/network.h"
+#include "scheduler/counts/counts.h"
+#include "scheduler/schedule/schedule.h"
+#include "tests/support/chain.h"
 
 namespace laminate {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "nets/random_network.h"
-#include "tests/nets/onnx_builder.h"
+#include "nets/random/random_network.h"
+#include "tests/nets/onnx/builder.h"
 
 namespace laminate {
 namespace {

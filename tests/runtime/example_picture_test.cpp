@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string>
 
-#include "nets/onnx.h"
+#include "nets/onnx/onnx.h"
 #include "runtime/media/colour.h"
-#include "runtime/reference_operators.h"
+#include "nets/operators/reference_operators.h"
 
 namespace laminate {
 namespace {

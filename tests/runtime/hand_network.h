@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "nets/network.h"
+#include "nets/network/network.h"
 #include "runtime/compiled_network.h"
 #include "runtime/manifest.h"
 

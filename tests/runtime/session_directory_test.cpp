@@ -8,7 +8,7 @@
 #include "runtime/laminate.h"
 #include "runtime/session.h"
 #include "tests/runtime/compiled_double.h"
-#include "tests/runtime/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 
 namespace laminate {
 namespace {

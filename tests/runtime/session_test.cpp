@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "runtime/arena_plan.h"
-#include "runtime/reference_operators.h"
+#include "nets/operators/reference_operators.h"
 #include "tests/runtime/allocations.h"
 #include "tests/runtime/hand_network.h"
 #include "tests/support/sanitized.h"

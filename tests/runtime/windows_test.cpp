@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hand_network.h"
+#include "tests/runtime/hand_network.h"
 
 namespace laminate {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "tests/runtime/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 
 namespace laminate {
 namespace {

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "runtime/media/npy.h"
-#include "tests/runtime/temporary_directory.h"
+#include "tests/support/temporary_directory.h"
 
 namespace laminate {
 namespace {

@@ -1,0 +1,152 @@
+#include "answers/counts_report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace laminate::cli {
+
+namespace {
+
+/// What is printed of one group or, combined, of several.
+struct Summary {
+    Macs macs;
+    Elements x_reads, w_reads, y_reads, y_writes;
+    Elements x_buffer, w_buffer, intermediates, y_buffer;
+    Elements live, sum;
+};
+
+Summary summary(const GroupCounts& group) {
+    Summary s;
+    s.macs = group.macs();
+    s.x_reads = group.input_reads();
+    s.w_reads = group.weight_reads();
+    s.y_reads = group.output_reads;
+    s.y_writes = group.output_writes;
+    s.x_buffer = group.input_buffers();
+    for (size_t k = 0; k < group.layers.size(); ++k) {
+        const LayerCounts& layer = group.layers[k];
+        s.w_buffer += layer.weight_buffer;
+        (k + 1 < group.layers.size() ? s.intermediates : s.y_buffer) += layer.output_buffer;
+    }
+    s.live = group.live_total;
+    s.sum = group.sum_total;
+    return s;
+}
+
+/// Groups run one after the other: traffic and work add up, buffers give way to one another.
+Summary summary(const std::vector<GroupCounts>& groups) {
+    Summary all;
+    for (const GroupCounts& group : groups) {
+        const Summary s = summary(group);
+        all.macs += s.macs;
+        all.x_reads += s.x_reads;
+        all.w_reads += s.w_reads;
+        all.y_reads += s.y_reads;
+        all.y_writes += s.y_writes;
+        all.x_buffer = std::max(all.x_buffer, s.x_buffer);
+        all.w_buffer = std::max(all.w_buffer, s.w_buffer);
+        all.intermediates = std::max(all.intermediates, s.intermediates);
+        all.y_buffer = std::max(all.y_buffer, s.y_buffer);
+        all.live = std::max(all.live, s.live);
+        all.sum = std::max(all.sum, s.sum);
+    }
+    return all;
+}
+
+/// Every number of a witness: how people read it, and where it stands in JSON.
+struct Quantity {
+    const char* name;
+    const char* path;
+    int64_t (*of)(const Summary&);
+};
+constexpr Quantity quantities[] = {
+    {"MACs", "/macs", [](const Summary& s) { return s.macs.value(); }},
+    {"external reads of X", "/reads/X", [](const Summary& s) { return s.x_reads.value(); }},
+    {"external reads of W", "/reads/W", [](const Summary& s) { return s.w_reads.value(); }},
+    {"external reads of Y", "/reads/Y", [](const Summary& s) { return s.y_reads.value(); }},
+    {"external writes of Y", "/writes/Y", [](const Summary& s) { return s.y_writes.value(); }},
+    {"buffer of X", "/buffer_elements/X", [](const Summary& s) { return s.x_buffer.value(); }},
+    {"buffers of W", "/buffer_elements/W", [](const Summary& s) { return s.w_buffer.value(); }},
+    {"buffers of intermediates", "/buffer_elements/intermediates",
+     [](const Summary& s) { return s.intermediates.value(); }},
+    {"buffer of Y", "/buffer_elements/Y", [](const Summary& s) { return s.y_buffer.value(); }},
+    {"held at once (live)", "/buffer_elements/total", [](const Summary& s) { return s.live.value(); }},
+    {"sum of all buffers", "/buffer_elements/sum", [](const Summary& s) { return s.sum.value(); }},
+};
+
+using Pointer = nlohmann::ordered_json::json_pointer;
+
+nlohmann::ordered_json to_json(const Summary& s) {
+    nlohmann::ordered_json json;
+    for (const Quantity& quantity : quantities) json[Pointer(quantity.path)] = quantity.of(s);
+    return json;
+}
+
+std::string layer_names(const GroupCounts& group) {
+    if (group.layers.size() == 1) return group.layers.front().layer;
+    return fmt::format("{} .. {} ({})", group.layers.front().layer, group.layers.back().layer, group.layers.size());
+}
+
+}  // namespace
+
+nlohmann::ordered_json group_json(const GroupCounts& group) { return to_json(summary(group)); }
+
+nlohmann::ordered_json counts_json(const std::vector<GroupCounts>& groups) {
+    nlohmann::ordered_json all = to_json(summary(groups));
+    all["groups"] = nlohmann::ordered_json::array();
+    for (const GroupCounts& group : groups) all["groups"].push_back(group_json(group));
+    return all;
+}
+
+std::string counts_table(const std::vector<GroupCounts>& groups) {
+    Table table({{"group"},
+                 {"MACs", Align::right},
+                 {"X reads", Align::right},
+                 {"W reads", Align::right},
+                 {"Y reads", Align::right},
+                 {"Y writes", Align::right},
+                 {"held (live)", Align::right},
+                 {"held (sum)", Align::right}});
+    const auto add = [&](const std::string& name, const Summary& s) {
+        table.add({name, grouped(s.macs.value()), grouped(s.x_reads.value()), grouped(s.w_reads.value()),
+                   grouped(s.y_reads.value()), grouped(s.y_writes.value()), grouped(s.live.value()),
+                   grouped(s.sum.value())});
+    };
+    for (const GroupCounts& group : groups) add(layer_names(group), summary(group));
+    table.add_rule();
+    add("network", summary(groups));
+    return table.text();
+}
+
+std::string side_by_side(const std::vector<Witness>& witnesses) {
+    std::vector<Table::Column> columns{{"elements"}};
+    std::vector<Summary> sums;
+    for (const Witness& witness : witnesses) {
+        columns.push_back({witness.name, Align::right});
+        sums.push_back(summary(witness.groups));
+    }
+    columns.push_back({""});
+    Table table(columns);
+    for (const Quantity& quantity : quantities) {
+        std::vector<std::string> row{quantity.name};
+        bool equal = true;
+        for (const Summary& s : sums) {
+            row.push_back(grouped(quantity.of(s)));
+            equal = equal && quantity.of(s) == quantity.of(sums.front());
+        }
+        row.push_back(equal ? "equal" : "DIFFERENT");
+        table.add(row);
+    }
+    return table.text();
+}
+
+std::vector<NamedCount> named_counts(const nlohmann::ordered_json& counts) {
+    std::vector<NamedCount> named;
+    for (const Quantity& quantity : quantities)
+        named.push_back({quantity.name, counts.at(Pointer(quantity.path)).get<int64_t>()});
+    return named;
+}
+
+}  // namespace laminate::cli

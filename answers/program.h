@@ -1,0 +1,39 @@
+// The command line as a tree of verbs. A verb declares its options on a subcommand and hands back the action to run; cli/verbs.h lists the verbs.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "answers/output.h"
+
+namespace laminate::cli {
+
+/// Runs one verb. Throws UsageError, InputError or any other exception: main() gives each its exit code.
+using Action = std::function<Exit(const Output&)>;
+
+class Program {
+public:
+    /// A program without verbs.
+    Program();
+    /// The exit code of the command line. Never throws.
+    [[nodiscard]] int run(int argc, char** argv);
+
+    /// A subcommand with the common options; `examples` are shown by --help, one per line.
+    CLI::App* add_verb(const std::string& name, const std::string& about, const std::string& examples,
+                       CLI::App* parent = nullptr);
+    /// What to do when this subcommand is the one on the command line.
+    void on(CLI::App* verb, Action action);
+    [[nodiscard]] const CommonOptions& common() const { return common_; }
+    /// The root of the tree of verbs.
+    [[nodiscard]] const CLI::App& tree() const { return app_; }
+
+private:
+    CLI::App app_;
+    CommonOptions common_;
+    bool quiet_ = false;
+    int verbose_ = 0;
+    Action chosen_;
+};
+
+}  // namespace laminate::cli

@@ -1,0 +1,382 @@
+#include "generators/compile/compile.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cctype>
+#include <exception>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "base/aligned.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
+#include "base/parallel.h"
+#include "generators/ir/activations.h"
+#include "generators/compile/compiled_files.h"
+#include "generators/compile/executable.h"
+#include "generators/kernels/optimised.h"
+#include "scheduler/explore/planner/line_buffers.h"
+
+namespace laminate {
+
+namespace {
+
+std::string identifier_for(const std::string& name) {
+    std::string text;
+    for (const char c : name) text += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+    if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) != 0) text.insert(0, "net_");
+    return text;
+}
+
+/// The features of runtime/cpu.h that code for this target may use.
+std::vector<std::string> cpu_features(const Halide::Target& target) {
+    using Target = Halide::Target;
+    static const std::vector<std::pair<Target::Feature, std::vector<std::string>>> table{
+        {Target::SSE41, {"sse4.1"}},
+        {Target::AVX, {"avx"}},
+        {Target::AVX2, {"avx2"}},
+        {Target::FMA, {"fma"}},
+        {Target::F16C, {"f16c"}},
+        {Target::AVX512, {"avx512f", "avx512cd"}},
+        {Target::AVX512_Skylake, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}},
+        {Target::AVX512_Cannonlake, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}},
+        {Target::AVX512_Zen4, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
+        {Target::AVX512_SapphireRapids,
+         {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
+    };
+    std::vector<std::string> names;
+    for (const auto& [feature, implied] : table) {
+        if (!target.has_feature(feature)) continue;
+        for (const std::string& name : implied) {
+            if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+        }
+    }
+    return names;
+}
+
+std::string halide_version() {
+    return std::to_string(HALIDE_VERSION_MAJOR) + "." + std::to_string(HALIDE_VERSION_MINOR) + "." +
+           std::to_string(HALIDE_VERSION_PATCH);
+}
+
+/// A group whose code computes what it should.
+struct CheckedGroup {
+    GroupSchedule schedule;
+    GroupCode code;
+    std::shared_ptr<const JitGroup> jit;  ///< of all groups with the same code
+};
+
+/// Code of every distinct group, constants of the whole network, and the manifest that says how they run.
+struct BuiltNetwork {
+    std::vector<std::shared_ptr<const JitGroup>> functions;
+    std::vector<Halide::Internal::Stmt> bodies;  ///< of the functions
+    std::vector<float> constants;
+    Manifest manifest;
+};
+
+/// Everything of a group that its code depends on: all but names and the values of constants, of which it knows
+/// ir::is_maximum() alone.
+std::string code_key(const Network& network, const GroupSchedule& group) {
+    GroupSchedule nameless = group;
+    std::string key;
+    for (size_t k = 0; k < group.nests.size(); ++k) {
+        nameless.nests[k].layer = "n" + std::to_string(k);
+        const LayerId id = network.find_layer(group.nests[k].layer);
+        const Activation& activation = network.layer(id).activation;
+        const LayerProblem p = layer_problem(network, id);
+        const auto add = [&](auto value) { key += std::to_string(value) + " "; };
+        for (const int64_t extent : p.extent) add(extent);
+        for (const LayerInput& input : p.inputs) add(input.channels);
+        for (const AxisWindow& w : p.window) {
+            for (const int64_t value :
+                 {int64_t{w.transposed}, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out})
+                add(value);
+        }
+        add(static_cast<int>(p.operation));
+        add(network.layer(id).count_include_pad);
+        add(p.groups);
+        add(static_cast<int>(activation.kind));
+        add(static_cast<int>(activation.function));
+        add(ir::is_maximum(activation));
+        for (const float value : {activation.alpha, activation.beta, activation.low, activation.high})
+            add(std::bit_cast<uint32_t>(value));
+    }
+    for (const GroupTensor& tensor : group_tensors(group_problems(network, group))) {
+        for (const TensorReader& reader : tensor.readers)
+            key += std::to_string(reader.nest) + "." + std::to_string(reader.operand) + " ";
+        key += "; ";
+    }
+    return key + to_text(nameless);
+}
+
+int thread_count(const CompileOptions& options) { return options.threads > 0 ? options.threads : available_cores(); }
+
+class Builder {
+public:
+    Builder(const Network& network, const CompileOptions& options, const Halide::Target& target)
+        : network_(network), options_(options), unit_(vector_unit(target)) {
+        Manifest& m = built_.manifest;
+        m.network = network.name;
+        m.network_hash = network_hash(network);
+        m.library = options.name.empty() ? identifier_for(network.name) : options.name;
+        if (!is_identifier(m.library)) {
+            throw InputError("name \"" + m.library +
+                             "\" is no identifier; expected letters, digits and _, not a digit first");
+        }
+        if (m.library == "laminate")
+            throw InputError("name \"laminate\" is that of the runtime library; expected another");
+        m.target = target.to_string();
+        m.halide_version = halide_version();
+        m.cpu_features = cpu_features(target);
+        m.tensors = network.tensors;
+        m.inputs = network.inputs;
+        m.outputs = network.outputs;
+    }
+
+    BuiltNetwork build(const Schedule& schedule) && {
+        const std::vector<GroupSchedule> groups = groups_with_code(schedule);
+        std::vector<std::vector<Piece>> pieces(groups.size());
+        in_parallel(groups.size(), thread_count(options_), [&](size_t g) { compile(groups[g], pieces[g]); });
+
+        // A group runs where its last layer stands: its inputs exist by then, and nobody needs its output earlier.
+        std::map<LayerId, std::vector<Piece>> by_layer;
+        for (const LayerId id : outside_of(groups)) by_layer[id].emplace_back(id);
+        for (size_t g = 0; g < groups.size(); ++g)
+            by_layer[network_.find_layer(groups[g].nests.back().layer)] = std::move(pieces[g]);
+        for (auto& [id, all] : by_layer) {
+            for (Piece& piece : all) add(std::move(piece));
+        }
+        return std::move(built_);
+    }
+
+    [[nodiscard]] Bytes scratch_per_thread(const Schedule& schedule) const {
+        const std::vector<GroupSchedule> groups = groups_with_code(schedule);
+        std::vector<int64_t> bytes(groups.size());
+        in_parallel(groups.size(), thread_count(options_), [&](size_t g) {
+            bytes[g] = optimised_code(network_, groups[g], unit_, options_.kernels).scratch_bytes;
+        });
+        return Bytes(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
+    }
+
+private:
+    using Piece = std::variant<CheckedGroup, LayerId>;
+
+    /// The schedule's, and those of pooling and additions that no group has got, which have code of their own.
+    [[nodiscard]] std::vector<GroupSchedule> groups_with_code(const Schedule& schedule) const {
+        std::vector<GroupSchedule> groups = schedule.groups();
+        for (const LayerId id : outside_of(groups)) {
+            if (is_schedulable(network_, id) && suits_own_code(layer_problem(network_, id)))
+                groups.push_back(line_buffer_group(network_, {id}));
+        }
+        return groups;
+    }
+
+    /// Additions, and pooling into rows of some columns.
+    static bool suits_own_code(const LayerProblem& p) {
+        constexpr int64_t fewest_columns = 4;
+        return p.operation == Operation::add ||
+               ((p.operation == Operation::max_pool || p.operation == Operation::average_pool) &&
+                p[Dim::x] >= fewest_columns);
+    }
+    [[nodiscard]] std::vector<LayerId> outside_of(const std::vector<GroupSchedule>& groups) const {
+        std::vector<bool> is_grouped(network_.layers.size(), false);
+        for (const GroupSchedule& group : groups) {
+            for (const Nest& nest : group.nests)
+                is_grouped[static_cast<size_t>(network_.find_layer(nest.layer))] = true;
+        }
+        std::vector<LayerId> outside;
+        for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
+            if (!is_grouped[static_cast<size_t>(id)]) outside.push_back(id);
+        }
+        return outside;
+    }
+
+    static std::string name_of(const GroupSchedule& group) {
+        const std::string& last = group.nests.back().layer;
+        return group.nests.size() == 1 ? last : group.nests.front().layer + " .. " + last;
+    }
+
+    /// What runs instead of the group: itself, unless it fails its check. Called by several threads.
+    void compile(const GroupSchedule& schedule, std::vector<Piece>& pieces) {
+        GroupCode code = optimised_code(network_, schedule, unit_, options_.kernels);
+        std::shared_ptr<const JitGroup> jit = function_of(schedule, code);
+        const std::string wrong = options_.checker(network_, schedule, code, jit->function(), options_.check);
+        if (wrong.empty()) {
+            pieces.emplace_back(CheckedGroup{schedule, std::move(code), std::move(jit)});
+            return;
+        }
+        note_replaced(name_of(schedule));
+        const std::string found = "group " + name_of(schedule) + " computes a wrong result (" + wrong + "); ";
+        const LayerId last = network_.find_layer(schedule.nests.back().layer);
+        const bool is_last_form = schedule.nests.size() == 1 && (!must_be_scheduled(network_, last) ||
+                                                                 schedule == line_buffer_group(network_, {last}));
+        if (is_last_form) {
+            note(found + "the reference operators run it");
+            pieces.emplace_back(last);
+            return;
+        }
+        note(found + "its layers are compiled one by one");
+        for (const Nest& nest : schedule.nests) {
+            const LayerId id = network_.find_layer(nest.layer);
+            if (must_be_scheduled(network_, id)) {
+                compile(line_buffer_group(network_, {id}), pieces);
+            } else {
+                pieces.emplace_back(id);
+            }
+        }
+    }
+
+    /// Networks repeat their shapes, and the compiler takes seconds for each: the same code is made once.
+    std::shared_ptr<const JitGroup> function_of(const GroupSchedule& schedule, const GroupCode& code) {
+        std::promise<std::shared_ptr<const JitGroup>> promise;
+        std::shared_future<std::shared_ptr<const JitGroup>> known;
+        {
+            const std::lock_guard lock(mutex_);
+            auto& entry = functions_[code_key(network_, schedule)];
+            known = entry;
+            if (!known.valid()) entry = promise.get_future().share();
+        }
+        if (known.valid()) return known.get();
+        try {
+            auto jit = std::make_shared<const JitGroup>(code.body, false);
+            promise.set_value(jit);
+            return jit;
+        } catch (...) {
+            promise.set_exception(std::current_exception());
+            throw;
+        }
+    }
+
+    /// In the order of the names, whichever thread comes first.
+    void note_replaced(const std::string& group) {
+        const std::lock_guard lock(mutex_);
+        std::vector<std::string>& names = built_.manifest.replaced_groups;
+        names.insert(std::upper_bound(names.begin(), names.end(), group), group);
+    }
+
+    void note(const std::string& line) {
+        const std::lock_guard lock(mutex_);
+        options_.note(line);
+    }
+
+    void add(LayerId id) { built_.manifest.steps.emplace_back(layer_step(network_.layer(id), built_.constants)); }
+
+    void add(CheckedGroup&& group) {
+        auto& functions = built_.functions;
+        const auto known = std::find(functions.begin(), functions.end(), group.jit);
+        GroupStep step;
+        step.group = static_cast<int32_t>(known - functions.begin());
+        if (known == functions.end()) {
+            functions.push_back(group.jit);
+            built_.bodies.push_back(group.code.body);
+        }
+        step.name = name_of(group.schedule);
+        for (const Nest& nest : group.schedule.nests) step.layers.push_back(nest.layer);
+        step.schedule = to_text(group.schedule);
+        for (const GroupTensor& tensor : group_tensors(group_problems(network_, group.schedule))) {
+            if (tensor.is_external()) step.inputs.push_back(tensor.tensor);
+        }
+        step.outputs = {network_.layer(network_.find_layer(group.schedule.nests.back().layer)).output};
+        constexpr size_t boundary = 16;  // elements: code loads constants as whole vectors
+        std::vector<float>& constants = built_.constants;
+        constants.resize((constants.size() + boundary - 1) / boundary * boundary);
+        step.constants_offset_elements = std::ssize(constants);
+        step.constants_count_elements = std::ssize(group.code.constants);
+        constants.insert(constants.end(), group.code.constants.begin(), group.code.constants.end());
+        step.scratch_bytes = group.code.scratch_bytes;
+        step.strips = static_cast<int32_t>(group.code.strips);
+        built_.manifest.steps.emplace_back(std::move(step));
+    }
+
+    void add(Piece&& piece) {
+        std::visit([&](auto&& what) { add(std::forward<decltype(what)>(what)); }, std::move(piece));
+    }
+
+    const Network& network_;
+    const CompileOptions& options_;
+    VectorUnit unit_;
+    BuiltNetwork built_;
+    std::mutex mutex_;
+    std::map<std::string, std::shared_future<std::shared_ptr<const JitGroup>>> functions_;
+};
+
+}  // namespace
+
+Bytes scratch_per_thread(const Network& network, const Schedule& schedule, const CompileOptions& options) {
+    return Builder(network, options, code_target(options.target)).scratch_per_thread(schedule);
+}
+
+// ------------------------------------------------------------------------------------------------------------ in this process
+
+struct JitNetwork::Implementation {
+    BuiltNetwork built;
+    std::string manifest_text;
+    std::unique_ptr<AlignedFloats> constants;
+    std::vector<laminate_group_function> functions;
+    laminate_compiled_network descriptor{};
+};
+
+JitNetwork::JitNetwork(const Network& network, const Schedule& schedule, const CompileOptions& options)
+    : implementation_(std::make_unique<Implementation>()) {
+    Implementation& it = *implementation_;
+    it.built = Builder(network, options, Halide::get_host_target()).build(schedule);
+    it.manifest_text = to_json(it.built.manifest);
+    it.constants = std::make_unique<AlignedFloats>(it.built.constants);
+    it.built.constants = {};
+    for (const auto& function : it.built.functions) it.functions.push_back(function->function());
+    it.descriptor = {LAMINATE_ABI_VERSION, it.manifest_text.c_str(), it.constants->data(),
+                     it.constants->size(), it.functions.data(),      static_cast<uint32_t>(it.functions.size())};
+}
+
+JitNetwork::JitNetwork(JitNetwork&&) noexcept = default;
+JitNetwork& JitNetwork::operator=(JitNetwork&&) noexcept = default;
+JitNetwork::~JitNetwork() = default;
+
+const laminate_compiled_network& JitNetwork::descriptor() const { return implementation_->descriptor; }
+const Manifest& JitNetwork::manifest() const { return implementation_->built.manifest; }
+
+// ------------------------------------------------------------------------------------------------------------------- as files
+
+Manifest compile_network(const Network& network, const Schedule& schedule, const CompileOptions& options,
+                         const std::filesystem::path& directory) {
+    NewDirectory files(directory, compiled_files,
+                       "laminate compile");  // before the work: a directory that is in the way is refused at once
+    const Halide::Target target = code_target(options.target);
+    Builder builder(network, options, target);
+    const LinkTools tools{options.compiler, options.archiver};
+    // Before minutes of compiling: tools that cannot link what is made.
+    const std::string trial = "trial.o";
+    write_object({{"laminate_trial", Halide::Internal::Evaluate::make(0)}}, "laminate_trial", target,
+                 (files.aside() / trial).string());
+    check_tools(files.aside(), trial, options.target, tools);
+    BuiltNetwork built = std::move(builder).build(schedule);
+
+    const std::string& name = built.manifest.library;
+    const auto object = [](size_t n) { return "groups" + std::to_string(n) + ".o"; };
+    const size_t objects = std::min(built.bodies.size(), static_cast<size_t>(thread_count(options)));
+    in_parallel(objects, thread_count(options), [&](size_t n) {
+        std::vector<NamedBody> bodies;
+        for (size_t g = n; g < built.bodies.size(); g += objects)
+            bodies.push_back({group_symbol(name, g), built.bodies[g]});
+        write_object(bodies, name + "_" + std::to_string(n), target, (files.aside() / object(n)).string());
+    });
+    std::vector<std::string> object_files;
+    for (size_t n = 0; n < objects; ++n) object_files.push_back(object(n));
+    write_file_atomically(files.aside() / "schedule.json", to_json(network, schedule));
+    write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
+    write_file_atomically(files.aside() / (name + ".h"), header_text(built.manifest));
+    link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(), object_files, tools);
+    built.manifest.library_file = identity_of(files.aside() / shared_library_file(built.manifest));
+    write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
+    files.publish();
+    return std::move(built.manifest);
+}
+
+}  // namespace laminate

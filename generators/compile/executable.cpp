@@ -1,0 +1,103 @@
+#include "generators/compile/executable.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/memory_file.h"
+#include "generators/lowering/group_lowering.h"
+
+namespace laminate {
+
+using namespace Halide::Internal;
+
+namespace {
+
+LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool counted) {
+    std::vector<LoweredArgument> arguments;
+    const auto add = [&](const char* argument_name, Halide::Type type) {
+        arguments.emplace_back(argument_name, Halide::Argument::InputScalar, type, 0, Halide::ArgumentEstimates{});
+    };
+    add(argument::inputs, Halide::Handle());
+    add(argument::outputs, Halide::Handle());
+    add(argument::constants, Halide::type_of<float*>());
+    add(argument::scratch, Halide::type_of<float*>());
+    add(argument::strip_begin, Halide::Int(32));
+    add(argument::strip_end, Halide::Int(32));
+    if (counted) add(counters_argument, Halide::type_of<int64_t*>());
+    return {name, arguments, body, Halide::LinkageType::ExternalPlusArgv, Halide::NameMangling::C};
+}
+
+/// Whether sums are to be taken as they are written somewhere (Halide::strict_float): the compiler then looks at each
+/// operation, otherwise at none.
+bool has_strict_sums(const Stmt& body) {
+    class Finder : public IRVisitor {
+    public:
+        bool found = false;
+
+    protected:
+        using IRVisitor::visit;
+        void visit(const Call* call) override {
+            found = found || call->is_strict_float_intrinsic();
+            IRVisitor::visit(call);
+        }
+    } finder;
+    body.accept(&finder);
+    return finder.found;
+}
+
+void append(Halide::Module& module, const std::string& name, const Stmt& body, bool counted) {
+    if (has_strict_sums(body)) module.set_any_strict_float(true);
+    module.append(lowered_function(name, body, counted));
+}
+
+}  // namespace
+
+Halide::Target code_target(const std::string& text) {
+    if (text == "host") return Halide::get_host_target();
+    if (!Halide::Target::validate_target_string(text)) {
+        throw InputError("target \"" + text +
+                         "\" is not known; expected host or a Halide target such as x86-64-linux-avx2-fma");
+    }
+    const Halide::Target target(text);
+    if (target.arch != Halide::Target::X86 && target.arch != Halide::Target::ARM)
+        throw InputError("target \"" + text + "\" is of an architecture without kernels, expected x86-64 or arm-64");
+    // The code computes addresses in 64 bits, and in vectors of a known width.
+    if (target.bits != 64) {
+        throw InputError("target \"" + text + "\" has addresses of " + std::to_string(target.bits) +
+                         " bits, expected 64");
+    }
+    if (target.vector_bits != 0 || target.features_any_of({Halide::Target::SVE, Halide::Target::SVE2})) {
+        throw InputError("target \"" + text + "\" has vectors of no fixed width, expected a target without");
+    }
+    return target;
+}
+
+JitGroup::JitGroup(const Stmt& body, bool counted, const std::string& name) : counted_(counted) {
+    const Halide::Target target = Halide::get_host_target().with_feature(Halide::Target::JIT);
+    Halide::Module module(name, target);
+    append(module, name, body, counted);
+    module_ = JITModule(module, module.functions().back());
+}
+
+laminate_group_function JitGroup::function() const {
+    return counted_ ? nullptr : reinterpret_cast<laminate_group_function>(module_.main_function());
+}
+
+CountedGroupFunction JitGroup::counted_function() const {
+    return counted_ ? reinterpret_cast<CountedGroupFunction>(module_.main_function()) : nullptr;
+}
+
+void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name, const Halide::Target& target,
+                  const std::string& path) {
+    Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
+    for (const NamedBody& body : bodies) append(module, body.symbol, body.body, false);
+    // LLVM ends the process when a file cannot be written, so it writes into memory; the file is ours to write, and to report.
+    const MemoryFile object;
+    try {
+        module.compile({{Halide::OutputFileType::object, object.path()}});
+    } catch (const Halide::CompileError& error) {
+        throw InputError("target \"" + target.to_string() + "\": " + error.what());
+    }
+    write_file_atomically(path, object.contents());
+}
+
+}  // namespace laminate

@@ -1,0 +1,108 @@
+#include "generators/ir/layer_output.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "generators/ir/activations.h"
+#include "generators/ir/constants.h"
+#include "generators/lowering/group_lowering.h"
+#include "scheduler/explore/planner/line_buffers.h"
+
+namespace laminate {
+
+using Halide::Expr;
+using Halide::Internal::Stmt;
+
+std::optional<LayerOutput> LayerOutput::of(const Network& network, const GroupSchedule& group) {
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    if (problems.size() > 1 && !ends_in_add(problems)) return std::nullopt;
+    if (group.nests.back().loops.front().band == Band::strip) return std::nullopt;
+    LayerOutput output;
+    for (size_t k = 0; k < problems.size(); ++k) {
+        for (const Dim d : {Dim::z, Dim::x, Dim::i}) {
+            if (group.nests[k][d] != problems[k][d]) return std::nullopt;
+        }
+        output.layers_.push_back({problems[k], &network.layer(problems[k].layer)});
+    }
+    return output;
+}
+
+void LayerOutput::pack(int64_t block, NamedConstants& constants) {
+    for (Stage& stage : layers_) {
+        const std::vector<float> slope = canonical_slope(*stage.layer, stage.problem);
+        if (!slope.empty())
+            stage.slope =
+                constants.append(Halide::Internal::unique_name(stage.problem.name + ".slope"), padded(slope, block));
+    }
+}
+
+Expr LayerOutput::after(const Stage& stage, const Expr& channel, const Expr& value) {
+    Expr slope = Halide::Internal::make_zero(value.type());
+    if (!stage.slope.empty()) {
+        slope = ir::load(stage.slope, channel);
+        if (channel.type().is_scalar()) slope = ir::broadcast(slope, value.type().lanes());
+    }
+    return ir::activate(stage.layer->activation, value, slope);
+}
+
+Expr LayerOutput::activated(const Expr& channel, const Expr& sum) const { return after(layers_.front(), channel, sum); }
+
+Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const Expr& index,
+                                  const Expr& predicate) const {
+    Expr result = value;
+    if (adds()) {
+        // In the order of the operands, as the reference operators add.
+        const Stage& add = layers_.back();
+        Expr sum;
+        for (size_t operand = 0; operand < add.problem.inputs.size(); ++operand) {
+            const Expr next = is_own(add.problem.inputs[operand])
+                                  ? value
+                                  : ir::load(array_of(operand), index, ir::Alignment::element, predicate);
+            sum = sum.defined() ? sum + next : next;
+        }
+        result = after(add, channel, sum);
+    }
+    return ir::store("Y", result, index, ir::Alignment::element, predicate);
+}
+
+Stmt LayerOutput::prefetch(const Expr& first, int64_t count) const {
+    if (!adds()) return {};
+    constexpr int64_t line = 16;
+    const std::vector<LayerInput>& operands = layers_.back().problem.inputs;
+    std::vector<Stmt> all;
+    for (size_t operand = 0; operand < operands.size(); ++operand) {
+        if (is_own(operands[operand])) continue;
+        // Lines begin anywhere, so the last element may lie in one more.
+        for (int64_t n = 0; n < count - 1 + line; n += line)
+            all.push_back(ir::prefetch(array_of(operand), first + ir::size(std::min(n, count - 1))));
+    }
+    return ir::sequence(all);
+}
+
+GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::string& scratch, int64_t scratch_bytes,
+                            int64_t strips) const {
+    GroupCode code;
+    body = ir::with_array(scratch, argument::scratch, 0, constants.around(body));
+    const auto read = [&](const std::string& array, const LayerInput& input) {
+        const int number = static_cast<int>(code.inputs.size());
+        body = ir::with_pointer(array, argument::inputs, number, body);
+        code.arrays.push_back({array, ArrayRole::external_input, number});
+        code.inputs.push_back(input.name);
+    };
+    if (problem().operation != Operation::add) read("X", problem().inputs.front());
+    if (adds()) {
+        const std::vector<LayerInput>& operands = layers_.back().problem.inputs;
+        for (size_t operand = 0; operand < operands.size(); ++operand) {
+            if (!is_own(operands[operand])) read(array_of(operand), operands[operand]);
+        }
+    }
+    body = ir::with_pointer("Y", argument::outputs, 0, body);
+    code.body = Halide::Internal::simplify(body);
+    code.arrays.push_back({"Y", ArrayRole::external_output, static_cast<int>(layers_.size()) - 1});
+    code.constants = std::move(constants).take();
+    code.scratch_bytes = scratch_bytes;
+    code.strips = strips;
+    return code;
+}
+
+}  // namespace laminate

@@ -1,0 +1,399 @@
+#include "nets/onnx/canonical.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "nets/onnx/model.h"
+
+namespace laminate::onnx {
+
+namespace {
+
+bool has_weights_per_channel(LayerKind kind) {
+    return kind == LayerKind::conv || kind == LayerKind::conv_transpose || kind == LayerKind::gemm;
+}
+
+bool takes_activation(LayerKind kind) { return has_weights_per_channel(kind) || kind == LayerKind::add; }
+
+int64_t output_channels(const Layer& layer) {
+    const auto& dims = layer.weights->dims;
+    return layer.kind == LayerKind::conv_transpose ? dims[1] * layer.groups : dims[0];
+}
+
+/// Multiplies the weights that make output channel c by scale[c].
+ConstantPtr scaled_weights(const Layer& layer, const std::vector<float>& scale) {
+    const std::vector<int64_t>& dims = layer.weights->dims;
+    std::vector<float> result = layer.weights->values;
+    const size_t channels = scale.size();
+    const size_t first = static_cast<size_t>(dims[0]);
+    if (layer.kind == LayerKind::conv_transpose) {  // [input channel][output channel within its group][n][m]
+        const size_t per_group = static_cast<size_t>(dims[1]);
+        const size_t inputs_per_group = first / static_cast<size_t>(layer.groups);
+        const size_t taps = result.size() / first / per_group;
+        for (size_t i = 0; i < result.size(); ++i) {
+            const size_t channel = i / (taps * per_group) / inputs_per_group * per_group + i / taps % per_group;
+            result[i] = static_cast<float>(double{result[i]} * scale[channel]);
+        }
+    } else {
+        const size_t per_channel = result.size() / channels;
+        for (size_t i = 0; i < result.size(); ++i) {
+            result[i] = static_cast<float>(double{result[i]} * scale[i / per_channel]);
+        }
+    }
+    return std::make_shared<const Constant>(Constant{dims, std::move(result)});
+}
+
+/// bias * scale + shift; `scale` may be empty (all ones), `shift` may hold one value for all channels.
+ConstantPtr moved_bias(const Layer& layer, const std::vector<float>& scale, const std::vector<float>& shift) {
+    const auto channels = static_cast<size_t>(output_channels(layer));
+    std::vector<float> result(channels);
+    for (size_t c = 0; c < channels; ++c) {
+        const double old = layer.bias == nullptr ? 0.0 : double{layer.bias->values[c]};
+        result[c] =
+            static_cast<float>(old * (scale.empty() ? 1.0 : double{scale[c]}) + shift[shift.size() == 1 ? 0 : c]);
+    }
+    return std::make_shared<const Constant>(Constant{{static_cast<int64_t>(channels)}, std::move(result)});
+}
+
+/// Folds `next` into `layer`, whose output nobody else reads. False when that is not possible.
+bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
+    if (layer.activation.kind != ActivationKind::none) return false;
+    if (next.affine) {
+        if (!has_weights_per_channel(layer.kind)) return false;
+        const std::vector<float>& scale = next.layer.weights->values;
+        if (static_cast<int64_t>(scale.size()) != output_channels(layer)) return false;
+        raw.charge(layer.weights->values.size());
+        layer.weights = scaled_weights(layer, scale);
+        layer.bias = moved_bias(layer, scale, next.layer.bias->values);
+        return true;
+    }
+    if (next.layer.kind == LayerKind::add && next.layer.weights != nullptr &&
+        next.layer.activation.kind == ActivationKind::none) {
+        const std::vector<float>& shift = next.layer.weights->values;
+        const bool per_channel =
+            next.layer.weights->dims == std::vector<int64_t>{1} ||
+            (has_weights_per_channel(layer.kind) && next.layer.weights->dims == std::vector{output_channels(layer)});
+        if (!has_weights_per_channel(layer.kind) || !per_channel) return false;
+        layer.bias = moved_bias(layer, {}, shift);
+        return true;
+    }
+    if (next.layer.kind == LayerKind::activation && takes_activation(layer.kind)) {
+        layer.activation = next.layer.activation;
+        return true;
+    }
+    return false;
+}
+
+// ---- activations in several nodes -----------------------------------------------------------------------------------
+
+/// Exporters write activations that their opset has no operator for with those that it has; here they become one layer
+/// again.
+class ActivationsInNodes {
+public:
+    explicit ActivationsInNodes(RawNetwork& raw)
+        : raw_(raw), readers_(raw.tensors.size(), 0), producer_(raw.tensors.size(), -1) {
+        for (const TensorId id : raw.outputs) ++readers_[static_cast<size_t>(id)];
+        for (size_t k = 0; k < raw.layers.size(); ++k) {
+            for (const TensorId id : raw.layers[k].layer.inputs) ++readers_[static_cast<size_t>(id)];
+            producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
+        }
+    }
+
+    void recognise() {
+        for (RawLayer& layer : raw_.layers) {
+            if (layer.affine && scale_of(layer) == 1.0f / 6) {
+                recognise_sixth(layer);
+            } else if (is_product(layer)) {
+                recognise_product(layer);
+            }
+        }
+        std::erase_if(raw_.layers, [](const RawLayer& layer) { return layer.layer.output < 0; });
+    }
+
+private:
+    /// The layer that writes `id` for one reader and nobody else, or null.
+    [[nodiscard]] RawLayer* before(TensorId id) const {
+        const auto t = static_cast<size_t>(id);
+        return producer_[t] >= 0 && readers_[t] == 1 ? &raw_.layers[static_cast<size_t>(producer_[t])] : nullptr;
+    }
+    [[nodiscard]] RawLayer* before(const RawLayer& layer) const {
+        return layer.layer.inputs.empty() ? nullptr : before(layer.layer.inputs[0]);
+    }
+
+    static bool is_product(const RawLayer& layer) {
+        const GeneralOperator& op = layer.layer.general;
+        return layer.layer.kind == LayerKind::general && op.kind == GeneralKind::binary &&
+               op.function == GeneralFunction::multiply && layer.layer.inputs.size() == 2;
+    }
+    static bool is(const RawLayer* layer, ActivationKind kind) {
+        return layer != nullptr && layer->layer.kind == LayerKind::activation && layer->layer.activation.kind == kind;
+    }
+    static bool is(const RawLayer* layer, GeneralFunction function) {
+        return is(layer, ActivationKind::unary) && layer->layer.activation.function == function;
+    }
+    static bool all_are(const std::vector<float>& values, float wanted) {
+        return std::all_of(values.begin(), values.end(), [&](float v) { return v == wanted; });
+    }
+    /// s of y = s * x with one s for all channels; 0 when it is something else.
+    static float scale_of(const RawLayer& layer) {
+        const std::vector<float>& scales = layer.layer.weights->values;
+        const float scale = scales.front();
+        return all_are(scales, scale) && all_are(layer.layer.bias->values, 0) ? scale : 0;
+    }
+    /// The tensor x of min(max(x + 3, 0), 6), whose two layers nobody else reads, or -1.
+    [[nodiscard]] TensorId shifted_and_clipped(const RawLayer* clip) const {
+        if (!is(clip, ActivationKind::clip) || clip->layer.activation.low != 0 || clip->layer.activation.high != 6)
+            return -1;
+        const RawLayer* sum = before(*clip);
+        const bool adds_3 = sum != nullptr && sum->layer.kind == LayerKind::add && sum->layer.weights != nullptr &&
+                            all_are(sum->layer.weights->values, 3);
+        return adds_3 ? sum->layer.inputs[0] : -1;
+    }
+
+    /// A sixth of min(max(x + 3, 0), 6), or of x times that.
+    void recognise_sixth(RawLayer& sixth) {
+        RawLayer* last = before(sixth);
+        if (const TensorId x = shifted_and_clipped(last); x >= 0) {
+            return become(sixth, x, {last, before(*last)},
+                          {.kind = ActivationKind::unary,
+                           .function = GeneralFunction::hard_sigmoid,
+                           .alpha = 1.0f / 6,
+                           .beta = 0.5f});
+        }
+        if (last == nullptr || !is_product(*last)) return;
+        for (const size_t k : {size_t{0}, size_t{1}}) {
+            const TensorId x = last->layer.inputs[1 - k];
+            RawLayer* clip = before(last->layer.inputs[k]);
+            if (shifted_and_clipped(clip) != x) continue;
+            return become(sixth, x, {last, clip, before(*clip)},
+                          {.kind = ActivationKind::unary, .function = GeneralFunction::hard_swish});
+        }
+    }
+
+    /// x times a function of x.
+    void recognise_product(RawLayer& product) {
+        for (const size_t k : {size_t{0}, size_t{1}}) {
+            const TensorId x = product.layer.inputs[1 - k];
+            RawLayer* last = before(product.layer.inputs[k]);
+            if (last == nullptr) continue;
+            RawLayer* inner = before(*last);
+            const auto reads_x = [&](const RawLayer* layer) { return layer->layer.inputs[0] == x; };
+            Activation whole{.kind = ActivationKind::unary};
+            if (is(last, ActivationKind::sigmoid)) {
+                whole.function = GeneralFunction::swish;
+                whole.alpha = 1;
+                if (reads_x(last)) return become(product, x, {last}, whole);
+                whole.alpha = inner != nullptr && inner->affine ? scale_of(*inner) : 0;
+                if (whole.alpha != 0 && reads_x(inner)) return become(product, x, {last, inner}, whole);
+            } else if (is(last, GeneralFunction::hard_sigmoid) && reads_x(last) &&
+                       last->layer.activation.alpha == 1.0f / 6 && last->layer.activation.beta == 0.5f) {
+                whole.function = GeneralFunction::hard_swish;
+                return become(product, x, {last}, whole);
+            } else if (is(last, ActivationKind::tanh) && is(inner, GeneralFunction::softplus) && reads_x(inner)) {
+                whole.function = GeneralFunction::mish;
+                return become(product, x, {last, inner}, whole);
+            }
+        }
+    }
+
+    /// `end` becomes the activation of `x`; the layers between them go.
+    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between, const Activation& activation) {
+        for (RawLayer* layer : between) {
+            raw_.folded.push_back(layer->op + " " + layer->label + " into " + end.op + " " + end.label);
+            for (const TensorId id : layer->layer.inputs) --readers_[static_cast<size_t>(id)];
+            layer->layer.output = -1;
+        }
+        for (const TensorId id : end.layer.inputs) --readers_[static_cast<size_t>(id)];
+        ++readers_[static_cast<size_t>(x)];
+        end.layer = {.onnx_name = end.layer.onnx_name,
+                     .kind = LayerKind::activation,
+                     .inputs = {x},
+                     .output = end.layer.output,
+                     .activation = activation};
+        end.affine = false;
+    }
+
+    RawNetwork& raw_;
+    std::vector<int> readers_;
+    std::vector<int> producer_;
+};
+
+void remove_dead_layers(RawNetwork& raw) {
+    std::vector<bool> needed(raw.tensors.size(), false);
+    for (const TensorId id : raw.outputs) needed[static_cast<size_t>(id)] = true;
+    std::vector<RawLayer> kept;
+    for (auto layer = raw.layers.rbegin(); layer != raw.layers.rend(); ++layer) {
+        if (!needed[static_cast<size_t>(layer->layer.output)]) {
+            if (!layer->beside) raw.folded.push_back(layer->op + " " + layer->label + " removed: no output needs it");
+            continue;
+        }
+        for (const TensorId id : layer->layer.inputs) needed[static_cast<size_t>(id)] = true;
+        kept.push_back(std::move(*layer));
+    }
+    std::reverse(kept.begin(), kept.end());
+    raw.layers = std::move(kept);
+}
+
+/// One sweep suffices: when a layer is looked at, all before it have their final form.
+void fold_into_producers(RawNetwork& raw) {
+    std::vector<int> readers(raw.tensors.size(), 0);
+    for (const TensorId id : raw.outputs) ++readers[static_cast<size_t>(id)];
+    for (const RawLayer& layer : raw.layers) {
+        for (const TensorId id : layer.layer.inputs) ++readers[static_cast<size_t>(id)];
+    }
+    std::vector<RawLayer> kept;
+    std::vector<int> producer(raw.tensors.size(), -1);  // index into kept
+    for (RawLayer& next : raw.layers) {
+        const auto input = static_cast<size_t>(next.layer.inputs.empty() ? next.layer.output : next.layer.inputs[0]);
+        const int before = producer[input];
+        if (next.layer.inputs.size() == 1 && before >= 0 && readers[input] == 1 &&
+            fold(kept[static_cast<size_t>(before)].layer, next, raw)) {
+            RawLayer& target = kept[static_cast<size_t>(before)];
+            raw.folded.push_back(next.op + " " + next.label + " into " + target.op + " " + target.label);
+            target.layer.output = next.layer.output;
+            producer[static_cast<size_t>(next.layer.output)] = before;
+            continue;
+        }
+        producer[static_cast<size_t>(next.layer.output)] = static_cast<int>(kept.size());
+        kept.push_back(std::move(next));
+    }
+    raw.layers = std::move(kept);
+}
+
+/// y = scale[c] * x + shift[c] of a tensor that is no picture: a product, then a sum.
+void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vector<RawLayer>& kept) {
+    const auto dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
+    RawLayer product{
+        .layer = {.onnx_name = layer.layer.onnx_name, .kind = LayerKind::general, .inputs = layer.layer.inputs},
+        .op = layer.op,
+        .label = layer.label};
+    std::vector<int64_t> per_channel(dims.size() - 1, 1);
+    per_channel[0] = dims[1];
+    product.layer.general = {.kind = GeneralKind::binary, .function = GeneralFunction::multiply};
+    product.layer.weights = std::make_shared<const Constant>(Constant{per_channel, layer.layer.weights->values});
+    const auto& shift = layer.layer.bias->values;
+    // A sum may carry an activation, a product may not.
+    const bool only_scales = layer.layer.activation.kind == ActivationKind::none &&
+                             std::all_of(shift.begin(), shift.end(), [](float value) { return value == 0; });
+    product.layer.output = layer.layer.output;
+    if (!only_scales) {
+        const std::string& name = raw.tensors[static_cast<size_t>(layer.layer.output)].name;
+        raw.tensors.push_back({name + "_scaled", dims});
+        product.layer.output = static_cast<TensorId>(raw.tensors.size() - 1);
+        layer.layer = {.kind = LayerKind::add,
+                       .inputs = {product.layer.output},
+                       .output = layer.layer.output,
+                       .weights = layer.layer.bias,
+                       .activation = layer.layer.activation};
+        layer.affine = false;
+    }
+    kept.push_back(std::move(product));
+    if (!only_scales) kept.push_back(std::move(layer));
+}
+
+void write_affine_as_convolution(RawNetwork& raw) {
+    std::vector<RawLayer> layers;
+    std::swap(layers, raw.layers);
+    for (RawLayer& layer : layers) {
+        const size_t rank = layer.affine ? raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims.size() : 0;
+        if (!layer.affine || rank == 4) {
+            raw.layers.push_back(std::move(layer));
+        } else {
+            write_affine_as_product_and_sum(raw, std::move(layer), raw.layers);
+        }
+    }
+    for (RawLayer& layer : raw.layers) {
+        if (!layer.affine) continue;
+        const auto& dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
+        layer.layer.kind = LayerKind::conv;
+        layer.layer.groups = dims[1];
+        layer.layer.weights =
+            std::make_shared<const Constant>(Constant{{dims[1], 1, 1, 1}, layer.layer.weights->values});
+        layer.affine = false;
+    }
+}
+
+/// "/features/0/Conv" becomes "features_0_Conv"; an identifier stays as it is; "" when nothing is left.
+std::string to_identifier(const std::string& name) {
+    if (is_identifier(name)) return name;
+    std::string text;
+    for (const char c : name) {
+        const bool fits = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (fits) {
+            text += c;
+        } else if (!text.empty() && text.back() != '_') {
+            text += '_';
+        }
+    }
+    while (!text.empty() && text.back() == '_') text.pop_back();
+    if (!text.empty() && text[0] >= '0' && text[0] <= '9') text.insert(0, "n");
+    return text;
+}
+
+const char* name_stem(const Layer& layer) {
+    return layer.kind == LayerKind::conv_transpose ? "deconv" : operation_text(layer);
+}
+
+/// Names come from the nodes; nodes without one are numbered by kind: conv1, conv2, deconv1.
+void name_layers(std::vector<Layer>& layers) {
+    std::unordered_set<std::string> used;
+    std::unordered_map<std::string, int> next;
+    const auto unique = [&](const std::string& stem, const char* separator) {
+        std::string name;
+        do name = stem + separator + std::to_string(++next[stem]);
+        while (!used.insert(name).second);
+        return name;
+    };
+    for (Layer& layer : layers) {
+        layer.name = to_identifier(layer.onnx_name);
+        if (!layer.name.empty() && !used.insert(layer.name).second) {
+            next.try_emplace(layer.name, 1);
+            layer.name = unique(layer.name, "_");
+        }
+    }
+    for (Layer& layer : layers) {
+        if (layer.name.empty()) layer.name = unique(name_stem(layer), "");
+    }
+}
+
+}  // namespace
+
+void RawNetwork::charge(size_t values) {
+    values_allowed -= static_cast<int64_t>(values);
+    if (values_allowed < 0)
+        throw InputError(
+            "folding constants makes many times more values than the file holds; expected weights shared by fewer "
+            "nodes");
+}
+
+Network canonicalise(RawNetwork raw) {
+    remove_dead_layers(raw);
+    ActivationsInNodes(raw).recognise();
+    fold_into_producers(raw);
+    write_affine_as_convolution(raw);
+
+    Network network;
+    network.name = to_identifier(raw.name);
+    network.folded = std::move(raw.folded);
+    std::vector<TensorId> number(raw.tensors.size(), -1);
+    const auto keep = [&](TensorId id) {
+        number[static_cast<size_t>(id)] = static_cast<TensorId>(network.tensors.size());
+        network.tensors.push_back(std::move(raw.tensors[static_cast<size_t>(id)]));
+        return number[static_cast<size_t>(id)];
+    };
+    for (const TensorId id : raw.inputs) network.inputs.push_back(keep(id));
+    for (RawLayer& layer : raw.layers) {
+        for (TensorId& id : layer.layer.inputs) id = number[static_cast<size_t>(id)];
+        layer.layer.output = keep(layer.layer.output);
+        network.layers.push_back(std::move(layer.layer));
+    }
+    for (const TensorId id : raw.outputs) network.outputs.push_back(number[static_cast<size_t>(id)]);
+    name_layers(network.layers);
+    check(network);
+    return network;
+}
+
+}  // namespace laminate::onnx

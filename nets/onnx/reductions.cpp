@@ -1,0 +1,245 @@
+// Reductions over axes, softmax and its kin, and the normalisations that look at the data.
+#include <algorithm>
+#include <numeric>
+
+#include "nets/onnx/importer.h"
+
+namespace laminate::onnx {
+
+namespace {
+
+using Function = GeneralFunction;
+
+Dims axes_from(int64_t first, size_t rank) {
+    Dims axes(rank - static_cast<size_t>(first));
+    std::iota(axes.begin(), axes.end(), first);
+    return axes;
+}
+
+TensorId one_value(Importer& importer, const Node& node, float value) {
+    return importer.constant_tensor(node, std::make_shared<const Constant>(Constant{{}, {value}}));
+}
+
+TensorId binary(Importer& importer, const Node& node, Function function, TensorId a, TensorId b) {
+    return importer.add_general(node, {.kind = GeneralKind::binary, .function = function}, {a, b});
+}
+
+// ---- reductions -------------------------------------------------------------------------------------------------------
+
+/// The product or sum of a list of integers, on the way to a shape.
+void reduce_integers(Importer& importer, Node& node, Function function) {
+    const IntegerConstant data = importer.integers(node, 0);
+    const bool keep = node.integer("keepdims", 1) != 0;
+    const auto axes = importer.integers_of(node, "axes", 1).value_or(Dims{});
+    if (data.dims.size() > 1 || axes.size() > 1 || (function != Function::product && function != Function::sum))
+        node.fail("of integers is supported for the sum and the product of a list only");
+    int64_t result = function == Function::sum ? 0 : 1;
+    for (const int64_t v : data.values) {
+        const bool wraps = function == Function::sum ? __builtin_add_overflow(result, v, &result)
+                                                     : __builtin_mul_overflow(result, v, &result);
+        if (wraps) node.fail("overflows 64 bits");
+    }
+    importer.define(node, IntegerConstant{keep ? Dims(data.dims.size(), 1) : Dims{}, {result}});
+}
+
+template <Function function>
+void reduce(Importer& importer, Node& node) {
+    node.expect_inputs(1, 2);
+    if (importer.is_integer(node, 0)) return reduce_integers(importer, node, function);
+    const TensorId x = importer.tensor(node, 0);
+    const Dims from = importer.dims(x);
+    const bool keep = node.integer("keepdims", 1) != 0;
+    const bool none_means_none = node.integer("noop_with_empty_axes", 0) != 0;
+    Dims axes = importer.integers_of(node, "axes", 1).value_or(Dims{});
+    if (axes.empty() && none_means_none && function == Function::sum) return importer.alias(node, x);
+    for (int64_t& axis : axes) axis = Importer::checked_axis(node, axis, from.size(), "axis");
+    std::sort(axes.begin(), axes.end());
+    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) node.fail("names an axis twice");
+    if (axes.empty() && !none_means_none) axes = axes_from(0, from.size());
+    // How some exporters write global average pooling.
+    const bool is_pooling = function == Function::mean && from.size() == 4 && axes == Dims{2, 3};
+    Layer layer{.kind = is_pooling ? LayerKind::global_average_pool : LayerKind::general, .inputs = {x}};
+    if (!is_pooling) layer.general = {.kind = GeneralKind::reduce, .function = function, .axes = axes};
+    if (keep || axes.empty()) return importer.append(node, std::move(layer));
+    const TensorId pooled = importer.add_layer(node, std::move(layer));
+    if (is_pooling) return importer.append(node, Layer{.kind = LayerKind::flatten, .inputs = {pooled}});
+    Dims target;
+    for (size_t d = 0; d < from.size(); ++d) {
+        if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d))) target.push_back(from[d]);
+    }
+    const bool is_scalar = target.empty();
+    const TensorId result = importer.reshaped(node, pooled, is_scalar ? Dims{1} : target);
+    if (is_scalar) importer.mark_scalar(result);
+    importer.define_like(node, result, result);
+}
+
+// ---- softmax ----------------------------------------------------------------------------------------------------------
+
+void softmax(Importer& importer, Node& node, Function function) {
+    node.expect_inputs(1, 1);
+    const TensorId x = importer.tensor(node, 0);
+    const Dims extents = importer.dims(x);
+    int64_t axis =
+        Importer::checked_axis(node, node.integer("axis", importer.opset() < 13 ? 1 : -1), extents.size(), "axis");
+    Dims axes{axis};
+    if (importer.opset() < 13) {
+        // Before opset 13 it normalised over all dimensions from the axis on; those of extent 1 do not matter.
+        axes = axes_from(axis, extents.size());
+        std::erase_if(axes, [&](int64_t d) { return extents[static_cast<size_t>(d)] == 1; });
+        if (axes.empty()) axes = {axis};
+    }
+    if (axes.size() == 1 && function == Function::softmax)
+        return importer.append(node, Layer{.kind = LayerKind::softmax, .inputs = {x}, .axis = axes[0]});
+    importer.append(node, {.kind = GeneralKind::normalise, .function = function, .axes = axes}, {x});
+}
+
+// ---- normalisations ---------------------------------------------------------------------------------------------------
+
+void local_response(Importer& importer, Node& node) {
+    node.expect_inputs(1, 1);
+    GeneralOperator op{.kind = GeneralKind::local_response};
+    op.kernel = {node.integer("size", 0)};
+    op.alpha = node.real("alpha", 0.0001f);
+    op.beta = node.real("beta", 0.75f);
+    op.gamma = node.real("bias", 1.0f);
+    importer.append(node, std::move(op), {importer.tensor(node, 0)});
+}
+
+/// Values per channel as a shape that broadcasts to `rank` dimensions.
+TensorId per_channel(Importer& importer, const Node& node, int i, size_t rank) {
+    const TensorId values = importer.tensor(node, i);
+    if (importer.dims(values).size() != 1)
+        node.fail("input " + in_quotes(node.input(i)) + " is " + dims_text(importer.dims(values)) +
+                  ", expected one dimension");
+    Dims target(rank > 1 ? rank - 1 : 1, 1);
+    target[0] = importer.dims(values)[0];
+    return importer.reshaped(node, values, target);
+}
+
+void scale_and_shift(Importer& importer, Node& node, TensorId x, TensorId scale, std::optional<TensorId> shift) {
+    TensorId y = binary(importer, node, Function::multiply, x, scale);
+    if (shift) y = binary(importer, node, Function::add, y, *shift);
+    if (importer.dims(y) != importer.dims(x))
+        node.fail("scale or shift do not broadcast to " + dims_text(importer.dims(x)));
+    importer.define_like(node, y, y);
+}
+
+void instance_normalization(Importer& importer, Node& node) {
+    node.expect_inputs(3, 3);
+    node.ignore("consumed_inputs");
+    const TensorId x = importer.tensor(node, 0);
+    const size_t rank = importer.dims(x).size();
+    if (rank < 3)
+        node.fail("input is " + dims_text(importer.dims(x)) + ", expected N, C and at least one spatial dimension");
+    const GeneralOperator op{.kind = GeneralKind::normalise,
+                             .function = Function::standardise,
+                             .axes = axes_from(2, rank),
+                             .alpha = node.real("epsilon", 1e-5f)};
+    const TensorId y = importer.add_general(node, op, {x});
+    scale_and_shift(importer, node, y, per_channel(importer, node, 1, rank), per_channel(importer, node, 2, rank));
+}
+
+void layer_normalization(Importer& importer, Node& node) {
+    node.expect_inputs(2, 3);
+    node.ignore("stash_type");
+    const TensorId x = importer.tensor(node, 0);
+    const size_t rank = importer.dims(x).size();
+    const Dims axes = axes_from(Importer::checked_axis(node, node.integer("axis", -1), rank, "axis"), rank);
+    const float epsilon = node.real("epsilon", 1e-5f);
+    const TensorId y = importer.add_general(
+        node, {.kind = GeneralKind::normalise, .function = Function::standardise, .axes = axes, .alpha = epsilon}, {x});
+    if (node.has_output(1) || node.has_output(2)) {
+        const GeneralOperator average{.kind = GeneralKind::reduce, .function = Function::mean, .axes = axes};
+        const TensorId mean = importer.add_general(node, average, {x});
+        const TensorId distance = binary(importer, node, Function::subtract, x, mean);
+        const TensorId variance =
+            importer.add_general(node, average, {binary(importer, node, Function::multiply, distance, distance)});
+        const TensorId deviation =
+            importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::square_root},
+                                 {binary(importer, node, Function::add, variance, one_value(importer, node, epsilon))});
+        if (node.has_output(1)) importer.define(node, mean, 1);
+        if (node.has_output(2)) {
+            importer.define(
+                node,
+                importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::reciprocal}, {deviation}),
+                2);
+        }
+    }
+    scale_and_shift(importer, node, y, importer.tensor(node, 1),
+                    node.has_input(2) ? std::optional(importer.tensor(node, 2)) : std::nullopt);
+}
+
+void rms_normalization(Importer& importer, Node& node) {
+    node.expect_inputs(2, 2);
+    node.ignore("stash_type");
+    const TensorId x = importer.tensor(node, 0);
+    const size_t rank = importer.dims(x).size();
+    const Dims axes = axes_from(Importer::checked_axis(node, node.integer("axis", -1), rank, "axis"), rank);
+    const GeneralOperator op{.kind = GeneralKind::normalise,
+                             .function = Function::root_mean_square,
+                             .axes = axes,
+                             .alpha = node.real("epsilon", 1e-5f)};
+    scale_and_shift(importer, node, importer.add_general(node, op, {x}), importer.tensor(node, 1), std::nullopt);
+}
+
+void group_normalization(Importer& importer, Node& node) {
+    node.expect_inputs(3, 3);
+    node.ignore("stash_type");
+    const TensorId x = importer.tensor(node, 0);
+    const Dims extents = importer.dims(x);
+    const int64_t groups = node.integer("num_groups", 0);
+    if (extents.size() < 2 || groups < 1 || extents[1] % groups != 0)
+        node.fail(std::to_string(groups) + " groups of the channels of " + dims_text(extents));
+    const Dims split{extents[0], groups, element_count(extents) / extents[0] / groups};
+    const GeneralOperator op{.kind = GeneralKind::normalise,
+                             .function = Function::standardise,
+                             .axes = {2},
+                             .alpha = node.real("epsilon", 1e-5f)};
+    const TensorId y = importer.add_general(node, op, {importer.reshaped(node, x, split)});
+    // Scale and shift were one per group until opset 21, then one per channel.
+    if (importer.opset() < 21) {
+        const TensorId scaled = binary(importer, node, Function::multiply, y, per_channel(importer, node, 1, 3));
+        const TensorId shifted = binary(importer, node, Function::add, scaled, per_channel(importer, node, 2, 3));
+        const TensorId whole = importer.reshaped(node, shifted, extents);
+        return importer.define_like(node, whole, whole);
+    }
+    scale_and_shift(importer, node, importer.reshaped(node, y, extents), per_channel(importer, node, 1, extents.size()),
+                    per_channel(importer, node, 2, extents.size()));
+}
+
+void mean_variance_normalization(Importer& importer, Node& node) {
+    node.expect_inputs(1, 1);
+    const TensorId x = importer.tensor(node, 0);
+    Dims axes = node.integers("axes").value_or(Dims{0, 2, 3});
+    for (int64_t& axis : axes) axis = Importer::checked_axis(node, axis, importer.dims(x).size(), "axis");
+    std::sort(axes.begin(), axes.end());
+    // ONNX adds 1e-9 to the deviation; its square under the root keeps a constant input from dividing by zero as well.
+    importer.append(
+        node, {.kind = GeneralKind::normalise, .function = Function::standardise, .axes = axes, .alpha = 1e-18f}, {x});
+}
+
+}  // namespace
+
+void add_reductions(Handlers& handlers) {
+    handlers["ReduceMean"] = reduce<Function::mean>;
+    handlers["ReduceSum"] = reduce<Function::sum>;
+    handlers["ReduceProd"] = reduce<Function::product>;
+    handlers["ReduceMax"] = reduce<Function::largest>;
+    handlers["ReduceMin"] = reduce<Function::smallest>;
+    handlers["ReduceL1"] = reduce<Function::norm_1>;
+    handlers["ReduceL2"] = reduce<Function::norm_2>;
+    handlers["ReduceLogSum"] = reduce<Function::log_sum>;
+    handlers["ReduceLogSumExp"] = reduce<Function::log_sum_exp>;
+    handlers["ReduceSumSquare"] = reduce<Function::sum_of_squares>;
+    handlers["Softmax"] = [](Importer& i, Node& n) { softmax(i, n, Function::softmax); };
+    handlers["LogSoftmax"] = [](Importer& i, Node& n) { softmax(i, n, Function::log_softmax); };
+    handlers["Hardmax"] = [](Importer& i, Node& n) { softmax(i, n, Function::hardmax); };
+    handlers["LRN"] = local_response;
+    handlers["InstanceNormalization"] = instance_normalization;
+    handlers["LayerNormalization"] = layer_normalization;
+    handlers["RMSNormalization"] = rms_normalization;
+    handlers["GroupNormalization"] = group_normalization;
+    handlers["MeanVarianceNormalization"] = mean_variance_normalization;
+}
+
+}  // namespace laminate::onnx

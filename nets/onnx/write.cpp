@@ -1,0 +1,379 @@
+// Canonical networks to ONNX: one node per layer, and one more where the layer carries an activation.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "nets/onnx/onnx.h"
+#include "nets/onnx/model.h"
+
+namespace laminate::onnx {
+
+namespace {
+
+/// The least that has what every network uses, so that older programs read the file; some layers need a later one.
+constexpr int least_opset = 17;
+constexpr int opset_of_mish = 18;
+constexpr int opset_of_dilated_average_pool = 19;
+constexpr int opset_of_gelu = 20;
+
+class Exporter {
+public:
+    explicit Exporter(const Network& network) : network_(network) {
+        // What the network names comes first; names that the exporter makes up must not meet them.
+        for (const Tensor& tensor : network.tensors) value_names_.insert(tensor.name);
+        for (const Layer& layer : network.layers) node_names_.insert(layer.name);
+    }
+
+    proto::ModelProto run() {
+        model_.set_producer_name("laminate");
+        graph().set_name(network_.name.empty() ? "network" : network_.name);
+        for (const TensorId id : network_.inputs) describe(*graph().add_input(), id);
+        for (const TensorId id : network_.outputs) describe(*graph().add_output(), id);
+        for (const TensorId id : network_.inputs)
+            convert(network_.tensor(id).name, value(id), proto::TensorProto::FLOAT);
+        for (const Layer& layer : network_.layers) write(layer);
+        for (const TensorId id : network_.outputs)
+            convert(value(id), network_.tensor(id).name, file_type(network_.tensor(id).type));
+        auto* opset = model_.add_opset_import();
+        opset->set_domain("");
+        opset->set_version(opset_);
+        model_.set_ir_version(opset_ < 19 ? 8 : 9);  // the version that came with each
+        return std::move(model_);
+    }
+
+private:
+    void need_opset(int version) { opset_ = std::max(opset_, version); }
+    [[nodiscard]] proto::GraphProto& graph() { return *model_.mutable_graph(); }
+
+    void describe(proto::ValueInfoProto& info, TensorId id) const {
+        const Tensor& tensor = network_.tensor(id);
+        info.set_name(tensor.name);
+        auto* type = info.mutable_type()->mutable_tensor_type();
+        type->set_elem_type(file_type(tensor.type));
+        for (const int64_t d : tensor.dims) type->mutable_shape()->add_dim()->set_dim_value(d);
+    }
+
+    static proto::TensorProto::DataType file_type(ElementType type) {
+        return type == ElementType::uint8  ? proto::TensorProto::UINT8
+               : type == ElementType::int8 ? proto::TensorProto::INT8
+                                           : proto::TensorProto::FLOAT;
+    }
+
+    /// The name of the tensor's floats: layers read and write those, where the network's input or output has another type.
+    const std::string& value(TensorId id) {
+        const Tensor& tensor = network_.tensor(id);
+        if (tensor.type == ElementType::float32) return tensor.name;
+        std::string& name = floats_[id];
+        if (name.empty()) name = unused(value_names_, tensor.name + "_float");
+        return name;
+    }
+
+    void convert(const std::string& from, const std::string& to, proto::TensorProto::DataType type) {
+        if (from != to) set(add_node("Cast", unused(node_names_, to + "_cast"), {from}, to), "to", int64_t{type});
+    }
+
+    static std::string unused(std::unordered_set<std::string>& names, std::string name) {
+        while (!names.insert(name).second) name += "_";
+        return name;
+    }
+
+    static proto::AttributeProto& attribute(proto::NodeProto& node, const char* name,
+                                            proto::AttributeProto::AttributeType type) {
+        auto& a = *node.add_attribute();
+        a.set_name(name);
+        a.set_type(type);
+        return a;
+    }
+    static void set(proto::NodeProto& node, const char* name, int64_t value) {
+        attribute(node, name, proto::AttributeProto::INT).set_i(value);
+    }
+    static void set(proto::NodeProto& node, const char* name, float value) {
+        attribute(node, name, proto::AttributeProto::FLOAT).set_f(value);
+    }
+    static void set(proto::NodeProto& node, const char* name, const std::string& value) {
+        attribute(node, name, proto::AttributeProto::STRING).set_s(value);
+    }
+    static void set(proto::NodeProto& node, const char* name, const std::vector<int64_t>& values) {
+        auto& a = attribute(node, name, proto::AttributeProto::INTS);
+        for (const int64_t v : values) a.add_ints(v);
+    }
+
+    /// Name of the initializer that holds the constant in the given shape; layers that share a constant share the
+    /// initializer.
+    std::string initializer(const ConstantPtr& constant, const std::vector<int64_t>& dims, const std::string& wanted) {
+        auto [known, is_new] = shared_.try_emplace({constant.get(), dims});
+        if (is_new) {
+            known->second = unused(value_names_, wanted);
+            *graph().add_initializer() = encode(dims, constant->values, known->second);
+        }
+        return known->second;
+    }
+
+    std::string scalar(float value, const std::string& wanted) {
+        const std::string name = unused(value_names_, wanted);
+        *graph().add_initializer() = encode({}, {value}, name);
+        return name;
+    }
+
+    /// One value, or values along dimension 1 of a tensor with `rank` dimensions, in the shape that ONNX broadcasts.
+    static std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& dims, size_t count, size_t rank) {
+        if (dims.size() + 1 == rank && dims.size() > 1) return dims;  // whole, without N
+        std::vector<int64_t> shape(rank > 1 ? rank - 1 : 1, 1);
+        shape[0] = static_cast<int64_t>(count);
+        return shape;
+    }
+
+    void write(const Layer& layer) {
+        if (layer.kind == LayerKind::general) {
+            throw InputError(layer.name + ": a general layer (" + operation_text(layer) +
+                             ") cannot be written as ONNX; the file that it was read from holds it");
+        }
+        const std::string& output = value(layer.output);
+        if (layer.kind == LayerKind::activation) {
+            write_activation(layer, layer.name, value(layer.inputs[0]), output);
+            return;
+        }
+        const bool activated = layer.activation.kind != ActivationKind::none;
+        const std::string result = activated ? unused(value_names_, layer.name + "_linear") : output;
+        write_linear(layer, result);
+        if (activated)
+            write_activation(layer, unused(node_names_, layer.name + "_" + activation_text(layer.activation)), result,
+                             output);
+    }
+
+    proto::NodeProto& add_node(const char* op, const std::string& name, const std::vector<std::string>& inputs,
+                               const std::string& output) {
+        auto& node = *graph().add_node();
+        node.set_op_type(op);
+        node.set_name(name);
+        for (const std::string& input : inputs) node.add_input(input);
+        node.add_output(output);
+        return node;
+    }
+
+    void write_linear(const Layer& layer, const std::string& output) {
+        std::vector<std::string> inputs;
+        for (const TensorId id : layer.inputs) inputs.push_back(value(id));
+        const auto& input_dims = network_.tensor(layer.inputs[0]).dims;
+        switch (layer.kind) {
+            case LayerKind::conv:
+            case LayerKind::conv_transpose:
+            case LayerKind::gemm: {
+                inputs.push_back(initializer(layer.weights, layer.weights->dims, layer.name + "_weights"));
+                if (layer.bias != nullptr) {
+                    inputs.push_back(initializer(layer.bias, {static_cast<int64_t>(layer.bias->values.size())},
+                                                 layer.name + "_bias"));
+                }
+                if (layer.kind == LayerKind::gemm) {
+                    set(add_node("Gemm", layer.name, inputs, output), "transB", int64_t{1});
+                    return;
+                }
+                auto& node =
+                    add_node(layer.kind == LayerKind::conv ? "Conv" : "ConvTranspose", layer.name, inputs, output);
+                set_window(node, layer.window);
+                set(node, "dilations", to_list(layer.window.dilation));
+                set(node, "group", layer.groups);
+                if (layer.kind == LayerKind::conv_transpose)
+                    set(node, "output_padding", to_list(layer.window.output_padding));
+                return;
+            }
+            case LayerKind::max_pool:
+                write_max_pool(layer, inputs, output);
+                return;
+            case LayerKind::average_pool:
+                write_average_pool(layer, inputs, output);
+                return;
+            case LayerKind::global_average_pool:
+                add_node("GlobalAveragePool", layer.name, inputs, output);
+                return;
+            case LayerKind::add:
+                if (layer.weights != nullptr) {
+                    const auto dims =
+                        broadcast_dims(layer.weights->dims, layer.weights->values.size(), input_dims.size());
+                    inputs.push_back(initializer(layer.weights, dims, layer.name + "_operand"));
+                }
+                add_node("Add", layer.name, inputs, output);
+                return;
+            case LayerKind::concat:
+                set(add_node("Concat", layer.name, inputs, output), "axis", layer.axis);
+                return;
+            case LayerKind::depth_to_space: {
+                auto& node = add_node("DepthToSpace", layer.name, inputs, output);
+                set(node, "blocksize", layer.block);
+                set(node, "mode", std::string(layer.depth_to_space_crd ? "CRD" : "DCR"));
+                return;
+            }
+            case LayerKind::flatten:
+                set(add_node("Flatten", layer.name, inputs, output), "axis", layer.axis);
+                return;
+            case LayerKind::softmax:
+                set(add_node("Softmax", layer.name, inputs, output), "axis", layer.axis);
+                return;
+            case LayerKind::activation:
+            case LayerKind::general:
+                return;  // write() has dealt with them
+        }
+    }
+
+    void write_max_pool(const Layer& layer, const std::vector<std::string>& inputs, const std::string& output) {
+        auto& node = add_node("MaxPool", layer.name, inputs, output);
+        set_window(node, layer.window);
+        set(node, "dilations", to_list(layer.window.dilation));
+    }
+
+    void write_average_pool(const Layer& layer, const std::vector<std::string>& inputs, const std::string& output) {
+        auto& node = add_node("AveragePool", layer.name, inputs, output);
+        set_window(node, layer.window);
+        if (layer.window.dilation != std::array<int64_t, 2>{1, 1}) {
+            need_opset(opset_of_dilated_average_pool);
+            set(node, "dilations", to_list(layer.window.dilation));
+        }
+        set(node, "count_include_pad", int64_t{layer.count_include_pad});
+    }
+
+    static std::vector<int64_t> to_list(const std::array<int64_t, 2>& pair) { return {pair[0], pair[1]}; }
+
+    static void set_window(proto::NodeProto& node, const Window& w) {
+        set(node, "kernel_shape", to_list(w.kernel));
+        set(node, "strides", to_list(w.stride));
+        set(node, "pads", std::vector{w.pad_begin[0], w.pad_begin[1], w.pad_end[0], w.pad_end[1]});
+    }
+
+    void write_activation(const Layer& layer, const std::string& name, const std::string& input,
+                          const std::string& output) {
+        const Activation& a = layer.activation;
+        switch (a.kind) {
+            case ActivationKind::none:
+                return;
+            case ActivationKind::relu:
+                add_node("Relu", name, {input}, output);
+                return;
+            case ActivationKind::sigmoid:
+                add_node("Sigmoid", name, {input}, output);
+                return;
+            case ActivationKind::tanh:
+                add_node("Tanh", name, {input}, output);
+                return;
+            case ActivationKind::leaky_relu:
+                set(add_node("LeakyRelu", name, {input}, output), "alpha", a.alpha);
+                return;
+            case ActivationKind::prelu: {
+                const size_t count = a.slope->values.size();
+                const auto dims =
+                    broadcast_dims({static_cast<int64_t>(count)}, count, network_.tensor(layer.output).dims.size());
+                add_node("PRelu", name, {input, initializer(a.slope, dims, name + "_slope")}, output);
+                return;
+            }
+            case ActivationKind::clip:
+                add_node("Clip", name, {input, scalar(a.low, name + "_min"), scalar(a.high, name + "_max")}, output);
+                return;
+            case ActivationKind::unary:
+                write_unary(a, name, input, output);
+                return;
+        }
+    }
+
+    void write_unary(const Activation& a, const std::string& name, const std::string& input,
+                     const std::string& output) {
+        const auto node = [&](const char* op) -> proto::NodeProto& { return add_node(op, name, {input}, output); };
+        switch (a.function) {
+            case GeneralFunction::absolute:
+                node("Abs");
+                return;
+            case GeneralFunction::negative:
+                node("Neg");
+                return;
+            case GeneralFunction::elu:
+                set(node("Elu"), "alpha", a.alpha);
+                return;
+            case GeneralFunction::selu: {
+                auto& selu = node("Selu");
+                set(selu, "alpha", a.alpha);
+                set(selu, "gamma", a.beta);
+                return;
+            }
+            case GeneralFunction::celu:
+                set(node("Celu"), "alpha", a.alpha);
+                return;
+            case GeneralFunction::softplus:
+                node("Softplus");
+                return;
+            case GeneralFunction::softsign:
+                node("Softsign");
+                return;
+            case GeneralFunction::hard_sigmoid: {
+                auto& sigmoid = node("HardSigmoid");
+                set(sigmoid, "alpha", a.alpha);
+                set(sigmoid, "beta", a.beta);
+                return;
+            }
+            case GeneralFunction::hard_swish:
+                node("HardSwish");
+                return;
+            case GeneralFunction::mish:
+                need_opset(opset_of_mish);
+                node("Mish");
+                return;
+            case GeneralFunction::gelu:
+            case GeneralFunction::gelu_tanh:
+                need_opset(opset_of_gelu);
+                set(node("Gelu"), "approximate",
+                    std::string(a.function == GeneralFunction::gelu_tanh ? "tanh" : "none"));
+                return;
+            case GeneralFunction::swish: {  // an operator from opset 24 on; its three nodes are read as one layer again
+                std::string scaled = input;
+                if (a.alpha != 1) {
+                    scaled = unused(value_names_, name + "_scaled");
+                    add_node("Mul", unused(node_names_, name + "_scale"), {input, scalar(a.alpha, name + "_alpha")},
+                             scaled);
+                }
+                const std::string factor = unused(value_names_, name + "_factor");
+                add_node("Sigmoid", unused(node_names_, name + "_sigmoid"), {scaled}, factor);
+                add_node("Mul", name, {input, factor}, output);
+                return;
+            }
+            default:
+                throw std::logic_error(std::string(to_string(a.function)) + " is no activation");
+        }
+    }
+
+    const Network& network_;
+    proto::ModelProto model_;
+    int opset_ = least_opset;
+    std::unordered_set<std::string> value_names_;
+    std::unordered_set<std::string> node_names_;
+    std::unordered_map<TensorId, std::string> floats_;
+    std::map<std::pair<const Constant*, std::vector<int64_t>>, std::string> shared_;
+};
+
+}  // namespace
+
+}  // namespace laminate::onnx
+
+namespace laminate {
+
+void save_onnx(const Network& network, const std::string& path) {
+    check(network);
+    const auto model = onnx::Exporter(network).run();
+    if (model.ByteSizeLong() > INT32_MAX)
+        throw InputError(path + ": the network has more than 2 GiB of weights, which one ONNX file cannot hold");
+    write_file_atomically(path, [&](const std::filesystem::path& aside) {
+        errno = 0;
+        std::ofstream out(aside, std::ios::binary | std::ios::trunc);
+        const bool written = model.SerializeToOstream(&out);
+        out.close();
+        if (!written || !out)
+            throw InputError(path + ": cannot be written" +
+                             (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
+    });
+}
+
+}  // namespace laminate

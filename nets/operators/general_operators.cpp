@@ -1,0 +1,674 @@
+#include "nets/operators/general_operators.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <span>
+
+#include "base/shared_loop.h"
+
+namespace laminate {
+
+namespace {
+
+using Dims = std::vector<int64_t>;
+constexpr size_t most_axes = 8;  // general_output_dims() refuses more
+using Coordinates = std::array<int64_t, most_axes>;
+
+Coordinates steps_of(std::span<const int64_t> dims) {
+    Coordinates steps{};
+    int64_t step = 1;
+    for (size_t d = dims.size(); d-- > 0;) {
+        steps[d] = step;
+        step *= dims[d];
+    }
+    return steps;
+}
+
+Coordinates coordinates_of(int64_t index, std::span<const int64_t> dims) {
+    Coordinates at{};
+    for (size_t d = dims.size(); d-- > 0;) {
+        at[d] = index % dims[d];
+        index /= dims[d];
+    }
+    return at;
+}
+
+/// Calls body(row, coordinates of its first element) for each row along the last axis, in parallel.
+template <class Body>
+void for_each_row(const Dims& dims, int threads, const Body& body) {
+    const std::span<const int64_t> outer(dims.data(), dims.size() - 1);
+    const int64_t rows = element_count(dims) / dims.back();
+    parallel_for(rows, threads, [&](int64_t row) { body(row, coordinates_of(row, outer)); });
+}
+
+/// A box of elements: extents and the steps between neighbours.
+struct Box {
+    size_t rank = 0;
+    Coordinates extents{};
+    Coordinates steps{};
+
+    void add(int64_t extent, int64_t step) {
+        extents[rank] = extent;
+        steps[rank++] = step;
+    }
+    [[nodiscard]] int64_t count() const {
+        int64_t product = 1;
+        for (size_t d = 0; d < rank; ++d) product *= extents[d];
+        return product;
+    }
+    /// Offset of element `index` in row-major order.
+    [[nodiscard]] int64_t offset(int64_t index) const {
+        int64_t sum = 0;
+        for (size_t d = rank; d-- > 0;) {
+            sum += index % extents[d] * steps[d];
+            index /= extents[d];
+        }
+        return sum;
+    }
+    /// Calls body(offset) for every element in row-major order.
+    template <class Body>
+    void for_each(const Body& body) const {
+        Coordinates at{};
+        int64_t offset = 0;
+        for (;;) {
+            body(offset);
+            size_t d = rank;
+            for (; d > 0; --d) {
+                offset += steps[d - 1];
+                if (++at[d - 1] < extents[d - 1]) break;
+                offset -= extents[d - 1] * steps[d - 1];
+                at[d - 1] = 0;
+            }
+            if (d == 0) return;
+        }
+    }
+};
+
+/// The axes over which an operator sums, and the others.
+struct SplitAxes {
+    Box inside, outside;
+    SplitAxes(const Dims& dims, const Dims& axes) {
+        const Coordinates steps = steps_of(dims);
+        for (size_t d = 0; d < dims.size(); ++d) {
+            const bool sums = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+            (sums ? inside : outside).add(dims[d], steps[d]);
+        }
+    }
+};
+
+// ---- element by element ---------------------------------------------------------------------------------------------------------------------
+
+float softplus(float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); }
+
+float apply_binary(GeneralFunction function, float a, float b) {
+    using enum GeneralFunction;
+    switch (function) {
+        case add:
+            return a + b;
+        case subtract:
+            return a - b;
+        case multiply:
+            return a * b;
+        case divide:
+            return a / b;
+        case power:
+            return std::pow(a, b);
+        case minimum:
+            return std::min(a, b);
+        case maximum:
+            return std::max(a, b);
+        case prelu:
+            return a < 0 ? a * b : a;
+        case equal:
+            return a == b ? 1.0f : 0.0f;
+        case less:
+            return a < b ? 1.0f : 0.0f;
+        case less_or_equal:
+            return a <= b ? 1.0f : 0.0f;
+        case greater:
+            return a > b ? 1.0f : 0.0f;
+        case greater_or_equal:
+            return a >= b ? 1.0f : 0.0f;
+        default:
+            assert(false && "general_output_dims() refuses it");
+            return a;
+    }
+}
+
+void run_unary(const GeneralOperator& op, const float* input, const Dims& out, float* output, int threads) {
+    const int64_t count = element_count(out);
+    parallel_for(count, threads, [&](int64_t k) { output[k] = apply_unary(op.function, input[k], op.alpha, op.beta); });
+}
+
+/// The two operands of a binary operator or a matrix product in their order.
+struct Operands {
+    std::array<const Dims*, 2> dims{};
+    std::array<const float*, 2> values{};
+    Operands(const Layer& layer, const std::vector<Dims>& in, const std::vector<const float*>& inputs) {
+        const size_t live = layer.weights != nullptr && layer.general.constant_first ? 1 : 0;
+        dims[live] = &in[0];
+        values[live] = inputs[0];
+        dims[1 - live] = layer.weights != nullptr ? &layer.weights->dims : &in[1];
+        values[1 - live] = layer.weights != nullptr ? layer.weights->values.data() : inputs[1];
+    }
+};
+
+/// Steps of an operand along the axes of what it is broadcast to.
+Coordinates broadcast_steps(std::span<const int64_t> dims, size_t rank) {
+    const Coordinates own = steps_of(dims);
+    Coordinates steps{};
+    for (size_t d = 0; d < dims.size(); ++d) steps[rank - dims.size() + d] = dims[d] == 1 ? 0 : own[d];
+    return steps;
+}
+
+template <GeneralFunction function>
+void binary_row(const float* a, int64_t a_step, const float* b, int64_t b_step, float* out, int64_t count) {
+    for (int64_t k = 0; k < count; ++k) out[k] = apply_binary(function, a[k * a_step], b[k * b_step]);
+}
+
+using BinaryRow = void (*)(const float*, int64_t, const float*, int64_t, float*, int64_t);
+
+BinaryRow binary_row_of(GeneralFunction function) {
+    using enum GeneralFunction;
+    switch (function) {
+        case add:
+            return binary_row<add>;
+        case subtract:
+            return binary_row<subtract>;
+        case multiply:
+            return binary_row<multiply>;
+        case divide:
+            return binary_row<divide>;
+        case power:
+            return binary_row<power>;
+        case minimum:
+            return binary_row<minimum>;
+        case maximum:
+            return binary_row<maximum>;
+        case equal:
+            return binary_row<equal>;
+        case less:
+            return binary_row<less>;
+        case less_or_equal:
+            return binary_row<less_or_equal>;
+        case greater:
+            return binary_row<greater>;
+        case greater_or_equal:
+            return binary_row<greater_or_equal>;
+        default:
+            return binary_row<prelu>;
+    }
+}
+
+void run_binary(const Layer& layer, const Operands& operands, const Dims& out, float* output, int threads) {
+    const size_t last = out.size() - 1;
+    const Coordinates a = broadcast_steps(*operands.dims[0], out.size()),
+                      b = broadcast_steps(*operands.dims[1], out.size());
+    const BinaryRow row_function = binary_row_of(layer.general.function);
+    for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
+        int64_t a_at = 0, b_at = 0;
+        for (size_t d = 0; d < last; ++d) {
+            a_at += at[d] * a[d];
+            b_at += at[d] * b[d];
+        }
+        row_function(operands.values[0] + a_at, a[last], operands.values[1] + b_at, b[last], output + row * out[last],
+                     out[last]);
+    });
+}
+
+void run_select(const std::vector<Dims>& in, const std::vector<const float*>& inputs, const Dims& out, float* output,
+                int threads) {
+    const size_t last = out.size() - 1;
+    std::array<Coordinates, 3> steps;
+    for (size_t k = 0; k < 3; ++k) steps[k] = broadcast_steps(in[k], out.size());
+    for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
+        std::array<const float*, 3> from{inputs[0], inputs[1], inputs[2]};
+        for (size_t k = 0; k < 3; ++k) {
+            for (size_t d = 0; d < last; ++d) from[k] += at[d] * steps[k][d];
+        }
+        for (int64_t x = 0; x < out[last]; ++x) {
+            const size_t chosen = from[0][x * steps[0][last]] != 0 ? 1 : 2;
+            output[row * out[last] + x] = from[chosen][x * steps[chosen][last]];
+        }
+    });
+}
+
+// ---- moving ---------------------------------------------------------------------------------------------------------------------------------
+
+void run_view(const GeneralOperator& op, const float* input, const Dims& out, float* output, int threads) {
+    const size_t last = out.size() - 1;
+    for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
+        int64_t from = op.first;
+        for (size_t d = 0; d < last; ++d) from += at[d] * op.steps[d];
+        for (int64_t k = 0; k < out[last]; ++k) output[row * out[last] + k] = input[from + k * op.steps[last]];
+    });
+}
+
+/// The weighted sum of one output element, axis by axis.
+class Resampler {
+public:
+    Resampler(const GeneralOperator& op, const Dims& in, const Dims& out, const float* input)
+        : op_(op), rank_(in.size()), steps_(steps_of(in)), input_(input) {
+        int64_t begin = 0;
+        for (size_t d = 0; d < rank_; ++d) {
+            begins_[d] = begin;
+            begin += op.tap_counts[d] * out[d];
+        }
+    }
+    [[nodiscard]] float at(const Coordinates& out) const {
+        for (size_t d = 0; d < rank_; ++d) {
+            for (int64_t t = 0; t < op_.tap_counts[d]; ++t) {
+                if (op_.sources[tap(d, out[d], t)] < 0) return op_.alpha;
+            }
+        }
+        return static_cast<float>(sum(0, out, 0));
+    }
+
+private:
+    [[nodiscard]] size_t tap(size_t d, int64_t at, int64_t t) const {
+        return static_cast<size_t>(begins_[d] + at * op_.tap_counts[d] + t);
+    }
+    [[nodiscard]] double sum(size_t d, const Coordinates& out, int64_t offset) const {
+        if (d == rank_) return static_cast<double>(input_[offset]);
+        double total = 0;
+        for (int64_t t = 0; t < op_.tap_counts[d]; ++t) {
+            const size_t k = tap(d, out[d], t);
+            const double value = sum(d + 1, out, offset + op_.sources[k] * steps_[d]);
+            total += op_.factors.empty() ? value : value * static_cast<double>(op_.factors[k]);
+        }
+        return total;
+    }
+
+    const GeneralOperator& op_;
+    size_t rank_;
+    Coordinates steps_;
+    Coordinates begins_{};
+    const float* input_;
+};
+
+void run_resample(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out, float* output,
+                  int threads) {
+    const Resampler resampler(op, in, out, input);
+    const size_t last = out.size() - 1;
+    for_each_row(out, threads, [&](int64_t row, Coordinates at) {
+        for (at[last] = 0; at[last] < out[last]; ++at[last]) output[row * out[last] + at[last]] = resampler.at(at);
+    });
+}
+
+// ---- over axes ------------------------------------------------------------------------------------------------------------------------------
+
+float reduced(GeneralFunction function, const Box& box, const float* input) {
+    using enum GeneralFunction;
+    const auto total = [&](const auto& term) {
+        double sum = 0;
+        box.for_each([&](int64_t at) { sum += static_cast<double>(term(input[at])); });
+        return sum;
+    };
+    const auto value = [](float x) { return x; };
+    const auto square = [](float x) { return static_cast<double>(x) * static_cast<double>(x); };
+    const auto extreme = [&](float start, const auto& choose) {
+        float best = start;
+        box.for_each([&](int64_t at) { best = choose(best, input[at]); });
+        return best;
+    };
+    const auto largest_value = [&] {
+        return extreme(-std::numeric_limits<float>::infinity(), [](float a, float b) { return std::max(a, b); });
+    };
+    switch (function) {
+        case mean:
+            return static_cast<float>(total(value) / static_cast<double>(box.count()));
+        case product: {
+            double result = 1;
+            box.for_each([&](int64_t at) { result *= static_cast<double>(input[at]); });
+            return static_cast<float>(result);
+        }
+        case largest:
+            return largest_value();
+        case smallest:
+            return extreme(std::numeric_limits<float>::infinity(), [](float a, float b) { return std::min(a, b); });
+        case norm_1:
+            return static_cast<float>(total([](float x) { return std::abs(x); }));
+        case norm_2:
+            return static_cast<float>(std::sqrt(total(square)));
+        case log_sum:
+            return static_cast<float>(std::log(total(value)));
+        case log_sum_exp: {
+            const float most = largest_value();
+            if (!std::isfinite(most)) return most;
+            return most + static_cast<float>(
+                              std::log(total([&](float x) { return std::exp(static_cast<double>(x - most)); })));
+        }
+        case sum_of_squares:
+            return static_cast<float>(total(square));
+        default:
+            return static_cast<float>(total(value));
+    }
+}
+
+void run_reduce(const GeneralOperator& op, const Dims& in, const float* input, float* output, int threads) {
+    const SplitAxes split(in, op.axes);
+    const int64_t count = split.outside.count();
+    parallel_for(count, threads,
+                 [&](int64_t k) { output[k] = reduced(op.function, split.inside, input + split.outside.offset(k)); });
+}
+
+void normalise(const GeneralOperator& op, const Box& box, const float* input, float* output) {
+    using enum GeneralFunction;
+    const auto count = static_cast<double>(box.count());
+    switch (op.function) {
+        case softmax: {
+            const auto most = static_cast<double>(reduced(largest, box, input));
+            double sum = 0;
+            box.for_each([&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
+            box.for_each([&](int64_t at) {
+                output[at] = static_cast<float>(std::exp(static_cast<double>(input[at]) - most) / sum);
+            });
+            return;
+        }
+        case log_softmax: {
+            const auto most = static_cast<double>(reduced(largest, box, input));
+            double sum = 0;
+            box.for_each([&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
+            box.for_each([&](int64_t at) {
+                output[at] = static_cast<float>(static_cast<double>(input[at]) - most - std::log(sum));
+            });
+            return;
+        }
+        case hardmax: {  // the first of the largest
+            const float most = reduced(largest, box, input);
+            bool found = false;
+            box.for_each([&](int64_t at) {
+                const bool is_first = !found && input[at] == most;
+                found = found || is_first;
+                output[at] = is_first ? 1.0f : 0.0f;
+            });
+            return;
+        }
+        case standardise: {
+            const auto middle = static_cast<double>(reduced(mean, box, input));
+            double variance = 0;
+            box.for_each([&](int64_t at) {
+                const double distance = static_cast<double>(input[at]) - middle;
+                variance += distance * distance;
+            });
+            const double scale = 1 / std::sqrt(variance / count + static_cast<double>(op.alpha));
+            box.for_each([&](int64_t at) {
+                output[at] = static_cast<float>((static_cast<double>(input[at]) - middle) * scale);
+            });
+            return;
+        }
+        default: {
+            const double scale = 1 / std::sqrt(static_cast<double>(reduced(sum_of_squares, box, input)) / count +
+                                               static_cast<double>(op.alpha));
+            box.for_each([&](int64_t at) { output[at] = static_cast<float>(static_cast<double>(input[at]) * scale); });
+        }
+    }
+}
+
+void run_normalise(const GeneralOperator& op, const Dims& in, const float* input, float* output, int threads) {
+    const SplitAxes split(in, op.axes);
+    const int64_t count = split.outside.count();
+    parallel_for(count, threads, [&](int64_t k) {
+        const int64_t at = split.outside.offset(k);
+        normalise(op, split.inside, input + at, output + at);
+    });
+}
+
+void run_local_response(const GeneralOperator& op, const Dims& in, const float* input, float* output, int threads) {
+    const int64_t size = op.kernel[0], channels = in[1];
+    const int64_t plane = element_count(in) / in[0] / channels;
+    parallel_for(in[0] * channels, threads, [&](int64_t k) {
+        const int64_t channel = k % channels;
+        const int64_t begin = std::max<int64_t>(0, channel - (size - 1) / 2),
+                      end = std::min(channels, channel + size / 2 + 1);
+        const float* image = input + (k - channel) * plane;
+        for (int64_t at = 0; at < plane; ++at) {
+            float squares = 0;
+            for (int64_t c = begin; c < end; ++c) squares += image[c * plane + at] * image[c * plane + at];
+            output[k * plane + at] =
+                input[k * plane + at] / std::pow(op.gamma + op.alpha / static_cast<float>(size) * squares, op.beta);
+        }
+    });
+}
+
+// ---- products -------------------------------------------------------------------------------------------------------------------------------
+
+void run_matmul(const Operands& operands, float* output, int threads) {
+    Dims a = *operands.dims[0], b = *operands.dims[1];
+    if (a.size() == 1) a.insert(a.begin(), 1);
+    if (b.size() == 1) b.push_back(1);
+    const int64_t depth = a.back(), rows = a[a.size() - 2], columns = b.back();
+    const std::span<const int64_t> a_batch(a.data(), a.size() - 2), b_batch(b.data(), b.size() - 2);
+    const Dims batch = broadcast_dims({a_batch.begin(), a_batch.end()}, {b_batch.begin(), b_batch.end()});
+    const Coordinates a_steps = broadcast_steps(a_batch, batch.size()),
+                      b_steps = broadcast_steps(b_batch, batch.size());
+    int64_t batches = 1;
+    for (const int64_t extent : batch) batches *= extent;
+    parallel_for(batches * rows, threads, [&](int64_t k) {
+        const Coordinates at = coordinates_of(k / rows, batch);
+        int64_t a_at = 0, b_at = 0;
+        for (size_t d = 0; d < batch.size(); ++d) {
+            a_at += at[d] * a_steps[d];
+            b_at += at[d] * b_steps[d];
+        }
+        const float* left = operands.values[0] + (a_at * rows + k % rows) * depth;
+        const float* right = operands.values[1] + b_at * depth * columns;
+        float* line = output + k * columns;
+        std::fill_n(line, columns, 0.0f);
+        for (int64_t i = 0; i < depth; ++i) {
+            for (int64_t c = 0; c < columns; ++c) line[c] += left[i] * right[i * columns + c];
+        }
+    });
+}
+
+/// The input coordinate that output coordinate `out` reads through kernel element `tap` along spatial axis `axis`; -1 when it reads none.
+int64_t source(const GeneralOperator& op, bool transposed, size_t axis, int64_t out, int64_t tap, int64_t extent) {
+    int64_t at = transposed ? out + op.pad_begin[axis] - tap * op.dilation[axis]
+                            : out * op.stride[axis] + tap * op.dilation[axis] - op.pad_begin[axis];
+    if (transposed) {
+        if (at % op.stride[axis] != 0) return -1;
+        at /= op.stride[axis];
+    }
+    return at >= 0 && at < extent ? at : -1;
+}
+
+/// One row of the last axis at a time: per input channel and kernel element, the columns that it reaches.
+void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output,
+                     int threads) {
+    const GeneralOperator& op = layer.general;
+    const bool transposed = op.kind == GeneralKind::transposed_convolution;
+    const size_t axes = in.size() - 2, last = axes - 1;
+    const int64_t group_in = in[1] / layer.groups, group_out = out[1] / layer.groups;
+    const std::span<const int64_t> outer_kernel(op.kernel.data(), last);
+    int64_t outer_taps = 1;
+    for (const int64_t k : outer_kernel) outer_taps *= k;
+    const int64_t width = op.kernel[last], taps = outer_taps * width;
+    const Coordinates in_steps = steps_of(in);
+    for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
+        const int64_t z = at[1], group = z / group_out;
+        float* line = output + row * out.back();
+        std::fill_n(line, out.back(), layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f);
+        for (int64_t i = 0; i < group_in; ++i) {
+            const int64_t channel = group * group_in + i;
+            const float* weights = layer.weights->values.data() +
+                                   (transposed ? channel * group_out + z % group_out : z * group_in + i) * taps;
+            for (int64_t tap = 0; tap < outer_taps; ++tap) {
+                const Coordinates outer = coordinates_of(tap, outer_kernel);
+                int64_t from = at[0] * in_steps[0] + channel * in_steps[1];
+                bool reads = true;
+                for (size_t d = 0; d < last && reads; ++d) {
+                    const int64_t coordinate = source(op, transposed, d, at[d + 2], outer[d], in[d + 2]);
+                    reads = coordinate >= 0;
+                    from += coordinate * in_steps[d + 2];
+                }
+                if (!reads) continue;
+                for (int64_t m = 0; m < width; ++m) {
+                    const float weight = weights[tap * width + m];
+                    for (int64_t x = 0; x < out.back(); ++x) {
+                        const int64_t column = source(op, transposed, last, x, m, in.back());
+                        if (column >= 0) line[x] += weight * input[from + column];
+                    }
+                }
+            }
+        }
+    });
+}
+
+// ---- pooling --------------------------------------------------------------------------------------------------------------------------------
+
+void run_pool(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out, float* output,
+              int threads) {
+    const size_t axes = in.size() - 2;
+    const Coordinates in_steps = steps_of(in);
+    Box window;
+    for (const int64_t k : op.kernel) window.add(k, 0);
+    const int64_t taps = window.count();
+    for_each_row(out, threads, [&](int64_t row, Coordinates at) {
+        for (int64_t& x = at[in.size() - 1] = 0; x < out.back(); ++x) {
+            float largest = -std::numeric_limits<float>::infinity();
+            double sum = 0;
+            int64_t inside = 0, padded = 0;
+            for (int64_t tap = 0; tap < taps; ++tap) {
+                const Coordinates k = coordinates_of(tap, op.kernel);
+                int64_t from = at[0] * in_steps[0] + at[1] * in_steps[1];
+                bool is_inside = true, is_padded = true;
+                for (size_t d = 0; d < axes; ++d) {
+                    const int64_t coordinate = at[d + 2] * op.stride[d] + k[d] * op.dilation[d] - op.pad_begin[d];
+                    is_inside = is_inside && coordinate >= 0 && coordinate < in[d + 2];
+                    is_padded = is_padded && coordinate < in[d + 2] + op.pad_end[d];
+                    from += coordinate * in_steps[d + 2];
+                }
+                padded += is_padded ? 1 : 0;
+                if (!is_inside) continue;
+                ++inside;
+                largest = std::max(largest, input[from]);
+                const auto value = static_cast<double>(input[from]);
+                sum += op.kind == GeneralKind::power_pool ? std::pow(std::abs(value), static_cast<double>(op.alpha))
+                                                          : value;
+            }
+            float& result = output[row * out.back() + x];
+            if (op.kind == GeneralKind::max_pool) {
+                result = largest;
+            } else if (op.kind == GeneralKind::power_pool) {
+                result = static_cast<float>(std::pow(sum, 1 / static_cast<double>(op.alpha)));
+            } else {
+                result = static_cast<float>(
+                    sum / static_cast<double>(std::max<int64_t>(1, op.count_include_pad ? padded : inside)));
+            }
+        }
+    });
+}
+
+}  // namespace
+
+float apply_unary(GeneralFunction function, float x, float alpha, float beta) {
+    using enum GeneralFunction;
+    switch (function) {
+        case absolute:
+            return std::abs(x);
+        case negative:
+            return -x;
+        case exponential:
+            return std::exp(x);
+        case logarithm:
+            return std::log(x);
+        case square_root:
+            return std::sqrt(x);
+        case reciprocal:
+            return 1.0f / x;
+        case floor:
+            return std::floor(x);
+        case ceil:
+            return std::ceil(x);
+        case round_to_even:
+            return std::nearbyint(x);
+        case sign:
+            return x > 0 ? 1.0f : x < 0 ? -1.0f : x;
+        case error_function:
+            return std::erf(x);
+        case sine:
+            return std::sin(x);
+        case cosine:
+            return std::cos(x);
+        case tangent:
+            return std::tan(x);
+        case elu:
+            return x < 0 ? alpha * std::expm1(x) : x;
+        case selu:
+            return x > 0 ? beta * x : beta * alpha * std::expm1(x);
+        case celu:
+            return std::max(x, 0.0f) + std::min(0.0f, alpha * std::expm1(x / alpha));
+        case GeneralFunction::softplus:
+            return laminate::softplus(x);
+        case softsign:
+            return x / (1.0f + std::abs(x));
+        case hard_sigmoid:
+            return std::max(0.0f, std::min(1.0f, alpha * x + beta));
+        case hard_swish:
+            return x * std::max(0.0f, std::min(1.0f, x / 6.0f + 0.5f));
+        case mish:
+            return x * std::tanh(laminate::softplus(x));
+        case swish:
+            return x / (1.0f + std::exp(-alpha * x));
+        case thresholded_relu:
+            return x > alpha ? x : 0.0f;
+        case shrink:
+            return x < -alpha ? x + beta : x > alpha ? x - beta : 0.0f;
+        case gelu:
+            return 0.5f * x * (1.0f + std::erf(x / std::numbers::sqrt2_v<float>));
+        case gelu_tanh: {
+            const float inner = std::sqrt(2.0f * std::numbers::inv_pi_v<float>) * (x + 0.044715f * x * x * x);
+            return 0.5f * x * (1.0f + std::tanh(inner));
+        }
+        case is_zero:
+            return x == 0 ? 1.0f : 0.0f;
+        default:
+            assert(false && "general_output_dims() refuses it");
+            return x;
+    }
+}
+
+void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& in,
+                       const std::vector<const float*>& inputs, const std::vector<int64_t>& out, float* output,
+                       int threads) {
+    const GeneralOperator& op = layer.general;
+    switch (op.kind) {
+        case GeneralKind::constant:
+            std::copy(layer.weights->values.begin(), layer.weights->values.end(), output);
+            return;
+        case GeneralKind::reshape:
+            if (inputs[0] != output) std::copy_n(inputs[0], element_count(out), output);
+            return;
+        case GeneralKind::view:
+            return run_view(op, inputs[0], out, output, threads);
+        case GeneralKind::resample:
+            return run_resample(op, in[0], inputs[0], out, output, threads);
+        case GeneralKind::unary:
+            return run_unary(op, inputs[0], out, output, threads);
+        case GeneralKind::binary:
+            return run_binary(layer, Operands(layer, in, inputs), out, output, threads);
+        case GeneralKind::select:
+            return run_select(in, inputs, out, output, threads);
+        case GeneralKind::reduce:
+            return run_reduce(op, in[0], inputs[0], output, threads);
+        case GeneralKind::normalise:
+            return run_normalise(op, in[0], inputs[0], output, threads);
+        case GeneralKind::matmul:
+            return run_matmul(Operands(layer, in, inputs), output, threads);
+        case GeneralKind::convolution:
+        case GeneralKind::transposed_convolution:
+            return run_convolution(layer, in[0], inputs[0], out, output, threads);
+        case GeneralKind::max_pool:
+        case GeneralKind::average_pool:
+        case GeneralKind::power_pool:
+            return run_pool(op, in[0], inputs[0], out, output, threads);
+        case GeneralKind::local_response:
+            return run_local_response(op, in[0], inputs[0], output, threads);
+    }
+}
+
+}  // namespace laminate

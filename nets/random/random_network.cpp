@@ -1,0 +1,556 @@
+#include "nets/random/random_network.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/rng.h"
+
+namespace laminate {
+
+namespace {
+
+/// Values -2 to 2, more than half of them zero.
+ConstantPtr sparse_integers(std::vector<int64_t> dims, Rng& rng) {
+    std::vector<float> values(static_cast<size_t>(element_count(dims)));
+    for (float& value : values) value = rng.chance(1, 2) ? 0.0f : static_cast<float>(rng.between(-2, 2));
+    return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
+}
+
+Activation clip() { return {.kind = ActivationKind::clip, .low = -3, .high = 6}; }
+
+Activation random_activation(int64_t channels, Rng& rng) {
+    Activation activation;
+    switch (rng.below(4)) {
+        case 0:
+            activation.kind = ActivationKind::relu;
+            break;
+        case 1:
+            activation.kind = ActivationKind::prelu;
+            activation.slope = sparse_integers({rng.chance(1, 2) ? 1 : channels}, rng);
+            break;
+        case 2:
+            activation = clip();
+            break;
+        default:
+            break;
+    }
+    return activation;
+}
+
+Window random_window(bool transposed, const std::vector<int64_t>& in, Rng& rng) {
+    Window w;
+    for (size_t axis = 0; axis < 2; ++axis) {
+        w.kernel[axis] = rng.between(1, 4);
+        w.stride[axis] = rng.chance(1, 2) ? 1 : rng.between(1, 3);
+        w.dilation[axis] = rng.chance(3, 4) ? 1 : rng.between(2, 3);
+        if (transposed) {  // what is_schedulable accepts
+            w.stride[axis] = std::min(w.stride[axis], w.kernel[axis]);
+            if (w.stride[axis] > 1) w.dilation[axis] = 1;
+        }
+        const int64_t span = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
+        w.pad_begin[axis] = rng.chance(1, 3) ? 0 : rng.between(0, span - 1);
+        w.pad_end[axis] = rng.chance(1, 3) ? 0 : rng.between(0, span - 1);
+        const int64_t extent = in[2 + axis];
+        if (transposed) {
+            w.output_padding[axis] = rng.below(std::max(w.stride[axis], w.dilation[axis]));
+            while ((extent - 1) * w.stride[axis] + span + w.output_padding[axis] - w.pad_begin[axis] - w.pad_end[axis] <
+                   1) {
+                w.pad_begin[axis] /= 2;
+                w.pad_end[axis] /= 2;
+            }
+        } else {
+            while (extent + w.pad_begin[axis] + w.pad_end[axis] < (w.kernel[axis] - 1) * w.dilation[axis] + 1) {
+                if (w.dilation[axis] > 1)
+                    --w.dilation[axis];
+                else
+                    --w.kernel[axis];
+            }
+        }
+    }
+    return w;
+}
+
+/// The schedulable windows (is_schedulable): no output that depends on padding alone.
+bool every_output_reads_input(const Window& w, bool transposed, const std::vector<int64_t>& in) {
+    for (size_t axis = 0; axis < 2; ++axis) {
+        const int64_t span = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
+        const int64_t pads = w.pad_begin[axis] + w.pad_end[axis];
+        const int64_t extent = in[2 + axis];
+        const int64_t out = transposed ? (extent - 1) * w.stride[axis] + span + w.output_padding[axis] - pads
+                                       : (extent + pads - span) / w.stride[axis] + 1;
+        for (int64_t o = 0; o < out; ++o) {
+            bool reads = false;
+            for (int64_t k = 0; k < w.kernel[axis]; ++k) {
+                const int64_t scaled =
+                    transposed ? o + w.pad_begin[axis] - k * w.dilation[axis]
+                               : (o * w.stride[axis] + k * w.dilation[axis] - w.pad_begin[axis]) * w.stride[axis];
+                reads = reads || (scaled >= 0 && scaled % w.stride[axis] == 0 && scaled / w.stride[axis] < extent);
+            }
+            if (!reads) return false;
+        }
+    }
+    return true;
+}
+
+/// Bound on the values of a tensor, to keep sums exact: all are multiples of 2^-fraction and at most `units` of them large.
+struct Magnitude {
+    int64_t units = 0;
+    int fraction = 0;
+
+    [[nodiscard]] int64_t at(int finer_fraction) const { return units << (finer_fraction - fraction); }
+};
+
+/// Every tensor stays within this. A sum over 12 channels, 16 taps and weights up to 2 then stays below 2^22, and one over 256
+/// features too, so 32-bit floats hold all partial sums; so do sums of two tensors.
+constexpr int64_t most_units = 1 << 13;
+constexpr int most_fraction = 8;
+constexpr int64_t most_channels = 12;
+constexpr int64_t most_features = 256;
+constexpr int64_t input_bound = 8;
+
+bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+int log2_of(int64_t power_of_two) {
+    int log = 0;
+    while ((int64_t{1} << log) < power_of_two) ++log;
+    return log;
+}
+
+/// Whether every window of an average over real elements holds a power of two of them; windows are products of two axes.
+bool averages_powers_of_two(const Window& w, const std::vector<int64_t>& in) {
+    for (size_t axis = 0; axis < 2; ++axis) {
+        const int64_t padded = in[2 + axis] + w.pad_begin[axis] + w.pad_end[axis];
+        for (int64_t begin = 0; begin + w.kernel[axis] <= padded; begin += w.stride[axis]) {
+            const int64_t first = std::max<int64_t>(begin, w.pad_begin[axis]);
+            const int64_t last = std::min(begin + w.kernel[axis], w.pad_begin[axis] + in[2 + axis]);
+            if (!is_power_of_two(last - first)) return false;
+        }
+    }
+    return true;
+}
+
+class GraphWriter {
+public:
+    explicit GraphWriter(uint64_t seed) : rng_(seed ^ 0x6772617068u) {
+        network_.name = "random" + std::to_string(seed);
+    }
+
+    Network write() {
+        const int64_t channels = rng_.between(1, 6);
+        const bool dense = rng_.chance(1, 16);
+        network_.tensors.push_back(
+            {"input", dense ? std::vector<int64_t>{1, channels}
+                            : std::vector<int64_t>{1, channels, rng_.between(3, 10), rng_.between(3, 10)}});
+        network_.inputs = {0};
+        magnitudes_.push_back({input_bound, 0});
+        left_ = rng_.between(1, 8);
+        TensorId newest = 0;
+        while (left_ > 0) {
+            // A step from an older tensor makes a fork; what nobody reads in the end is an output.
+            const bool goes_back = network_.layers.size() > 1 && rng_.chance(1, 6);
+            newest = step(goes_back ? static_cast<TensorId>(rng_.below(newest + 1)) : newest);
+        }
+        for (TensorId id = 1; id < static_cast<TensorId>(network_.tensors.size()); ++id) {
+            const bool is_read = !network_.consumers(id).empty();
+            if (!is_read || rng_.chance(1, 20)) network_.outputs.push_back(id);
+        }
+        check(network_);
+        return std::move(network_);
+    }
+
+private:
+    [[nodiscard]] const std::vector<int64_t>& dims(TensorId id) const { return network_.tensor(id).dims; }
+    [[nodiscard]] const Magnitude& magnitude(TensorId id) const { return magnitudes_[static_cast<size_t>(id)]; }
+    [[nodiscard]] bool is_map(TensorId id) const { return dims(id).size() == 4; }
+
+    TensorId step(TensorId x) {
+        if (!is_map(x)) return rng_.chance(1, 4) && left_ > 2 ? residual(x) : gemm(x, random_channels());
+        const auto features = element_count(dims(x));
+        switch (rng_.below(20)) {
+            case 0:
+            case 1:
+                if (dims(x)[2] <= 12 && dims(x)[3] <= 12) return conv_transpose(x);
+                break;
+            case 2:
+            case 3:
+                return max_pool(x, pooling_window(x, false));
+            case 4:
+            case 5:
+                return average_pool(x, false);
+            case 6:
+            case 7:
+            case 8:
+                if (left_ > 1) return residual(x);
+                break;
+            case 9:
+            case 10:
+            case 11:
+                if (left_ > 2) return branches(x);
+                break;
+            case 12:
+                return simple_step(x);
+            case 13:
+                if (left_ > 1 && features <= most_features) return gemm(flatten(x), random_channels());
+                break;
+            case 14:
+                if (is_power_of_two(dims(x)[2] * dims(x)[3])) return global_average(x);
+                break;
+            default:
+                break;
+        }
+        // One draw a statement: in which order a call's arguments are evaluated is the compiler's choice.
+        const int64_t channels = random_channels();
+        return conv(x, any_window(x, false), channels);
+    }
+
+    /// Layers without windows.
+    TensorId simple_step(TensorId x) {
+        if (dims(x)[1] % 4 == 0 && dims(x)[2] <= 12 && dims(x)[3] <= 12) {
+            Layer layer = named(LayerKind::depth_to_space, "shuffle", {x});
+            layer.block = 2;
+            layer.depth_to_space_crd = rng_.chance(1, 2);
+            return append(std::move(layer), magnitude(x));
+        }
+        // What an importer would fold into its producer is not canonical.
+        const LayerId before = network_.producer(x);
+        const LayerKind kind = before < 0 ? LayerKind::concat : network_.layer(before).kind;
+        const bool would_fold = kind == LayerKind::conv || kind == LayerKind::conv_transpose ||
+                                kind == LayerKind::gemm || kind == LayerKind::add;
+        if (would_fold && network_.layer(before).activation.kind == ActivationKind::none)
+            return max_pool(x, pooling_window(x, false));
+        return rng_.chance(1, 2) ? activation(x) : add_constant(x);
+    }
+
+    // ------------------------------------------------------------------------------------------------------------ layers
+
+    Layer named(LayerKind kind, const char* stem, std::vector<TensorId> inputs) const {
+        Layer layer;
+        layer.name = stem + std::to_string(network_.layers.size() + 1);
+        layer.onnx_name = layer.name;
+        layer.kind = kind;
+        layer.inputs = std::move(inputs);
+        return layer;
+    }
+
+    TensorId append(Layer layer, Magnitude magnitude) {
+        std::vector<std::vector<int64_t>> input_dims;
+        for (const TensorId id : layer.inputs) input_dims.push_back(dims(id));
+        layer.output = static_cast<TensorId>(network_.tensors.size());
+        network_.tensors.push_back({"t" + std::to_string(layer.output), infer_output_dims(layer, input_dims)});
+        network_.layers.push_back(std::move(layer));
+        magnitudes_.push_back(magnitude);
+        --left_;
+        return network_.layers.back().output;
+    }
+
+    /// Appends the layer with a random activation; `m`: values before it.
+    TensorId append_activated(Layer layer, int64_t channels, Magnitude m) {
+        layer.activation = random_activation(channels, rng_);
+        if (layer.activation.kind == ActivationKind::none && rng_.chance(1, 4) && m.fraction + 2 <= most_fraction) {
+            layer.activation = {.kind = ActivationKind::leaky_relu, .alpha = 0.25f};
+        }
+        keep_exact(layer, m);
+        return append(std::move(layer), m);
+    }
+
+    /// What the activation makes of the values; another activation, if they would be too large.
+    static void keep_exact(Layer& layer, Magnitude& m) {
+        if (layer.activation.kind == ActivationKind::leaky_relu) m = {m.units * 4, m.fraction + 2};
+        if (layer.activation.kind == ActivationKind::prelu) m.units *= 2;
+        if (m.units > most_units) layer.activation = clip();
+        if (layer.activation.kind == ActivationKind::clip) m.units = std::min(m.units, int64_t{6} << m.fraction);
+    }
+
+    /// Of a layer with weights: magnitudes of all weights that reach one output channel, and its bias.
+    Magnitude weighted(const Layer& layer, int64_t out_channels) const {
+        const Magnitude in = magnitude(layer.inputs[0]);
+        const std::vector<float>& weights = layer.weights->values;
+        const size_t channels = static_cast<size_t>(out_channels);
+        // Transposed weights are not sorted by output channel: all of them are an upper bound.
+        const size_t per_channel = layer.kind == LayerKind::conv_transpose ? weights.size() : weights.size() / channels;
+        int64_t most = 0;
+        for (size_t begin = 0; begin < weights.size(); begin += per_channel) {
+            int64_t sum = 0;
+            for (size_t n = 0; n < per_channel; ++n) sum += std::abs(static_cast<int64_t>(weights[begin + n]));
+            most = std::max(most, sum);
+        }
+        return {most * in.units + (int64_t{2} << in.fraction), in.fraction};
+    }
+
+    TensorId conv(TensorId x, const Window& window, int64_t out_channels) {
+        Layer layer = named(LayerKind::conv, "conv", {x});
+        layer.window = window;
+        const int64_t in = dims(x)[1];
+        if (out_channels % in == 0 && rng_.chance(1, 3)) {
+            layer.groups = in;  // depthwise
+        } else {
+            for (int64_t g = 2; g < in; ++g) {
+                if (in % g == 0 && out_channels % g == 0 && rng_.chance(1, 2)) layer.groups = g;
+            }
+        }
+        layer.weights = sparse_integers({out_channels, in / layer.groups, window.kernel[0], window.kernel[1]}, rng_);
+        if (rng_.chance(1, 2)) layer.bias = sparse_integers({out_channels}, rng_);
+        const Magnitude m = weighted(layer, out_channels);
+        return append_activated(std::move(layer), out_channels, m);
+    }
+
+    TensorId conv_transpose(TensorId x) {
+        Layer layer = named(LayerKind::conv_transpose, "deconv", {x});
+        layer.window = any_window(x, true);
+        const int64_t in = dims(x)[1];
+        if (rng_.chance(1, 3)) layer.groups = in;
+        const int64_t per_group = layer.groups > 1 ? 1 : random_channels();
+        layer.weights = sparse_integers({in, per_group, layer.window.kernel[0], layer.window.kernel[1]}, rng_);
+        if (rng_.chance(1, 2)) layer.bias = sparse_integers({per_group * layer.groups}, rng_);
+        const Magnitude m = weighted(layer, per_group * layer.groups);
+        return append_activated(std::move(layer), per_group * layer.groups, m);
+    }
+
+    TensorId gemm(TensorId x, int64_t out) {
+        Layer layer = named(LayerKind::gemm, "dense", {x});
+        layer.weights = sparse_integers({out, dims(x)[1]}, rng_);
+        if (rng_.chance(1, 2)) layer.bias = sparse_integers({out}, rng_);
+        const Magnitude m = weighted(layer, out);
+        return append_activated(std::move(layer), out, m);
+    }
+
+    TensorId max_pool(TensorId x, const Window& window) {
+        Layer layer = named(LayerKind::max_pool, "pool", {x});
+        layer.window = window;
+        return append(std::move(layer), magnitude(x));
+    }
+
+    /// `same_size`: stride 1 and the input's extents. A maximum instead where averages would need too many bits.
+    TensorId average_pool(TensorId x, bool same_size) {
+        Layer layer = named(LayerKind::average_pool, "average", {x});
+        do {
+            layer.window = same_size ? same(x, 1) : pooling_window(x, true);
+            layer.window.dilation = {1, 1};
+            if (same_size) shrink_to_input_size(layer.window);
+            // Without padding the attribute means nothing, and an importer drops it.
+            const Window& w = layer.window;
+            const bool padded = w.pad_begin != w.pad_end || w.pad_begin != std::array<int64_t, 2>{0, 0};
+            layer.count_include_pad = padded && rng_.chance(1, 2);
+        } while (!is_power_of_two(layer.window.kernel[0]) || !is_power_of_two(layer.window.kernel[1]) ||
+                 (!layer.count_include_pad && !averages_powers_of_two(layer.window, dims(x))));
+        const int bits = log2_of(layer.window.kernel[0] * layer.window.kernel[1]);
+        const Magnitude m{magnitude(x).units << bits, magnitude(x).fraction + bits};
+        if (!is_exact(m)) return max_pool(x, layer.window);
+        return append(std::move(layer), m);
+    }
+
+    TensorId global_average(TensorId x) {
+        const int bits = log2_of(dims(x)[2] * dims(x)[3]);
+        const Magnitude m{magnitude(x).units << bits, magnitude(x).fraction + bits};
+        if (!is_exact(m)) return max_pool(x, pooling_window(x, false));
+        return append(named(LayerKind::global_average_pool, "mean", {x}), m);
+    }
+
+    TensorId flatten(TensorId x) { return append(named(LayerKind::flatten, "flatten", {x}), magnitude(x)); }
+
+    TensorId activation(TensorId x) {
+        Layer layer = named(LayerKind::activation, "act", {x});
+        do layer.activation = random_activation(dims(x)[1], rng_);
+        while (layer.activation.kind == ActivationKind::none);
+        Magnitude m = magnitude(x);
+        keep_exact(layer, m);
+        return append(std::move(layer), m);
+    }
+
+    TensorId add_constant(TensorId x) {
+        Layer layer = named(LayerKind::add, "shift", {x});
+        const std::vector<int64_t>& d = dims(x);
+        switch (rng_.below(3)) {
+            case 0:
+                layer.weights = sparse_integers({1}, rng_);
+                break;
+            case 1:
+                layer.weights = sparse_integers({d[1]}, rng_);
+                break;
+            default:
+                layer.weights = sparse_integers({d[1], d[2], d[3]}, rng_);
+        }
+        const Magnitude m = magnitude(x);
+        return append_activated(std::move(layer), d[1], {m.units + (int64_t{2} << m.fraction), m.fraction});
+    }
+
+    /// x + f(x): f is one or two layers, the other way the tensor itself or a 1x1 convolution with the same stride.
+    TensorId residual(TensorId x) {
+        TensorId a = x;
+        TensorId b = x;
+        if (!is_map(x)) {
+            b = gemm(x, random_channels());
+            a = dims(b) == dims(x) ? x : gemm(x, dims(b)[1]);
+        } else if (left_ > 2 && rng_.chance(1, 2)) {
+            const int64_t stride = rng_.between(1, 3);
+            const int64_t channels = random_channels();
+            b = conv(b, same(b, stride), channels);
+            if (left_ > 2 && rng_.chance(1, 2)) b = conv(b, same(b, 1), channels);
+            Window window;
+            window.stride = {stride, stride};
+            a = conv(x, window, channels);
+        } else {
+            if (left_ > 2 && rng_.chance(1, 3)) b = activation(b);
+            if (left_ > 2 && rng_.chance(1, 2)) {
+                const int64_t channels = random_channels();
+                b = conv(b, same(b, 1), channels);
+            }
+            b = conv(b, same(b, 1), dims(x)[1]);
+        }
+        const int fraction = std::max(magnitude(a).fraction, magnitude(b).fraction);
+        const Magnitude m{magnitude(a).at(fraction) + magnitude(b).at(fraction), fraction};
+        return append_activated(named(LayerKind::add, "add", {a, b}), dims(a)[1], m);
+    }
+
+    /// Two or three branches of one layer each, or the tensor itself, side by side along the channels. Where that would be inexact
+    /// the branches stay apart, and end as outputs or are read later.
+    TensorId branches(TensorId x) {
+        const int64_t count = left_ > 3 ? rng_.between(2, 3) : 2;
+        std::vector<TensorId> parts;
+        for (int64_t n = 0; n < count; ++n) {
+            const bool narrow = dims(x)[1] * count <= most_channels;
+            const int64_t kind = narrow ? rng_.below(6) : 0;
+            if (kind == 1 && n == 0) {
+                parts.push_back(x);
+            } else if (kind == 2) {
+                Window window = same(x, 1);
+                shrink_to_input_size(window);
+                parts.push_back(max_pool(x, window));
+            } else if (kind == 3) {
+                parts.push_back(average_pool(x, true));
+            } else {
+                const int64_t channels = rng_.between(1, most_channels / count);
+                parts.push_back(conv(x, same(x, 1), channels));
+            }
+        }
+        Magnitude m;
+        for (const TensorId id : parts) m.fraction = std::max(m.fraction, magnitude(id).fraction);
+        for (const TensorId id : parts) m.units = std::max(m.units, magnitude(id).at(m.fraction));
+        if (!is_exact(m)) return parts.back();
+        return append(named(LayerKind::concat, "concat", std::move(parts)), m);
+    }
+
+    // ----------------------------------------------------------------------------------------------------------- windows
+
+    static bool is_exact(const Magnitude& m) { return m.units <= most_units && m.fraction <= most_fraction; }
+
+    int64_t random_channels() { return rng_.between(1, 6); }
+
+    /// Output padding below the stride, as onnxruntime wants it.
+    Window any_window(TensorId x, bool transposed) {
+        Window w;
+        do w = random_window(transposed, dims(x), rng_);
+        while (!every_output_reads_input(w, transposed, dims(x)) || w.output_padding[0] >= w.stride[0] ||
+               w.output_padding[1] >= w.stride[1]);
+        return w;
+    }
+
+    /// Padding below the kernel, as onnxruntime wants it; no dilation for averages.
+    Window pooling_window(TensorId x, bool average) {
+        Window w;
+        bool fits = false;
+        while (!fits) {
+            w = any_window(x, false);
+            if (average) w.dilation = {1, 1};
+            fits = every_output_reads_input(w, false, dims(x));
+            for (size_t axis = 0; axis < 2; ++axis) {
+                fits = fits && w.pad_begin[axis] < w.kernel[axis] && w.pad_end[axis] < w.kernel[axis];
+                fits = fits && (w.dilation[axis] <= dims(x)[2 + axis] || w.pad_begin[axis] + w.pad_end[axis] == 0);
+            }
+        }
+        return w;
+    }
+
+    /// Output extents ceil(in / stride), the padding split anyhow between the two ends.
+    Window same(TensorId x, int64_t stride) {
+        Window w;
+        do {
+            for (size_t axis = 0; axis < 2; ++axis) {
+                w.kernel[axis] = rng_.between(1, 4);
+                w.stride[axis] = stride;
+                w.dilation[axis] = rng_.chance(3, 4) ? 1 : 2;
+                const int64_t reach = (w.kernel[axis] - 1) * w.dilation[axis];
+                w.pad_begin[axis] = rng_.between(0, reach);
+                w.pad_end[axis] = reach - w.pad_begin[axis];
+            }
+        } while (!every_output_reads_input(w, false, dims(x)));
+        return w;
+    }
+
+    /// Padding for an undilated window of stride 1 that leaves the extents as they are.
+    static void shrink_to_input_size(Window& w) {
+        for (size_t axis = 0; axis < 2; ++axis) {
+            w.dilation[axis] = 1;
+            w.pad_begin[axis] = std::min(w.pad_begin[axis], w.kernel[axis] - 1);
+            w.pad_end[axis] = w.kernel[axis] - 1 - w.pad_begin[axis];
+        }
+    }
+
+    Rng rng_;
+    Network network_;
+    std::vector<Magnitude> magnitudes_;
+    int64_t left_ = 0;  ///< layers that may still come; a residual or a concatenation may go one beyond
+};
+
+}  // namespace
+
+Network random_network(uint64_t seed) { return GraphWriter(seed).write(); }
+
+Network random_chain(uint64_t seed) {
+    Rng rng(seed ^ 0x6e6574776f726bu);
+    Network network;
+    network.name = "random" + std::to_string(seed);
+    const bool dense = rng.chance(1, 12);
+    const int64_t channels = rng.between(1, 6);
+    network.tensors.push_back({"input", dense
+                                            ? std::vector<int64_t>{1, channels}
+                                            : std::vector<int64_t>{1, channels, rng.between(2, 9), rng.between(2, 9)}});
+    network.inputs = {0};
+    const int64_t count = rng.chance(1, 4) ? 1 : rng.between(2, 4);
+    for (int64_t n = 0; n < count; ++n) {
+        const std::vector<int64_t> in = network.tensors.back().dims;
+        Layer layer;
+        layer.name = "conv" + std::to_string(n + 1);
+        layer.inputs = {static_cast<TensorId>(network.tensors.size()) - 1};
+        layer.output = static_cast<TensorId>(network.tensors.size());
+        int64_t out_channels = rng.between(1, 6);
+        if (dense) {
+            layer.name = "dense" + std::to_string(n + 1);
+            layer.kind = LayerKind::gemm;
+            layer.weights = sparse_integers({out_channels, in[1]}, rng);
+        } else {
+            const bool large = in[2] > 14 || in[3] > 14;
+            layer.kind = !large && rng.chance(1, 4) ? LayerKind::conv_transpose : LayerKind::conv;
+            const bool transposed = layer.kind == LayerKind::conv_transpose;
+            do layer.window = random_window(transposed, in, rng);
+            while (!every_output_reads_input(layer.window, transposed, in));
+            if (rng.chance(1, 4)) {
+                layer.groups = in[1];  // depthwise
+            } else if (rng.chance(1, 3)) {
+                for (int64_t g = 2; g < in[1]; ++g) {
+                    if (in[1] % g == 0) layer.groups = g;
+                }
+            }
+            out_channels = layer.groups * (layer.groups > 1 ? rng.between(1, 2) : out_channels);
+            const int64_t in_group = in[1] / layer.groups;
+            const auto [kernel_y, kernel_x] = layer.window.kernel;
+            layer.weights = transposed ? sparse_integers({in[1], out_channels / layer.groups, kernel_y, kernel_x}, rng)
+                                       : sparse_integers({out_channels, in_group, kernel_y, kernel_x}, rng);
+        }
+        layer.onnx_name = layer.name;
+        if (rng.chance(1, 2)) layer.bias = sparse_integers({out_channels}, rng);
+        layer.activation = random_activation(out_channels, rng);
+        network.tensors.push_back({"t" + std::to_string(n + 1), infer_output_dims(layer, {in})});
+        network.layers.push_back(std::move(layer));
+    }
+    network.outputs = {network.layers.back().output};
+    check(network);
+    return network;
+}
+
+}  // namespace laminate

@@ -1,0 +1,582 @@
+#include "scheduler/explore/explore.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "scheduler/counts/bounds.h"
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/group_search/call_bound.h"
+#include "scheduler/explore/dag/dag_groups.h"
+#include "scheduler/explore/front_builder.h"
+#include "scheduler/explore/group_search/group_search.h"
+#include "scheduler/explore/pareto.h"
+#include "scheduler/explore/group_search/sequences.h"
+
+namespace laminate {
+
+namespace {
+
+using search::Archive;
+using search::Cost;
+using search::GroupSearch;
+
+// --------------------------------------------------------------------------------------------------------------- one segment
+
+search::Tiles tiles_of(const ExploreOptions& options) {
+    if (options.space == Space::baseline) return search::Tiles::whole;
+    switch (options.tiles) {
+        case TileSizes::divisors:
+            return search::Tiles::divisors;
+        case TileSizes::powers_of_two:
+            return search::Tiles::powers_of_two;
+        case TileSizes::all:
+            break;
+    }
+    return search::Tiles::all;
+}
+
+struct SegmentFront {
+    std::vector<GroupPoint> points;
+    std::vector<NetworkCounts> counts;  ///< of the points, as the model has them
+    std::vector<Cost> open;             ///< what was left out costs no less than some of these
+};
+
+Cost cost_of(const GroupPoint& point) {
+    return {static_cast<double>(point.accesses.value()), static_cast<double>(point.live_total.value()),
+            static_cast<double>(point.macs.value())};
+}
+
+/// With the counts of the model.
+void add_point(SegmentFront& front, GroupSchedule group, const GroupCounts& counts, Footprint footprint) {
+    front.counts.push_back(total({counts}));
+    front.points.push_back(
+        {std::move(group), counts.accesses(), memory_of(front.counts.back(), footprint), counts.macs()});
+}
+
+/// The point with the counts of the model, which must be those of the search.
+void add_checked_point(SegmentFront& front, const std::vector<LayerProblem>& problems, const GroupSearch::Point& point,
+                       Footprint footprint, TwoLevelCache& cache) {
+    GroupSchedule group = search::group_schedule(problems, point.choice);
+    const GroupCounts counts = two_level_counts(problems, group, &cache);
+    add_point(front, std::move(group), counts, footprint);
+    const GroupPoint& result = front.points.back();
+    if (cost_of(result) == point.cost) return;
+    const auto text = [](const Cost& c) {
+        return "accesses " + std::to_string(c.accesses) + ", memory " + std::to_string(c.memory) + ", MACs " +
+               std::to_string(c.macs);
+    };
+    throw std::logic_error("search: " + to_text(result.group) + ": searched " + text(point.cost) + "; model " +
+                           text(cost_of(result)));
+}
+
+/// From this depth on everything takes so long that most of it is bounded anyway.
+constexpr size_t very_deep = 6;
+
+/// Pairs end. What has parts that were left half done would be left so itself: it gets enough work to be good, and is bounded by its calls.
+int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
+    if (layers <= 2) return max_steps < INT64_MAX / 10 ? 10 * max_steps : max_steps;
+    if (max_steps == INT64_MAX) return max_steps;
+    if (!parts_are_complete) return max_steps / 100;
+    return layers >= very_deep ? max_steps / 20 : max_steps;
+}
+
+/// From this depth on the line-buffer family is searched first: without its points to compare with, bounds prune little.
+constexpr size_t deep = 4;
+
+Archive<char> archive_of(const std::vector<Cost>& costs, bool macs_is_axis) {
+    Archive<char> archive(macs_is_axis);
+    for (const Cost& cost : costs) archive.offer(cost, 0);
+    return archive;
+}
+
+/// `known`: costs that shorter segments reach together. `parts_are_complete`: they were searched to the end.
+SegmentFront search_segment(const std::vector<LayerProblem>& problems, const ExploreOptions& options, bool macs_is_axis,
+                            const std::vector<Cost>& known, bool parts_are_complete) {
+    search::GroupSearchOptions own;
+    own.tiles = tiles_of(options);
+    own.live = options.footprint == Footprint::live;
+    own.macs_is_axis = macs_is_axis;
+    own.recompute = options.recompute && options.space != Space::fusion;
+    own.structures.is_baseline = options.space == Space::baseline;
+    own.structures.only_resident = options.space == Space::fusion;
+    if (options.memory) own.memory = static_cast<double>(options.memory->value());
+    own.stop = options.stop;
+    own.max_steps = steps_of(options.max_steps, problems.size(), parts_are_complete);
+    std::optional<search::CallBound> bound;
+    if (problems.size() > 1) {
+        bound.emplace(problems);
+        own.bound = &*bound;
+        const Archive<char> reached = archive_of(known, macs_is_axis);
+        if (std::all_of(bound->steps().begin(), bound->steps().end(),
+                        [&](const Cost& step) { return reached.beats_all_above(step); }))
+            return {};
+    }
+    std::vector<GroupSearch::Point> found;
+    const auto run = [&](const search::GroupSearchOptions& how) {
+        auto search = std::make_unique<GroupSearch>(problems, how);
+        for (const Cost& cost : known) search->know(cost);
+        for (const GroupSearch::Point& point : found) search->know(point);
+        search->run();
+        found = search->front();
+        return search;
+    };
+    if (problems.size() >= deep && (parts_are_complete || problems.size() < very_deep)) {
+        search::GroupSearchOptions kept = own;
+        kept.structures.only_kept = true;
+        (void)run(kept);
+    }
+    if (problems.size() > 1 && problems.size() < very_deep && own.tiles == search::Tiles::all) {
+        search::GroupSearchOptions coarse = own;
+        coarse.tiles = search::Tiles::powers_of_two;
+        (void)run(coarse);
+    }
+    SegmentFront result;
+    if (problems.size() < deep || parts_are_complete) {
+        const auto full = run(own);
+        result.open = full->open();
+    } else {
+        result.open = {Cost{}};
+    }
+    if (bound) {
+        Archive<char> reached = archive_of(known, macs_is_axis);
+        for (const GroupSearch::Point& point : found) reached.offer(point.cost, 0);
+        result.open = at_least_both(result.open, *bound);
+        std::erase_if(result.open, [&](const Cost& cost) { return reached.beats_all_above(cost); });
+    }
+    TwoLevelCache cache;
+    for (const GroupSearch::Point& point : found) add_checked_point(result, problems, point, options.footprint, cache);
+    if (problems.size() > 1 && !result.open.empty()) {
+        // Not all was looked at: what line buffers and tiles of the whole group reach is there in any case.
+        ExploreOptions coarse = options;
+        coarse.tiles = TileSizes::powers_of_two;
+        for (GroupPoint& point : family_front(problems, coarse, options.tiles)) {
+            const GroupCounts counts = two_level_counts(problems, point.group, &cache);
+            add_point(result, std::move(point.group), counts, options.footprint);
+        }
+    }
+    return result;
+}
+
+// ----------------------------------------------------------------------------------------------------------- whole networks
+
+/// A partial answer: a group, or two answers side by side. A bound has neither.
+struct Partial {
+    const GroupPoint* group = nullptr;
+    const NetworkCounts* counts = nullptr;
+    const std::vector<LayerId>* layers = nullptr;
+    std::shared_ptr<const Partial> first;
+    std::shared_ptr<const Partial> second;
+};
+using Partials = Archive<std::shared_ptr<const Partial>>;
+
+/// Beyond this many pairs the MACs axis is given up.
+constexpr size_t most_pairs = 4'000'000;
+
+/// Everything of `a` with everything of `b`, into `sum`.
+void add_pairs(const Partials& a, const Partials& b, Partials& sum) {
+    search::add_pairs(a, b, sum, [](const auto& first, const auto& second) {
+        return std::make_shared<const Partial>(Partial{nullptr, nullptr, nullptr, first, second});
+    });
+}
+
+Partials on_two_axes(const Partials& a) {
+    Partials result(false);
+    for (size_t n = 0; n < a.size(); ++n) result.offer(a.costs()[n], a.items()[n]);
+    return result;
+}
+
+struct Segment {
+    std::vector<LayerId> layers;
+    size_t sequence = 0;
+    size_t begin = 0;
+    size_t like = 0;  ///< first segment of the same shape
+    SegmentFront front;
+};
+
+/// Partitions of one sequence: the best for every contiguous run of its layers, and the least that they could be.
+class Partitions {
+public:
+    Partitions(size_t layers, bool macs_is_axis) : layers_(layers) {
+        for (auto* table : {&best_, &least_}) {
+            for (size_t n = 0; n < (layers + 1) * (layers + 1); ++n)
+                table->emplace_back(table == &least_ ? false : macs_is_axis);
+        }
+    }
+
+    /// Shorter runs together.
+    void combine(size_t begin, size_t end) {
+        for (size_t middle = begin + 1; middle < end; ++middle) {
+            add_pairs(at(best_, begin, middle), segment_fronts_.at({middle, end}).first, at(best_, begin, end));
+            add_pairs(at(least_, begin, middle), segment_fronts_.at({middle, end}).second, at(least_, begin, end));
+        }
+    }
+
+    void add(const Segment& segment, bool macs_is_axis) {
+        const size_t end = segment.begin + segment.layers.size();
+        auto& [points, least] =
+            segment_fronts_.try_emplace({segment.begin, end}, Partials(macs_is_axis), Partials(false)).first->second;
+        for (size_t n = 0; n < segment.front.points.size(); ++n) {
+            const GroupPoint& point = segment.front.points[n];
+            const auto partial = std::make_shared<const Partial>(
+                Partial{&point, &segment.front.counts[n], &segment.layers, nullptr, nullptr});
+            points.offer(cost_of(point), partial);
+            at(best_, segment.begin, end).offer(cost_of(point), partial);
+            least.offer(cost_of(point), partial);
+            at(least_, segment.begin, end).offer(cost_of(point), partial);
+        }
+        for (const Cost& cost : segment.front.open) {
+            least.offer(cost, nullptr);
+            at(least_, segment.begin, end).offer(cost, nullptr);
+        }
+    }
+
+    [[nodiscard]] const Partials& best(size_t begin, size_t end) const { return best_[begin * (layers_ + 1) + end]; }
+    [[nodiscard]] const Partials& least(size_t begin, size_t end) const { return least_[begin * (layers_ + 1) + end]; }
+
+private:
+    [[nodiscard]] Partials& at(std::vector<Partials>& table, size_t begin, size_t end) {
+        return table[begin * (layers_ + 1) + end];
+    }
+
+    size_t layers_;
+    std::vector<Partials> best_;
+    std::vector<Partials> least_;
+    std::map<std::pair<size_t, size_t>, std::pair<Partials, Partials>> segment_fronts_;
+};
+
+/// The single groups of a partial answer.
+void collect_groups(const Partial& partial, std::vector<const Partial*>& groups) {
+    if (partial.group != nullptr) groups.push_back(&partial);
+    for (const auto* part : {partial.first.get(), partial.second.get()}) {
+        if (part != nullptr) collect_groups(*part, groups);
+    }
+}
+
+class Explorer {
+public:
+    Explorer(const Network& network, const ExploreOptions& options) : network_(network), options_(options) {
+        sequences_ = search::sequences_of(network);
+        if (sequences_.empty())
+            throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
+        macs_is_axis_ = options.macs_is_axis.value_or(sequences_.size() == 1 && sequences_.front().size() <= 4);
+        find_segments();
+        is_searched_.assign(segments_.size(), false);
+        for (const auto& sequence : sequences_) partitions_.emplace_back(sequence.size(), macs_is_axis_);
+    }
+
+    Front run() {
+        {
+            const std::lock_guard<std::mutex> lock(mutex_);
+            for (size_t s = 0; s < sequences_.size(); ++s) {
+                for (size_t begin = 0; begin < sequences_[s].size(); ++begin) open({s, begin, begin + 1});
+            }
+        }
+        const int threads = std::max(1, options_.threads);
+        in_parallel(static_cast<size_t>(threads), threads, [&](size_t) { search_what_is_ready(); });
+        return network_front();
+    }
+
+private:
+    void find_segments() {
+        std::map<std::vector<int64_t>, size_t> shapes;
+        const bool fuses = options_.space == Space::fusion || options_.space == Space::fusion_recompute;
+        const int64_t deepest = fuses ? options_.max_depth.value_or(default_max_depth(options_.space)) : 1;
+        const auto depth = static_cast<size_t>(std::clamp<int64_t>(deepest, 1, GroupSearch::most_layers));
+        for (size_t s = 0; s < sequences_.size(); ++s) {
+            for (size_t length = 1; length <= std::min(depth, sequences_[s].size()); ++length) {
+                for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin) {
+                    const auto first = sequences_[s].begin() + static_cast<std::ptrdiff_t>(begin);
+                    Segment segment{
+                        {first, first + static_cast<std::ptrdiff_t>(length)}, s, begin, segments_.size(), {}};
+                    const auto key = shape_key(layer_problems(network_, segment.layers));
+                    segment.like = shapes.emplace(key, segments_.size()).first->second;
+                    progress_.segments_total += segment.like == segments_.size() ? 1 : 0;
+                    segment_of_[{s, begin, begin + length}] = segments_.size();
+                    segments_.push_back(std::move(segment));
+                }
+            }
+        }
+    }
+
+    // Runs of layers, shorter ones first: what is known of all that a run contains prunes its search, and nothing else does. So each is searched as soon as
+    // the two that lack one layer of it are, whatever other runs are still at, and the answer does not depend on the order.
+
+    /// Of a sequence, without the layer `end`.
+    struct Run {
+        size_t sequence = 0;
+        size_t begin = 0;
+        size_t end = 0;
+        friend auto operator<=>(const Run&, const Run&) = default;
+    };
+
+    /// All shorter runs in it are closed.
+    void open(const Run& run) {
+        partitions_[run.sequence].combine(run.begin, run.end);
+        const auto found = segment_of_.find(run);
+        if (found == segment_of_.end()) {  // no segment of the space: still what its parts make of it
+            Segment none;
+            none.begin = run.begin;
+            none.layers.resize(run.end - run.begin);
+            return close(run, none);
+        }
+        Segment& segment = segments_[found->second];
+        const bool is_first = segment.like == found->second;
+        if (is_first) {
+            // The longest first: they take longest, and what waits for them is waited for by nobody else.
+            ready_.emplace(-std::ssize(segment.layers), found->second);
+        } else if (is_searched_[segment.like]) {
+            segment.front = segments_[segment.like].front;
+            close(run, segment);
+        } else {
+            followers_[segment.like].push_back(run);
+        }
+    }
+
+    void close(const Run& run, const Segment& segment) {
+        partitions_[run.sequence].add(segment, macs_is_axis_);
+        const auto part_is_closed = [&](const Run& longer) {
+            if (++closed_parts_[longer] == 2) open(longer);
+        };
+        if (run.begin > 0) part_is_closed({run.sequence, run.begin - 1, run.end});
+        if (run.end < sequences_[run.sequence].size()) part_is_closed({run.sequence, run.begin, run.end + 1});
+    }
+
+    void search_what_is_ready() {
+        std::unique_lock<std::mutex> lock(mutex_);
+        try {
+            for (;;) {
+                changed_.wait(lock, [&] { return has_failed_ || !ready_.empty() || is_over(); });
+                if (has_failed_ || is_over()) return;
+                const size_t n = ready_.begin()->second;
+                ready_.erase(ready_.begin());
+                lock.unlock();
+                search_one(segments_[n]);
+                lock.lock();
+                finish(n);
+                changed_.notify_all();
+            }
+        } catch (...) {
+            if (!lock.owns_lock()) lock.lock();
+            has_failed_ = true;
+            changed_.notify_all();
+            throw;
+        }
+    }
+
+    void finish(size_t n) {
+        const Segment& segment = segments_[n];
+        is_searched_[n] = true;
+        ++progress_.segments_done;
+        tell(segment);
+        close({segment.sequence, segment.begin, segment.begin + segment.layers.size()}, segment);
+        for (const Run& run : std::exchange(followers_[n], {})) open(run);
+    }
+
+    [[nodiscard]] bool is_over() const { return progress_.segments_done == progress_.segments_total; }
+
+    void tell(const Segment& segment) {
+        if (!options_.progress) return;
+        progress_.segment = network_.layer(segment.layers.front()).name;
+        if (segment.layers.size() > 1) progress_.segment += " .. " + network_.layer(segment.layers.back()).name;
+        options_.progress(progress_);
+    }
+
+    /// The two runs that lack one layer of it were; they contain all others.
+    [[nodiscard]] bool parts_are_complete(const Segment& segment) const {
+        return std::all_of(segments_.begin(), segments_.end(), [&](const Segment& s) {
+            const bool is_part = s.sequence == segment.sequence && s.layers.size() + 1 == segment.layers.size() &&
+                                 (s.begin == segment.begin || s.begin == segment.begin + 1);
+            return !is_part || s.front.open.empty();
+        });
+    }
+
+    void search_one(Segment& segment) {
+        const bool stopped = options_.stop != nullptr && options_.stop->load();
+        const std::vector<LayerProblem> problems = layer_problems(network_, segment.layers);
+        const Cost compulsory{static_cast<double>(compulsory_accesses(problems).value()), 0, 0};
+        if (stopped && segment.layers.size() > 1) {
+            segment.front.open = {compulsory};
+            return;
+        }
+        ExploreOptions own = options_;
+        if (stopped) {  // single layers always, if coarsely: an answer needs them
+            own.stop = nullptr;
+            own.tiles = TileSizes::powers_of_two;
+        }
+        const Partials& known =
+            partitions_[segment.sequence].best(segment.begin, segment.begin + segment.layers.size());
+        segment.front = search_segment(problems, own, macs_is_axis_, known.costs(), parts_are_complete(segment));
+        if (stopped) segment.front.open.push_back(compulsory);
+    }
+
+    Front network_front() {
+        std::vector<const Partials*> parts;
+        size_t pairs = 1;
+        for (size_t s = 0; s < sequences_.size(); ++s) {
+            parts.push_back(&partitions_[s].best(0, sequences_[s].size()));
+            pairs = std::min(most_pairs + 1, pairs * std::max<size_t>(1, parts.back()->size()));
+        }
+        const bool macs_is_axis = macs_is_axis_ && pairs <= most_pairs;
+        Partials front(macs_is_axis);
+        Partials least(false);
+        for (size_t s = 0; s < sequences_.size(); ++s) {
+            const Partials own = macs_is_axis ? *parts[s] : on_two_axes(*parts[s]);
+            const Partials& own_least = partitions_[s].least(0, sequences_[s].size());
+            if (s == 0) {
+                front = own;
+                least = own_least;
+                continue;
+            }
+            Partials sum(macs_is_axis);
+            add_pairs(front, own, sum);
+            front = std::move(sum);
+            Partials sum_least(false);
+            add_pairs(least, own_least, sum_least);
+            least = std::move(sum_least);
+        }
+        Front result = points_of(front);
+        result.macs_is_axis = macs_is_axis;
+        result.is_complete =
+            std::all_of(segments_.begin(), segments_.end(), [](const Segment& s) { return s.front.open.empty(); });
+        if (!result.is_complete) add_bounds(front, least, result);
+        return result;
+    }
+
+    [[nodiscard]] Front points_of(const Partials& front) const {
+        search::FrontBuilder builder(network_);
+        std::unordered_map<const Partial*, uint32_t> known;
+        std::vector<const Partial*> groups;
+        for (const auto& partial : front.items()) {
+            groups.clear();
+            collect_groups(*partial, groups);
+            std::ranges::sort(groups, {}, [](const Partial* group) { return group->layers->back(); });
+            std::vector<uint32_t> point;
+            for (const Partial* group : groups) {
+                const auto [entry, is_new] = known.try_emplace(group);
+                if (is_new)
+                    entry->second =
+                        builder.group(search::on_layers(network_, group->group->group, *group->layers), *group->counts);
+                point.push_back(entry->second);
+            }
+            builder.add_point(std::move(point));
+        }
+        return std::move(builder).front(options_.footprint);
+    }
+
+    static void add_bounds(const Partials& front, const Partials& least, Front& result) {
+        const Partials reached = on_two_axes(front);
+        for (const Cost& bound : least.costs()) {
+            result.bounds.push_back(
+                {Elements(static_cast<int64_t>(bound.memory)), Elements(static_cast<int64_t>(bound.accesses))});
+            // From there on the bound holds; the front begins at its own least memory.
+            const Cost* best = nullptr;
+            for (const Cost& cost : reached.costs()) {
+                if (best == nullptr || cost.memory <= bound.memory) best = &cost;
+            }
+            if (best == nullptr) continue;
+            const double ratio =
+                bound.accesses > 0 ? best->accesses / bound.accesses : std::numeric_limits<double>::infinity();
+            result.gap = std::max(result.gap, ratio - 1);
+        }
+    }
+
+    const Network& network_;
+    const ExploreOptions& options_;
+    bool macs_is_axis_ = false;
+    std::vector<std::vector<LayerId>> sequences_;
+    std::vector<Segment> segments_;
+    std::vector<Partitions> partitions_;
+    std::map<Run, size_t> segment_of_;
+    // What follows and the partitions belong to who holds the mutex.
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::set<std::pair<std::ptrdiff_t, size_t>> ready_;  ///< segments to search, the next one first
+    std::vector<bool> is_searched_;                      ///< by segment
+    std::map<size_t, std::vector<Run>> followers_;       ///< of a segment: open runs of its shape
+    std::map<Run, int> closed_parts_;                    ///< of the two that lack one layer
+    bool has_failed_ = false;
+    ExploreProgress progress_;
+};
+
+}  // namespace
+
+int64_t default_max_depth(Space space) { return space == Space::dag ? 8 : GroupSearch::most_layers; }
+
+std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind) {
+    ExploreOptions options;
+    options.tiles = kind;
+    return search::tile_candidates(extent, tiles_of(options));
+}
+
+std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,
+                                    const ExploreOptions& options) {
+    if (segment.size() > 1 &&
+        !std::all_of(segment.begin(), segment.end(), [&](LayerId l) { return search::may_fuse(network, l); }))
+        return {};
+    return group_front(layer_problems(network, segment), options);
+}
+
+std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
+    if (problems.size() > 1 &&
+        !std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) { return search::may_fuse(p); }))
+        return {};
+    std::vector<GroupPoint> points =
+        search_segment(problems, options, options.macs_is_axis.value_or(true), {}, true).points;
+    std::sort(points.begin(), points.end(),
+              [](const GroupPoint& a, const GroupPoint& b) { return cost_of(a) < cost_of(b); });
+    return points;
+}
+
+Front explore(const Network& network, const ExploreOptions& options) {
+    return options.space == Space::dag ? explore_dag(network, options) : Explorer(network, options).run();
+}
+
+Schedule schedule_of(const Network& network, const Front& front, const FrontPoint& point) {
+    std::vector<GroupSchedule> groups;
+    for (const uint32_t group : point.groups) groups.push_back(front.groups[group]);
+    return {network, std::move(groups)};
+}
+
+Front front_of(const Network& network, const std::vector<Schedule>& schedules) {
+    search::FrontBuilder builder(network);
+    for (const Schedule& schedule : schedules) {
+        std::vector<uint32_t> point;
+        for (const GroupSchedule& group : schedule.groups()) point.push_back(builder.group(group));
+        builder.add_point(std::move(point));
+    }
+    Front front = std::move(builder).front(Footprint::live);
+    front.is_complete = false;
+    front.gap = std::numeric_limits<double>::infinity();
+    return front;
+}
+
+std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget) {
+    const auto text = [&](const FrontPoint& point) {
+        std::string all;
+        for (const uint32_t group : point.groups) all += to_text(front.groups[group]) + " ";
+        return all;
+    };
+    const FrontPoint* best = nullptr;
+    Elements least = front.points.at(0).counts.live_total;
+    for (const FrontPoint& point : front.points) {
+        least = std::min(least, point.counts.live_total);
+        if (point.counts.live_total > budget) continue;
+        const auto key = [](const FrontPoint& p) { return std::tuple(p.counts.accesses, p.counts.macs); };
+        if (best == nullptr || key(point) < key(*best) || (key(point) == key(*best) && text(point) < text(*best)))
+            best = &point;
+    }
+    if (best == nullptr) return Infeasible{least, budget};
+    return *best;
+}
+
+}  // namespace laminate

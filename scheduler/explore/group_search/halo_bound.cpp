@@ -1,0 +1,274 @@
+#include "scheduler/explore/group_search/halo_bound.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "scheduler/explore/group_search/layer_structures.h"
+#include "scheduler/schedule/window.h"
+
+namespace laminate::search {
+
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+double span(const AxisWindow& w) { return static_cast<double>((w.kernel - 1) * w.dilation + 1); }
+
+/// At least so many coordinates are read by p neighbouring ones: slope p + extra.
+struct Hull {
+    double slope = 1;
+    double extra = 0;
+    [[nodiscard]] double of(double p) const { return slope * p + extra; }
+};
+
+Hull hull_of(const AxisWindow& w) {
+    const auto stride = static_cast<double>(w.stride);
+    if (w.transposed) return {1 / stride, (span(w) - stride) / stride};
+    return {stride, span(w) - stride};
+}
+
+/// First `after`, towards the output, then `before`.
+Hull composed(Hull after, Hull before) {
+    return {before.slope * after.slope, before.slope * after.extra + before.extra};
+}
+
+Hull lesser(Hull a, Hull b) { return {std::min(a.slope, b.slope), std::min(a.extra, b.extra)}; }
+
+/// Coordinates of the last output from which no border is met on the way down.
+int64_t inner_coordinates(const std::vector<LayerProblem>& problems, size_t axis) {
+    int64_t count = 0;
+    for (int64_t at = 0; at < problems.back().window[axis].out; ++at) {
+        Range range{at, at + 1};
+        bool is_inner = true;
+        for (size_t k = problems.size(); k-- > 0 && is_inner;) {
+            const AxisWindow& w = problems[k].window[axis];
+            const int64_t first = w.transposed ? range.begin + w.pad_begin - (w.kernel - 1) * w.dilation
+                                               : range.begin * w.stride - w.pad_begin;
+            const int64_t last = w.transposed ? (range.end - 1 + w.pad_begin) / w.stride
+                                              : (range.end - 1) * w.stride + (w.kernel - 1) * w.dilation - w.pad_begin;
+            is_inner = first >= 0 && last < w.in;
+            range = window_of(w, range);
+        }
+        count += is_inner ? 1 : 0;
+    }
+    return count;
+}
+
+/// Of so many neighbours all windows share something, and none is read apart from the others: buffers fold along one axis only.
+bool folds_once(const std::vector<LayerProblem>& problems, size_t reader) {
+    for (size_t axis = 0; axis < 2; ++axis) {
+        if (sharing(problems[reader].window[axis]) != Sharing::always) return false;
+        // So few coordinates may come in calls that lie apart (GroupSearch::may_be_apart).
+        for (size_t k = reader + 1; k < problems.size(); ++k) {
+            if (static_cast<double>(problems[k].window[axis].in) <= 2 * span(problems[k].window[axis])) return false;
+        }
+    }
+    return true;
+}
+
+/// Rising by a factor from `first` on, to `last` or beyond.
+std::vector<double> grid(double first, double last, double factor) {
+    std::vector<double> values{first};
+    while (values.back() < last) values.push_back(values.back() * factor);
+    return values;
+}
+
+/// Of the first value that is no smaller; the last one stands for all that are larger.
+size_t up(const std::vector<double>& values, double value) {
+    const auto at = std::lower_bound(values.begin(), values.end(), value);
+    return std::min(static_cast<size_t>(at - values.begin()), values.size() - 1);
+}
+
+/// Layers 1 .. n as the recursion sees them: squares.
+class Chain {
+public:
+    Chain(const std::vector<LayerProblem>& problems, double last_channels) : n_(problems.size()) {
+        for (size_t k = 1; k <= n_; ++k) {
+            const LayerProblem& p = problems[k - 1];
+            window_.push_back(
+                std::min(std::ceil(hull_of(p.window[0]).of(1) - 1e-9), std::ceil(hull_of(p.window[1]).of(1) - 1e-9)));
+            folds_once_.push_back(folds_once(problems, k - 1));
+            channels_.push_back(k == n_ ? last_channels : static_cast<double>(p[Dim::i]));
+            largest_.push_back(static_cast<double>(std::max(p.window[0].out, p.window[1].out)));
+        }
+        hulls_.assign(n_ + 1, std::vector<std::array<Hull, 2>>(n_ + 1));
+        for (size_t axis = 0; axis < 2; ++axis) {
+            for (size_t m = n_; m > 0; --m) {
+                hulls_[m][m][axis] = {};
+                for (size_t j = m; j-- > 0;)
+                    hulls_[m][j][axis] = composed(hulls_[m][j + 1][axis], hull_of(problems[j].window[axis]));
+            }
+        }
+        halos_.assign(n_ + 1, std::vector<double>(n_));
+        buffers_.assign(n_ + 1, std::vector<Hull>(n_));
+        for (size_t m = 1; m <= n_; ++m) {
+            for (size_t j = 0; j < m; ++j) {
+                const auto& both = hulls_[m][j];
+                halos_[m][j] = std::min(both[0].extra / both[0].slope, both[1].extra / both[1].slope);
+                buffers_[m][j] = buffer_of(m, j);
+            }
+        }
+    }
+
+    [[nodiscard]] size_t layers() const { return n_; }
+    /// Channels of A_j in its buffer.
+    [[nodiscard]] double channels(size_t j) const { return channels_[j]; }
+    /// Of A_m, its longer side.
+    [[nodiscard]] double largest(size_t m) const { return largest_[m - 1]; }
+    [[nodiscard]] double slope(size_t m, size_t j, size_t axis) const { return hulls_[m][j][axis].slope; }
+    /// Pieces of p of A_m bring 1 + halo / p times as much of A_j as they would in one piece.
+    [[nodiscard]] double halo(size_t m, size_t j) const { return halos_[m][j]; }
+    /// The buffer of A_j for pieces of p of A_m, as slope p + extra.
+    [[nodiscard]] Hull buffer(size_t m, size_t j) const { return buffers_[m][j]; }
+
+private:
+    [[nodiscard]] Hull buffer_of(size_t m, size_t j) const {
+        const double window = window_[j];  // of layer j + 1
+        if (!folds_once_[j]) return {0, channels_[j] * window * window};
+        const Hull h = lesser(hulls_[m][j][0], hulls_[m][j][1]);
+        return {channels_[j] * window * h.slope, channels_[j] * window * h.extra};
+    }
+
+    size_t n_;
+    std::vector<double> window_, channels_, largest_;
+    std::vector<char> folds_once_;
+    std::vector<std::vector<std::array<Hull, 2>>> hulls_;  ///< [m][j]: from A_m down to A_j
+    std::vector<std::vector<double>> halos_;               ///< [m][j]
+    std::vector<std::vector<Hull>> buffers_;               ///< [m][j]
+};
+
+constexpr double step_of_memory = 1.1;
+constexpr double step_of_answer = 1.02;  ///< memory of the whole group
+constexpr double step_of_area = 1.25;
+constexpr double step_of_pieces = 1.15;
+
+/// The least factors of the first m layers, by memory for A_1 .. A_{m-1} and by the area of the calls of A_m.
+class Factors {
+public:
+    Factors(const Chain& chain, std::vector<double> memory) : chain_(chain), memory_(std::move(memory)) {
+        double most = 0;
+        for (size_t m = 1; m <= chain.layers(); ++m) most = std::max(most, chain.largest(m));
+        double fewest = never;
+        for (size_t m = 1; m < chain.layers(); ++m) fewest = std::min(fewest, chain.channels(m));
+        area_ = grid(1, std::min(most * most, memory_.back() / fewest), step_of_area);
+        pieces_ = grid(1, most, step_of_pieces);
+        of_.resize(chain.layers());
+        with_buffer_.resize(chain.layers());
+        for (size_t m = 1; m < chain.layers(); ++m) {
+            of_[m].assign(memory_.size() * area_.size(), never);
+            for (size_t i = 0; i < memory_.size(); ++i) {
+                for (size_t a = 0; a < area_.size(); ++a)
+                    of_[m][i * area_.size() + a] = least(m, memory_[i], area_[a], never);
+            }
+            divide(m);
+        }
+    }
+
+    /// `most`: no piece is longer.
+    [[nodiscard]] double least(size_t m, double memory, double area, double most) const {
+        const double longest = std::min(most, chain_.largest(m));
+        const auto factor = [&](size_t j, double short_side) {
+            const double halo = chain_.halo(m, j);
+            const double long_side = std::min(std::max(area / short_side, short_side), longest);
+            return (1 + halo / std::min(short_side, longest)) * (1 + halo / long_side);
+        };
+        const double square = std::min(std::sqrt(area), longest);
+        double best = never;
+        // No cut after this one.
+        Hull all{0, 0};
+        for (size_t j = m; j-- > 1;) {
+            const Hull own = chain_.buffer(m, j);
+            all.slope += own.slope;
+            all.extra += own.extra;
+        }
+        if (all.of(1) <= memory)
+            best = factor(0, all.slope > 0 ? std::min(square, (memory - all.extra) / all.slope) : square);
+        // The next cut is at m2; pieces from one value of the grid to the next stand for each other.
+        Hull before{0, 0};
+        for (size_t m2 = m; m2-- > 1;) {
+            const Hull own = chain_.buffer(m, m2);
+            for (size_t p = 0; p < pieces_.size() && pieces_[p] <= square; ++p) {
+                const double rest = memory - before.of(pieces_[p]);
+                if (rest < own.of(pieces_[p])) break;
+                const double next = p + 1 < pieces_.size() ? std::min(square, pieces_[p + 1]) : square;
+                const double own_factor = factor(m2, next);
+                if (own_factor < best) best = std::min(best, own_factor * with_buffer(m2, rest, own.of(pieces_[p])));
+            }
+            before.slope += own.slope;
+            before.extra += own.extra;
+        }
+        return best;
+    }
+
+private:
+    /// Of layers 1 .. m with a cut at m: A_1 .. A_m have so much memory, A_m at least `least_buffer` of it.
+    [[nodiscard]] double with_buffer(size_t m, double memory, double least_buffer) const {
+        const auto after = std::upper_bound(memory_.begin(), memory_.end(), least_buffer) - memory_.begin();
+        return with_buffer_[m][up(memory_, memory) * memory_.size() +
+                               static_cast<size_t>(std::max<std::ptrdiff_t>(after - 1, 0))];
+    }
+
+    void divide(size_t m) {
+        with_buffer_[m].assign(memory_.size() * memory_.size(), never);
+        for (size_t i = 0; i < memory_.size(); ++i) {
+            double best = never;
+            for (size_t b = i + 1; b-- > 0;) {
+                // The buffer has memory_[b] to the next value, but no more than all; before the first value, anything up to it.
+                const double most_buffer = b + 1 < memory_.size() ? std::min(memory_[b + 1], memory_[i]) : memory_[i];
+                const double others = b == 0 ? memory_[i] : memory_[i] - memory_[b];
+                const size_t a = up(area_, most_buffer / chain_.channels(m));
+                best = std::min(best, of_[m][up(memory_, others) * area_.size() + a]);
+                with_buffer_[m][i * memory_.size() + b] = best;
+            }
+        }
+    }
+
+    const Chain& chain_;
+    std::vector<double> memory_, area_, pieces_;
+    std::vector<std::vector<double>> of_;           ///< [m][memory, area]
+    std::vector<std::vector<double>> with_buffer_;  ///< [m][memory, least buffer]
+};
+
+}  // namespace
+
+HaloBound::HaloBound(const std::vector<LayerProblem>& problems, double last_channels) {
+    const size_t n = problems.size();
+    if (n < 2) return;
+    for (const LayerProblem& p : problems) {
+        for (const AxisWindow& w : p.window) {
+            if (span(w) < static_cast<double>(w.stride)) return;
+        }
+    }
+    const Chain chain(problems, last_channels);
+    double whole = static_cast<double>(problems.front()[Dim::i]);
+    double least_side = never;
+    double most_side = 0;
+    for (size_t axis = 0; axis < 2; ++axis) {
+        const auto inner = static_cast<double>(inner_coordinates(problems, axis));
+        if (inner == 0) return;
+        whole *= inner * chain.slope(n, 0, axis);
+        least_side = std::min(least_side, inner);
+        most_side = std::max(most_side, inner);
+    }
+    double most_memory = 0;
+    double least_memory = 0;
+    for (size_t j = 1; j < n; ++j) {
+        most_memory += chain.buffer(n, j).of(least_side);
+        least_memory += chain.channels(j);
+    }
+    memory_ = grid(least_memory, most_memory, step_of_answer);
+    const Factors factors(chain, grid(least_memory, memory_.back(), step_of_memory));
+    for (const double memory : memory_)
+        input_.push_back(whole * factors.least(n, memory, least_side * most_side, most_side));
+}
+
+double HaloBound::input(double memory) const {
+    const auto at = std::lower_bound(memory_.begin(), memory_.end(), memory);
+    // Beyond the grid everything fits in one piece.
+    return at == memory_.end() ? 0 : input_[static_cast<size_t>(at - memory_.begin())];
+}
+
+}  // namespace laminate::search

@@ -1,0 +1,437 @@
+#include "scheduler/explore/planner/line_buffers.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "scheduler/explore/planner/column_chain.h"
+#include "scheduler/counts/two_level/two_level.h"
+
+namespace laminate {
+
+namespace {
+
+/// Rows of each layer per iteration of its own row loop. One (or the two of a Winograd patch), where a long row with several output channels keeps
+/// the vector registers busy by itself: the line buffer before it is smallest then. Else what the sink's rows need anew, so that in the
+/// steady state one tile of the layer is computed per tile of its consumer.
+std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problems, int64_t rows) {
+    constexpr int64_t long_row = 128;
+    constexpr int64_t several_channels = 6;
+    std::vector<int64_t> all(problems.size());
+    for (size_t k = problems.size(); k-- > 0;) {
+        const LayerProblem& p = problems[k];
+        const bool one_is_enough =
+            k + 1 < problems.size() && p[Dim::x] >= long_row && p[Dim::z] / p.groups >= several_channels;
+        const int64_t fewest = suits_winograd(p) ? 2 : 1;
+        all[k] = std::clamp<int64_t>(one_is_enough ? fewest : rows, 1, p[Dim::y]);
+        rows = p.y().transposed ? ceil_div(all[k], p.y().stride) : all[k] * p.y().stride;
+    }
+    return all;
+}
+
+GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
+    GroupSchedule group;
+    const int sink = static_cast<int>(problems.size()) - 1;
+    const std::vector<int64_t> rows = rows_per_iteration(problems, sizes.rows);
+    for (int k = 0; k <= sink; ++k) {
+        const LayerProblem& p = problems[static_cast<size_t>(k)];
+        Nest nest;
+        nest.layer = p.name;
+        nest.tile = p.extent;
+        nest.tile[static_cast<size_t>(Dim::y)] = rows[static_cast<size_t>(k)];
+        if (k == sink) {
+            const auto strip = [&](Dim d, int64_t size) {
+                if (size <= 0 || size >= p[d]) return;
+                nest.loops.push_back({d, Band::strip});
+                nest.strip[static_cast<size_t>(d) - 1] = size;
+            };
+            strip(Dim::y, sizes.strip_rows);
+            strip(Dim::x, sizes.strip_columns);
+        }
+        for (const Band band : {Band::outer, Band::inner}) {
+            for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, band});
+        }
+        group.nests.push_back(std::move(nest));
+    }
+    const Nest& last = group.nests.back();
+    const int strips = static_cast<int>(last.loops.size()) - 8;
+    const Level store = strips == 0 ? Level{} : Level{sink, strips - 1};
+    for (int k = 0; k <= sink; ++k) {
+        Nest& nest = group.nests[static_cast<size_t>(k)];
+        // New lines of a layer's input come in at the layer's own row loop: the first tile of a strip, which needs the whole
+        // window of every layer, then fills the line buffers a few rows at a time too.
+        const Placement lines{store, {k, nest.find({Dim::y, Band::outer})}};
+        const LayerProblem& p = problems[static_cast<size_t>(k)];
+        if (k > 0) group.nests[static_cast<size_t>(k) - 1].y = lines;
+        for (size_t operand = 0; operand < p.inputs.size(); ++operand) {
+            const TensorId tensor = p.inputs[operand].tensor;
+            const bool is_previous = k > 0 && tensor == problems[static_cast<size_t>(k) - 1].output;
+            const bool is_known = k > 0 && tensor == problems.front().inputs.front().tensor;
+            // An Add of what the first layer reads: lines for both, so they come in where both are around.
+            if (is_known) group.nests.front().x.front().placement.compute = {sink, last.find({Dim::y, Band::outer})};
+            if (!is_previous && !is_known) nest.x.push_back({static_cast<int>(operand), lines});
+        }
+        if (p.has_weights()) nest.w = Placement{};
+    }
+    const Level y{sink, last.find({Dim::x, Band::inner})};
+    group.nests.back().y = {y, y};
+    return group;
+}
+
+int64_t rows_per_input_row(const LayerProblem& sink) { return sink.y().transposed ? sink.y().stride : 1; }
+
+/// A single layer so narrow that its weights are worth more than its rows: all rows together read them once.
+bool takes_all_rows(const std::vector<LayerProblem>& problems) {
+    constexpr int64_t narrow = 48;
+    return problems.size() == 1 && suits_winograd(problems.front()) && problems.front()[Dim::x] <= narrow;
+}
+
+/// Rows of the sink's tile, the preferred first: enough for a register tile of rows in the layers before it too.
+std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems) {
+    const LayerProblem& sink = problems.back();
+    const int64_t up = rows_per_input_row(sink);
+    std::vector<int64_t> rows;
+    if (takes_all_rows(problems)) rows.push_back(sink[Dim::y]);
+    for (const int64_t r : {4 * up, 2 * up, up, int64_t{1}}) {
+        const int64_t clamped = std::min(r, sink[Dim::y]);
+        if (std::find(rows.begin(), rows.end(), clamped) == rows.end()) rows.push_back(clamped);
+    }
+    return rows;
+}
+
+/// Full width first, then narrower and narrower strips; whole vectors wide. Every number of equal strips: the widest that
+/// fit may be a tenth faster than half as many more.
+std::vector<int64_t> column_choices(int64_t extent) {
+    constexpr int64_t vector_width = 16;
+    std::vector<int64_t> columns{0};
+    for (int64_t parts = 2; parts <= extent; ++parts) {
+        const int64_t width = ceil_div(ceil_div(extent, parts), vector_width) * vector_width;
+        if (width < 2 * vector_width) break;
+        if (width < extent && width != columns.back()) columns.push_back(width);
+    }
+    return columns;
+}
+
+/// Rows of the thread with the most to do when threads take strips in order as they come free.
+int64_t longest_share(int64_t extent, int64_t strip_rows, int threads) {
+    std::vector<int64_t> rows(static_cast<size_t>(threads), 0);
+    for (int64_t begin = 0; begin < extent; begin += strip_rows) {
+        *std::min_element(rows.begin(), rows.end()) += std::min(strip_rows, extent - begin);
+    }
+    return *std::max_element(rows.begin(), rows.end());
+}
+
+class Planner {
+public:
+    Planner(const Network& network, const LineBufferOptions& options) : network_(network), options_(options) {}
+
+    struct Choice {
+        GroupSchedule group;
+        Elements accesses;
+        Elements live;
+    };
+
+    /// The first sizes that fit, widest lines first; otherwise the smallest memory seen.
+    [[nodiscard]] std::variant<Choice, Elements> choose(const std::vector<LayerId>& segment) {
+        const std::vector<LayerProblem> problems = layer_problems(network_, segment);
+        // Small maps are faster layer by layer than row by row: no accesses beyond a core's caches are at stake.
+        const auto goes_alone = [&](const LayerProblem& p) { return suits_whole_map(p) || goes_to_winograd_map(p); };
+        if (segment.size() > 1 && !options_.memory && std::any_of(problems.begin(), problems.end(), goes_alone))
+            return Elements{};
+        const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
+        // A budget is met even at some cost; without one, a group that must repeat much or go row by row is no gain.
+        const int64_t repeated_percent = options_.memory ? 25 : 5;
+        const int64_t fewest_rows =
+            options_.memory ? 1 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
+        const bool has_winograd = std::any_of(problems.begin(), problems.end(), suits_winograd);
+        const bool by_winograd = !options_.memory && options_.winograd && has_winograd;
+        const bool by_column_tiles = !options_.memory && options_.winograd && suits_column_tiles(problems);
+        const auto fits = [&](const LineBufferSizes& sizes, Elements live) {
+            if (takes_what_it_needs) return true;
+            if (options_.memory) return to_bytes(live) <= *options_.memory;
+            const Bytes cache = options_.second_level_cache;
+            if (to_bytes(live) <= (by_winograd ? most_winograd_memory(cache) : Bytes(2 * cache.value()))) return true;
+            if (!by_column_tiles) return false;
+            const int64_t all = problems.back()[Dim::x];
+            return column_tiles_memory(problems, rows_per_iteration(problems, sizes.rows),
+                                       sizes.strip_columns > 0 ? std::min(sizes.strip_columns, all) : all) <=
+                   most_column_tiles_memory(cache);
+        };
+        const int64_t base = macs(problems, {1, 0, 0});
+        std::optional<Elements> least;
+        for (const int64_t columns : column_choices(problems.back()[Dim::x])) {
+            // Winograd's patches want whole rows, and save more than fusing one more layer does.
+            if (columns != 0 && !options_.memory && has_winograd) break;
+            for (const int64_t rows : row_choices(problems)) {
+                if (rows < fewest_rows) continue;
+                LineBufferSizes sizes{rows, 0, columns};
+                const GroupCounts counts = two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
+                if (counts.macs().value() > base + base / 100 * repeated_percent) continue;
+                if (!fits(sizes, counts.live_total)) {
+                    least = std::min(least.value_or(counts.live_total), counts.live_total);
+                    continue;
+                }
+                sizes.strip_rows = strip_rows(problems, sizes, counts.macs().value());
+                const GroupSchedule group = line_buffer_group(problems, sizes);
+                const GroupCounts stripped = two_level_counts(problems, group, &cache_);
+                return Choice{group, stripped.accesses(), stripped.live_total};
+            }
+        }
+        return least.value_or(
+            Elements{});  // zero: only by repeating more than allowed; then a longer group will not do either
+    }
+
+    /// Adds go to the group of one of their operands: layers computed from their whole input add while they store, and
+    /// within a budget any group that still fits with the Add saves the accesses of its own output.
+    void take_adds(std::vector<GroupSchedule>& groups) {
+        std::map<TensorId, GroupSchedule*> by_output;
+        for (GroupSchedule& group : groups) {
+            const TensorId output = network_.layer(network_.find_layer(group.nests.back().layer)).output;
+            if (!network_.is_output(output) && network_.consumers(output).size() == 1) by_output[output] = &group;
+        }
+        for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
+            if (network_.layer(id).kind != LayerKind::add || !is_schedulable(network_, id)) continue;
+            const LayerProblem add = layer_problem(network_, id);
+            GroupSchedule* taken = nullptr;
+            std::optional<WithAdd> best;
+            for (const LayerInput& operand : add.inputs) {
+                const auto found = by_output.find(operand.tensor);
+                if (found == by_output.end()) continue;
+                std::optional<WithAdd> with = with_add(*found->second, id);
+                if (!with || (best && best->price < with->price)) continue;
+                best = std::move(with);
+                taken = found->second;
+            }
+            if (best) *taken = std::move(best->group);
+        }
+    }
+
+private:
+    /// A group and an Add of its output; of several the one of the least price.
+    struct WithAdd {
+        GroupSchedule group;
+        int64_t price = 0;
+    };
+    [[nodiscard]] std::optional<WithAdd> with_add(const GroupSchedule& group, LayerId id) {
+        std::vector<LayerId> layers;
+        for (const Nest& nest : group.nests) layers.push_back(network_.find_layer(nest.layer));
+        const LayerProblem first = layer_problem(network_, layers.front());
+        layers.push_back(id);
+        const std::vector<LayerProblem> problems = layer_problems(network_, layers);
+        const bool is_whole = ends_in_add(problems) && (suits_whole_map(first) || goes_to_winograd_map(first)) &&
+                              group.nests.front().loops.front().band != Band::strip;
+        if (is_whole) {
+            GroupSchedule with = laminate::line_buffer_group(network_, layers, {group.nests.back()[Dim::y], 0, 0});
+            // Pointwise layers store what they have in registers, others copy it once more.
+            if (!options_.memory) return WithAdd{std::move(with), is_pointwise(first) ? 0 : 1};
+            const GroupCounts counts = two_level_counts(problems, with, &cache_);
+            if (to_bytes(counts.live_total) <= *options_.memory)
+                return WithAdd{std::move(with), added_accesses(group, counts.accesses())};
+        }
+        if (!options_.memory) return {};
+        const auto choice = choose(layers);
+        const auto* found = std::get_if<Choice>(&choice);
+        if (!found) return {};
+        const int64_t more = added_accesses(group, found->accesses);
+        // By itself the Add reads its operands and writes their sum.
+        const int64_t alone = (problems.back().input_elements() + problems.back().output_elements()).value();
+        if (more >= alone) return {};
+        return WithAdd{found->group, more};
+    }
+    [[nodiscard]] int64_t added_accesses(const GroupSchedule& group, Elements with) {
+        return with.value() - two_level_counts(group_problems(network_, group), group, &cache_).accesses().value();
+    }
+
+    /// Threads divide its channels and rows by themselves.
+    [[nodiscard]] bool goes_to_winograd_map(const LayerProblem& p) const {
+        return options_.winograd && !options_.memory && suits_winograd_map(p);
+    }
+
+    [[nodiscard]] int64_t macs(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
+        return two_level_counts(problems, line_buffer_group(problems, sizes), &cache_).macs().value();
+    }
+
+    /// Strips give threads something to share out; each repeats the halo rows of its neighbours.
+    [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes,
+                                     int64_t without_strips) {
+        if (options_.threads <= 1) return 0;
+        // Threads divide its channels or pixels; a budget may be too small for the copy that a window's layer works from.
+        if (problems.size() == 1 && suits_whole_map(problems.front()) &&
+            (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1))
+            return 0;
+        if (problems.size() == 1 && goes_to_winograd_map(problems.front())) return 0;
+        // Strips of columns, which repeat their halos anyway, do where they share out evenly.
+        if (const int64_t columns = problems.back()[Dim::x]; sizes.strip_columns > 0) {
+            const int64_t longest = longest_share(columns, sizes.strip_columns, options_.threads);
+            constexpr int64_t uneven_percent = 3;
+            if (100 * longest * options_.threads <= (100 + uneven_percent) * columns) return 0;
+        }
+        const int64_t extent = problems.back()[Dim::y];
+        if (sizes.rows == extent && takes_all_rows(problems)) {
+            constexpr int64_t pair = 2;
+            return ceil_div(ceil_div(extent, options_.threads), pair) * pair;
+        }
+        // Two strips for each thread even out what other work takes away; one, where two would repeat too much. Whole tiles of rows, or else pairs (winograd.h)
+        // or any number, where threads would wait for each other.
+        struct Attempt {
+            int64_t strips;
+            int64_t percent;
+            double price;
+        };
+        const bool wants_pairs = std::any_of(problems.begin(), problems.end(), suits_winograd);
+        int64_t best = 0;
+        double least = 0;
+        std::set<int64_t> known;
+        for (const Attempt& attempt : {Attempt{2 * options_.threads, 3, 1.0}, Attempt{options_.threads, 25, 1.03}}) {
+            for (const int64_t unit : {sizes.rows, int64_t{2}, int64_t{1}}) {
+                if (unit == 1 && wants_pairs) continue;
+                LineBufferSizes with = sizes;
+                with.strip_rows = ceil_div(ceil_div(extent, attempt.strips), unit) * unit;
+                if (!known.insert(with.strip_rows).second) continue;
+                const int64_t needed = macs(problems, with);
+                if (needed - without_strips > without_strips / 100 * attempt.percent) continue;
+                const double ragged = with.strip_rows % sizes.rows == 0 ? 1.0 : 1.03;
+                const double cost = attempt.price * ragged * static_cast<double>(needed) *
+                                    static_cast<double>(longest_share(extent, with.strip_rows, options_.threads));
+                if (best == 0 || cost < least) {
+                    least = cost;
+                    best = with.strip_rows;
+                }
+            }
+        }
+        return best;
+    }
+
+    const Network& network_;
+    const LineBufferOptions& options_;
+    TwoLevelCache cache_;
+};
+
+Schedule in_order(const Network& network, std::vector<GroupSchedule> groups) {
+    std::sort(groups.begin(), groups.end(), [&](const GroupSchedule& a, const GroupSchedule& b) {
+        return network.find_layer(a.nests.back().layer) < network.find_layer(b.nests.back().layer);
+    });
+    return {network, std::move(groups)};
+}
+
+}  // namespace
+
+GroupSchedule line_buffer_group(const Network& network, const std::vector<LayerId>& segment,
+                                const LineBufferSizes& sizes) {
+    return line_buffer_group(layer_problems(network, segment), sizes);
+}
+
+bool is_pointwise(const LayerProblem& p) {
+    return std::all_of(p.window.begin(), p.window.end(), [](const AxisWindow& w) {
+        return w.kernel == 1 && w.stride == 1 && w.pad_begin == 0 && w.in == w.out;
+    });
+}
+
+bool reads_few(const LayerProblem& p) {
+    // A panel of 24 or 48 pixels of all this stays in a first-level cache; it is filled once and read for every few
+    // output channels.
+    constexpr int64_t most_elements = 160, enough_outputs = 32, narrowest = 24;
+    return p.operation == Operation::multiply_accumulate && p.groups == 1 && !p.y().transposed && !p.x().transposed &&
+           p.x().stride > 1 && p.y().kernel * p.x().kernel * p[Dim::i] <= most_elements &&
+           p[Dim::z] >= enough_outputs && p[Dim::x] >= narrowest;
+}
+
+bool suits_whole_map(const LayerProblem& p) {
+    if (p.operation != Operation::multiply_accumulate || p.y().transposed || p.x().transposed) return false;
+    constexpr int64_t most_columns = 36, most_taps = 25, most_stride = 2;
+    const int64_t pixels = p[Dim::y] * p[Dim::x];
+    // Layers of enough channels, one pixel or one channel at a time, gain more from whole tiles of the map than line buffers save, as long as the map is not a picture.
+    constexpr int64_t enough_channels = 16, most_columns_by_channels = 128;
+    const bool by_channels = p.groups > 1 ? p[Dim::z] >= enough_channels
+                                          : is_pointwise(p) && std::min(p[Dim::z], p[Dim::i]) >= enough_channels;
+    const int64_t widest = by_channels || reads_few(p) ? most_columns_by_channels : most_columns;
+    if (pixels > widest * widest) return false;
+    if (p.groups == 1 && is_pointwise(p)) {
+        constexpr int64_t half_a_vector = 8;
+        return pixels == 1 || pixels >= half_a_vector;
+    }
+    if (p.x().stride > most_stride || p.y().stride > most_stride) return false;
+    if (reads_few(p)) return p[Dim::x] <= most_columns_by_channels && p[Dim::y] <= most_columns_by_channels;
+    if (p.y().kernel * p.x().kernel > most_taps) return false;
+    if (p.groups == 1) {
+        // Worth a copy of the input for its channels' sake, where rows by themselves fill vectors badly and columns computed for nothing are few.
+        constexpr int64_t narrow = 20, narrowest = 5, too_narrow_for_winograd = 8, enough_outputs = 32,
+                          enough_inputs = 16;
+        if (p[Dim::z] < enough_outputs || p[Dim::i] < enough_inputs || p[Dim::x] < narrowest || p[Dim::y] < narrowest)
+            return false;
+        if (suits_winograd(p) && p[Dim::x] > too_narrow_for_winograd) return false;
+        const int64_t more_columns = (p.x().kernel - 1) * p.x().dilation / p.x().stride;
+        return (p.x().stride > 1 || p[Dim::x] <= narrow) && 3 * more_columns <= p[Dim::x];
+    }
+    // What it reads should be in the caches too: after a larger map it is better fused.
+    return p.groups == p[Dim::z] && p[Dim::x] > 1 && p.x().in <= widest && p.y().in <= widest;
+}
+
+bool ends_in_add(const std::vector<LayerProblem>& problems) {
+    if (problems.size() != 2 || problems.back().operation != Operation::add) return false;
+    const std::vector<LayerInput>& before = problems.front().inputs;
+    const std::vector<LayerInput>& operands = problems.back().inputs;
+    const auto reads = [&](TensorId tensor) {
+        return std::any_of(operands.begin(), operands.end(), [&](const LayerInput& o) { return o.tensor == tensor; });
+    };
+    return reads(problems.front().output) &&
+           std::none_of(before.begin(), before.end(), [&](const LayerInput& in) { return reads(in.tensor); });
+}
+
+bool suits_winograd_map(const LayerProblem& p) {
+    constexpr int64_t most_columns = 64, narrowest = 5, enough_channels = 32;
+    return suits_winograd(p) && p[Dim::x] >= narrowest && p[Dim::x] <= most_columns && p[Dim::y] <= most_columns &&
+           p[Dim::z] >= enough_channels && p[Dim::i] >= enough_channels;
+}
+
+std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options) {
+    Planner planner(network, options);
+    std::vector<GroupSchedule> groups;
+    Elements demand;
+    for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
+        struct Best {
+            Elements accesses;
+            int64_t groups = 0;
+            size_t begin = 0;
+            GroupSchedule last;
+        };
+        std::vector<std::optional<Best>> best(chain.size() + 1);
+        best[0] = Best{};
+        for (size_t begin = 0; begin < chain.size(); ++begin) {
+            for (size_t end = begin + 1; end <= chain.size(); ++end) {
+                const std::vector<LayerId> segment(chain.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                   chain.begin() + static_cast<std::ptrdiff_t>(end));
+                const auto choice = planner.choose(segment);
+                if (const Elements* least = std::get_if<Elements>(&choice)) {
+                    if (segment.size() == 1) demand = std::max(demand, *least);
+                    break;  // one more layer needs more
+                }
+                if (!best[begin]) continue;
+                const auto& found = std::get<Planner::Choice>(choice);
+                Best candidate{best[begin]->accesses + found.accesses, best[begin]->groups + 1, begin, found.group};
+                std::optional<Best>& known = best[end];
+                if (!known || std::tie(candidate.accesses, candidate.groups) < std::tie(known->accesses, known->groups))
+                    known = std::move(candidate);
+            }
+        }
+        if (!best.back()) continue;
+        for (size_t end = chain.size(); end > 0; end = best[end]->begin) groups.push_back(best[end]->last);
+    }
+    if (demand != Elements{}) return Infeasible{demand, Elements(options.memory->value() / bytes_per_element)};
+    planner.take_adds(groups);
+    return in_order(network, std::move(groups));
+}
+
+Schedule layer_by_layer_schedule(const Network& network, int threads, bool winograd) {
+    LineBufferOptions options;
+    options.winograd = winograd;
+    options.threads = threads;
+    Planner planner(network, options);
+    std::vector<GroupSchedule> groups;
+    for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
+        for (const LayerId id : chain) groups.push_back(std::get<Planner::Choice>(planner.choose({id})).group);
+    }
+    return in_order(network, std::move(groups));
+}
+
+}  // namespace laminate

@@ -1,0 +1,217 @@
+#include "scheduler/schedule/problem.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+
+namespace laminate {
+
+std::optional<int64_t> AxisWindow::input(int64_t out_at, int64_t tap) const {
+    int64_t at = out_at * stride + tap * dilation - pad_begin;
+    if (transposed) {
+        const int64_t scaled = out_at + pad_begin - tap * dilation;
+        if (scaled < 0 || scaled % stride != 0) return std::nullopt;
+        at = scaled / stride;
+    }
+    return at >= 0 && at < in ? std::optional(at) : std::nullopt;
+}
+
+Elements LayerProblem::weight_elements() const {
+    return has_weights() ? Elements(y().kernel) * x().kernel * extent[3] * extent[0] : Elements{};
+}
+Elements LayerProblem::output_elements() const { return Elements(extent[0]) * extent[1] * extent[2]; }
+Elements LayerProblem::input_elements() const {
+    Elements sum;
+    for (const LayerInput& input : inputs) sum += Elements(input.channels) * y().in * x().in;
+    return sum;
+}
+
+namespace {
+
+/// Whether every output coordinate's window reaches at least one real input: true of every sensible layer. Where it
+/// does not hold, parts of the output depend on padding alone, and a needed region can be empty in the middle of a loop.
+bool windows_reach_input(const AxisWindow& w) {
+    // Away from the borders outputs are alike: tap 0 is an input; of a transposed window all taps that the stride does not leave out are. Checked
+    // for every schedule that is made, so not one by one.
+    const int64_t alike_from = w.transposed ? std::max<int64_t>(0, (w.kernel - 1) * w.dilation - w.pad_begin) + w.stride
+                                            : ceil_div(w.pad_begin, w.stride);
+    const int64_t alike_to = w.transposed ? (w.in - 1) * w.stride - w.pad_begin : (w.in - 1 + w.pad_begin) / w.stride;
+    for (int64_t out = 0; out < w.out; ++out) {
+        if (out >= alike_from && out <= alike_to) {
+            out = alike_to;
+            continue;
+        }
+        bool reaches = false;
+        for (int64_t tap = 0; tap < w.kernel && !reaches; ++tap) reaches = w.input(out, tap).has_value();
+        if (!reaches) return false;
+    }
+    // Tap sets of a strided and dilated transposed window are no intervals.
+    return !w.transposed || w.dilation == 1 || w.stride == 1;
+}
+
+std::optional<Operation> operation_of(const Network& network, const Layer& layer) {
+    const auto is_feature_map = [&](TensorId id) { return network.tensor(id).dims.size() == 4; };
+    if (layer.kind == LayerKind::gemm) return Operation::multiply_accumulate;
+    if (!is_feature_map(layer.output) || !std::all_of(layer.inputs.begin(), layer.inputs.end(), is_feature_map))
+        return {};
+    const std::set<TensorId> distinct(layer.inputs.begin(), layer.inputs.end());
+    const bool joins = layer.inputs.size() > 1 && distinct.size() == layer.inputs.size();
+    switch (layer.kind) {
+        case LayerKind::conv:
+        case LayerKind::conv_transpose:
+            return Operation::multiply_accumulate;
+        case LayerKind::max_pool:
+            return Operation::max_pool;
+        case LayerKind::average_pool:
+        case LayerKind::global_average_pool:
+            return Operation::average_pool;
+        case LayerKind::add:
+            return joins ? std::optional(Operation::add) : std::nullopt;
+        case LayerKind::concat:
+            return joins && layer.axis == 1 ? std::optional(Operation::concat) : std::nullopt;
+        case LayerKind::activation:
+            return Operation::pointwise;
+        default:
+            return {};
+    }
+}
+
+/// Nothing for layers of other kinds.
+std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
+    const Layer& layer = network.layer(id);
+    const std::optional<Operation> operation = operation_of(network, layer);
+    if (!operation) return {};
+    LayerProblem p;
+    p.layer = id;
+    p.name = layer.name;
+    p.operation = *operation;
+    p.output = layer.output;
+    int64_t channels = 0;
+    for (const TensorId tensor : layer.inputs) {
+        const Tensor& t = network.tensor(tensor);
+        p.inputs.push_back({tensor, t.name, t.dims.at(1), *operation == Operation::concat ? channels : 0});
+        channels += t.dims.at(1);
+    }
+    const std::vector<int64_t>& in = network.tensor(layer.inputs.at(0)).dims;
+    const std::vector<int64_t>& out = network.tensor(p.output).dims;
+    if (layer.kind == LayerKind::gemm) {
+        p.extent = {out.at(1), 1, 1, in.at(1)};
+        return p;
+    }
+    p.groups = p.has_weights() ? layer.groups : out.at(1);
+    p.extent = {out.at(1), out.at(2), out.at(3), p.has_weights() ? in.at(1) / layer.groups : 1};
+    for (size_t axis = 0; axis < 2; ++axis) {
+        AxisWindow& w = p.window[axis];
+        w = axis_window(layer, axis);
+        w.in = in.at(2 + axis);
+        w.out = out.at(2 + axis);
+        if (layer.kind == LayerKind::global_average_pool) w.kernel = w.in;
+    }
+    return p;
+}
+
+}  // namespace
+
+AxisWindow axis_window(const Layer& layer, size_t axis) {
+    AxisWindow w;
+    const bool has_window = layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose ||
+                            layer.kind == LayerKind::max_pool || layer.kind == LayerKind::average_pool;
+    if (!has_window) return w;
+    w.transposed = layer.kind == LayerKind::conv_transpose;
+    w.kernel = layer.window.kernel[axis];
+    w.stride = layer.window.stride[axis];
+    w.dilation = layer.window.dilation[axis];
+    w.pad_begin = layer.window.pad_begin[axis];
+    return w;
+}
+
+namespace {
+
+/// Nothing for layers that cannot be scheduled.
+std::optional<LayerProblem> schedulable_problem(const Network& network, LayerId id) {
+    std::optional<LayerProblem> p = problem_of(network, id);
+    if (p && !(windows_reach_input(p->y()) && windows_reach_input(p->x()))) p.reset();
+    return p;
+}
+
+}  // namespace
+
+bool is_schedulable(const Network& network, LayerId id) { return schedulable_problem(network, id).has_value(); }
+
+bool must_be_scheduled(const Network& network, LayerId id) {
+    const std::optional<LayerProblem> p = schedulable_problem(network, id);
+    return p && p->has_weights();
+}
+
+LayerProblem layer_problem(const Network& network, LayerId id) {
+    std::optional<LayerProblem> p = schedulable_problem(network, id);
+    if (!p) {
+        const Layer& layer = network.layer(id);
+        throw InputError("layer " + layer.name + ": a " + operation_text(layer) +
+                         " of this shape cannot be scheduled; see is_schedulable");
+    }
+    return *std::move(p);
+}
+
+std::vector<LayerProblem> layer_problems(const Network& network, const std::vector<LayerId>& layers) {
+    std::vector<LayerProblem> problems;
+    for (const LayerId id : layers) problems.push_back(layer_problem(network, id));
+    return problems;
+}
+
+std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
+    std::vector<int64_t> key;
+    std::map<TensorId, int64_t> numbers;
+    for (const LayerProblem& p : problems) {
+        key.push_back(static_cast<int64_t>(p.operation));
+        key.insert(key.end(), p.extent.begin(), p.extent.end());
+        key.push_back(p.groups);
+        for (const AxisWindow& w : p.window)
+            key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out});
+        key.push_back(static_cast<int64_t>(p.inputs.size()));
+        for (const LayerInput& input : p.inputs) {
+            key.push_back(numbers.emplace(input.tensor, static_cast<int64_t>(numbers.size())).first->second);
+            key.insert(key.end(), {input.channels, input.first_output_channel});
+        }
+        key.push_back(numbers.emplace(p.output, static_cast<int64_t>(numbers.size())).first->second);
+    }
+    return key;
+}
+
+bool suits_winograd(const LayerProblem& p) {
+    if (p.operation != Operation::multiply_accumulate || p.groups != 1) return false;
+    for (const AxisWindow& w : p.window) {
+        if (w.transposed || w.kernel != 3 || w.stride != 1 || w.dilation != 1) return false;
+    }
+    // Instructions for one tile of 2x4 outputs: 24 products and about 240 (inputs) and 160 (outputs) for the transforms of a channel, against 72 products.
+    const auto in = static_cast<double>(p[Dim::i]);
+    const auto out = static_cast<double>(p[Dim::z]);
+    return 24 * in * out + 240 * in + 160 * out < 0.75 * 72 * in * out;
+}
+
+std::vector<std::vector<LayerId>> schedulable_chains(const Network& network) {
+    const auto count = static_cast<LayerId>(network.layers.size());
+    std::vector<bool> taken(network.layers.size(), false);
+    std::vector<std::vector<LayerId>> chains;
+    for (LayerId first = 0; first < count; ++first) {
+        if (taken[static_cast<size_t>(first)] || !must_be_scheduled(network, first)) continue;
+        std::vector<LayerId> chain;
+        for (LayerId id = first;;) {
+            taken[static_cast<size_t>(id)] = true;
+            chain.push_back(id);
+            const TensorId out = network.layer(id).output;
+            const std::vector<LayerId> readers = network.consumers(out);
+            if (network.is_output(out) || readers.size() != 1) break;
+            const LayerId next = readers.front();
+            if (taken[static_cast<size_t>(next)] || !must_be_scheduled(network, next)) break;
+            id = next;
+        }
+        chains.push_back(std::move(chain));
+    }
+    return chains;
+}
+
+}  // namespace laminate

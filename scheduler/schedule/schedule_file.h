@@ -1,0 +1,13 @@
+// The content of a schedule file; load_schedule() (schedule.h) reads it from a path.
+#pragma once
+
+#include <string>
+
+#include "scheduler/schedule/schedule.h"
+
+namespace laminate {
+
+/// JSON or the bare text form. Throws InputError when it is neither, or made for a network of another structure.
+[[nodiscard]] Schedule parse_schedule_file(const Network& network, const std::string& content);
+
+}  // namespace laminate

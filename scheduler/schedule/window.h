@@ -1,0 +1,57 @@
+// What output coordinates of a layer read of its input, along one spatial axis.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+
+#include "base/units.h"
+#include "scheduler/schedule/problem.h"
+
+namespace laminate {
+
+/// Coordinates [begin, end).
+struct Range {
+    int64_t begin = 0;
+    int64_t end = 0;
+    [[nodiscard]] bool empty() const { return end <= begin; }
+    [[nodiscard]] int64_t size() const { return empty() ? 0 : end - begin; }
+    /// Becomes the smallest range around both.
+    void extend(Range other) {
+        if (other.empty()) return;
+        if (empty()) {
+            *this = other;
+            return;
+        }
+        begin = std::min(begin, other.begin);
+        end = std::max(end, other.end);
+    }
+    friend auto operator<=>(const Range&, const Range&) = default;
+};
+
+/// Input coordinates that outputs [out.begin, out.end) read, clipped to the tensor.
+[[nodiscard]] inline Range window_of(const AxisWindow& w, Range out) {
+    Range in;
+    if (w.transposed) {
+        in.begin = floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1, w.stride);
+        in.end = floor_div(out.end - 1 + w.pad_begin, w.stride) + 1;
+    } else {
+        in.begin = out.begin * w.stride - w.pad_begin;
+        in.end = (out.end - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.pad_begin;
+    }
+    return {std::max<int64_t>(in.begin, 0), std::min(in.end, w.in)};
+}
+
+/// Kernel positions that outputs [out.begin, out.end) multiply, summed; positions on padding included.
+[[nodiscard]] inline int64_t taps_of(const AxisWindow& w, Range out) {
+    if (!w.transposed) return checked_multiply(out.size(), w.kernel);
+    // Tap n serves the outputs o with (o + pad - n * dilation) divisible by the stride.
+    int64_t taps = 0;
+    for (int64_t n = 0; n < w.kernel; ++n) {
+        const int64_t shift = w.pad_begin - n * w.dilation;
+        taps += floor_div(out.end - 1 + shift, w.stride) - floor_div(out.begin - 1 + shift, w.stride);
+    }
+    return taps;
+}
+
+}  // namespace laminate

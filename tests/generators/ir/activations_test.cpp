@@ -1,0 +1,175 @@
+// Activations in generated code against the reference operators, value by value.
+#include "generators/ir/activations.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "base/rng.h"
+#include "generators/ir/arrays.h"
+#include "generators/compile/executable.h"
+#include "nets/operators/reference_operators.h"
+#include "generators/lowering/group_lowering.h"
+
+namespace laminate {
+namespace {
+
+/// What differences are measured in: units in the last place of the larger of the result and this.
+enum class Scale { result, one, argument };
+
+struct Bound {
+    Activation activation;
+    double units;  ///< most that code and reference may differ by; 0: the same to the bit
+    Scale scale = Scale::result;
+};
+
+Activation unary(GeneralFunction function, float alpha = 0, float beta = 0) {
+    return {.kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta};
+}
+
+/// A slope for each channel.
+Activation with_slopes(const std::vector<float>& slopes) {
+    const std::vector<int64_t> dims{std::ssize(slopes)};
+    return {.kind = ActivationKind::prelu, .slope = std::make_shared<const Constant>(Constant{dims, slopes})};
+}
+
+std::vector<Bound> bounds() {
+    using enum GeneralFunction;
+    return {{{.kind = ActivationKind::relu}, 0},
+            {{.kind = ActivationKind::leaky_relu, .alpha = 0.01f}, 0},
+            {{.kind = ActivationKind::leaky_relu, .alpha = 1}, 0},
+            {{.kind = ActivationKind::leaky_relu, .alpha = 1.5f}, 0},
+            {{.kind = ActivationKind::leaky_relu, .alpha = -0.5f}, 0},
+            {{.kind = ActivationKind::leaky_relu, .alpha = 0}, 0},
+            {with_slopes({0.25f}), 0},
+            {with_slopes({0.25f, 1, 1e-30f}), 0},
+            {with_slopes({0.25f, -0.5f}), 0},
+            {with_slopes({0.25f, 2}), 0},
+            {{.kind = ActivationKind::clip, .low = 0, .high = 6}, 0},
+            {{.kind = ActivationKind::sigmoid}, 8},
+            {{.kind = ActivationKind::tanh}, 8},
+            {unary(absolute), 0},
+            {unary(negative), 0},
+            {unary(elu, 1), 8},
+            {unary(elu, 0.3f), 8},
+            {unary(selu, 1.67326319f, 1.05070102f), 8},
+            {unary(celu, 1), 8},
+            {unary(celu, 0.7f), 8},
+            {unary(softplus), 8},
+            {unary(softsign), 1},
+            {unary(hard_sigmoid, 0.2f, 0.5f), 1, Scale::one},
+            {unary(hard_sigmoid, 1.0f / 6, 0.5f), 1, Scale::one},
+            {unary(hard_swish), 1, Scale::argument},
+            {unary(mish), 8},
+            {unary(swish, 1), 8},
+            {unary(swish, 1.702f), 8},
+            {unary(gelu), 8, Scale::argument},
+            {unary(gelu_tanh), 8, Scale::argument}};
+}
+
+/// Magnitudes of every order up to 1e4, more of those where activations bend, and the ends of the pieces.
+std::vector<float> arguments() {
+    std::vector<float> values{0, -0.0f, 3, -3, 6, -6, 20, 88, -88, 104, -104, 1e4f, -1e4f};
+    Rng rng(7);
+    const auto random_float = [&](double low, double high) {
+        return static_cast<float>(low + (high - low) * static_cast<double>(rng.below(1 << 30)) / (1 << 30));
+    };
+    for (int n = 0; n < 100'000; ++n) {
+        const float sign = rng.chance(1, 2) ? 1.0f : -1.0f;
+        values.push_back(sign * static_cast<float>(std::exp2(random_float(-40, 13))));
+        values.push_back(random_float(-25, 25));
+        values.push_back(random_float(-2, 2));
+    }
+    values.resize(values.size() / 16 * 16);
+    return values;
+}
+
+/// Y[n] = activation(X[n]) of a channel, `lanes` at a time.
+std::vector<float> computed(const Activation& activation, const std::vector<float>& x, int64_t lanes,
+                            size_t channel = 0) {
+    using namespace Halide::Internal;
+    const Halide::Expr n = Variable::make(Halide::Int(32), "n");
+    const Halide::Expr index = ir::lanes_from(n * ir::size(lanes), lanes);
+    const float slope = activation.slope ? activation.slope->values[channel] : 0;
+    const Stmt one = ir::store(
+        "Y", ir::activate(activation, ir::load("X", index, ir::Alignment::element), ir::broadcast(slope, lanes)), index,
+        ir::Alignment::element);
+    const Stmt loop = For::make("n", 0, ir::size(std::ssize(x) / lanes), ForType::Serial, Halide::Partition::Auto,
+                                Halide::DeviceAPI::None, one);
+    const JitGroup jit(ir::with_pointer("X", argument::inputs, 0, ir::with_pointer("Y", argument::outputs, 0, loop)),
+                       false);
+    std::vector<float> y(x.size(), std::numeric_limits<float>::quiet_NaN());
+    const float* in = x.data();
+    float* out = y.data();
+    EXPECT_EQ(jit.function()(&in, &out, nullptr, nullptr, 0, 1), 0);
+    return y;
+}
+
+double unit(double value) {
+    // Below 2^-80 code may round to zero.
+    return std::exp2(std::max(std::ilogb(value == 0 ? 1e-300 : value), -80) - 23);
+}
+
+size_t channels_of(const Activation& activation) { return activation.slope ? activation.slope->values.size() : 1; }
+
+void expect_within(const Bound& bound, const std::vector<float>& x, size_t channel) {
+    const std::vector<float> y = computed(bound.activation, x, 16, channel);
+    const std::string name = activation_text(bound.activation);
+    double worst = 0;
+    size_t at = 0;
+    for (size_t n = 0; n < x.size(); ++n) {
+        const float expected = apply_activation(bound.activation, x[n], static_cast<int64_t>(channel));
+        double scale = std::abs(expected);
+        if (bound.scale == Scale::one) scale = std::max(scale, 1.0);
+        if (bound.scale == Scale::argument) scale = std::max(scale, std::abs(double{x[n]}));
+        const double units = std::abs(double{y[n]} - double{expected}) / unit(scale);
+        if (!(units <= worst)) {
+            worst = units;
+            at = n;
+        }
+    }
+    EXPECT_LE(worst, bound.units) << name << " of " << x[at] << " is " << y[at] << ", expected "
+                                  << apply_activation(bound.activation, x[at], static_cast<int64_t>(channel));
+}
+
+TEST(Activations, AreWithinTheirBounds) {
+    const std::vector<float> x = arguments();
+    for (const Bound& bound : bounds()) {
+        for (size_t channel = 0; channel < channels_of(bound.activation); ++channel) expect_within(bound, x, channel);
+    }
+}
+
+/// Where a product with the slope is not finite, and where a zero has a sign.
+TEST(Activations, RectifiersKeepInfinitiesAndZeros) {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const std::vector<float> x{infinity, -infinity, 0.0f, -0.0f, 3e38f, -3e38f, 1e-45f, -1e-45f};
+    for (const float slope : {0.25f, 1.0f, 0.01f, -0.5f, 2.0f}) {
+        for (const Activation& activation :
+             {with_slopes({slope}), Activation{.kind = ActivationKind::leaky_relu, .alpha = slope}}) {
+            const std::vector<float> y = computed(activation, x, 8);
+            for (size_t n = 0; n < x.size(); ++n) {
+                const float expected = apply_activation(activation, x[n], 0);
+                EXPECT_EQ(std::bit_cast<uint32_t>(y[n]), std::bit_cast<uint32_t>(expected))
+                    << activation_text(activation) << " of " << x[n] << " is " << y[n] << ", expected " << expected;
+            }
+        }
+    }
+    const std::vector<float> flat = computed(with_slopes({0.0f}), x, 8);
+    EXPECT_EQ(flat[0], infinity) << "0 times infinity is not asked for";
+}
+
+/// What one vector computes and what is left at the end of a row must not differ: pictures are cut anywhere.
+TEST(Activations, AreTheSameInEveryLane) {
+    std::vector<float> x = arguments();
+    x.resize(4096);
+    for (const Bound& bound : bounds()) {
+        const std::vector<float> wide = computed(bound.activation, x, 16);
+        EXPECT_EQ(computed(bound.activation, x, 8), wide) << activation_text(bound.activation);
+        EXPECT_EQ(computed(bound.activation, x, 1), wide) << activation_text(bound.activation);
+    }
+}
+
+}  // namespace
+}  // namespace laminate

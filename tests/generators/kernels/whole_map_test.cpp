@@ -1,0 +1,332 @@
+// Layers straight from the caller's arrays: right, within their arrays, and bit for bit what the kernels over line buffers compute.
+#include "generators/kernels/whole_map.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+
+#include "generators/compile/group_reference.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "tests/generators/kernels/added.h"
+#include "tests/generators/kernels/last_elements.h"
+#include "tests/generators/kernels/poisoned_run.h"
+#include "tests/support/chain.h"
+
+namespace laminate {
+namespace {
+
+constexpr VectorUnit avx512{16, 24};
+
+/// One layer with seeded weights between -1 and 1, a bias and a PRelu.
+Network layer_of(int64_t channels, int64_t rows, int64_t columns, const LayerSpec& spec) {
+    std::mt19937 random(11);
+    const auto values = [&](int64_t count) {
+        std::vector<float> all(static_cast<size_t>(count));
+        for (float& v : all) v = static_cast<float>(random() % 2001) / 1000.0F - 1.0F;
+        return all;
+    };
+    Network network = chain(channels, rows, columns, {spec});
+    Layer& layer = network.layers.back();
+    layer.weights =
+        std::make_shared<const Constant>(Constant{layer.weights->dims, values(element_count(layer.weights->dims))});
+    layer.bias = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)});
+    layer.activation = {.kind = ActivationKind::prelu,
+                        .slope = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)})};
+    return network;
+}
+
+LayerSpec pointwise(int64_t channels) { return {.channels = channels, .window = square_window(1)}; }
+LayerSpec depthwise(int64_t channels, const Window& window) {
+    return {.channels = channels, .window = window, .groups = channels};
+}
+
+/// Runs the layer whole and strip by strip; both are right and equal, and equal to what line buffers in strips of two rows give.
+void expect_right(const Network& network, const VectorUnit& unit, const std::string& what) {
+    const GroupSchedule group = line_buffer_group(network, {0});
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
+    const std::vector<float> expected = reference_output(network, problems, inputs);
+    ASSERT_TRUE(suits_whole_map(problems.front()) || suits_whole_pooling(problems.front())) << what;
+    const std::optional<GroupCode> code = whole_map_code(network, group, unit);
+    ASSERT_TRUE(code) << what;
+
+    const Outcome strips = run_poisoned(*code, expected.size(), inputs, true);
+    const Outcome whole = run_poisoned(*code, expected.size(), inputs, false);
+    EXPECT_TRUE(whole.guards_intact && strips.guards_intact) << what;
+    EXPECT_EQ(whole.output, strips.output) << what;
+    float range = 0;
+    for (const float v : expected) range = std::max(range, std::abs(v));
+    for (size_t e = 0; e < expected.size(); ++e)
+        ASSERT_NEAR(whole.output[e], expected[e], 1e-5F * range) << what << ", element " << e;
+
+    const AlignedFloats constants(code->constants);
+    AlignedFloats scratch(static_cast<size_t>(code->scratch_bytes) / sizeof(float));
+    const JitGroup jit(code->body, false);
+    for (const LastElements::Edge edge : {LastElements::Edge::end, LastElements::Edge::begin}) {
+        const LastElements input(inputs.front(), edge);
+        std::vector<float> output(expected.size());
+        const float* in = input.data();
+        float* out = output.data();
+        EXPECT_EQ(jit.function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code->strips)),
+                  0);
+        EXPECT_EQ(output, whole.output) << what;
+    }
+
+    if (problems.front()[Dim::y] < 4) return;
+    const GroupSchedule lines = line_buffer_group(network, {0}, {2, 2, 0});
+    ASSERT_FALSE(whole_map_code(network, lines, unit));
+    const Outcome by_lines =
+        run_poisoned(optimised_code(network, lines, unit, {.winograd = false}), expected.size(), inputs, true);
+    const bool is_exact = problems.front().x().pad_begin == 0;
+    for (size_t e = 0; e < expected.size(); ++e)
+        ASSERT_NEAR(by_lines.output[e], whole.output[e], is_exact ? 0 : 1e-6F * range) << what << ", element " << e;
+}
+
+TEST(WholeMap, PointwiseLayers) {
+    // 9 pixels: lanes are channels; 49: one tile of four vectors, the last of which reaches back; 196: three vectors of pixels four times and four pixels more; 64
+    // and 70 channels read pixels from a panel.
+    for (const auto& [in, extent, out] :
+         {std::array<int64_t, 3>{5, 3, 9}, {96, 7, 41}, {33, 14, 20}, {8, 4, 3}, {7, 20, 64}, {17, 14, 70}}) {
+        const std::string what = std::to_string(in) + " -> " + std::to_string(out) + " at " + std::to_string(extent);
+        expect_right(layer_of(in, extent, extent, pointwise(out)), avx512, what);
+        expect_right(layer_of(in, extent, extent, pointwise(out)), {8, 12}, what + ", 8 lanes");
+    }
+    expect_right(layer_of(20, 3, 5, pointwise(70)), avx512,
+                 "15 pixels: lanes are channels, 6 of a last block, in tiles of pixels");
+}
+
+TEST(WholeMap, ManyInputChannelsAreComputedInChunksOfPixels) {
+    // 800 channels x 400 pixels x 4 bytes = 1.2 MiB: more than a chunk may be.
+    const Network network = layer_of(800, 20, 20, pointwise(10));
+    expect_right(network, avx512, "chunks");
+    EXPECT_GE(whole_map_code(network, line_buffer_group(network, {0}), avx512)->strips, 4);
+}
+
+TEST(WholeMap, PanelsOfPixelsKeepWithinTheScratchAllowed) {
+    const Network network = layer_of(40, 14, 14, pointwise(64));
+    const GroupSchedule group = line_buffer_group(network, {0});
+    const std::vector<std::vector<float>> inputs = random_group_inputs(network, group_problems(network, group), 3);
+    constexpr size_t outputs = size_t{64} * 14 * 14;
+    const GroupCode with = *whole_map_code(network, group, avx512);
+    EXPECT_GT(with.scratch_bytes, 0);
+    const GroupCode without = *whole_map_code(network, group, avx512, {.scratch = Bytes(with.scratch_bytes - 1)});
+    EXPECT_EQ(without.scratch_bytes, 0);
+    EXPECT_EQ(run_poisoned(without, outputs, inputs, true).output, run_poisoned(with, outputs, inputs, true).output);
+}
+
+TEST(WholeMap, DenseLayers) {
+    expect_right(layer_of(50, 1, 1, pointwise(1000)), avx512, "50 -> 1000");
+    expect_right(layer_of(3, 1, 1, pointwise(5)), avx512, "3 -> 5");
+    expect_right(layer_of(20, 1, 1, pointwise(100)), {4, 24}, "20 -> 100, 4 lanes");
+}
+
+TEST(WholeMap, DepthwiseLayers) {
+    expect_right(layer_of(9, 14, 14, depthwise(9, square_window(3, 1, 1))), avx512, "14 x 14");
+    expect_right(layer_of(3, 7, 7, depthwise(3, square_window(3, 1, 1))), avx512, "7 x 7");
+    expect_right(layer_of(2, 14, 14, depthwise(2, square_window(3, 2, 1))), avx512, "stride 2");
+    expect_right(layer_of(2, 32, 29, depthwise(2, square_window(3, 2, 1))), avx512, "stride 2, 16 x 15");
+    expect_right(layer_of(2, 11, 19, depthwise(2, square_window(5, 1, 2))), {8, 12}, "5 x 5");
+    expect_right(layer_of(2, 12, 13, depthwise(2, square_window(3, 1, 2, 2))), {4, 24}, "dilated");
+    expect_right(layer_of(2, 9, 9, depthwise(2, square_window(3))), avx512, "without padding");
+    // Three whole vectors and a half one, none of which reads padding.
+    expect_right(layer_of(2, 6, 30, depthwise(2, square_window(3))), {8, 12}, "28 columns without padding");
+    expect_right(layer_of(16, 6, 58, depthwise(16, square_window(3))), avx512, "56 columns without padding");
+    expect_right(layer_of(16, 9, 121, depthwise(16, square_window(3, 2))), {8, 12}, "60 columns of stride 2");
+    expect_right(layer_of(16, 9, 88, depthwise(16, square_window(3, 1, 0, 2))), {8, 12}, "84 columns, dilated");
+    // Long rows, whose vectors in the middle are a loop; the last one full, half or beginning early.
+    expect_right(layer_of(16, 12, 44, depthwise(16, square_window(3, 1, 1))), {8, 12}, "44 columns");
+    expect_right(layer_of(17, 9, 71, depthwise(17, square_window(5, 1, 2))), {8, 12}, "5 x 5, 71 columns");
+    expect_right(layer_of(16, 11, 128, depthwise(16, square_window(3, 2, 1))), {8, 12}, "stride 2, 64 columns");
+    expect_right(layer_of(16, 70, 126, depthwise(16, square_window(3, 1, 1))), avx512, "126 columns");
+    expect_right(layer_of(3, 5, 7, depthwise(3, square_window(3, 1, 1))), {8, 12}, "7 columns of 8 lanes");
+    expect_right(layer_of(16, 2, 90, depthwise(16, square_window(3, 1, 1))), {8, 12}, "two rows");
+}
+
+Network pooled(int64_t channels, int64_t rows, int64_t columns, const Window& window,
+               LayerKind kind = LayerKind::max_pool, bool count_include_pad = false) {
+    Network network = empty_network(channels, rows, columns);
+    append(network, "pool", {.kind = kind, .inputs = {0}, .window = window, .count_include_pad = count_include_pad});
+    check(network);
+    return network;
+}
+
+TEST(WholeMap, MaximumPooling) {
+    expect_right(pooled(9, 27, 27, square_window(3, 2)), avx512, "3 x 3, stride 2");
+    expect_right(pooled(3, 112, 111, square_window(3, 2, 1)), avx512, "3 x 3, stride 2, padded");
+    expect_right(pooled(10, 14, 60, square_window(2, 2)), {8, 12}, "2 x 2, stride 2, 8 lanes");
+    expect_right(pooled(2, 20, 23, square_window(5, 3, 2)), {4, 24}, "5 x 5, stride 3, 4 lanes");
+    expect_right(pooled(2, 15, 17, square_window(3, 2, 2, 2)), avx512, "dilated");
+    EXPECT_FALSE(suits_whole_pooling(layer_problem(pooled(1, 4, 300, square_window(2)), 0)));
+}
+
+TEST(WholeMap, AveragePooling) {
+    const auto average = [](int64_t channels, int64_t rows, int64_t columns, const Window& window, bool with_padding) {
+        return pooled(channels, rows, columns, window, LayerKind::average_pool, with_padding);
+    };
+    for (const bool with_padding : {false, true}) {
+        const std::string what = with_padding ? ", padding counts" : "";
+        expect_right(average(9, 35, 35, square_window(3, 1, 1), with_padding), avx512, "3 x 3, padded" + what);
+        expect_right(average(3, 17, 17, square_window(3, 1, 1), with_padding), {8, 12}, "17 x 17, 8 lanes" + what);
+        expect_right(average(4, 21, 30, square_window(3, 2, 1), with_padding), {4, 24}, "stride 2, 4 lanes" + what);
+        expect_right(average(2, 15, 17, square_window(3, 2, 2, 2), with_padding), avx512, "dilated" + what);
+    }
+    expect_right(average(5, 28, 28, square_window(2, 2), false), {8, 12}, "2 x 2, stride 2, without padding");
+}
+
+LayerSpec conv(int64_t channels, const Window& window) { return {.channels = channels, .window = window}; }
+
+TEST(WholeMap, StridedConvolutionsFromAGrid) {
+    expect_right(layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), avx512, "3 x 3, stride 2");
+    expect_right(layer_of(16, 35, 33, conv(64, square_window(1, 2))), avx512,
+                 "1 x 1, stride 2: some rows and columns are never read");
+    expect_right(layer_of(16, 19, 20, conv(32, square_window(3, 2, 2, 2))), {8, 12},
+                 "3 x 3, stride 2, dilated, 8 lanes");
+}
+
+TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
+    expect_right(layer_of(3, 50, 57, conv(33, square_window(7, 2, 3))), avx512, "7 x 7, stride 2");
+    expect_right(layer_of(3, 50, 57, conv(33, square_window(7, 2, 3))), {8, 12}, "7 x 7, stride 2, 8 lanes");
+    expect_right(layer_of(1, 61, 63, conv(32, square_window(3, 2))), avx512, "one channel, without padding");
+    expect_right(layer_of(4, 53, 60, conv(40, square_window(3, 2, 2, 2))), {4, 24}, "dilated, 4 lanes");
+    EXPECT_FALSE(suits_whole_map(layer_problem(layer_of(3, 300, 300, conv(32, square_window(3, 2))), 0)));
+    EXPECT_FALSE(reads_few(layer_problem(layer_of(20, 56, 56, conv(32, square_window(3, 2))), 0)));
+}
+
+TEST(WholeMap, NarrowConvolutionsFromAGrid) {
+    expect_right(layer_of(20, 7, 7, conv(70, square_window(3, 1, 1))), avx512, "3 x 3 at 7 x 7");
+    Window tall = square_window(1);
+    tall.kernel[0] = 7;
+    tall.pad_begin[0] = tall.pad_end[0] = 3;
+    expect_right(layer_of(18, 9, 17, conv(40, tall)), avx512, "7 x 1");
+    // 4, 22 and 37 vectors of 8 pixels: one more than tiles of three hold, which two tiles of two share, with threads beginning at either.
+    tall.kernel[0] = 3;
+    tall.pad_begin[0] = tall.pad_end[0] = 1;
+    for (const int64_t size : {5, 13, 17})
+        expect_right(layer_of(18, size, size, conv(40, tall)), {8, 12}, "3 x 1 at " + std::to_string(size));
+    expect_right(layer_of(16, 27, 27, conv(64, square_window(1, 2))), {8, 12}, "1 x 1, stride 2, 25 vectors");
+}
+
+TEST(WholeMap, GridsKeepWithinTheScratchAllowed) {
+    const Network network = layer_of(16, 14, 14, conv(32, square_window(3, 2, 1)));
+    const GroupSchedule group = line_buffer_group(network, {0});
+    const GroupCode free = *whole_map_code(network, group, avx512);
+    EXPECT_TRUE(whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes)}));
+    EXPECT_FALSE(whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes - 1)}));
+}
+
+std::optional<GroupCode> avx512_code(const Network& network, const GroupSchedule& group) {
+    return whole_map_code(network, group, avx512);
+}
+std::optional<GroupCode> avx2_code(const Network& network, const GroupSchedule& group) {
+    return whole_map_code(network, group, {8, 12});
+}
+
+TEST(WholeMap, LayersAddWhileTheyStore) {
+    const auto without_activation = [](Network network) {
+        network.layers.back().activation = {};
+        return network;
+    };
+    // Lanes are pixels, of the map and of a panel; channels; a grid of a strided layer; rows of a depthwise one.
+    for (const auto& [network, what] : {std::pair{layer_of(33, 14, 14, pointwise(20)), "14 x 14"},
+                                        {layer_of(17, 14, 14, pointwise(70)), "a panel"},
+                                        {layer_of(20, 3, 5, pointwise(70)), "lanes are channels"},
+                                        {layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), "a grid"},
+                                        {layer_of(9, 14, 14, depthwise(9, square_window(3, 1, 1))), "depthwise"}}) {
+        expect_added(without_activation(network), avx512_code, what);
+        expect_added(without_activation(network), avx2_code, std::string(what) + ", 8 lanes");
+    }
+    // PRelu of 20 channels in both layers.
+    const Network activated = layer_of(33, 14, 14, pointwise(20));
+    expect_added_near(activated, activated.layers.back().activation, avx512_code, "PRelu twice");
+}
+
+TEST(WholeMap, OnlyAnAddOfWhatTheLayerDoesNotReadIsTakenWithIt) {
+    Network network = layer_of(16, 14, 14, pointwise(16));
+    append(network, "add", {.kind = LayerKind::add, .inputs = {0, 1}});
+    EXPECT_FALSE(ends_in_add(layer_problems(network, {0, 1})));
+    const Network good = with_add(layer_of(16, 14, 14, pointwise(16)), 1, {});
+    EXPECT_TRUE(ends_in_add(layer_problems(good, {0, 1})));
+    EXPECT_FALSE(ends_in_add(layer_problems(good, {0})));
+    // A stripped group is one of line buffers.
+    EXPECT_TRUE(whole_map_code(good, line_buffer_group(good, {0, 1}), avx512));
+    EXPECT_FALSE(whole_map_code(good, line_buffer_group(good, {0, 1}, {2, 2, 0}), avx512));
+}
+
+/// The Add of two maps of one shape, with a slope for each channel or not.
+Network addition_of(int64_t channels, int64_t rows, int64_t columns, bool with_slopes) {
+    Network network;
+    network.name = "sum";
+    Layer add{.kind = LayerKind::add};
+    for (size_t n = 0; n < 2; ++n) {
+        network.tensors.push_back({"x" + std::to_string(n), {1, channels, rows, columns}});
+        network.inputs.push_back(static_cast<TensorId>(n));
+        add.inputs.push_back(static_cast<TensorId>(n));
+    }
+    add.activation.kind = ActivationKind::relu;
+    if (with_slopes) {
+        std::vector<float> slopes;
+        for (int64_t c = 0; c < channels; ++c) slopes.push_back(static_cast<float>(c % 5) / 4);
+        add.activation = {.kind = ActivationKind::prelu,
+                          .slope = std::make_shared<const Constant>(Constant{{channels}, slopes})};
+    }
+    append(network, "add", add);
+    check(network);
+    return network;
+}
+
+TEST(WholeMap, AdditionsByThemselves) {
+    struct Case {
+        int64_t channels, rows, columns;
+        bool with_slopes;
+    };
+    for (const Case& c : {Case{1, 1, 3, false}, Case{3, 1, 5, true}, Case{5, 7, 7, false}, Case{64, 14, 14, false},
+                          Case{19, 13, 17, true}, Case{2, 40, 65, false}}) {
+        const Network network = addition_of(c.channels, c.rows, c.columns, c.with_slopes);
+        const GroupSchedule group = line_buffer_group(network, {0});
+        const std::vector<LayerProblem> problems = group_problems(network, group);
+        const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 7);
+        const std::vector<float> expected = reference_output(network, problems, inputs);
+        for (const VectorUnit& unit : {avx512, VectorUnit{8, 12}}) {
+            const std::optional<GroupCode> code = whole_map_code(network, group, unit);
+            ASSERT_TRUE(code);
+            ASSERT_EQ(code->inputs.size(), 2U);
+            for (const bool strip_by_strip : {false, true}) {
+                const Outcome got = run_poisoned(*code, expected.size(), inputs, strip_by_strip);
+                EXPECT_TRUE(got.guards_intact);
+                EXPECT_EQ(got.output, expected);
+            }
+            std::vector<std::unique_ptr<LastElements>> last;
+            std::vector<const float*> in;
+            for (const std::vector<float>& values : inputs) {
+                last.push_back(std::make_unique<LastElements>(values));
+                in.push_back(last.back()->data());
+            }
+            const AlignedFloats constants(code->constants);
+            std::vector<float> output(expected.size());
+            float* out = output.data();
+            EXPECT_EQ(
+                JitGroup(code->body, false)
+                    .function()(in.data(), &out, constants.data(), nullptr, 0, static_cast<int32_t>(code->strips)),
+                0);
+            EXPECT_EQ(output, expected);
+        }
+    }
+}
+
+TEST(WholeMap, OtherGroupsAreNotForIt) {
+    const Network few = layer_of(4, 14, 14, conv(4, square_window(3, 1, 1)));
+    EXPECT_FALSE(whole_map_code(few, line_buffer_group(few, {0}), avx512));
+    const Network wide = layer_of(4, 40, 40, pointwise(4));
+    EXPECT_FALSE(whole_map_code(wide, line_buffer_group(wide, {0}), avx512));
+    const Network tiled = layer_of(4, 14, 14, pointwise(4));
+    GroupSchedule group = line_buffer_group(tiled, {0});
+    ASSERT_TRUE(whole_map_code(tiled, group, avx512));
+    group.nests.front().tile[static_cast<size_t>(Dim::i)] = 2;
+    EXPECT_FALSE(whole_map_code(tiled, group, avx512));
+}
+
+}  // namespace
+}  // namespace laminate

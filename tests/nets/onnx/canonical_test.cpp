@@ -1,0 +1,439 @@
+// Folding, with numbers small enough to check by hand.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "nets/operators/reference_operators.h"
+#include "tests/nets/onnx/builder.h"
+
+namespace laminate {
+namespace {
+
+using test::expect_contains;
+using test::ModelBuilder;
+
+/// Shift 10 and 20, mean 1 and 2, variance 3 and 8. With epsilon 1 and scale 4 and 9: y = 4 / sqrt(3 + 1) * (x - 1) +
+/// 10 = 2 x + 8 in channel 0, y = 9 / sqrt(8 + 1) * (x - 2) + 20 = 3 x + 14 in channel 1.
+void add_statistics(ModelBuilder& m, std::vector<float> scale) {
+    m.weights("scale", {2}, std::move(scale))
+        .weights("shift", {2}, {10, 20})
+        .weights("mean", {2}, {1, 2})
+        .weights("variance", {2}, {3, 8});
+}
+
+void add_normalisation(ModelBuilder& m, const std::string& in, const std::string& out) {
+    m.node("BatchNormalization", {in, "scale", "shift", "mean", "variance"}, out, "bn").real("epsilon", 1);
+}
+
+TEST(FoldBatchNormalization, IntoAConvolutionWithBias) {
+    ModelBuilder m({1, 1, 4, 4});
+    add_statistics(m, {4, 9});
+    m.weights("w", {2, 1, 1, 2}, {1, 2, 3, 4}).weights("b", {2}, {5, 6});
+    m.node("Conv", {"x", "w", "b"}, "a", "conv");
+    add_normalisation(m, "a", "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].weights->values, (std::vector<float>{2, 4, 9, 12}));
+    EXPECT_EQ(network.layers[0].bias->values, (std::vector<float>{2 * 5 + 8, 3 * 6 + 14}));
+    EXPECT_EQ(network.tensor(network.layers[0].output).name, "y");
+    EXPECT_EQ(network.folded, (std::vector<std::string>{"BatchNormalization \"bn\" into Conv \"conv\""}));
+}
+
+TEST(FoldBatchNormalization, IntoATransposedConvolutionWithGroups) {
+    // Weights [input channel][output channel within its group]: input 0 and 1 make output 0, input 2 and 3 make output
+    // 1.
+    ModelBuilder m({1, 4, 2, 2});
+    add_statistics(m, {4, 9});
+    m.weights("w", {4, 1, 1, 1}, {1, 2, 3, 4});
+    m.node("ConvTranspose", {"x", "w"}, "a").integer("group", 2);
+    add_normalisation(m, "a", "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].weights->values, (std::vector<float>{2, 4, 9, 12}));
+    EXPECT_EQ(network.layers[0].bias->values, (std::vector<float>{8, 14}));
+}
+
+TEST(FoldBatchNormalization, OutputChannelsOfATransposedConvolutionAlternate) {
+    ModelBuilder m({1, 2, 2, 2});
+    add_statistics(m, {4, 9});
+    m.weights("w", {2, 2, 1, 2});  // [input][output][1][2], values 1 to 8
+    m.node("ConvTranspose", {"x", "w"}, "a");
+    add_normalisation(m, "a", "y");
+    EXPECT_EQ(m.parse().layers[0].weights->values, (std::vector<float>{2, 4, 9, 12, 10, 12, 21, 24}));
+}
+
+TEST(FoldBatchNormalization, IntoGemm) {
+    ModelBuilder m({1, 2});
+    add_statistics(m, {4, 9});
+    m.weights("w", {2, 2}, {1, 2, 3, 4});
+    m.node("Gemm", {"x", "w"}, "a").integer("transB", 1);
+    add_normalisation(m, "a", "y");
+    EXPECT_EQ(m.parse().layers[0].weights->values, (std::vector<float>{2, 4, 9, 12}));
+    EXPECT_EQ(m.parse().layers[0].bias->values, (std::vector<float>{8, 14}));
+}
+
+TEST(FoldBatchNormalization, AloneItIsADepthwiseConvolution) {
+    ModelBuilder m({1, 2, 4, 4});
+    add_statistics(m, {4, 9});
+    add_normalisation(m, "x", "a");
+    m.node("Relu", {"a"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    const Layer& layer = network.layers[0];
+    EXPECT_EQ(layer.kind, LayerKind::conv);
+    EXPECT_EQ(layer.name, "bn");
+    EXPECT_EQ(layer.groups, 2);
+    EXPECT_EQ(layer.weights->dims, (std::vector<int64_t>{2, 1, 1, 1}));
+    EXPECT_EQ(layer.weights->values, (std::vector<float>{2, 3}));
+    EXPECT_EQ(layer.bias->values, (std::vector<float>{8, 14}));
+    EXPECT_EQ(layer.activation.kind, ActivationKind::relu);
+    EXPECT_EQ(network.tensor(layer.output).dims, (std::vector<int64_t>{1, 2, 4, 4}));
+}
+
+TEST(FoldBatchNormalization, NotAcrossAnActivationAnotherReaderOrAnOutput) {
+    const auto layers = [](bool activation, bool reader, bool output) {
+        ModelBuilder m({1, 1, 4, 4});
+        add_statistics(m, {4, 9});
+        m.weights("w", {2, 1, 1, 1});
+        m.node("Conv", {"x", "w"}, "a");
+        if (activation) m.node("Relu", {"a"}, "b");
+        add_normalisation(m, activation ? "b" : "a", reader ? "c" : "y");
+        if (reader) m.node("Add", {"a", "c"}, "y");
+        if (output) m.model.mutable_graph()->add_output()->set_name("a");
+        return m.parse().layers.size();
+    };
+    EXPECT_EQ(layers(false, false, false), 1u);
+    EXPECT_EQ(layers(true, false, false), 2u);
+    EXPECT_EQ(layers(false, true, false), 3u);
+    EXPECT_EQ(layers(false, false, true), 2u);
+}
+
+TEST(FoldBatchNormalization, OnVectorsItIsAProductAndASum) {
+    ModelBuilder m({1, 2});
+    m.weights("scale", {2}, {6, 6})
+        .weights("shift", {2}, {1, 2})
+        .weights("mean", {2}, {1, 1})
+        .weights("variance", {2}, {3, 8});
+    add_normalisation(m, "x", "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 2u);
+    // epsilon is 1: (5 - 1) * 6 / sqrt(3 + 1) + 1 = 13, (4 - 1) * 6 / sqrt(8 + 1) + 2 = 8
+    const auto y = run_reference_network(network, {{5, 4}})[0];
+    EXPECT_NEAR(y[0], 13, 1e-4);
+    EXPECT_NEAR(y[1], 8, 1e-4);
+}
+
+TEST(FoldBatchNormalization, BadStatistics) {
+    ModelBuilder negative({1, 2, 4, 4});
+    negative.weights("scale", {2}).weights("shift", {2}).weights("mean", {2}).weights("variance", {2}, {1, -5});
+    add_normalisation(negative, "x", "y");
+    expect_contains(negative.error(), "node \"bn\" (BatchNormalization): variance of channel 1 is -5.0");
+    ModelBuilder few({1, 3, 4, 4});
+    add_statistics(few, {1, 1});
+    add_normalisation(few, "x", "y");
+    expect_contains(few.error(), "input \"scale\" has 2 values for 3 channels");
+}
+
+TEST(FoldAdd, AConstantPerChannelBecomesBias) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {2, 1, 1, 1}).weights("b", {2}, {1, 2}).weights("c", {1, 2, 1, 1}, {10, 20});
+    m.node("Conv", {"x", "w", "b"}, "a");
+    m.node("Add", {"c", "a"}, "y");  // the constant may stand on either side
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].bias->values, (std::vector<float>{11, 22}));
+}
+
+TEST(FoldAdd, OneValueGoesToEveryChannel) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {2, 1, 1, 1}).weights("c", {}, {7});
+    m.node("Conv", {"x", "w"}, "a");
+    m.node("Add", {"a", "c"}, "y");
+    EXPECT_EQ(m.parse().layers[0].bias->values, (std::vector<float>{7, 7}));
+}
+
+TEST(FoldAdd, AWholePictureStaysAnOperand) {
+    ModelBuilder m({1, 1, 2, 3});
+    m.weights("w", {2, 1, 1, 1}).weights("c", {2, 2, 3});
+    m.node("Conv", {"x", "w"}, "a");
+    m.node("Add", {"a", "c"}, "b");
+    m.node("Tanh", {"b"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 2u);
+    EXPECT_EQ(network.layers[1].kind, LayerKind::add);
+    EXPECT_EQ(network.layers[1].weights->dims, (std::vector<int64_t>{2, 2, 3}));
+    EXPECT_EQ(network.layers[1].inputs.size(), 1u);
+    EXPECT_EQ(network.layers[1].activation.kind, ActivationKind::tanh);
+}
+
+TEST(FoldAdd, OtherShapesAreGeneralLayers) {
+    ModelBuilder m({1, 1, 2, 3});
+    m.weights("c", {3}, {10, 20, 30});  // per column
+    m.node("Add", {"x", "c"}, "y", "s");
+    const Network network = m.parse();
+    EXPECT_EQ(network.layers[0].kind, LayerKind::general);
+    EXPECT_EQ(run_reference_network(network, {{1, 2, 3, 4, 5, 6}})[0], (std::vector<float>{11, 22, 33, 14, 25, 36}));
+
+    ModelBuilder wrong({1, 1, 2, 3});
+    wrong.weights("c", {4});
+    wrong.node("Add", {"x", "c"}, "y", "s");
+    EXPECT_EQ(wrong.error(), "net.onnx: node \"s\" (Add): operands are 1x1x2x3 and 4, expected shapes that broadcast");
+}
+
+TEST(FoldMul, AFactorPerChannelGoesIntoTheWeights) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {2, 1, 1, 1}, {1, 2})
+        .weights("b", {2}, {1, 1})
+        .weights("c", {2, 1, 1}, {10, 4})
+        .weights("d", {}, {2});
+    m.node("Conv", {"x", "w", "b"}, "a");
+    m.node("Mul", {"a", "c"}, "e");
+    m.node("Div", {"e", "d"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.layers[0].weights->values, (std::vector<float>{5, 4}));  // 1 * 10 / 2, 2 * 4 / 2
+    EXPECT_EQ(network.layers[0].bias->values, (std::vector<float>{5, 2}));
+}
+
+TEST(FoldActivation, IntoTheLayerThatFeedsOnlyIt) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {2, 1, 1, 1});
+    m.node("Conv", {"x", "w"}, "a");
+    m.node("LeakyRelu", {"a"}, "b").real("alpha", 0.25f);
+    m.node("Relu", {"b"}, "c");  // a second one stays
+    m.node("MaxPool", {"c"}, "d").integers("kernel_shape", {2, 2});
+    m.node("Sigmoid", {"d"}, "y");  // pooling carries none
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 4u);
+    EXPECT_EQ(network.layers[0].activation.kind, ActivationKind::leaky_relu);
+    EXPECT_EQ(network.layers[0].activation.alpha, 0.25f);
+    EXPECT_EQ(network.layers[1].kind, LayerKind::activation);
+    EXPECT_EQ(network.layers[2].kind, LayerKind::max_pool);
+    EXPECT_EQ(network.layers[3].activation.kind, ActivationKind::sigmoid);
+}
+
+TEST(FoldActivation, ResidualBlock) {
+    ModelBuilder m({1, 2, 4, 4});
+    m.weights("w", {2, 2, 1, 1});
+    m.node("Conv", {"x", "w"}, "a", "conv");
+    m.node("Relu", {"a"}, "b");
+    m.node("Add", {"a", "b"}, "c", "sum");  // reads the convolution too: its Relu may not fold
+    m.node("Relu", {"c"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 3u);
+    EXPECT_EQ(network.layers[0].activation.kind, ActivationKind::none);
+    EXPECT_EQ(network.layers[2].name, "sum");
+    EXPECT_EQ(network.layers[2].activation.kind, ActivationKind::relu);
+}
+
+Activation unary(GeneralFunction function, float alpha = 0, float beta = 0) {
+    return {.kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta};
+}
+
+void expect_activation(const Layer& layer, const Activation& expected) {
+    EXPECT_EQ(layer.activation.kind, expected.kind) << activation_text(layer.activation);
+    EXPECT_EQ(layer.activation.function, expected.function) << activation_text(layer.activation);
+    EXPECT_EQ(layer.activation.alpha, expected.alpha);
+    EXPECT_EQ(layer.activation.beta, expected.beta);
+}
+
+TEST(FoldActivation, EveryUnaryOneIntoAConvolution) {
+    struct Case {
+        std::string op;
+        std::vector<std::pair<const char*, float>> attributes;
+        Activation expected;
+    };
+    using enum GeneralFunction;
+    const std::vector<Case> cases{{"Abs", {}, unary(absolute)},
+                                  {"Neg", {}, unary(negative)},
+                                  {"Elu", {{"alpha", 0.5f}}, unary(elu, 0.5f)},
+                                  {"Selu", {{"alpha", 1.5f}, {"gamma", 2}}, unary(selu, 1.5f, 2)},
+                                  {"Celu", {{"alpha", 3}}, unary(celu, 3)},
+                                  {"Softplus", {}, unary(softplus)},
+                                  {"Softsign", {}, unary(softsign)},
+                                  {"HardSigmoid", {{"alpha", 0.25f}}, unary(hard_sigmoid, 0.25f, 0.5f)},
+                                  {"HardSwish", {}, unary(hard_swish)},
+                                  {"Mish", {}, unary(mish)},
+                                  {"Swish", {{"alpha", 2}}, unary(swish, 2)},
+                                  {"Gelu", {}, unary(gelu)}};
+    for (const Case& c : cases) {
+        ModelBuilder m({1, 1, 4, 4}, 24);
+        m.weights("w", {2, 1, 1, 1});
+        m.node("Conv", {"x", "w"}, "a");
+        auto node = m.node(c.op, {"a"}, "y");
+        for (const auto& [name, value] : c.attributes) node.real(name, value);
+        const Network network = m.parse();
+        ASSERT_EQ(network.layers.size(), 1u) << c.op;
+        expect_activation(network.layers[0], c.expected);
+    }
+}
+
+TEST(FoldActivation, NotOneThatJumpsOrIsNotFinite) {
+    for (const char* op : {"Floor", "Sign", "Log", "Reciprocal", "ThresholdedRelu"}) {
+        ModelBuilder m({1, 1, 4, 4});
+        m.weights("w", {2, 1, 1, 1});
+        m.node("Conv", {"x", "w"}, "a");
+        m.node(op, {"a"}, "y");
+        ASSERT_EQ(m.parse().layers.size(), 2u) << op;
+    }
+    ModelBuilder divides_by_zero({1, 1, 4, 4});
+    divides_by_zero.node("Celu", {"x"}, "y").real("alpha", 0);
+    EXPECT_EQ(divides_by_zero.parse().layers[0].kind, LayerKind::general);
+}
+
+/// Conv, then the nodes that `write` adds from "a" to "y".
+Network after_convolution(const std::function<void(ModelBuilder&)>& write) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {2, 1, 1, 1}).weights("three", {}, {3}).weights("six", {}, {6}).weights("zero", {}, {0});
+    m.node("Conv", {"x", "w"}, "a", "conv");
+    write(m);
+    return m.parse();
+}
+
+TEST(ActivationsInNodes, BecomeOneLayer) {
+    using enum GeneralFunction;
+    const auto expect_whole = [](const char* what, const Activation& expected,
+                                 const std::function<void(ModelBuilder&)>& write) {
+        SCOPED_TRACE(what);
+        const Network network = after_convolution(write);
+        ASSERT_EQ(network.layers.size(), 1u);
+        expect_activation(network.layers[0], expected);
+        EXPECT_EQ(network.tensor(network.layers[0].output).name, "y");
+    };
+    expect_whole("PyTorch's SiLU", unary(swish, 1), [](ModelBuilder& m) {
+        m.node("Sigmoid", {"a"}, "s");
+        m.node("Mul", {"a", "s"}, "y");
+    });
+    expect_whole("of a multiple", unary(swish, 6), [](ModelBuilder& m) {
+        m.node("Mul", {"a", "six"}, "b");
+        m.node("Sigmoid", {"b"}, "s");
+        m.node("Mul", {"s", "a"}, "y");
+    });
+    expect_whole("Mish before opset 18", unary(mish), [](ModelBuilder& m) {
+        m.node("Softplus", {"a"}, "b");
+        m.node("Tanh", {"b"}, "t");
+        m.node("Mul", {"a", "t"}, "y");
+    });
+    expect_whole("HardSwish with HardSigmoid", unary(hard_swish), [](ModelBuilder& m) {
+        m.node("HardSigmoid", {"a"}, "h").real("alpha", 1.0f / 6);
+        m.node("Mul", {"a", "h"}, "y");
+    });
+    const auto clipped = [](ModelBuilder& m) {
+        m.node("Add", {"a", "three"}, "b");
+        m.node("Clip", {"b", "zero", "six"}, "c");
+    };
+    expect_whole("HardSwish, divided at the end", unary(hard_swish), [&](ModelBuilder& m) {
+        clipped(m);
+        m.node("Mul", {"a", "c"}, "d");
+        m.node("Div", {"d", "six"}, "y");
+    });
+    expect_whole("HardSwish, divided before", unary(hard_swish), [&](ModelBuilder& m) {
+        clipped(m);
+        m.node("Div", {"c", "six"}, "d");
+        m.node("Mul", {"d", "a"}, "y");
+    });
+    expect_whole("HardSigmoid", unary(hard_sigmoid, 1.0f / 6, 0.5f), [&](ModelBuilder& m) {
+        clipped(m);
+        m.node("Div", {"c", "six"}, "y");
+    });
+}
+
+TEST(ActivationsInNodes, SaysWhatBecameOne) {
+    const Network network = after_convolution([](ModelBuilder& m) {
+        m.node("Sigmoid", {"a"}, "s", "gate");
+        m.node("Mul", {"a", "s"}, "y", "silu");
+    });
+    EXPECT_EQ(network.folded,
+              (std::vector<std::string>{"Sigmoid \"gate\" into Mul \"silu\"", "Mul \"silu\" into Conv \"conv\""}));
+}
+
+TEST(ActivationsInNodes, WhatOnlyLooksLikeOneStays) {
+    const auto layers_of = [](const std::function<void(ModelBuilder&)>& write) {
+        return after_convolution(write).layers.size();
+    };
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // another tensor's sigmoid
+                  m.node("Sigmoid", {"x"}, "s");
+                  m.node("Relu", {"a"}, "r");
+                  m.node("Mul", {"r", "s"}, "y");
+              }),
+              3u);
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // somebody else reads it
+                  m.node("Sigmoid", {"a"}, "s");
+                  m.node("Mul", {"a", "s"}, "b");
+                  m.node("Add", {"b", "s"}, "y");
+              }),
+              4u);
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // other ends
+                  m.node("Add", {"a", "three"}, "b");
+                  m.node("Clip", {"b", "zero", "three"}, "c");
+                  m.node("Mul", {"a", "c"}, "d");
+                  m.node("Div", {"d", "six"}, "y");
+              }),
+              4u);
+    EXPECT_EQ(layers_of([](ModelBuilder& m) {  // another slope
+                  m.node("HardSigmoid", {"a"}, "h").real("alpha", 0.2f);
+                  m.node("Mul", {"a", "h"}, "y");
+              }),
+              3u);
+}
+
+TEST(RemoveDeadLayers, WhatNoOutputNeeds) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {1, 1, 1, 1});
+    m.node("Conv", {"x", "w"}, "a", "conv");
+    m.node("Sigmoid", {"a"}, "unread", "idle");
+    m.node("Relu", {"a"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);  // with the reader gone, the Relu folds
+    EXPECT_EQ(network.layers[0].activation.kind, ActivationKind::relu);
+    EXPECT_EQ(network.folded[0], "Sigmoid \"idle\" removed: no output needs it");
+}
+
+TEST(RemoveDeadLayers, BranchesOfAnyKind) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {1, 1, 1, 1});
+    m.node("Conv", {"x", "w"}, "a", "conv");
+    m.node("NoSuchOperator", {"a", "nobody writes this"}, "b", "foreign");
+    m.node("Add", {"b", "d"}, "c", "turn");
+    m.node("Relu", {"c"}, "d", "round");
+    m.node("Relu", {"a"}, "y");
+    const Network network = m.parse();
+    ASSERT_EQ(network.layers.size(), 1u);
+    EXPECT_EQ(network.folded[0], "NoSuchOperator \"foreign\" removed: no output needs it");
+}
+
+TEST(NameLayers, IdentifiersFromNodesOrByKind) {
+    ModelBuilder m({1, 1, 4, 4});
+    m.weights("w", {1, 1, 1, 1});
+    m.node("Conv", {"x", "w"}, "a", "/features/features.0/Conv");
+    m.node("Conv", {"a", "w"}, "b");
+    m.node("Conv", {"b", "w"}, "c", "0");
+    m.node("Conv", {"c", "w"}, "d", "conv1");
+    m.node("Conv", {"d", "w"}, "e", "conv1");
+    m.node("Conv", {"e", "w"}, "f", "...");
+    m.node("ConvTranspose", {"f", "w"}, "y");
+    std::vector<std::string> names;
+    for (const Layer& layer : m.parse().layers) names.push_back(layer.name);
+    EXPECT_EQ(names, (std::vector<std::string>{"features_features_0_Conv", "conv2", "n0", "conv1", "conv1_2", "conv3",
+                                               "deconv1"}));
+}
+
+TEST(Charge, SharedWeightsCannotBeCopiedWithoutEnd) {
+    // 2^20 values, copied by each of 100 Reshape and 100 MatMul nodes: 200 * 2^20 > 2^26 + 4 * 2^20.
+    ModelBuilder m({1, 1024});
+    m.weights("w", {1024, 1024}, std::vector<float>(1 << 20, 0.0f));
+    std::string x = "x";
+    for (int i = 0; i < 100; ++i) {
+        const std::string next = i == 99 ? "y" : "t" + std::to_string(i);
+        m.node("Reshape", {"w", "square"}, "w" + std::to_string(i));
+        m.node("MatMul", {x, "w" + std::to_string(i)}, next);
+        x = next;
+    }
+    m.integers("square", {1024, 1024});
+    expect_contains(m.error(), "folding constants makes many times more values than the file holds");
+}
+
+}  // namespace
+}  // namespace laminate

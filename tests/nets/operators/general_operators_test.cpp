@@ -1,0 +1,242 @@
+#include "nets/operators/general_operators.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "nets/operators/reference_operators.h"
+
+namespace laminate {
+namespace {
+
+using Dims = std::vector<int64_t>;
+using Values = std::vector<float>;
+using Function = GeneralFunction;
+
+ConstantPtr constant(Dims dims, Values values) {
+    return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
+}
+
+Layer general(GeneralOperator op) {
+    Layer layer{.name = "layer", .kind = LayerKind::general};
+    layer.general = std::move(op);
+    return layer;
+}
+
+/// Runs the layer in an array with a guard element at each end, with one thread and with three.
+Values run(const Layer& layer, const std::vector<Dims>& dims, const std::vector<Values>& inputs) {
+    std::vector<const float*> arrays;
+    for (const Values& values : inputs) arrays.push_back(values.data());
+    const Dims out = infer_output_dims(layer, dims);
+    Values results[2];
+    for (const int threads : {1, 3}) {
+        Values guarded(static_cast<size_t>(element_count(out)) + 2, -12345.0f);
+        run_reference_layer(layer, dims, arrays, out, guarded.data() + 1, threads);
+        EXPECT_EQ(guarded.front(), -12345.0f);
+        EXPECT_EQ(guarded.back(), -12345.0f);
+        results[threads / 3] = {guarded.begin() + 1, guarded.end() - 1};
+    }
+    EXPECT_EQ(results[0], results[1]);
+    return results[0];
+}
+
+Values counting(int64_t count) {
+    Values values(static_cast<size_t>(count));
+    std::iota(values.begin(), values.end(), 1.0f);
+    return values;
+}
+
+TEST(View, TransposeReverseAndRepeat) {
+    // Element (o0, o1) of the transpose of a 2x3 matrix is input element o1 * 3 + o0.
+    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {3, 2}, .steps = {1, 3}}), {{2, 3}}, {counting(6)}),
+              (Values{1, 4, 2, 5, 3, 6}));
+    EXPECT_EQ(
+        run(general({.kind = GeneralKind::view, .dims = {3}, .first = 5, .steps = {-2}}), {{2, 3}}, {counting(6)}),
+        (Values{6, 4, 2}));
+    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {2, 3}, .steps = {0, 1}}), {{3}}, {counting(3)}),
+              (Values{1, 2, 3, 1, 2, 3}));
+}
+
+TEST(Resample, WeightedSumsPerAxisAndOutside) {
+    // Rows: the second, then half of each; columns as they are.
+    const GeneralOperator rows{.kind = GeneralKind::resample,
+                               .dims = {2, 2},
+                               .tap_counts = {2, 1},
+                               .sources = {1, 1, 0, 1, 0, 1},
+                               .factors = {0.5, 0.5, 0.5, 0.5, 1, 1}};
+    EXPECT_EQ(run(general(rows), {{2, 2}}, {{1, 2, 3, 4}}), (Values{3, 4, 2, 3}));
+    const GeneralOperator padded{
+        .kind = GeneralKind::resample, .dims = {2, 3}, .tap_counts = {1, 1}, .sources = {0, -1, -1, 0, 1}, .alpha = 9};
+    EXPECT_EQ(run(general(padded), {{1, 2}}, {{1, 2}}), (Values{9, 1, 2, 9, 9, 9}));
+}
+
+TEST(Binary, BroadcastsAndKeepsTheOrder) {
+    const GeneralOperator minus{.kind = GeneralKind::binary, .function = Function::subtract};
+    EXPECT_EQ(run(general(minus), {{2, 1}, {3}}, {{10, 20}, {1, 2, 3}}), (Values{9, 8, 7, 19, 18, 17}));
+    Layer first = general({.kind = GeneralKind::binary, .function = Function::subtract, .constant_first = true});
+    first.weights = constant({3}, {1, 2, 3});
+    EXPECT_EQ(run(first, {{1, 3}}, {{10, 20, 30}}), (Values{-9, -18, -27}));
+    first.general.constant_first = false;
+    EXPECT_EQ(run(first, {{1, 3}}, {{10, 20, 30}}), (Values{9, 18, 27}));
+}
+
+TEST(Select, ChoosesElementByElement) {
+    EXPECT_EQ(run(general({.kind = GeneralKind::select}), {{2, 1}, {2}, {1}}, {{1, 0}, {5, 6}, {7}}),
+              (Values{5, 6, 7, 7}));
+}
+
+TEST(Reduce, OverAxesThatAreNoNeighbours) {
+    // [2][2][2] of 1 .. 8 over axes 0 and 2: 1 + 2 + 5 + 6 and 3 + 4 + 7 + 8.
+    const auto reduced = [](Function function) {
+        return run(general({.kind = GeneralKind::reduce, .function = function, .axes = {0, 2}}), {{2, 2, 2}},
+                   {counting(8)});
+    };
+    EXPECT_EQ(reduced(Function::sum), (Values{14, 22}));
+    EXPECT_EQ(reduced(Function::mean), (Values{3.5, 5.5}));
+    EXPECT_EQ(reduced(Function::product), (Values{60, 672}));
+    EXPECT_EQ(reduced(Function::largest), (Values{6, 8}));
+    EXPECT_EQ(reduced(Function::smallest), (Values{1, 3}));
+    EXPECT_EQ(reduced(Function::sum_of_squares), (Values{66, 138}));
+    EXPECT_NEAR(reduced(Function::log_sum_exp)[0], std::log(std::exp(1) + std::exp(2) + std::exp(5) + std::exp(6)),
+                1e-5);
+}
+
+TEST(Normalise, StandardisesOverItsAxesOnly) {
+    // Per row: mean 2, variance 1; mean 6, variance 4.
+    const GeneralOperator op{.kind = GeneralKind::normalise, .function = Function::standardise, .axes = {1}};
+    EXPECT_EQ(run(general(op), {{2, 2}}, {{1, 3, 4, 8}}), (Values{-1, 1, -1, 1}));
+    const GeneralOperator hard{.kind = GeneralKind::normalise, .function = Function::hardmax, .axes = {1}};
+    EXPECT_EQ(run(general(hard), {{2, 3}}, {{1, 5, 5, 2, 0, 1}}), (Values{0, 1, 0, 1, 0, 0}));  // the first of equals
+}
+
+TEST(MatMul, BatchesBroadcastAndVectorsLoseTheirAxis) {
+    const Layer product = general({.kind = GeneralKind::matmul});
+    // Two 1x2 rows by one 2x2 matrix.
+    EXPECT_EQ(run(product, {{2, 1, 2}, {2, 2}}, {{1, 2, 3, 4}, {1, 10, 100, 1000}}), (Values{201, 2010, 403, 4030}));
+    EXPECT_EQ(infer_output_dims(product, {{2}, {3, 2, 5}}), (Dims{3, 5}));
+    EXPECT_EQ(infer_output_dims(product, {{4}, {4}}), (Dims{1}));
+}
+
+TEST(LocalResponse, SumsSquaresOfNeighbourChannels) {
+    // size 3: channels c - 1 .. c + 1; 1 + 3 / 3 * (1 + 4) = 6 below the first, to the power 1.
+    const GeneralOperator op{.kind = GeneralKind::local_response, .kernel = {3}, .alpha = 3, .beta = 1, .gamma = 1};
+    EXPECT_EQ(run(general(op), {{1, 3, 1, 1}}, {{1, 2, 3}}), (Values{1.0f / 6, 2.0f / 15, 3.0f / 14}));
+    // size 2: channels c .. c + 1 (floor((2 - 1) / 2) = 0 before, ceil((2 - 1) / 2) = 1 after).
+    const GeneralOperator even{.kind = GeneralKind::local_response, .kernel = {2}, .alpha = 2, .beta = 1, .gamma = 1};
+    EXPECT_EQ(run(general(even), {{1, 2, 1, 1}}, {{1, 2}}), (Values{1.0f / 6, 2.0f / 5}));
+}
+
+/// The picture layer that a general layer with two spatial axes equals.
+Layer as_picture(const Layer& from) {
+    Layer layer = from;
+    const GeneralOperator& op = from.general;
+    layer.kind = op.kind == GeneralKind::convolution              ? LayerKind::conv
+                 : op.kind == GeneralKind::transposed_convolution ? LayerKind::conv_transpose
+                 : op.kind == GeneralKind::max_pool               ? LayerKind::max_pool
+                                                                  : LayerKind::average_pool;
+    for (size_t axis = 0; axis < 2; ++axis) {
+        layer.window.kernel[axis] = op.kernel[axis];
+        layer.window.stride[axis] = op.stride[axis];
+        layer.window.dilation[axis] = op.dilation[axis];
+        layer.window.pad_begin[axis] = op.pad_begin[axis];
+        layer.window.pad_end[axis] = op.pad_end[axis];
+    }
+    layer.count_include_pad = op.count_include_pad;
+    return layer;
+}
+
+TEST(Windows, OfTwoAxesEqualThePictureLayers) {
+    std::mt19937 random(5);
+    const auto number = [&](int64_t low, int64_t high) {
+        return std::uniform_int_distribution<int64_t>(low, high)(random);
+    };
+    for (int round = 0; round < 60; ++round) {
+        const auto kind = std::vector{GeneralKind::convolution, GeneralKind::transposed_convolution,
+                                      GeneralKind::max_pool, GeneralKind::average_pool}[static_cast<size_t>(round) % 4];
+        GeneralOperator op{.kind = kind, .count_include_pad = kind == GeneralKind::average_pool && round % 8 < 4};
+        for (int axis = 0; axis < 2; ++axis) {
+            op.kernel.push_back(number(1, 3));
+            op.stride.push_back(number(1, 3));
+            op.dilation.push_back(number(1, 2));
+            op.pad_begin.push_back(number(0, op.kernel.back() - 1));
+            op.pad_end.push_back(number(0, op.kernel.back() - 1));
+        }
+        const Dims in{2, 4, number(7, 9), number(7, 9)};
+        Layer layer = general(op);
+        layer.groups = number(1, 2);
+        if (kind == GeneralKind::convolution || kind == GeneralKind::transposed_convolution) {
+            const Dims w = kind == GeneralKind::convolution ? Dims{6, 4 / layer.groups, op.kernel[0], op.kernel[1]}
+                                                            : Dims{4, 3, op.kernel[0], op.kernel[1]};
+            Values values(static_cast<size_t>(element_count(w)));
+            for (float& v : values) v = static_cast<float>(number(-4, 4));
+            layer.weights = constant(w, values);
+            layer.bias = constant({kind == GeneralKind::convolution ? 6 : 3 * layer.groups},
+                                  counting(kind == GeneralKind::convolution ? 6 : 3 * layer.groups));
+        } else {
+            layer.groups = 1;
+        }
+        const Layer picture = as_picture(layer);
+        const Dims out = infer_output_dims(picture, {in});
+        if (kind == GeneralKind::transposed_convolution) layer.general.dims = {out[2], out[3]};
+        ASSERT_EQ(infer_output_dims(layer, {in}), out);
+        Values x(static_cast<size_t>(element_count(in)));
+        for (float& v : x) v = static_cast<float>(number(-8, 8));
+        const Values found = run(layer, {in}, {x}), expected = run(picture, {in}, {x});
+        for (size_t k = 0; k < expected.size(); ++k)
+            ASSERT_NEAR(found[k], expected[k], 1e-5) << "round " << round << ", element " << k;
+    }
+}
+
+TEST(Windows, OfThreeAxes) {
+    // One channel of 2x2x2, kernel 2x2x2 of ones, padding 1 before each axis: the corner output sees one element.
+    Layer conv = general({.kind = GeneralKind::convolution,
+                          .kernel = {2, 2, 2},
+                          .stride = {1, 1, 1},
+                          .dilation = {1, 1, 1},
+                          .pad_begin = {1, 1, 1},
+                          .pad_end = {0, 0, 0}});
+    conv.weights = constant({1, 1, 2, 2, 2}, Values(8, 1.0f));
+    EXPECT_EQ(run(conv, {{1, 1, 2, 2, 2}}, {counting(8)}), (Values{1, 3, 4, 10, 6, 14, 16, 36}));
+    // Its transpose: every output of a 1x1x1 input times the kernel.
+    Layer transposed = general({.kind = GeneralKind::transposed_convolution,
+                                .dims = {2, 2, 2},
+                                .kernel = {2, 2, 2},
+                                .stride = {1, 1, 1},
+                                .dilation = {1, 1, 1},
+                                .pad_begin = {0, 0, 0},
+                                .pad_end = {0, 0, 0}});
+    transposed.weights = constant({1, 1, 2, 2, 2}, counting(8));
+    EXPECT_EQ(run(transposed, {{1, 1, 1, 1, 1}}, {{3}}), (Values{3, 6, 9, 12, 15, 18, 21, 24}));
+}
+
+TEST(Layers, ThatDoNotFitAreRefused) {
+    const auto error = [](const Layer& layer, const std::vector<Dims>& in) {
+        try {
+            (void)infer_output_dims(layer, in);
+        } catch (const std::exception& e) {
+            return std::string(e.what());
+        }
+        return std::string("no error");
+    };
+    EXPECT_EQ(error(general({.kind = GeneralKind::view, .dims = {3}, .first = 1, .steps = {2}}), {{5}}),
+              "layer (view): views elements 1 to 5 of an input of 5");
+    EXPECT_EQ(
+        error(general({.kind = GeneralKind::view, .dims = {int64_t{1} << 30}, .steps = {int64_t{1} << 60}}), {{5}}),
+        "layer (view): its size overflows 64 bits");
+    EXPECT_EQ(error(general({.kind = GeneralKind::resample, .dims = {1}, .tap_counts = {1}, .sources = {5}}), {{5}}),
+              "layer (resample): axis 0 reads coordinate 5 of 5");
+    EXPECT_EQ(error(general({.kind = GeneralKind::binary, .function = Function::sum}), {{5}, {5}}),
+              "layer (sum): binary cannot be of function sum");
+    EXPECT_EQ(error(general({.kind = GeneralKind::reduce, .function = Function::sum, .axes = {1, 1}}), {{5, 5}}),
+              "layer (sum): axis 1 of an input of 5x5");
+    EXPECT_EQ(error(general({.kind = GeneralKind::matmul}), {{2, 3}, {2, 3}}),
+              "layer (matmul): multiplies matrices of 2x3 and 2x3");
+}
+
+}  // namespace
+}  // namespace laminate

@@ -1,0 +1,127 @@
+#include "nets/random/random_network.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/rng.h"
+#include "nets/onnx/onnx.h"
+#include "nets/operators/reference_operators.h"
+#include "tests/nets/onnx/builder.h"
+#include "tests/support/sanitized.h"
+
+namespace laminate {
+namespace {
+
+TEST(RandomNetwork, SameSeedSameNetworkOnEveryMachine) {
+    EXPECT_EQ(network_hash(random_network(3)), network_hash(random_network(3)));
+    EXPECT_NE(network_hash(random_network(3)), network_hash(random_network(4)));
+    // Kept: what was found with a seed must be found again.
+    EXPECT_EQ(network_hash(random_network(1)), "8c0b1e73b83452b6");
+    EXPECT_EQ(network_hash(random_network(2)), "59b25b3f54eabce2");
+    EXPECT_EQ(network_hash(random_chain(1)), "8c06a7ad5dda0cf8");
+}
+
+bool has_asymmetric_padding(const Window& w) { return w.pad_begin != w.pad_end; }
+
+TEST(RandomNetwork, EveryKindAndAttributeOccurs) {
+    std::map<std::string, int> seen;
+    for (uint64_t seed = 0; seed < 600; ++seed) {
+        const Network network = random_network(seed);
+        check(network);
+        EXPECT_GE(network.layers.size(), 1u);
+        EXPECT_LE(network.layers.size(), 12u) << seed;
+        ++seen["layers " + std::to_string(std::min<size_t>(network.layers.size(), 8))];
+        if (network.outputs.size() > 1) ++seen["several outputs"];
+        for (TensorId id = 0; id < static_cast<TensorId>(network.tensors.size()); ++id) {
+            if (network.consumers(id).size() > 1) ++seen["fork"];
+            if (network.is_output(id) && !network.consumers(id).empty()) ++seen["output that is read"];
+            for (const int64_t extent : network.tensor(id).dims) EXPECT_LE(extent, 600) << seed;
+        }
+        for (const Layer& layer : network.layers) {
+            const std::string kind = to_string(layer.kind);
+            const Window& w = layer.window;
+            const int64_t channels = network.tensor(layer.inputs[0]).dims[1];
+            ++seen[kind];
+            ++seen[kind + " stride " + std::to_string(w.stride[0])];
+            if (has_asymmetric_padding(w)) ++seen[kind + " asymmetric padding"];
+            if (w.dilation[1] > 1) ++seen[kind + " dilation"];
+            if (layer.groups > 1) ++seen[kind + (layer.groups == channels ? " depthwise" : " grouped")];
+            if (layer.count_include_pad) ++seen[kind + " padding counted"];
+            if (layer.kind == LayerKind::concat) ++seen["concat of " + std::to_string(layer.inputs.size())];
+            if (layer.kind == LayerKind::add)
+                ++seen[layer.inputs.size() == 2 ? "add of two"
+                                                : "add of a constant " + std::to_string(layer.weights->dims.size())];
+            ++seen[std::string("activation ") + to_string(layer.activation.kind)];
+        }
+    }
+    for (const char* what : {"layers 1",
+                             "layers 8",
+                             "several outputs",
+                             "fork",
+                             "output that is read",
+                             "conv stride 1",
+                             "conv stride 2",
+                             "conv stride 3",
+                             "conv asymmetric padding",
+                             "conv dilation",
+                             "conv depthwise",
+                             "conv grouped",
+                             "conv_transpose stride 2",
+                             "conv_transpose depthwise",
+                             "conv_transpose asymmetric padding",
+                             "gemm",
+                             "flatten",
+                             "max_pool stride 2",
+                             "max_pool asymmetric padding",
+                             "max_pool dilation",
+                             "average_pool stride 2",
+                             "average_pool padding counted",
+                             "average_pool asymmetric padding",
+                             "global_average_pool",
+                             "concat of 2",
+                             "concat of 3",
+                             "add of two",
+                             "add of a constant 1",
+                             "add of a constant 3",
+                             "depth_to_space",
+                             "activation relu",
+                             "activation prelu",
+                             "activation clip",
+                             "activation leaky_relu"}) {
+        EXPECT_GE(seen[what], 5) << what;
+    }
+}
+
+/// What makes every sum exact: no tensor needs more than eight binary places and 13 bits before them.
+TEST(RandomNetwork, ValuesAreSmallMultiplesOfAPowerOfTwo) {
+    for (uint64_t seed = 0; seed < test::samples(uint64_t{300}); ++seed) {
+        const Network network = random_network(seed);
+        Rng rng(seed);
+        std::vector<float> input(static_cast<size_t>(element_count(network.tensor(0).dims)));
+        for (float& value : input) value = static_cast<float>(rng.between(-8, 8));
+        std::vector<TensorId> all;
+        for (TensorId id = 1; id < static_cast<TensorId>(network.tensors.size()); ++id) all.push_back(id);
+        for (const std::vector<float>& values : run_reference_network(network, {input}, all, 1)) {
+            for (const float value : values) {
+                const double units = std::ldexp(double{value}, 8);  // at most eight binary places
+                ASSERT_EQ(units, std::nearbyint(units)) << seed;
+                ASSERT_LE(std::abs(value), 1 << 13) << seed;
+            }
+        }
+    }
+}
+
+TEST(RandomNetwork, SurvivesOnnx) {
+    for (uint64_t seed = 0; seed < test::samples(uint64_t{200}); ++seed) {
+        const Network network = random_network(seed);
+        const std::string path = testing::TempDir() + "random_network.onnx";
+        save_onnx(network, path);
+        EXPECT_EQ(network_hash(load_onnx(path)), network_hash(network)) << seed;
+    }
+}
+
+}  // namespace
+}  // namespace laminate

@@ -1,0 +1,255 @@
+// The search of fused groups against every schedule of the space, counted and compared by tests/scheduler/explore/every_schedule.h.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "scheduler/explore/explore.h"
+#include "tests/support/chain.h"
+#include "tests/scheduler/explore/every_schedule.h"
+
+namespace laminate {
+namespace {
+
+/// Extents of 2 to `largest`, one to three channels, kernels 1x1 to 3x3, strides, dilation, uneven padding; one layer in five transposed.
+Network tiny_chain(Rng& rng, int64_t layers, int64_t largest) {
+    for (;;) {
+        std::vector<LayerSpec> specs;
+        for (int64_t k = 0; k < layers; ++k) {
+            LayerSpec spec;
+            spec.channels = rng.between(1, layers > 2 ? 2 : 3);
+            for (size_t axis = 0; axis < 2; ++axis) {
+                spec.window.kernel[axis] = rng.between(1, 3);
+                spec.window.pad_begin[axis] = rng.chance(1, 3) ? 1 : 0;
+                spec.window.pad_end[axis] = rng.chance(1, 3) ? 1 : 0;
+            }
+            if (rng.chance(1, 5)) {
+                spec.kind = LayerKind::conv_transpose;
+                spec.window.stride = {rng.between(1, 2), rng.between(1, 2)};
+            } else {
+                if (rng.chance(1, 3)) spec.window.stride = {rng.between(1, 2), rng.between(1, 2)};
+                if (rng.chance(1, 6)) spec.window.dilation = {rng.between(1, 2), rng.between(1, 2)};
+            }
+            specs.push_back(spec);
+        }
+        try {
+            Network network = chain(rng.between(1, 2), rng.between(2, largest), rng.between(2, largest), specs);
+            const auto extents_are_small = [&](const Tensor& t) {
+                return t.dims[2] <= largest && t.dims[3] <= largest;
+            };
+            const auto chains = schedulable_chains(network);
+            // Transposed kernels that equal their stride end a sequence.
+            const auto fuses = [](const LayerSpec& spec) {
+                const auto is_tiling = [&](size_t axis) {
+                    return spec.window.kernel[axis] == spec.window.stride[axis] && spec.window.stride[axis] > 1;
+                };
+                return spec.kind == LayerKind::conv || !(is_tiling(0) || is_tiling(1));
+            };
+            if (std::all_of(specs.begin(), specs.end(), fuses) && chains.size() == 1 &&
+                static_cast<int64_t>(chains.front().size()) == layers &&
+                std::all_of(network.tensors.begin(), network.tensors.end(), extents_are_small))
+                return network;
+        } catch (const InputError&) {  // an output without extent: draw again
+        }
+    }
+}
+
+/// The enumeration counts as the closed form does, schedule by schedule.
+TEST(EverySchedule, CountsAsTheModel) {
+    Rng rng(1);
+    int64_t counted = 0;
+    for (int chains = 0; chains < 12; ++chains) {
+        const int64_t layers = rng.between(1, 4);
+        const Network network = tiny_chain(rng, layers, 5);
+        const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
+        const SpaceOfAChain space(problems);
+        TwoLevelCache cache;
+        for (const Footprint footprint : {Footprint::live, Footprint::sum}) {
+            EverySchedule every(problems, {TileSizes::all, footprint, true, false});
+            for (int n = 0; n < 1000; ++n) {
+                const ChainSchedule schedule = space.draw(rng);
+                const auto group = space.group(schedule);
+                if (!group) continue;
+                check_group(network, *group);
+                ++counted;
+                ASSERT_EQ(every.cost(schedule), space.cost(*group, footprint, cache)) << to_text(*group);
+            }
+        }
+    }
+    EXPECT_GT(counted, 1000);
+}
+
+struct Options {
+    TileSizes tiles = TileSizes::all;
+    Footprint footprint = Footprint::live;
+    Space space = Space::fusion_recompute;
+    bool recompute = true;
+    [[nodiscard]] ExploreOptions of_search() const {
+        ExploreOptions options;
+        options.space = space;
+        options.tiles = tiles;
+        options.footprint = footprint;
+        options.recompute = recompute;
+        options.macs_is_axis = true;
+        options.max_steps = INT64_MAX;
+        return options;
+    }
+    [[nodiscard]] EveryScheduleOptions of_enumeration() const {
+        return {tiles, footprint, recompute && space != Space::fusion, space == Space::fusion};
+    }
+};
+
+std::set<ThreeCosts> costs(const std::vector<GroupPoint>& points) {
+    std::set<ThreeCosts> all;
+    for (const GroupPoint& p : points) all.insert({p.accesses.value(), p.live_total.value(), p.macs.value()});
+    return all;
+}
+
+std::set<ThreeCosts> front_of(const std::set<ThreeCosts>& all) {
+    std::set<ThreeCosts> front;
+    for (const ThreeCosts& c : all) {
+        if (std::none_of(all.begin(), all.end(), [&](const ThreeCosts& o) { return beats(o, c); })) front.insert(c);
+    }
+    return front;
+}
+
+std::string text(const ThreeCosts& c) {
+    return std::to_string(c[0]) + " accesses, memory " + std::to_string(c[1]) + ", " + std::to_string(c[2]) + " MACs";
+}
+
+std::set<ThreeCosts> expect_group_front(const Network& network, const std::vector<LayerId>& layers,
+                                        const Options& options) {
+    const std::set<ThreeCosts> found = costs(group_front(network, layers, options.of_search()));
+    EverySchedule every(layer_problems(network, layers), options.of_enumeration());
+    const std::set<ThreeCosts> unbeaten = every.unbeaten_by(found);
+    for (const ThreeCosts& c : unbeaten)
+        EXPECT_TRUE(found.contains(c)) << "not on the front: " << text(c) << " by " << every.example(c);
+    for (const ThreeCosts& c : found) EXPECT_TRUE(unbeaten.contains(c)) << "of no schedule of the space: " << text(c);
+    return found;
+}
+
+/// Every group, then every cut of the chain into groups.
+void expect_fronts(const Network& network, const Options& options) {
+    const std::vector<LayerId> layers = all_layers(network);
+    std::vector<std::set<ThreeCosts>> upto{{{0, 0, 0}}};  // fronts of the first n layers
+    for (size_t end = 1; end <= layers.size(); ++end) {
+        std::set<ThreeCosts> sums;
+        for (size_t begin = 0; begin < end; ++begin) {
+            const auto at = [&](size_t n) { return layers.begin() + static_cast<std::ptrdiff_t>(n); };
+            const std::set<ThreeCosts> group = expect_group_front(network, {at(begin), at(end)}, options);
+            for (const ThreeCosts& a : upto[begin]) {
+                for (const ThreeCosts& b : group) sums.insert({a[0] + b[0], std::max(a[1], b[1]), a[2] + b[2]});
+            }
+        }
+        upto.push_back(front_of(sums));
+    }
+    const Front front = explore(network, options.of_search());
+    EXPECT_TRUE(front.is_complete);
+    std::set<ThreeCosts> found;
+    for (const FrontPoint& p : front.points)
+        found.insert(
+            {p.counts.accesses.value(), memory_of(p.counts, options.footprint).value(), p.counts.macs.value()});
+    EXPECT_EQ(found, upto.back());
+}
+
+void expect_fronts_of_chain(uint64_t seed, int64_t layers, int64_t largest) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + std::to_string(layers) + " layers");
+    Rng rng(seed);
+    const Network network = tiny_chain(rng, layers, largest);
+    Options options;
+    options.footprint = seed % 2 == 0 ? Footprint::live : Footprint::sum;
+    options.recompute = seed % 4 < 3;
+    options.tiles = seed % 5 == 0 ? TileSizes::divisors : seed % 5 == 1 ? TileSizes::powers_of_two : TileSizes::all;
+    options.space = seed % 7 == 0 ? Space::fusion : Space::fusion_recompute;
+    expect_fronts(network, options);
+}
+
+TEST(ExhaustiveFronts, OfPairs) {
+    for (uint64_t seed = 0; seed < 12; ++seed) expect_fronts_of_chain(seed, 2, 4);
+}
+TEST(ExhaustiveFronts, OfThreeLayers) { expect_fronts_of_chain(0, 3, 4); }
+TEST(ExhaustiveFronts, OfFourLayers) { expect_fronts_of_chain(0, 4, 2); }
+
+/// Ten chains each: 230, of the long label.
+class ExhaustiveFrontsLong : public testing::TestWithParam<uint64_t> {
+protected:
+    static void expect_ten(int64_t layers, int64_t largest) {
+        for (uint64_t seed = 10 * GetParam(); seed < 10 * GetParam() + 10; ++seed)
+            expect_fronts_of_chain(seed, layers, largest);
+    }
+};
+class ExhaustiveFrontsOfPairsLong : public ExhaustiveFrontsLong {};
+TEST_P(ExhaustiveFrontsOfPairsLong, TenChains) { expect_ten(2, 5); }
+INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfPairsLong, testing::Range<uint64_t>(100, 115));
+class ExhaustiveFrontsOfThreeLayersLong : public ExhaustiveFrontsLong {};
+TEST_P(ExhaustiveFrontsOfThreeLayersLong, TenChains) { expect_ten(3, 4); }
+INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfThreeLayersLong, testing::Range<uint64_t>(100, 106));
+class ExhaustiveFrontsOfFourLayersLong : public ExhaustiveFrontsLong {};
+TEST_P(ExhaustiveFrontsOfFourLayersLong, TenChains) { expect_ten(4, 2); }
+INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfFourLayersLong, testing::Range<uint64_t>(100, 102));
+
+/// The enumeration drops early what a point of the front beats; here it knows of none.
+TEST(ExhaustiveFronts, WithoutKnowingTheFront) {
+    Rng rng(5);
+    for (int n = 0; n < 3; ++n) {
+        const Network network = tiny_chain(rng, 2, 3);
+        const Options options{TileSizes::all, n % 2 == 0 ? Footprint::live : Footprint::sum};
+        EverySchedule every(layer_problems(network, all_layers(network)), options.of_enumeration());
+        EXPECT_EQ(every.unbeaten_by({}), costs(group_front(network, all_layers(network), options.of_search())));
+    }
+}
+
+/// Nothing but loops over orders, levels and tiles, and the closed form. Minutes for the tiniest pair there is.
+TEST(LiteralLoopsLong, FrontOfTheTiniestPair) {
+    const Network network = chain(1, 2, 1, {{1, square_window(1)}, {1, square_window(1)}});
+    const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
+    const SpaceOfAChain space(problems);
+    TwoLevelCache cache;
+    std::array<std::set<ThreeCosts>, 2> all;
+    const std::array<Footprint, 2> footprints{Footprint::live, Footprint::sum};
+    ChainSchedule schedule;
+    schedule.layers.resize(2);
+    const auto for_each_layer = [&](size_t k, const auto& body) {
+        ChainSchedule::Layer& l = schedule.layers[k];
+        std::sort(l.order.begin(), l.order.end());
+        do {
+            for (l.store = -1; l.store <= 4; ++l.store) {
+                for (l.compute = k == 0 ? 4 : std::max(l.store, 0); l.compute <= 4; ++l.compute) {
+                    for (l.weights = 0; l.weights <= 6; ++l.weights) {
+                        for (l.tile[1] = 1; l.tile[1] <= problems[k][Dim::y]; ++l.tile[1]) body();
+                    }
+                }
+            }
+        } while (std::next_permutation(l.order.begin(), l.order.end()));
+    };
+    for_each_layer(1, [&] {
+        for_each_layer(0, [&] {
+            const auto group = space.group(schedule);
+            if (!group) return;
+            const GroupCounts c = two_level_counts(problems, *group, &cache);
+            all[0].insert({c.accesses().value(), c.live_total.value(), c.macs().value()});
+            all[1].insert({c.accesses().value(), c.sum_total.value(), c.macs().value()});
+        });
+    });
+    for (size_t f = 0; f < 2; ++f) {
+        const Options options{TileSizes::all, footprints[f]};
+        EXPECT_EQ(front_of(all[f]), costs(group_front(network, all_layers(network), options.of_search())));
+        EverySchedule every(problems, options.of_enumeration());
+        EXPECT_EQ(front_of(all[f]), every.unbeaten_by({}));
+    }
+}
+
+/// Found by this test. Of conv1's columns conv2, a 1x1 of stride 2, reads 0 and 2: their windows [-1, 0] and [1, 2] share nothing although neighbours' do, so
+/// the input, kept while both are computed, folds along columns, and then along rows.
+TEST(ExhaustiveFronts, WhereALaterStrideLeavesGaps) {
+    Window window;
+    window.kernel = {3, 2};
+    window.pad_begin = {1, 1};
+    window.pad_end = {1, 1};
+    expect_group_front(chain(1, 4, 3, {{3, window}, {1, square_window(1, 2)}}), {0, 1}, {});
+}
+
+}  // namespace
+}  // namespace laminate

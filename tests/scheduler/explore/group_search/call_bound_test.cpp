@@ -1,0 +1,186 @@
+#include "scheduler/explore/group_search/call_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/rng.h"
+#include "scheduler/counts/bounds.h"
+#include "scheduler/explore/group_search/group_search.h"
+#include "tests/support/chain.h"
+#include "tests/scheduler/explore/space_of_a_chain.h"
+
+namespace laminate::search {
+namespace {
+
+std::vector<LayerProblem> problems_of(const Network& network) {
+    return layer_problems(network, schedulable_chains(network).front());
+}
+
+/// The front of the group, found without any bound of this kind.
+std::vector<GroupSearch::Point> front_of(const std::vector<LayerProblem>& problems, bool live,
+                                         Tiles tiles = Tiles::powers_of_two) {
+    GroupSearchOptions options;
+    options.tiles = tiles;
+    options.live = live;
+    options.macs_is_axis = false;
+    GroupSearch search(problems, options);
+    search.run();
+    return search.front();
+}
+
+bool fuses(const std::vector<LayerProblem>& problems) {
+    return std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) { return may_fuse(p); });
+}
+
+/// Pairs, and a few chains of three, which take longer.
+void expect_below_fronts(uint64_t first, uint64_t last, uint64_t last_pair) {
+    uint64_t chains = 0;
+    for (uint64_t seed = first; seed <= last; ++seed) {
+        const bool is_long = seed > last_pair;
+        const auto problems = problems_of(tiny_chain(seed, is_long ? 3 : 2));
+        if (!fuses(problems)) continue;
+        ++chains;
+        const CallBound bound(problems);
+        for (const GroupSearch::Point& point :
+             front_of(problems, seed % 2 == 0, is_long ? Tiles::powers_of_two : Tiles::all)) {
+            EXPECT_LE(bound.accesses(point.cost.memory), point.cost.accesses)
+                << "seed " << seed << ", memory " << point.cost.memory;
+            EXPECT_TRUE(std::any_of(bound.steps().begin(), bound.steps().end(),
+                                    [&](const Cost& step) {
+                                        return step.memory <= point.cost.memory &&
+                                               step.accesses <= point.cost.accesses && step.macs <= point.cost.macs;
+                                    }))
+                << "seed " << seed << ", memory " << point.cost.memory;
+        }
+    }
+    EXPECT_GE(chains, (last - first) / 2);
+}
+
+TEST(CallBound, IsBelowEveryFrontOfRandomChains) { expect_below_fronts(1, 18, 17); }
+
+TEST(CallBoundLong, IsBelowEveryFrontOfRandomChains) { expect_below_fronts(100, 300, 270); }
+
+/// More channels than tiny chains have: where calls of one channel and calls of all differ.
+TEST(CallBound, IsBelowFrontsOfChainsWithManyChannels) {
+    for (const auto& [rows, channels] :
+         std::vector<std::pair<int64_t, std::vector<int64_t>>>{{6, {8, 16}}, {5, {16, 6}}, {8, {5, 9}}}) {
+        std::vector<LayerSpec> specs;
+        for (const int64_t c : channels)
+            specs.push_back({c, square_window(specs.size() == 1 ? 1 : 3, 1, specs.size() == 1 ? 0 : 1)});
+        const auto problems = problems_of(chain(3, rows, rows, specs));
+        const CallBound bound(problems);
+        for (const bool live : {true, false}) {
+            for (const GroupSearch::Point& point : front_of(problems, live))
+                EXPECT_LE(bound.accesses(point.cost.memory), point.cost.accesses)
+                    << rows << " rows, memory " << point.cost.memory;
+        }
+    }
+}
+
+/// Chains of three to five layers, too deep for their fronts: walks over schedules that keep what comes closer to the bound. One channel at a time in several layers is among
+/// them, where the factors of the layers multiply. Large maps have coordinates that no border clips, where halos count.
+void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t least_side = 4,
+                        int64_t largest_side = 7) {
+    int64_t schedules = 0;
+    for (uint64_t seed = first; seed <= last; ++seed) {
+        Rng rng(seed);
+        std::vector<LayerSpec> specs;
+        const int64_t layers = rng.between(3, 5);
+        for (int64_t k = 0; k < layers; ++k) {
+            const int64_t kernel = rng.between(1, 3);
+            specs.push_back({rng.between(2, 6), square_window(kernel, 1, kernel / 2)});
+        }
+        const Network network = chain(rng.between(1, 3), rng.between(least_side, largest_side),
+                                      rng.between(least_side, largest_side), specs);
+        const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
+        ASSERT_TRUE(fuses(problems));
+        const CallBound bound(problems);
+        const SpaceOfAChain space(problems);
+        TwoLevelCache cache;
+        ChainSchedule at;
+        double ratio = 0;
+        for (int64_t n = 0; n < steps; ++n) {
+            const bool starts = n % 100 == 0;
+            ChainSchedule next = at;
+            if (starts) {
+                do next = space.draw(rng);
+                while (!space.group(next));
+            } else {
+                for (int64_t changes = rng.between(1, 3); changes > 0; --changes) space.change(next, rng);
+            }
+            const auto group = space.group(next);
+            if (!group) continue;
+            ++schedules;
+            const ThreeCosts cost = space.cost(*group, Footprint::live, cache);
+            const double own = static_cast<double>(cost[0]) / bound.accesses(static_cast<double>(cost[1]));
+            ASSERT_GE(own, 1) << "seed " << seed << ", memory " << cost[1] << ": " << to_text(*group);
+            if (starts || own <= ratio) {
+                at = next;
+                ratio = own;
+            }
+        }
+    }
+    EXPECT_GT(schedules, static_cast<int64_t>(last - first + 1) * steps / 20);
+}
+
+TEST(CallBound, IsBelowWalksThroughDeepChains) { expect_below_walks(1, 12, 400); }
+
+TEST(CallBound, IsBelowWalksThroughLargerMaps) { expect_below_walks(21, 30, 400, 14, 24); }
+
+TEST(CallBoundLong, IsBelowWalksThroughDeepChains) { expect_below_walks(100, 200, 20'000); }
+
+TEST(CallBoundLong, IsBelowWalksThroughLargerMaps) { expect_below_walks(300, 340, 10'000, 14, 24); }
+
+TEST(CallBound, EndsAtTheCompulsoryTraffic) {
+    const auto problems =
+        problems_of(chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}, {5, square_window(3, 2)}}));
+    // 3 x 20 x 20 inputs less the last row and column, which the stride leaves over (16 rows -> 7 outputs read 15: 19 of 20);
+    // weights 108 + 144 + 180, 5 x 7 x 7 outputs.
+    const double compulsory = 3 * 19 * 19 + 108 + 144 + 180 + 5 * 7 * 7;
+    const CallBound bound(problems);
+    EXPECT_EQ(bound.accesses(1e9), compulsory);
+    EXPECT_EQ(bound.steps().back().accesses, compulsory);
+    EXPECT_EQ(compulsory, static_cast<double>(compulsory_accesses(problems).value()));
+}
+
+TEST(CallBound, ItsStaircaseIsCloseToIt) {
+    // Six layers of 64 channels, whose weights leave little of the memory: what is reached with all of them held falls quickly there.
+    const auto problems = problems_of(chain(64, 60, 60, std::vector<LayerSpec>(6, {64, square_window(3, 1, 1)})));
+    const CallBound bound(problems);
+    size_t steep = 0;
+    for (const Cost& step : bound.steps()) {
+        const double at_once = bound.accesses(step.memory);
+        steep += bound.accesses(step.memory * 1.02) * 1.03 < at_once ? 1 : 0;
+        EXPECT_LE(step.accesses, at_once);
+        EXPECT_GE(step.accesses, std::min(at_once / 1.03, bound.accesses(step.memory * 1.00125 + 1)));
+    }
+    EXPECT_GT(steep, 10u);
+}
+
+/// Two layers 32 -> 32 of 3x3 on 32 x 32 pixels, V = 9216, S = 1024, in 8 elements: weights cannot stay, and calls make one
+/// channel. With tiles of 4 to 7 outputs in the last layer, V_2 S 4 / M = 4.7 M; everything before it 5 times, V_1 5 S / M = 5.9 M;
+/// X 32 times that often, 5.2 M: no choice is far below that.
+TEST(CallBound, LittleMemoryFetchesWeightsAgainAndAgain) {
+    const auto problems = problems_of(chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
+    const CallBound bound(problems);
+    EXPECT_GT(bound.accesses(8), 5e6);
+    EXPECT_LT(bound.accesses(8), 4.8e6 + 5.9e6 + 5.3e6 + 2 * 18432 + 4 * 32768);
+    EXPECT_GT(bound.accesses(8), bound.accesses(64));
+}
+
+TEST(CallBound, RaisesWhatASearchLeftOpen) {
+    const auto problems = problems_of(chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
+    const CallBound bound(problems);
+    const std::vector<Cost> both = at_least_both({{100000, 20, 0}}, bound);
+    ASSERT_FALSE(both.empty());
+    for (const Cost& cost : both) {
+        EXPECT_GE(cost.memory, 20);
+        EXPECT_GE(cost.accesses, std::max(100000.0, bound.accesses(cost.memory * 1.02 + 1)));
+    }
+    // From 20 elements on nothing is left uncovered.
+    EXPECT_EQ(both.front().memory, 20);
+}
+
+}  // namespace
+}  // namespace laminate::search

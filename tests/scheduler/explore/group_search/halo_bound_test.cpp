@@ -1,0 +1,87 @@
+#include "scheduler/explore/group_search/halo_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/dag/dag_groups.h"
+#include "tests/support/chain.h"
+
+namespace laminate::search {
+namespace {
+
+constexpr int64_t channels = 4;
+constexpr int64_t rows = 240;
+constexpr int64_t columns = 300;
+
+/// Layers of 3x3, 4 -> 4 channels.
+std::vector<LayerProblem> equal_layers(size_t layers) {
+    const std::vector<LayerSpec> specs(layers, {channels, square_window(3, 1, 1)});
+    const Network network = chain(channels, rows, columns, specs);
+    return layer_problems(network, all_layers(network));
+}
+
+/// What the tile and line-buffer family reaches, whose calls make all channels: memory of the intermediate tensors alone, and
+/// what comes of the input.
+struct Reached {
+    double memory = 0;
+    double input = 0;
+};
+std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
+    ExploreOptions options;
+    options.tiles = TileSizes::powers_of_two;
+    std::vector<Reached> reached;
+    for (const GroupPoint& point : family_front(problems, options, TileSizes::all)) {
+        if (point.group.nests.front().x.front().placement.store.is_root())
+            continue;  // ConvFusion's spaces do not keep the input longer than A_1
+        const GroupCounts counts = two_level_counts(problems, point.group);
+        Reached r;
+        r.input = static_cast<double>(counts.input_reads().value());
+        for (size_t k = 0; k + 1 < problems.size(); ++k)
+            r.memory += static_cast<double>(counts.layers[k].output_buffer.value());
+        reached.push_back(r);
+    }
+    return reached;
+}
+
+/// Lines of w columns through n layers hold 3 (w + 2 j) elements of each channel of the j-th tensor from the end, and bring (w +
+/// 2 n) / w of the input. No kind of schedule does with much less.
+TEST(HaloBound, IsBelowLineBuffersButNotFar) {
+    for (const size_t layers : {2U, 4U, 8U}) {
+        const auto problems = equal_layers(layers);
+        const HaloBound bound(problems, channels);
+        const std::vector<Reached> all = family(problems);
+        ASSERT_GT(all.size(), 5U);
+        double farthest = 1;
+        for (const Reached& reached : all) {
+            const double least = bound.input(reached.memory);
+            EXPECT_LE(least, reached.input) << layers << " layers, memory " << reached.memory;
+            farthest = std::max(farthest, reached.input / std::max<double>(least, channels * rows * columns));
+        }
+        EXPECT_LT(farthest, 3) << layers << " layers";
+    }
+}
+
+/// A line of one column: 3 (1 + 2 j) elements of each channel of the j-th tensor from the end.
+TEST(HaloBound, LittleMemoryBringsTheInputAgain) {
+    const auto problems = equal_layers(8);
+    const HaloBound bound(problems, channels);
+    double line = 0;
+    for (int j = 1; j < 8; ++j) line += channels * 3 * (1 + 2 * j);
+    EXPECT_GT(bound.input(line), 5.0 * channels * rows * columns);
+    EXPECT_LE(bound.input(line), 17.0 * channels * rows * columns);  // one column needs 17
+    EXPECT_GT(bound.input(line / 4), bound.input(line));
+    EXPECT_EQ(bound.input(1), INFINITY);
+    EXPECT_LE(bound.input(1e9), 1.0 * channels * rows * columns);
+}
+
+TEST(HaloBound, OneLayerOrGapsHaveNone) {
+    const Network network = chain(2, 40, 40, {{2, square_window(3)}, {2, square_window(1, 2)}});
+    EXPECT_EQ(HaloBound(layer_problems(network, all_layers(network)), 2).input(1), 0);
+    EXPECT_EQ(HaloBound(equal_layers(1), channels).input(1), 0);
+}
+
+}  // namespace
+}  // namespace laminate::search
