@@ -1,4 +1,5 @@
-// Checks of option values whose messages say what was found and what was expected; CLI11's own print the limits of double, or its tables.
+// Checks of option values whose messages say what was found and what was expected; CLI11's own
+// print the limits of double, or its tables.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +15,8 @@ inline CLI::Validator positive() {
     return {[](std::string& text) {
                 int64_t value = 0;
                 const bool fits = CLI::detail::lexical_cast(text, value) && value >= 1;
-                return fits ? std::string() : "found \"" + text + "\", expected a whole number from 1";
+                return fits ? std::string()
+                            : "found \"" + text + "\", expected a whole number from 1";
             },
             "POSITIVE", "positive"};
 }
@@ -23,7 +25,8 @@ inline CLI::Validator positive() {
 inline CLI::Validator above_zero() {
     return {[](std::string& text) {
                 double value = 0;
-                const bool fits = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value > 0;
+                const bool fits =
+                    CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value > 0;
                 return fits ? std::string() : "found \"" + text + "\", expected a number above 0";
             },
             "POSITIVE", "above zero"};
@@ -33,26 +36,32 @@ inline CLI::Validator above_zero() {
 inline CLI::Validator not_negative() {
     return {[](std::string& text) {
                 double value = 0;
-                const bool fits = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value >= 0;
-                return fits ? std::string() : "found \"" + text + "\", expected a number, 0 or more";
+                const bool fits =
+                    CLI::detail::lexical_cast(text, value) && std::isfinite(value) && value >= 0;
+                return fits ? std::string()
+                            : "found \"" + text + "\", expected a number, 0 or more";
             },
             "NONNEGATIVE", "not negative"};
 }
 
 /// Not the empty text, which a shell makes of a variable that is not set.
 inline CLI::Validator file_name() {
-    return {[](std::string& text) { return text.empty() ? std::string("found \"\", expected a file") : std::string(); },
+    return {[](std::string& text) {
+                return text.empty() ? std::string("found \"\", expected a file") : std::string();
+            },
             "", "file name"};
 }
 
-/// One of the names, for an option that holds the value beside it: ->transform(one_of(names)). --help lists them.
+/// One of the names, for an option that holds the value beside it: ->transform(one_of(names)).
+/// --help lists them.
 template <class Value>
 CLI::Validator one_of(const std::map<std::string, Value>& values) {
     std::string names;
     for (const auto& [name, value] : values) names += (names.empty() ? "" : ",") + name;
     return {[values, names](std::string& text) {
                 const auto found = values.find(text);
-                if (found == values.end()) return "found \"" + text + "\", expected one of " + names;
+                if (found == values.end())
+                    return "found \"" + text + "\", expected one of " + names;
                 text = std::to_string(static_cast<int64_t>(found->second));
                 return std::string();
             },

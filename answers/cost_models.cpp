@@ -11,9 +11,9 @@
 #include <stop_token>
 #include <thread>
 
+#include "answers/checks.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "answers/checks.h"
 
 namespace laminate::cli {
 
@@ -30,7 +30,8 @@ public:
               std::mutex mutex;
               std::unique_lock lock(mutex);
               std::condition_variable_any never;
-              never.wait_for(lock, is_over, std::chrono::duration<double>(seconds), [] { return false; });
+              never.wait_for(lock, is_over, std::chrono::duration<double>(seconds),
+                             [] { return false; });
               if (is_over.stop_requested()) return;
               has_passed_ = true;
               flag.store(true);
@@ -58,10 +59,13 @@ private:
     std::vector<Entry> entries_;
 };
 
-ModelChoice::ModelChoice(CLI::App& verb, const std::vector<CostModel>& models) : chosen_(models.front().name) {
+ModelChoice::ModelChoice(CLI::App& verb, const std::vector<CostModel>& models)
+    : chosen_(models.front().name) {
     std::vector<std::string> names;
     for (const CostModel& model : models) names.push_back(model.name);
-    verb.add_option("--model", chosen_, "Cost model")->check(CLI::IsMember(names))->capture_default_str();
+    verb.add_option("--model", chosen_, "Cost model")
+        ->check(CLI::IsMember(names))
+        ->capture_default_str();
     for (const CostModel& model : models) {
         CLI::App* options = verb.add_option_group("--model " + model.name, model.about);
         entries_.push_back({model.name, options, model.declare(*options)});
@@ -77,8 +81,8 @@ Exit ModelChoice::run(const ModelRequest& request, const Output& output) const {
         }
         for (const CLI::Option* option : entry.options->get_options()) {
             if (option->count() > 0)
-                throw UsageError(fmt::format("{}: an option of --model {}, not of --model {}", option->get_name(),
-                                             entry.name, chosen_));
+                throw UsageError(fmt::format("{}: an option of --model {}, not of --model {}",
+                                             option->get_name(), entry.name, chosen_));
         }
     }
     return (*chosen)(request, output);
@@ -90,18 +94,20 @@ InterruptHandler::InterruptHandler() : before_(std::signal(SIGINT, note_interrup
 InterruptHandler::~InterruptHandler() { std::signal(SIGINT, before_); }
 std::atomic<bool>* InterruptHandler::stop() const { return &interrupted; }
 
-ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vector<CostModel>& models,
-                         bool with_directory) {
+ModelVerb declare_models(const Program& program, CLI::App* verb,
+                         const std::vector<CostModel>& models, bool with_directory) {
     auto request = std::make_shared<ModelRequest>();
     request->network.declare(verb);
     if (with_directory)
         verb->add_option("-o,--output", request->directory,
-                         "Directory to make; what an explore left there before is replaced, other files stay")
+                         "Directory to make; what an explore left there before is replaced, other "
+                         "files stay")
             ->type_name("DIR");
     const auto seconds = std::make_shared<double>(0);
     if (with_directory) {
         verb->add_option("--seconds", *seconds,
-                         "Search no longer: hand over what was found by then, as an interrupt does, with the gap that "
+                         "Search no longer: hand over what was found by then, as an interrupt "
+                         "does, with the gap that "
                          "is left (default: to the end)")
             ->check(above_zero());
     }
@@ -126,7 +132,8 @@ ModelVerb declare_models(const Program& program, CLI::App* verb, const std::vect
     return {request, run};
 }
 
-std::optional<std::vector<std::string>> answer_files(const std::filesystem::path& directory, const std::string& file,
+std::optional<std::vector<std::string>> answer_files(const std::filesystem::path& directory,
+                                                     const std::string& file,
                                                      const std::string& schema) {
     try {
         const auto answer = nlohmann::json::parse(read_file(directory / file), nullptr, false);
@@ -135,9 +142,10 @@ std::optional<std::vector<std::string>> answer_files(const std::filesystem::path
         return {};
     }
     // Pages and tables of an earlier answer too: they say what is no longer true.
-    return std::vector<std::string>{"front.json", "front.csv",   "report.html",    "groups.json", "layers.json",
-                                    "curves.csv", "curves.html", "schedules.html", "stacks.json", "sweep.json",
-                                    "sweep.csv",  "study.json",  "study.csv"};
+    return std::vector<std::string>{"front.json",  "front.csv",  "report.html", "groups.json",
+                                    "layers.json", "curves.csv", "curves.html", "schedules.html",
+                                    "stacks.json", "sweep.json", "sweep.csv",   "study.json",
+                                    "study.csv"};
 }
 
 }  // namespace laminate::cli

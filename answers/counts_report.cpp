@@ -72,7 +72,8 @@ constexpr Quantity quantities[] = {
     {"buffers of intermediates", "/buffer_elements/intermediates",
      [](const Summary& s) { return s.intermediates.value(); }},
     {"buffer of Y", "/buffer_elements/Y", [](const Summary& s) { return s.y_buffer.value(); }},
-    {"held at once (live)", "/buffer_elements/total", [](const Summary& s) { return s.live.value(); }},
+    {"held at once (live)", "/buffer_elements/total",
+     [](const Summary& s) { return s.live.value(); }},
     {"sum of all buffers", "/buffer_elements/sum", [](const Summary& s) { return s.sum.value(); }},
 };
 
@@ -86,7 +87,8 @@ nlohmann::ordered_json to_json(const Summary& s) {
 
 std::string layer_names(const GroupCounts& group) {
     if (group.layers.size() == 1) return group.layers.front().layer;
-    return fmt::format("{} .. {} ({})", group.layers.front().layer, group.layers.back().layer, group.layers.size());
+    return fmt::format("{} .. {} ({})", group.layers.front().layer, group.layers.back().layer,
+                       group.layers.size());
 }
 
 }  // namespace
@@ -110,9 +112,9 @@ std::string counts_table(const std::vector<GroupCounts>& groups) {
                  {"held (live)", Align::right},
                  {"held (sum)", Align::right}});
     const auto add = [&](const std::string& name, const Summary& s) {
-        table.add({name, grouped(s.macs.value()), grouped(s.x_reads.value()), grouped(s.w_reads.value()),
-                   grouped(s.y_reads.value()), grouped(s.y_writes.value()), grouped(s.live.value()),
-                   grouped(s.sum.value())});
+        table.add({name, grouped(s.macs.value()), grouped(s.x_reads.value()),
+                   grouped(s.w_reads.value()), grouped(s.y_reads.value()),
+                   grouped(s.y_writes.value()), grouped(s.live.value()), grouped(s.sum.value())});
     };
     for (const GroupCounts& group : groups) add(layer_names(group), summary(group));
     table.add_rule();

@@ -1,4 +1,5 @@
-// Counts of a schedule as a table and as JSON, the same for the model, the walker and the generated code.
+// Counts of a schedule as a table and as JSON, the same for the model, the walker and the generated
+// code.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +12,23 @@
 
 namespace laminate::cli {
 
-/// One witness: its name ("model", "walker", "measured") and its counts, one entry per group of the schedule.
+/// One witness: its name ("model", "walker", "measured") and its counts, one entry per group of the
+/// schedule.
 struct Witness {
     std::string name;
     std::vector<GroupCounts> groups;
 };
 
-/// {"macs":, "reads":{"X":,"W":,"Y":}, "writes":{"Y":}, "buffer_elements":{"X":,"W":,"intermediates":,"Y":,"total":,"sum":}}
-/// of one image; `total` is the largest live sum, `sum` ConvFusion's sum of all buffers.
+/// {"macs":, "reads":{"X":,"W":,"Y":}, "writes":{"Y":},
+/// "buffer_elements":{"X":,"W":,"intermediates":,"Y":,"total":,"sum":}} of one image; `total` is
+/// the largest live sum, `sum` ConvFusion's sum of all buffers.
 [[nodiscard]] nlohmann::ordered_json group_json(const GroupCounts& group);
-/// The same over the groups (sums of what moves, maxima of what is held) with "groups": [one object per group].
+/// The same over the groups (sums of what moves, maxima of what is held) with "groups": [one object
+/// per group].
 [[nodiscard]] nlohmann::ordered_json counts_json(const std::vector<GroupCounts>& groups);
 
-/// The numbers of counts_json(), in the order and with the names of side_by_side(). Throws nlohmann::json::exception where one is missing.
+/// The numbers of counts_json(), in the order and with the names of side_by_side(). Throws
+/// nlohmann::json::exception where one is missing.
 struct NamedCount {
     std::string name;
     int64_t value = 0;
@@ -32,7 +37,8 @@ struct NamedCount {
 
 /// One row per group and a total: what moves, what is held, MACs, in elements.
 [[nodiscard]] std::string counts_table(const std::vector<GroupCounts>& groups);
-/// One row per counted quantity of the whole schedule, one column per witness, and whether they agree.
+/// One row per counted quantity of the whole schedule, one column per witness, and whether they
+/// agree.
 [[nodiscard]] std::string side_by_side(const std::vector<Witness>& witnesses);
 
 }  // namespace laminate::cli

@@ -43,34 +43,40 @@ public:
             if (p.dram_bytes) {
                 dram += fmt::format("{:.1f},{:.1f} ", x(p.buffer_bytes), y(*p.dram_bytes));
                 dots += fmt::format(
-                    "<circle class='found-at' cx='{:.1f}' cy='{:.1f}' r='3'><title>{} buffer: {}</title></circle>",
-                    x(p.buffer_bytes), y(*p.dram_bytes), bytes_text(p.buffer_bytes), bytes_text(*p.dram_bytes));
+                    "<circle class='found-at' cx='{:.1f}' cy='{:.1f}' r='3'><title>{} buffer: "
+                    "{}</title></circle>",
+                    x(p.buffer_bytes), y(*p.dram_bytes), bytes_text(p.buffer_bytes),
+                    bytes_text(*p.dram_bytes));
             }
             if (std::llround(std::log2(static_cast<double>(p.buffer_bytes))) % 4 == 2) {
-                labels += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='middle'>{}</text>", x(p.buffer_bytes),
-                                      height - 10, bytes_text(p.buffer_bytes));
+                labels += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='middle'>{}</text>",
+                                      x(p.buffer_bytes), height - 10, bytes_text(p.buffer_bytes));
             }
         }
         for (const double at : {low_ + 0.1, high_ - 0.1}) {
             const auto bytes = static_cast<int64_t>(std::llround(std::exp2(at)));
-            labels += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='end'>{}</text>", left - 6, y(bytes) + 4,
-                                  bytes_text(bytes));
+            labels += fmt::format("<text x='{:.1f}' y='{:.1f}' text-anchor='end'>{}</text>",
+                                  left - 6, y(bytes) + 4, bytes_text(bytes));
         }
         return fmt::format(
-            "<figure><figcaption><b>{}</b> {}</figcaption><svg viewBox='0 0 {} {}' width='{}' height='{}'>"
-            "<rect class='axis' x='{}' y='{}' width='{}' height='{}'/><polyline class='space-bound' "
+            "<figure><figcaption><b>{}</b> {}</figcaption><svg viewBox='0 0 {} {}' width='{}' "
+            "height='{}'>"
+            "<rect class='axis' x='{}' y='{}' width='{}' height='{}'/><polyline "
+            "class='space-bound' "
             "points='{}'/><polyline class='found' points='{}'/>{}{}</svg></figure>\n",
-            escaped(curve_.layer), escaped(curve_.loops), width, height, width, height, left, margin,
-            width - left - margin, height - bottom - margin, bound, dram, dots, labels);
+            escaped(curve_.layer), escaped(curve_.loops), width, height, width, height, left,
+            margin, width - left - margin, height - bottom - margin, bound, dram, dots, labels);
     }
 
 private:
     [[nodiscard]] double x(int64_t bytes) const {
-        return left + (std::log2(static_cast<double>(bytes)) - first_) / (last_ - first_) * (width - left - margin);
+        return left + (std::log2(static_cast<double>(bytes)) - first_) / (last_ - first_) *
+                          (width - left - margin);
     }
     [[nodiscard]] double y(int64_t bytes) const {
         return height - bottom -
-               (std::log2(static_cast<double>(bytes)) - low_) / (high_ - low_) * (height - bottom - margin);
+               (std::log2(static_cast<double>(bytes)) - low_) / (high_ - low_) *
+                   (height - bottom - margin);
     }
 
     const LayerCurve& curve_;
@@ -87,7 +93,8 @@ std::string curve_page(const std::string& title, const std::vector<LayerCurve>& 
     for (const LayerCurve& curve : curves)
         if (curve.points.size() > 1) body += Chart(curve).svg();
     return plain_page(title,
-                      "Fewest DRAM accesses of each layer against the size of the buffer (solid), and what no schedule "
+                      "Fewest DRAM accesses of each layer against the size of the buffer (solid), "
+                      "and what no schedule "
                       "can do better (dashed). Both axes are "
                       "logarithmic.",
                       body + "</div>\n");

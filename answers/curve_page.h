@@ -1,4 +1,5 @@
-// A self-contained page of curves: one chart per layer of DRAM accesses against the size of the buffer.
+// A self-contained page of curves: one chart per layer of DRAM accesses against the size of the
+// buffer.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ struct LayerCurve {
 };
 
 /// HTML with inline SVG, no scripts, nothing loaded from elsewhere.
-[[nodiscard]] std::string curve_page(const std::string& title, const std::vector<LayerCurve>& curves);
+[[nodiscard]] std::string curve_page(const std::string& title,
+                                     const std::vector<LayerCurve>& curves);
 
 }  // namespace laminate::cli

@@ -7,14 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "answers/output.h"
 #include "answers/program.h"
+#include "base/error.h"
 #include "scheduler/explore/explore.h"
 
 namespace laminate::cli {
 
-std::optional<Elements> register_file_misses(const Network& network, const EnergyTable& machine, int threads) {
+std::optional<Elements> register_file_misses(const Network& network, const EnergyTable& machine,
+                                             int threads) {
     if (!machine.register_file) return std::nullopt;
     const Elements capacity = machine.register_file->elements;
     ExploreOptions options;
@@ -22,19 +23,22 @@ std::optional<Elements> register_file_misses(const Network& network, const Energ
     options.memory = capacity;
     const Front front = explore(network, options);
     if (front.points.empty()) {
-        throw InfeasibleError(fmt::format("{}: no schedule fits into the register file of {} elements of machine {}",
-                                          network.name, capacity.value(), machine.name));
+        throw InfeasibleError(
+            fmt::format("{}: no schedule fits into the register file of {} elements of machine {}",
+                        network.name, capacity.value(), machine.name));
     }
-    return std::min_element(
-               front.points.begin(), front.points.end(),
-               [](const FrontPoint& a, const FrontPoint& b) { return a.counts.accesses < b.counts.accesses; })
+    return std::min_element(front.points.begin(), front.points.end(),
+                            [](const FrontPoint& a, const FrontPoint& b) {
+                                return a.counts.accesses < b.counts.accesses;
+                            })
         ->counts.accesses;
 }
 
 std::string energy_text(const Energy& energy) {
     Table table({{"energy", Align::left}, {"nJ", Align::right}, {"share", Align::right}});
     const auto row = [&](const std::string& part, double pj) {
-        table.add({part, fmt::format("{:.1f}", pj / 1000), fmt::format("{:.1f} %", 100 * pj / energy.total_pj())});
+        table.add({part, fmt::format("{:.1f}", pj / 1000),
+                   fmt::format("{:.1f} %", 100 * pj / energy.total_pj())});
     };
     row("multiply-accumulate", energy.macs_pj);
     if (energy.register_file_pj > 0) row("register file", energy.register_file_pj);

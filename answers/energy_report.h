@@ -10,10 +10,11 @@
 
 namespace laminate::cli {
 
-/// Accesses of the network's best schedule within the machine's register file (EnergyCounts::register_file_misses),
-/// found by a search; none for a machine without one. Throws InfeasibleError when no schedule fits into it.
-[[nodiscard]] std::optional<Elements> register_file_misses(const Network& network, const EnergyTable& machine,
-                                                           int threads);
+/// Accesses of the network's best schedule within the machine's register file
+/// (EnergyCounts::register_file_misses), found by a search; none for a machine without one. Throws
+/// InfeasibleError when no schedule fits into it.
+[[nodiscard]] std::optional<Elements> register_file_misses(const Network& network,
+                                                           const EnergyTable& machine, int threads);
 
 /// One row per part: nanojoules and share.
 [[nodiscard]] std::string energy_text(const Energy& energy);

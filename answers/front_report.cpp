@@ -9,13 +9,13 @@
 #include <set>
 #include <string_view>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/units.h"
 #include "answers/energy_report.h"
 #include "answers/front_file.h"
 #include "answers/output.h"
 #include "answers/program.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/units.h"
 #include "scheduler/counts/two_level/two_level.h"
 
 namespace laminate::cli {
@@ -28,7 +28,8 @@ GroupShape group_shape(const Network& network, const Front& front) {
     for (const GroupSchedule& group : front.groups) {
         std::vector<std::string_view> layers;
         for (const Nest& nest : group.nests) layers.push_back(nest.layer);
-        if (known.insert(std::move(layers)).second && group_shape(network, group) == GroupShape::dag)
+        if (known.insert(std::move(layers)).second &&
+            group_shape(network, group) == GroupShape::dag)
             return GroupShape::dag;
     }
     return GroupShape::chain;
@@ -44,25 +45,31 @@ std::string dumped(const nlohmann::ordered_json& json) {
 std::vector<size_t> evenly(size_t count, size_t most) {
     const size_t wanted = std::min(count, most);
     std::vector<size_t> positions;
-    for (size_t n = 0; n < wanted; ++n) positions.push_back(wanted == 1 ? 0 : n * (count - 1) / (wanted - 1));
+    for (size_t n = 0; n < wanted; ++n)
+        positions.push_back(wanted == 1 ? 0 : n * (count - 1) / (wanted - 1));
     return positions;
 }
 
 size_t FrontNotes::least_energy() const {
-    const auto cheaper = [](const Energy& a, const Energy& b) { return a.total_pj() < b.total_pj(); };
-    return static_cast<size_t>(std::min_element(energies.begin(), energies.end(), cheaper) - energies.begin());
+    const auto cheaper = [](const Energy& a, const Energy& b) {
+        return a.total_pj() < b.total_pj();
+    };
+    return static_cast<size_t>(std::min_element(energies.begin(), energies.end(), cheaper) -
+                               energies.begin());
 }
 
-FrontNotes front_notes(const Network& network, const Front& front, const std::optional<EnergyTable>& machine,
-                       std::optional<Elements> misses) {
+FrontNotes front_notes(const Network& network, const Front& front,
+                       const std::optional<EnergyTable>& machine, std::optional<Elements> misses) {
     FrontNotes notes;
     notes.machine = machine;
     const NetworkBound bound(network, group_shape(network, front));
-    for (const FrontPoint& point : front.points) notes.bounds.push_back(bound.certificate(point.counts));
+    for (const FrontPoint& point : front.points)
+        notes.bounds.push_back(bound.certificate(point.counts));
     if (!machine) return notes;
     TwoLevelCache cache;
     std::vector<GroupCounts> counted;
-    for (const GroupSchedule& group : front.groups) counted.push_back(two_level_counts(network, group, &cache));
+    for (const GroupSchedule& group : front.groups)
+        counted.push_back(two_level_counts(network, group, &cache));
     for (const FrontPoint& point : front.points) {
         std::vector<GroupCounts> groups;
         for (const uint32_t group : point.groups) groups.push_back(counted[group]);
@@ -74,34 +81,42 @@ FrontNotes front_notes(const Network& network, const Front& front, const std::op
 }
 
 std::string front_table(const Front& front, const FrontNotes& notes, size_t most) {
-    std::vector<Table::Column> columns{
-        {"schedule"},           {"accesses", Align::right}, {"/ bound", Align::right}, {"memory", Align::right},
-        {"MACs", Align::right}, {"groups", Align::right}};
+    std::vector<Table::Column> columns{{"schedule"},
+                                       {"accesses", Align::right},
+                                       {"/ bound", Align::right},
+                                       {"memory", Align::right},
+                                       {"MACs", Align::right},
+                                       {"groups", Align::right}};
     if (notes.machine) columns.push_back({"energy uJ", Align::right});
     Table table(std::move(columns));
     for (const size_t n : evenly(front.points.size(), most)) {
         const FrontPoint& point = front.points[n];
-        std::vector<std::string> cells{fmt::format("#{}", n),
-                                       grouped(point.counts.accesses.value()),
-                                       fmt::format("{:.2f}", notes.bounds[n].achieved_over_bound),
-                                       bytes_text(to_bytes(memory_of(point.counts, front.footprint)).value()),
-                                       grouped(point.counts.macs.value()),
-                                       std::to_string(point.groups.size())};
-        if (notes.machine) cells.push_back(fmt::format("{:.2f}", notes.energies[n].total_pj() / 1e6));
+        std::vector<std::string> cells{
+            fmt::format("#{}", n),
+            grouped(point.counts.accesses.value()),
+            fmt::format("{:.2f}", notes.bounds[n].achieved_over_bound),
+            bytes_text(to_bytes(memory_of(point.counts, front.footprint)).value()),
+            grouped(point.counts.macs.value()),
+            std::to_string(point.groups.size())};
+        if (notes.machine)
+            cells.push_back(fmt::format("{:.2f}", notes.energies[n].total_pj() / 1e6));
         table.add(std::move(cells));
     }
     std::string text = table.text();
     if (notes.machine) {
         const size_t least = notes.least_energy();
-        text += fmt::format("least energy on {}: #{}, {:.2f} uJ with {} elements of memory\n", notes.machine->name,
-                            least, notes.energies[least].total_pj() / 1e6,
-                            grouped(memory_of(front.points[least].counts, front.footprint).value()));
-        const bool recomputes = std::any_of(front.points.begin(), front.points.end(), [&](const FrontPoint& point) {
-            return point.counts.macs != front.points.front().counts.macs;
-        });
+        text +=
+            fmt::format("least energy on {}: #{}, {:.2f} uJ with {} elements of memory\n",
+                        notes.machine->name, least, notes.energies[least].total_pj() / 1e6,
+                        grouped(memory_of(front.points[least].counts, front.footprint).value()));
+        const bool recomputes =
+            std::any_of(front.points.begin(), front.points.end(), [&](const FrontPoint& point) {
+                return point.counts.macs != front.points.front().counts.macs;
+            });
         if (recomputes && !front.macs_is_axis)
             text +=
-                "MACs are no axis of this front: less recomputation may need less energy; see --axes 3, "
+                "MACs are no axis of this front: less recomputation may need less energy; see "
+                "--axes 3, "
                 "--no-recompute\n";
     }
     return text;
@@ -111,17 +126,20 @@ std::string front_gap(const Front& front, bool only_accesses) {
     if (front.is_complete)
         return only_accesses ? "complete: no schedule of this space that fits moves less"
                              : "complete: no schedule of this space is better";
-    if (!std::isfinite(front.gap)) return "not complete: part of the space was not looked at, and nothing bounds it";
+    if (!std::isfinite(front.gap))
+        return "not complete: part of the space was not looked at, and nothing bounds it";
     if (only_accesses)
-        return fmt::format("not complete: no schedule of this space that fits moves less than 1/{:.3f} of this",
-                           1 + front.gap);
+        return fmt::format(
+            "not complete: no schedule of this space that fits moves less than 1/{:.3f} of this",
+            1 + front.gap);
     return fmt::format(
-        "not complete: at no memory does a schedule of this space move less than 1/{:.3f} of what the front moves",
+        "not complete: at no memory does a schedule of this space move less than 1/{:.3f} of what "
+        "the front moves",
         1 + front.gap);
 }
 
-nlohmann::ordered_json front_json(const Network& network, const Front& front, const FrontNotes& notes,
-                                  bool is_complete) {
+nlohmann::ordered_json front_json(const Network& network, const Front& front,
+                                  const FrontNotes& notes, bool is_complete) {
     auto points = nlohmann::ordered_json::array();
     for (size_t n = 0; n < front.points.size(); ++n) {
         const FrontPoint& point = front.points[n];
@@ -139,7 +157,8 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
     }
     auto bounds = nlohmann::ordered_json::array();
     for (const FrontBound& bound : front.bounds)
-        bounds.push_back({{"memory_elements", bound.memory.value()}, {"accesses_elements", bound.accesses.value()}});
+        bounds.push_back({{"memory_elements", bound.memory.value()},
+                          {"accesses_elements", bound.accesses.value()}});
     nlohmann::ordered_json answer{
         {"schema", "laminate.front"},
         {"version", front_version},
@@ -148,7 +167,8 @@ nlohmann::ordered_json front_json(const Network& network, const Front& front, co
         {"structure_hash", structure_hash(network)},
         {"footprint", front.footprint == Footprint::live ? "live" : "sum"},
         {"complete", is_complete},
-        {"gap", std::isfinite(front.gap) ? nlohmann::ordered_json(front.gap) : nlohmann::ordered_json()},
+        {"gap",
+         std::isfinite(front.gap) ? nlohmann::ordered_json(front.gap) : nlohmann::ordered_json()},
         {"bounds", bounds},
         {"macs_is_axis", front.macs_is_axis}};
     auto texts = nlohmann::ordered_json::array();
@@ -194,13 +214,16 @@ void name_point(nlohmann::ordered_json& front, size_t n, const std::string& name
 }
 
 std::string front_csv(const Front& front, const FrontNotes& notes) {
-    std::string text = "schedule,accesses_elements,bound_accesses_elements,achieved_over_bound,live_bytes,macs,groups";
+    std::string text =
+        "schedule,accesses_elements,bound_accesses_elements,achieved_over_bound,live_bytes,macs,"
+        "groups";
     text += notes.machine ? ",total_pj\n" : "\n";
     for (size_t n = 0; n < front.points.size(); ++n) {
         const FrontPoint& point = front.points[n];
-        text += fmt::format("#{},{},{},{},{},{},{}", n, point.counts.accesses.value(), notes.bounds[n].bound.value(),
-                            notes.bounds[n].achieved_over_bound, to_bytes(point.counts.live_total).value(),
-                            point.counts.macs.value(), point.groups.size());
+        text += fmt::format("#{},{},{},{},{},{},{}", n, point.counts.accesses.value(),
+                            notes.bounds[n].bound.value(), notes.bounds[n].achieved_over_bound,
+                            to_bytes(point.counts.live_total).value(), point.counts.macs.value(),
+                            point.groups.size());
         text += notes.machine ? fmt::format(",{}\n", notes.energies[n].total_pj()) : "\n";
     }
     return text;

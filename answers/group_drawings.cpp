@@ -10,11 +10,11 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "base/parallel.h"
 #include "answers/report_page.h"
-#include "scheduler/schedule/loop_nest.h"
+#include "base/parallel.h"
 #include "scheduler/counts/memory_timeline.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/loop_nest.h"
 
 namespace laminate::cli {
 
@@ -29,7 +29,8 @@ int64_t image_elements(const Network& network, TensorId id) {
     return element_count(dims);
 }
 
-/// Around the number of a name, where the name goes. Nothing that a group's drawing is made of holds it but names.
+/// Around the number of a name, where the name goes. Nothing that a group's drawing is made of
+/// holds it but names.
 constexpr char name_mark = '\x7f';
 
 std::string name_place(size_t number) { return name_mark + std::to_string(number) + name_mark; }
@@ -49,9 +50,10 @@ std::vector<TensorId> tensors_of(const std::vector<LayerProblem>& problems) {
 
 /// Some layers as groups are made of them.
 struct Layers {
-    std::vector<LayerProblem> problems;  ///< by numbers instead of names: layers first, then tensors_of() them
-    std::vector<std::string> names;      ///< in JSON, without quotes
-    int64_t shape = 0;                   ///< equal numbers, equal shapes
+    std::vector<LayerProblem>
+        problems;  ///< by numbers instead of names: layers first, then tensors_of() them
+    std::vector<std::string> names;  ///< in JSON, without quotes
+    int64_t shape = 0;               ///< equal numbers, equal shapes
 };
 
 /// The whole group, without its names.
@@ -60,7 +62,8 @@ using Key = std::vector<int64_t>;
 Key key_of(int64_t shape, const GroupSchedule& group) {
     Key key{shape};
     const auto add = [&](const Placement& placement) {
-        for (const Level& level : {placement.store, placement.compute}) key.insert(key.end(), {level.nest, level.loop});
+        for (const Level& level : {placement.store, placement.compute})
+            key.insert(key.end(), {level.nest, level.loop});
     };
     for (const Nest& nest : group.nests) {
         key.push_back(std::ssize(nest.loops));
@@ -124,8 +127,8 @@ private:
 };
 
 /// One group's, with the names that `problems` and `group` have, which need no escapes.
-std::string drawing(const Network& network, const std::vector<LayerProblem>& problems, const GroupSchedule& group,
-                    TwoLevelCache& cache) {
+std::string drawing(const Network& network, const std::vector<LayerProblem>& problems,
+                    const GroupSchedule& group, TwoLevelCache& cache) {
     const GroupCounts counts = two_level_counts(problems, group, &cache);
     const MemoryTimeline timeline = memory_timeline(problems, group, counts, timeline_steps);
     fmt::memory_buffer text;
@@ -147,34 +150,37 @@ std::string drawing(const Network& network, const std::vector<LayerProblem>& pro
 
     int64_t least = 0;
     fmt::memory_buffer traffic;
-    const auto moved = [&](const char* array, const std::string& name, Elements reads, Elements writes,
-                           int64_t elements) {
-        fmt::format_to(std::back_inserter(traffic),
-                       FMT_STRING("{}{{\"name\":\"{} {}\",\"reads\":{},\"writes\":{},\"elements\":{}}}"),
-                       traffic.size() == 0 ? "" : ",", array, name, reads.value(), writes.value(), elements);
+    const auto moved = [&](const char* array, const std::string& name, Elements reads,
+                           Elements writes, int64_t elements) {
+        fmt::format_to(
+            std::back_inserter(traffic),
+            FMT_STRING("{}{{\"name\":\"{} {}\",\"reads\":{},\"writes\":{},\"elements\":{}}}"),
+            traffic.size() == 0 ? "" : ",", array, name, reads.value(), writes.value(), elements);
         least += elements;
     };
     size_t input = 0;
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (tensor.is_external())
-            moved("X", tensor.name, counts.inputs.at(input++).reads, {}, image_elements(network, tensor.tensor));
+            moved("X", tensor.name, counts.inputs.at(input++).reads, {},
+                  image_elements(network, tensor.tensor));
     }
     for (size_t k = 0; k < problems.size(); ++k) {
         if (problems[k].has_weights())
-            moved("W", problems[k].name, counts.layers[k].weight_reads, {}, problems[k].weight_elements().value());
+            moved("W", problems[k].name, counts.layers[k].weight_reads, {},
+                  problems[k].weight_elements().value());
     }
     moved("Y", problems.back().name, counts.output_reads, counts.output_writes,
           problems.back().output_elements().value());
 
-    put(FMT_STRING("],\"accesses\":{},\"least\":{},\"macs\":{},\"live\":{},\"traffic\":["), counts.accesses().value(),
-        least, counts.macs().value(), counts.live_total.value());
+    put(FMT_STRING("],\"accesses\":{},\"least\":{},\"macs\":{},\"live\":{},\"traffic\":["),
+        counts.accesses().value(), least, counts.macs().value(), counts.live_total.value());
     text.append(traffic);
     put(FMT_STRING("],\"phases\":["));
     begin_list();
     for (const MemoryPhase& phase : timeline.phases) {
         next();
-        put(FMT_STRING("{{\"layer\":\"{}\",\"macs\":{},\"live\":{},\"buffers\":["), phase.layer, phase.macs.value(),
-            phase.live.value());
+        put(FMT_STRING("{{\"layer\":\"{}\",\"macs\":{},\"live\":{},\"buffers\":["), phase.layer,
+            phase.macs.value(), phase.live.value());
         begin_list();
         for (const LiveBuffer& buffer : phase.buffers) {
             next();
@@ -222,7 +228,8 @@ private:
 
     void find(const GroupSchedule& group) {
         const Layers& layers = layers_of(group);
-        const auto [entry, is_new] = number_of_.try_emplace(key_of(layers.shape, group), distinct_.size());
+        const auto [entry, is_new] =
+            number_of_.try_emplace(key_of(layers.shape, group), distinct_.size());
         if (is_new) distinct_.push_back({&group, &layers});
         drawn_.push_back({&layers, entry->second});
     }
@@ -235,7 +242,8 @@ private:
         if (!is_new) return layers;
         layers.problems = group_problems(network_, group);
         const std::vector<int64_t> shape = shape_key(layers.problems);
-        layers.shape = static_cast<int64_t>(shapes_.try_emplace(shape, shapes_.size()).first->second);
+        layers.shape =
+            static_cast<int64_t>(shapes_.try_emplace(shape, shapes_.size()).first->second);
         const std::vector<TensorId> tensors = tensors_of(layers.problems);
         const auto add_name = [&](const std::string& name) {
             const std::string quoted = script_json(name);
@@ -255,7 +263,8 @@ private:
         return layers;
     }
 
-    /// Each thread goes through neighbours with what it remembers of their axes. Of several faults the first is told.
+    /// Each thread goes through neighbours with what it remembers of their axes. Of several faults
+    /// the first is told.
     void make_templates(int threads) {
         std::vector<std::string> texts(distinct_.size());
         const auto parts = static_cast<size_t>(std::max(threads, 1));
@@ -263,10 +272,12 @@ private:
         in_parallel(parts, threads, [&](size_t part) {
             TwoLevelCache cache;
             try {
-                for (size_t n = part * texts.size() / parts; n < (part + 1) * texts.size() / parts; ++n) {
+                for (size_t n = part * texts.size() / parts; n < (part + 1) * texts.size() / parts;
+                     ++n) {
                     const auto& [group, layers] = distinct_[n];
                     GroupSchedule own = *group;
-                    for (size_t k = 0; k < own.nests.size(); ++k) own.nests[k].layer = layers->problems[k].name;
+                    for (size_t k = 0; k < own.nests.size(); ++k)
+                        own.nests[k].layer = layers->problems[k].name;
                     texts[n] = drawing(network_, layers->problems, own, cache);
                 }
             } catch (...) {
@@ -290,7 +301,8 @@ private:
 
 }  // namespace
 
-std::string group_drawings(const Network& network, const std::vector<const GroupSchedule*>& groups, int threads) {
+std::string group_drawings(const Network& network, const std::vector<const GroupSchedule*>& groups,
+                           int threads) {
     return Drawings(network).of(groups, threads);
 }
 

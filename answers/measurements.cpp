@@ -7,9 +7,9 @@
 #include <map>
 #include <optional>
 
+#include "answers/counts_report.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "answers/counts_report.h"
 
 namespace laminate::cli {
 
@@ -54,8 +54,10 @@ Json times_json(const Json& variant) {
     Json times;
     for (const char* key : {"median_ms", "min_ms", "spread", "gflops", "of_peak"})
         times[key] = variant.at(key).get<double>();
-    for (const char* key : {"runs", "groups", "arena_bytes"}) times[key] = variant.at(key).get<int64_t>();
-    if (const Json& peak = variant.at("peak_rss_bytes"); !peak.is_null()) times["peak_rss_bytes"] = peak.get<int64_t>();
+    for (const char* key : {"runs", "groups", "arena_bytes"})
+        times[key] = variant.at(key).get<int64_t>();
+    if (const Json& peak = variant.at("peak_rss_bytes"); !peak.is_null())
+        times["peak_rss_bytes"] = peak.get<int64_t>();
     return times;
 }
 
@@ -64,13 +66,16 @@ Json times_json(const Json& variant) {
 Measurement read_measurement(const std::string& file, const Network& network) {
     Measurement measurement{file, Json::parse(read_file(file), nullptr, false)};
     if (!verb_of(measurement.answer))
-        throw InputError(file + ": is no measurement; expected what --json of laminate validate or bench wrote");
+        throw InputError(
+            file + ": is no measurement; expected what --json of laminate validate or bench wrote");
     if (!is_about(measurement.answer, network))
-        throw InputError(fmt::format("{}: is not about network {} ({})", file, network.name, structure_hash(network)));
+        throw InputError(fmt::format("{}: is not about network {} ({})", file, network.name,
+                                     structure_hash(network)));
     return measurement;
 }
 
-std::vector<Measurement> measurements_beside(const std::string& front_file, const Network& network) {
+std::vector<Measurement> measurements_beside(const std::string& front_file,
+                                             const Network& network) {
     namespace fs = std::filesystem;
     std::vector<Measurement> measurements;
     std::error_code error;
@@ -80,7 +85,8 @@ std::vector<Measurement> measurements_beside(const std::string& front_file, cons
         if (entry.path().extension() != ".json" || !entry.is_regular_file(error) ||
             entry.path().filename() == fs::path(front_file).filename())
             continue;
-        Measurement measurement{entry.path().string(), Json::parse(read_file(entry.path()), nullptr, false)};
+        Measurement measurement{entry.path().string(),
+                                Json::parse(read_file(entry.path()), nullptr, false)};
         if (verb_of(measurement.answer) && is_about(measurement.answer, network))
             measurements.push_back(std::move(measurement));
     }
@@ -88,7 +94,8 @@ std::vector<Measurement> measurements_beside(const std::string& front_file, cons
     return measurements;
 }
 
-Json measured_json(const std::vector<std::string>& schedules, const std::vector<Measurement>& measurements) {
+Json measured_json(const std::vector<std::string>& schedules,
+                   const std::vector<Measurement>& measurements) {
     std::map<std::string, size_t> known;
     for (size_t n = 0; n < schedules.size(); ++n) known.emplace(schedules[n], n);
     Json sources = Json::array();
@@ -110,7 +117,8 @@ Json measured_json(const std::vector<std::string>& schedules, const std::vector<
                     note(entry, "counted", [&] { return counted_json(entry, sources.size()); });
             } else if (answer.at("correct").get<bool>()) {
                 note(answer.at("fused"), "timed", [&] {
-                    Json timed{{"fused", times_json(answer.at("fused"))}, {"source", sources.size()}};
+                    Json timed{{"fused", times_json(answer.at("fused"))},
+                               {"source", sources.size()}};
                     // One that does not fit in the machine's memory is not timed.
                     if (answer.contains("left_out"))
                         timed["left_out"] = answer["left_out"].get<std::string>();
@@ -119,7 +127,8 @@ Json measured_json(const std::vector<std::string>& schedules, const std::vector<
                     return timed;
                 });
             }
-            Json source{{"file", std::filesystem::path(measurement.file).filename().string()}, {"verb", verb}};
+            Json source{{"file", std::filesystem::path(measurement.file).filename().string()},
+                        {"verb", verb}};
             for (const char* key : {"made_by", "threads"})
                 if (answer.contains(key)) source[key] = answer[key];
             source["schedules"] = found;

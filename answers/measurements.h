@@ -1,4 +1,5 @@
-// What was measured of a front's schedules: the answers (--json) of `validate`, which counts, and of `bench`, which times. A schedule is found again by its text.
+// What was measured of a front's schedules: the answers (--json) of `validate`, which counts, and
+// of `bench`, which times. A schedule is found again by its text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,12 +19,16 @@ struct Measurement {
 [[nodiscard]] Measurement read_measurement(const std::string& file, const Network& network);
 
 /// Those beside a front: every other JSON file of its directory that is such an answer. By name.
-[[nodiscard]] std::vector<Measurement> measurements_beside(const std::string& front_file, const Network& network);
+[[nodiscard]] std::vector<Measurement> measurements_beside(const std::string& front_file,
+                                                           const Network& network);
 
-/// What a page shows of them: {"sources":[{"file","verb","made_by","threads","schedules"}], "points":[{}|{"counted":{"equal","witnesses":[NAME...],
-/// "rows":[[NAME,VALUE...]...],"source"},"timed":{"fused":{"median_ms",...},"layer_by_layer":{...},"source"}}]}, where a bench that left out the network layer by layer has
-/// its reason "left_out" instead; a point for each of `schedules`; of two measurements of a
-/// schedule the later one counts. Throws InputError "FILE: ..." where an answer lacks a key.
+/// What a page shows of them: {"sources":[{"file","verb","made_by","threads","schedules"}],
+/// "points":[{}|{"counted":{"equal","witnesses":[NAME...],
+/// "rows":[[NAME,VALUE...]...],"source"},"timed":{"fused":{"median_ms",...},
+/// "layer_by_layer":{...},"source"}}]},
+/// where a bench that left out the network layer by layer has its reason "left_out" instead; a
+/// point for each of `schedules`; of two measurements of a schedule the later one counts. Throws
+/// InputError "FILE: ..." where an answer lacks a key.
 [[nodiscard]] nlohmann::ordered_json measured_json(const std::vector<std::string>& schedules,
                                                    const std::vector<Measurement>& measurements);
 

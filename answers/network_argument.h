@@ -1,4 +1,5 @@
-// The arguments that verbs share: a network with the sizes of its symbolic dimensions, and a schedule of it.
+// The arguments that verbs share: a network with the sizes of its symbolic dimensions, and a
+// schedule of it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,12 +19,13 @@ struct NetworkArgument {
     InputSizes sizes;
     std::vector<std::string> symbols;  ///< "H=540" as typed
 
-    /// NET as the first argument, and the options for sizes. `or_compiled`: the verb takes a compiled directory too,
-    /// which open() refuses.
+    /// NET as the first argument, and the options for sizes. `or_compiled`: the verb takes a
+    /// compiled directory too, which open() refuses.
     void declare(CLI::App* verb, bool or_compiled = false);
     /// The same with --net NET, not required.
     void declare_option(CLI::App* verb);
-    /// {"net", "height", "width", "batch", "dims"}: only what was given; from_json() opens the same network again.
+    /// {"net", "height", "width", "batch", "dims"}: only what was given; from_json() opens the same
+    /// network again.
     [[nodiscard]] nlohmann::ordered_json to_json() const;
     /// Throws InputError when a value is not what to_json() writes.
     [[nodiscard]] static NetworkArgument from_json(const nlohmann::ordered_json& given);
@@ -36,12 +38,16 @@ private:
     void declare_sizes(CLI::App* verb);
 };
 
-/// The network that a front (front_file.h) was made for; throws InputError when the front does not say how it was given.
-[[nodiscard]] Network network_of_front(const std::string& file, const nlohmann::ordered_json& front);
+/// The network that a front (front_file.h) was made for; throws InputError when the front does not
+/// say how it was given.
+[[nodiscard]] Network network_of_front(const std::string& file,
+                                       const nlohmann::ordered_json& front);
 
 /// What --schedule takes, for --help.
-constexpr const char* schedule_help = "Schedule of a front (DIR#N), schedule file (JSON or text), or the text itself";
-/// A schedule from a front (front_reference()), from a file (JSON or text) or, when the argument begins with "{", from the argument itself.
+constexpr const char* schedule_help =
+    "Schedule of a front (DIR#N), schedule file (JSON or text), or the text itself";
+/// A schedule from a front (front_reference()), from a file (JSON or text) or, when the argument
+/// begins with "{", from the argument itself.
 [[nodiscard]] Schedule read_schedule(const Network& network, const std::string& argument);
 
 }  // namespace laminate::cli

@@ -8,10 +8,12 @@ namespace laminate::cli {
 
 namespace {
 
-/// Layers in the order in which they run. A group has one output, so it may run where its last layer stands: what it reads is there by then, and nobody needs it earlier.
+/// Layers in the order in which they run. A group has one output, so it may run where its last
+/// layer stands: what it reads is there by then, and nobody needs it earlier.
 std::vector<LayerId> execution_order(const Network& network, const Schedule& schedule) {
     std::map<std::string_view, LayerId> by_name;
-    for (LayerId id = 0; id < std::ssize(network.layers); ++id) by_name[network.layer(id).name] = id;
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id)
+        by_name[network.layer(id).name] = id;
     std::map<LayerId, std::vector<LayerId>> by_sink;
     std::vector<bool> is_grouped(network.layers.size(), false);
     for (const GroupSchedule& group : schedule.groups()) {

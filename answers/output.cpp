@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
+#include "answers/json_text.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/parallel.h"
-#include "answers/json_text.h"
 #include "runtime/session.h"
 
 namespace laminate::cli {
@@ -30,7 +30,8 @@ namespace {
 /// What stays in the buffer is looked at when the program ends.
 void write_to_stdout(const std::string& text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size())
-        throw InputError(std::string("standard output: cannot be written: ") + std::strerror(errno));
+        throw InputError(std::string("standard output: cannot be written: ") +
+                         std::strerror(errno));
 }
 
 }  // namespace
@@ -71,7 +72,8 @@ std::string Table::text() const {
     std::vector<size_t> widths;
     for (const Column& column : columns_) widths.push_back(display_width(column.title));
     for (const auto& row : rows_) {
-        for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
+        for (size_t c = 0; c < row.size(); ++c)
+            widths[c] = std::max(widths[c], display_width(row[c]));
     }
     std::string text;
     const auto add_line = [&](const auto& cell_of) {
@@ -115,25 +117,30 @@ std::string bytes_text(int64_t bytes) {
     if (bytes < kibi) return fmt::format("{} B", bytes);
     const auto value = static_cast<double>(bytes);
     if (bytes < kibi * kibi) return fmt::format("{:.1f} KiB", value / static_cast<double>(kibi));
-    if (bytes < kibi * kibi * kibi) return fmt::format("{:.1f} MiB", value / static_cast<double>(kibi * kibi));
+    if (bytes < kibi * kibi * kibi)
+        return fmt::format("{:.1f} MiB", value / static_cast<double>(kibi * kibi));
     return fmt::format("{:.2f} GiB", value / static_cast<double>(kibi * kibi * kibi));
 }
 
 size_t display_width(const std::string& text) {
     // Every byte but the continuation bytes 10xxxxxx starts a character.
-    return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+    return static_cast<size_t>(
+        std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
 int64_t parse_bytes(const std::string& option, const std::string& text) {
     const auto refuse = [&] {
-        return UsageError(option + ": found \"" + text + "\", expected a size such as 65536, 64KiB, 1.5MiB or 2GiB");
+        return UsageError(option + ": found \"" + text +
+                          "\", expected a size such as 65536, 64KiB, 1.5MiB or 2GiB");
     };
     double value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || !std::isfinite(value) || value < 0) throw refuse();
     const std::string unit(end, text.data() + text.size());
-    constexpr std::pair<const char*, int> units[] = {{"", 0}, {"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
-    const auto known = std::ranges::find_if(units, [&](const auto& entry) { return unit == entry.first; });
+    constexpr std::pair<const char*, int> units[] = {
+        {"", 0}, {"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+    const auto known =
+        std::ranges::find_if(units, [&](const auto& entry) { return unit == entry.first; });
     if (known == std::end(units)) throw refuse();
     const double bytes = std::ldexp(value, known->second);
     if (bytes >= 0x1p62) throw refuse();

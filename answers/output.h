@@ -1,5 +1,6 @@
-// What every verb needs to talk to a person or to a program: exit codes, common options, tables, JSON.
-// Tables go to stdout, progress and remarks to stderr; with `--json -` stdout carries the JSON and nothing else.
+// What every verb needs to talk to a person or to a program: exit codes, common options, tables,
+// JSON. Tables go to stdout, progress and remarks to stderr; with `--json -` stdout carries the
+// JSON and nothing else.
 #pragma once
 
 #include <chrono>
@@ -37,7 +38,8 @@ class Output {
 public:
     explicit Output(const CommonOptions& options) : options_(options) {}
 
-    /// A line, or a table that ends in a newline, for the reader of stdout; dropped when stdout carries JSON.
+    /// A line, or a table that ends in a newline, for the reader of stdout; dropped when stdout
+    /// carries JSON.
     void print(const std::string& text) const;
     /// A remark on stderr, unless -q.
     void note(const std::string& line) const;
@@ -64,7 +66,8 @@ private:
 
 enum class Align { left, right };
 
-/// A table in plain text: columns as wide as their widest cell, two spaces between them, a rule under the header.
+/// A table in plain text: columns as wide as their widest cell, two spaces between them, a rule
+/// under the header.
 class Table {
 public:
     struct Column {

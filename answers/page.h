@@ -1,5 +1,6 @@
-// What the HTML pages share: each is one file that needs nothing else, in one style (answers/page/page.css), light or dark as the reader's system is, readable on a
-// phone and printed without colours.
+// What the HTML pages share: each is one file that needs nothing else, in one style
+// (answers/page/page.css), light or dark as the reader's system is, readable on a phone and printed
+// without colours.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace laminate::cli {
 [[nodiscard]] std::string escaped(const std::string& text);
 
 /// A page without scripts: heading and one line about it, then `body`, HTML.
-[[nodiscard]] std::string plain_page(const std::string& title, const std::string& about, const std::string& body);
+[[nodiscard]] std::string plain_page(const std::string& title, const std::string& about,
+                                     const std::string& body);
 
 /// A number with its name, for the summary that comes first.
 struct Card {

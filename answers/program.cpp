@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <new>
 
-#include "base/error.h"
 #include "answers/checks.h"
 #include "answers/program.h"
 #include "answers/version.h"
+#include "base/error.h"
 #include "runtime/session.h"
 
 namespace laminate::cli {
@@ -21,7 +21,9 @@ namespace {
 /// Words of thousands of bytes (a file's contents for its name, say) keep their beginning and end.
 std::string with_short_words(const std::string& text) {
     constexpr size_t longest = 320, head = 200, tail = 80;
-    const auto is_inside_of_a_letter = [&](size_t at) { return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+    const auto is_inside_of_a_letter = [&](size_t at) {
+        return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+    };
     std::string shortened;
     for (size_t begin = 0; begin < text.size();) {
         size_t end = text.find(' ', begin);
@@ -32,7 +34,9 @@ std::string with_short_words(const std::string& text) {
             size_t stop = begin + head, go_on = end - tail;
             while (stop > begin && is_inside_of_a_letter(stop)) --stop;
             while (go_on < end && is_inside_of_a_letter(go_on)) ++go_on;
-            shortened.append(text, begin, stop - begin).append("...").append(text, go_on, end - go_on);
+            shortened.append(text, begin, stop - begin)
+                .append("...")
+                .append(text, go_on, end - go_on);
         }
         begin = end;
     }
@@ -48,7 +52,8 @@ std::string one_line(std::string text) {
     return with_short_words(text);
 }
 
-/// What to say of a command line that ends, or goes on with another word, where a verb has to stand; empty where none has.
+/// What to say of a command line that ends, or goes on with another word, where a verb has to
+/// stand; empty where none has.
 std::string missing_verb(const CLI::App& program) {
     const CLI::App* last = &program;
     std::string before;
@@ -57,12 +62,14 @@ std::string missing_verb(const CLI::App& program) {
         before += (before.empty() ? " after \"" : " ") + last->get_name();
     }
     std::string verbs;
-    for (const CLI::App* verb : last->get_subcommands(
-             [](const CLI::App* any) { return !any->get_name().empty() && !any->get_group().empty(); }))
+    for (const CLI::App* verb : last->get_subcommands([](const CLI::App* any) {
+             return !any->get_name().empty() && !any->get_group().empty();
+         }))
         verbs += (verbs.empty() ? "" : ", ") + verb->get_name();
     if (verbs.empty()) return "";
     const std::vector<std::string> rest = program.remaining(true);
-    return fmt::format("found {}, expected a verb{}: {}", rest.empty() ? "none" : '"' + rest.front() + '"',
+    return fmt::format("found {}, expected a verb{}: {}",
+                       rest.empty() ? "none" : '"' + rest.front() + '"',
                        before.empty() ? "" : before + '"', verbs);
 }
 
@@ -75,24 +82,29 @@ int fail(Exit code, const std::string& message) {
 
 }  // namespace
 
-Program::Program() : app_("Convolutional networks, fused under a memory budget, counted exactly", "laminate") {
+Program::Program()
+    : app_("Convolutional networks, fused under a memory budget, counted exactly", "laminate") {
     app_.require_subcommand(1);
     app_.set_version_flag("--version", version_text, "Version, Halide version, CPU features");
     app_.set_help_flag("-h,--help", "This text; `laminate VERB --help` for one verb");
     app_.get_formatter()->column_width(34);
     app_.footer(
-        "NET is an .onnx file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\"), random:SEED "
+        "NET is an .onnx file, a zoo name (zoo:resnet50, \"zoo:fsrcnn?height=540&width=960\"), "
+        "random:SEED "
         "or a compiled directory.\n"
-        "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, 5 internal.");
+        "Exit codes: 0 ok, 1 comparison failed, 2 usage, 3 bad or unsupported input, 4 infeasible, "
+        "5 internal.");
 }
 
-CLI::App* Program::add_verb(const std::string& name, const std::string& about, const std::string& examples,
-                            CLI::App* parent) {
+CLI::App* Program::add_verb(const std::string& name, const std::string& about,
+                            const std::string& examples, CLI::App* parent) {
     CLI::App* verb = (parent != nullptr ? parent : &app_)->add_subcommand(name, about);
-    verb->add_option("--json", common_.json, "Write the answer as JSON to this file, or - for stdout")
+    verb->add_option("--json", common_.json,
+                     "Write the answer as JSON to this file, or - for stdout")
         ->type_name("FILE|-")
         ->check(file_name());
-    verb->add_option("--threads", common_.threads, "Threads (0: one per core)")->check(CLI::Range(0, most_threads));
+    verb->add_option("--threads", common_.threads, "Threads (0: one per core)")
+        ->check(CLI::Range(0, most_threads));
     verb->add_option("--seed", common_.seed, "Seed of random inputs and schedules")
         ->capture_default_str()
         ->check([](const std::string& text) {
@@ -115,7 +127,8 @@ int Program::run(int argc, char** argv) {
     } catch (const CLI::Success& asked) {  // --help, --version
         return app_.exit(asked);
     } catch (const CLI::RequiredError& error) {
-        if (const std::string message = missing_verb(app_); !message.empty()) return fail(Exit::usage, message);
+        if (const std::string message = missing_verb(app_); !message.empty())
+            return fail(Exit::usage, message);
         return fail(Exit::usage, fmt::format("{} (see laminate --help)", one_line(error.what())));
     } catch (const CLI::ParseError& error) {
         return fail(Exit::usage, fmt::format("{} (see laminate --help)", one_line(error.what())));
@@ -126,7 +139,8 @@ int Program::run(int argc, char** argv) {
         const Exit exit = chosen_(output);
         // A full disk may show only now.
         if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
-            return fail(Exit::bad_input, fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
+            return fail(Exit::bad_input, fmt::format("standard output: cannot be written: {}",
+                                                     std::strerror(errno)));
         return static_cast<int>(exit);
     } catch (const UsageError& error) {
         return fail(Exit::usage, error.what());

@@ -1,4 +1,5 @@
-// The command line as a tree of verbs. A verb declares its options on a subcommand and hands back the action to run; cli/verbs.h lists the verbs.
+// The command line as a tree of verbs. A verb declares its options on a subcommand and hands back
+// the action to run; cli/verbs.h lists the verbs.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +10,8 @@
 
 namespace laminate::cli {
 
-/// Runs one verb. Throws UsageError, InputError or any other exception: main() gives each its exit code.
+/// Runs one verb. Throws UsageError, InputError or any other exception: main() gives each its exit
+/// code.
 using Action = std::function<Exit(const Output&)>;
 
 class Program {
@@ -20,8 +22,8 @@ public:
     [[nodiscard]] int run(int argc, char** argv);
 
     /// A subcommand with the common options; `examples` are shown by --help, one per line.
-    CLI::App* add_verb(const std::string& name, const std::string& about, const std::string& examples,
-                       CLI::App* parent = nullptr);
+    CLI::App* add_verb(const std::string& name, const std::string& about,
+                       const std::string& examples, CLI::App* parent = nullptr);
     /// What to do when this subcommand is the one on the command line.
     void on(CLI::App* verb, Action action);
     [[nodiscard]] const CommonOptions& common() const { return common_; }

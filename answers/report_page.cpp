@@ -12,15 +12,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/units.h"
 #include "answers/front_file.h"
 #include "answers/front_report.h"
 #include "answers/group_drawings.h"
 #include "answers/network_graph.h"
 #include "answers/page.h"
 #include "answers/version.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/units.h"
 
 namespace laminate::cli {
 
@@ -29,7 +29,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Every @NAME@ of `values` once, from left to right; what is put in is not looked at again.
-std::string filled(std::string_view page, const std::map<std::string_view, std::string_view>& values) {
+std::string filled(std::string_view page,
+                   const std::map<std::string_view, std::string_view>& values) {
     std::string text;
     while (!page.empty()) {
         const size_t at = page.find('@');
@@ -47,8 +48,10 @@ std::string about(const Network& network, const Json& front) {
     if (const std::string model = front.value("model", "two-level"); model != "two-level") {
         const std::string machine = front.value("machine", "");
         return fmt::format(
-            "Network {} ({}), {} schedule{} found by the {} model{}, as the two-level model counts {}: by whole "
-            "elements, to and from the outside. Counts of one image; layers outside of groups run on their own and "
+            "Network {} ({}), {} schedule{} found by the {} model{}, as the two-level model counts "
+            "{}: by whole "
+            "elements, to and from the outside. Counts of one image; layers outside of groups run "
+            "on their own and "
             "are not counted.",
             network.name, structure_hash(network), points, points == 1 ? "" : "s", model,
             machine.empty() ? "" : " on " + machine, points == 1 ? "it" : "them");
@@ -57,9 +60,10 @@ std::string about(const Network& network, const Json& front) {
     if (front.value("axes", 0) == 1)
         text += "one schedule, the fewest accesses in the memory that was allowed";
     else
-        text += fmt::format(
-            "{} schedule{}, none beaten by another in {}", points, points == 1 ? "" : "s",
-            front.value("macs_is_axis", true) ? "accesses, memory and MACs together" : "accesses and memory together");
+        text += fmt::format("{} schedule{}, none beaten by another in {}", points,
+                            points == 1 ? "" : "s",
+                            front.value("macs_is_axis", true) ? "accesses, memory and MACs together"
+                                                              : "accesses and memory together");
     text += "; two-level model";
     for (const char* key : {"space", "tiles"}) {
         if (front.contains(key) && front[key].is_string())
@@ -68,20 +72,23 @@ std::string about(const Network& network, const Json& front) {
     if (front.value("complete", true)) {
         text += ".";
     } else if (front.contains("gap") && front["gap"].is_number()) {
-        text +=
-            fmt::format("; not complete: at no memory does a schedule of the space move less than 1/{:.3f} of this.",
-                        1 + front["gap"].get<double>());
+        text += fmt::format(
+            "; not complete: at no memory does a schedule of the space move less than 1/{:.3f} of "
+            "this.",
+            1 + front["gap"].get<double>());
     } else {
         text += "; not complete: part of the space was not looked at.";
     }
-    return text + " Counts of one image; layers outside of groups run on their own and are not counted.";
+    return text +
+           " Counts of one image; layers outside of groups run on their own and are not counted.";
 }
 
 /// {"rows":[layer, or -1 - n for input n],"lanes":[...]}
 Json graph_json(const Network& network, const Schedule& schedule) {
     Json rows = Json::array(), lanes = Json::array();
     for (const GraphRow& row : network_graph(network, schedule)) {
-        const auto input = std::find(network.inputs.begin(), network.inputs.end(), row.tensor) - network.inputs.begin();
+        const auto input = std::find(network.inputs.begin(), network.inputs.end(), row.tensor) -
+                           network.inputs.begin();
         rows.push_back(row.layer >= 0 ? row.layer : -1 - input);
         lanes.push_back(row.lane);
     }
@@ -94,7 +101,8 @@ Json layers_json(const Network& network) {
     Json inputs = Json::array(), layers = Json::array();
     for (const TensorId id : network.inputs) {
         writer[id] = -1 - std::ssize(inputs);
-        inputs.push_back({{"name", network.tensor(id).name}, {"dims", dims_text(network.tensor(id).dims)}});
+        inputs.push_back(
+            {{"name", network.tensor(id).name}, {"dims", dims_text(network.tensor(id).dims)}});
     }
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         const Layer& layer = network.layer(id);
@@ -111,13 +119,17 @@ Json layers_json(const Network& network) {
     return {{"inputs", std::move(inputs)}, {"layers", std::move(layers)}};
 }
 
-/// The inside of points. They share most of their groups, and the order of their layers: each is in the page once.
+/// The inside of points. They share most of their groups, and the order of their layers: each is in
+/// the page once.
 class Details {
 public:
     /// `known`: the groups by place in the front where they are at hand, else nothing.
     Details(const Network& network, const Json& front, const std::vector<GroupSchedule>* known,
             const std::vector<size_t>& points, int threads)
-        : network_(network), texts_(front.at("group_schedules")), known_(known), place_of_group_(texts_.size(), none) {
+        : network_(network),
+          texts_(front.at("group_schedules")),
+          known_(known),
+          place_of_group_(texts_.size(), none) {
         for (const size_t n : points) {
             std::vector<size_t> places;
             for (const Json& index : front.at("points").at(n).at("schedule"))
@@ -141,8 +153,9 @@ private:
         const auto& text = texts_.at(index).get_ref<const std::string&>();
         const auto [entry, is_new] = place_of_text_.try_emplace(text, groups_.size());
         if (is_new)
-            groups_.push_back(known_ != nullptr ? &known_->at(index)
-                                                : &parsed_.emplace_back(parse_group(network_, text)));
+            groups_.push_back(known_ != nullptr
+                                  ? &known_->at(index)
+                                  : &parsed_.emplace_back(parse_group(network_, text)));
         return place = entry->second;
     }
 
@@ -157,7 +170,8 @@ private:
         std::vector<GroupSchedule> all;
         for (const size_t place : places) all.push_back(*groups_[place]);
         Json made = graph_json(network_, Schedule(network_, std::move(all)));
-        const auto [rows, is_other] = graph_of_rows_.try_emplace(made["rows"].dump(), graphs.size());
+        const auto [rows, is_other] =
+            graph_of_rows_.try_emplace(made["rows"].dump(), graphs.size());
         if (is_other) graphs.push_back(std::move(made));
         return graph->second = rows->second;
     }
@@ -174,8 +188,9 @@ private:
 };
 
 /// All that the page shows, for its script.
-std::string page_data(const Network& network, const Json& front, const std::vector<Measurement>& measurements,
-                      int threads, const std::vector<GroupSchedule>* groups) {
+std::string page_data(const Network& network, const Json& front,
+                      const std::vector<Measurement>& measurements, int threads,
+                      const std::vector<GroupSchedule>* groups) {
     const bool sum = front.value("footprint", "live") == "sum";
     Json data{{"about", about(network, front)},
               {"bytes_per_element", bytes_per_element},
@@ -186,14 +201,16 @@ std::string page_data(const Network& network, const Json& front, const std::vect
     Json points = Json::array();
     for (size_t n = 0; n < given.size(); ++n) {
         const Json& point = given[n];
-        const int64_t elements = point.at(sum ? "sum_total_elements" : "live_total_elements").get<int64_t>();
+        const int64_t elements =
+            point.at(sum ? "sum_total_elements" : "live_total_elements").get<int64_t>();
         Json entry{{"n", n},
                    {"name", point_name(front, n)},
                    {"accesses", point.at("accesses_elements")},
                    {"bytes", to_bytes(Elements(elements)).value()},
                    {"macs", point.at("macs")},
                    {"groups", point.at("groups")}};
-        if (point.value("bound_accesses_elements", int64_t{0}) > 0) entry["bound"] = point["bound_accesses_elements"];
+        if (point.value("bound_accesses_elements", int64_t{0}) > 0)
+            entry["bound"] = point["bound_accesses_elements"];
         if (point.contains("energy")) {
             data["machine"] = point["energy"].at("machine");
             entry["energy_pj"] = point["energy"].at("total_pj");
@@ -205,8 +222,9 @@ std::string page_data(const Network& network, const Json& front, const std::vect
     for (size_t n = 0; n < shown.size(); ++n) points[shown[n]]["detail"] = n;
     Json bounds = Json::array();
     for (const Json& bound : front.value("bounds", Json::array())) {
-        bounds.push_back({{"bytes", to_bytes(Elements(bound.at("memory_elements").get<int64_t>())).value()},
-                          {"accesses", bound.at("accesses_elements")}});
+        bounds.push_back(
+            {{"bytes", to_bytes(Elements(bound.at("memory_elements").get<int64_t>())).value()},
+             {"accesses", bound.at("accesses_elements")}});
     }
     data["bounds"] = std::move(bounds);
     if (!measurements.empty()) {
@@ -228,17 +246,20 @@ std::string page_data(const Network& network, const Json& front, const std::vect
 
 std::string script_json(const Json& json) {
     std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-    for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at)) text.replace(at, 1, "\\u003c");
+    for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at))
+        text.replace(at, 1, "\\u003c");
     return text;
 }
 
-std::string report_page(const Network& network, const Json& front, const std::vector<Measurement>& measurements,
-                        int threads, const std::vector<GroupSchedule>* groups) {
+std::string report_page(const Network& network, const Json& front,
+                        const std::vector<Measurement>& measurements, int threads,
+                        const std::vector<GroupSchedule>* groups) {
     try {
         const std::string title = escaped(network.name) + ": schedules";
         const std::string data = page_data(network, front, measurements, threads, groups);
-        return filled(report_html,
-                      {{"TITLE", title}, {"STYLE", report_css}, {"DATA", data}, {"SCRIPT", report_script}});
+        return filled(
+            report_html,
+            {{"TITLE", title}, {"STYLE", report_css}, {"DATA", data}, {"SCRIPT", report_script}});
     } catch (const nlohmann::json::exception& error) {
         throw InputError(std::string("front: ") + error.what());
     }
@@ -246,10 +267,11 @@ std::string report_page(const Network& network, const Json& front, const std::ve
 
 std::string page_name(const Json& front) { return front.value("page", "report.html"); }
 
-void write_front(const std::filesystem::path& directory, const Network& network, const Json& front, int threads,
-                 const std::vector<GroupSchedule>* groups) {
+void write_front(const std::filesystem::path& directory, const Network& network, const Json& front,
+                 int threads, const std::vector<GroupSchedule>* groups) {
     write_file_atomically(directory / "front.json", front_text(front));
-    write_file_atomically(directory / page_name(front), report_page(network, front, {}, threads, groups));
+    write_file_atomically(directory / page_name(front),
+                          report_page(network, front, {}, threads, groups));
 }
 
 }  // namespace laminate::cli

@@ -13,7 +13,8 @@ namespace laminate::cli {
 namespace {
 
 std::string halide_version() {
-    return fmt::format("{}.{}.{}", HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR, HALIDE_VERSION_PATCH);
+    return fmt::format("{}.{}.{}", HALIDE_VERSION_MAJOR, HALIDE_VERSION_MINOR,
+                       HALIDE_VERSION_PATCH);
 }
 
 /// What the system calls the CPU; its architecture where it does not say.
@@ -21,7 +22,8 @@ std::string cpu_name(const std::string& target) {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);) {
         const size_t colon = line.find(": ");
-        if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+        if (line.rfind("model name", 0) == 0 && colon != std::string::npos)
+            return line.substr(colon + 2);
     }
     return target.substr(0, target.find('-'));
 }
@@ -51,7 +53,8 @@ std::string other_error_text(const std::exception_ptr& error) {
 
 std::string version_text() {
     std::string features;
-    // A target's text is arch-bits-os-feature-feature...; the features are what is left after the third dash.
+    // A target's text is arch-bits-os-feature-feature...; the features are what is left after the
+    // third dash.
     const std::string text = Halide::get_host_target().to_string();
     size_t at = 0;
     for (int dash = 0; dash < 3 && at != std::string::npos; ++dash) at = text.find('-', at + 1);
@@ -59,8 +62,8 @@ std::string version_text() {
     for (char& c : features) {
         if (c == '-') c = ' ';
     }
-    return fmt::format("laminate {}\nHalide {}\nhost target {}\nCPU features {}", LAMINATE_VERSION, halide_version(),
-                       text, features.empty() ? "none" : features);
+    return fmt::format("laminate {}\nHalide {}\nhost target {}\nCPU features {}", LAMINATE_VERSION,
+                       halide_version(), text, features.empty() ? "none" : features);
 }
 
 }  // namespace laminate::cli

@@ -1,5 +1,5 @@
-// Arrays of floats on the alignment that generated code expects of its constants and scratch: 64 bytes, a cache line and
-// an AVX-512 vector.
+// Arrays of floats on the alignment that generated code expects of its constants and scratch: 64
+// bytes, a cache line and an AVX-512 vector.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ public:
 
     /// Every element starts as `fill`.
     explicit AlignedFloats(size_t size, float fill = 0.0F) : size_(size) {
-        const size_t bytes =
-            (std::max<size_t>(size, 1) * sizeof(float) + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+        const size_t bytes = (std::max<size_t>(size, 1) * sizeof(float) + alignment_bytes - 1) /
+                             alignment_bytes * alignment_bytes;
         memory_.reset(static_cast<float*>(std::aligned_alloc(alignment_bytes, bytes)));
         if (!memory_) throw std::bad_alloc();
         std::fill_n(memory_.get(), size, fill);

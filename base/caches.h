@@ -1,5 +1,5 @@
-// The data caches of this machine, as Linux describes them: what schedules and kernels are laid out for. The C
-// library's answers are wrong on some virtual machines.
+// The data caches of this machine, as Linux describes them: what schedules and kernels are laid out
+// for. The C library's answers are wrong on some virtual machines.
 #pragma once
 
 #include <charconv>
@@ -19,12 +19,12 @@ struct Cache {
     Bytes size;
 };
 
-/// What a second-level cache is taken to have where nobody says: code for another machine, an operating system that does
-/// not tell.
+/// What a second-level cache is taken to have where nobody says: code for another machine, an
+/// operating system that does not tell.
 inline constexpr Bytes usual_second_level_cache{1 << 20};
 
-/// Data and unified caches that the first core uses, nearest first; none where the operating system does not say.
-/// `directory` is for tests.
+/// Data and unified caches that the first core uses, nearest first; none where the operating system
+/// does not say. `directory` is for tests.
 [[nodiscard]] inline std::vector<Cache> data_caches(
     const std::filesystem::path& directory = "/sys/devices/system/cpu/cpu0/cache") {
     std::vector<Cache> caches;
@@ -34,7 +34,8 @@ inline constexpr Bytes usual_second_level_cache{1 << 20};
             std::ifstream(directory / ("index" + std::to_string(n)) / file) >> text;
             return text;
         };
-        const std::string level = word("level"), kind = word("type"), size = word("size");  // size: "32K"
+        const std::string level = word("level"), kind = word("type"),
+                          size = word("size");  // size: "32K"
         if (level.empty() || size.empty()) return caches;
         if (kind == "Instruction") continue;
         const auto number = [](const std::string& text) {

@@ -1,4 +1,5 @@
-// CPU time of the calling thread: what a search or a kernel took, whatever else the machine was doing.
+// CPU time of the calling thread: what a search or a kernel took, whatever else the machine was
+// doing.
 #pragma once
 
 #include <time.h>

@@ -1,4 +1,5 @@
-// Reading and writing whole files. Output is written beside its target and renamed, so no reader ever meets half a file.
+// Reading and writing whole files. Output is written beside its target and renamed, so no reader
+// ever meets half a file.
 #pragma once
 
 #include <unistd.h>
@@ -29,8 +30,10 @@ namespace laminate {
     return extension;
 }
 
-/// The bytes of a file; throws InputError when it cannot be read or is larger than `most_bytes`, what a model of protobuf can be.
-[[nodiscard]] inline std::string read_file(const std::filesystem::path& path, size_t most_bytes = size_t{2} << 30) {
+/// The bytes of a file; throws InputError when it cannot be read or is larger than `most_bytes`,
+/// what a model of protobuf can be.
+[[nodiscard]] inline std::string read_file(const std::filesystem::path& path,
+                                           size_t most_bytes = size_t{2} << 30) {
     std::error_code error;
     if (!std::filesystem::exists(path, error)) throw InputError(path.string() + ": no such file");
     if (std::filesystem::is_directory(path, error))
@@ -52,8 +55,10 @@ namespace laminate {
     return bytes;
 }
 
-/// A file made aside, in the directory of the file that publish() puts it in the place of; without publish() it is removed, and so it is when a signal
-/// ends the program (unfinished.h). A symbolic link stays one, and what it names is replaced; a file that is replaced passes its permissions on.
+/// A file made aside, in the directory of the file that publish() puts it in the place of; without
+/// publish() it is removed, and so it is when a signal ends the program (unfinished.h). A symbolic
+/// link stays one, and what it names is replaced; a file that is replaced passes its permissions
+/// on.
 class NewFile {
 public:
     /// Throws InputError for links that go in a circle.
@@ -88,8 +93,10 @@ private:
         std::error_code error;
         std::filesystem::path place = path;
         for (int n = 0; std::filesystem::is_symlink(place, error); ++n) {
-            if (n == most_links) throw InputError(path.string() + ": cannot be written: " + std::strerror(ELOOP));
-            place = place.parent_path() / std::filesystem::read_symlink(place);  // an absolute target is itself
+            if (n == most_links)
+                throw InputError(path.string() + ": cannot be written: " + std::strerror(ELOOP));
+            place = place.parent_path() /
+                    std::filesystem::read_symlink(place);  // an absolute target is itself
         }
         return place;
     }
@@ -105,10 +112,12 @@ private:
     UnfinishedPath unfinished_;
 };
 
-/// Calls `write` with the path of a new file beside the target, which then takes the target's place (NewFile). When `write` throws, the target is left as
-/// it was. A device or pipe is written as it is. Throws InputError when the directory cannot be written.
-inline void write_file_atomically(const std::filesystem::path& path,
-                                  const std::function<void(const std::filesystem::path& aside)>& write) {
+/// Calls `write` with the path of a new file beside the target, which then takes the target's place
+/// (NewFile). When `write` throws, the target is left as it was. A device or pipe is written as it
+/// is. Throws InputError when the directory cannot be written.
+inline void write_file_atomically(
+    const std::filesystem::path& path,
+    const std::function<void(const std::filesystem::path& aside)>& write) {
     std::error_code error;
     // /dev/null, /dev/stdout, a pipe: nothing to replace, and nothing that may be replaced.
     if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error) &&

@@ -10,11 +10,14 @@ namespace {
 constexpr const char* sourced = R"({"value": number >= 0, "source": text})";
 }
 
-JsonObject::JsonObject(const nlohmann::json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json_.is_object()) throw InputError(where_ + ": found " + json_.dump() + ", expected an object");
+JsonObject::JsonObject(const nlohmann::json& json, std::string where)
+    : json_(json), where_(std::move(where)) {
+    if (!json_.is_object())
+        throw InputError(where_ + ": found " + json_.dump() + ", expected an object");
 }
 
-void JsonObject::fail(const std::string& key, const std::string& found, const std::string& expected) const {
+void JsonObject::fail(const std::string& key, const std::string& found,
+                      const std::string& expected) const {
     throw InputError(where_ + ": " + key + ": found " + found + ", expected " + expected);
 }
 
@@ -26,7 +29,8 @@ const nlohmann::json& JsonObject::at(const std::string& key, const std::string& 
 
 std::string JsonObject::text(const std::string& key) {
     const nlohmann::json& entry = at(key, "text");
-    if (!entry.is_string() || entry.get_ref<const std::string&>().empty()) fail(key, entry.dump(), "text");
+    if (!entry.is_string() || entry.get_ref<const std::string&>().empty())
+        fail(key, entry.dump(), "text");
     return entry.get<std::string>();
 }
 
@@ -56,7 +60,8 @@ double JsonObject::number(const std::string& key) {
 
 double JsonObject::sourced_number(const std::string& key) {
     const nlohmann::json& entry = at(key, sourced);
-    if (!entry.is_object() || !entry.contains("value") || !entry["value"].is_number()) fail(key, entry.dump(), sourced);
+    if (!entry.is_object() || !entry.contains("value") || !entry["value"].is_number())
+        fail(key, entry.dump(), sourced);
     if (!entry.contains("source") || !entry["source"].is_string() ||
         entry["source"].get_ref<const std::string&>().empty())
         fail(key, "no source", sourced);
@@ -82,7 +87,9 @@ std::vector<std::string> JsonObject::texts(const std::string& key) {
     return result;
 }
 
-JsonObject JsonObject::object(const std::string& key) { return {at(key, "an object"), where_ + ": " + key}; }
+JsonObject JsonObject::object(const std::string& key) {
+    return {at(key, "an object"), where_ + ": " + key};
+}
 
 std::vector<JsonObject> JsonObject::objects(const std::string& key) {
     const nlohmann::json& entry = at(key, "a list of objects");
@@ -94,7 +101,8 @@ std::vector<JsonObject> JsonObject::objects(const std::string& key) {
 }
 
 std::string JsonObject::header(const std::string& schema) {
-    if (at("schema", "\"" + schema + "\"") != schema) fail("schema", json_["schema"].dump(), "\"" + schema + "\"");
+    if (at("schema", "\"" + schema + "\"") != schema)
+        fail("schema", json_["schema"].dump(), "\"" + schema + "\"");
     if (at("version", "1") != 1) fail("version", json_["version"].dump(), "1");
     return text("name");
 }
@@ -103,7 +111,8 @@ void JsonObject::refuse_other_keys() const {
     std::string known;
     for (const std::string& key : known_) known += (known.empty() ? "" : ", ") + key;
     for (const auto& [key, entry] : json_.items()) {
-        if (!known_.contains(key)) throw InputError(where_ + ": unknown key \"" + key + "\"; known: " + known);
+        if (!known_.contains(key))
+            throw InputError(where_ + ": unknown key \"" + key + "\"; known: " + known);
     }
 }
 

@@ -1,5 +1,5 @@
-// Reads one JSON object of a machine file key by key; every message says where, what was found, what was expected.
-// Private to the rooms that read such files.
+// Reads one JSON object of a machine file key by key; every message says where, what was found,
+// what was expected. Private to the rooms that read such files.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace laminate {
 
-/// A view of `json`, which must outlive it. `where` begins every message: the file, then the path to this object.
+/// A view of `json`, which must outlive it. `where` begins every message: the file, then the path
+/// to this object.
 class JsonObject {
 public:
     /// Throws InputError when `json` is no object.
@@ -40,7 +41,8 @@ public:
     void refuse_other_keys() const;
 
     /// Throws InputError "where: key: found ..., expected ...".
-    [[noreturn]] void fail(const std::string& key, const std::string& found, const std::string& expected) const;
+    [[noreturn]] void fail(const std::string& key, const std::string& found,
+                           const std::string& expected) const;
 
 private:
     const nlohmann::json& json_;

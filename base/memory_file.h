@@ -1,4 +1,5 @@
-// A file without a disk, for what others write only to files: what they wrote can be read even when every disk is full.
+// A file without a disk, for what others write only to files: what they wrote can be read even when
+// every disk is full.
 #pragma once
 
 #include <sys/mman.h>
@@ -16,7 +17,8 @@ namespace laminate {
 class MemoryFile {
 public:
     MemoryFile() : file_(::memfd_create("laminate", MFD_CLOEXEC)) {
-        if (file_ < 0) throw std::runtime_error(std::string("no memory for a file: ") + std::strerror(errno));
+        if (file_ < 0)
+            throw std::runtime_error(std::string("no memory for a file: ") + std::strerror(errno));
     }
     ~MemoryFile() { ::close(file_); }
     MemoryFile(const MemoryFile&) = delete;

@@ -1,6 +1,7 @@
-// Writing a whole directory: it is made aside and renamed, so that no reader ever meets half of it, and an error leaves nothing.
-// A signal that ends the program leaves nothing either (unfinished.h); what a killed process left aside goes when the same place is written again.
-// What others have put into the directory that is replaced is in the new one too.
+// Writing a whole directory: it is made aside and renamed, so that no reader ever meets half of it,
+// and an error leaves nothing. A signal that ends the program leaves nothing either (unfinished.h);
+// what a killed process left aside goes when the same place is written again. What others have put
+// into the directory that is replaced is in the new one too.
 #pragma once
 
 #include <fcntl.h>
@@ -28,12 +29,15 @@ namespace laminate {
 /// A directory made aside, and put in its place by publish(). Without publish() it is removed.
 class NewDirectory {
 public:
-    /// Of an existing directory with contents: the names that `maker` may have written there, none if it is not one that may be replaced.
-    using Written = std::function<std::optional<std::vector<std::string>>(const std::filesystem::path&)>;
+    /// Of an existing directory with contents: the names that `maker` may have written there, none
+    /// if it is not one that may be replaced.
+    using Written =
+        std::function<std::optional<std::vector<std::string>>(const std::filesystem::path&)>;
 
-    /// Throws InputError when `place` is a directory of somebody else, naming `maker`, or a file, and when its parent cannot be
-    /// written.
-    NewDirectory(const std::filesystem::path& place, const Written& written, const std::string& maker)
+    /// Throws InputError when `place` is a directory of somebody else, naming `maker`, or a file,
+    /// and when its parent cannot be written.
+    NewDirectory(const std::filesystem::path& place, const Written& written,
+                 const std::string& maker)
         : place_(place.empty() ? throw InputError("\"\": expected a directory to write")
                                : std::filesystem::absolute(place).lexically_normal()) {
         if (!place_.has_filename()) place_ = place_.parent_path();  // "net/"
@@ -44,8 +48,8 @@ public:
             if (!std::filesystem::is_empty(place_, error)) {
                 const auto names = written(place_);
                 if (!names) {
-                    throw InputError(place.string() + ": is not empty and was not made by " + maker +
-                                     "; expected a new directory");
+                    throw InputError(place.string() + ": is not empty and was not made by " +
+                                     maker + "; expected a new directory");
                 }
                 written_ = *names;
             }
@@ -93,13 +97,15 @@ public:
 private:
     static constexpr const char* partial = ".partial-";
 
-    /// One that has ended but was not waited for is not: a killed program's children end so until init comes to them.
+    /// One that has ended but was not waited for is not: a killed program's children end so until
+    /// init comes to them.
     static bool is_running(pid_t process) {
         if (::kill(process, 0) != 0 && errno == ESRCH) return false;
         std::ifstream file("/proc/" + std::to_string(process) + "/stat");
         const std::string stat{std::istreambuf_iterator<char>(file), {}};
         const size_t name_end = stat.rfind(')');  // PID (NAME) STATE ...
-        return name_end == std::string::npos || name_end + 2 >= stat.size() || stat[name_end + 2] != 'Z';
+        return name_end == std::string::npos || name_end + 2 >= stat.size() ||
+               stat[name_end + 2] != 'Z';
     }
 
     /// Directories made aside for this place by processes that are no more.
@@ -108,26 +114,32 @@ private:
         std::error_code error;
         for (const auto& entry : std::filesystem::directory_iterator(place_.parent_path(), error)) {
             const std::string name = entry.path().filename().string();
-            if (name.size() <= prefix.size() || name.size() > prefix.size() + 9 || name.rfind(prefix, 0) != 0) continue;
+            if (name.size() <= prefix.size() || name.size() > prefix.size() + 9 ||
+                name.rfind(prefix, 0) != 0)
+                continue;
             const std::string digits = name.substr(prefix.size());
-            if (!std::all_of(digits.begin(), digits.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
+            if (!std::all_of(digits.begin(), digits.end(),
+                             [](unsigned char c) { return std::isdigit(c) != 0; }))
                 continue;
             if (is_running(static_cast<pid_t>(std::stol(digits)))) continue;
             std::filesystem::remove_all(entry.path(), error);
         }
     }
 
-    /// As links to the same files where that can be: they are in one place or the other at every moment.
+    /// As links to the same files where that can be: they are in one place or the other at every
+    /// moment.
     void keep_what_others_wrote() const {
         namespace fs = std::filesystem;
         std::error_code error;
         const fs::directory_iterator entries(place_, error);
         if (error)
-            throw InputError(place_.string() +
-                             ": cannot be read, nor what others put there be kept: " + error.message());
+            throw InputError(
+                place_.string() +
+                ": cannot be read, nor what others put there be kept: " + error.message());
         for (const fs::directory_entry& entry : entries) {
             const fs::path name = entry.path().filename();
-            if (std::find(written_.begin(), written_.end(), name.string()) != written_.end()) continue;
+            if (std::find(written_.begin(), written_.end(), name.string()) != written_.end())
+                continue;
             const fs::path kept = aside_ / name;
             if (fs::exists(fs::symlink_status(kept, error))) continue;
             constexpr auto all = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
@@ -136,8 +148,9 @@ private:
             fs::remove_all(kept, error);
             fs::copy(entry.path(), kept, all, error);
             if (error) {
-                throw InputError(entry.path().string() +
-                                 ": is in a directory to be replaced and cannot be kept: " + error.message());
+                throw InputError(
+                    entry.path().string() +
+                    ": is in a directory to be replaced and cannot be kept: " + error.message());
             }
         }
     }
@@ -150,9 +163,9 @@ private:
 
     std::filesystem::path place_;
     std::filesystem::path aside_;
-    std::vector<std::string> written_;  ///< by the maker, into what is replaced
-    std::optional<UnfinishedPath>
-        unfinished_;  ///< ends before the others: what is aside after publish() is removed by us alone
+    std::vector<std::string> written_;          ///< by the maker, into what is replaced
+    std::optional<UnfinishedPath> unfinished_;  ///< ends before the others: what is aside after
+                                                ///< publish() is removed by us alone
 };
 
 }  // namespace laminate

@@ -15,7 +15,8 @@
 
 namespace laminate {
 
-/// Cores that this process may use, at least one: fewer than the machine has where its affinity says so (taskset, containers).
+/// Cores that this process may use, at least one: fewer than the machine has where its affinity
+/// says so (taskset, containers).
 inline int available_cores() {
     cpu_set_t set;
     if (::sched_getaffinity(0, sizeof(set), &set) != 0)
@@ -23,8 +24,9 @@ inline int available_cores() {
     return std::max(1, CPU_COUNT(&set));
 }
 
-/// Calls work(0) .. work(count - 1) on `threads` threads, the caller's among them; fewer where there is less work. The first exception that is thrown goes on
-/// when all have ended, and no work is begun after it. Throws std::system_error when the system starts no further thread.
+/// Calls work(0) .. work(count - 1) on `threads` threads, the caller's among them; fewer where
+/// there is less work. The first exception that is thrown goes on when all have ended, and no work
+/// is begun after it. Throws std::system_error when the system starts no further thread.
 inline void in_parallel(size_t count, int threads, const std::function<void(size_t)>& work) {
     std::atomic<size_t> next{0};
     std::mutex mutex;
@@ -46,8 +48,9 @@ inline void in_parallel(size_t count, int threads, const std::function<void(size
         for (size_t t = 1; t < wanted; ++t) others.emplace_back(worker);
     } catch (const std::system_error& error) {
         next = count;
-        throw std::system_error(error.code(), "thread " + std::to_string(others.size() + 2) + " of " +
-                                                  std::to_string(wanted) + " cannot be started");
+        throw std::system_error(error.code(), "thread " + std::to_string(others.size() + 2) +
+                                                  " of " + std::to_string(wanted) +
+                                                  " cannot be started");
     } catch (...) {
         next = count;
         throw;

@@ -1,5 +1,5 @@
-// A seeded generator of numbers that gives the same sequence on every machine: no std:: distributions, whose results differ
-// between standard libraries.
+// A seeded generator of numbers that gives the same sequence on every machine: no std::
+// distributions, whose results differ between standard libraries.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,9 @@ public:
     [[nodiscard]] int64_t between(int64_t low, int64_t high) { return low + below(high - low + 1); }
 
     /// True with probability numerator / denominator.
-    [[nodiscard]] bool chance(int64_t numerator, int64_t denominator) { return below(denominator) < numerator; }
+    [[nodiscard]] bool chance(int64_t numerator, int64_t denominator) {
+        return below(denominator) < numerator;
+    }
 
     template <class T>
     void shuffle(std::vector<T>& values) {

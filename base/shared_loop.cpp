@@ -10,7 +10,8 @@ namespace {
 
 thread_local SharedLoop* led_here = nullptr;
 
-/// Parts of a loop: several a thread, so that one with less of a core takes fewer; each costs a word that goes from core to core.
+/// Parts of a loop: several a thread, so that one with less of a core takes fewer; each costs a
+/// word that goes from core to core.
 int64_t parts_of(int64_t count, int threads) {
     constexpr int64_t parts_of_thread = 4, most = 1024;
     return std::min({count, parts_of_thread * threads, most});
@@ -39,10 +40,12 @@ void SharedLoop::lead(int64_t count, int threads, Range range, const void* conte
     context_ = context;
     done_.store(0, std::memory_order_relaxed);
     const uint64_t number = (state_.load(std::memory_order_relaxed) >> (2 * part_bits)) + 1;
-    state_.store(number << (2 * part_bits) | static_cast<uint64_t>(parts_) << part_bits, std::memory_order_release);
+    state_.store(number << (2 * part_bits) | static_cast<uint64_t>(parts_) << part_bits,
+                 std::memory_order_release);
     while (help()) {
     }
-    wait_until([&] { return done_.load(std::memory_order_acquire) >= parts_; }, [] { return false; });
+    wait_until([&] { return done_.load(std::memory_order_acquire) >= parts_; },
+               [] { return false; });
 }
 
 bool SharedLoop::help() {
@@ -50,7 +53,8 @@ bool SharedLoop::help() {
     uint64_t state = state_.load(std::memory_order_acquire);
     do {
         if ((state & mask) >= (state >> part_bits & mask)) return false;
-    } while (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel, std::memory_order_acquire));
+    } while (!state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel,
+                                           std::memory_order_acquire));
     const auto part = static_cast<int64_t>(state & mask);
     range_(context_, count_ * part / parts_, count_ * (part + 1) / parts_);
     done_.fetch_add(1, std::memory_order_release);
@@ -73,7 +77,8 @@ void share_out(int64_t count, int threads, SharedLoop::Range range, const void* 
     }
     const int64_t parts = parts_of(count, team);
 #pragma omp parallel for schedule(dynamic) num_threads(team)
-    for (int64_t part = 0; part < parts; ++part) range(context, count * part / parts, count * (part + 1) / parts);
+    for (int64_t part = 0; part < parts; ++part)
+        range(context, count * part / parts, count * (part + 1) / parts);
 }
 
 }  // namespace laminate

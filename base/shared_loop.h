@@ -1,9 +1,10 @@
 // Loops whose iterations do not depend on each other, shared out among threads.
 //
-// A region of OpenMP is over when every thread of it has come, and on a busy machine that takes as long as the system lets a
-// thread wait for a core: milliseconds for a loop of microseconds. So a network runs in one region (session.cpp), and a
-// loop of one of its layers is led by the thread that runs the layer; those that wait for it meanwhile help, and one that has
-// no core is not waited for.
+// A region of OpenMP is over when every thread of it has come, and on a busy machine that takes as
+// long as the system lets a thread wait for a core: milliseconds for a loop of microseconds. So a
+// network runs in one region (session.cpp), and a loop of one of its layers is led by the thread
+// that runs the layer; those that wait for it meanwhile help, and one that has no core is not
+// waited for.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,8 @@ inline void pause_core() {
 #endif
 }
 
-/// Waits for what other threads are about to do, each in less than a part of the work; help() is called meanwhile and says whether it did something.
+/// Waits for what other threads are about to do, each in less than a part of the work; help() is
+/// called meanwhile and says whether it did something.
 template <class Done, class Help>
 void wait_until(const Done& is_done, const Help& help) {
     // Should one of them have no core, this thread's may be what it waits for.
@@ -38,8 +40,9 @@ void wait_until(const Done& is_done, const Help& help) {
     }
 }
 
-/// Threads for a region of OpenMP: those wanted, 0 for all there are. One in a child that was forked from a process whose team had been started: its
-/// threads are not there, and OpenMP would wait for them forever.
+/// Threads for a region of OpenMP: those wanted, 0 for all there are. One in a child that was
+/// forked from a process whose team had been started: its threads are not there, and OpenMP would
+/// wait for them forever.
 [[nodiscard]] int team_size(int threads);
 
 /// A place for the loops that one thread leads, one after the other.
@@ -48,13 +51,14 @@ public:
     /// Iterations [begin, end) of what `context` points to.
     using Range = void (*)(const void* context, int64_t begin, int64_t end);
 
-    /// All iterations [0, count), by the caller and by whoever calls help() meanwhile, in parts for so many threads; returns when all are done. One
-    /// thread at a time.
+    /// All iterations [0, count), by the caller and by whoever calls help() meanwhile, in parts for
+    /// so many threads; returns when all are done. One thread at a time.
     void lead(int64_t count, int threads, Range range, const void* context);
     /// A part of the loop that is being led; false if there is none left to take. Any thread.
     bool help();
 
-    /// While it lives, parallel_for() of this thread is led by `loop`; by none, the thread's own, where that is null.
+    /// While it lives, parallel_for() of this thread is led by `loop`; by none, the thread's own,
+    /// where that is null.
     class Leader {
     public:
         explicit Leader(SharedLoop* loop);
@@ -67,8 +71,9 @@ public:
     };
 
 private:
-    // Number of the loop, number of its parts, the next part to take: together, so that who takes a part knows of which loop. What follows may be
-    // read by whoever has taken a part that is not done yet.
+    // Number of the loop, number of its parts, the next part to take: together, so that who takes a
+    // part knows of which loop. What follows may be read by whoever has taken a part that is not
+    // done yet.
     static constexpr int part_bits = 16;
     std::atomic<uint64_t> state_{0};
     std::atomic<int64_t> done_{0};
@@ -80,7 +85,8 @@ private:
 /// Of an OpenMP region of so many threads (team_size), or of the SharedLoop that this thread leads.
 void share_out(int64_t count, int threads, SharedLoop::Range range, const void* context);
 
-/// Calls body(k) for every k of [0, count), in any order, by several threads at once. Bodies throw nothing.
+/// Calls body(k) for every k of [0, count), in any order, by several threads at once. Bodies throw
+/// nothing.
 template <class Body>
 void parallel_for(int64_t count, int threads, const Body& body) {
     share_out(

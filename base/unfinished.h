@@ -1,4 +1,5 @@
-// What is being written aside goes when a signal ends the program: Ctrl-C, a batch system's SIGTERM, a terminal that closes. Only a kill leaves it behind.
+// What is being written aside goes when a signal ends the program: Ctrl-C, a batch system's
+// SIGTERM, a terminal that closes. Only a kill leaves it behind.
 #pragma once
 
 #include <fcntl.h>
@@ -34,7 +35,8 @@ inline void remove(const char* path) {
     alignas(8) std::array<char, 4096> buffer;
     // struct linux_dirent64: 64-bit inode, 64-bit offset, 16-bit length, 8-bit type, name.
     constexpr long length_at = 16, name_at = 19;
-    for (long bytes = 0; (bytes = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size())) > 0;) {
+    for (long bytes = 0;
+         (bytes = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size())) > 0;) {
         for (long at = 0; at < bytes;) {
             uint16_t length = 0;
             std::memcpy(&length, buffer.data() + at + length_at, sizeof length);
@@ -56,7 +58,8 @@ extern "C" inline void laminate_end_by_signal(int number) {
 
 }  // namespace unfinished
 
-/// While it lives, the file or directory is one that a signal removes. One more than there is room for is left alone.
+/// While it lives, the file or directory is one that a signal removes. One more than there is room
+/// for is left alone.
 class UnfinishedPath {
 public:
     explicit UnfinishedPath(const std::filesystem::path& path) {

@@ -1,5 +1,6 @@
-// Exact counts with their unit in the type. A count is a checked, signed 64-bit integer: overflow throws instead of wrapping,
-// adding elements to MACs does not compile, and the only road from elements to bytes is to_bytes().
+// Exact counts with their unit in the type. A count is a checked, signed 64-bit integer: overflow
+// throws instead of wrapping, adding elements to MACs does not compile, and the only road from
+// elements to bytes is to_bytes().
 #pragma once
 
 #include <compare>
@@ -24,7 +25,9 @@ namespace laminate {
 [[nodiscard]] constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// a / b rounded towards minus infinity, b > 0.
-[[nodiscard]] constexpr int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
+[[nodiscard]] constexpr int64_t floor_div(int64_t a, int64_t b) {
+    return a >= 0 ? a / b : -ceil_div(-a, b);
+}
 
 template <class Unit>
 class Count {
@@ -38,7 +41,9 @@ public:
         return *this;
     }
     [[nodiscard]] friend Count operator+(Count a, Count b) { return a += b; }
-    [[nodiscard]] friend Count operator*(Count a, int64_t n) { return Count(checked_multiply(a.value_, n)); }
+    [[nodiscard]] friend Count operator*(Count a, int64_t n) {
+        return Count(checked_multiply(a.value_, n));
+    }
     [[nodiscard]] friend Count operator*(int64_t n, Count a) { return a * n; }
     friend constexpr auto operator<=>(Count, Count) = default;
 
@@ -52,6 +57,8 @@ using Macs = Count<struct MacUnit>;
 
 /// Every tensor is 32-bit floating point for now.
 inline constexpr int64_t bytes_per_element = 4;
-[[nodiscard]] inline Bytes to_bytes(Elements n) { return Bytes(checked_multiply(n.value(), bytes_per_element)); }
+[[nodiscard]] inline Bytes to_bytes(Elements n) {
+    return Bytes(checked_multiply(n.value(), bytes_per_element));
+}
 
 }  // namespace laminate

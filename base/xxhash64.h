@@ -1,5 +1,6 @@
-// XXH64 with seed 0, a hash that finds damage at the speed of memory; no protection against somebody who wants two files to look alike.
-// After Yann Collet's specification (xxHash, doc/xxhash_spec.md).
+// XXH64 with seed 0, a hash that finds damage at the speed of memory; no protection against
+// somebody who wants two files to look alike. After Yann Collet's specification (xxHash,
+// doc/xxhash_spec.md).
 #pragma once
 
 #include <algorithm>
@@ -36,7 +37,8 @@ public:
     [[nodiscard]] uint64_t value() const {
         uint64_t h = prime5;
         if (total_ >= stripe) {
-            h = std::rotl(lanes_[0], 1) + std::rotl(lanes_[1], 7) + std::rotl(lanes_[2], 12) + std::rotl(lanes_[3], 18);
+            h = std::rotl(lanes_[0], 1) + std::rotl(lanes_[1], 7) + std::rotl(lanes_[2], 12) +
+                std::rotl(lanes_[3], 18);
             for (const uint64_t lane : lanes_) h = (h ^ round(0, lane)) * prime1 + prime4;
         }
         h += total_;
@@ -45,7 +47,8 @@ public:
             h = std::rotl(h ^ round(0, read<uint64_t>(hold_.data() + at)), 27) * prime1 + prime4;
         for (; at + 4 <= held_; at += 4)
             h = std::rotl(h ^ (read<uint32_t>(hold_.data() + at) * prime1), 23) * prime2 + prime3;
-        for (; at < held_; ++at) h = std::rotl(h ^ (static_cast<unsigned char>(hold_[at]) * prime5), 11) * prime1;
+        for (; at < held_; ++at)
+            h = std::rotl(h ^ (static_cast<unsigned char>(hold_[at]) * prime5), 11) * prime1;
         h = (h ^ (h >> 33)) * prime2;
         h = (h ^ (h >> 29)) * prime3;
         return h ^ (h >> 32);
@@ -54,14 +57,16 @@ public:
     /// 16 hexadecimal digits.
     [[nodiscard]] std::string text() const {
         std::string digits;
-        for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[value() >> shift & 15];
+        for (int shift = 60; shift >= 0; shift -= 4)
+            digits += "0123456789abcdef"[value() >> shift & 15];
         return digits;
     }
 
 private:
     static constexpr size_t stripe = 32;
-    static constexpr uint64_t prime1 = 0x9E3779B185EBCA87, prime2 = 0xC2B2AE3D27D4EB4F, prime3 = 0x165667B19E3779F9,
-                              prime4 = 0x85EBCA77C2B2AE63, prime5 = 0x27D4EB2F165667C5;
+    static constexpr uint64_t prime1 = 0x9E3779B185EBCA87, prime2 = 0xC2B2AE3D27D4EB4F,
+                              prime3 = 0x165667B19E3779F9, prime4 = 0x85EBCA77C2B2AE63,
+                              prime5 = 0x27D4EB2F165667C5;
 
     /// Little-endian, as the specification and every machine we compile for.
     template <class Word>
@@ -71,9 +76,12 @@ private:
         std::memcpy(&word, at, sizeof word);
         return word;
     }
-    static uint64_t round(uint64_t lane, uint64_t input) { return std::rotl(lane + input * prime2, 31) * prime1; }
+    static uint64_t round(uint64_t lane, uint64_t input) {
+        return std::rotl(lane + input * prime2, 31) * prime1;
+    }
     void add_stripe(const char* at) {
-        for (size_t k = 0; k < lanes_.size(); ++k) lanes_[k] = round(lanes_[k], read<uint64_t>(at + 8 * k));
+        for (size_t k = 0; k < lanes_.size(); ++k)
+            lanes_[k] = round(lanes_[k], read<uint64_t>(at + 8 * k));
     }
 
     std::array<uint64_t, 4> lanes_{prime1 + prime2, prime2, 0, uint64_t{0} - prime1};

@@ -1,12 +1,15 @@
 // The planner's choice against alternatives:
-//   choice_bench [--first N] [--chains N] [--alternatives N] [--rounds N] [--finals N] [--seed N] [--json FILE]
+//   choice_bench [--first N] [--chains N] [--alternatives N] [--rounds N] [--finals N] [--seed N]
+//   [--json FILE]
 //
-// For each of twenty chains (or `chains` of them from `first` on) the groups that line_buffer_schedule() chooses
-// without a budget on this machine, and random ones: any division into groups, any of a few rows per step, whole rows
-// or strips of columns; where the planner gives the chain's last group the Add behind it, the Add with the last layer
-// or by itself. All are compiled, run in turn on one thread, and timed by the thread's own clock, so that other work on
-// the machine counts little; each keeps its least time over the rounds. Then the planner's and the four best of the
-// others run again, `finals` times in turn: those times are compared. Results are compared before that.
+// For each of twenty chains (or `chains` of them from `first` on) the groups that
+// line_buffer_schedule() chooses without a budget on this machine, and random ones: any division
+// into groups, any of a few rows per step, whole rows or strips of columns; where the planner gives
+// the chain's last group the Add behind it, the Add with the last layer or by itself. All are
+// compiled, run in turn on one thread, and timed by the thread's own clock, so that other work on
+// the machine counts little; each keeps its least time over the rounds. Then the planner's and the
+// four best of the others run again, `finals` times in turn: those times are compared. Results are
+// compared before that.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -42,7 +45,8 @@ struct ChainName {
     size_t number;  ///< among the network's chains of two layers or more
 };
 
-/// Super-resolution, stereo and demosaicing networks, classifiers' first and last blocks, wide maps and narrow ones.
+/// Super-resolution, stereo and demosaicing networks, classifiers' first and last blocks, wide maps
+/// and narrow ones.
 constexpr ChainName chains[] = {
     {"zoo:fsrcnn?height=135&width=240", 0},
     {"zoo:fsrcnn?height=270&width=480", 0},
@@ -82,14 +86,15 @@ public:
             if (chain.size() > 1) long_ones.push_back(std::move(chain));
         }
         if (name.number >= long_ones.size())
-            throw InputError(fmt::format("{}: has {} chains of two layers or more", name.network, long_ones.size()));
+            throw InputError(fmt::format("{}: has {} chains of two layers or more", name.network,
+                                         long_ones.size()));
         layers_ = long_ones[name.number];
         LineBufferOptions options;
         options.second_level_cache = second_level_cache();
         const auto answer = line_buffer_schedule(network_, options);
         for (const GroupSchedule& group : std::get<Schedule>(answer).groups()) {
-            if (std::find(layers_.begin(), layers_.end(), network_.find_layer(group.nests.front().layer)) ==
-                layers_.end())
+            if (std::find(layers_.begin(), layers_.end(),
+                          network_.find_layer(group.nests.front().layer)) == layers_.end())
                 continue;
             chosen_.push_back(group);
             const LayerId last = network_.find_layer(group.nests.back().layer);
@@ -113,12 +118,14 @@ public:
         const int64_t longest = rng.between(1, std::min<int64_t>(8, std::ssize(layers_)));
         for (size_t begin = 0; begin < layers_.size();) {
             const auto left = static_cast<int64_t>(layers_.size() - begin);
-            const auto length = static_cast<std::ptrdiff_t>(rng.between(1, std::min(left, longest)));
+            const auto length =
+                static_cast<std::ptrdiff_t>(rng.between(1, std::min(left, longest)));
             const auto first = layers_.begin() + static_cast<std::ptrdiff_t>(begin);
             std::vector<LayerId> segment(first, first + length);
             begin += static_cast<size_t>(length);
             // Only layers by themselves add while they store.
-            const bool with_add = begin == layers_.size() && length == 1 && add_ && rng.below(2) == 0;
+            const bool with_add =
+                begin == layers_.size() && length == 1 && add_ && rng.below(2) == 0;
             if (with_add) {
                 segment.push_back(*add_);
                 if (!ends_in_add(layer_problems(network_, segment))) segment.pop_back();
@@ -128,7 +135,8 @@ public:
             constexpr int64_t rows[] = {1, 2, 4, 8, 1 << 20};
             sizes.rows = std::min(rows[rng.below(5)], sink[Dim::y]);
             const int64_t columns = sink[Dim::x] >> rng.below(3);
-            if (columns >= 32 && columns < sink[Dim::x]) sizes.strip_columns = (columns + 15) / 16 * 16;
+            if (columns >= 32 && columns < sink[Dim::x])
+                sizes.strip_columns = (columns + 15) / 16 * 16;
             plan.push_back(line_buffer_group(network_, segment, sizes));
             if (begin == layers_.size() && add_ && segment.back() != *add_)
                 plan.push_back(line_buffer_group(network_, {*add_}));
@@ -152,9 +160,10 @@ public:
             if (compiled.code.scratch_bytes > most_bytes) return false;
             compiled.jit = std::make_unique<JitGroup>(compiled.code.body, false);
             compiled.constants = std::make_unique<AlignedFloats>(compiled.code.constants);
-            if (!scratch_ || scratch_->size() * sizeof(float) < static_cast<size_t>(compiled.code.scratch_bytes)) {
-                scratch_ =
-                    std::make_unique<AlignedFloats>(static_cast<size_t>(compiled.code.scratch_bytes) / sizeof(float));
+            if (!scratch_ || scratch_->size() * sizeof(float) <
+                                 static_cast<size_t>(compiled.code.scratch_bytes)) {
+                scratch_ = std::make_unique<AlignedFloats>(
+                    static_cast<size_t>(compiled.code.scratch_bytes) / sizeof(float));
             }
         }
         return true;
@@ -167,7 +176,8 @@ public:
             float* output;
         };
         std::vector<Step> steps;
-        // As in a session's arena, what one group leaves for the next lies in one of two places in turn.
+        // As in a session's arena, what one group leaves for the next lies in one of two places in
+        // turn.
         std::map<TensorId, float*> passed;
         for (const GroupSchedule& group : plan) {
             const Compiled& compiled = compiled_.at(to_text(group));
@@ -177,8 +187,10 @@ public:
                 const auto found = passed.find(id);
                 inputs.push_back(found == passed.end() ? array(id) : found->second);
             }
-            const TensorId made = network_.layer(network_.find_layer(group.nests.back().layer)).output;
-            float* output = made == result_tensor() ? array(made) : passed_[steps.size() % 2].data();
+            const TensorId made =
+                network_.layer(network_.find_layer(group.nests.back().layer)).output;
+            float* output =
+                made == result_tensor() ? array(made) : passed_[steps.size() % 2].data();
             passed[made] = output;
             steps.push_back({&compiled, std::move(inputs), output});
         }
@@ -186,7 +198,8 @@ public:
         for (Step& step : steps) {
             const int code = step.compiled->jit->function()(
                 step.inputs.data(), &step.output, step.compiled->constants->data(),
-                scratch_ ? scratch_->data() : nullptr, 0, static_cast<int32_t>(step.compiled->code.strips));
+                scratch_ ? scratch_->data() : nullptr, 0,
+                static_cast<int32_t>(step.compiled->code.strips));
             if (code != 0) throw std::logic_error("a group failed");
         }
         return thread_milliseconds() - start;
@@ -199,7 +212,9 @@ public:
     }
 
 private:
-    [[nodiscard]] TensorId result_tensor() const { return network_.layer(add_.value_or(layers_.back())).output; }
+    [[nodiscard]] TensorId result_tensor() const {
+        return network_.layer(add_.value_or(layers_.back())).output;
+    }
     [[nodiscard]] TensorId tensor(const std::string& name) const {
         for (TensorId id = 0; id < std::ssize(network_.tensors); ++id) {
             if (network_.tensor(id).name == name) return id;
@@ -210,7 +225,8 @@ private:
     float* array(TensorId id) {
         std::unique_ptr<AlignedFloats>& values = arrays_[id];
         if (!values) {
-            values = std::make_unique<AlignedFloats>(static_cast<size_t>(element_count(network_.tensor(id).dims)));
+            values = std::make_unique<AlignedFloats>(
+                static_cast<size_t>(element_count(network_.tensor(id).dims)));
             Rng rng(1);
             for (size_t n = 0; n < values->size(); ++n)
                 values->data()[n] = static_cast<float>(rng.below(2001) - 1000) / 1000.0F;
@@ -237,24 +253,28 @@ bool agree(const std::vector<float>& a, const std::vector<float>& b) {
     return true;
 }
 
-int bench(int64_t first, int64_t count, int64_t alternatives, int64_t rounds, int64_t finals, uint64_t seed,
-          const std::string& json) {
-    fmt::print("{:36}{:40}{:>7}{:>9}{:>9}{:>9}{:>8}\n", "network", "chain", "groups", "ms", "best ms", "of", "ratio");
+int bench(int64_t first, int64_t count, int64_t alternatives, int64_t rounds, int64_t finals,
+          uint64_t seed, const std::string& json) {
+    fmt::print("{:36}{:40}{:>7}{:>9}{:>9}{:>9}{:>8}\n", "network", "chain", "groups", "ms",
+               "best ms", "of", "ratio");
     int64_t good = 0;
     auto entries = nlohmann::ordered_json::array();
     for (int64_t c = first; c < first + count; ++c) {
         Chain chain(chains[c]);
         std::vector<Plan> plans{chain.chosen()};
-        if (!chain.prepare(plans.front())) throw std::logic_error("the planner's choice needs too much scratch");
+        if (!chain.prepare(plans.front()))
+            throw std::logic_error("the planner's choice needs too much scratch");
         (void)chain.run(plans.front());
         const std::vector<float> expected = chain.result();
         std::set<std::string> known{Chain::text_of(plans.front())};
         Rng rng(seed + static_cast<uint64_t>(c));
-        for (int64_t tries = 0; std::ssize(plans) <= alternatives && tries < 20 * alternatives; ++tries) {
+        for (int64_t tries = 0; std::ssize(plans) <= alternatives && tries < 20 * alternatives;
+             ++tries) {
             const Plan plan = chain.random(rng);
             if (!known.insert(Chain::text_of(plan)).second || !chain.prepare(plan)) continue;
             (void)chain.run(plan);
-            if (!agree(expected, chain.result())) throw std::logic_error("results differ:\n" + Chain::text_of(plan));
+            if (!agree(expected, chain.result()))
+                throw std::logic_error("results differ:\n" + Chain::text_of(plan));
             plans.push_back(plan);
         }
         std::vector<double> least(plans.size(), HUGE_VAL);
@@ -266,19 +286,22 @@ int bench(int64_t first, int64_t count, int64_t alternatives, int64_t rounds, in
             }
         };
         race(rounds);
-        // The least of all times of many is less than that of one plan even where all are alike: those ahead and the
-        // planner's run on, in turn.
-        std::sort(racing.begin() + 1, racing.end(), [&](size_t a, size_t b) { return least[a] < least[b]; });
+        // The least of all times of many is less than that of one plan even where all are alike:
+        // those ahead and the planner's run on, in turn.
+        std::sort(racing.begin() + 1, racing.end(),
+                  [&](size_t a, size_t b) { return least[a] < least[b]; });
         constexpr size_t finalists = 4;
         racing.resize(std::min(racing.size(), finalists + 1));
         least.assign(plans.size(), HUGE_VAL);
         race(finals);
-        const size_t best = static_cast<size_t>(std::min_element(least.begin(), least.end()) - least.begin());
+        const size_t best =
+            static_cast<size_t>(std::min_element(least.begin(), least.end()) - least.begin());
         const double ratio = least.front() / least[best];
         constexpr double within = 1.1;
         if (ratio <= within) ++good;
-        fmt::print("{:36}{:40}{:>7}{:>9.3f}{:>9.3f}{:>9}{:>8.3f}\n", chains[c].network, chain.text(),
-                   plans.front().size(), least.front(), least[best], plans.size() - 1, ratio);
+        fmt::print("{:36}{:40}{:>7}{:>9.3f}{:>9.3f}{:>9}{:>8.3f}\n", chains[c].network,
+                   chain.text(), plans.front().size(), least.front(), least[best], plans.size() - 1,
+                   ratio);
         std::fflush(stdout);
         entries.push_back({{"network", chains[c].network},
                            {"chain", chain.text()},
@@ -304,19 +327,22 @@ int bench(int64_t first, int64_t count, int64_t alternatives, int64_t rounds, in
 }  // namespace laminate
 
 int main(int argc, char** argv) {
-    int64_t first = 0, count = std::ssize(laminate::chains), alternatives = 50, rounds = 5, finals = 30;
+    int64_t first = 0, count = std::ssize(laminate::chains), alternatives = 50, rounds = 5,
+            finals = 30;
     uint64_t seed = 1;
     std::string json;
     try {
         for (int n = 1; n < argc; n += 2) {
             const std::string_view name = argv[n];
-            if (n + 1 == argc) throw laminate::InputError(fmt::format("{}: expected a value", name));
+            if (n + 1 == argc)
+                throw laminate::InputError(fmt::format("{}: expected a value", name));
             const std::string value = argv[n + 1];
             const auto number = [&](int64_t low, int64_t high) {
                 char* end = nullptr;
                 const int64_t found = std::strtoll(value.c_str(), &end, 10);
                 if (value.empty() || *end != '\0' || found < low || found > high)
-                    throw laminate::InputError(fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
+                    throw laminate::InputError(
+                        fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
                 return found;
             };
             if (name == "--first") {
@@ -334,9 +360,10 @@ int main(int argc, char** argv) {
             } else if (name == "--json") {
                 json = value;
             } else {
-                throw laminate::InputError(fmt::format(
-                    "found {}, expected --first, --chains, --alternatives, --rounds, --finals, --seed or --json",
-                    name));
+                throw laminate::InputError(
+                    fmt::format("found {}, expected --first, --chains, --alternatives, --rounds, "
+                                "--finals, --seed or --json",
+                                name));
             }
         }
         count = std::min<int64_t>(count, std::ssize(laminate::chains) - first);

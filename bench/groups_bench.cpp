@@ -1,10 +1,16 @@
-// Where a network's time goes: groups_bench NET... [--rounds N] [--threads N] [--peak GFLOPS] [--cache KIB] [--json FILE]
+// Where a network's time goes: groups_bench NET... [--rounds N] [--threads N] [--peak GFLOPS]
+// [--cache KIB] [--json FILE]
 //
-// Every step of the planned network in its turn, in an arena as a session lays it out, by the thread's own clock; each keeps its least time over the rounds. With
-// --threads the network is planned for so many, one thread runs it part by part, and `share` is the longest share when threads take the parts in order; then so many
-// threads run it step by step, and `wall` is a step's least time by the clock on the wall, `at once` that of the whole network run by a session, which has one team for
-// all steps: what is beyond the shares is waiting, waking and what moves between cores. Only an idle machine tells.
-// --cache: planned as if a core's second-level cache had so many KiB. `lost`: milliseconds beyond what the operations of the definition would take at nine tenths of the peak (2 x 512 bits of multiply-add at 2.4 GHz unless given).
+// Every step of the planned network in its turn, in an arena as a session lays it out, by the
+// thread's own clock; each keeps its least time over the rounds. With
+// --threads the network is planned for so many, one thread runs it part by part, and `share` is the
+// longest share when threads take the parts in order; then so many threads run it step by step, and
+// `wall` is a step's least time by the clock on the wall, `at once` that of the whole network run
+// by a session, which has one team for all steps: what is beyond the shares is waiting, waking and
+// what moves between cores. Only an idle machine tells.
+// --cache: planned as if a core's second-level cache had so many KiB. `lost`: milliseconds beyond
+// what the operations of the definition would take at nine tenths of the peak (2 x 512 bits of
+// multiply-add at 2.4 GHz unless given).
 #include <fmt/core.h>
 
 #include <omp.h>
@@ -29,8 +35,8 @@
 #include "base/rng.h"
 #include "generators/compile/compile.h"
 #include "nets/open.h"
-#include "runtime/part_queue.h"
 #include "nets/operators/reference_operators.h"
+#include "runtime/part_queue.h"
 #include "runtime/session.h"
 #include "runtime/tensor_placement.h"
 #include "scheduler/explore/planner/line_buffers.h"
@@ -74,16 +80,19 @@ public:
         }
         int64_t scratch = 0;
         for (const Step& step : manifest_.steps) {
-            if (const auto* group = std::get_if<GroupStep>(&step)) scratch = std::max(scratch, group->scratch_bytes);
+            if (const auto* group = std::get_if<GroupStep>(&step))
+                scratch = std::max(scratch, group->scratch_bytes);
         }
         for (int thread = 0; thread < threads_; ++thread)
-            scratch_.push_back(std::make_unique<AlignedFloats>(static_cast<size_t>(scratch) / sizeof(float)));
+            scratch_.push_back(
+                std::make_unique<AlignedFloats>(static_cast<size_t>(scratch) / sizeof(float)));
         for (const Step& step : manifest_.steps) {
             const auto* layer = std::get_if<LayerStep>(&step);
             const auto& descriptor = compiled_.descriptor();
-            layers_.push_back(
-                layer ? restored_layer(*layer, descriptor.constants, static_cast<int64_t>(descriptor.constant_count))
-                      : Layer{});
+            layers_.push_back(layer
+                                  ? restored_layer(*layer, descriptor.constants,
+                                                   static_cast<int64_t>(descriptor.constant_count))
+                                  : Layer{});
         }
     }
 
@@ -122,7 +131,9 @@ public:
         return wall_milliseconds() - start;
     }
     [[nodiscard]] static double wall_milliseconds() {
-        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+        return std::chrono::duration<double, std::milli>(
+                   std::chrono::steady_clock::now().time_since_epoch())
+            .count();
     }
 
 private:
@@ -134,16 +145,20 @@ private:
     }
     static CompileOptions unchecked() {
         CompileOptions options;
-        options.checker = [](const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function,
+        options.checker = [](const Network&, const GroupSchedule&, const GroupCode&,
+                             laminate_group_function,
                              const CheckOptions&) { return std::string(); };
         return options;
     }
-    [[nodiscard]] const Tensor& tensor(TensorId id) const { return manifest_.tensors[static_cast<size_t>(id)]; }
+    [[nodiscard]] const Tensor& tensor(TensorId id) const {
+        return manifest_.tensors[static_cast<size_t>(id)];
+    }
     [[nodiscard]] float* array(TensorId id) {
         const Place& place = placement_.places[static_cast<size_t>(id)];
         if (place.in == Place::In::arena) return arena_.data() + place.at / bytes_per_element;
         auto& arrays = place.in == Place::In::input ? inputs_ : outputs_;
-        return arrays[static_cast<size_t>(place.at)].data() + place.offset_bytes / bytes_per_element;
+        return arrays[static_cast<size_t>(place.at)].data() +
+               place.offset_bytes / bytes_per_element;
     }
 
     void run_layer(const Layer& layer, int threads) {
@@ -153,7 +168,8 @@ private:
             dims.push_back(tensor(id).dims);
             inputs.push_back(array(id));
         }
-        run_reference_layer(layer, dims, inputs, tensor(layer.output).dims, array(layer.output), threads);
+        run_reference_layer(layer, dims, inputs, tensor(layer.output).dims, array(layer.output),
+                            threads);
     }
     /// Of a group, with pointers bound.
     struct Call {
@@ -167,7 +183,10 @@ private:
     };
     [[nodiscard]] Call call_of(const GroupStep& group) {
         const auto& descriptor = compiled_.descriptor();
-        Call call{descriptor.groups[group.group], {}, {}, descriptor.constants + group.constants_offset_elements};
+        Call call{descriptor.groups[group.group],
+                  {},
+                  {},
+                  descriptor.constants + group.constants_offset_elements};
         for (const TensorId id : group.inputs) call.in.push_back(array(id));
         for (const TensorId id : group.outputs) call.out.push_back(array(id));
         return call;
@@ -185,7 +204,8 @@ private:
             const int thread = omp_get_thread_num();
             queue_.work(thread, [&](int64_t part) {
                 const auto strip = static_cast<int32_t>(part);
-                const int code = call(scratch_[static_cast<size_t>(thread)]->data(), strip, strip + 1);
+                const int code =
+                    call(scratch_[static_cast<size_t>(thread)]->data(), strip, strip + 1);
                 if (code != 0) {
 #pragma omp atomic write
                     failure = code;
@@ -203,7 +223,8 @@ private:
             return thread_milliseconds() - start;
         };
         if (threads_ == 1) {
-            least.milliseconds = least.longest_share = std::min(least.milliseconds, call(0, group.strips));
+            least.milliseconds = least.longest_share =
+                std::min(least.milliseconds, call(0, group.strips));
             return;
         }
         std::vector<double> shares(static_cast<size_t>(threads_), 0.0);
@@ -212,7 +233,8 @@ private:
         double sum = 0;
         for (const double share : shares) sum += share;
         least.milliseconds = std::min(least.milliseconds, sum);
-        least.longest_share = std::min(least.longest_share, *std::max_element(shares.begin(), shares.end()));
+        least.longest_share =
+            std::min(least.longest_share, *std::max_element(shares.begin(), shares.end()));
     }
 
     int threads_;
@@ -241,8 +263,9 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
         for (size_t s = 0; s < count; ++s) steps.run_together(s, least[s]);
         at_once = std::min(at_once, steps.run_at_once());
     }
-    fmt::print("{}, planned for {} thread{}\n{:>9}{:>9}{:>9}{:>9}{:>9}  layers\n", spec, options.threads,
-               options.threads == 1 ? "" : "s", "ms", "share", "wall", "GFLOP/s", "lost ms");
+    fmt::print("{}, planned for {} thread{}\n{:>9}{:>9}{:>9}{:>9}{:>9}  layers\n", spec,
+               options.threads, options.threads == 1 ? "" : "s", "ms", "share", "wall", "GFLOP/s",
+               "lost ms");
     auto entries = nlohmann::ordered_json::array();
     double sum = 0, shares = 0, walls = 0, all_operations = 0;
     for (size_t s = 0; s < count; ++s) {
@@ -252,14 +275,16 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
         std::string layers = group ? "" : name_of(step) + " (reference operator)";
         if (group) {
             for (const std::string& name : group->layers) {
-                operations += 2e-6 * static_cast<double>(layer_macs(network, network.find_layer(name)));
+                operations +=
+                    2e-6 * static_cast<double>(layer_macs(network, network.find_layer(name)));
                 layers += (layers.empty() ? "" : " ") + name;
             }
         }
         const double lost = least[s].milliseconds - operations / (0.9 * options.peak_gflops);
         if (options.threads == 1) least[s].wall = least[s].milliseconds;
-        fmt::print("{:>9.3f}{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  {}\n", least[s].milliseconds, least[s].longest_share,
-                   least[s].wall, operations / least[s].milliseconds, lost, layers);
+        fmt::print("{:>9.3f}{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  {}\n", least[s].milliseconds,
+                   least[s].longest_share, least[s].wall, operations / least[s].milliseconds, lost,
+                   layers);
         entries.push_back({{"layers", layers},
                            {"ms", least[s].milliseconds},
                            {"longest_share_ms", least[s].longest_share},
@@ -270,13 +295,16 @@ nlohmann::ordered_json bench(const std::string& spec, const Options& options) {
         walls += least[s].wall;
         all_operations += operations;
     }
-    fmt::print("{:>9.3f}{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  all\n", sum, shares, walls, all_operations / sum,
-               sum - all_operations / (0.9 * options.peak_gflops));
+    fmt::print("{:>9.3f}{:>9.3f}{:>9.3f}{:>9.1f}{:>9.3f}  all\n", sum, shares, walls,
+               all_operations / sum, sum - all_operations / (0.9 * options.peak_gflops));
     if (options.threads > 1) fmt::print("{:>27.3f}  at once\n", at_once);
     fmt::print("\n");
     std::fflush(stdout);
-    nlohmann::ordered_json answer{
-        {"network", spec}, {"threads", options.threads}, {"ms", sum}, {"longest_share_ms", shares}, {"wall_ms", walls}};
+    nlohmann::ordered_json answer{{"network", spec},
+                                  {"threads", options.threads},
+                                  {"ms", sum},
+                                  {"longest_share_ms", shares},
+                                  {"wall_ms", walls}};
     if (options.threads > 1) answer["at_once_ms"] = at_once;
     answer["steps"] = entries;
     return answer;
@@ -296,7 +324,8 @@ Options options_of(int argc, char** argv) {
             char* end = nullptr;
             const double found = std::strtod(value.c_str(), &end);
             if (value.empty() || *end != '\0' || !(found >= low && found <= high))
-                throw InputError(fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
+                throw InputError(
+                    fmt::format("{}: found {}, expected {} to {}", name, value, low, high));
             return found;
         };
         if (name == "--rounds") {
@@ -310,10 +339,12 @@ Options options_of(int argc, char** argv) {
         } else if (name == "--json") {
             options.json = value;
         } else {
-            throw InputError(fmt::format("found {}, expected --rounds, --threads, --peak, --cache or --json", name));
+            throw InputError(fmt::format(
+                "found {}, expected --rounds, --threads, --peak, --cache or --json", name));
         }
     }
-    if (options.networks.empty()) throw InputError("found no network, expected zoo:NAME or FILE.onnx");
+    if (options.networks.empty())
+        throw InputError("found no network, expected zoo:NAME or FILE.onnx");
     return options;
 }
 
@@ -324,11 +355,13 @@ int main(int argc, char** argv) {
     try {
         const laminate::Options options = laminate::options_of(argc, argv);
         auto networks = nlohmann::ordered_json::array();
-        for (const std::string& spec : options.networks) networks.push_back(laminate::bench(spec, options));
+        for (const std::string& spec : options.networks)
+            networks.push_back(laminate::bench(spec, options));
         if (!options.json.empty()) {
             laminate::write_file_atomically(
                 options.json,
-                nlohmann::ordered_json{{"schema", "laminate.groups_bench"}, {"version", 1}, {"networks", networks}}
+                nlohmann::ordered_json{
+                    {"schema", "laminate.groups_bench"}, {"version", 1}, {"networks", networks}}
                         .dump(2) +
                     "\n");
         }

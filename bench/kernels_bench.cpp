@@ -1,4 +1,5 @@
-// One layer's code at a time, as layer by layer runs it on one thread: GFLOP/s by the definition's count (Winograd's are beyond the peak), CPU time.
+// One layer's code at a time, as layer by layer runs it on one thread: GFLOP/s by the definition's
+// count (Winograd's are beyond the peak), CPU time.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -29,13 +30,14 @@ void layer(benchmark::State& state, const std::string& spec, const std::string& 
     const float* in = input.data();
     float* out = output.data();
     for (auto _ : state) {
-        const int result =
-            jit.function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code.strips));
+        const int result = jit.function()(&in, &out, constants.data(), scratch.data(), 0,
+                                          static_cast<int32_t>(code.strips));
         if (result != 0) throw std::logic_error("the code failed");
         benchmark::ClobberMemory();
     }
     const double operations = 2.0 * static_cast<double>(layer_macs(network, id));
-    state.counters["GFLOP/s"] = benchmark::Counter(operations * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["GFLOP/s"] =
+        benchmark::Counter(operations * 1e-9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void add(const char* kernel, const char* spec, const char* name) {

@@ -1,19 +1,22 @@
-// The complete search (docs/search.md): how many bounds and schedules it evaluates per second, and how many it covers by them. One thread.
-// And the search of Optimus (docs/optimus.md), off-line and on-line with its table made beforehand, as in the paper.
-// `..._grids`: every combination of tiles of every structure evaluated, row by row, and compared with what was found; only structures are bounded.
+// The complete search (docs/search.md): how many bounds and schedules it evaluates per second, and
+// how many it covers by them. One thread. And the search of Optimus (docs/optimus.md), off-line and
+// on-line with its table made beforehand, as in the paper.
+// `..._grids`: every combination of tiles of every structure evaluated, row by row, and compared
+// with what was found; only structures are bounded.
 #include <benchmark/benchmark.h>
 
 #include <vector>
 
 #include "nets/zoo/zoo.h"
-#include "scheduler/machine/machine.h"
 #include "papers/dag_groups/grouping.h"
 #include "scheduler/explore/group_search/group_search.h"
+#include "scheduler/machine/machine.h"
 
 namespace laminate {
 namespace {
 
-std::vector<search::Cost> front_of(const std::vector<LayerProblem>& problems, const search::GroupSearchOptions& options,
+std::vector<search::Cost> front_of(const std::vector<LayerProblem>& problems,
+                                   const search::GroupSearchOptions& options,
                                    search::GroupSearch::Work& work) {
     search::GroupSearch search(problems, options);
     search.run();
@@ -25,9 +28,11 @@ std::vector<search::Cost> front_of(const std::vector<LayerProblem>& problems, co
 
 const int64_t usual = search::GroupSearchOptions().most_in_a_grid;
 
-/// The first `layers` layers of the network's first chain as one group, all integer tiles, accesses against live memory. Sets of more than `most_in_a_grid`
-/// combinations of tiles are bounded and halved, smaller ones evaluated.
-void group_search(benchmark::State& state, const char* name, size_t layers, int64_t most_in_a_grid) {
+/// The first `layers` layers of the network's first chain as one group, all integer tiles, accesses
+/// against live memory. Sets of more than `most_in_a_grid` combinations of tiles are bounded and
+/// halved, smaller ones evaluated.
+void group_search(benchmark::State& state, const char* name, size_t layers,
+                  int64_t most_in_a_grid) {
     const Network network = zoo_network(name);
     std::vector<LayerProblem> problems;
     const std::vector<LayerId> chain = schedulable_chains(network).front();
@@ -55,10 +60,13 @@ void group_search(benchmark::State& state, const char* name, size_t layers, int6
 }
 BENCHMARK_CAPTURE(group_search, l2net_layer, "l2net", 1, usual)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(group_search, vgg16_layer, "vgg16", 1, usual)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(group_search, l2net_layer_grids, "l2net", 1, INT64_MAX)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(group_search, vgg16_layer_grids, "vgg16", 1, INT64_MAX)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(group_search, l2net_layer_grids, "l2net", 1, INT64_MAX)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(group_search, vgg16_layer_grids, "vgg16", 1, INT64_MAX)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(group_search, l2net_pair, "l2net", 2, usual)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(group_search, l2net_pair_grids, "l2net", 2, INT64_MAX)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(group_search, l2net_pair_grids, "l2net", 2, INT64_MAX)
+    ->Unit(benchmark::kMillisecond);
 
 void grouping(benchmark::State& state, const char* name, bool online) {
     using namespace dag_groups;

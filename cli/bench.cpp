@@ -1,4 +1,5 @@
-// laminate bench NET: the fused network against the same network layer by layer, in one run, results compared first.
+// laminate bench NET: the fused network against the same network layer by layer, in one run,
+// results compared first.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -7,21 +8,21 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "answers/checks.h"
 #include "answers/counts_report.h"
+#include "answers/network_argument.h"
+#include "answers/version.h"
+#include "base/error.h"
 #include "cli/execution.h"
 #include "cli/machine_speed.h"
 #include "cli/resident_memory.h"
 #include "cli/tensor_files.h"
-#include "answers/network_argument.h"
 #include "cli/verbs.h"
-#include "answers/version.h"
 #include "instrumentation/measure.h"
 #include "nets/operators/reference_operators.h"
-#include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/planner/line_buffers.h"
+#include "scheduler/explore/random_schedule.h"
 
 namespace laminate::cli {
 
@@ -114,9 +115,11 @@ double relative_difference(const std::vector<std::vector<float>>& found,
     double worst = 0;
     for (size_t k = 0; k < expected.size(); ++k) {
         const auto [low, high] = std::minmax_element(expected[k].begin(), expected[k].end());
-        const double range = std::max({static_cast<double>(*high) - *low, static_cast<double>(std::abs(*high)), 1e-30});
+        const double range = std::max(
+            {static_cast<double>(*high) - *low, static_cast<double>(std::abs(*high)), 1e-30});
         for (size_t n = 0; n < expected[k].size(); ++n) {
-            const double error = std::abs(static_cast<double>(found[k][n]) - expected[k][n]) / range;
+            const double error =
+                std::abs(static_cast<double>(found[k][n]) - expected[k][n]) / range;
             if (!std::isfinite(error)) return HUGE_VAL;
             worst = std::max(worst, error);
         }
@@ -126,11 +129,15 @@ double relative_difference(const std::vector<std::vector<float>>& found,
 
 constexpr double allowed_difference = 1e-4;
 
-std::string rss_text(const std::optional<int64_t>& bytes) { return bytes ? bytes_text(*bytes) : "not known"; }
+std::string rss_text(const std::optional<int64_t>& bytes) {
+    return bytes ? bytes_text(*bytes) : "not known";
+}
 
 Exit bench_directory(const Options& options, const CommonOptions& common, const Output& output) {
     if (options.schedule.is_given())
-        throw UsageError("a compiled directory carries its own schedule; --schedule and --memory want the network");
+        throw UsageError(
+            "a compiled directory carries its own schedule; --schedule and --memory want the "
+            "network");
     // The arrays come first: the peak is what is needed beyond them.
     std::unique_ptr<Arrays> arrays;
     {
@@ -147,11 +154,13 @@ Exit bench_directory(const Options& options, const CommonOptions& common, const 
     variant.arena = variant.execution->session().arena();
     const Times times = summary(variant.times_ms);
     const Manifest& manifest = variant.execution->session().manifest();
-    output.print(fmt::format(
-        "{}, {} thread{}: median {:.3f} ms, min {:.3f} ms, spread {:.1f} %, {} runs; {}; peak memory beyond input and "
-        "output {}",
-        manifest.network, variant.arena.threads, variant.arena.threads == 1 ? "" : "s", times.median_ms, times.min_ms,
-        100 * times.spread, variant.times_ms.size(), arena_text(variant.arena), rss_text(variant.peak_rss_bytes)));
+    output.print(
+        fmt::format("{}, {} thread{}: median {:.3f} ms, min {:.3f} ms, spread {:.1f} %, {} runs; "
+                    "{}; peak memory beyond input and "
+                    "output {}",
+                    manifest.network, variant.arena.threads, variant.arena.threads == 1 ? "" : "s",
+                    times.median_ms, times.min_ms, 100 * times.spread, variant.times_ms.size(),
+                    arena_text(variant.arena), rss_text(variant.peak_rss_bytes)));
     output.json({{"schema", "laminate.bench"},
                  {"version", 1},
                  {"network", manifest.network},
@@ -187,29 +196,34 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
     const Network network = options.network.open();
     const int threads = common.thread_count();
     std::vector<Variant> variants;
-    variants.push_back({"fused",
-                        std::make_unique<Execution>(network, options.schedule.choose(network, threads),
-                                                    options.schedule.kernels(), common, output),
-                        {}});
+    variants.push_back(
+        {"fused",
+         std::make_unique<Execution>(network, options.schedule.choose(network, threads),
+                                     options.schedule.kernels(), common, output),
+         {}});
     std::string left_out;  // why there is nothing to compare with
     try {
         const KernelOptions kernels = options.schedule.kernels();
         Schedule layers = layer_by_layer_schedule(network, threads, kernels.winograd);
         variants.push_back(
-            {"layer by layer", std::make_unique<Execution>(network, std::move(layers), kernels, common, output), {}});
+            {"layer by layer",
+             std::make_unique<Execution>(network, std::move(layers), kernels, common, output),
+             {}});
     } catch (const InfeasibleError& too_large) {  // which is what fusing is for
         left_out = fmt::format("layer by layer is left out: {}", too_large.what());
     }
     Arrays arrays(variants[0].execution->session(), common.seed);
     Macs macs;
-    for (LayerId id = 0; id < std::ssize(network.layers); ++id) macs += Macs(layer_macs(network, id));
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id)
+        macs += Macs(layer_macs(network, id));
 
     // Correct first.
     const bool has_reference = macs.value() <= options.reference_macs;
     const bool has_both = left_out.empty();
     double between = 0, to_reference = 0;
     arrays.run(variants[0].execution->session());
-    if (has_reference) to_reference = relative_difference(arrays.out, run_reference_network(network, arrays.in));
+    if (has_reference)
+        to_reference = relative_difference(arrays.out, run_reference_network(network, arrays.in));
     if (has_both) {
         const std::vector<std::vector<float>> fused = arrays.out;
         arrays.run(variants[1].execution->session());
@@ -217,11 +231,13 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
     }
     const bool is_correct = between <= allowed_difference && to_reference <= allowed_difference;
     output.print(fmt::format(
-        "{}, {:.3f} GFLOP, {} thread{}; {}, {}", network.name, 2e-9 * static_cast<double>(macs.value()), threads,
-        threads == 1 ? "" : "s",
-        has_both ? fmt::format("fused and layer by layer differ by {:.1e} of the range", between) : left_out,
+        "{}, {:.3f} GFLOP, {} thread{}; {}, {}", network.name,
+        2e-9 * static_cast<double>(macs.value()), threads, threads == 1 ? "" : "s",
+        has_both ? fmt::format("fused and layer by layer differ by {:.1e} of the range", between)
+                 : left_out,
         has_reference ? fmt::format("fused and reference operators by {:.1e}", to_reference)
-                      : "too large for the reference operators (every group was checked against them in part)"));
+                      : "too large for the reference operators (every group was checked against "
+                        "them in part)"));
 
     double peak = peak_gflops(threads);
     if (is_correct) {
@@ -264,7 +280,8 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
     if (has_reference) answer["difference_to_reference_of_range"] = to_reference;
     if (!is_correct) {
         output.print(
-            fmt::format("the results differ by more than {:.0e} of the range; nothing was timed", allowed_difference));
+            fmt::format("the results differ by more than {:.0e} of the range; nothing was timed",
+                        allowed_difference));
         output.json(answer);
         return Exit::comparison_failed;
     }
@@ -278,7 +295,11 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
                  {"of peak", Align::right},
                  {"arena", Align::right},
                  {"peak memory", Align::right}});
-    Table counts({{""}, {""}, {"accesses", Align::right}, {"MACs", Align::right}, {"held (live)", Align::right}});
+    Table counts({{""},
+                  {""},
+                  {"accesses", Align::right},
+                  {"MACs", Align::right},
+                  {"held (live)", Align::right}});
     bool counts_agree = true;
     for (const Variant& variant : variants) {
         const Schedule& schedule = *variant.execution->schedule();
@@ -286,9 +307,10 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
         const double gflops = 2e-6 * static_cast<double>(macs.value()) / times.median_ms;
         const Counted count = counted(network, schedule);
         counts_agree = counts_agree && count.predicted == count.measured;
-        speed.add({variant.name, std::to_string(schedule.groups().size()), fmt::format("{:.3f}", times.median_ms),
-                   fmt::format("{:.3f}", times.min_ms), fmt::format("{:.1f} %", 100 * times.spread),
-                   fmt::format("{:.1f}", gflops), fmt::format("{:.0f} %", 100 * gflops / peak),
+        speed.add({variant.name, std::to_string(schedule.groups().size()),
+                   fmt::format("{:.3f}", times.median_ms), fmt::format("{:.3f}", times.min_ms),
+                   fmt::format("{:.1f} %", 100 * times.spread), fmt::format("{:.1f}", gflops),
+                   fmt::format("{:.0f} %", 100 * gflops / peak),
                    bytes_text(variant.arena.total_bytes), rss_text(variant.peak_rss_bytes)});
         for (const auto& [witness, c] :
              {std::pair{"predicted", count.predicted}, std::pair{"measured", count.measured}}) {
@@ -306,16 +328,18 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
     }
     std::string comparison;
     if (has_both) {
-        const double speedup = summary(variants[1].times_ms).median_ms / summary(variants[0].times_ms).median_ms;
+        const double speedup =
+            summary(variants[1].times_ms).median_ms / summary(variants[0].times_ms).median_ms;
         answer["speedup"] = speedup;
         comparison = fmt::format("fused is {:.2f}× as fast; ", speedup);
     }
     answer["peak_gflops"] = peak;
     answer["counts_equal"] = counts_agree;
     output.print(speed.text());
-    output.print(fmt::format(
-        "{}peak of {} thread{} {:.0f} GFLOP/s, measured between the runs; memory is beyond input and output\n",
-        comparison, threads, threads == 1 ? "" : "s", peak));
+    output.print(
+        fmt::format("{}peak of {} thread{} {:.0f} GFLOP/s, measured between the runs; memory is "
+                    "beyond input and output\n",
+                    comparison, threads, threads == 1 ? "" : "s", peak));
     output.print(counts.text());
     if (!counts_agree) output.print("predicted and measured counts differ");
     output.json(answer);
@@ -325,11 +349,11 @@ Exit bench_network(const Options& options, const CommonOptions& common, const Ou
 }  // namespace
 
 void add_bench(Program& program) {
-    CLI::App* verb =
-        program.add_verb("bench", "Fused against layer by layer: time, memory, predicted and measured counts",
-                         "  laminate bench \"zoo:fsrcnn?height=540&width=960\" --threads 2\n"
-                         "  laminate bench zoo:resnet18 --memory 1MiB --seconds 5 --json -\n"
-                         "  laminate bench compiled/");
+    CLI::App* verb = program.add_verb(
+        "bench", "Fused against layer by layer: time, memory, predicted and measured counts",
+        "  laminate bench \"zoo:fsrcnn?height=540&width=960\" --threads 2\n"
+        "  laminate bench zoo:resnet18 --memory 1MiB --seconds 5 --json -\n"
+        "  laminate bench compiled/");
     auto options = std::make_shared<Options>();
     options->network.declare(verb, true);
     options->schedule.declare(verb, false);
@@ -341,7 +365,8 @@ void add_bench(Program& program) {
         ->check(not_negative())
         ->capture_default_str();
     program.on(verb, [options, &program](const Output& output) {
-        if (is_compiled_directory(options->network)) return bench_directory(*options, program.common(), output);
+        if (is_compiled_directory(options->network))
+            return bench_directory(*options, program.common(), output);
         return bench_network(*options, program.common(), output);
     });
 }

@@ -5,10 +5,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "answers/network_argument.h"
 #include "base/error.h"
 #include "cli/compiled.h"
 #include "cli/execution.h"
-#include "answers/network_argument.h"
 #include "cli/verbs.h"
 #include "generators/compile/compile.h"
 
@@ -27,7 +27,8 @@ Exit compile(const Options& options, const CommonOptions& common, const Output& 
     const Network network = options.network.open();
     ScheduleArgument wanted = options.schedule;
     // Of another machine nothing is known but its instructions.
-    if (options.compile.target != CompileOptions{}.target) wanted.second_level_cache = usual_second_level_cache;
+    if (options.compile.target != CompileOptions{}.target)
+        wanted.second_level_cache = usual_second_level_cache;
     const Schedule schedule = wanted.choose(network, common.thread_count(), options.compile.target);
     require_memory_to_check(network, schedule);
     CompileOptions compile_options = options.compile;
@@ -35,13 +36,15 @@ Exit compile(const Options& options, const CommonOptions& common, const Output& 
     compile_options.kernels = options.schedule.kernels();
     compile_options.threads = common.threads;
     compile_options.note = [&](const std::string& line) { output.note("laminate: " + line); };
-    const Manifest manifest = compile_network(network, schedule, compile_options, options.directory);
+    const Manifest manifest =
+        compile_network(network, schedule, compile_options, options.directory);
 
     const auto is_group = [](const Step& step) { return std::holds_alternative<GroupStep>(step); };
     const auto groups = std::count_if(manifest.steps.begin(), manifest.steps.end(), is_group);
     output.print(steps_table(manifest));
-    output.print(fmt::format("{}: lib{}.a, lib{}.so, {}.h, manifest.json, schedule.json; {}", options.directory,
-                             manifest.library, manifest.library, manifest.library, manifest.target));
+    output.print(fmt::format("{}: lib{}.a, lib{}.so, {}.h, manifest.json, schedule.json; {}",
+                             options.directory, manifest.library, manifest.library,
+                             manifest.library, manifest.target));
     output.json({{"schema", "laminate.compile"},
                  {"version", 1},
                  {"network", manifest.network},
@@ -59,23 +62,31 @@ Exit compile(const Options& options, const CommonOptions& common, const Output& 
 }  // namespace
 
 void add_compile(Program& program) {
-    CLI::App* verb = program.add_verb("compile", "Make libraries, a C header and a manifest that run without Halide",
-                                      "  laminate compile zoo:fsrcnn -o fsrcnn/\n"
-                                      "  laminate compile net.onnx --height 540 --width 960 --memory 256KiB -o net/\n"
-                                      "  laminate compile zoo:resnet18 --target x86-64-linux-avx2-fma -o resnet18/");
+    CLI::App* verb = program.add_verb(
+        "compile", "Make libraries, a C header and a manifest that run without Halide",
+        "  laminate compile zoo:fsrcnn -o fsrcnn/\n"
+        "  laminate compile net.onnx --height 540 --width 960 --memory 256KiB -o net/\n"
+        "  laminate compile zoo:resnet18 --target x86-64-linux-avx2-fma -o resnet18/");
     auto options = std::make_shared<Options>();
     options->network.declare(verb);
     options->schedule.declare(verb);
-    verb->add_option("-o,--output", options->directory,
-                     "Directory to make; one that was made before is replaced, other files in it stay")
+    verb->add_option(
+            "-o,--output", options->directory,
+            "Directory to make; one that was made before is replaced, other files in it stay")
         ->required()
         ->type_name("DIR");
-    verb->add_option("--name", options->compile.name, "Name in files and symbols; default: the network's")
+    verb->add_option("--name", options->compile.name,
+                     "Name in files and symbols; default: the network's")
         ->type_name("NAME");
-    verb->add_option("--target", options->compile.target, "host, or a Halide target")->capture_default_str();
-    verb->add_option("--cc", options->compile.compiler, "C compiler for the target")->capture_default_str();
-    verb->add_option("--ar", options->compile.archiver, "Archiver for the target")->capture_default_str();
-    program.on(verb, [options, &program](const Output& output) { return compile(*options, program.common(), output); });
+    verb->add_option("--target", options->compile.target, "host, or a Halide target")
+        ->capture_default_str();
+    verb->add_option("--cc", options->compile.compiler, "C compiler for the target")
+        ->capture_default_str();
+    verb->add_option("--ar", options->compile.archiver, "Archiver for the target")
+        ->capture_default_str();
+    program.on(verb, [options, &program](const Output& output) {
+        return compile(*options, program.common(), output);
+    });
 }
 
 }  // namespace laminate::cli

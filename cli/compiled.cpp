@@ -21,7 +21,8 @@ std::string library_state(const std::filesystem::path& file, const Manifest& man
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error)) return "missing";
     if (!manifest.library_file) return "not checked: the manifest does not say what it was";
-    return identity_of(file) == *manifest.library_file ? "whole" : "damaged or of another compilation";
+    return identity_of(file) == *manifest.library_file ? "whole"
+                                                       : "damaged or of another compilation";
 }
 
 std::vector<Tensor> tensors_of(const Manifest& manifest, const std::vector<TensorId>& ids) {
@@ -46,7 +47,9 @@ nlohmann::ordered_json json_of(const Step& step) {
                 {"scratch_bytes", group->scratch_bytes},
                 {"constants_elements", group->constants_count_elements}};
     }
-    return {{"kind", "layer"}, {"name", name_of(step)}, {"operation", operation_text(std::get<LayerStep>(step).layer)}};
+    return {{"kind", "layer"},
+            {"name", name_of(step)},
+            {"operation", operation_text(std::get<LayerStep>(step).layer)}};
 }
 
 }  // namespace
@@ -65,8 +68,8 @@ std::string steps_table(const Manifest& manifest) {
                  {"constants", Align::right}});
     for (const Step& step : manifest.steps) {
         if (const auto* group = std::get_if<GroupStep>(&step)) {
-            table.add({group->name, std::to_string(group->layers.size()), std::to_string(group->strips),
-                       bytes_text(group->scratch_bytes),
+            table.add({group->name, std::to_string(group->layers.size()),
+                       std::to_string(group->strips), bytes_text(group->scratch_bytes),
                        bytes_text(group->constants_count_elements * bytes_per_element)});
         } else {
             table.add({name_of(step) + " (reference operator)", "1", "", "", ""});
@@ -78,10 +81,12 @@ std::string steps_table(const Manifest& manifest) {
 Exit compiled_info(const std::string& directory, const Output& output) {
     const std::filesystem::path place(directory);
     if (std::error_code error; !std::filesystem::exists(place / manifest_file, error)) {
-        throw InputError(fmt::format("{}: is a directory without {}, expected a network or what laminate compile wrote",
-                                     directory, manifest_file));
+        throw InputError(fmt::format(
+            "{}: is a directory without {}, expected a network or what laminate compile wrote",
+            directory, manifest_file));
     }
-    const Manifest manifest = parse_manifest(read_file(place / manifest_file), (place / manifest_file).string());
+    const Manifest manifest =
+        parse_manifest(read_file(place / manifest_file), (place / manifest_file).string());
     const std::string file = shared_library_file(manifest);
     const std::string state = library_state(place / file, manifest);
     std::vector<std::string> missing;
@@ -92,22 +97,25 @@ Exit compiled_info(const std::string& directory, const Output& output) {
                               outputs = tensors_of(manifest, manifest.outputs);
     int64_t scratch = 0;
     for (const Step& step : manifest.steps) {
-        if (const auto* group = std::get_if<GroupStep>(&step)) scratch = std::max(scratch, group->scratch_bytes);
+        if (const auto* group = std::get_if<GroupStep>(&step))
+            scratch = std::max(scratch, group->scratch_bytes);
     }
 
-    std::vector<std::string> lines{fmt::format("{} ({}), compiled for {} by Halide {}", manifest.network,
-                                               manifest.network_hash, manifest.target, manifest.halide_version)};
+    std::vector<std::string> lines{fmt::format("{} ({}), compiled for {} by Halide {}",
+                                               manifest.network, manifest.network_hash,
+                                               manifest.target, manifest.halide_version)};
     for (const Tensor& tensor : inputs) lines.push_back("input " + tensor_text(tensor));
     for (const Tensor& tensor : outputs) lines.push_back("output " + tensor_text(tensor));
     output.print(fmt::format("{}\n\n{}", fmt::join(lines, "\n"), steps_table(manifest)));
     if (!manifest.replaced_groups.empty()) {
-        output.print(
-            fmt::format("replaced, as their code failed its check: {}", fmt::join(manifest.replaced_groups, ", ")));
+        output.print(fmt::format("replaced, as their code failed its check: {}",
+                                 fmt::join(manifest.replaced_groups, ", ")));
     }
     output.print(fmt::format("each thread takes {} of scratch", bytes_text(scratch)));
     output.print(fmt::format("{}: {}", file, state));
     output.print(missing.empty() ? std::string("this machine has the instructions that it uses")
-                                 : fmt::format("this machine lacks {}: it cannot run here", fmt::join(missing, ", ")));
+                                 : fmt::format("this machine lacks {}: it cannot run here",
+                                               fmt::join(missing, ", ")));
 
     auto steps = nlohmann::ordered_json::array();
     for (const Step& step : manifest.steps) steps.push_back(json_of(step));

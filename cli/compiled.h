@@ -15,9 +15,9 @@ namespace laminate::cli {
 /// A table of the steps that run the network, in their order.
 [[nodiscard]] std::string steps_table(const Manifest& manifest);
 
-/// `laminate info` of such a directory: what it computes, for which machine, whether its library is whole and can run
-/// here. Reads files only, so that it answers for other machines' code too. Throws InputError when there is no manifest,
-/// or none that can be read.
+/// `laminate info` of such a directory: what it computes, for which machine, whether its library is
+/// whole and can run here. Reads files only, so that it answers for other machines' code too.
+/// Throws InputError when there is no manifest, or none that can be read.
 [[nodiscard]] Exit compiled_info(const std::string& directory, const Output& output);
 
 }  // namespace laminate::cli

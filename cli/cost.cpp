@@ -1,39 +1,43 @@
-// laminate cost NET: a cost model's numbers for one schedule; laminate show F: the schedule as a loop nest.
+// laminate cost NET: a cost model's numbers for one schedule; laminate show F: the schedule as a
+// loop nest.
 #include <fmt/core.h>
 
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "cli/verbs.h"
 #include "answers/counts_report.h"
 #include "answers/energy_report.h"
 #include "answers/front_file.h"
 #include "answers/front_report.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "cli/verbs.h"
 #include "nets/zoo/zoo.h"
 #include "papers/verbs.h"
-#include "scheduler/schedule/loop_nest.h"
 #include "scheduler/counts/bounds.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/schedule/loop_nest.h"
 
 namespace laminate::cli {
 
 namespace {
 
-Exit cost(const Network& network, const Schedule& schedule, const std::optional<EnergyTable>& machine, int threads,
-          const Output& output) {
+Exit cost(const Network& network, const Schedule& schedule,
+          const std::optional<EnergyTable>& machine, int threads, const Output& output) {
     std::vector<GroupCounts> groups;
-    for (const GroupSchedule& group : schedule.groups()) groups.push_back(two_level_counts(network, group));
+    for (const GroupSchedule& group : schedule.groups())
+        groups.push_back(two_level_counts(network, group));
     const NetworkCounts sums = total(groups);
     output.print(counts_table(groups));
-    output.print(fmt::format("external accesses {}, {} MACs, footprint {} elements = {} (in elements of one image)",
-                             grouped(sums.accesses.value()), grouped(sums.macs.value()),
-                             grouped(sums.live_total.value()), bytes_text(to_bytes(sums.live_total).value())));
+    output.print(fmt::format(
+        "external accesses {}, {} MACs, footprint {} elements = {} (in elements of one image)",
+        grouped(sums.accesses.value()), grouped(sums.macs.value()),
+        grouped(sums.live_total.value()), bytes_text(to_bytes(sums.live_total).value())));
     const Certificate bound = certificate(network, sums, group_shape(network, schedule));
-    output.print(fmt::format("no schedule in this memory has fewer than {} external accesses: {:.3f} times the bound",
-                             grouped(bound.bound.value()), bound.achieved_over_bound));
+    output.print(fmt::format(
+        "no schedule in this memory has fewer than {} external accesses: {:.3f} times the bound",
+        grouped(bound.bound.value()), bound.achieved_over_bound));
     nlohmann::ordered_json answer{{"schema", "laminate.cost"},
                                   {"version", 1},
                                   {"model", "two-level"},
@@ -67,11 +71,13 @@ RunModel declare_two_level(CLI::App& app) {
         std::optional<EnergyTable> table;
         if (!request.machine.empty()) table = open_energy_table(request.machine);
         const Network network = request.network.open();
-        return cost(network, read_schedule(network, *schedule), table, request.common.thread_count(), output);
+        return cost(network, read_schedule(network, *schedule), table,
+                    request.common.thread_count(), output);
     };
 }
 
-/// The network that a front was made for, or that a schedule file names when it is one of the zoo's at its default size.
+/// The network that a front was made for, or that a schedule file names when it is one of the zoo's
+/// at its default size.
 Network network_of_schedule_file(const std::string& path) {
     if (const std::optional<FrontReference> reference = front_reference(path))
         return network_of_front(reference->file, read_front(reference->file));
@@ -94,7 +100,8 @@ Network network_of_schedule_file(const std::string& path) {
 
 Schedule read_schedule(const Network& network, const std::string& argument) {
     std::error_code too_long_for_a_path;
-    const bool is_text = argument.starts_with('{') && !std::filesystem::exists(argument, too_long_for_a_path);
+    const bool is_text =
+        argument.starts_with('{') && !std::filesystem::exists(argument, too_long_for_a_path);
     if (is_text) return parse_schedule(network, argument);
     const std::optional<FrontReference> reference = front_reference(argument);
     if (!reference) return load_schedule(network, argument);
@@ -109,24 +116,28 @@ Schedule read_schedule(const Network& network, const std::string& argument) {
 }
 
 CostModel cost_two_level() {
-    return {"two-level", "external accesses, memory, work and energy of a schedule (ConvFusion)", declare_two_level};
+    return {"two-level", "external accesses, memory, work and energy of a schedule (ConvFusion)",
+            declare_two_level};
 }
 
 void add_cost(Program& program) {
-    CLI::App* verb =
-        program.add_verb("cost", "What a cost model counts for one schedule",
-                         "  laminate cost zoo:l2net --schedule front#3\n"
-                         "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
-                         "  laminate cost zoo:l2net --schedule front#3 --machine machines/convfusion-40nm.json\n"
-                         "  laminate cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 60x72 "
-                         "--overlap fully-cached");
-    program.on(verb, declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false).run);
+    CLI::App* verb = program.add_verb(
+        "cost", "What a cost model counts for one schedule",
+        "  laminate cost zoo:l2net --schedule front#3\n"
+        "  laminate cost zoo:l2net --schedule '{conv1: zo yo ...}'\n"
+        "  laminate cost zoo:l2net --schedule front#3 --machine machines/convfusion-40nm.json\n"
+        "  laminate cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile "
+        "60x72 "
+        "--overlap fully-cached");
+    program.on(verb,
+               declare_models(program, verb, {cost_two_level(), cost_depth_first()}, false).run);
 }
 
 void add_show(Program& program) {
-    CLI::App* verb = program.add_verb("show", "A schedule as the loop nest a person would write",
-                                      "  laminate show front#3\n"
-                                      "  laminate show schedule.json --net net.onnx --height 540 --width 960");
+    CLI::App* verb =
+        program.add_verb("show", "A schedule as the loop nest a person would write",
+                         "  laminate show front#3\n"
+                         "  laminate show schedule.json --net net.onnx --height 540 --width 960");
     struct Options {
         std::string file;
         NetworkArgument network;
@@ -135,8 +146,9 @@ void add_show(Program& program) {
     verb->add_option("F", options->file, schedule_help)->required();
     options->network.declare_option(verb);
     program.on(verb, [options](const Output& output) {
-        const Network network =
-            options->network.spec.empty() ? network_of_schedule_file(options->file) : options->network.open();
+        const Network network = options->network.spec.empty()
+                                    ? network_of_schedule_file(options->file)
+                                    : options->network.open();
         const Schedule schedule = read_schedule(network, options->file);
         const std::string text = loop_nest_text(network, schedule);
         output.print(text);

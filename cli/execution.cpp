@@ -16,22 +16,26 @@ namespace laminate::cli {
 
 void ScheduleArgument::declare(CLI::App* verb, bool with_layer_by_layer) {
     auto* file = verb->add_option("--schedule", schedule, schedule_help);
-    auto* size = verb->add_option("--memory", memory,
-                                  "Budget of internal memory of one thread, its scratch, e.g. 256KiB; the schedule "
-                                  "with the fewest accesses "
-                                  "within it. What lies between groups is external memory")
-                     ->type_name("SIZE");
+    auto* size =
+        verb->add_option(
+                "--memory", memory,
+                "Budget of internal memory of one thread, its scratch, e.g. 256KiB; the schedule "
+                "with the fewest accesses "
+                "within it. What lies between groups is external memory")
+            ->type_name("SIZE");
     file->excludes(size);
-    verb->add_flag("--no-winograd", no_winograd,
-                   "Every convolution by its definition: no minimal filtering, whose sums round differently");
+    verb->add_flag(
+        "--no-winograd", no_winograd,
+        "Every convolution by its definition: no minimal filtering, whose sums round differently");
     if (!with_layer_by_layer) return;
-    auto* layers =
-        verb->add_flag("--layer-by-layer", layer_by_layer, "Every layer on its own, in the same kind of code");
+    auto* layers = verb->add_flag("--layer-by-layer", layer_by_layer,
+                                  "Every layer on its own, in the same kind of code");
     file->excludes(layers);
     size->excludes(layers);
 }
 
-Schedule ScheduleArgument::choose(const Network& network, int threads, const std::string& target) const {
+Schedule ScheduleArgument::choose(const Network& network, int threads,
+                                  const std::string& target) const {
     if (!schedule.empty()) return read_schedule(network, schedule);
     if (layer_by_layer) return layer_by_layer_schedule(network, threads, !no_winograd);
     LineBufferOptions options;
@@ -42,7 +46,8 @@ Schedule ScheduleArgument::choose(const Network& network, int threads, const std
     return std::get<Schedule>(line_buffer_schedule(network, options));
 }
 
-/// The model counts the elements that live, code pads its lines: what turns out larger is chosen again with less.
+/// The model counts the elements that live, code pads its lines: what turns out larger is chosen
+/// again with less.
 Schedule ScheduleArgument::choose_within(const Network& network, LineBufferOptions options,
                                          const std::string& target) const {
     const Bytes budget(parse_bytes("--memory", memory));
@@ -68,16 +73,19 @@ Schedule ScheduleArgument::choose_within(const Network& network, LineBufferOptio
             if (scratch_of(*plan) <= budget.value()) return std::move(*plan);
             tried = std::move(*plan);
         }
-        options.memory = Bytes(static_cast<int64_t>(step * static_cast<double>(options.memory->value())));
+        options.memory =
+            Bytes(static_cast<int64_t>(step * static_cast<double>(options.memory->value())));
     }
     // The smallest there is.
     options.memory = Bytes(0);
-    if (const auto none = line_buffer_schedule(network, options); std::holds_alternative<Infeasible>(none))
+    if (const auto none = line_buffer_schedule(network, options);
+        std::holds_alternative<Infeasible>(none))
         options.memory = to_bytes(std::get<Infeasible>(none).demand);
     Schedule smallest = std::get<Schedule>(line_buffer_schedule(network, options));
     if (scratch_of(smallest) <= budget.value()) return smallest;
-    throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
-                                      network.name, bytes_text(budget.value()), least, bytes_text(least)));
+    throw InfeasibleError(
+        fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
+                    network.name, bytes_text(budget.value()), least, bytes_text(least)));
 }
 
 KernelOptions ScheduleArgument::kernels() const {
@@ -95,15 +103,18 @@ int64_t array_bytes(const std::vector<Tensor>& tensors) {
     return bytes;
 }
 
-/// A session whose arena, with its inputs and outputs, has room on this machine; InfeasibleError where it has not, before a page is touched.
+/// A session whose arena, with its inputs and outputs, has room on this machine; InfeasibleError
+/// where it has not, before a page is touched.
 template <class Open>
 std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
     try {
         auto session = std::make_unique<Session>(open());
         const int64_t arena = session->arena().total_bytes;
-        const int64_t arrays = checked_add(array_bytes(session->inputs()), array_bytes(session->outputs()));
-        require_available_memory(fmt::format("{}: an arena of {} and inputs and outputs take", name, bytes_text(arena)),
-                                 checked_add(arena, arrays));
+        const int64_t arrays =
+            checked_add(array_bytes(session->inputs()), array_bytes(session->outputs()));
+        require_available_memory(
+            fmt::format("{}: an arena of {} and inputs and outputs take", name, bytes_text(arena)),
+            checked_add(arena, arrays));
         return session;
     } catch (const ArenaError& error) {
         throw InfeasibleError(fmt::format("{}: {}", name, error.what()));
@@ -114,14 +125,14 @@ std::unique_ptr<Session> opened(const std::string& name, const Open& open) {
 
 void require_memory_to_check(const Network& network, const Schedule& schedule) {
     for (const GroupSchedule& group : schedule.groups()) {
-        require_available_memory(
-            fmt::format("{}: checking the code of the group of {} takes", network.name, group.nests.back().layer),
-            check_bytes(network, group).value());
+        require_available_memory(fmt::format("{}: checking the code of the group of {} takes",
+                                             network.name, group.nests.back().layer),
+                                 check_bytes(network, group).value());
     }
 }
 
-Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common,
-                     const Output& output)
+Execution::Execution(Network network, Schedule schedule, const KernelOptions& kernels,
+                     const CommonOptions& common, const Output& output)
     : network_(std::move(network)), schedule_(std::move(schedule)) {
     require_memory_to_check(*network_, *schedule_);
     CompileOptions options;
@@ -134,12 +145,15 @@ Execution::Execution(Network network, Schedule schedule, const KernelOptions& ke
 }
 
 void Execution::open_session(const CommonOptions& common) {
-    session_ = opened(network_->name, [&] { return Session::open(&compiled_->descriptor(), {common.thread_count()}); });
+    session_ = opened(network_->name, [&] {
+        return Session::open(&compiled_->descriptor(), {common.thread_count()});
+    });
 }
 
 Execution::Execution(const std::string& directory, const CommonOptions& common)
-    : session_(opened(directory,
-                      [&] { return Session::open(std::filesystem::path(directory), {common.thread_count()}); })) {}
+    : session_(opened(directory, [&] {
+          return Session::open(std::filesystem::path(directory), {common.thread_count()});
+      })) {}
 
 bool is_compiled_directory(const NetworkArgument& argument) {
     std::error_code error;
@@ -147,16 +161,17 @@ bool is_compiled_directory(const NetworkArgument& argument) {
     const InputSizes& sizes = argument.sizes;
     if (sizes.height || sizes.width || sizes.batch || !argument.symbols.empty()) {
         throw UsageError(argument.spec +
-                         ": a compiled directory has the sizes it was compiled for; --height, --width, --batch and "
+                         ": a compiled directory has the sizes it was compiled for; --height, "
+                         "--width, --batch and "
                          "--dim want the network");
     }
     return true;
 }
 
 std::string arena_text(const ArenaUse& use) {
-    return fmt::format("arena {}: {} between steps, {} thread{} × {} of scratch", bytes_text(use.total_bytes),
-                       bytes_text(use.tensors_bytes), use.threads, use.threads == 1 ? "" : "s",
-                       bytes_text(use.scratch_per_thread_bytes));
+    return fmt::format("arena {}: {} between steps, {} thread{} × {} of scratch",
+                       bytes_text(use.total_bytes), bytes_text(use.tensors_bytes), use.threads,
+                       use.threads == 1 ? "" : "s", bytes_text(use.scratch_per_thread_bytes));
 }
 
 }  // namespace laminate::cli

@@ -1,4 +1,5 @@
-// What `run`, `bench` and `compile` share: which schedule, and from NET to something that can be executed.
+// What `run`, `bench` and `compile` share: which schedule, and from NET to something that can be
+// executed.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -6,11 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "answers/network_argument.h"
+#include "answers/output.h"
+#include "answers/program.h"
 #include "base/caches.h"
 #include "base/error.h"
-#include "answers/output.h"
-#include "answers/network_argument.h"
-#include "answers/program.h"
 #include "generators/compile/compile.h"
 #include "nets/network/network.h"
 #include "runtime/session.h"
@@ -19,21 +20,24 @@
 
 namespace laminate::cli {
 
-/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd; none of them: the fewest accesses with each group within
-/// a core's second-level cache.
+/// --schedule F, --memory SIZE, --layer-by-layer, --no-winograd; none of them: the fewest accesses
+/// with each group within a core's second-level cache.
 struct ScheduleArgument {
     std::string schedule;
     std::string memory;
     bool layer_by_layer = false;
     bool no_winograd = false;
-    Bytes second_level_cache = laminate::second_level_cache();  ///< of a core of the machine that will run it
+    Bytes second_level_cache =
+        laminate::second_level_cache();  ///< of a core of the machine that will run it
 
     void declare(CLI::App* verb, bool with_layer_by_layer = true);
-    [[nodiscard]] bool is_given() const { return !schedule.empty() || !memory.empty() || layer_by_layer; }
+    [[nodiscard]] bool is_given() const {
+        return !schedule.empty() || !memory.empty() || layer_by_layer;
+    }
     /// --no-winograd; with --memory only what stays within it.
     [[nodiscard]] KernelOptions kernels() const;
-    /// For code for a target (CompileOptions) that a number of threads runs. Throws InfeasibleError when nothing fits in --memory, InputError
-    /// for a bad schedule.
+    /// For code for a target (CompileOptions) that a number of threads runs. Throws InfeasibleError
+    /// when nothing fits in --memory, InputError for a bad schedule.
     [[nodiscard]] Schedule choose(const Network& network, int threads,
                                   const std::string& target = CompileOptions{}.target) const;
 
@@ -42,15 +46,16 @@ private:
                                          const std::string& target) const;
 };
 
-/// Throws InfeasibleError when the arrays with which the code of some group is checked are more than the memory that is available.
+/// Throws InfeasibleError when the arrays with which the code of some group is checked are more
+/// than the memory that is available.
 void require_memory_to_check(const Network& network, const Schedule& schedule);
 
 /// A network ready to run, whatever NET was.
 class Execution {
 public:
     /// Compiles for this process. Remarks go to `output`.
-    Execution(Network network, Schedule schedule, const KernelOptions& kernels, const CommonOptions& common,
-              const Output& output);
+    Execution(Network network, Schedule schedule, const KernelOptions& kernels,
+              const CommonOptions& common, const Output& output);
     /// A directory of `laminate compile`.
     Execution(const std::string& directory, const CommonOptions& common);
 

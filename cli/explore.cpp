@@ -1,4 +1,5 @@
-// laminate explore NET: the best schedules under a cost model; of a list of jobs, all of them (sweep.h).
+// laminate explore NET: the best schedules under a cost model; of a list of jobs, all of them
+// (sweep.h).
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -7,16 +8,18 @@
 #include <vector>
 
 #include "base/error.h"
-#include "cli/verbs.h"
 #include "cli/launcher.h"
 #include "cli/sweep.h"
+#include "cli/verbs.h"
 #include "papers/verbs.h"
 
 namespace laminate::cli {
 
 namespace {
 
-bool is_job_list(const std::string& spec) { return std::filesystem::path(spec).extension() == ".json"; }
+bool is_job_list(const std::string& spec) {
+    return std::filesystem::path(spec).extension() == ".json";
+}
 
 /// Options on the command line, those of groups included.
 std::vector<std::string> given_options(const CLI::App& app) {
@@ -32,12 +35,13 @@ std::vector<std::string> given_options(const CLI::App& app) {
 /// A list says of each job how it is explored.
 Exit explore_list(const CLI::App& verb, const ModelRequest& request, const CommonOptions& common,
                   const Output& output) {
-    const std::set<std::string> shared{"NET", "--output", "--json", "--threads", "--seed", "--verbose", "--quiet"};
+    const std::set<std::string> shared{"NET",    "--output",  "--json", "--threads",
+                                       "--seed", "--verbose", "--quiet"};
     for (const std::string& name : given_options(verb)) {
         if (shared.count(name) == 0)
-            throw UsageError(
-                fmt::format("{}: {} is a list of jobs, which brings its own options; expected --output DIR", name,
-                            request.network.spec));
+            throw UsageError(fmt::format(
+                "{}: {} is a list of jobs, which brings its own options; expected --output DIR",
+                name, request.network.spec));
     }
     if (request.directory.empty()) throw UsageError("--output is required with a list of jobs");
     return run_sweep({request.network.spec, request.directory}, common, output);
@@ -46,29 +50,32 @@ Exit explore_list(const CLI::App& verb, const ModelRequest& request, const Commo
 }  // namespace
 
 void add_explore(Program& program) {
-    CLI::App* verb =
-        program.add_verb("explore", "The best schedules under a cost model",
-                         "  laminate explore zoo:l2net -o front/\n"
-                         "  laminate explore zoo:l3net --space fusion --tiles all --footprint sum -o front/\n"
-                         "  laminate explore zoo:resnet18 --space dag --max-depth 6 -o front/\n"
-                         "  laminate explore zoo:fsrcnn --memory 64KiB --max-depth 4 --tiles pow2 -o front/\n"
-                         "  laminate explore zoo:l3net --machine machines/convfusion-40nm-banked.json -o front/\n"
-                         "  laminate explore 'zoo:alexnet?batch=4' --model layer-optimum --machine cnnflow_eyeriss\n"
-                         "  laminate explore zoo:fsrcnn-defines --model depth-first --machine meta_proto_df -o tiles/\n"
-                         "  laminate explore zoo:resnet18 --model spatial-fusion --machine hwff_1 -o stacks/\n"
-                         "  laminate explore zoo:googlenet --model dag-groups --machine optimus_base -o groups/\n"
-                         "  mpirun -np 4 laminate explore jobs.json -o sweep/");
-    const ModelVerb models = declare_models(program, verb,
-                                            {explore_two_level(), explore_layer_optimum(), explore_depth_first(),
-                                             explore_spatial_fusion(), explore_dag_groups()},
-                                            true);
+    CLI::App* verb = program.add_verb(
+        "explore", "The best schedules under a cost model",
+        "  laminate explore zoo:l2net -o front/\n"
+        "  laminate explore zoo:l3net --space fusion --tiles all --footprint sum -o front/\n"
+        "  laminate explore zoo:resnet18 --space dag --max-depth 6 -o front/\n"
+        "  laminate explore zoo:fsrcnn --memory 64KiB --max-depth 4 --tiles pow2 -o front/\n"
+        "  laminate explore zoo:l3net --machine machines/convfusion-40nm-banked.json -o front/\n"
+        "  laminate explore 'zoo:alexnet?batch=4' --model layer-optimum --machine cnnflow_eyeriss\n"
+        "  laminate explore zoo:fsrcnn-defines --model depth-first --machine meta_proto_df -o "
+        "tiles/\n"
+        "  laminate explore zoo:resnet18 --model spatial-fusion --machine hwff_1 -o stacks/\n"
+        "  laminate explore zoo:googlenet --model dag-groups --machine optimus_base -o groups/\n"
+        "  mpirun -np 4 laminate explore jobs.json -o sweep/");
+    const ModelVerb models =
+        declare_models(program, verb,
+                       {explore_two_level(), explore_layer_optimum(), explore_depth_first(),
+                        explore_spatial_fusion(), explore_dag_groups()},
+                       true);
     program.on(verb, [verb, models, &program](const Output& output) {
         if (is_job_list(models.request->network.spec))
             return explore_list(*verb, *models.request, program.common(), output);
         if (is_first_of_command()) return models.run(output);
-        output.note(fmt::format(
-            "rank {}: one network is explored by the first process alone; a list of jobs is shared among all",
-            launcher_rank()));
+        output.note(
+            fmt::format("rank {}: one network is explored by the first process alone; a list of "
+                        "jobs is shared among all",
+                        launcher_rank()));
         return Exit::ok;
     });
 }

@@ -8,15 +8,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/new_directory.h"
 #include "answers/checks.h"
-#include "cli/verbs.h"
 #include "answers/energy_report.h"
 #include "answers/front_report.h"
 #include "answers/json_text.h"
 #include "answers/report_page.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
+#include "cli/verbs.h"
 #include "scheduler/explore/explore.h"
 #include "scheduler/explore/fewest_accesses.h"
 
@@ -38,12 +38,13 @@ const std::map<std::string, Space> space_names{{"baseline", Space::baseline},
                                                {"dag", Space::dag}};
 const std::map<std::string, TileSizes> tile_names{
     {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
-const std::map<std::string, Footprint> footprint_names{{"live", Footprint::live}, {"sum", Footprint::sum}};
+const std::map<std::string, Footprint> footprint_names{{"live", Footprint::live},
+                                                       {"sum", Footprint::sum}};
 
 template <class Value>
 std::string name_of(const std::map<std::string, Value>& names, Value value) {
-    const auto found =
-        std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.second == value; });
+    const auto found = std::find_if(names.begin(), names.end(),
+                                    [&](const auto& entry) { return entry.second == value; });
     return found->first;
 }
 
@@ -53,7 +54,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.machine.empty()) machine = open_energy_table(request.machine);
     const Network network = request.network.open();
     NewDirectory files(
-        request.directory, [](const auto& place) { return answer_files(place, "front.json", "laminate.front"); },
+        request.directory,
+        [](const auto& place) { return answer_files(place, "front.json", "laminate.front"); },
         "laminate explore");
     ExploreOptions wanted = options.explore;
     wanted.threads = request.common.thread_count();
@@ -68,29 +70,33 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     OccasionalNotes notes_of_progress(output);
     wanted.progress = [&](const ExploreProgress& progress) {
         notes_of_progress.note([&] {
-            return fmt::format("{} of {} groups, {}", progress.segments_done, progress.segments_total,
-                               progress.segment);
+            return fmt::format("{} of {} groups, {}", progress.segments_done,
+                               progress.segments_total, progress.segment);
         });
     };
     const bool only_accesses = options.axes == 1;
-    const Front front = only_accesses ? search::fewest_accesses(network, wanted) : explore(network, wanted);
+    const Front front =
+        only_accesses ? search::fewest_accesses(network, wanted) : explore(network, wanted);
     const bool interrupted = request.stop->load();
     if (interrupted) output.note("interrupted: the front of what was looked at so far");
     if (front.points.empty()) {
-        if (interrupted || !budget_bytes) throw std::runtime_error("explore: no schedule was looked at");
+        if (interrupted || !budget_bytes)
+            throw std::runtime_error("explore: no schedule was looked at");
         wanted.memory.reset();
         Elements least = Elements(INT64_MAX);
         for (const FrontPoint& point : explore(network, wanted).points)
             least = std::min(least, memory_of(point.counts, wanted.footprint));
-        throw InfeasibleError(fmt::format("{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
-                                          network.name, bytes_text(*budget_bytes), to_bytes(least).value(),
-                                          bytes_text(to_bytes(least).value())));
+        throw InfeasibleError(fmt::format(
+            "{}: no schedule fits in {}; the smallest budget that works is {} bytes ({})",
+            network.name, bytes_text(*budget_bytes), to_bytes(least).value(),
+            bytes_text(to_bytes(least).value())));
     }
 
     std::optional<Elements> misses;
     if (machine) misses = register_file_misses(network, *machine, wanted.threads);
     const FrontNotes notes = front_notes(network, front, machine, misses);
-    nlohmann::ordered_json answer = front_json(network, front, notes, front.is_complete && !interrupted);
+    nlohmann::ordered_json answer =
+        front_json(network, front, notes, front.is_complete && !interrupted);
     answer["space"] = name_of(space_names, wanted.space);
     answer["axes"] = only_accesses ? 1 : front.macs_is_axis ? 3 : 2;
     answer["tiles"] = name_of(tile_names, wanted.tiles);
@@ -103,9 +109,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
     output.print(front_table(front, notes, 20));
     output.print(front_gap(front, only_accesses));
-    output.print(fmt::format("{} schedule{} in {}: front.json, front.csv, report.html; --schedule {}#0 ... takes one",
-                             front.points.size(), front.points.size() == 1 ? "" : "s; all", request.directory,
-                             request.directory));
+    output.print(fmt::format(
+        "{} schedule{} in {}: front.json, front.csv, report.html; --schedule {}#0 ... takes one",
+        front.points.size(), front.points.size() == 1 ? "" : "s; all", request.directory,
+        request.directory));
     output.json(answer);
     return Exit::ok;
 }
@@ -113,38 +120,46 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     app.add_option("--space", options->explore.space,
-                   "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing computed twice), "
+                   "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing "
+                   "computed twice), "
                    "fusion-recompute; "
                    "dag: groups with forks and joins, every pool and Add counted")
         ->transform(one_of(space_names))
         ->default_str("fusion-recompute");
-    app.add_option("--tiles", options->explore.tiles, "Tile sizes to look at: all, divisors or pow2")
+    app.add_option("--tiles", options->explore.tiles,
+                   "Tile sizes to look at: all, divisors or pow2")
         ->transform(one_of(tile_names))
         ->default_str("divisors");
     app.add_option("--max-depth", options->explore.max_depth,
                    "Layers in a group at most (default: all; 8 in space dag)")
         ->check(positive());
-    app.add_option(
-           "--footprint", options->explore.footprint,
-           "Memory that is counted: live (largest live sum) or sum (of all buffers of a group, as in the paper)")
+    app.add_option("--footprint", options->explore.footprint,
+                   "Memory that is counted: live (largest live sum) or sum (of all buffers of a "
+                   "group, as in the paper)")
         ->transform(one_of(footprint_names))
         ->default_str("live");
-    app.add_option(
-           "--axes", options->axes,
-           "3: MACs are an axis of the front; 2: they decide between equals (default: 3 for short chains); "
-           "1: accesses alone, one schedule with the fewest that --memory allows, at once where a bound is reached")
+    app.add_option("--axes", options->axes,
+                   "3: MACs are an axis of the front; 2: they decide between equals (default: 3 "
+                   "for short chains); "
+                   "1: accesses alone, one schedule with the fewest that --memory allows, at once "
+                   "where a bound is reached")
         ->check(CLI::IsMember({1, 2, 3}));
     app.add_flag("--no-recompute", options->no_recompute,
                  "No more MACs than layer by layer: nothing is computed twice");
-    app.add_option("--memory", options->memory, "Only schedules that hold no more at once, e.g. 64KiB")
+    app.add_option("--memory", options->memory,
+                   "Only schedules that hold no more at once, e.g. 64KiB")
         ->type_name("SIZE");
-    return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
+    return [options](const ModelRequest& request, const Output& output) {
+        return run(*options, request, output);
+    };
 }
 
 }  // namespace
 
 CostModel explore_two_level() {
-    return {"two-level", "external accesses, memory and work of any schedule (ConvFusion); writes a front", declare};
+    return {"two-level",
+            "external accesses, memory and work of any schedule (ConvFusion); writes a front",
+            declare};
 }
 
 }  // namespace laminate::cli

@@ -1,4 +1,5 @@
-// laminate info NET: what a network is, layer by layer, and the memory that running it layer by layer takes.
+// laminate info NET: what a network is, layer by layer, and the memory that running it layer by
+// layer takes.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -6,10 +7,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "answers/network_argument.h"
 #include "base/units.h"
 #include "cli/compiled.h"
 #include "cli/execution.h"
-#include "answers/network_argument.h"
 #include "cli/verbs.h"
 
 namespace laminate::cli {
@@ -21,13 +22,15 @@ int64_t elements_of(const ConstantPtr& constant) {
 }
 
 int64_t parameters(const Layer& layer) {
-    return elements_of(layer.weights) + elements_of(layer.bias) + elements_of(layer.activation.slope);
+    return elements_of(layer.weights) + elements_of(layer.bias) +
+           elements_of(layer.activation.slope);
 }
 
-/// Bytes of activations that exist while each layer runs, one layer after the other, each tensor freed after its last
-/// reader; the network's inputs and outputs included.
+/// Bytes of activations that exist while each layer runs, one layer after the other, each tensor
+/// freed after its last reader; the network's inputs and outputs included.
 std::vector<Bytes> live_bytes(const Network& network) {
-    // One pass over the layers: asking the network for each tensor's readers would look at all of them each time.
+    // One pass over the layers: asking the network for each tensor's readers would look at all of
+    // them each time.
     const size_t layers = network.layers.size();
     std::vector<size_t> last(network.tensors.size(), 0);
     for (size_t at = 0; at < layers; ++at) {
@@ -37,7 +40,8 @@ std::vector<Bytes> live_bytes(const Network& network) {
     for (const TensorId id : network.outputs) last[static_cast<size_t>(id)] = layers - 1;
 
     std::vector<std::vector<TensorId>> freed_after(layers);
-    for (size_t id = 0; id < last.size(); ++id) freed_after[last[id]].push_back(static_cast<TensorId>(id));
+    for (size_t id = 0; id < last.size(); ++id)
+        freed_after[last[id]].push_back(static_cast<TensorId>(id));
     const auto bytes_of = [&](TensorId id) {
         return to_bytes(Elements(element_count(network.tensor(id).dims))).value();
     };
@@ -64,8 +68,10 @@ std::string window_text(const Layer& layer) {
             return "";
     }
     std::string text = fmt::format("{}x{}", w.kernel[0], w.kernel[1]);
-    if (w.stride != std::array<int64_t, 2>{1, 1}) text += fmt::format(" /{}x{}", w.stride[0], w.stride[1]);
-    if (w.dilation != std::array<int64_t, 2>{1, 1}) text += fmt::format(" dil {}x{}", w.dilation[0], w.dilation[1]);
+    if (w.stride != std::array<int64_t, 2>{1, 1})
+        text += fmt::format(" /{}x{}", w.stride[0], w.stride[1]);
+    if (w.dilation != std::array<int64_t, 2>{1, 1})
+        text += fmt::format(" dil {}x{}", w.dilation[0], w.dilation[1]);
     if (layer.groups != 1) text += fmt::format(" g{}", layer.groups);
     return text;
 }
@@ -99,8 +105,9 @@ Exit info(const Network& network, const Output& output) {
         const Bytes alive = live[static_cast<size_t>(id)];
         const bool activated = layer.activation.kind != ActivationKind::none;
         table.add({layer.name, operation_text(layer), window_text(layer),
-                   activated ? activation_text(layer.activation) : "", dims_text(dims), grouped(layer_work.value()),
-                   grouped(parameters(layer)), grouped(bytes.value()), grouped(alive.value())});
+                   activated ? activation_text(layer.activation) : "", dims_text(dims),
+                   grouped(layer_work.value()), grouped(parameters(layer)), grouped(bytes.value()),
+                   grouped(alive.value())});
         layers.push_back({{"name", layer.name},
                           {"onnx_name", layer.onnx_name},
                           {"kind", operation_text(layer)},
@@ -116,8 +123,9 @@ Exit info(const Network& network, const Output& output) {
         peak = std::max(peak, alive);
     }
     table.add_rule();
-    table.add({fmt::format("{} layers", network.layers.size()), "", "", "", "", grouped(macs.value()),
-               grouped(parameter_sum.value()), "", "peak " + grouped(peak.value())});
+    table.add({fmt::format("{} layers", network.layers.size()), "", "", "", "",
+               grouped(macs.value()), grouped(parameter_sum.value()), "",
+               "peak " + grouped(peak.value())});
 
     std::vector<std::string> ends;
     for (const TensorId id : network.inputs) {
@@ -126,10 +134,11 @@ Exit info(const Network& network, const Output& output) {
     for (const TensorId id : network.outputs) {
         ends.push_back("output " + tensor_text(network.tensor(id)));
     }
-    output.print(
-        fmt::format("{} ({})\n{}\n\n{}\n", network.name, network_hash(network), fmt::join(ends, "\n"), table.text()));
+    output.print(fmt::format("{} ({})\n{}\n\n{}\n", network.name, network_hash(network),
+                             fmt::join(ends, "\n"), table.text()));
     output.print(fmt::format("layer by layer the activations take {} at their peak; parameters {}",
-                             bytes_text(peak.value()), bytes_text(to_bytes(parameter_sum).value())));
+                             bytes_text(peak.value()),
+                             bytes_text(to_bytes(parameter_sum).value())));
     if (!network.folded.empty())
         output.print(fmt::format("fused away on import:\n  {}", fmt::join(network.folded, "\n  ")));
 
@@ -151,10 +160,11 @@ Exit info(const Network& network, const Output& output) {
 }  // namespace
 
 void add_info(Program& program) {
-    CLI::App* verb = program.add_verb("info", "Layers, shapes, MACs, parameters and memory of a network",
-                                      "  laminate info zoo:resnet50\n"
-                                      "  laminate info net.onnx --height 540 --width 960 --json -\n"
-                                      "  laminate compile zoo:l2net -o l2net/ && laminate info l2net/");
+    CLI::App* verb =
+        program.add_verb("info", "Layers, shapes, MACs, parameters and memory of a network",
+                         "  laminate info zoo:resnet50\n"
+                         "  laminate info net.onnx --height 540 --width 960 --json -\n"
+                         "  laminate compile zoo:l2net -o l2net/ && laminate info l2net/");
     auto argument = std::make_shared<NetworkArgument>();
     argument->declare(verb, true);
     program.on(verb, [argument](const Output& output) {

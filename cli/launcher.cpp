@@ -21,7 +21,9 @@ std::optional<int> number_in(std::span<const char* const> names) {
     for (const char* name : names) {
         const char* text = std::getenv(name);
         int value = 0;
-        if (text != nullptr && std::from_chars(text, text + std::strlen(text), value).ec == std::errc()) return value;
+        if (text != nullptr &&
+            std::from_chars(text, text + std::strlen(text), value).ec == std::errc())
+            return value;
     }
     return std::nullopt;
 }

@@ -9,8 +9,8 @@
 #include "base/files.h"
 #include "cli/machine_speed.h"
 #include "cli/verbs.h"
-#include "scheduler/machine/machine.h"
 #include "scheduler/counts/energy.h"
+#include "scheduler/machine/machine.h"
 
 namespace laminate::cli {
 
@@ -19,7 +19,8 @@ namespace {
 std::string array_text(const Machine& machine) {
     std::vector<std::string> axes;
     for (const ArrayAxis& axis : machine.axes)
-        axes.push_back(fmt::format("{}{}", axis.loop ? std::string(to_string(*axis.loop)) + " " : "", axis.lanes));
+        axes.push_back(fmt::format(
+            "{}{}", axis.loop ? std::string(to_string(*axis.loop)) + " " : "", axis.lanes));
     return fmt::format("{}", fmt::join(axes, " x "));
 }
 
@@ -30,10 +31,13 @@ std::string operands_text(const Memory& memory) {
 }
 
 /// Bits where they are no whole bytes.
-std::string capacity_text(int64_t bits) { return bits % 8 == 0 ? bytes_text(bits / 8) : fmt::format("{} bit", bits); }
+std::string capacity_text(int64_t bits) {
+    return bits % 8 == 0 ? bytes_text(bits / 8) : fmt::format("{} bit", bits);
+}
 
 Exit list(const Output& output) {
-    Table table({{"name"}, {"array"}, {"memories", Align::right}, {"on chip", Align::right}, {"about"}});
+    Table table(
+        {{"name"}, {"array"}, {"memories", Align::right}, {"on chip", Align::right}, {"about"}});
     auto entries = nlohmann::ordered_json::array();
     for (const std::string& name : machine_names()) {
         const Machine machine = open_machine(name);
@@ -46,7 +50,8 @@ Exit list(const Output& output) {
                            {"on_chip_bits", machine.on_chip_bits()}});
     }
     output.print(table.text());
-    output.print(fmt::format("energy tables, for counts of two levels: {}", fmt::join(energy_table_names(), ", ")));
+    output.print(fmt::format("energy tables, for counts of two levels: {}",
+                             fmt::join(energy_table_names(), ", ")));
     output.json({{"schema", "laminate.machines"},
                  {"version", 1},
                  {"machines", entries},
@@ -61,29 +66,32 @@ nlohmann::ordered_json access_json(const WordAccess& access) {
 }
 
 Exit show_energy_table(const EnergyTable& table, const Output& output) {
-    output.print(
-        fmt::format("{}: {} pJ per multiply-accumulate, {} internal accesses each; {} pJ per external access\n"
-                    "internal memory of s bits: {} + {} * sqrt(s) pJ per access",
-                    table.name, table.mac_pj, table.internal_accesses_per_mac, table.external_access_pj,
-                    table.internal_access_base_pj, table.internal_access_pj_per_root_bit));
-    nlohmann::ordered_json answer{{"schema", "laminate.energy_table_shown"},
-                                  {"version", 1},
-                                  {"name", table.name},
-                                  {"element_bits", table.element_bits},
-                                  {"mac_pj", table.mac_pj},
-                                  {"external_access_pj", table.external_access_pj},
-                                  {"internal_accesses_per_mac", table.internal_accesses_per_mac},
-                                  {"internal_access_base_pj", table.internal_access_base_pj},
-                                  {"internal_access_pj_per_root_bit", table.internal_access_pj_per_root_bit}};
+    output.print(fmt::format(
+        "{}: {} pJ per multiply-accumulate, {} internal accesses each; {} pJ per external access\n"
+        "internal memory of s bits: {} + {} * sqrt(s) pJ per access",
+        table.name, table.mac_pj, table.internal_accesses_per_mac, table.external_access_pj,
+        table.internal_access_base_pj, table.internal_access_pj_per_root_bit));
+    nlohmann::ordered_json answer{
+        {"schema", "laminate.energy_table_shown"},
+        {"version", 1},
+        {"name", table.name},
+        {"element_bits", table.element_bits},
+        {"mac_pj", table.mac_pj},
+        {"external_access_pj", table.external_access_pj},
+        {"internal_accesses_per_mac", table.internal_accesses_per_mac},
+        {"internal_access_base_pj", table.internal_access_base_pj},
+        {"internal_access_pj_per_root_bit", table.internal_access_pj_per_root_bit}};
     if (table.banks) {
-        output.print(fmt::format("banks of {} bits; of b banks an access takes 1 + {} * ln(b) times as much",
-                                 table.banks->bits, table.banks->select_fraction_per_log));
+        output.print(
+            fmt::format("banks of {} bits; of b banks an access takes 1 + {} * ln(b) times as much",
+                        table.banks->bits, table.banks->select_fraction_per_log));
         answer["bank_bits"] = table.banks->bits;
         answer["bank_select_fraction_per_log"] = table.banks->select_fraction_per_log;
     }
     if (table.register_file) {
         output.print(fmt::format("register file of {} elements, {} pJ per access",
-                                 table.register_file->elements.value(), table.register_file->access_pj));
+                                 table.register_file->elements.value(),
+                                 table.register_file->access_pj));
         answer["register_file_elements"] = table.register_file->elements.value();
         answer["register_file_access_pj"] = table.register_file->access_pj;
     }
@@ -96,11 +104,12 @@ Exit show(const std::string& name_or_file, const Output& output) {
     if (std::ranges::find(tables, name_or_file) != tables.end())
         return show_energy_table(open_energy_table(name_or_file), output);
     const Machine machine = open_machine(name_or_file);
-    output.print(
-        fmt::format("{}: {}\narray {}, {} pJ per multiply-accumulate; bits: input {}, weight {}, partial sum {}, "
-                    "output {}\nsource: {}\n",
-                    machine.name, machine.about, array_text(machine), machine.mac_pj, machine.bits.input,
-                    machine.bits.weight, machine.bits.partial_sum, machine.bits.output, machine.source));
+    output.print(fmt::format(
+        "{}: {}\narray {}, {} pJ per multiply-accumulate; bits: input {}, weight {}, partial sum "
+        "{}, "
+        "output {}\nsource: {}\n",
+        machine.name, machine.about, array_text(machine), machine.mac_pj, machine.bits.input,
+        machine.bits.weight, machine.bits.partial_sum, machine.bits.output, machine.source));
     Table table({{"memory"},
                  {"serves"},
                  {"capacity", Align::right},
@@ -116,7 +125,8 @@ Exit show(const std::string& name_or_file, const Output& output) {
         table.add({memory.name, operands_text(memory), capacity_text(memory.capacity_bits),
                    grouped(machine.copies(memory)),
                    fmt::format("{} / {}", memory.read.word_bits, memory.write.word_bits),
-                   fmt::format("{} / {}", memory.read.smallest_access_bits, memory.write.smallest_access_bits),
+                   fmt::format("{} / {}", memory.read.smallest_access_bits,
+                               memory.write.smallest_access_bits),
                    fmt::format("{} / {}", memory.read.word_pj, memory.write.word_pj),
                    fmt::format("{}", fmt::join(ports, " "))});
         auto operands = nlohmann::ordered_json::array();
@@ -137,8 +147,8 @@ Exit show(const std::string& name_or_file, const Output& output) {
     }
     auto constants = nlohmann::ordered_json::array();
     for (const MachineConstant& constant : machine.constants) {
-        output.print(fmt::format("{} = {}{}: {}", constant.name, constant.value, constant.is_fitted ? " (fitted)" : "",
-                                 constant.source));
+        output.print(fmt::format("{} = {}{}: {}", constant.name, constant.value,
+                                 constant.is_fitted ? " (fitted)" : "", constant.source));
         constants.push_back({{"name", constant.name},
                              {"value", constant.value},
                              {"fitted", constant.is_fitted},
@@ -161,11 +171,17 @@ Exit show(const std::string& name_or_file, const Output& output) {
 Exit check(const std::string& file, const Output& output) {
     const std::string text = read_file(file);
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-    const bool energy_table = json.is_object() && json.value("schema", nlohmann::json()) == "laminate.energy_table";
-    const std::string name = energy_table ? parse_energy_table(text, file).name : parse_machine(text, file).name;
+    const bool energy_table =
+        json.is_object() && json.value("schema", nlohmann::json()) == "laminate.energy_table";
+    const std::string name =
+        energy_table ? parse_energy_table(text, file).name : parse_machine(text, file).name;
     const std::string kind = energy_table ? "energy table" : "machine";
     output.print(fmt::format("{}: {} {}, ok", file, kind, name));
-    output.json({{"schema", "laminate.machine_check"}, {"version", 1}, {"file", file}, {"kind", kind}, {"name", name}});
+    output.json({{"schema", "laminate.machine_check"},
+                 {"version", 1},
+                 {"file", file},
+                 {"kind", kind},
+                 {"name", name}});
     return Exit::ok;
 }
 
@@ -175,18 +191,23 @@ Exit measure(const CommonOptions& common, const Output& output) {
     const double first = peak_gflops(threads);
     const std::vector<MemoryLevel> levels = measured_memory_levels(threads);
     const double peak = std::max(first, peak_gflops(threads));  // the clock may have risen
-    output.print(fmt::format("{} thread{}: {:.1f} GFLOP/s (32-bit multiply-adds in registers)", threads,
-                             threads == 1 ? "" : "s", peak));
-    Table table({{"level"}, {"size", Align::right}, {"array of a thread", Align::right}, {"read GB/s", Align::right}});
+    output.print(fmt::format("{} thread{}: {:.1f} GFLOP/s (32-bit multiply-adds in registers)",
+                             threads, threads == 1 ? "" : "s", peak));
+    Table table({{"level"},
+                 {"size", Align::right},
+                 {"array of a thread", Align::right},
+                 {"read GB/s", Align::right}});
     auto entries = nlohmann::ordered_json::array();
     for (const MemoryLevel& level : levels) {
-        table.add({level.name, level.size_bytes > 0 ? bytes_text(level.size_bytes) : "", bytes_text(level.array_bytes),
+        table.add({level.name, level.size_bytes > 0 ? bytes_text(level.size_bytes) : "",
+                   bytes_text(level.array_bytes),
                    fmt::format("{:.1f}", level.gigabytes_per_second)});
-        entries.push_back({{"name", level.name},
-                           {"size_bytes", level.size_bytes > 0 ? nlohmann::ordered_json(level.size_bytes)
-                                                               : nlohmann::ordered_json(nullptr)},
-                           {"array_bytes", level.array_bytes},
-                           {"read_gigabytes_per_second", level.gigabytes_per_second}});
+        entries.push_back(
+            {{"name", level.name},
+             {"size_bytes", level.size_bytes > 0 ? nlohmann::ordered_json(level.size_bytes)
+                                                 : nlohmann::ordered_json(nullptr)},
+             {"array_bytes", level.array_bytes},
+             {"read_gigabytes_per_second", level.gigabytes_per_second}});
     }
     output.print(table.text());
     output.json({{"schema", "laminate.machine_measured"},
@@ -206,23 +227,29 @@ void add_machine(Program& program) {
                                          "  laminate machine check mine.json\n"
                                          "  laminate machine measure --threads 2");
     machine->require_subcommand(1);
-    program.on(program.add_verb("list", "The machines and energy tables that come with the program", "", machine),
+    program.on(program.add_verb("list", "The machines and energy tables that come with the program",
+                                "", machine),
                list);
 
     auto name = std::make_shared<std::string>();
-    CLI::App* show_verb = program.add_verb("show", "One machine's memories, widths and energies", "", machine);
+    CLI::App* show_verb =
+        program.add_verb("show", "One machine's memories, widths and energies", "", machine);
     show_verb->add_option("NAME", *name, "As in `laminate machine list`, or a file")->required();
     program.on(show_verb, [name](const Output& output) { return show(*name, output); });
 
     auto file = std::make_shared<std::string>();
     CLI::App* check_verb = program.add_verb(
-        "check", "Whether a file is a machine or an energy table; names the key that is wrong", "", machine);
+        "check", "Whether a file is a machine or an energy table; names the key that is wrong", "",
+        machine);
     check_verb->add_option("FILE", *file, "machines/README.md")->required();
     program.on(check_verb, [file](const Output& output) { return check(*file, output); });
 
     CLI::App* measure_verb = program.add_verb(
-        "measure", "This machine: peak of its multipliers, sizes and read bandwidths of its memories", "", machine);
-    program.on(measure_verb, [&program](const Output& output) { return measure(program.common(), output); });
+        "measure",
+        "This machine: peak of its multipliers, sizes and read bandwidths of its memories", "",
+        machine);
+    program.on(measure_verb,
+               [&program](const Output& output) { return measure(program.common(), output); });
 }
 
 }  // namespace laminate::cli

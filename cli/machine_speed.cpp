@@ -14,12 +14,12 @@
 #include <system_error>
 #include <vector>
 
+#include "answers/program.h"
 #include "base/aligned.h"
 #include "base/caches.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "cli/resident_memory.h"
-#include "answers/program.h"
 
 namespace laminate::cli {
 
@@ -30,18 +30,21 @@ volatile float factor = 0.999F;
 volatile float addend = 0.001F;
 thread_local volatile float result = 0;  // of each thread its own: they measure at the same time
 
-/// One loop per register width: `count` independent sums, enough to cover the latency of a multiply-add on two ports.
-#define LAMINATE_MULTIPLY_ADD_LOOP(name, target_text, lanes, count)                                   \
-    target_text int64_t name(int64_t iterations) {                                                    \
-        typedef float Vector __attribute__((vector_size(4 * (lanes))));                               \
-        Vector sums[count];                                                                           \
-        for (int n = 0; n < (count); ++n) sums[n] = Vector{} + static_cast<float>(n);                 \
-        const Vector a = Vector{} + factor, b = Vector{} + addend;                                    \
-        for (int64_t k = 0; k < iterations; ++k) {                                                    \
-            _Pragma("GCC unroll 32") for (int n = 0; n < (count); ++n) { sums[n] = sums[n] * a + b; } \
-        }                                                                                             \
-        for (int n = 0; n < (count); ++n) result = sums[n][0];                                        \
-        return 2 * (lanes) * (count)*iterations;                                                      \
+/// One loop per register width: `count` independent sums, enough to cover the latency of a
+/// multiply-add on two ports.
+#define LAMINATE_MULTIPLY_ADD_LOOP(name, target_text, lanes, count)                   \
+    target_text int64_t name(int64_t iterations) {                                    \
+        typedef float Vector __attribute__((vector_size(4 * (lanes))));               \
+        Vector sums[count];                                                           \
+        for (int n = 0; n < (count); ++n) sums[n] = Vector{} + static_cast<float>(n); \
+        const Vector a = Vector{} + factor, b = Vector{} + addend;                    \
+        for (int64_t k = 0; k < iterations; ++k) {                                    \
+            _Pragma("GCC unroll 32") for (int n = 0; n < (count); ++n) {              \
+                sums[n] = sums[n] * a + b;                                            \
+            }                                                                         \
+        }                                                                             \
+        for (int n = 0; n < (count); ++n) result = sums[n][0];                        \
+        return 2 * (lanes) * (count)*iterations;                                      \
     }
 
 #if defined(__x86_64__)
@@ -106,13 +109,15 @@ double best_of_one_thread(Loop loop) {
     const auto start = std::chrono::steady_clock::now();
     (void)loop(trial);
     constexpr double piece_seconds = 0.0005;
-    const auto iterations = static_cast<int64_t>(trial * std::max(1.0, piece_seconds / seconds_since(start)));
+    const auto iterations =
+        static_cast<int64_t>(trial * std::max(1.0, piece_seconds / seconds_since(start)));
     double best = 0;
     for (int n = 0; n < pieces; ++n) best = std::max(best, timed_gflops(loop, iterations));
     return best;
 }
 
-/// What one thread reads; at least a few passes, and pieces short enough to fall between time slices of a busy machine.
+/// What one thread reads; at least a few passes, and pieces short enough to fall between time
+/// slices of a busy machine.
 double best_read_of_one_thread(ReadLoop loop, int64_t bytes) {
     constexpr int64_t step = 128;
     const int64_t count = std::max<int64_t>(step, bytes / 4 / step * step);
@@ -136,7 +141,8 @@ double sum_over_threads(int threads, const std::function<double()>& measure) {
     try {
         in_parallel(found.size(), threads, [&](size_t t) { found[t] = measure(); });
     } catch (const std::bad_alloc&) {
-        throw InfeasibleError(fmt::format("measuring with {} threads: out of memory; expected fewer threads", threads));
+        throw InfeasibleError(fmt::format(
+            "measuring with {} threads: out of memory; expected fewer threads", threads));
     } catch (const std::system_error& error) {
         throw InfeasibleError(fmt::format("measuring with {} threads: {}", threads, error.what()));
     }
@@ -145,10 +151,12 @@ double sum_over_threads(int threads, const std::function<double()>& measure) {
 
 }  // namespace
 
-int64_t main_memory_array_bytes(int64_t last_level_bytes, int64_t own_bytes, int threads, int64_t budget_bytes) {
+int64_t main_memory_array_bytes(int64_t last_level_bytes, int64_t own_bytes, int threads,
+                                int64_t budget_bytes) {
     constexpr int64_t times = 4, fewest = 64 << 20, most = 512 << 20;
     const int64_t wanted = std::clamp(times * last_level_bytes, fewest, most);
-    const int64_t needed = std::min(wanted, times * std::max(own_bytes, last_level_bytes / threads));
+    const int64_t needed =
+        std::min(wanted, times * std::max(own_bytes, last_level_bytes / threads));
     return std::clamp(budget_bytes / threads, needed, wanted);
 }
 
@@ -165,11 +173,14 @@ std::vector<MemoryLevel> measured_memory_levels(int threads) {
         const bool is_shared = cache.level == 3;
         largest = std::max(largest, bytes);
         if (!is_shared) largest_own = std::max(largest_own, bytes);
-        levels.push_back({"L" + std::to_string(cache.level), bytes, bytes / 2 / (is_shared ? threads : 1), 0});
+        levels.push_back(
+            {"L" + std::to_string(cache.level), bytes, bytes / 2 / (is_shared ? threads : 1), 0});
     }
     constexpr int64_t usual_budget = int64_t{2} << 30;
-    const int64_t budget = std::min(usual_budget, available_memory_bytes().value_or(2 * usual_budget) / 2);
-    levels.push_back({"DRAM", 0, main_memory_array_bytes(largest, largest_own, threads, budget), 0});
+    const int64_t budget =
+        std::min(usual_budget, available_memory_bytes().value_or(2 * usual_budget) / 2);
+    levels.push_back(
+        {"DRAM", 0, main_memory_array_bytes(largest, largest_own, threads, budget), 0});
     require_available_memory(fmt::format("reading main memory with {} threads takes", threads),
                              levels.back().array_bytes * threads);
     for (MemoryLevel& level : levels)

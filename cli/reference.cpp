@@ -14,7 +14,7 @@
 
 namespace laminate::cli {
 
-// ---------------------------------------------------------------------------------------------------------------- from CLI11
+// ---- from CLI11
 
 namespace {
 
@@ -30,8 +30,10 @@ std::string range_text(const std::string& check) {
     if (check == "POSITIVE") return "positive";
     if (check == "NONNEGATIVE") return "0 or more";
     const size_t open = check.find('['), dash = check.find(" - "), close = check.find(']');
-    if (open == std::string::npos || dash == std::string::npos || close == std::string::npos) return check;
-    return check.substr(open + 1, dash - open - 1) + " to " + check.substr(dash + 3, close - dash - 3);
+    if (open == std::string::npos || dash == std::string::npos || close == std::string::npos)
+        return check;
+    return check.substr(open + 1, dash - open - 1) + " to " +
+           check.substr(dash + 3, close - dash - 3);
 }
 
 OptionReference option_reference(const CLI::Option& option) {
@@ -62,7 +64,8 @@ OptionReference option_reference(const CLI::Option& option) {
     return reference;
 }
 
-void add_options(const CLI::App& app, const std::string& title, const std::string& about, VerbReference& verb) {
+void add_options(const CLI::App& app, const std::string& title, const std::string& about,
+                 VerbReference& verb) {
     OptionSection section{title, about, {}};
     for (const CLI::Option* option : app.get_options()) {
         if (option->get_group().empty()) continue;  // hidden
@@ -74,15 +77,17 @@ void add_options(const CLI::App& app, const std::string& title, const std::strin
     if (!section.options.empty()) verb.sections.push_back(std::move(section));
 }
 
-void add_verbs(const CLI::App& parent, const std::string& before, std::vector<VerbReference>& verbs) {
-    for (const CLI::App* app :
-         parent.get_subcommands([](const CLI::App* a) { return !a->get_name().empty() && !a->get_group().empty(); })) {
+void add_verbs(const CLI::App& parent, const std::string& before,
+               std::vector<VerbReference>& verbs) {
+    for (const CLI::App* app : parent.get_subcommands(
+             [](const CLI::App* a) { return !a->get_name().empty() && !a->get_group().empty(); })) {
         VerbReference verb;
         verb.name = before + app->get_name();
         verb.about = app->get_description();
         verb.notes = app->get_footer();
         add_options(*app, "", "", verb);
-        for (const CLI::App* group : app->get_subcommands([](const CLI::App* a) { return a->get_name().empty(); }))
+        for (const CLI::App* group :
+             app->get_subcommands([](const CLI::App* a) { return a->get_name().empty(); }))
             add_options(*group, group->get_group(), group->get_description(), verb);
         const size_t at = verbs.size();
         verbs.push_back(std::move(verb));
@@ -99,7 +104,7 @@ ProgramReference reference_of(const CLI::App& app) {
     return program;
 }
 
-// --------------------------------------------------------------------------------------------------------- Markdown, manual page
+// ---- Markdown, manual page
 
 namespace {
 
@@ -110,7 +115,9 @@ std::string joined(const std::vector<std::string>& parts, const std::string& bet
 }
 
 /// A flag has none, and the name of a positional says enough.
-bool shows_value(const OptionReference& option) { return !option.value.empty() && option.names.front().front() == '-'; }
+bool shows_value(const OptionReference& option) {
+    return !option.value.empty() && option.names.front().front() == '-';
+}
 
 /// "-o DIR, --output DIR" is long: "-o, --output DIR".
 std::string names_text(const OptionReference& option) {
@@ -126,7 +133,8 @@ std::string usage_text(const VerbReference& verb) {
     }
     text += " [OPTIONS]";
     for (const OptionReference& positional : verb.positionals)
-        text += positional.is_required ? " " + positional.names.front() : " [" + positional.names.front() + "]";
+        text += positional.is_required ? " " + positional.names.front()
+                                       : " [" + positional.names.front() + "]";
     return text;
 }
 
@@ -144,8 +152,8 @@ std::string values_text(const OptionReference& option) {
 /// Options that every verb has.
 bool is_common(const OptionReference& option) {
     const std::string& name = option.names.back();
-    return name == "--help" || name == "--json" || name == "--threads" || name == "--seed" || name == "--verbose" ||
-           name == "--quiet";
+    return name == "--help" || name == "--json" || name == "--threads" || name == "--seed" ||
+           name == "--verbose" || name == "--quiet";
 }
 
 /// The verb's own options of a section.
@@ -207,14 +215,17 @@ std::string roff_item(const OptionReference& option) {
 
 std::string markdown_text(const ProgramReference& program) {
     std::string text =
-        "# The command line\n\nMade by the program itself (`make docs`); a test compares. " + program.about + ".\n\n";
-    for (const std::string& line : split(program.notes, '\n')) text += markdown_escaped(line) + "\n\n";
+        "# The command line\n\nMade by the program itself (`make docs`); a test compares. " +
+        program.about + ".\n\n";
+    for (const std::string& line : split(program.notes, '\n'))
+        text += markdown_escaped(line) + "\n\n";
     text += "Options of every verb:\n\n";
     for (const OptionReference& option : common_options(program)) text += markdown_item(option);
     std::string last_notes;
     for (const VerbReference& verb : program.verbs) {
         if (verb.has_verbs) continue;
-        text += "\n## " + verb.name + "\n\n" + markdown_escaped(verb.about) + ".\n\n    " + usage_text(verb) + "\n";
+        text += "\n## " + verb.name + "\n\n" + markdown_escaped(verb.about) + ".\n\n    " +
+                usage_text(verb) + "\n";
         std::string before = "\n";
         for (const OptionReference& positional : verb.positionals)
             text += std::exchange(before, "") + markdown_item(positional);
@@ -224,21 +235,25 @@ std::string markdown_text(const ProgramReference& program) {
             if (section.title.empty())
                 text += std::exchange(before, "");
             else
-                text += "\nWith `" + section.title + "` (" + markdown_escaped(section.about) + "):\n\n";
+                text +=
+                    "\nWith `" + section.title + "` (" + markdown_escaped(section.about) + "):\n\n";
             for (const OptionReference& option : options) text += markdown_item(option);
         }
-        // Verbs below one verb share its notes: said with the first. The comment is for tests/docs: the examples' files are nobody's.
+        // Verbs below one verb share its notes: said with the first. The comment is for tests/docs:
+        // the examples' files are nobody's.
         if (verb.notes.empty() || std::exchange(last_notes, verb.notes) == verb.notes) continue;
         text += "\n";
         for (const std::string& line : split(verb.notes, '\n'))
-            text += line.rfind("  ", 0) == 0 ? "    " + line.substr(2) + "\n" : line + "\n\n<!-- run: form -->\n";
+            text += line.rfind("  ", 0) == 0 ? "    " + line.substr(2) + "\n"
+                                             : line + "\n\n<!-- run: form -->\n";
     }
     return text;
 }
 
 std::string manual_page(const ProgramReference& program, const std::string& version) {
-    std::string text = ".TH LAMINATE 1 \"\" \"" + version + "\" \"User Commands\"\n.SH NAME\nlaminate \\- " +
-                       roff(program.about) + "\n.SH SYNOPSIS\n.B laminate\n.I VERB\n[OPTIONS] ...\n.SH DESCRIPTION\n";
+    std::string text = ".TH LAMINATE 1 \"\" \"" + version +
+                       "\" \"User Commands\"\n.SH NAME\nlaminate \\- " + roff(program.about) +
+                       "\n.SH SYNOPSIS\n.B laminate\n.I VERB\n[OPTIONS] ...\n.SH DESCRIPTION\n";
     for (const std::string& line : split(program.notes, '\n')) text += roff(line) + "\n.PP\n";
     text += ".SH OPTIONS OF EVERY VERB\n";
     for (const OptionReference& option : common_options(program)) text += roff_item(option);
@@ -255,12 +270,13 @@ std::string manual_page(const ProgramReference& program, const std::string& vers
             for (const OptionReference& option : options) text += roff_item(option);
         }
         if (!verb.notes.empty())
-            text += ".PP\n.nf\n" + roff(verb.notes) + (verb.notes.back() == '\n' ? "" : "\n") + ".fi\n";
+            text +=
+                ".PP\n.nf\n" + roff(verb.notes) + (verb.notes.back() == '\n' ? "" : "\n") + ".fi\n";
     }
     return text;
 }
 
-// --------------------------------------------------------------------------------------------------------------- completion
+// ---- completion
 
 namespace {
 
@@ -275,7 +291,8 @@ std::vector<OptionReference> all_options(const VerbReference& verb) {
 std::vector<std::string> next_words(const ProgramReference& program, const std::string& before) {
     std::vector<std::string> words;
     for (const VerbReference& verb : program.verbs) {
-        if (verb.name.rfind(before, 0) == 0 && verb.name.find(' ', before.size()) == std::string::npos)
+        if (verb.name.rfind(before, 0) == 0 &&
+            verb.name.find(' ', before.size()) == std::string::npos)
             words.push_back(verb.name.substr(before.size()));
     }
     return words;
@@ -307,7 +324,8 @@ std::string zsh_action(const OptionReference& option) {
 std::string bash_completion(const ProgramReference& program) {
     std::string text =
         "# Completion of laminate for bash; made by the program.\n_laminate()\n{\n"
-        "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} verb=${COMP_WORDS[1]}\n"
+        "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} "
+        "verb=${COMP_WORDS[1]}\n"
         "    COMPREPLY=()\n    if ((COMP_CWORD == 1)); then\n        COMPREPLY=($(compgen -W " +
         quoted(joined(next_words(program, ""), " ") + " --help --version") +
         " -- \"$word\"))\n        return\n    fi\n    case $verb in\n";
@@ -315,7 +333,8 @@ std::string bash_completion(const ProgramReference& program) {
     for (const VerbReference& verb : program.verbs) {
         if (!verb.has_verbs) continue;
         parents += (parents.empty() ? "" : "|") + verb.name;
-        text += "    " + verb.name + ")\n        if ((COMP_CWORD == 2)); then\n            COMPREPLY=($(compgen -W " +
+        text += "    " + verb.name +
+                ")\n        if ((COMP_CWORD == 2)); then\n            COMPREPLY=($(compgen -W " +
                 quoted(joined(next_words(program, verb.name + " "), " ")) +
                 " -- \"$word\"))\n            return\n        fi\n"
                 "        verb+=\" ${COMP_WORDS[2]}\"\n        ;;\n";
@@ -331,14 +350,15 @@ std::string bash_completion(const ProgramReference& program) {
         }
     }
     text +=
-        "    esac\n    if [[ $word != -* ]]; then\n        compopt -o default\n        return\n    fi\n    case $verb "
+        "    esac\n    if [[ $word != -* ]]; then\n        compopt -o default\n        return\n    "
+        "fi\n    case $verb "
         "in\n";
     for (const VerbReference& verb : program.verbs) {
         std::vector<std::string> names;
         for (const OptionReference& option : all_options(verb))
             names.insert(names.end(), option.names.begin(), option.names.end());
-        text += "    " + quoted(verb.name) + ") COMPREPLY=($(compgen -W " + quoted(joined(names, " ")) +
-                " -- \"$word\")) ;;\n";
+        text += "    " + quoted(verb.name) + ") COMPREPLY=($(compgen -W " +
+                quoted(joined(names, " ")) + " -- \"$word\")) ;;\n";
     }
     return text + "    esac\n}\ncomplete -F _laminate laminate\n";
 }
@@ -347,12 +367,15 @@ std::string zsh_completion(const ProgramReference& program) {
     std::string text =
         "#compdef laminate\n# Completion of laminate for zsh; made by the program.\n_laminate() {\n"
         "    local verb=$words[2]\n    if ((CURRENT == 2)); then\n        compadd -- " +
-        joined(next_words(program, ""), " ") + " --help --version\n        return\n    fi\n    case $verb in\n";
+        joined(next_words(program, ""), " ") +
+        " --help --version\n        return\n    fi\n    case $verb in\n";
     for (const VerbReference& verb : program.verbs) {
         if (!verb.has_verbs) continue;
-        text += "    " + verb.name + ")\n        if ((CURRENT == 3)); then\n            compadd -- " +
+        text += "    " + verb.name +
+                ")\n        if ((CURRENT == 3)); then\n            compadd -- " +
                 joined(next_words(program, verb.name + " "), " ") +
-                "\n            return\n        fi\n        verb+=\" $words[3]\"\n        shift words\n        "
+                "\n            return\n        fi\n        verb+=\" $words[3]\"\n        shift "
+                "words\n        "
                 "((CURRENT--))\n        ;;\n";
     }
     text += "    esac\n    shift words\n    ((CURRENT--))\n    case $verb in\n";
@@ -361,21 +384,22 @@ std::string zsh_completion(const ProgramReference& program) {
         text += "    " + quoted(verb.name) + ")\n        _arguments";
         for (const OptionReference& option : all_options(verb)) {
             for (const std::string& name : option.names) {
-                const std::string value =
-                    option.value.empty() ? "" : ":" + zsh_escaped(option.value) + ":" + zsh_action(option);
-                text += " \\\n            " +
-                        quoted((option.is_repeated ? "*" : "") + name + "[" + zsh_escaped(option.about) + "]" + value);
+                const std::string value = option.value.empty() ? ""
+                                                               : ":" + zsh_escaped(option.value) +
+                                                                     ":" + zsh_action(option);
+                text += " \\\n            " + quoted((option.is_repeated ? "*" : "") + name + "[" +
+                                                     zsh_escaped(option.about) + "]" + value);
             }
         }
         for (const OptionReference& positional : verb.positionals)
-            text += " \\\n            " +
-                    quoted(":" + zsh_escaped(positional.names.front()) + ":" + zsh_action(positional));
+            text += " \\\n            " + quoted(":" + zsh_escaped(positional.names.front()) + ":" +
+                                                 zsh_action(positional));
         text += "\n        ;;\n";
     }
     return text + "    esac\n}\n_laminate \"$@\"\n";
 }
 
-// ---------------------------------------------------------------------------------------------------------------------- verb
+// ---- verb
 
 void add_reference(Program& program) {
     CLI::App* verb = program.add_verb("reference", "The command line as a document", "");

@@ -1,5 +1,6 @@
-// The command line as data, read from the tree of verbs and options that parses it, and the documents made of it: docs/cli.md, the manual page,
-// completion for bash and zsh. What is written here cannot differ from what the program takes.
+// The command line as data, read from the tree of verbs and options that parses it, and the
+// documents made of it: docs/cli.md, the manual page, completion for bash and zsh. What is written
+// here cannot differ from what the program takes.
 #pragma once
 
 #include <CLI/CLI.hpp>

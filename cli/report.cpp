@@ -5,12 +5,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "base/files.h"
 #include "answers/front_file.h"
 #include "answers/front_report.h"
-#include "answers/report_page.h"
 #include "answers/network_argument.h"
+#include "answers/report_page.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "cli/verbs.h"
 
 namespace laminate::cli {
@@ -23,7 +23,8 @@ struct Options {
     std::vector<std::string> measured;
 };
 
-Network network_of(const Options& options, const std::string& file, const nlohmann::ordered_json& front) {
+Network network_of(const Options& options, const std::string& file,
+                   const nlohmann::ordered_json& front) {
     if (!options.network.spec.empty()) return options.network.open();
     return network_of_front(file, front);
 }
@@ -34,12 +35,16 @@ Exit run_report(const Options& options, const Output& output) {
     const Network network = network_of(options, file, front);
     check_front(file, front, network);
     std::vector<Measurement> measurements = measurements_beside(file, network);
-    for (const std::string& given : options.measured) measurements.push_back(read_measurement(given, network));
-    for (const Measurement& measurement : measurements) output.note("measured: " + measurement.file);
-    const std::string page = (std::filesystem::path(file).parent_path() / page_name(front)).string();
+    for (const std::string& given : options.measured)
+        measurements.push_back(read_measurement(given, network));
+    for (const Measurement& measurement : measurements)
+        output.note("measured: " + measurement.file);
+    const std::string page =
+        (std::filesystem::path(file).parent_path() / page_name(front)).string();
     write_file_atomically(page, report_page(network, front, measurements));
     const size_t points = front["points"].size();
-    output.print(fmt::format("{}: {} schedule{} of {}", page, points, points == 1 ? "" : "s", network.name));
+    output.print(
+        fmt::format("{}: {} schedule{} of {}", page, points, points == 1 ? "" : "s", network.name));
     output.json({{"schema", "laminate.report"},
                  {"version", 1},
                  {"network", network.name},
@@ -53,18 +58,21 @@ Exit run_report(const Options& options, const Output& output) {
 }  // namespace
 
 void add_report(Program& program) {
-    CLI::App* verb = program.add_verb(
-        "report",
-        "A front as one HTML page: three axes, groups on the network's graph, memory over time, traffic, loop nests, "
-        "measurements",
-        "  laminate report front/\n"
-        "  laminate validate zoo:l3net --front front/ --json front/counted.json && laminate report front/\n"
-        "  laminate report front/ --net model.onnx");
+    CLI::App* verb = program.add_verb("report",
+                                      "A front as one HTML page: three axes, groups on the "
+                                      "network's graph, memory over time, traffic, loop nests, "
+                                      "measurements",
+                                      "  laminate report front/\n"
+                                      "  laminate validate zoo:l3net --front front/ --json "
+                                      "front/counted.json && laminate report front/\n"
+                                      "  laminate report front/ --net model.onnx");
     auto options = std::make_shared<Options>();
-    verb->add_option("DIR", options->directory, "Directory that `laminate explore` wrote; its page is replaced")
+    verb->add_option("DIR", options->directory,
+                     "Directory that `laminate explore` wrote; its page is replaced")
         ->required();
     verb->add_option("--measured", options->measured,
-                     "Answer of `validate` or `bench` (--json) to show beside what was predicted; those in DIR are "
+                     "Answer of `validate` or `bench` (--json) to show beside what was predicted; "
+                     "those in DIR are "
                      "shown unasked")
         ->type_name("FILE");
     options->network.declare_option(verb);

@@ -7,9 +7,9 @@
 #include <fstream>
 #include <string>
 
-#include "base/error.h"
 #include "answers/output.h"
 #include "answers/program.h"
+#include "base/error.h"
 
 namespace laminate::cli {
 
@@ -27,9 +27,12 @@ std::optional<int64_t> bytes_in(const char* path, const std::string& field) {
     return std::nullopt;
 }
 
-std::optional<int64_t> status_bytes(const std::string& field) { return bytes_in("/proc/self/status", field); }
+std::optional<int64_t> status_bytes(const std::string& field) {
+    return bytes_in("/proc/self/status", field);
+}
 
-/// What the control group's limit leaves beside memory that cannot be written back; none without a limit ("max").
+/// What the control group's limit leaves beside memory that cannot be written back; none without a
+/// limit ("max").
 std::optional<int64_t> left_in_control_group() {
     int64_t limit = 0;
     if (!(std::ifstream("/sys/fs/cgroup/memory.max") >> limit)) return std::nullopt;
@@ -54,8 +57,8 @@ std::optional<int64_t> available_memory_bytes() {
 void require_available_memory(const std::string& what, int64_t bytes) {
     const std::optional<int64_t> available = available_memory_bytes();
     if (!available || bytes <= *available) return;
-    throw InfeasibleError(
-        fmt::format("{} {}, of {} of memory that are available", what, bytes_text(bytes), bytes_text(*available)));
+    throw InfeasibleError(fmt::format("{} {}, of {} of memory that are available", what,
+                                      bytes_text(bytes), bytes_text(*available)));
 }
 
 PeakWatch::PeakWatch() {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "answers/checks.h"
 #include "answers/counts_report.h"
+#include "base/error.h"
 #include "cli/execution.h"
 #include "cli/run.h"
 #include "cli/tensor_files.h"
@@ -17,7 +17,7 @@
 #include "instrumentation/measure.h"
 #include "runtime/media/colour.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 
 namespace laminate::cli {
 
@@ -31,19 +31,23 @@ std::vector<NamedFile> named_files(const std::vector<std::string>& texts) {
     return files;
 }
 
-/// Where the result differs from what was expected, one line, or empty. Written so that a NaN is a difference.
-std::string difference(const std::vector<float>& found, const Tensor& tensor, const Constant& expected,
-                       const std::string& file, const Options& options) {
+/// Where the result differs from what was expected, one line, or empty. Written so that a NaN is a
+/// difference.
+std::string difference(const std::vector<float>& found, const Tensor& tensor,
+                       const Constant& expected, const std::string& file, const Options& options) {
     if (expected.dims != tensor.dims) {
-        throw InputError(file + ": is " + dims_text(expected.dims) + ", expected " + dims_text(tensor.dims) +
-                         " for output " + tensor.name);
+        throw InputError(file + ": is " + dims_text(expected.dims) + ", expected " +
+                         dims_text(tensor.dims) + " for output " + tensor.name);
     }
     size_t wrong = 0, worst = 0;
     double worst_excess = 0;
     for (size_t n = 0; n < found.size(); ++n) {
-        if (found[n] == expected.values[n]) continue;  // infinities too, whose difference is no number
+        if (found[n] == expected.values[n])
+            continue;  // infinities too, whose difference is no number
         const double error = std::abs(static_cast<double>(found[n]) - expected.values[n]);
-        const double excess = error - (options.atol + options.rtol * std::abs(static_cast<double>(expected.values[n])));
+        const double excess =
+            error -
+            (options.atol + options.rtol * std::abs(static_cast<double>(expected.values[n])));
         if (excess <= 0) continue;
         if (wrong == 0 || excess > worst_excess) {
             worst = n;
@@ -53,8 +57,10 @@ std::string difference(const std::vector<float>& found, const Tensor& tensor, co
     }
     if (wrong == 0) return "";
     return fmt::format(
-        "{} of {} elements differ from {}; the worst is element {}: found {}, expected {} (rtol {}, atol {})", wrong,
-        found.size(), file, worst, found[worst], expected.values[worst], options.rtol, options.atol);
+        "{} of {} elements differ from {}; the worst is element {}: found {}, expected {} (rtol "
+        "{}, atol {})",
+        wrong, found.size(), file, worst, found[worst], expected.values[worst], options.rtol,
+        options.atol);
 }
 
 /// Luma of the first output and of a bicubic resize of the input against a picture.
@@ -67,8 +73,8 @@ Quality quality(const Options& options, const TensorFile& input, const Tensor& o
                 const std::vector<float>& values) {
     if (!input.picture) throw UsageError("--compare: expected a picture as --input");
     if (output.dims.size() != 4 || output.dims[0] != 1 || output.dims[1] != 1) {
-        throw InputError(options.compare + ": output " + output.name + " is " + dims_text(output.dims) +
-                         ", expected one plane of luma");
+        throw InputError(options.compare + ": output " + output.name + " is " +
+                         dims_text(output.dims) + ", expected one plane of luma");
     }
     const int64_t height = output.dims[2], width = output.dims[3];
     const Plane original = cropped(to_luma_chroma(load_picture(options.compare)).y, height, width);
@@ -87,7 +93,8 @@ bool report_counts(const Network& network, const Schedule& schedule, const Outpu
     for (const GroupSchedule& group : schedule.groups()) {
         model.groups.push_back(two_level_counts(network, group));
         measured.groups.push_back(measure(network, group));
-        const std::string text = laminate::difference(model.groups.back(), "model", measured.groups.back(), "measured");
+        const std::string text =
+            laminate::difference(model.groups.back(), "model", measured.groups.back(), "measured");
         if (!text.empty()) differences += (differences.empty() ? "" : "; ") + text;
     }
     output.print(side_by_side({model, measured}));
@@ -107,7 +114,8 @@ Network open_for(const NetworkArgument& argument, const std::vector<TensorFile>&
     try {
         return open_network(argument.spec, sizes);
     } catch (const InputError&) {
-        // A network of fixed sizes refuses others; whether the file fits is said when its elements are wanted.
+        // A network of fixed sizes refuses others; whether the file fits is said when its elements
+        // are wanted.
         std::optional<Network> fixed;
         try {
             fixed = open_network(argument.spec, given);
@@ -126,7 +134,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     const bool is_directory = is_compiled_directory(options.network);
     if (is_directory && (options.schedule.is_given() || options.counts)) {
         throw UsageError(
-            "a compiled directory carries its own schedule; --schedule, --memory, --layer-by-layer and --counts want "
+            "a compiled directory carries its own schedule; --schedule, --memory, --layer-by-layer "
+            "and --counts want "
             "the network");
     }
     const std::vector<NamedFile> input_names = named_files(options.inputs);
@@ -134,7 +143,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     for (const NamedFile& file : input_names) input_files.push_back(load_tensor_file(file.file));
     for (const NamedFile& file : named_files(options.expected)) {
         std::error_code error;
-        if (!std::filesystem::exists(file.file, error)) throw InputError(file.file + ": no such file");
+        if (!std::filesystem::exists(file.file, error))
+            throw InputError(file.file + ": no such file");
     }
 
     std::unique_ptr<Execution> execution;
@@ -144,12 +154,13 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         Network network = open_for(options.network, input_files);
         // Refused before the compiler has worked for nothing.
         for (const NamedFile& file : named_files(options.outputs)) {
-            if (network.outputs.size() == 1) check_output_file(file.file, network.tensor(network.outputs[0]));
+            if (network.outputs.size() == 1)
+                check_output_file(file.file, network.tensor(network.outputs[0]));
         }
         Schedule schedule = options.schedule.choose(network, common.thread_count());
         output.detail("schedule: " + to_text(schedule));
-        execution = std::make_unique<Execution>(std::move(network), std::move(schedule), options.schedule.kernels(),
-                                                common, output);
+        execution = std::make_unique<Execution>(std::move(network), std::move(schedule),
+                                                options.schedule.kernels(), common, output);
     }
     Session& session = execution->session();
     const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();
@@ -165,8 +176,9 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     Rng rng(common.seed);
     for (size_t k = 0; k < inputs.size(); ++k) {
         if (assigned_inputs[k]) {
-            const auto file = std::find_if(input_files.begin(), input_files.end(),
-                                           [&](const TensorFile& f) { return f.file == *assigned_inputs[k]; });
+            const auto file =
+                std::find_if(input_files.begin(), input_files.end(),
+                             [&](const TensorFile& f) { return f.file == *assigned_inputs[k]; });
             in[k] = elements_for(*file, inputs[k]);
             if (file->picture && picture == nullptr) picture = &*file;
         } else if (input_files.empty()) {
@@ -176,9 +188,11 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         }
     }
     if (input_files.empty()) {
-        const bool of_floats = std::all_of(inputs.begin(), inputs.end(),
-                                           [](const Tensor& tensor) { return tensor.type == ElementType::float32; });
-        output.note(fmt::format("no --input: random values{} of seed {}", of_floats ? " in [0, 1)" : "", common.seed));
+        const bool of_floats = std::all_of(inputs.begin(), inputs.end(), [](const Tensor& tensor) {
+            return tensor.type == ElementType::float32;
+        });
+        output.note(fmt::format("no --input: random values{} of seed {}",
+                                of_floats ? " in [0, 1)" : "", common.seed));
     }
 
     const ArenaUse use = session.arena();
@@ -212,8 +226,10 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     for (size_t k = 0; k < outputs.size(); ++k) {
         if (!expected_files[k]) continue;
         const TensorFile expected = load_tensor_file(*expected_files[k]);
-        if (expected.picture) throw InputError(expected.file + ": is a picture, expected .npy or .pb");
-        differences.push_back(difference(out[k], outputs[k], expected.values, expected.file, options));
+        if (expected.picture)
+            throw InputError(expected.file + ": is a picture, expected .npy or .pb");
+        differences.push_back(
+            difference(out[k], outputs[k], expected.values, expected.file, options));
     }
     std::optional<Quality> psnr;
     if (!options.compare.empty()) {
@@ -228,12 +244,14 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
             output.print(fmt::format("output {}: {:.6g} to {:.6g}", name, *low, *high));
             continue;
         }
-        save_tensor_file(*output_files[k], outputs[k], out[k], picture != nullptr ? &*picture->picture : nullptr);
+        save_tensor_file(*output_files[k], outputs[k], out[k],
+                         picture != nullptr ? &*picture->picture : nullptr);
         output.print(fmt::format("output {}: {}", name, *output_files[k]));
     }
     if (psnr) {
         output.print(
-            fmt::format("PSNR of luma against {}: network {:.2f} dB, bicubic {:.2f} dB ({} pixels of border left out)",
+            fmt::format("PSNR of luma against {}: network {:.2f} dB, bicubic {:.2f} dB ({} pixels "
+                        "of border left out)",
                         options.compare, psnr->network_db, psnr->bicubic_db, options.border));
         answer["psnr_db"] = psnr->network_db;
         answer["bicubic_psnr_db"] = psnr->bicubic_db;
@@ -243,7 +261,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         if (!text.empty()) exit = Exit::comparison_failed;
     }
     if (!differences.empty()) answer["as_expected"] = exit == Exit::ok;
-    if (options.counts && !report_counts(*execution->network(), *execution->schedule(), output, answer))
+    if (options.counts &&
+        !report_counts(*execution->network(), *execution->schedule(), output, answer))
         exit = Exit::comparison_failed;
     output.json(answer);
     return exit;
@@ -256,25 +275,31 @@ void add_run(Program& program) {
         "run", "Run a network on files",
         "  laminate run examples/data/fsrcnn_x2.onnx --input small.png --output large.png\n"
         "  laminate run zoo:resnet18 --input x.npy --output y.npy --threads 2\n"
-        "  laminate run fsrcnn_x2.onnx --input half.png --compare original.png --memory 256KiB --counts\n"
+        "  laminate run fsrcnn_x2.onnx --input half.png --compare original.png --memory 256KiB "
+        "--counts\n"
         "  laminate run fsrcnn_x2.onnx --stream --input huge.pgm --output larger.pgm\n"
-        "  ffmpeg -i film.mp4 -f yuv4mpegpipe - | laminate run fsrcnn_x2.onnx --input - --output - | mpv -\n"
+        "  ffmpeg -i film.mp4 -f yuv4mpegpipe - | laminate run fsrcnn_x2.onnx --input - --output - "
+        "| mpv -\n"
         "  laminate run compiled/ --input input=x.npy --expected output=y.npy");
     auto options = std::make_shared<Options>();
     options->network.declare(verb, true);
     options->schedule.declare(verb);
     verb->add_option("--input", options->inputs,
-                     "Input: .npy, ONNX .pb tensor, or a PNG, JPEG or PNM picture, with --stream also .pfm; a .y4m "
+                     "Input: .npy, ONNX .pb tensor, or a PNG, JPEG or PNM picture, with --stream "
+                     "also .pfm; a .y4m "
                      "video or - for one from "
                      "stdin; a folder of pictures; random without one")
         ->type_name("[NAME=]FILE");
     verb->add_option("--output", options->outputs,
-                     "Output, by extension: .npy, .pb, .png, .jpg, .pgm, .ppm, with --stream .pfm; .y4m or - for a "
+                     "Output, by extension: .npy, .pb, .png, .jpg, .pgm, .ppm, with --stream .pfm; "
+                     ".y4m or - for a "
                      "video; a folder for a folder")
         ->type_name("[NAME=]FILE");
-    verb->add_option("--expected", options->expected, "What the output must be: .npy or .pb; exit 1 when it is not")
+    verb->add_option("--expected", options->expected,
+                     "What the output must be: .npy or .pb; exit 1 when it is not")
         ->type_name("[NAME=]FILE");
-    verb->add_option("--rtol", options->rtol, "Allowed difference, relative to the expected element")
+    verb->add_option("--rtol", options->rtol,
+                     "Allowed difference, relative to the expected element")
         ->check(not_negative())
         ->capture_default_str();
     verb->add_option("--atol", options->atol, "Allowed difference, absolute")
@@ -286,12 +311,16 @@ void add_run(Program& program) {
     verb->add_option("--border", options->border, "Pixels on each side that --compare leaves out")
         ->check(not_negative())
         ->capture_default_str();
-    verb->add_flag("--counts", options->counts,
-                   "Accesses, MACs and buffers of the schedule: model and generated code side by side");
+    verb->add_flag(
+        "--counts", options->counts,
+        "Accesses, MACs and buffers of the schedule: model and generated code side by side");
     verb->add_flag("--stream", options->stream,
-                   "A picture in windows, from file to file (PNM, .pfm, .npy) in constant memory: --memory in all, "
+                   "A picture in windows, from file to file (PNM, .pfm, .npy) in constant memory: "
+                   "--memory in all, "
                    "64MiB without; the default for PNM and .pfm files of more than 2^27 samples");
-    program.on(verb, [options, &program](const Output& output) { return run(*options, program.common(), output); });
+    program.on(verb, [options, &program](const Output& output) {
+        return run(*options, program.common(), output);
+    });
 }
 
 }  // namespace laminate::cli

@@ -1,4 +1,5 @@
-// laminate run NET on many pictures: the frames of a Y4M video, from file or stdin to file or stdout, and the pictures of a folder.
+// laminate run NET on many pictures: the frames of a Y4M video, from file or stdin to file or
+// stdout, and the pictures of a folder.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,10 +11,10 @@
 #include <optional>
 #include <set>
 
+#include "answers/cost_models.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
-#include "answers/cost_models.h"
 #include "cli/interrupt.h"
 #include "cli/run.h"
 #include "cli/tensor_files.h"
@@ -29,12 +30,13 @@ constexpr const char* standard_stream = "-";
 /// A network of one picture in and one out, ready for pictures of one size.
 class PictureNetwork {
 public:
-    PictureNetwork(const RunOptions& options, int64_t height, int64_t width, const CommonOptions& common,
-                   const Output& output) {
+    PictureNetwork(const RunOptions& options, int64_t height, int64_t width,
+                   const CommonOptions& common, const Output& output) {
         if (is_compiled_directory(options.network)) {
             if (options.schedule.is_given())
                 throw UsageError(
-                    "a compiled directory carries its own schedule; --schedule, --memory and --layer-by-layer want the "
+                    "a compiled directory carries its own schedule; --schedule, --memory and "
+                    "--layer-by-layer want the "
                     "network");
             execution_ = std::make_unique<Execution>(options.network.spec, common);
         } else {
@@ -46,15 +48,18 @@ public:
             execution_ = std::make_unique<Execution>(std::move(network), std::move(schedule),
                                                      options.schedule.kernels(), common, output);
         }
-        const std::vector<Tensor> inputs = execution_->session().inputs(), outputs = execution_->session().outputs();
+        const std::vector<Tensor> inputs = execution_->session().inputs(),
+                                  outputs = execution_->session().outputs();
         if (inputs.size() != 1 || outputs.size() != 1 || !is_picture_of(inputs[0].dims) ||
             !is_picture_of(outputs[0].dims))
-            throw InputError(options.network.spec + ": expected one picture of one or three channels in and one out");
+            throw InputError(options.network.spec +
+                             ": expected one picture of one or three channels in and one out");
         input_ = inputs[0];
         output_ = outputs[0];
         if (input_.dims[2] != height || input_.dims[3] != width) {
-            throw InputError(fmt::format("{}: input {} is {}, found pictures of {} x {} (rows x columns)",
-                                         options.network.spec, input_.name, dims_text(input_.dims), height, width));
+            throw InputError(fmt::format(
+                "{}: input {} is {}, found pictures of {} x {} (rows x columns)",
+                options.network.spec, input_.name, dims_text(input_.dims), height, width));
         }
         values_.resize(static_cast<size_t>(element_count(output_.dims)));
     }
@@ -91,13 +96,15 @@ std::vector<uint8_t> samples_of(const std::vector<float>& elements, int64_t heig
 /// One of the two files of a command with one --input and one --output.
 std::string only_file(const char* option, const std::vector<std::string>& files) {
     if (files.size() != 1)
-        throw UsageError(fmt::format("{}: found {} files, expected one for a video or folder", option, files.size()));
+        throw UsageError(fmt::format("{}: found {} files, expected one for a video or folder",
+                                     option, files.size()));
     return parse_named_file(files[0]).file;
 }
 
 bool is_y4m(const std::string& file) { return lower_extension(file) == ".y4m"; }
 
-/// Calls `write` with the stream to write to: stdout, or a file that takes its place when all was written.
+/// Calls `write` with the stream to write to: stdout, or a file that takes its place when all was
+/// written.
 void write_stream(const std::string& file, const std::function<void(std::ostream&)>& write) {
     if (file == standard_stream) return write(std::cout);
     write_file_atomically(file, [&](const std::filesystem::path& aside) {
@@ -126,7 +133,8 @@ bool is_video(const RunOptions& options) {
 
 bool is_folder(const RunOptions& options) {
     std::error_code error;
-    return options.inputs.size() == 1 && std::filesystem::is_directory(parse_named_file(options.inputs[0]).file, error);
+    return options.inputs.size() == 1 &&
+           std::filesystem::is_directory(parse_named_file(options.inputs[0]).file, error);
 }
 
 Exit run_video(const RunOptions& options, const CommonOptions& common, const Output& output) {
@@ -136,9 +144,11 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
                       output_file = only_file("--output", options.outputs);
     if (output_file == standard_stream && common.json == standard_stream)
         throw UsageError("--json -: stdout carries the video, expected a file");
-    for (const auto& [option, file] : {std::pair{"--input", input_file}, {"--output", output_file}}) {
+    for (const auto& [option, file] :
+         {std::pair{"--input", input_file}, {"--output", output_file}}) {
         if (file != standard_stream && !is_y4m(file))
-            throw UsageError(fmt::format("{}: found \"{}\", expected - or a .y4m file on both sides", option, file));
+            throw UsageError(fmt::format(
+                "{}: found \"{}\", expected - or a .y4m file on both sides", option, file));
     }
     // Stdout may be the video.
     const auto tell = [&](const std::string& line) {
@@ -155,7 +165,8 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
     const Y4mHeader& from = reader.header();
     PictureNetwork network(options, from.height, from.width, common, output);
     if (network.input().dims[1] != 1 || network.output().dims[1] != 1)
-        throw InputError(options.network.spec + ": expected one channel in and out, luma, for a video");
+        throw InputError(options.network.spec +
+                         ": expected one channel in and out, luma, for a video");
     Y4mHeader to = from;
     to.height = network.output().dims[2];
     to.width = network.output().dims[3];
@@ -175,19 +186,22 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
                 if (samples.empty()) return samples;
                 const Plane plane{from.chroma_height(), from.chroma_width(),
                                   elements_of(samples, from.chroma_height(), from.chroma_width())};
-                return samples_of(resize_bicubic(plane, to.chroma_height(), to.chroma_width()).values,
-                                  to.chroma_height(), to.chroma_width());
+                return samples_of(
+                    resize_bicubic(plane, to.chroma_height(), to.chroma_width()).values,
+                    to.chroma_height(), to.chroma_width());
             };
             while (reader.read(small)) {
                 if (interrupt.stop()->load()) break;
                 large.parameters = small.parameters;
                 large.y =
-                    samples_of(network.run_unit(elements_of(small.y, from.height, from.width)), to.height, to.width);
+                    samples_of(network.run_unit(elements_of(small.y, from.height, from.width)),
+                               to.height, to.width);
                 large.cb = chroma(small.cb);
                 large.cr = chroma(small.cr);
                 writer.write(large);
                 ++frames;
-                seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+                seconds =
+                    std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
                 notes.note([&] {
                     return fmt::format("laminate: {} frames, {:.2f} per second", frames,
                                        static_cast<double>(frames) / seconds);
@@ -200,12 +214,14 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
         interrupted = true;
     }
     if (interrupted) {
-        output.note(output_file == standard_stream ? fmt::format("laminate: interrupted after {} frames", frames)
-                                                   : "laminate: interrupted; " + output_file + " was not written");
+        output.note(output_file == standard_stream
+                        ? fmt::format("laminate: interrupted after {} frames", frames)
+                        : "laminate: interrupted; " + output_file + " was not written");
         end_interrupted();
     }
-    tell(fmt::format("{} frames of {} x {} to {} x {}: {:.2f} s, {:.2f} per second", frames, from.width, from.height,
-                     to.width, to.height, seconds, frames > 0 ? static_cast<double>(frames) / seconds : 0));
+    tell(fmt::format("{} frames of {} x {} to {} x {}: {:.2f} s, {:.2f} per second", frames,
+                     from.width, from.height, to.width, to.height, seconds,
+                     frames > 0 ? static_cast<double>(frames) / seconds : 0));
     output.json({{"schema", "laminate.run"},
                  {"version", 1},
                  {"frames", frames},
@@ -226,8 +242,9 @@ Exit run_folder(const RunOptions& options, const CommonOptions& common, const Ou
         if (entry.is_regular_file() && is_picture_file(entry.path())) files.push_back(entry.path());
     }
     if (files.empty())
-        throw InputError(input.string() +
-                         ": holds no picture, expected files that end in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
+        throw InputError(
+            input.string() +
+            ": holds no picture, expected files that end in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
     std::sort(files.begin(), files.end());
 
     bool interrupted = false;
@@ -237,7 +254,8 @@ Exit run_folder(const RunOptions& options, const CommonOptions& common, const Ou
         NewDirectory directory(
             result, [](const std::filesystem::path&) { return std::nullopt; }, "this command");
         OccasionalNotes notes(output);
-        // Pictures of a size share their code. Sizes in turn, so that only one is compiled at a time.
+        // Pictures of a size share their code. Sizes in turn, so that only one is compiled at a
+        // time.
         std::map<std::pair<int64_t, int64_t>, std::vector<std::filesystem::path>> by_size;
         for (const std::filesystem::path& file : files) {
             const Picture picture = load_picture(file);
@@ -253,11 +271,13 @@ Exit run_folder(const RunOptions& options, const CommonOptions& common, const Ou
                 const std::vector<float> elements = elements_for(picture, network.input());
                 const auto start = std::chrono::steady_clock::now();
                 const std::vector<float>& values = network.run(elements);
-                seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-                save_tensor_file((directory.aside() / file.filename()).string(), network.output(), values,
-                                 &*picture.picture);
+                seconds +=
+                    std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+                save_tensor_file((directory.aside() / file.filename()).string(), network.output(),
+                                 values, &*picture.picture);
                 ++done;
-                notes.note([&] { return fmt::format("laminate: {} of {} pictures", done, files.size()); });
+                notes.note(
+                    [&] { return fmt::format("laminate: {} of {} pictures", done, files.size()); });
             }
         }
         interrupted = done < files.size();
@@ -267,8 +287,12 @@ Exit run_folder(const RunOptions& options, const CommonOptions& common, const Ou
         output.note("laminate: interrupted; " + result.string() + " was not written");
         end_interrupted();
     }
-    output.print(fmt::format("{} pictures in {}: {:.2f} s in the network", files.size(), result.string(), seconds));
-    output.json({{"schema", "laminate.run"}, {"version", 1}, {"pictures", files.size()}, {"network_seconds", seconds}});
+    output.print(fmt::format("{} pictures in {}: {:.2f} s in the network", files.size(),
+                             result.string(), seconds));
+    output.json({{"schema", "laminate.run"},
+                 {"version", 1},
+                 {"pictures", files.size()},
+                 {"network_seconds", seconds}});
     return Exit::ok;
 }
 

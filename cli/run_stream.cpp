@@ -1,12 +1,13 @@
-// laminate run NET --stream: a picture of any size in windows, from file to file in constant memory.
+// laminate run NET --stream: a picture of any size in windows, from file to file in constant
+// memory.
 #include <fmt/core.h>
 
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "answers/cost_models.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "answers/cost_models.h"
 #include "cli/interrupt.h"
 #include "cli/resident_memory.h"
 #include "cli/run.h"
@@ -36,7 +37,8 @@ Network network_of_size(const NetworkArgument& argument, int64_t height, int64_t
         const std::vector<int64_t>& dims = network.tensor(id).dims;
         if (dims.size() == 4 && (dims[2] != height || dims[3] != width)) {
             throw InputError(
-                fmt::format("{}: input {} is {}, expected rows and columns that are left open, as windows have others "
+                fmt::format("{}: input {} is {}, expected rows and columns that are left open, as "
+                            "windows have others "
                             "than the picture",
                             argument.spec, network.tensor(id).name, dims_text(dims)));
         }
@@ -47,8 +49,8 @@ Network network_of_size(const NetworkArgument& argument, int64_t height, int64_t
 /// How elements of the file become those of the network and back.
 class StreamedPicture {
 public:
-    StreamedPicture(const RasterReader& reader, const std::string& input_file, const std::string& output_file,
-                    const Network& network)
+    StreamedPicture(const RasterReader& reader, const std::string& input_file,
+                    const std::string& output_file, const Network& network)
         : reader_(reader),
           input_(network.tensor(network.inputs[0])),
           output_(network.tensor(network.outputs[0])),
@@ -56,17 +58,21 @@ public:
           writes_array_(is_array(output_file)) {
         const int64_t wanted = input_.dims[1], made = output_.dims[1];
         const RasterShape& shape = reader.shape();
-        by_luma_ = shape.channels == 3 && wanted == 1 && made == 1 && shape.type == SampleType::uint8;
+        by_luma_ =
+            shape.channels == 3 && wanted == 1 && made == 1 && shape.type == SampleType::uint8;
         if (!by_luma_ && shape.channels != wanted) {
-            throw InputError(fmt::format("--input: is a picture of {} channel{}, expected {} for input {}{}",
-                                         shape.channels, shape.channels == 1 ? "" : "s", wanted, input_.name,
-                                         wanted == 1 ? ", or 8-bit colour" : ""));
+            throw InputError(
+                fmt::format("--input: is a picture of {} channel{}, expected {} for input {}{}",
+                            shape.channels, shape.channels == 1 ? "" : "s", wanted, input_.name,
+                            wanted == 1 ? ", or 8-bit colour" : ""));
         }
         if (input_.type == ElementType::int8)
-            throw InputError("input " + input_.name + " is int8, which does not hold a picture's samples, 0 to 255");
+            throw InputError("input " + input_.name +
+                             " is int8, which does not hold a picture's samples, 0 to 255");
         if (input_.type == ElementType::uint8 && shape.type == SampleType::float32) {
-            throw InputError(fmt::format("{}: holds floats, expected samples, or .npy of uint8, for input {}",
-                                         input_file, input_.name));
+            throw InputError(
+                fmt::format("{}: holds floats, expected samples, or .npy of uint8, for input {}",
+                            input_file, input_.name));
         }
         output_channels_ = by_luma_ ? 3 : made;
     }
@@ -77,7 +83,8 @@ public:
             if (by_luma_) {
                 const Plane luma = to_luma_chroma(reader_.read_picture(box)).y;
                 for (int64_t y = 0; y < box.height; ++y)
-                    std::copy_n(luma.values.data() + y * box.width, box.width, values + y * strides.row);
+                    std::copy_n(luma.values.data() + y * box.width, box.width,
+                                values + y * strides.row);
             } else {
                 reader_.read(box, values, strides.plane, strides.row);
             }
@@ -89,7 +96,8 @@ public:
     }
     /// Colour is that of the input, resized to height x width.
     [[nodiscard]] WriteBox write(RasterWriter& writer, int64_t height, int64_t width) const {
-        return [this, &writer, height, width](const PictureBox& box, const float* values, const BoxStrides& strides) {
+        return [this, &writer, height, width](const PictureBox& box, const float* values,
+                                              const BoxStrides& strides) {
             if (!by_luma_ && (writes_array_ || output_.type == ElementType::float32))
                 return writer.write(box, values, strides.plane, strides.row);
             std::vector<float> elements;
@@ -100,11 +108,14 @@ public:
                 }
             }
             to_unit(output_, elements.data(), std::ssize(elements));
-            if (!by_luma_) return writer.write(box, elements.data(), box.height * box.width, box.width);
+            if (!by_luma_)
+                return writer.write(box, elements.data(), box.height * box.width, box.width);
             const Plane luma{box.height, box.width, std::move(elements)};
             const RasterShape& from = reader_.shape();
-            const Picture small = reader_.read_picture(bicubic_source(box, from.height, from.width, height, width));
-            writer.write_picture(box, with_luma(small, from.height, from.width, luma, box, height, width));
+            const Picture small =
+                reader_.read_picture(bicubic_source(box, from.height, from.width, height, width));
+            writer.write_picture(
+                box, with_luma(small, from.height, from.width, luma, box, height, width));
         };
     }
 
@@ -135,35 +146,47 @@ int64_t memory_of(Session& session) {
 
 class WindowCompiler {
 public:
-    WindowCompiler(const RunOptions& options, const RasterShape& shape, const Network& sample, int64_t budget,
-                   const CommonOptions& common, const Output& output)
-        : options_(options), shape_(shape), sample_(sample), budget_(budget), common_(common), output_(output) {}
+    WindowCompiler(const RunOptions& options, const RasterShape& shape, const Network& sample,
+                   int64_t budget, const CommonOptions& common, const Output& output)
+        : options_(options),
+          shape_(shape),
+          sample_(sample),
+          budget_(budget),
+          common_(common),
+          output_(output) {}
 
-    /// The fastest window within the budget, by minimal filtering if a window that it leaves no seams in fits.
+    /// The fastest window within the budget, by minimal filtering if a window that it leaves no
+    /// seams in fits.
     [[nodiscard]] CompiledWindow compile() {
-        if (!options_.schedule.no_winograd && (has_winograd_layers(sample_) || has_column_tiles(sample_))) {
+        if (!options_.schedule.no_winograd &&
+            (has_winograd_layers(sample_) || has_column_tiles(sample_))) {
             if (auto window = attempt(true)) return std::move(*window);
-            output_.note("laminate: no window for minimal filtering fits in " + bytes_text(budget_) +
+            output_.note("laminate: no window for minimal filtering fits in " +
+                         bytes_text(budget_) +
                          ", so every convolution is computed by its definition");
         }
         if (auto window = attempt(false)) return std::move(*window);
-        throw InfeasibleError(
-            fmt::format("{}: no window fits in {}{}", options_.network.spec, bytes_text(budget_),
-                        least_ > 0 ? fmt::format("; the smallest that was found takes {}", bytes_text(least_)) : ""));
+        throw InfeasibleError(fmt::format(
+            "{}: no window fits in {}{}", options_.network.spec, bytes_text(budget_),
+            least_ > 0 ? fmt::format("; the smallest that was found takes {}", bytes_text(least_))
+                       : ""));
     }
 
 private:
-    /// The model knows no padding of lines and no transformed patches: what turns out larger is chosen again with less.
+    /// The model knows no padding of lines and no transformed patches: what turns out larger is
+    /// chosen again with less.
     std::optional<CompiledWindow> attempt(bool filtered) {
         const Reach reach = reach_of(sample_, {.winograd = filtered});
         const std::vector<int64_t>& dims = sample_.tensor(sample_.inputs[0]).dims;
-        check_moves_alike(
-            sample_,
-            network_of_size(options_.network, dims[2] + 3 * reach.y.input_step, dims[3] + 5 * reach.x.input_step),
-            reach);
+        check_moves_alike(sample_,
+                          network_of_size(options_.network, dims[2] + 3 * reach.y.input_step,
+                                          dims[3] + 5 * reach.x.input_step),
+                          reach);
         WindowDemand demand{
-            .network_of = [&](int64_t height,
-                              int64_t width) { return network_of_size(options_.network, height, width); },
+            .network_of =
+                [&](int64_t height, int64_t width) {
+                    return network_of_size(options_.network, height, width);
+                },
             .height = shape_.height,
             .width = shape_.width,
             .reach = reach,
@@ -176,23 +199,26 @@ private:
             const std::optional<WindowChoice> choice = choose_window(demand);
             if (!choice) break;
             Network network = network_of_size(options_.network, choice->height, choice->width);
-            auto found = line_buffer_schedule(network, {.memory = choice->thread_memory,
-                                                        .threads = common_.thread_count(),
-                                                        .second_level_cache = demand.second_level_cache});
+            auto found =
+                line_buffer_schedule(network, {.memory = choice->thread_memory,
+                                               .threads = common_.thread_count(),
+                                               .second_level_cache = demand.second_level_cache});
             auto* schedule = std::get_if<Schedule>(&found);
             if (schedule == nullptr) break;
             const KernelOptions kernels{.winograd = filtered, .scratch = choice->thread_memory};
             CompiledWindow window{
-                std::make_unique<Execution>(std::move(network), std::move(*schedule), kernels, common_, output_),
+                std::make_unique<Execution>(std::move(network), std::move(*schedule), kernels,
+                                            common_, output_),
                 *choice, reach};
             const int64_t used = memory_of(window.execution->session());
             if (used <= budget_) return window;
             least_ = least_ == 0 ? used : std::min(least_, used);
-            output_.detail(
-                fmt::format("laminate: window of {} x {} takes {}", choice->width, choice->height, bytes_text(used)));
+            output_.detail(fmt::format("laminate: window of {} x {} takes {}", choice->width,
+                                       choice->height, bytes_text(used)));
             // A little less than in proportion.
-            demand.memory = Bytes(static_cast<int64_t>(0.94 * static_cast<double>(demand.memory.value()) *
-                                                       static_cast<double>(budget_) / static_cast<double>(used)));
+            demand.memory = Bytes(
+                static_cast<int64_t>(0.94 * static_cast<double>(demand.memory.value()) *
+                                     static_cast<double>(budget_) / static_cast<double>(used)));
         }
         return {};
     }
@@ -220,7 +246,8 @@ bool wants_stream(const RunOptions& options) {
     if (options.inputs.size() != 1 || options.outputs.size() != 1) return false;
     const std::string file = parse_named_file(options.inputs[0]).file;
     std::error_code error;
-    if (!is_raster_file(file) || lower_extension(file) == ".npy" || !std::filesystem::is_regular_file(file, error))
+    if (!is_raster_file(file) || lower_extension(file) == ".npy" ||
+        !std::filesystem::is_regular_file(file, error))
         return false;
     const RasterShape shape = RasterReader(file).shape();
     return shape.channels * shape.height > most_samples / shape.width;
@@ -230,33 +257,37 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
     // Who has not asked for it hears why.
     const std::string streaming =
         options.stream ? "--stream"
-                       : fmt::format("a picture of more than {} samples, which is streamed", grouped(most_samples));
+                       : fmt::format("a picture of more than {} samples, which is streamed",
+                                     grouped(most_samples));
     refuse_options_of_whole_files(options, streaming);
     if (is_compiled_directory(options.network))
         throw UsageError(streaming + ": a compiled directory is of one size, expected the network");
     if (!options.schedule.schedule.empty() || options.schedule.layer_by_layer)
         throw UsageError(streaming + ": chooses its own schedule, expected at most --memory");
     if (options.inputs.size() != 1 || options.outputs.size() != 1)
-        throw UsageError(fmt::format("--stream: found {} --input and {} --output, expected one of each",
-                                     options.inputs.size(), options.outputs.size()));
+        throw UsageError(
+            fmt::format("--stream: found {} --input and {} --output, expected one of each",
+                        options.inputs.size(), options.outputs.size()));
     const std::string input_file = parse_named_file(options.inputs[0]).file,
                       output_file = parse_named_file(options.outputs[0]).file;
     if (!is_raster_file(output_file))
-        throw UsageError("--output: found \"" + output_file + "\", expected .pgm, .ppm, .pnm, .pfm or .npy with " +
-                         streaming);
+        throw UsageError("--output: found \"" + output_file +
+                         "\", expected .pgm, .ppm, .pnm, .pfm or .npy with " + streaming);
     const RasterReader reader(input_file);
     const RasterShape shape = reader.shape();
-    const int64_t budget =
-        options.schedule.memory.empty() ? default_memory : parse_bytes("--memory", options.schedule.memory);
+    const int64_t budget = options.schedule.memory.empty()
+                               ? default_memory
+                               : parse_bytes("--memory", options.schedule.memory);
 
     // The reach is the same for every size, so a small one tells.
     constexpr int64_t sample_extent = 256;
-    const Network sample =
-        network_of_size(options.network, std::min(shape.height, sample_extent), std::min(shape.width, sample_extent));
+    const Network sample = network_of_size(options.network, std::min(shape.height, sample_extent),
+                                           std::min(shape.width, sample_extent));
     (void)reach_of(sample);  // what cannot run in windows is refused first
     const StreamedPicture picture(reader, input_file, output_file, sample);
 
-    auto [execution, choice, reach] = WindowCompiler(options, shape, sample, budget, common, output).compile();
+    auto [execution, choice, reach] =
+        WindowCompiler(options, shape, sample, budget, common, output).compile();
     // What the run takes is measured from before it takes anything.
     execution->close_session();
     const PeakWatch watch;
@@ -265,10 +296,12 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
     WindowRun windows(session, reach, shape.height, shape.width);
     const int64_t height = windows.output_height(), width = windows.output_width();
     const int64_t memory = session.arena_bytes() + windows.buffer_bytes();
-    output.print(fmt::format("{} x {} pixels to {} x {} in {} windows of {} x {}", shape.width, shape.height, width,
-                             height, windows.count(), choice.width, choice.height));
-    output.print(fmt::format("{}; a window of input and output {}; together {}", arena_text(session.arena()),
-                             bytes_text(windows.buffer_bytes()), bytes_text(memory)));
+    output.print(fmt::format("{} x {} pixels to {} x {} in {} windows of {} x {}", shape.width,
+                             shape.height, width, height, windows.count(), choice.width,
+                             choice.height));
+    output.print(fmt::format("{}; a window of input and output {}; together {}",
+                             arena_text(session.arena()), bytes_text(windows.buffer_bytes()),
+                             bytes_text(memory)));
 
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
@@ -278,15 +311,16 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
     bool finished = false;
     {
         InterruptHandler interrupt;
-        RasterWriter writer(
-            output_file, {picture.output_channels(), height, width, RasterWriter::type_for(output_file, shape.type)});
+        RasterWriter writer(output_file, {picture.output_channels(), height, width,
+                                          RasterWriter::type_for(output_file, shape.type)});
         finished = windows.run(
             picture.read(), picture.write(writer, height, width),
             [&](int64_t done) {
                 notes.note([&] {
-                    const double left =
-                        seconds() / static_cast<double>(done) * static_cast<double>(windows.count() - done);
-                    return fmt::format("laminate: {} of {} windows, {:.0f} s left", done, windows.count(), left);
+                    const double left = seconds() / static_cast<double>(done) *
+                                        static_cast<double>(windows.count() - done);
+                    return fmt::format("laminate: {} of {} windows, {:.0f} s left", done,
+                                       windows.count(), left);
                 });
             },
             interrupt.stop());
@@ -297,10 +331,11 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
         end_interrupted();
     }
     const double pixels = static_cast<double>(shape.height) * static_cast<double>(shape.width);
-    output.print(fmt::format("{}: {:.2f} s, {:.2f} million pixels per second", session.manifest().network, seconds(),
-                             pixels / seconds() / 1e6));
+    output.print(fmt::format("{}: {:.2f} s, {:.2f} million pixels per second",
+                             session.manifest().network, seconds(), pixels / seconds() / 1e6));
     const std::optional<int64_t> growth = watch.growth_bytes();
-    if (growth) output.print(fmt::format("resident memory grew by {} at most", bytes_text(*growth)));
+    if (growth)
+        output.print(fmt::format("resident memory grew by {} at most", bytes_text(*growth)));
     output.print(fmt::format("output {}", output_file));
 
     nlohmann::ordered_json answer{
@@ -308,7 +343,8 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
         {"version", 1},
         {"network", session.manifest().network},
         {"threads", session.arena().threads},
-        {"windows", {{"count", windows.count()}, {"height", choice.height}, {"width", choice.width}}},
+        {"windows",
+         {{"count", windows.count()}, {"height", choice.height}, {"width", choice.width}}},
         {"arena_bytes", session.arena_bytes()},
         {"window_bytes", windows.buffer_bytes()},
         {"memory_bytes", memory},

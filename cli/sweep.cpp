@@ -20,16 +20,16 @@
 #include <set>
 #include <thread>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/xxhash64.h"
 #include "answers/cost_models.h"
 #include "answers/front_file.h"
-#include "cli/interrupt.h"
 #include "answers/json_text.h"
-#include "cli/launcher.h"
 #include "answers/program.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "base/json_object.h"
+#include "base/xxhash64.h"
+#include "cli/interrupt.h"
+#include "cli/launcher.h"
 
 namespace laminate::cli {
 
@@ -37,9 +37,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* claims_file = "claims";
 
-// -------------------------------------------------------------------------------------------------------------------- claims
+// ---- claims
 
-JobClaims::JobClaims(const fs::path& file) : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+JobClaims::JobClaims(const fs::path& file)
+    : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
     if (file_ < 0) throw InputError(file.string() + ": cannot be written: " + std::strerror(errno));
 }
 
@@ -75,13 +76,15 @@ void JobClaims::release(const SweepJob& job) {
     (void)::fcntl(file_, F_OFD_SETLK, &lock);
 }
 
-// --------------------------------------------------------------------------------------------------------------------- running
+// ---- running
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-fs::path outcome_file(const fs::path& directory, const SweepJob& job) { return directory / (job.id + ".json"); }
+fs::path outcome_file(const fs::path& directory, const SweepJob& job) {
+    return directory / (job.id + ".json");
+}
 
 /// The outcome of a job that has ended, in this run or an earlier one.
 std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
@@ -89,15 +92,21 @@ std::optional<Json> outcome_of(const fs::path& directory, const SweepJob& job) {
     std::error_code error;
     if (!fs::exists(file, error)) return std::nullopt;
     Json outcome = Json::parse(read_file(file), nullptr, false);
-    const auto is = [&](const char* key, const Json& value) { return outcome.value(key, Json()) == value; };
-    if (!outcome.is_object() || !is("schema", "laminate.sweep_job") || !is("arguments", job.arguments))
+    const auto is = [&](const char* key, const Json& value) {
+        return outcome.value(key, Json()) == value;
+    };
+    if (!outcome.is_object() || !is("schema", "laminate.sweep_job") ||
+        !is("arguments", job.arguments))
         return std::nullopt;
     if (!outcome.value("exit_code", Json()).is_number_integer()) return std::nullopt;
     return outcome;
 }
 
-/// Whether a job with this exit code is done for good. What failed is tried again by the next sweep: a file may have been missing, a disk full.
-bool is_final(int code) { return code == static_cast<int>(Exit::ok) || code == static_cast<int>(Exit::infeasible); }
+/// Whether a job with this exit code is done for good. What failed is tried again by the next
+/// sweep: a file may have been missing, a disk full.
+bool is_final(int code) {
+    return code == static_cast<int>(Exit::ok) || code == static_cast<int>(Exit::infeasible);
+}
 
 /// The last line that explore said, without its head.
 std::string last_line(const fs::path& log) {
@@ -124,7 +133,8 @@ public:
           output_(output) {
         for (const SweepJob& job : jobs_) {
             std::error_code error;
-            const fs::file_time_type time = fs::last_write_time(outcome_file(directory_, job), error);
+            const fs::file_time_type time =
+                fs::last_write_time(outcome_file(directory_, job), error);
             if (!error) written_before_.emplace(job.id, time);
         }
     }
@@ -138,7 +148,8 @@ public:
     Sweep(const Sweep&) = delete;
     Sweep& operator=(const Sweep&) = delete;
 
-    /// Until every job has an outcome; `waits`: also for jobs that other processes have. False when interrupted.
+    /// Until every job has an outcome; `waits`: also for jobs that other processes have. False when
+    /// interrupted.
     bool run(bool waits) {
         while (!interrupted_) {
             size_t elsewhere = 0;
@@ -195,20 +206,24 @@ private:
         return true;
     }
 
-    [[nodiscard]] fs::path log_of(const SweepJob& job) const { return directory_ / (job.id + ".log"); }
+    [[nodiscard]] fs::path log_of(const SweepJob& job) const {
+        return directory_ / (job.id + ".log");
+    }
 
     void start(const SweepJob& job) {
         std::vector<std::string> words{"laminate", "explore"};
         words.insert(words.end(), job.arguments.begin(), job.arguments.end());
-        words.insert(words.end(),
-                     {"--output=" + (directory_ / job.id).string(), "--threads=" + std::to_string(threads_)});
+        words.insert(words.end(), {"--output=" + (directory_ / job.id).string(),
+                                   "--threads=" + std::to_string(threads_)});
         std::vector<char*> arguments;
         for (std::string& word : words) arguments.push_back(word.data());
         arguments.push_back(nullptr);
         const std::string log = log_of(job).string();
         const pid_t parent = ::getpid();
         const pid_t child = ::fork();
-        if (child < 0) throw std::runtime_error(std::string("sweep: no process for a job: ") + std::strerror(errno));
+        if (child < 0)
+            throw std::runtime_error(std::string("sweep: no process for a job: ") +
+                                     std::strerror(errno));
         if (child == 0) {
             // A job must not outlive the sweep: its claim would be gone.
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -219,7 +234,8 @@ private:
             ::sigprocmask(SIG_BLOCK, &interrupt, nullptr);
             forget_launcher();
             const int to = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-            if (::getppid() != parent || to < 0 || ::dup2(to, STDOUT_FILENO) < 0 || ::dup2(to, STDERR_FILENO) < 0)
+            if (::getppid() != parent || to < 0 || ::dup2(to, STDOUT_FILENO) < 0 ||
+                ::dup2(to, STDERR_FILENO) < 0)
                 ::_exit(127);
             ::execv("/proc/self/exe", arguments.data());
             ::_exit(127);
@@ -227,13 +243,15 @@ private:
         running_.emplace(child, &job);
     }
 
-    /// Waits for a job to end, or for an interrupt, and notes the outcome; `looks_elsewhere`: not for longer than a nap.
+    /// Waits for a job to end, or for an interrupt, and notes the outcome; `looks_elsewhere`: not
+    /// for longer than a nap.
     void finish_one(bool looks_elsewhere) {
         const bool was_interrupted = interrupted_;
         int status = 0;
         pid_t pid = 0;
         // Short naps, and no wait that an interrupt does not end.
-        while ((pid = ::waitpid(-1, &status, was_interrupted ? 0 : WNOHANG)) == 0 && !interrupted_) {
+        while ((pid = ::waitpid(-1, &status, was_interrupted ? 0 : WNOHANG)) == 0 &&
+               !interrupted_) {
             std::this_thread::sleep_for(std::chrono::milliseconds(looks_elsewhere ? 100 : 10));
             if (looks_elsewhere) return;
         }
@@ -251,21 +269,25 @@ private:
         // Only what the job itself decides: what an interrupt or a crash left is done again.
         if (interrupted_ && code < 0) return;
         if (code != static_cast<int>(Exit::ok) && code != static_cast<int>(Exit::usage) &&
-            code != static_cast<int>(Exit::bad_input) && code != static_cast<int>(Exit::infeasible)) {
-            throw std::runtime_error(fmt::format(
-                "{}: {}: {}; the same command goes on from here", job.id,
-                code < 0 ? fmt::format("ended by signal {}", WTERMSIG(status)) : fmt::format("exit code {}", code),
-                last_line(log_of(job))));
+            code != static_cast<int>(Exit::bad_input) &&
+            code != static_cast<int>(Exit::infeasible)) {
+            throw std::runtime_error(
+                fmt::format("{}: {}: {}; the same command goes on from here", job.id,
+                            code < 0 ? fmt::format("ended by signal {}", WTERMSIG(status))
+                                     : fmt::format("exit code {}", code),
+                            last_line(log_of(job))));
         }
-        Json outcome{
-            {"schema", "laminate.sweep_job"}, {"version", 1}, {"arguments", job.arguments}, {"exit_code", code}};
+        Json outcome{{"schema", "laminate.sweep_job"},
+                     {"version", 1},
+                     {"arguments", job.arguments},
+                     {"exit_code", code}};
         if (code != static_cast<int>(Exit::ok)) outcome["message"] = last_line(log_of(job));
         write_file_atomically(outcome_file(directory_, job), json_text(outcome));
         std::error_code ignored;
         fs::remove(log_of(job), ignored);
         output_.note(fmt::format("{}: {} ({} of {})", job.id,
-                                 code == 0 ? "done" : outcome["message"].get<std::string>(), outcomes_.size() + 1,
-                                 jobs_.size()));
+                                 code == 0 ? "done" : outcome["message"].get<std::string>(),
+                                 outcomes_.size() + 1, jobs_.size()));
         outcomes_.emplace(job.id, std::move(outcome));
     }
 
@@ -276,12 +298,13 @@ private:
     int threads_;
     const std::atomic<bool>& interrupted_;
     const Output& output_;
-    std::map<std::string, fs::file_time_type> written_before_;  ///< outcomes by job, when this sweep began
+    std::map<std::string, fs::file_time_type>
+        written_before_;  ///< outcomes by job, when this sweep began
     std::map<pid_t, const SweepJob*> running_;
     std::map<std::string, Json> outcomes_;
 };
 
-// --------------------------------------------------------------------------------------------------------------------- merging
+// ---- merging
 
 std::string csv_quoted(const std::string& text) {
     std::string quoted = "\"";
@@ -289,16 +312,18 @@ std::string csv_quoted(const std::string& text) {
     return quoted + "\"";
 }
 
-/// One entry per job in the order of the list, one line of CSV per schedule. What a clock says is in neither: every run gives the same bytes.
+/// One entry per job in the order of the list, one line of CSV per schedule. What a clock says is
+/// in neither: every run gives the same bytes.
 struct Merged {
     Json answer;
-    std::string csv = "job,network,machine,memory,schedule,accesses_elements,live_bytes,macs,groups\n";
+    std::string csv =
+        "job,network,machine,memory,schedule,accesses_elements,live_bytes,macs,groups\n";
     std::string table;
     size_t failed = 0;
 };
 
-Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json>& outcomes, const fs::path& directory,
-             const std::string& name) {
+Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json>& outcomes,
+             const fs::path& directory, const std::string& name) {
     Merged merged;
     Table table({{"job"},
                  {"network"},
@@ -314,7 +339,8 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
         const int code = outcome.at("exit_code").get<int>();
         Json entry{{"id", job.id},         {"network", job.network},     {"machine", job.machine},
                    {"memory", job.memory}, {"arguments", job.arguments}, {"exit_code", code}};
-        std::vector<std::string> cells{job.id, job.network, job.machine, job.memory, "", "", "", ""};
+        std::vector<std::string> cells{job.id, job.network, job.machine, job.memory,
+                                       "",     "",          "",          ""};
         if (code != 0) {
             entry["message"] = outcome.at("message");
             cells[4] = code == static_cast<int>(Exit::infeasible) ? "none fits" : "failed";
@@ -328,11 +354,13 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
             size_t least = 0;
             for (size_t n = 0; n < front.at("points").size(); ++n) {
                 const Json& point = front["points"][n];
-                if (point.at("accesses_elements") < front["points"][least].at("accesses_elements")) least = n;
+                if (point.at("accesses_elements") < front["points"][least].at("accesses_elements"))
+                    least = n;
                 merged.csv +=
                     fmt::format("{},{},{},{},{},{},{},{},{}\n", job.id, csv_quoted(job.network),
                                 csv_quoted(job.machine), job.memory, point_name(front, n),
-                                point.at("accesses_elements").get<int64_t>(), point.at("live_bytes").get<int64_t>(),
+                                point.at("accesses_elements").get<int64_t>(),
+                                point.at("live_bytes").get<int64_t>(),
                                 point.at("macs").get<int64_t>(), point.at("groups").get<int64_t>());
             }
             entry["schedules"] = front.at("points").size();
@@ -350,7 +378,8 @@ Merged merge(const std::vector<SweepJob>& jobs, const std::map<std::string, Json
         entries.push_back(std::move(entry));
     }
     merged.table = table.text();
-    merged.answer = {{"schema", "laminate.sweep"}, {"version", 1}, {"name", name}, {"jobs", entries}};
+    merged.answer = {
+        {"schema", "laminate.sweep"}, {"version", 1}, {"name", name}, {"jobs", entries}};
     return merged;
 }
 
@@ -364,62 +393,71 @@ Exit run_sweep(const SweepRequest& options, const CommonOptions& common, const O
     if (error) throw InputError(options.directory + ": cannot be written: " + error.message());
     // Processes that start together find it empty, or with the claims of the first.
     const fs::path directory = options.directory;
-    const auto has_outcome = [&](const SweepJob& job) { return fs::exists(outcome_file(directory, job), error); };
+    const auto has_outcome = [&](const SweepJob& job) {
+        return fs::exists(outcome_file(directory, job), error);
+    };
     if (!fs::is_empty(directory, error) && !fs::exists(directory / claims_file, error) &&
         std::none_of(jobs.begin(), jobs.end(), has_outcome)) {
         throw InputError(options.directory +
-                         ": is not empty and was not made by laminate sweep; expected a new directory, or a sweep that "
+                         ": is not empty and was not made by laminate sweep; expected a new "
+                         "directory, or a sweep that "
                          "goes on");
     }
 
     const int cores = std::max(1, common.thread_count() / launcher_local_processes());
-    const int processes =
-        std::min(options.processes > 0 ? options.processes : cores, static_cast<int>(std::max<size_t>(1, jobs.size())));
+    const int processes = std::min(options.processes > 0 ? options.processes : cores,
+                                   static_cast<int>(std::max<size_t>(1, jobs.size())));
     const bool is_first = is_first_of_command();
     std::map<std::string, Json> outcomes;
     bool is_done = false;
     {
         const InterruptHandler interrupt;
-        Sweep work(jobs, options.directory, processes, std::max(1, cores / processes), *interrupt.stop(), output);
+        Sweep work(jobs, options.directory, processes, std::max(1, cores / processes),
+                   *interrupt.stop(), output);
         is_done = work.run(is_first);
         outcomes = work.outcomes();
     }
     if (!is_done) {
-        output.note(fmt::format("laminate: interrupted; {} of {} jobs are done, the same command goes on from here",
-                                outcomes.size(), jobs.size()));
+        output.note(fmt::format(
+            "laminate: interrupted; {} of {} jobs are done, the same command goes on from here",
+            outcomes.size(), jobs.size()));
         end_interrupted();
     }
     if (!is_first) return Exit::ok;  // the first process waits for all and merges
 
-    const Merged merged =
-        merge(jobs, outcomes, options.directory, nlohmann::json::parse(text).at("name").get<std::string>());
+    const Merged merged = merge(jobs, outcomes, options.directory,
+                                nlohmann::json::parse(text).at("name").get<std::string>());
     write_file_atomically(fs::path(options.directory) / "sweep.json", json_text(merged.answer));
     write_file_atomically(fs::path(options.directory) / "sweep.csv", merged.csv);
     output.print(merged.table);
-    output.print(fmt::format("{} jobs; all in {}: sweep.json, sweep.csv, and a directory of explore for each",
-                             jobs.size(), options.directory));
+    output.print(fmt::format(
+        "{} jobs; all in {}: sweep.json, sweep.csv, and a directory of explore for each",
+        jobs.size(), options.directory));
     output.json(merged.answer);
     if (merged.failed > 0)
-        throw InputError(
-            fmt::format("{}: {} of {} jobs failed; sweep.json says why", options.jobs, merged.failed, jobs.size()));
+        throw InputError(fmt::format("{}: {} of {} jobs failed; sweep.json says why", options.jobs,
+                                     merged.failed, jobs.size()));
     return Exit::ok;
 }
 
 void add_sweep(Program& program) {
-    CLI::App* verb = program.add_verb(
-        "sweep", "explore over networks, machines and budgets; goes on after a kill, by several processes at once",
-        "  laminate sweep jobs.json -o sweep/\n"
-        "  laminate sweep jobs.json -o sweep/ --processes 1\n"
-        "  mpirun -np 4 laminate sweep jobs.json -o sweep/");
+    CLI::App* verb = program.add_verb("sweep",
+                                      "explore over networks, machines and budgets; goes on after "
+                                      "a kill, by several processes at once",
+                                      "  laminate sweep jobs.json -o sweep/\n"
+                                      "  laminate sweep jobs.json -o sweep/ --processes 1\n"
+                                      "  mpirun -np 4 laminate sweep jobs.json -o sweep/");
     auto options = std::make_shared<SweepRequest>();
     verb->add_option("JOBS", options->jobs, "List of jobs, JSON (docs/sweep.md)")->required();
-    verb->add_option("-o,--output", options->directory, "Directory; what is there already is not done again")
+    verb->add_option("-o,--output", options->directory,
+                     "Directory; what is there already is not done again")
         ->required()
         ->type_name("DIR");
     verb->add_option("--processes", options->processes, "Jobs at a time (default: one per core)")
         ->check(CLI::Range(1, 1024));
-    program.on(verb,
-               [options, &program](const Output& output) { return run_sweep(*options, program.common(), output); });
+    program.on(verb, [options, &program](const Output& output) {
+        return run_sweep(*options, program.common(), output);
+    });
 }
 
 }  // namespace laminate::cli

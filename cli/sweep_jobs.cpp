@@ -6,8 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "base/xxhash64.h"
 #include "base/json_object.h"
+#include "base/xxhash64.h"
 
 namespace laminate::cli {
 
@@ -44,7 +44,8 @@ std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& whe
     std::vector<SweepJob> jobs;
     std::set<std::string> known;
     for (JsonObject& sweep : list.objects("sweeps")) {
-        const std::vector<std::string> networks = sweep.texts("networks"), machines = texts_or_none(sweep, "machines"),
+        const std::vector<std::string> networks = sweep.texts("networks"),
+                                       machines = texts_or_none(sweep, "machines"),
                                        budgets = texts_or_none(sweep, "memory");
         for (const auto& [key, texts] :
              {std::pair{"networks", &networks}, {"machines", &machines}, {"memory", &budgets}}) {
@@ -55,8 +56,9 @@ std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& whe
         for (const std::string& argument : arguments) {
             for (const char* ours : {"-o", "--output", "--json", "--threads"}) {
                 if (argument == ours || argument.rfind(std::string(ours) + "=", 0) == 0)
-                    sweep.fail("arguments", argument,
-                               std::string("options of explore without ") + ours + ", which sweep gives");
+                    sweep.fail(
+                        "arguments", argument,
+                        std::string("options of explore without ") + ours + ", which sweep gives");
             }
         }
         sweep.refuse_other_keys();

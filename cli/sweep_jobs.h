@@ -16,9 +16,11 @@ struct SweepJob {
 
 /// Reads a list:
 ///   {"schema": "laminate.jobs", "version": 1, "name": "...", "sweeps": [
-///     {"networks": ["zoo:l2net", ...], "machines": ["FILE|NAME", ...], "memory": ["64KiB", ...], "arguments": ["--max-depth=4", ...]}]}
-/// Each sweep stands for all networks x machines x budgets; machines, memory and arguments may be left out. A job that occurs twice is done once.
-/// Throws InputError "WHERE: ..." for anything else.
+///     {"networks": ["zoo:l2net", ...], "machines": ["FILE|NAME", ...], "memory": ["64KiB", ...],
+///     "arguments": ["--max-depth=4", ...]}]}
+/// Each sweep stands for all networks x machines x budgets; machines, memory and arguments may be
+/// left out. A job that occurs twice is done once. Throws InputError "WHERE: ..." for anything
+/// else.
 [[nodiscard]] std::vector<SweepJob> sweep_jobs(const std::string& text, const std::string& where);
 
 }  // namespace laminate::cli

@@ -19,7 +19,9 @@ namespace {
 struct Range {
     float low, high;
 };
-Range range_of(ElementType type) { return type == ElementType::uint8 ? Range{0, 255} : Range{-128, 127}; }
+Range range_of(ElementType type) {
+    return type == ElementType::uint8 ? Range{0, 255} : Range{-128, 127};
+}
 
 /// Values in [0, 1] are what most networks take; one of bytes would answer with nonsense.
 void check_integers(const TensorFile& file, const Tensor& tensor) {
@@ -27,12 +29,13 @@ void check_integers(const TensorFile& file, const Tensor& tensor) {
     const Range range = range_of(tensor.type);
     const auto& values = file.values.values;
     const float *first = values.data(), *last = first + values.size();
-    const float* at =
-        std::find_if(first, last, [&](float v) { return !(v >= range.low && v <= range.high && v == std::floor(v)); });
+    const float* at = std::find_if(first, last, [&](float v) {
+        return !(v >= range.low && v <= range.high && v == std::floor(v));
+    });
     if (at == last) return;
-    throw InputError(fmt::format("{}: element {} is {}, expected integers from {} to {} for input {}, which is {}",
-                                 file.file, at - first, *at, range.low, range.high, tensor.name,
-                                 to_string(tensor.type)));
+    throw InputError(fmt::format(
+        "{}: element {} is {}, expected integers from {} to {} for input {}, which is {}",
+        file.file, at - first, *at, range.low, range.high, tensor.name, to_string(tensor.type)));
 }
 
 }  // namespace
@@ -45,24 +48,28 @@ NamedFile parse_named_file(const std::string& text) {
     const size_t equals = text.find('=');
     std::error_code error;
     if (equals == std::string::npos || std::filesystem::exists(text, error)) return {"", text};
-    // Exporters give tensors names like "gpu_0/data_0"; a file's name may have a "=" too. Its folder exists.
+    // Exporters give tensors names like "gpu_0/data_0"; a file's name may have a "=" too. Its
+    // folder exists.
     const size_t slash = text.rfind('/', equals);
-    if (slash != std::string::npos && std::filesystem::is_directory(text.substr(0, slash + 1), error))
+    if (slash != std::string::npos &&
+        std::filesystem::is_directory(text.substr(0, slash + 1), error))
         return {"", text};
     return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::vector<std::optional<std::string>> assigned(const std::string& option, const std::vector<NamedFile>& files,
+std::vector<std::optional<std::string>> assigned(const std::string& option,
+                                                 const std::vector<NamedFile>& files,
                                                  const std::vector<Tensor>& tensors) {
     std::vector<std::optional<std::string>> result(tensors.size());
     for (const NamedFile& file : files) {
         if (file.name.empty()) continue;
-        const auto at =
-            std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.name == file.name; });
+        const auto at = std::find_if(tensors.begin(), tensors.end(),
+                                     [&](const Tensor& t) { return t.name == file.name; });
         if (at == tensors.end()) {
             std::string names;
             for (const Tensor& t : tensors) names += (names.empty() ? "" : ", ") + t.name;
-            throw UsageError(option + ": no tensor is called \"" + file.name + "\"; expected " + names);
+            throw UsageError(option + ": no tensor is called \"" + file.name + "\"; expected " +
+                             names);
         }
         auto& place = result[static_cast<size_t>(at - tensors.begin())];
         if (place) throw UsageError(option + ": " + file.name + " is given twice");
@@ -72,8 +79,8 @@ std::vector<std::optional<std::string>> assigned(const std::string& option, cons
         if (!file.name.empty()) continue;
         const auto free = std::find(result.begin(), result.end(), std::nullopt);
         if (free == result.end()) {
-            throw UsageError(option + ": found " + std::to_string(files.size()) + " files, expected at most " +
-                             std::to_string(tensors.size()));
+            throw UsageError(option + ": found " + std::to_string(files.size()) +
+                             " files, expected at most " + std::to_string(tensors.size()));
         }
         *free = file.file;
     }
@@ -103,8 +110,8 @@ void add_sizes(const TensorFile& file, InputSizes& sizes) {
 
 std::vector<float> elements_for(const TensorFile& file, const Tensor& tensor) {
     const auto refuse = [&](const std::string& found) {
-        return InputError(file.file + ": " + found + ", expected " + dims_text(tensor.dims) + " for input " +
-                          tensor.name);
+        return InputError(file.file + ": " + found + ", expected " + dims_text(tensor.dims) +
+                          " for input " + tensor.name);
     };
     if (!file.picture) {
         if (file.values.dims != tensor.dims) throw refuse("is " + dims_text(file.values.dims));
@@ -113,15 +120,17 @@ std::vector<float> elements_for(const TensorFile& file, const Tensor& tensor) {
     }
     const Picture& picture = *file.picture;
     const auto& dims = tensor.dims;
-    const bool planar = is_picture_of(dims) && picture.height == dims[2] && picture.width == dims[3] &&
-                        (dims[1] == 1 || picture.channels == 3);
+    const bool planar = is_picture_of(dims) && picture.height == dims[2] &&
+                        picture.width == dims[3] && (dims[1] == 1 || picture.channels == 3);
     const bool interleaved =
-        dims == std::vector<int64_t>{1, picture.height, picture.width, picture.channels} && picture.channels == 3;
+        dims == std::vector<int64_t>{1, picture.height, picture.width, picture.channels} &&
+        picture.channels == 3;
     if (!planar && !interleaved) {
         throw refuse("is a picture of " + std::to_string(picture.channels) + " channels, " +
                      std::to_string(picture.height) + "x" + std::to_string(picture.width));
     }
-    std::vector<float> elements = planar && dims[1] == 1 ? to_luma_chroma(picture).y.values : to_planar(picture);
+    std::vector<float> elements =
+        planar && dims[1] == 1 ? to_luma_chroma(picture).y.values : to_planar(picture);
     if (!planar) {
         const std::vector<float> planes = elements;
         const auto pixels = static_cast<size_t>(picture.height * picture.width);
@@ -144,8 +153,9 @@ std::vector<float> random_elements(const Tensor& tensor, Rng& rng) {
 void from_unit(const Tensor& input, float* elements, int64_t count) {
     if (input.type == ElementType::float32) return;
     if (input.type == ElementType::int8) {
-        throw InputError("input " + input.name +
-                         " is int8, which does not hold a picture's samples, 0 to 255; expected .npy or .pb");
+        throw InputError(
+            "input " + input.name +
+            " is int8, which does not hold a picture's samples, 0 to 255; expected .npy or .pb");
     }
     for (int64_t k = 0; k < count; ++k) elements[k] = std::round(elements[k] * 255.0F);
 }
@@ -159,15 +169,16 @@ void check_output_file(const std::string& file, const Tensor& tensor) {
     const std::string extension = lower_extension(file);
     if (extension == ".npy" || extension == ".pb") return;
     if (!is_picture_file(file))
-        throw UsageError("--output: found \"" + file + "\", expected .npy, .pb, .png, .jpg, .pgm or .ppm");
+        throw UsageError("--output: found \"" + file +
+                         "\", expected .npy, .pb, .png, .jpg, .pgm or .ppm");
     if (!is_picture_of(tensor.dims)) {
         throw InputError(file + ": output " + tensor.name + " is " + dims_text(tensor.dims) +
                          ", expected 1x1 or 1x3 planes for a picture");
     }
 }
 
-void save_tensor_file(const std::string& file, const Tensor& tensor, const std::vector<float>& values,
-                      const Picture* colour) {
+void save_tensor_file(const std::string& file, const Tensor& tensor,
+                      const std::vector<float>& values, const Picture* colour) {
     const std::string extension = lower_extension(file);
     if (extension == ".npy") return save_npy({tensor.dims, values}, file);
     if (extension == ".pb") return save_tensor_proto({tensor.dims, values}, tensor.name, file);

@@ -1,4 +1,5 @@
-// laminate validate NET: model, walker and generated code side by side, for one schedule, a front, or random ones.
+// laminate validate NET: model, walker and generated code side by side, for one schedule, a front,
+// or random ones.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -11,19 +12,19 @@
 #include <optional>
 #include <span>
 
-#include "base/error.h"
-#include "base/parallel.h"
 #include "answers/checks.h"
 #include "answers/counts_report.h"
 #include "answers/front_file.h"
 #include "answers/front_report.h"
 #include "answers/network_argument.h"
-#include "cli/verbs.h"
 #include "answers/version.h"
+#include "base/error.h"
+#include "base/parallel.h"
+#include "cli/verbs.h"
 #include "instrumentation/measure.h"
 #include "instrumentation/walker.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 
 namespace laminate::cli {
 
@@ -46,7 +47,8 @@ struct Candidates {
     size_t front_size = 0;
 };
 
-/// The schedules of a front.json, or of the front.json in a directory; `most` of them evenly, 0 for all.
+/// The schedules of a front.json, or of the front.json in a directory; `most` of them evenly, 0 for
+/// all.
 Candidates load_front(const Network& network, const std::string& path, int64_t most) {
     const std::string file = front_file(path);
     const nlohmann::ordered_json front = read_front(file);
@@ -54,7 +56,8 @@ Candidates load_front(const Network& network, const std::string& path, int64_t m
     Candidates candidates;
     const auto& points = front["points"];
     candidates.front_size = points.size();
-    for (const size_t n : evenly(points.size(), most == 0 ? points.size() : static_cast<size_t>(most))) {
+    for (const size_t n :
+         evenly(points.size(), most == 0 ? points.size() : static_cast<size_t>(most))) {
         candidates.schedules.push_back(parse_schedule(network, schedule_text(front, n)));
         candidates.points.push_back(n);
     }
@@ -88,9 +91,9 @@ public:
     Judge(const Network& network, const Options& options, int threads, const Output& output)
         : network_(network), options_(options), threads_(threads), notes_(output) {}
 
-    /// Judges what is new in schedules together: where each is one or two groups, threads would have nothing to share.
-    /// Schedule n has the data of seed + n; a group has those of the first schedule it is in. `what` begins the lines of
-    /// progress.
+    /// Judges what is new in schedules together: where each is one or two groups, threads would
+    /// have nothing to share. Schedule n has the data of seed + n; a group has those of the first
+    /// schedule it is in. `what` begins the lines of progress.
     void judge_new(std::span<const Schedule> schedules, uint64_t seed, const std::string& what) {
         struct Fresh {
             const GroupSchedule* group;
@@ -110,7 +113,8 @@ public:
             *fresh[n].verdict = judge(*fresh[n].group, fresh[n].seed);
             const std::lock_guard lock(mutex);
             ++done;
-            notes_.note([&] { return fmt::format("{}: {} of {} groups", what, done, fresh.size()); });
+            notes_.note(
+                [&] { return fmt::format("{}: {} of {} groups", what, done, fresh.size()); });
         });
     }
 
@@ -135,8 +139,8 @@ public:
     /// Distinct groups seen, and those of them whose code computed its result.
     [[nodiscard]] size_t groups() const { return groups_.size(); }
     [[nodiscard]] size_t executed() const {
-        return static_cast<size_t>(
-            std::count_if(groups_.begin(), groups_.end(), [](const auto& g) { return g.second.is_executed; }));
+        return static_cast<size_t>(std::count_if(
+            groups_.begin(), groups_.end(), [](const auto& g) { return g.second.is_executed; }));
     }
 
 private:
@@ -145,7 +149,8 @@ private:
         verdict.model = two_level_counts(network_, group);
         const bool executed = verdict.model.macs() <= Macs(options_.execute_macs);
         const CheckedMeasurement measurement =
-            executed ? measure_and_check(network_, group, seed) : CheckedMeasurement{measure(network_, group), ""};
+            executed ? measure_and_check(network_, group, seed)
+                     : CheckedMeasurement{measure(network_, group), ""};
         verdict.measured = measurement.counts;
         verdict.is_executed = executed;
         join(verdict.difference, difference(verdict.model, "model", verdict.measured, "measured"));
@@ -164,8 +169,8 @@ private:
     OccasionalNotes notes_;
 };
 
-Exit validate(const Network& network, const Candidates& candidates, const Options& options, const Output& output,
-              const CommonOptions& common) {
+Exit validate(const Network& network, const Candidates& candidates, const Options& options,
+              const Output& output, const CommonOptions& common) {
     const std::vector<Schedule>& schedules = candidates.schedules;
     auto entries = nlohmann::ordered_json::array();
     size_t equal = 0;
@@ -173,10 +178,11 @@ Exit validate(const Network& network, const Candidates& candidates, const Option
     Judge judge(network, options, common.thread_count(), output);
     for (size_t n = 0; n < schedules.size(); ++n) {
         if (n % schedules_at_once == 0) {
-            const auto some = std::span(schedules).subspan(n, std::min(schedules_at_once, schedules.size() - n));
-            judge.judge_new(
-                some, common.seed + n,
-                fmt::format("schedules {} to {} of {}, {} equal", n + 1, n + some.size(), schedules.size(), equal));
+            const auto some =
+                std::span(schedules).subspan(n, std::min(schedules_at_once, schedules.size() - n));
+            judge.judge_new(some, common.seed + n,
+                            fmt::format("schedules {} to {} of {}, {} equal", n + 1,
+                                        n + some.size(), schedules.size(), equal));
         }
         const Verdict verdict = judge.compare(schedules[n]);
         const bool same = verdict.difference.empty();
@@ -184,34 +190,40 @@ Exit validate(const Network& network, const Candidates& candidates, const Option
         walked += verdict.witnesses.size() == 3 ? 1 : 0;
         if (output.wants_json()) {
             nlohmann::ordered_json entry{{"schedule", to_text(schedules[n])}};
-            for (const Witness& witness : verdict.witnesses) entry[witness.name] = counts_json(witness.groups);
+            for (const Witness& witness : verdict.witnesses)
+                entry[witness.name] = counts_json(witness.groups);
             entry["equal"] = same;
             if (!same) entry["difference"] = verdict.difference;
             entries.push_back(std::move(entry));
         }
         if (!same || schedules.size() == 1) {
-            output.print(fmt::format("{}\n{}", to_text(schedules[n]), side_by_side(verdict.witnesses)));
+            output.print(
+                fmt::format("{}\n{}", to_text(schedules[n]), side_by_side(verdict.witnesses)));
         }
         if (!same) output.print("difference: " + verdict.difference);
     }
-    output.print(fmt::format("{}: {} of {} schedules equal; model = {}generated code on {}", network.name, equal,
-                             schedules.size(), walked == schedules.size() ? "walker = " : "", schedules.size()));
+    output.print(fmt::format("{}: {} of {} schedules equal; model = {}generated code on {}",
+                             network.name, equal, schedules.size(),
+                             walked == schedules.size() ? "walker = " : "", schedules.size()));
     if (walked < schedules.size()) {
-        output.print(fmt::format(
-            "the walker stepped through {} of them; the others have more than --walker-macs {} MACs in a group", walked,
-            options.walker_macs));
+        output.print(
+            fmt::format("the walker stepped through {} of them; the others have more than "
+                        "--walker-macs {} MACs in a group",
+                        walked, options.walker_macs));
     }
     if (judge.executed() < judge.groups()) {
         output.print(
-            fmt::format("{} of {} different groups executed and their results compared; the others have more than "
+            fmt::format("{} of {} different groups executed and their results compared; the others "
+                        "have more than "
                         "--execute-macs {} MACs and were counted",
                         judge.executed(), judge.groups(), options.execute_macs));
     } else {
-        output.print(fmt::format("all {} different groups executed and their results compared", judge.groups()));
+        output.print(fmt::format("all {} different groups executed and their results compared",
+                                 judge.groups()));
     }
     if (candidates.points.size() < candidates.front_size) {
-        output.print(
-            fmt::format("points {} of the front's {}", fmt::join(candidates.points, " "), candidates.front_size));
+        output.print(fmt::format("points {} of the front's {}", fmt::join(candidates.points, " "),
+                                 candidates.front_size));
     }
     output.json({{"schema", "laminate.validate"},
                  {"version", 1},
@@ -231,17 +243,20 @@ Exit validate(const Network& network, const Candidates& candidates, const Option
 }  // namespace
 
 void add_validate(Program& program) {
-    CLI::App* verb = program.add_verb("validate", "Model, walker and generated code must count the same",
-                                      "  laminate validate zoo:l2net --random 300 --seed 7\n"
-                                      "  laminate validate zoo:l2net --schedule '{conv1: zo yo ...}'\n"
-                                      "  laminate validate zoo:l3net --front front/\n"
-                                      "  laminate validate zoo:vgg16 --front front/ --points 10");
+    CLI::App* verb =
+        program.add_verb("validate", "Model, walker and generated code must count the same",
+                         "  laminate validate zoo:l2net --random 300 --seed 7\n"
+                         "  laminate validate zoo:l2net --schedule '{conv1: zo yo ...}'\n"
+                         "  laminate validate zoo:l3net --front front/\n"
+                         "  laminate validate zoo:vgg16 --front front/ --points 10");
     auto options = std::make_shared<Options>();
     options->network.declare(verb);
     auto* one = verb->add_option("--schedule", options->schedule, schedule_help);
-    auto* front = verb->add_option("--front", options->front, "Every schedule of a front that `explore` wrote");
+    auto* front = verb->add_option("--front", options->front,
+                                   "Every schedule of a front that `explore` wrote");
     auto* random =
-        verb->add_option("--random", options->random, "This many random legal schedules of --seed")->check(positive());
+        verb->add_option("--random", options->random, "This many random legal schedules of --seed")
+            ->check(positive());
     verb->add_option("--points", options->points,
                      "Of --front, this many schedules evenly, the first and the last among them")
         ->needs(front)
@@ -253,7 +268,8 @@ void add_validate(Program& program) {
         ->check(not_negative())
         ->capture_default_str();
     verb->add_option("--execute-macs", options->execute_macs,
-                     "Groups with more MACs are counted with their loops but without their arithmetic, so results are "
+                     "Groups with more MACs are counted with their loops but without their "
+                     "arithmetic, so results are "
                      "not compared")
         ->check(not_negative())
         ->capture_default_str();
@@ -267,8 +283,8 @@ void add_validate(Program& program) {
         } else if (options->random > 0) {
             // Schedule n of a seed is the same whatever --random says.
             for (int64_t n = 0; n < options->random; ++n) {
-                candidates.schedules.push_back(
-                    random_schedule(network, program.common().seed * 1'000'003 + static_cast<uint64_t>(n)));
+                candidates.schedules.push_back(random_schedule(
+                    network, program.common().seed * 1'000'003 + static_cast<uint64_t>(n)));
             }
         } else {
             throw UsageError("validate: expected --schedule F, --front DIR or --random N");

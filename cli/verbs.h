@@ -1,4 +1,5 @@
-// The verbs of `laminate`, one file each, and the models that `cost` and `explore` offer besides those of papers/verbs.h.
+// The verbs of `laminate`, one file each, and the models that `cost` and `explore` offer besides
+// those of papers/verbs.h.
 #pragma once
 
 #include "answers/cost_models.h"

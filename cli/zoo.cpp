@@ -31,8 +31,8 @@ Exit list(const Output& output) {
     return Exit::ok;
 }
 
-Exit export_network(const std::string& name, InputSizes sizes, const std::string& path, uint64_t seed,
-                    const Output& output) {
+Exit export_network(const std::string& name, InputSizes sizes, const std::string& path,
+                    uint64_t seed, const Output& output) {
     // "zoo:NAME?seed=7" and "random:7" carry their own seed; a bare name takes --seed.
     std::string spec = name.starts_with("zoo:") ? name : "zoo:" + name;
     if (spec.find("seed=") == std::string::npos && !spec.starts_with("zoo:random:")) {
@@ -41,7 +41,8 @@ Exit export_network(const std::string& name, InputSizes sizes, const std::string
     const Network network = open_network(spec, sizes);
     save_onnx(network, path);
     const std::string hash = network_hash(network);
-    output.print(fmt::format("{}: {}, {} layers, hash {}", path, network.name, network.layers.size(), hash));
+    output.print(
+        fmt::format("{}: {}, {} layers, hash {}", path, network.name, network.layers.size(), hash));
     output.json({{"schema", "laminate.zoo_export"},
                  {"version", 1},
                  {"network", network.name},
@@ -66,19 +67,24 @@ void add_zoo(Program& program) {
         InputSizes sizes;
     };
     auto options = std::make_shared<Options>();
-    CLI::App* verb = program.add_verb("export", "Write a network as ONNX",
-                                      "  laminate zoo export fsrcnn --height 540 --width 960 -o fsrcnn.onnx\n"
-                                      "  laminate zoo export random:7 -o random7.onnx",
-                                      zoo);
+    CLI::App* verb =
+        program.add_verb("export", "Write a network as ONNX",
+                         "  laminate zoo export fsrcnn --height 540 --width 960 -o fsrcnn.onnx\n"
+                         "  laminate zoo export random:7 -o random7.onnx",
+                         zoo);
     verb->add_option("NAME", options->name,
-                     "As in `laminate zoo list`, options allowed: fsrcnn?height=540&width=960; or random:SEED")
+                     "As in `laminate zoo list`, options allowed: fsrcnn?height=540&width=960; or "
+                     "random:SEED")
         ->required();
-    verb->add_option("-o,--output", options->path, "File to write")->required()->type_name("F.onnx");
+    verb->add_option("-o,--output", options->path, "File to write")
+        ->required()
+        ->type_name("F.onnx");
     verb->add_option("--height", options->sizes.height, "Rows of the input")->check(positive());
     verb->add_option("--width", options->sizes.width, "Columns of the input")->check(positive());
     verb->add_option("--batch", options->sizes.batch, "Images")->check(positive());
     program.on(verb, [options, &program](const Output& output) {
-        return export_network(options->name, options->sizes, options->path, program.common().seed, output);
+        return export_network(options->name, options->sizes, options->path, program.common().seed,
+                              output);
     });
 }
 

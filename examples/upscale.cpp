@@ -1,8 +1,9 @@
-// Doubles a picture with a compiled network, without Halide: the C API runs the network on luma, runtime/media reads
-// and writes the picture, chroma is resized by bicubic interpolation.
+// Doubles a picture with a compiled network, without Halide: the C API runs the network on luma,
+// runtime/media reads and writes the picture, chroma is resized by bicubic interpolation.
 //
 //   upscale fsrcnn_compiled/ small.png large.png      opens a directory of `laminate compile`
-//   upscale small.png large.png                       the network is linked in: built with -DLINKED_NETWORK=SYMBOL
+//   upscale small.png large.png                       the network is linked in: built with
+//   -DLINKED_NETWORK=SYMBOL
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -35,9 +36,10 @@ int upscale(laminate_session* session, const char* input, const char* output) {
     const int64_t* out = laminate_output_dims(session, 0);
     const laminate::Picture small = laminate::load_picture(input);
     if (in[0] != 1 || small.height != in[2] || small.width != in[3]) {
-        std::fprintf(stderr, "upscale: %s is %lld x %lld pixels, the network was compiled for %lld x %lld\n", input,
-                     static_cast<long long>(small.width), static_cast<long long>(small.height),
-                     static_cast<long long>(in[3]), static_cast<long long>(in[2]));
+        std::fprintf(
+            stderr, "upscale: %s is %lld x %lld pixels, the network was compiled for %lld x %lld\n",
+            input, static_cast<long long>(small.width), static_cast<long long>(small.height),
+            static_cast<long long>(in[3]), static_cast<long long>(in[2]));
         return 1;
     }
 
@@ -47,8 +49,9 @@ int upscale(laminate_session* session, const char* input, const char* output) {
     float* outputs[] = {large.values.data()};
     if (laminate_run(session, inputs, outputs) != 0) return fail(laminate_last_error());
     laminate::save_picture(laminate::with_luma(small, large), output);
-    std::printf("%s: %lld x %lld pixels; the network's arena took %lld bytes\n", output, static_cast<long long>(out[3]),
-                static_cast<long long>(out[2]), static_cast<long long>(laminate_arena_bytes(session)));
+    std::printf("%s: %lld x %lld pixels; the network's arena took %lld bytes\n", output,
+                static_cast<long long>(out[3]), static_cast<long long>(out[2]),
+                static_cast<long long>(laminate_arena_bytes(session)));
     return 0;
 }
 
@@ -57,7 +60,8 @@ int upscale(laminate_session* session, const char* input, const char* output) {
 int main(int argc, char** argv) try {
 #ifdef LINKED_NETWORK
     if (argc != 3) return fail("usage: upscale INPUT OUTPUT");
-    const std::unique_ptr<laminate_session, CloseSession> session(laminate_open_linked(&LINKED_NETWORK, 0));
+    const std::unique_ptr<laminate_session, CloseSession> session(
+        laminate_open_linked(&LINKED_NETWORK, 0));
 #else
     if (argc != 4) return fail("usage: upscale DIRECTORY INPUT OUTPUT");
     const std::unique_ptr<laminate_session, CloseSession> session(laminate_open(argv[1], 0));

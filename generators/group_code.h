@@ -1,4 +1,5 @@
-// What a generator makes of a group: a statement in Halide IR plus what is needed to run and to count it.
+// What a generator makes of a group: a statement in Halide IR plus what is needed to run and to
+// count it.
 #pragma once
 
 #include <Halide.h>
@@ -19,18 +20,21 @@ enum class ArrayRole {
     external_output,   ///< Y in external memory
     input_buffer,      ///< X's internal buffer
     weights_buffer,    ///< W's internal buffer
-    output_buffer,  ///< buffer of a layer's output: an intermediate tensor, or Y of the sink; multiply-accumulates end here
+    output_buffer,     ///< buffer of a layer's output: an intermediate tensor, or Y of the sink;
+                       ///< multiply-accumulates end here
 };
 
 struct CodeArray {
     std::string name;
     ArrayRole role = ArrayRole::external_input;
-    /// Index of the layer in the group; external_input, input_buffer: of the external input in the order of group_tensors().
+    /// Index of the layer in the group; external_input, input_buffer: of the external input in the
+    /// order of group_tensors().
     int index = 0;
 };
 
 struct GroupCode {
-    Halide::Internal::Stmt body;  ///< over the arguments of laminate_group_function (generators/lowering/group_lowering.h)
+    Halide::Internal::Stmt body;  ///< over the arguments of laminate_group_function
+                                  ///< (generators/lowering/group_lowering.h)
     std::vector<CodeArray> arrays;
     std::vector<std::string> inputs;  ///< tensor names of the external inputs
     std::vector<float> constants;     ///< this group's block of constants

@@ -18,7 +18,8 @@ namespace {
 class RotatingBuffer {
 public:
     RotatingBuffer() = default;
-    RotatingBuffer(std::string name, const BufferShape& shape, const std::array<int64_t, 3>& coordinates)
+    RotatingBuffer(std::string name, const BufferShape& shape,
+                   const std::array<int64_t, 3>& coordinates)
         : name_(std::move(name)), shape_(shape), coordinates_(coordinates) {}
 
     [[nodiscard]] const std::string& name() const { return name_; }
@@ -28,13 +29,15 @@ public:
     [[nodiscard]] Stmt allocate(const Stmt& body) const {
         std::vector<Expr> extents;
         for (size_t d = 0; d < 3; ++d) extents.push_back(extent(d));
-        return Allocate::make(name_, Halide::Float(32), Halide::MemoryType::Heap, extents, const_true(), body);
+        return Allocate::make(name_, Halide::Float(32), Halide::MemoryType::Heap, extents,
+                              const_true(), body);
     }
 
 private:
     [[nodiscard]] Expr extent(size_t d) const { return static_cast<int32_t>(shape_.extent[d]); }
     [[nodiscard]] Expr slot(const Expr& coordinate, size_t d) const {
-        if (shape_.extent[d] >= coordinates_[d]) return coordinate;  // holds every coordinate there is
+        if (shape_.extent[d] >= coordinates_[d])
+            return coordinate;  // holds every coordinate there is
         // A buffer that is never filled has no slots; its loops never run.
         return coordinate % static_cast<int32_t>(std::max<int64_t>(shape_.extent[d], 1));
     }
@@ -46,20 +49,24 @@ private:
 
 class Instrumented final : public GroupLowering {
 public:
-    Instrumented(const Network& network, const GroupSchedule& group) : GroupLowering(network, group) {
+    Instrumented(const Network& network, const GroupSchedule& group)
+        : GroupLowering(network, group) {
         const BufferShapes shapes = buffer_shapes(group, problems_);
         for (int t = 0; t < std::ssize(tensors_); ++t) {
-            const std::string name = tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name;
-            tensor_buffers_.emplace_back(
-                name + ".buffer", shapes.tensors[static_cast<size_t>(t)],
-                std::array<int64_t, 3>{channels(t), first_reader(t).y().in, first_reader(t).x().in});
+            const std::string name =
+                tensor(t).is_external() ? input_name(t) : problem(tensor(t).producer).name;
+            tensor_buffers_.emplace_back(name + ".buffer", shapes.tensors[static_cast<size_t>(t)],
+                                         std::array<int64_t, 3>{channels(t), first_reader(t).y().in,
+                                                                first_reader(t).x().in});
         }
         const LayerProblem& last = problem(sink());
-        output_ = RotatingBuffer(last.name + ".buffer", shapes.output, {last[Dim::z], last[Dim::y], last[Dim::x]});
+        output_ = RotatingBuffer(last.name + ".buffer", shapes.output,
+                                 {last[Dim::z], last[Dim::y], last[Dim::x]});
         for (int k = 0; k <= sink(); ++k) {
             const LayerProblem& p = problem(k);
-            weights_.emplace_back(p.name + ".W.buffer", shapes.weights[static_cast<size_t>(k)],
-                                  std::array<int64_t, 3>{p[Dim::z], p[Dim::i], p.y().kernel * p.x().kernel});
+            weights_.emplace_back(
+                p.name + ".W.buffer", shapes.weights[static_cast<size_t>(k)],
+                std::array<int64_t, 3>{p[Dim::z], p[Dim::i], p.y().kernel * p.x().kernel});
         }
     }
 
@@ -68,16 +75,19 @@ public:
         Stmt body = lower();
         ConstantBlock constants;
         for (int k = 0; k <= sink(); ++k) {
-            const auto bind_constants = [&](const std::string& name, const std::vector<float>& values) {
+            const auto bind_constants = [&](const std::string& name,
+                                            const std::vector<float>& values) {
                 if (!values.empty()) {
-                    body = ir::with_array(name, argument::constants, constants.append(values), body);
+                    body =
+                        ir::with_array(name, argument::constants, constants.append(values), body);
                 }
             };
             if (problem(k).has_weights()) {
                 bind_constants(problem(k).name + ".W", canonical_weights(layer(k), problem(k)));
                 bind_constants(problem(k).name + ".bias", canonical_bias(layer(k), problem(k)));
                 code.arrays.push_back({problem(k).name + ".W", ArrayRole::external_weights, k});
-                code.arrays.push_back({problem(k).name + ".W.buffer", ArrayRole::weights_buffer, k});
+                code.arrays.push_back(
+                    {problem(k).name + ".W.buffer", ArrayRole::weights_buffer, k});
             }
             bind_constants(problem(k).name + ".slope", canonical_slope(layer(k), problem(k)));
             code.arrays.push_back({problem(k).name + ".buffer", ArrayRole::output_buffer, k});
@@ -98,8 +108,12 @@ public:
     }
 
 protected:
-    Stmt allocate_input(int t, Stmt body) override { return tensor_buffers_[static_cast<size_t>(t)].allocate(body); }
-    Stmt allocate_weights(int k, Stmt body) override { return weights_[static_cast<size_t>(k)].allocate(body); }
+    Stmt allocate_input(int t, Stmt body) override {
+        return tensor_buffers_[static_cast<size_t>(t)].allocate(body);
+    }
+    Stmt allocate_weights(int k, Stmt body) override {
+        return weights_[static_cast<size_t>(k)].allocate(body);
+    }
     Stmt allocate_output(int k, Stmt body) override { return output_buffer(k).allocate(body); }
 
     Stmt copy_input(int t, const Box& box) override {
@@ -118,7 +132,8 @@ protected:
         const int64_t area = p.y().kernel * p.x().kernel;
         const Box box{z_range, i_range, Interval{0, size(area)}};
         return over(box, p.name + ".W.copy", [&](const Expr& z, const Expr& i, const Expr& tap) {
-            return ir::store(buffer.name(), ir::load(p.name + ".W", (z * size(p[Dim::i]) + i) * size(area) + tap),
+            return ir::store(buffer.name(),
+                             ir::load(p.name + ".W", (z * size(p[Dim::i]) + i) * size(area) + tap),
                              buffer.index(z, i, tap));
         });
     }
@@ -126,46 +141,54 @@ protected:
     Stmt begin_call(int k, const Box& box) override {
         if (!accumulates(k)) return {};
         const RotatingBuffer& buffer = output_buffer(k);
-        return over(box, problem(k).name + ".init", [&](const Expr& z, const Expr& y, const Expr& x) {
-            return ir::store(buffer.name(), start(k, z), buffer.index(z, y, x));
-        });
+        return over(box, problem(k).name + ".init",
+                    [&](const Expr& z, const Expr& y, const Expr& x) {
+                        return ir::store(buffer.name(), start(k, z), buffer.index(z, y, x));
+                    });
     }
 
     Stmt end_call(int k, const Box& box) override {
-        const bool is_finished =
-            problem(k).operation != Operation::average_pool && layer(k).activation.kind == ActivationKind::none;
+        const bool is_finished = problem(k).operation != Operation::average_pool &&
+                                 layer(k).activation.kind == ActivationKind::none;
         if (is_finished) return {};
         const RotatingBuffer& buffer = output_buffer(k);
-        return over(box, problem(k).name + ".finish", [&](const Expr& z, const Expr& y, const Expr& x) {
-            const Expr at = buffer.index(z, y, x);
-            return ir::store(buffer.name(), finished(k, ir::load(buffer.name(), at), z, y, x), at);
-        });
+        return over(box, problem(k).name + ".finish",
+                    [&](const Expr& z, const Expr& y, const Expr& x) {
+                        const Expr at = buffer.index(z, y, x);
+                        return ir::store(buffer.name(),
+                                         finished(k, ir::load(buffer.name(), at), z, y, x), at);
+                    });
     }
 
     Stmt begin_output(const Box& box) override {
         const int k = sink();
         if (!accumulates(k)) return {};
         const Interval i = output_reduction();
-        return over(box, problem(k).name + ".init", [&](const Expr& z, const Expr& y, const Expr& x) {
-            // What an earlier visit left in external memory comes back; the bias starts the sum.
-            const Expr first = simplify(i.begin <= 0);
-            const Expr value =
-                is_const_one(first)
-                    ? start(k, z)
-                    : ir::choose(simplify(!first), ir::load("Y", output_index(z, y, x), ir::Alignment::element),
-                                 start(k, z));
-            return ir::store(output_.name(), value, output_.index(z, y, x));
-        });
+        return over(
+            box, problem(k).name + ".init", [&](const Expr& z, const Expr& y, const Expr& x) {
+                // What an earlier visit left in external memory comes back; the bias starts the
+                // sum.
+                const Expr first = simplify(i.begin <= 0);
+                const Expr value =
+                    is_const_one(first)
+                        ? start(k, z)
+                        : ir::choose(simplify(!first),
+                                     ir::load("Y", output_index(z, y, x), ir::Alignment::element),
+                                     start(k, z));
+                return ir::store(output_.name(), value, output_.index(z, y, x));
+            });
     }
 
     Stmt end_output(const Box& box) override {
         const int k = sink();
         const Interval i = output_reduction();
-        return over(box, problem(k).name + ".write", [&](const Expr& z, const Expr& y, const Expr& x) {
-            const Expr sum = ir::load(output_.name(), output_.index(z, y, x));
-            const Expr value = ir::choose(simplify(i.end >= size(problem(k)[Dim::i])), finished(k, sum, z, y, x), sum);
-            return ir::store("Y", value, output_index(z, y, x), ir::Alignment::element);
-        });
+        return over(box, problem(k).name + ".write",
+                    [&](const Expr& z, const Expr& y, const Expr& x) {
+                        const Expr sum = ir::load(output_.name(), output_.index(z, y, x));
+                        const Expr value = ir::choose(simplify(i.end >= size(problem(k)[Dim::i])),
+                                                      finished(k, sum, z, y, x), sum);
+                        return ir::store("Y", value, output_index(z, y, x), ir::Alignment::element);
+                    });
     }
 
     Stmt innermost(int k, int first_loop) override {
@@ -183,7 +206,8 @@ private:
         return k == sink() ? output_ : tensor_buffers_[static_cast<size_t>(output_tensor(k))];
     }
 
-    static Stmt over(const Box& box, const std::string& name, const std::function<Stmt(Expr, Expr, Expr)>& make) {
+    static Stmt over(const Box& box, const std::string& name,
+                     const std::function<Stmt(Expr, Expr, Expr)>& make) {
         return for_each(name + ".a", box[0], [&](const Expr& a) {
             return for_each(name + ".b", box[1], [&](const Expr& b) {
                 return for_each(name + ".c", box[2], [&](const Expr& c) { return make(a, b, c); });
@@ -204,25 +228,29 @@ private:
 
     /// Whether an output element is built up from a starting value; otherwise it is stored once.
     [[nodiscard]] bool accumulates(int k) const {
-        return problem(k).operation != Operation::concat && problem(k).operation != Operation::pointwise;
+        return problem(k).operation != Operation::concat &&
+               problem(k).operation != Operation::pointwise;
     }
     [[nodiscard]] Expr start(int k, const Expr& z) const {
         if (problem(k).has_weights()) return ir::load(problem(k).name + ".bias", z);
-        return problem(k).operation == Operation::max_pool ? -std::numeric_limits<float>::infinity() : 0.0F;
+        return problem(k).operation == Operation::max_pool ? -std::numeric_limits<float>::infinity()
+                                                           : 0.0F;
     }
 
     /// The output element whose parts are all in.
-    [[nodiscard]] Expr finished(int k, Expr value, const Expr& z, const Expr& y, const Expr& x) const {
+    [[nodiscard]] Expr finished(int k, Expr value, const Expr& z, const Expr& y,
+                                const Expr& x) const {
         if (problem(k).operation == Operation::average_pool)
             value = value / Halide::cast<float>(ir::averaged_elements(layer(k), problem(k), y, x));
         const Activation& activation = layer(k).activation;
-        const Expr slope =
-            activation.kind == ActivationKind::prelu ? ir::load(problem(k).name + ".slope", z) : Expr(0.0F);
+        const Expr slope = activation.kind == ActivationKind::prelu
+                               ? ir::load(problem(k).name + ".slope", z)
+                               : Expr(0.0F);
         return ir::activate(activation, value, slope);
     }
 
-    /// The loops from `l` on, in the schedule's order. Adjacent bands of one dimension with nothing between need no loop each:
-    /// an outer loop runs over tiles, its inner loop over the tile.
+    /// The loops from `l` on, in the schedule's order. Adjacent bands of one dimension with nothing
+    /// between need no loop each: an outer loop runs over tiles, its inner loop over the tile.
     Stmt nested(int k, int l, const std::array<Interval, 4>& range, std::array<Expr, 4>& point) {
         const Nest& n = nest(k);
         if (l == static_cast<int>(n.loops.size())) {
@@ -243,8 +271,9 @@ private:
         const Expr step = size(loop.band == Band::strip ? n.strip[d - 1] : n.tile[d]);
         const bool is_strip_range = l == 0 && loop.band == Band::strip;
         const Expr trips = simplify((range[d].end - range[d].begin + step - 1) / step);
-        const Interval all{is_strip_range ? Variable::make(Halide::Int(32), argument::strip_begin) : Expr(0),
-                           is_strip_range ? Variable::make(Halide::Int(32), argument::strip_end) : trips};
+        const Interval all{
+            is_strip_range ? Variable::make(Halide::Int(32), argument::strip_begin) : Expr(0),
+            is_strip_range ? Variable::make(Halide::Int(32), argument::strip_end) : trips};
         return for_each(n.layer + "." + to_text(loop), all, [&](const Expr& trip) {
             std::array<Interval, 4> inside = range;
             const Expr begin = simplify(range[d].begin + trip * step);
@@ -253,7 +282,8 @@ private:
         });
     }
 
-    /// What one iteration of all loops does: the kernel loops around one multiply-accumulate, or the layer's own operation.
+    /// What one iteration of all loops does: the kernel loops around one multiply-accumulate, or
+    /// the layer's own operation.
     Stmt taps(int k, const std::array<Expr, 4>& point) {
         const LayerProblem& p = problem(k);
         const Expr& z = point[0];
@@ -270,15 +300,20 @@ private:
             case Operation::max_pool:
             case Operation::average_pool: {
                 const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, 0))];
-                return tap_loop(p, 0, point[1], [&](const Expr&, const Expr& y, const Expr& y_inside) {
-                    return tap_loop(p, 1, point[2], [&](const Expr&, const Expr& x, const Expr& x_inside) {
-                        const Expr before = ir::load(to.name(), at);
-                        const Expr value = ir::load(from.name(), from.index(z, y, x));
-                        const Expr after =
-                            p.operation == Operation::max_pool ? Halide::max(before, value) : before + value;
-                        return ir::store(to.name(), ir::choose(simplify(y_inside && x_inside), after, before), at);
+                return tap_loop(
+                    p, 0, point[1], [&](const Expr&, const Expr& y, const Expr& y_inside) {
+                        return tap_loop(
+                            p, 1, point[2], [&](const Expr&, const Expr& x, const Expr& x_inside) {
+                                const Expr before = ir::load(to.name(), at);
+                                const Expr value = ir::load(from.name(), from.index(z, y, x));
+                                const Expr after = p.operation == Operation::max_pool
+                                                       ? Halide::max(before, value)
+                                                       : before + value;
+                                return ir::store(
+                                    to.name(),
+                                    ir::choose(simplify(y_inside && x_inside), after, before), at);
+                            });
                     });
-                });
             }
             case Operation::add: {
                 Expr sum = ir::load(to.name(), at);
@@ -307,19 +342,24 @@ private:
         const RotatingBuffer& to = output_buffer(k);
         const RotatingBuffer& from = tensor_buffers_[static_cast<size_t>(tensor_of(k, 0))];
         const RotatingBuffer& weights = weights_[static_cast<size_t>(k)];
-        const Expr channel = p.groups == 1 ? i : z / size(p[Dim::z] / p.groups) * size(p[Dim::i]) + i;
+        const Expr channel =
+            p.groups == 1 ? i : z / size(p[Dim::z] / p.groups) * size(p[Dim::i]) + i;
         return tap_loop(p, 0, point[1], [&](const Expr& n, const Expr& y, const Expr& y_inside) {
-            return tap_loop(p, 1, point[2], [&](const Expr& m, const Expr& x, const Expr& x_inside) {
-                const Expr value = ir::choose(simplify(y_inside && x_inside),
-                                              ir::load(from.name(), from.index(channel, y, x)), Expr(0.0F));
-                const Expr weight = ir::load(weights.name(), weights.index(z, i, n * size(p.x().kernel) + m));
-                const Expr at = to.index(z, point[1], point[2]);
-                return ir::store(to.name(), ir::load(to.name(), at) + value * weight, at);
-            });
+            return tap_loop(
+                p, 1, point[2], [&](const Expr& m, const Expr& x, const Expr& x_inside) {
+                    const Expr value =
+                        ir::choose(simplify(y_inside && x_inside),
+                                   ir::load(from.name(), from.index(channel, y, x)), Expr(0.0F));
+                    const Expr weight =
+                        ir::load(weights.name(), weights.index(z, i, n * size(p.x().kernel) + m));
+                    const Expr at = to.index(z, point[1], point[2]);
+                    return ir::store(to.name(), ir::load(to.name(), at) + value * weight, at);
+                });
         });
     }
 
-    /// Loop over the taps of one output coordinate: make(tap, input coordinate, whether that lies inside the input).
+    /// Loop over the taps of one output coordinate: make(tap, input coordinate, whether that lies
+    /// inside the input).
     static Stmt tap_loop(const LayerProblem& p, size_t axis, const Expr& out,
                          const std::function<Stmt(Expr, Expr, Expr)>& make) {
         const AxisWindow& w = p.window[axis];
@@ -331,7 +371,8 @@ private:
                 return make(tap, in, ir::reaches_padding(w) ? inside(in) : const_true());
             });
         }
-        // Taps n with (out + pad - n*dilation) divisible by the stride: every one (stride 1), or first, first + S, ... (dilation 1).
+        // Taps n with (out + pad - n*dilation) divisible by the stride: every one (stride 1), or
+        // first, first + S, ... (dilation 1).
         const Expr shifted = out + size(w.pad_begin);
         const Expr first = w.stride == 1 ? Expr(0) : shifted % size(w.stride);
         const Expr count = (size(w.kernel) - first + size(w.stride - 1)) / size(w.stride);

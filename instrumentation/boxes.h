@@ -1,4 +1,5 @@
-// Parts of tensors as the walker sees them: intervals of coordinates, boxes of three, bounding boxes.
+// Parts of tensors as the walker sees them: intervals of coordinates, boxes of three, bounding
+// boxes.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,9 @@ struct Interval {
     [[nodiscard]] Interval clipped_to(int64_t extent) const {
         return {std::max<int64_t>(begin, 0), std::min(end, extent)};
     }
-    [[nodiscard]] bool meets(const Interval& other) const { return begin < other.end && other.begin < end; }
+    [[nodiscard]] bool meets(const Interval& other) const {
+        return begin < other.end && other.begin < end;
+    }
     friend bool operator==(const Interval&, const Interval&) = default;
 };
 
@@ -25,8 +28,12 @@ struct Interval {
 using Box = std::array<Interval, 3>;
 using Extents = std::array<int64_t, 3>;
 
-[[nodiscard]] inline bool is_empty(const Box& box) { return box[0].empty() || box[1].empty() || box[2].empty(); }
-[[nodiscard]] inline int64_t volume(const Box& box) { return box[0].size() * box[1].size() * box[2].size(); }
+[[nodiscard]] inline bool is_empty(const Box& box) {
+    return box[0].empty() || box[1].empty() || box[2].empty();
+}
+[[nodiscard]] inline int64_t volume(const Box& box) {
+    return box[0].size() * box[1].size() * box[2].size();
+}
 
 /// Grows into the bounding box of everything that is added to it.
 class BoundingBox {

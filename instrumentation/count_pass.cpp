@@ -4,8 +4,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "generators/ir/arrays.h"
 #include "generators/compile/executable.h"
+#include "generators/ir/arrays.h"
 
 namespace laminate {
 
@@ -25,17 +25,21 @@ void add(Increments& to, size_t counter, const Expr& n) {
     sum = simplify(sum.defined() ? sum + n : n);
 }
 
-/// Above so many nodes a count is left to the statements inside. A bound of a deep chain stands in the next one several
-/// times, each time with all that it stands for, so twenty layers written out in place of their names have no end.
-/// In nodes; with 300 DMCNN-VD's twenty layers in one group take 1.1 s, with 2000 2.3 s (2026-11-23).
+/// Above so many nodes a count is left to the statements inside. A bound of a deep chain stands in
+/// the next one several times, each time with all that it stands for, so twenty layers written out
+/// in place of their names have no end. In nodes; with 300 DMCNN-VD's twenty layers in one group
+/// take 1.1 s, with 2000 2.3 s (2026-11-23).
 constexpr size_t largest_count = 300;
 
-/// Whether an expression written out, what is shared as often as it occurs, has more nodes than a count may have.
+/// Whether an expression written out, what is shared as often as it occurs, has more nodes than a
+/// count may have.
 bool is_too_large(const Expr& e) {
     class Nodes : public IRMutator {  // the visitor has no place where every kind of node passes
     public:
         using IRMutator::mutate;
-        Expr mutate(const Expr& e) override { return ++seen > largest_count ? e : IRMutator::mutate(e); }
+        Expr mutate(const Expr& e) override {
+            return ++seen > largest_count ? e : IRMutator::mutate(e);
+        }
         size_t seen = 0;
     } nodes;
     nodes.mutate(e);
@@ -59,24 +63,28 @@ public:
             return ir::sequence({update, s});
         }
         if (s.as<Store>()) return s;  // control data, kept in either mode
-        if (const auto* let = s.as<LetStmt>()) return LetStmt::make(let->name, let->value, counted(let->body));
-        if (const auto* block = s.as<Block>()) return ir::sequence({counted(block->first), counted(block->rest)});
+        if (const auto* let = s.as<LetStmt>())
+            return LetStmt::make(let->name, let->value, counted(let->body));
+        if (const auto* block = s.as<Block>())
+            return ir::sequence({counted(block->first), counted(block->rest)});
         if (const auto* loop = s.as<For>()) {
-            return For::make(loop->name, loop->min, loop->extent, loop->for_type, loop->partition_policy,
-                             loop->device_api, counted(loop->body));
+            return For::make(loop->name, loop->min, loop->extent, loop->for_type,
+                             loop->partition_policy, loop->device_api, counted(loop->body));
         }
         if (const auto* branch = s.as<IfThenElse>()) {
-            return IfThenElse::make(branch->condition, counted(branch->then_case),
-                                    branch->else_case.defined() ? counted(branch->else_case) : Stmt());
+            return IfThenElse::make(
+                branch->condition, counted(branch->then_case),
+                branch->else_case.defined() ? counted(branch->else_case) : Stmt());
         }
         const auto* allocation = s.as<Allocate>();
-        if (allocation == nullptr) throw std::logic_error("statement that the counting pass does not know");
+        if (allocation == nullptr)
+            throw std::logic_error("statement that the counting pass does not know");
         return counted_allocation(*allocation);
     }
 
 private:
-    /// Counts of one execution of s as expressions over what is bound outside it; nothing when they depend on a loop
-    /// inside, s allocates, or they are too large.
+    /// Counts of one execution of s as expressions over what is bound outside it; nothing when they
+    /// depend on a loop inside, s allocates, or they are too large.
     std::optional<Increments> constant_counts(const Stmt& s) {
         if (const auto* store = s.as<Store>()) {
             if (is_control(store->value.type())) return std::nullopt;
@@ -96,7 +104,8 @@ private:
         }
         if (const auto* block = s.as<Block>()) {
             std::optional<Increments> first = constant_counts(block->first);
-            const std::optional<Increments> rest = first ? constant_counts(block->rest) : std::nullopt;
+            const std::optional<Increments> rest =
+                first ? constant_counts(block->rest) : std::nullopt;
             if (!rest) return std::nullopt;
             for (const auto& [counter, n] : *rest) add(*first, counter, n);
             return first;
@@ -113,7 +122,8 @@ private:
         if (const auto* branch = s.as<IfThenElse>()) {
             std::optional<Increments> counts = constant_counts(branch->then_case);
             if (!counts || has_load(branch->condition)) return std::nullopt;
-            for (auto& [counter, n] : *counts) n = simplify(Halide::select(branch->condition, n, i64(0)));
+            for (auto& [counter, n] : *counts)
+                n = simplify(Halide::select(branch->condition, n, i64(0)));
             if (branch->else_case.defined()) {
                 const std::optional<Increments> other = constant_counts(branch->else_case);
                 if (!other) return std::nullopt;
@@ -138,7 +148,8 @@ private:
         // A multiply-accumulate: array[i] = array[i] + a * b.
         const auto* sum = store.value.as<Add>();
         if (role == ArrayRole::output_buffer && sum &&
-            ((is_load_of(sum->a, store) && sum->b.as<Mul>()) || (is_load_of(sum->b, store) && sum->a.as<Mul>()))) {
+            ((is_load_of(sum->a, store) && sum->b.as<Mul>()) ||
+             (is_load_of(sum->b, store) && sum->a.as<Mul>()))) {
             add(counts, layout_.macs(it->second), executed);
         }
         return counts;
@@ -173,7 +184,8 @@ private:
             void visit(const Load* load) override {
                 IRVisitor::visit(load);
                 const auto it = counter_.arrays_.find(load->name);
-                if (it == counter_.arrays_.end() || !is_external(counter_.roles_[it->second])) return;
+                if (it == counter_.arrays_.end() || !is_external(counter_.roles_[it->second]))
+                    return;
                 add(counts_, counter_.layout_.loads(it->second),
                     simplify(Halide::select(condition_, i64(load->type.lanes()), i64(0))));
             }
@@ -181,7 +193,8 @@ private:
                 if (!call->is_intrinsic(Call::if_then_else)) return IRVisitor::visit(call);
                 call->args[0].accept(this);
                 counter_.count_loads(call->args[1], condition_ && call->args[0], counts_);
-                if (call->args.size() > 2) counter_.count_loads(call->args[2], condition_ && !call->args[0], counts_);
+                if (call->args.size() > 2)
+                    counter_.count_loads(call->args[2], condition_ && !call->args[0], counts_);
             }
 
         private:
@@ -215,24 +228,27 @@ private:
             for (const Expr& extent : allocation.extents) elements = elements * i64(extent);
             elements = simplify(elements);
             const Expr peak = counter(layout_.peak(it->second));
-            body = ir::sequence(
-                {update(layout_.live(), counter(layout_.live()) + elements),
-                 update(layout_.live_peak(), Halide::max(counter(layout_.live_peak()), counter(layout_.live()))),
-                 update(layout_.peak(it->second), Halide::max(peak, elements)), body,
-                 update(layout_.live(), counter(layout_.live()) - elements)});
+            body =
+                ir::sequence({update(layout_.live(), counter(layout_.live()) + elements),
+                              update(layout_.live_peak(), Halide::max(counter(layout_.live_peak()),
+                                                                      counter(layout_.live()))),
+                              update(layout_.peak(it->second), Halide::max(peak, elements)), body,
+                              update(layout_.live(), counter(layout_.live()) - elements)});
         }
         if (mode_ == CountMode::count_only && !is_control(allocation.type)) return body;
-        return Allocate::make(allocation.name, allocation.type, allocation.memory_type, allocation.extents,
-                              allocation.condition, body, allocation.new_expr, allocation.free_function);
+        return Allocate::make(allocation.name, allocation.type, allocation.memory_type,
+                              allocation.extents, allocation.condition, body, allocation.new_expr,
+                              allocation.free_function);
     }
 
     static Expr counter(size_t id) {
-        return Load::make(Halide::Int(64), counters_argument, static_cast<int32_t>(id), Halide::Buffer<>(),
-                          Halide::Parameter(), const_true(), ModulusRemainder());
+        return Load::make(Halide::Int(64), counters_argument, static_cast<int32_t>(id),
+                          Halide::Buffer<>(), Halide::Parameter(), const_true(),
+                          ModulusRemainder());
     }
     static Stmt update(size_t id, const Expr& value) {
-        return Store::make(counters_argument, value, static_cast<int32_t>(id), Halide::Parameter(), const_true(),
-                           ModulusRemainder());
+        return Store::make(counters_argument, value, static_cast<int32_t>(id), Halide::Parameter(),
+                           const_true(), ModulusRemainder());
     }
     static Stmt updates(const Increments& increments) {
         std::vector<Stmt> all;
@@ -250,17 +266,20 @@ private:
 
 }  // namespace
 
-Stmt with_counters(const GroupCode& code, CountMode mode) { return Counter(code, mode).counted(code.body); }
+Stmt with_counters(const GroupCode& code, CountMode mode) {
+    return Counter(code, mode).counted(code.body);
+}
 
-GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group, const std::vector<int64_t>& counters) {
+GroupCounts counts_of(const GroupCode& code, const GroupSchedule& group,
+                      const std::vector<int64_t>& counters) {
     const CounterLayout layout{code.arrays.size()};
     GroupCounts counts;
     for (const Nest& nest : group.nests) counts.layers.push_back({nest.layer, {}, {}, {}, {}});
     for (const std::string& tensor : code.inputs) counts.inputs.push_back({tensor, {}, {}});
     for (size_t a = 0; a < code.arrays.size(); ++a) {
         const auto index = static_cast<size_t>(code.arrays[a].index);
-        const bool is_input =
-            code.arrays[a].role == ArrayRole::external_input || code.arrays[a].role == ArrayRole::input_buffer;
+        const bool is_input = code.arrays[a].role == ArrayRole::external_input ||
+                              code.arrays[a].role == ArrayRole::input_buffer;
         LayerCounts& layer = counts.layers.at(is_input ? 0 : index);
         const Elements loads(counters.at(layout.loads(a)));
         const Elements stores(counters.at(layout.stores(a)));

@@ -24,8 +24,8 @@ void FoldWatch::Run::see(const Interval& trip) {
     end = needed.empty() ? trip.end : std::max(end, trip.end);
     held = std::max(held, end - trip.begin);
     if (shares && !needed.empty()) return;
-    shares = shares ||
-             std::any_of(needed.begin(), needed.end(), [&](const Interval& earlier) { return earlier.meets(trip); });
+    shares = shares || std::any_of(needed.begin(), needed.end(),
+                                   [&](const Interval& earlier) { return earlier.meets(trip); });
     if (!needed.empty() && needed.back().end == trip.begin)
         needed.back().end = trip.end;
     else
@@ -46,7 +46,8 @@ void FoldWatch::end_bodies(size_t first) {
         if (!seen.needed.empty()) {
             const Box& box = seen.needed.box();
             ++seen.trips;
-            for (size_t r = seen.runs_begin; r < seen.runs_end; ++r) runs_[r].see(box[*seen.loop.dimension]);
+            for (size_t r = seen.runs_begin; r < seen.runs_end; ++r)
+                runs_[r].see(box[*seen.loop.dimension]);
             (l == 0 ? lifetime_ : loops_[l - 1].needed).add(box);
             seen.needed = {};
         }
@@ -91,7 +92,9 @@ Extents FoldWatch::folded() const {
         const std::optional<size_t> dimension = loops_[first].loop.dimension;
         if (!dimension) break;
         size_t last = first;
-        for (++l; l < loops_.size() && (!loops_[l].several || loops_[l].loop.dimension == dimension); ++l) {
+        for (++l;
+             l < loops_.size() && (!loops_[l].several || loops_[l].loop.dimension == dimension);
+             ++l) {
             if (loops_[l].several) last = l;
         }
         const auto begin = runs_.begin() + static_cast<std::ptrdiff_t>(loops_[last].runs_begin);

@@ -16,7 +16,8 @@ using Halide::Expr;
 
 namespace {
 
-/// Notes first and last address of every load and store in the counters array: element 0 counts the elements in use, the first included.
+/// Notes first and last address of every load and store in the counters array: element 0 counts the
+/// elements in use, the first included.
 class NotedAddresses final : public IRMutator {
 public:
     using IRMutator::mutate;
@@ -30,7 +31,9 @@ public:
     }
     Stmt visit(const Store* store) override {
         Stmt noted = with_loads({store->value, store->index}, store);
-        return pointers_.count(store->name) == 0 ? noted : Block::make(note(store->name, store->index), noted);
+        return pointers_.count(store->name) == 0
+                   ? noted
+                   : Block::make(note(store->name, store->index), noted);
     }
 
 private:
@@ -41,15 +44,19 @@ private:
             throw std::logic_error("line trace: neither one element nor a run of them");
         const Expr first = ramp != nullptr ? ramp->base : index;
         const Expr last = ramp != nullptr ? ramp->base + ramp->stride * (ramp->lanes - 1) : index;
-        const Expr base = Halide::reinterpret<int64_t>(Variable::make(Halide::type_of<float*>(), array));
-        const auto address = [&](const Expr& element) { return base + Halide::cast<int64_t>(element) * 4; };
+        const Expr base =
+            Halide::reinterpret<int64_t>(Variable::make(Halide::type_of<float*>(), array));
+        const auto address = [&](const Expr& element) {
+            return base + Halide::cast<int64_t>(element) * 4;
+        };
         const std::string used = unique_name("noted");
         const Expr next = Variable::make(Halide::Int(32), used);
         const auto put = [](const Expr& value, const Expr& at) {
-            return Store::make(counters_argument, value, at, Halide::Parameter(), const_true(), ModulusRemainder());
+            return Store::make(counters_argument, value, at, Halide::Parameter(), const_true(),
+                               ModulusRemainder());
         };
-        const Expr count = Load::make(Halide::Int(64), counters_argument, 0, Halide::Buffer<>(), Halide::Parameter(),
-                                      const_true(), ModulusRemainder());
+        const Expr count = Load::make(Halide::Int(64), counters_argument, 0, Halide::Buffer<>(),
+                                      Halide::Parameter(), const_true(), ModulusRemainder());
         return LetStmt::make(used, Halide::cast<int32_t>(count),
                              Block::make({put(address(first), next), put(address(last), next + 1),
                                           put(Halide::cast<int64_t>(next) + 2, 0)}));
@@ -98,12 +105,14 @@ void LineTrace::run(const GroupCode& code, const std::vector<const float*>& inpu
     std::vector<int64_t> noted(room);
     for (int32_t strip = 0; strip < code.strips; ++strip) {
         noted[0] = 1;
-        if (jit.counted_function()(inputs.data(), &output, constants, scratch, strip, strip + 1, noted.data()) != 0)
+        if (jit.counted_function()(inputs.data(), &output, constants, scratch, strip, strip + 1,
+                                   noted.data()) != 0)
             throw std::logic_error("line trace: the code failed");
         const auto used = static_cast<size_t>(noted[0]);
         if (used > room) throw std::logic_error("line trace: the group is too large");
         for (size_t n = 1; n < used; n += 2) {
-            for (int64_t line = noted[n] / cache_line_bytes; line <= noted[n + 1] / cache_line_bytes; ++line) {
+            for (int64_t line = noted[n] / cache_line_bytes;
+                 line <= noted[n + 1] / cache_line_bytes; ++line) {
                 if (lines_.empty() || lines_.back() != line) lines_.push_back(line);
             }
         }
@@ -120,7 +129,8 @@ int64_t LineTrace::misses(int64_t bytes) const {
     int64_t count = 0;
     BlockStream stream;
     for (const int32_t line : numbered(lines_, count)) stream.push_back({line});
-    return count + replayed_spills(stream, bytes / cache_line_bytes, Replacement::least_recently_used);
+    return count +
+           replayed_spills(stream, bytes / cache_line_bytes, Replacement::least_recently_used);
 }
 
 }  // namespace laminate

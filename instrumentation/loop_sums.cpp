@@ -19,10 +19,10 @@ using Halide::Expr;
 
 namespace {
 
-// ------------------------------------------------------------------------------------------------------------------- values
+// ---- values
 
-/// constant + sum of coefficient * variable. A variable counts the iterations of a loop under way from the one that is being run, so it is
-/// 0 now and `constant` is the value of the moment.
+/// constant + sum of coefficient * variable. A variable counts the iterations of a loop under way
+/// from the one that is being run, so it is 0 now and `constant` is the value of the moment.
 struct Affine {
     struct Term {
         int32_t variable = 0;  ///< depth of its loop: inner loops have larger ones
@@ -49,9 +49,12 @@ struct Affine {
     [[nodiscard]] bool is_constant() const { return size == 0; }
     [[nodiscard]] const Term& innermost() const { return terms[static_cast<size_t>(size - 1)]; }
     [[nodiscard]] bool same_terms(const Affine& other) const {
-        return size == other.size && std::equal(terms.begin(), terms.begin() + size, other.terms.begin());
+        return size == other.size &&
+               std::equal(terms.begin(), terms.begin() + size, other.terms.begin());
     }
-    friend bool operator==(const Affine& a, const Affine& b) { return a.constant == b.constant && a.same_terms(b); }
+    friend bool operator==(const Affine& a, const Affine& b) {
+        return a.constant == b.constant && a.same_terms(b);
+    }
 
     /// this += factor * other; false when there is no room for the terms.
     [[nodiscard]] bool add(const Affine& other, int64_t factor) {
@@ -63,10 +66,12 @@ struct Affine {
         int i = 0, j = 0;
         while (i < size || j < other.size) {
             Term term;
-            const bool left = i < size && (j == other.size || terms[static_cast<size_t>(i)].variable <=
-                                                                  other.terms[static_cast<size_t>(j)].variable);
-            const bool right = j < other.size && (i == size || other.terms[static_cast<size_t>(j)].variable <=
-                                                                   terms[static_cast<size_t>(i)].variable);
+            const bool left =
+                i < size && (j == other.size || terms[static_cast<size_t>(i)].variable <=
+                                                    other.terms[static_cast<size_t>(j)].variable);
+            const bool right =
+                j < other.size && (i == size || other.terms[static_cast<size_t>(j)].variable <=
+                                                    terms[static_cast<size_t>(i)].variable);
             if (left) term = terms[static_cast<size_t>(i++)];
             if (right) {
                 const Term& t = other.terms[static_cast<size_t>(j++)];
@@ -86,7 +91,7 @@ struct Affine {
     }
 };
 
-// ------------------------------------------------------------------------------------------------------------------ program
+// ---- program
 
 enum class Op {
     constant,
@@ -120,12 +125,13 @@ enum class Kind { nothing, sequence, let, loop, branch, array, set_data, increme
 
 struct StmtNode {
     Kind kind = Kind::nothing;
-    int slot = 0;                   ///< name, array or counter
-    int first = -1, second = -1;    ///< expressions: value; loop: min and extent; data: index and value
-    int body = -1, other = -1;      ///< statements
-    int64_t elements = 0;           ///< of an array
-    bool is_eager = false;          ///< let: its value depends on memory, so it is needed as it is now
-    std::vector<int> counters;      ///< loop: that its body increments
+    int slot = 0;  ///< name, array or counter
+    int first = -1,
+        second = -1;            ///< expressions: value; loop: min and extent; data: index and value
+    int body = -1, other = -1;  ///< statements
+    int64_t elements = 0;       ///< of an array
+    bool is_eager = false;      ///< let: its value depends on memory, so it is needed as it is now
+    std::vector<int> counters;  ///< loop: that its body increments
     std::vector<int> outer_arrays;  ///< loop: that its body changes and that outlive it
     int64_t period = 1;             ///< loop: iterations after which quotients repeat
 };
@@ -142,7 +148,8 @@ struct Program {
 };
 
 [[noreturn]] void unknown(const char* what) {
-    throw std::logic_error(std::string("counting statement: ") + what + " that loop sums do not know");
+    throw std::logic_error(std::string("counting statement: ") + what +
+                           " that loop sums do not know");
 }
 
 /// Names become numbers.
@@ -180,7 +187,8 @@ private:
     int negation(int of) { return make({Op::negate, 0, 0, of, -1, -1}); }
 
     int translate(const Expr& e) {
-        if (e.type().lanes() != 1 || !(e.type().is_int_or_uint() || e.type().is_bool())) unknown("a type");
+        if (e.type().lanes() != 1 || !(e.type().is_int_or_uint() || e.type().is_bool()))
+            unknown("a type");
         if (const auto* i = e.as<IntImm>()) return constant(i->value);
         if (const auto* u = e.as<UIntImm>()) return constant(static_cast<int64_t>(u->value));
         if (const auto* v = e.as<Variable>()) {
@@ -188,7 +196,8 @@ private:
             if (known == names_.end() || known->second.empty()) unknown("a name");
             return make({Op::value, 0, known->second.back(), -1, -1, -1});
         }
-        if (const auto* cast = e.as<Cast>()) return translate(cast->value);  // integers here are far from their limits
+        if (const auto* cast = e.as<Cast>())
+            return translate(cast->value);  // integers here are far from their limits
         if (const auto* x = e.as<Add>()) return binary(Op::add, x);
         if (const auto* x = e.as<Sub>()) return binary(Op::subtract, x);
         if (const auto* x = e.as<Mul>()) return binary(Op::multiply, x);
@@ -205,7 +214,8 @@ private:
         if (const auto* x = e.as<And>()) return binary(Op::both, x);
         if (const auto* x = e.as<Or>()) return binary(Op::either, x);
         if (const auto* x = e.as<Not>()) return negation(translate(x->a));
-        if (const auto* x = e.as<Select>()) return choice(x->condition, x->true_value, x->false_value);
+        if (const auto* x = e.as<Select>())
+            return choice(x->condition, x->true_value, x->false_value);
         if (const auto* let = e.as<Let>()) {
             const int value = translate(let->value);
             const int slot = bind(let->name);
@@ -325,18 +335,21 @@ private:
         node.slot = counter(store.index);
         const auto is_itself = [&](const Expr& e) {
             const auto* load = e.as<Load>();
-            return load != nullptr && load->name == counters_argument && counter(load->index) == node.slot;
+            return load != nullptr && load->name == counters_argument &&
+                   counter(load->index) == node.slot;
         };
         const auto* sum = store.value.as<Add>();
         const auto* rest = store.value.as<Sub>();
         if ((sum != nullptr && is_itself(sum->a)) || (rest != nullptr && is_itself(rest->a))) {
             node.kind = Kind::increment;
             reads_memory_ = false;
-            node.first =
-                sum != nullptr ? translate(sum->b) : make({Op::subtract, 0, 0, constant(0), translate(rest->b), -1});
+            node.first = sum != nullptr
+                             ? translate(sum->b)
+                             : make({Op::subtract, 0, 0, constant(0), translate(rest->b), -1});
             incremented_.insert(node.slot);
         } else {
-            // A maximum of what was there and of something else: the same however often it is repeated.
+            // A maximum of what was there and of something else: the same however often it is
+            // repeated.
             const auto* largest = store.value.as<Max>();
             if (largest == nullptr || !(is_itself(largest->a) || is_itself(largest->b)))
                 unknown("an update of a counter");
@@ -354,7 +367,7 @@ private:
     bool reads_memory_ = false;
 };
 
-// ---------------------------------------------------------------------------------------------------------------- execution
+// ---- execution
 
 class Execution {
 public:
@@ -405,7 +418,8 @@ private:
         hold(zero);
         a.size = 0;
     }
-    /// ... while each variable of a is where it is now, for what takes more terms than there is room for.
+    /// ... while each variable of a is where it is now, for what takes more terms than there is
+    /// room for.
     void pin_variables(Affine& a) {
         for (int n = 0; n < a.size; ++n) {
             Affine variable;
@@ -424,7 +438,8 @@ private:
         return result;
     }
 
-    /// Whether difference >= 0, from here on. Where it is 0 now, either answer may serve: the one that lasts longer.
+    /// Whether difference >= 0, from here on. Where it is 0 now, either answer may serve: the one
+    /// that lasts longer.
     bool is_at_least_zero(const Affine& difference, bool either_at_zero) {
         bool yes = difference.constant >= 0;
         if (either_at_zero && difference.constant == 0 && !difference.is_constant())
@@ -453,7 +468,8 @@ private:
                 rest.terms[at(rest.size++)] = term;
                 // After that many iterations the remainder is the same again.
                 int64_t& period = period_of_[at(term.variable)];
-                const int64_t longer = std::lcm(period, divisor / std::gcd(term.coefficient, divisor));
+                const int64_t longer =
+                    std::lcm(period, divisor / std::gcd(term.coefficient, divisor));
                 if (longer <= longest_period) period = longer;
             }
         }
@@ -509,7 +525,9 @@ private:
                 Affine b = evaluate(e.b);
                 pin(b);
                 const Affine q = quotient(a, b.constant);
-                return e.op == Op::divide ? q : b.constant == 0 ? Affine(0) : sum(a, q, -b.constant);
+                return e.op == Op::divide ? q
+                       : b.constant == 0  ? Affine(0)
+                                          : sum(a, q, -b.constant);
             }
             case Op::minimum:
             case Op::maximum: {
@@ -615,8 +633,10 @@ private:
         }
     }
 
-    /// Runs `period` iterations from `trip` on, and counts as many of `rounds` such rounds as do the same; returns how many.
-    int64_t run_of_rounds(StmtNode& s, const Affine& min, int64_t trip, int64_t period, int64_t rounds) {
+    /// Runs `period` iterations from `trip` on, and counts as many of `rounds` such rounds as do
+    /// the same; returns how many.
+    int64_t run_of_rounds(StmtNode& s, const Affine& min, int64_t trip, int64_t period,
+                          int64_t rounds) {
         const int32_t variable = depth_;
         const bool is_tracked = rounds > 1;
         std::vector<int64_t> counters_before;
@@ -643,7 +663,8 @@ private:
         }
         if (!is_tracked) return 1;
         --depth_;
-        if (const int64_t longer = std::lcm(s.period, period * period_of_.back()); longer <= longest_period)
+        if (const int64_t longer = std::lcm(s.period, period * period_of_.back());
+            longer <= longest_period)
             s.period = longer;
         period_of_.pop_back();
 
@@ -666,7 +687,8 @@ private:
             int64_t& counter = result_.counters[at(s.counters[n])];
             counter += (counter - counters_before[n]) * same;
         }
-        // The variable goes: a condition must hold in every round counted, so where it is closest to failing.
+        // The variable goes: a condition must hold in every round counted, so where it is closest
+        // to failing.
         size_t kept = conditions_before;
         for (size_t n = conditions_before; n < conditions_.size(); ++n) {
             Affine a = conditions_[n];
@@ -714,7 +736,8 @@ private:
 
 }  // namespace
 
-SummedCounters summed_counters(const Stmt& statement, size_t counters, int64_t strips, LoopSteps steps) {
+SummedCounters summed_counters(const Stmt& statement, size_t counters, int64_t strips,
+                               LoopSteps steps) {
     return Execution(Translator(statement).take(), counters, strips, steps).run();
 }
 

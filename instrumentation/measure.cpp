@@ -24,8 +24,9 @@ GroupCounts run_counted(const GroupCode& code, const GroupSchedule& group,
     std::vector<int64_t> counters(CounterLayout{code.arrays.size()}.size());
     std::vector<const float*> arrays(code.inputs.size(), nullptr);
     for (size_t n = 0; n < inputs.size(); ++n) arrays[n] = inputs[n].data();
-    const int result = jit.counted_function()(arrays.data(), &output, constants.data(), scratch.data(), 0,
-                                              static_cast<int32_t>(code.strips), counters.data());
+    const int result =
+        jit.counted_function()(arrays.data(), &output, constants.data(), scratch.data(), 0,
+                               static_cast<int32_t>(code.strips), counters.data());
     if (result != 0) throw std::runtime_error("generated code returned " + std::to_string(result));
     return counts_of(code, group, counters);
 }
@@ -36,8 +37,8 @@ std::string first_difference(const std::vector<float>& found, const std::vector<
     for (size_t n = 0; n < expected.size(); ++n) {
         // Written so that NaN, what was never stored, is a difference.
         if (!(std::abs(found[n] - expected[n]) <= allowed)) {
-            return "result at element " + std::to_string(n) + ": found " + std::to_string(found[n]) + ", expected " +
-                   std::to_string(expected[n]);
+            return "result at element " + std::to_string(n) + ": found " +
+                   std::to_string(found[n]) + ", expected " + std::to_string(expected[n]);
         }
     }
     return "";
@@ -48,18 +49,23 @@ std::string first_difference(const std::vector<float>& found, const std::vector<
 GroupCounts measure(const Network& network, const GroupSchedule& group) {
     const GroupCode code = instrumented_code(network, group);
     const CounterLayout layout{code.arrays.size()};
-    return counts_of(code, group,
-                     summed_counters(with_counters(code, CountMode::count_only), layout.size(), code.strips).counters);
+    return counts_of(
+        code, group,
+        summed_counters(with_counters(code, CountMode::count_only), layout.size(), code.strips)
+            .counters);
 }
 
-CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule& group, uint64_t seed) {
+CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule& group,
+                                     uint64_t seed) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
     std::vector<float> output(static_cast<size_t>(problems.back().output_elements().value()),
                               std::numeric_limits<float>::quiet_NaN());
     CheckedMeasurement measurement;
-    measurement.counts = run_counted(instrumented_code(network, group), group, inputs, output.data());
-    measurement.wrong_result = first_difference(output, reference_output(network, problems, inputs));
+    measurement.counts =
+        run_counted(instrumented_code(network, group), group, inputs, output.data());
+    measurement.wrong_result =
+        first_difference(output, reference_output(network, problems, inputs));
     return measurement;
 }
 

@@ -1,4 +1,5 @@
-// The third witness in one call: generate the instrumented code of a group, run it, and read its counters.
+// The third witness in one call: generate the instrumented code of a group, run it, and read its
+// counters.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +11,21 @@
 
 namespace laminate {
 
-/// What the generated code counts, for one image: its lowered loops without their arithmetic (CountMode::count_only), not compiled but
-/// summed (loop_sums.h), in milliseconds for most groups at any size; nothing is computed.
+/// What the generated code counts, for one image: its lowered loops without their arithmetic
+/// (CountMode::count_only), not compiled but summed (loop_sums.h), in milliseconds for most groups
+/// at any size; nothing is computed.
 [[nodiscard]] GroupCounts measure(const Network& network, const GroupSchedule& group);
 
 struct CheckedMeasurement {
     GroupCounts counts;
-    std::string wrong_result;  ///< empty, or where the computed output differs from the reference operators', one line
+    std::string wrong_result;  ///< empty, or where the computed output differs from the reference
+                               ///< operators', one line
 };
 
-/// The code is compiled into this process and computes as well (CountMode::execute), on random inputs of `seed`, into an output filled with NaN; its result must
-/// equal the reference operators' within 1e-4 of the output's range. The check for groups of up to some 10^8 MACs.
-[[nodiscard]] CheckedMeasurement measure_and_check(const Network& network, const GroupSchedule& group, uint64_t seed);
+/// The code is compiled into this process and computes as well (CountMode::execute), on random
+/// inputs of `seed`, into an output filled with NaN; its result must equal the reference operators'
+/// within 1e-4 of the output's range. The check for groups of up to some 10^8 MACs.
+[[nodiscard]] CheckedMeasurement measure_and_check(const Network& network,
+                                                   const GroupSchedule& group, uint64_t seed);
 
 }  // namespace laminate

@@ -5,7 +5,8 @@
 
 namespace laminate::walking {
 
-Presence::Presence(const Extents& extents) : extents_(extents), rows_(static_cast<size_t>(extents[0] * extents[1])) {}
+Presence::Presence(const Extents& extents)
+    : extents_(extents), rows_(static_cast<size_t>(extents[0] * extents[1])) {}
 
 void Presence::begin_lifetime() {
     state_ = {};
@@ -32,9 +33,11 @@ Presence::Missing Presence::missing(const Box& needed) const {
 void Presence::bring_in(const Box& needed) {
     if (is_empty(needed)) return;
     const Box& reached = state_.reached.box();
-    if (!state_.reached.empty() && (needed[1].begin < reached[1].begin || needed[2].begin < reached[2].begin)) {
+    if (!state_.reached.empty() &&
+        (needed[1].begin < reached[1].begin || needed[2].begin < reached[2].begin)) {
         throw std::logic_error(
-            "walker: a need begins before the first one of its lifetime, expected loops that run forward");
+            "walker: a need begins before the first one of its lifetime, expected loops that run "
+            "forward");
     }
     state_.reached.add(needed);
     for (int64_t c = needed[0].begin; c < needed[0].end; ++c) {
@@ -52,7 +55,8 @@ void Presence::bring_in(const Box& needed) {
 void Presence::begin_rehearsal() { rehearsals_.push_back({undo_.size(), state_}); }
 
 void Presence::rewind() {
-    for (; undo_.size() > rehearsals_.back().undo; undo_.pop_back()) rows_[undo_.back().row] = undo_.back().before;
+    for (; undo_.size() > rehearsals_.back().undo; undo_.pop_back())
+        rows_[undo_.back().row] = undo_.back().before;
     state_ = rehearsals_.back().before;
     rehearsals_.pop_back();
 }

@@ -1,4 +1,5 @@
-// Which elements a buffer holds in its current lifetime: docs/counting.md section 4, rules 1, 2 and 4.
+// Which elements a buffer holds in its current lifetime: docs/counting.md section 4, rules 1, 2
+// and 4.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +10,11 @@
 
 namespace laminate::walking {
 
-/// A set of elements of one tensor. It starts empty and grows by boxes; loops run forward, so a box that comes in
-/// closes the gaps that the loops have passed: in each of its channels, whatever lies below its last row and before its
-/// last column (down to the first row of the lifetime) is present from then on and will not be brought in again. Hence
-/// per channel and row one number says all: the column before which everything is present; it does not grow from a row
-/// to the next.
+/// A set of elements of one tensor. It starts empty and grows by boxes; loops run forward, so a box
+/// that comes in closes the gaps that the loops have passed: in each of its channels, whatever lies
+/// below its last row and before its last column (down to the first row of the lifetime) is present
+/// from then on and will not be brought in again. Hence per channel and row one number says all:
+/// the column before which everything is present; it does not grow from a row to the next.
 class Presence {
 public:
     explicit Presence(const Extents& extents);
@@ -33,11 +34,13 @@ public:
     /// The elements of `needed` that are not present.
     [[nodiscard]] Missing missing(const Box& needed) const;
 
-    /// Makes `needed` present, with the gaps below it. Throws std::logic_error when it begins before what the lifetime
-    /// needed first: then loops do not run forward, and nothing here would be true.
+    /// Makes `needed` present, with the gaps below it. Throws std::logic_error when it begins
+    /// before what the lifetime needed first: then loops do not run forward, and nothing here would
+    /// be true.
     void bring_in(const Box& needed);
 
-    /// Rehearsals may be nested: rewind() puts everything back to what it was at the last begin_rehearsal().
+    /// Rehearsals may be nested: rewind() puts everything back to what it was at the last
+    /// begin_rehearsal().
     void begin_rehearsal();
     void rewind();
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/aligned.h"
-#include "generators/ir/arrays.h"
 #include "generators/compile/executable.h"
+#include "generators/ir/arrays.h"
 
 namespace laminate {
 
@@ -31,7 +31,8 @@ struct Events {
     int64_t live_peak = 0;
 };
 
-/// Halide's handler has no argument of ours on code without a user context; one trace runs at a time.
+/// Halide's handler has no argument of ours on code without a user context; one trace runs at a
+/// time.
 Events* current_events = nullptr;
 std::mutex one_trace;
 
@@ -90,8 +91,8 @@ void run_traced(const Stmt& body, const GroupCode& code, TraceHandler handler,
     std::vector<const float*> arrays;
     for (const std::vector<float>& input : inputs) arrays.push_back(input.data());
     float* outputs = output.data();
-    const int status =
-        jit.function()(arrays.data(), &outputs, constants.data(), nullptr, 0, static_cast<int32_t>(code.strips));
+    const int status = jit.function()(arrays.data(), &outputs, constants.data(), nullptr, 0,
+                                      static_cast<int32_t>(code.strips));
     JITSharedRuntime::set_default_handlers(Halide::JITHandlers());
     if (status != 0) throw std::runtime_error("traced code returned " + std::to_string(status));
 }
@@ -103,7 +104,8 @@ public:
         realized_ = tracked_;
     }
     /// Loads and stores of one array, lifetimes of another.
-    AddEvents(const std::string& array, const std::string& buffer) : tracked_{array}, realized_{buffer} {}
+    AddEvents(const std::string& array, const std::string& buffer)
+        : tracked_{array}, realized_{buffer} {}
     using IRMutator::visit;
 
 protected:
@@ -111,7 +113,8 @@ protected:
         std::vector<Stmt> parts;
         add_loads(store->value, const_true(), parts);
         if (tracked_.count(store->name) > 0)
-            parts.push_back(event(store->name, halide_trace_store, store->value.type(), store->index));
+            parts.push_back(
+                event(store->name, halide_trace_store, store->value.type(), store->index));
         parts.push_back(store);
         return ir::sequence(parts);
     }
@@ -120,26 +123,31 @@ protected:
         if (realized_.count(allocation->name) > 0) {
             Expr elements = 1;
             for (const Expr& extent : allocation->extents) elements = elements * extent;
-            body =
-                ir::sequence({event(allocation->name, halide_trace_begin_realization, allocation->type, elements), body,
-                              event(allocation->name, halide_trace_end_realization, allocation->type, elements)});
+            body = ir::sequence({event(allocation->name, halide_trace_begin_realization,
+                                       allocation->type, elements),
+                                 body,
+                                 event(allocation->name, halide_trace_end_realization,
+                                       allocation->type, elements)});
         }
-        return Allocate::make(allocation->name, allocation->type, allocation->memory_type, allocation->extents,
-                              allocation->condition, body, allocation->new_expr, allocation->free_function);
+        return Allocate::make(allocation->name, allocation->type, allocation->memory_type,
+                              allocation->extents, allocation->condition, body,
+                              allocation->new_expr, allocation->free_function);
     }
 
 private:
-    static Stmt event(const std::string& name, halide_trace_event_code_t code, const Halide::Type& type,
-                      const Expr& coordinate) {
-        const Expr no_value = Call::make(Halide::type_of<void*>(), Call::make_struct, {}, Call::Intrinsic);
+    static Stmt event(const std::string& name, halide_trace_event_code_t code,
+                      const Halide::Type& type, const Expr& coordinate) {
+        const Expr no_value =
+            Call::make(Halide::type_of<void*>(), Call::make_struct, {}, Call::Intrinsic);
         const Expr first = type.lanes() == 1 ? coordinate : extract_lane(coordinate, 0);
-        const Expr coordinates =
-            Call::make(Halide::type_of<int32_t*>(), Call::make_struct, {simplify(first)}, Call::Intrinsic);
+        const Expr coordinates = Call::make(Halide::type_of<int32_t*>(), Call::make_struct,
+                                            {simplify(first)}, Call::Intrinsic);
         // Arguments of the runtime's halide_trace_helper, after the user context.
-        return Evaluate::make(Call::make(Halide::Int(32), "halide_trace_helper",
-                                         {Expr(name), no_value, coordinates, static_cast<int>(type.code()), type.bits(),
-                                          type.lanes(), static_cast<int>(code), 0, 0, 1, Expr("")},
-                                         Call::Extern));
+        return Evaluate::make(
+            Call::make(Halide::Int(32), "halide_trace_helper",
+                       {Expr(name), no_value, coordinates, static_cast<int>(type.code()),
+                        type.bits(), type.lanes(), static_cast<int>(code), 0, 0, 1, Expr("")},
+                       Call::Extern));
     }
 
     /// An event per load of a tracked array, under the condition under which the load happens.
@@ -160,7 +168,8 @@ private:
                 if (!call->is_intrinsic(Call::if_then_else)) return IRVisitor::visit(call);
                 call->args[0].accept(this);
                 owner_.add_loads(call->args[1], condition_ && call->args[0], parts_);
-                if (call->args.size() > 2) owner_.add_loads(call->args[2], condition_ && !call->args[0], parts_);
+                if (call->args.size() > 2)
+                    owner_.add_loads(call->args[2], condition_ && !call->args[0], parts_);
             }
 
         private:
@@ -178,7 +187,8 @@ private:
 }  // namespace
 
 GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group,
-                          const std::vector<std::vector<float>>& inputs, std::vector<float>& output) {
+                          const std::vector<std::vector<float>>& inputs,
+                          std::vector<float>& output) {
     Events events;
     {
         const std::scoped_lock lock(one_trace);
@@ -193,7 +203,8 @@ GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group,
     for (const CodeArray& array : code.arrays) {
         const ArrayEvents& seen = events.arrays[array.name];
         const auto index = static_cast<size_t>(array.index);
-        const bool is_input = array.role == ArrayRole::external_input || array.role == ArrayRole::input_buffer;
+        const bool is_input =
+            array.role == ArrayRole::external_input || array.role == ArrayRole::input_buffer;
         LayerCounts& layer = counts.layers.at(is_input ? 0 : index);
         const Elements size(seen.largest);
         switch (array.role) {
@@ -224,14 +235,16 @@ GroupCounts traced_counts(const GroupCode& code, const GroupSchedule& group,
     return counts;
 }
 
-BlockStream traced_blocks(const GroupCode& code, ArrayRole array, const std::vector<std::vector<float>>& inputs,
+BlockStream traced_blocks(const GroupCode& code, ArrayRole array,
+                          const std::vector<std::vector<float>>& inputs,
                           std::vector<float>& output) {
-    const std::map<ArrayRole, ArrayRole> buffer_of{{ArrayRole::external_input, ArrayRole::input_buffer},
-                                                   {ArrayRole::external_weights, ArrayRole::weights_buffer},
-                                                   {ArrayRole::external_output, ArrayRole::output_buffer}};
+    const std::map<ArrayRole, ArrayRole> buffer_of{
+        {ArrayRole::external_input, ArrayRole::input_buffer},
+        {ArrayRole::external_weights, ArrayRole::weights_buffer},
+        {ArrayRole::external_output, ArrayRole::output_buffer}};
     const auto name_of = [&](ArrayRole role) {
-        const auto found =
-            std::find_if(code.arrays.begin(), code.arrays.end(), [&](const CodeArray& a) { return a.role == role; });
+        const auto found = std::find_if(code.arrays.begin(), code.arrays.end(),
+                                        [&](const CodeArray& a) { return a.role == role; });
         return found->name;
     };
     BlockEvents events;
@@ -241,7 +254,8 @@ BlockStream traced_blocks(const GroupCode& code, ArrayRole array, const std::vec
     {
         const std::scoped_lock lock(one_trace);
         current_blocks = &events;
-        run_traced(AddEvents(events.array, events.buffer).mutate(code.body), code, on_block_event, inputs, output);
+        run_traced(AddEvents(events.array, events.buffer).mutate(code.body), code, on_block_event,
+                   inputs, output);
         current_blocks = nullptr;
     }
     return std::move(events.blocks);

@@ -19,7 +19,8 @@ namespace {
 
 using namespace walking;
 
-/// The taps of some output coordinates along one axis: how many, and the input coordinates they span, padding included.
+/// The taps of some output coordinates along one axis: how many, and the input coordinates they
+/// span, padding included.
 struct Taps {
     int64_t count = 0;
     Interval span;
@@ -55,7 +56,8 @@ public:
         if (outputs != last_outputs_) {
             last_outputs_ = outputs;
             last_ = {};
-            for (int64_t o = outputs.begin; o < outputs.end; ++o) last_.add(taps_[static_cast<size_t>(o)]);
+            for (int64_t o = outputs.begin; o < outputs.end; ++o)
+                last_.add(taps_[static_cast<size_t>(o)]);
         }
         return last_;
     }
@@ -78,7 +80,9 @@ struct LayerState {
     Macs macs;
 
     LayerState(const LayerProblem& layer_problem, const Nest& layer_nest)
-        : problem(layer_problem), nest(layer_nest), taps{AxisTaps(problem.y()), AxisTaps(problem.x())} {}
+        : problem(layer_problem),
+          nest(layer_nest),
+          taps{AxisTaps(problem.y()), AxisTaps(problem.x())} {}
 
     /// The iterations that compute a box of the output.
     [[nodiscard]] Ranges ranges_of(const Box& output) const {
@@ -89,7 +93,8 @@ struct LayerState {
         const LayerInput& input = problem.inputs[static_cast<size_t>(operand)];
         Interval channels;
         if (problem.operation == Operation::concat) {
-            channels = {of[0].begin - input.first_output_channel, of[0].end - input.first_output_channel};
+            channels = {of[0].begin - input.first_output_channel,
+                        of[0].end - input.first_output_channel};
         } else if (problem.groups == 1) {
             channels = of[3];
         } else {
@@ -97,19 +102,23 @@ struct LayerState {
             channels.begin = of[0].begin / z_per_group * problem[Dim::i] + of[3].begin;
             channels.end = (of[0].end - 1) / z_per_group * problem[Dim::i] + of[3].end;
         }
-        return {channels.clipped_to(input.channels), taps[0].of(of[1]).span.clipped_to(problem.y().in),
+        return {channels.clipped_to(input.channels),
+                taps[0].of(of[1]).span.clipped_to(problem.y().in),
                 taps[1].of(of[2]).span.clipped_to(problem.x().in)};
     }
     void multiply_accumulate() {
         if (!problem.has_weights()) return;
-        macs += Macs(ranges[0].size()) * ranges[3].size() * taps[0].of(ranges[1]).count * taps[1].of(ranges[2]).count;
+        macs += Macs(ranges[0].size()) * ranges[3].size() * taps[0].of(ranges[1]).count *
+                taps[1].of(ranges[2]).count;
     }
 };
 
 /// One of the axes by which rule 8 judges: the dimensions of the loops that belong to it.
 enum class Axis { channels = 0, rows = 1, columns = 2 };
 
-Axis axis_of(Dim dim) { return dim == Dim::y ? Axis::rows : dim == Dim::x ? Axis::columns : Axis::channels; }
+Axis axis_of(Dim dim) {
+    return dim == Dim::y ? Axis::rows : dim == Dim::x ? Axis::columns : Axis::channels;
+}
 
 /// The layer as though the other axes had one coordinate.
 LayerProblem alone(LayerProblem problem, Axis axis) {
@@ -142,34 +151,40 @@ Nest alone(Nest nest, Axis axis) {
     return nest;
 }
 
-/// Whether the loop over `dim` of nest `k` moves along the channels of a tensor that nest `reader` reads alone. It does
-/// so through the outputs of the nests from `reader` to `k`, as far as each of them is read by one nest.
-bool moves_channels(const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors, int k, Dim dim,
-                    int reader);
+/// Whether the loop over `dim` of nest `k` moves along the channels of a tensor that nest `reader`
+/// reads alone. It does so through the outputs of the nests from `reader` to `k`, as far as each of
+/// them is read by one nest.
+bool moves_channels(const std::vector<LayerProblem>& problems,
+                    const std::vector<GroupTensor>& tensors, int k, Dim dim, int reader);
 
 /// Whether that loop moves along the output channels z of `nest`.
-bool moves_outputs(const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors, int k, Dim dim,
-                   int nest) {
+bool moves_outputs(const std::vector<LayerProblem>& problems,
+                   const std::vector<GroupTensor>& tensors, int k, Dim dim, int nest) {
     if (nest == k) return dim == Dim::z;
-    const auto output =
-        std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == nest; });
-    return !output->is_shared() && moves_channels(problems, tensors, k, dim, output->readers.front().nest);
+    const auto output = std::find_if(tensors.begin(), tensors.end(),
+                                     [&](const GroupTensor& t) { return t.producer == nest; });
+    return !output->is_shared() &&
+           moves_channels(problems, tensors, k, dim, output->readers.front().nest);
 }
 
-bool moves_channels(const std::vector<LayerProblem>& problems, const std::vector<GroupTensor>& tensors, int k, Dim dim,
-                    int reader) {
+bool moves_channels(const std::vector<LayerProblem>& problems,
+                    const std::vector<GroupTensor>& tensors, int k, Dim dim, int reader) {
     if (reader == k && dim == Dim::i) return true;
     // Output channels read the channels of their group.
-    return problems[static_cast<size_t>(reader)].groups > 1 && moves_outputs(problems, tensors, k, dim, reader);
+    return problems[static_cast<size_t>(reader)].groups > 1 &&
+           moves_outputs(problems, tensors, k, dim, reader);
 }
 
 class Walker {
 public:
-    /// With `only`, the problems and the group are those of one axis alone. Then a shared tensor is needed where, and
-    /// as far as, its readers are seen to read it; else where the walks on each axis alone have found it needed.
-    Walker(const std::vector<LayerProblem>& problems, const GroupSchedule& group, std::optional<Axis> only = {})
+    /// With `only`, the problems and the group are those of one axis alone. Then a shared tensor is
+    /// needed where, and as far as, its readers are seen to read it; else where the walks on each
+    /// axis alone have found it needed.
+    Walker(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
+           std::optional<Axis> only = {})
         : problems_(problems), group_(group), only_(only) {
-        for (size_t k = 0; k < problems.size(); ++k) layers_.emplace_back(problems[k], group.nests[k]);
+        for (size_t k = 0; k < problems.size(); ++k)
+            layers_.emplace_back(problems[k], group.nests[k]);
         const LayerProblem& sink = problems.back();
         visits_.resize(static_cast<size_t>(sink.output_elements().value()), false);
         place();
@@ -178,8 +193,8 @@ public:
 
     GroupCounts walk() {
         const LayerProblem& sink = problems_.back();
-        layers_.back().ranges =
-            layers_.back().ranges_of({Interval{0, sink[Dim::z]}, Interval{0, sink[Dim::y]}, Interval{0, sink[Dim::x]}});
+        layers_.back().ranges = layers_.back().ranges_of(
+            {Interval{0, sink[Dim::z]}, Interval{0, sink[Dim::y]}, Interval{0, sink[Dim::x]}});
         body(Level{}, nullptr);
         return counts();
     }
@@ -210,7 +225,8 @@ private:
         int64_t trip = 0;    ///< of the present execution of the loop
         int64_t bodies = 0;  ///< begun in all, rehearsals not counted
     };
-    /// What is needed of a shared tensor on one axis alone, by the trips of the loops of that axis around the body.
+    /// What is needed of a shared tensor on one axis alone, by the trips of the loops of that axis
+    /// around the body.
     struct NeedsAlone {
         std::vector<const Site*> loops;
         std::map<std::vector<int64_t>, Interval> needs;
@@ -236,15 +252,16 @@ private:
     /// What a body needs of one buffer.
     struct Need {
         Box box;
-        Box call;  ///< of an intermediate tensor: the part that is not present, for which the producer is called
+        Box call;  ///< of an intermediate tensor: the part that is not present, for which the
+                   ///< producer is called
     };
     /// What the calls of one layer in a body read.
     struct Reads {
         std::vector<BoundingBox> inputs;  ///< by operand
         BoundingBox weights;
     };
-    /// A run of a body for the sake of one layer: the calls of it are found out, not executed. Only the layer and those
-    /// that it feeds take part; nothing is counted.
+    /// A run of a body for the sake of one layer: the calls of it are found out, not executed. Only
+    /// the layer and those that it feeds take part; nothing is counted.
     struct Rehearsal {
         int nest = 0;
         Reads reads;
@@ -252,10 +269,12 @@ private:
 
     [[nodiscard]] LayerState& layer(int k) { return layers_[static_cast<size_t>(k)]; }
     [[nodiscard]] Site& site(Level level) {
-        return level.is_root() ? root_ : sites_[static_cast<size_t>(level.nest)][static_cast<size_t>(level.loop)];
+        return level.is_root()
+                   ? root_
+                   : sites_[static_cast<size_t>(level.nest)][static_cast<size_t>(level.loop)];
     }
 
-    // ------------------------------------------------------------------------------------------ what the schedule says
+    // ---- what the schedule says
 
     void place() {
         for (const Nest& nest : group_.nests) sites_.emplace_back(nest.loops.size());
@@ -272,7 +291,8 @@ private:
             const auto dimension = [&](int k, Dim dim) -> std::optional<size_t> {
                 if (dim == Dim::y) return 1;
                 if (dim == Dim::x) return 2;
-                if (tensor.is_shared() || !moves_channels(problems_, tensors_, k, dim, first.nest)) return std::nullopt;
+                if (tensor.is_shared() || !moves_channels(problems_, tensors_, k, dim, first.nest))
+                    return std::nullopt;
                 return 0;
             };
             kept.watch = watch(kept.placement, first.nest, dimension);
@@ -302,13 +322,16 @@ private:
 
     /// A watch on the loops from store level to compute level, both on the path of nest `user`.
     template <class Dimension>
-    [[nodiscard]] FoldWatch watch(const Placement& placement, int user, const Dimension& dimension) {
+    [[nodiscard]] FoldWatch watch(const Placement& placement, int user,
+                                  const Dimension& dimension) {
         std::vector<FoldWatch::Loop> loops;
         const std::vector<Level> levels = path(group_, user);
         auto level = std::find(levels.begin(), levels.end(), placement.store);
         while (*level != placement.compute) {
             ++level;
-            const Dim dim = group_.nests[static_cast<size_t>(level->nest)].loops[static_cast<size_t>(level->loop)].dim;
+            const Dim dim = group_.nests[static_cast<size_t>(level->nest)]
+                                .loops[static_cast<size_t>(level->loop)]
+                                .dim;
             loops.push_back({&site(*level).bodies, dimension(level->nest, dim)});
         }
         return FoldWatch(loops);
@@ -318,8 +341,9 @@ private:
     void place_shared(Kept& kept, int reader) {
         for (const Level& level : path(group_, reader)) {
             if (!level.is_root()) {
-                const Dim dim =
-                    group_.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim;
+                const Dim dim = group_.nests[static_cast<size_t>(level.nest)]
+                                    .loops[static_cast<size_t>(level.loop)]
+                                    .dim;
                 kept.alone[static_cast<size_t>(axis_of(dim))].loops.push_back(&site(level));
             }
             if (level == kept.placement.compute) break;
@@ -333,13 +357,15 @@ private:
             site(placement.store).stored.push_back(buffer);
             Arrival arrival{buffer, {}};
             for (const TensorReader& reader : readers) {
-                arrival.readers.push_back({reader.nest, reader.operand, where(reader.nest, placement.compute), 0});
+                arrival.readers.push_back(
+                    {reader.nest, reader.operand, where(reader.nest, placement.compute), 0});
             }
             site(placement.compute).computed.push_back(std::move(arrival));
         };
         for (int k = 0; k <= group_.sink(); ++k) {
             for (size_t t = 0; t < tensors_.size(); ++t) {
-                if (tensors_[t].is_external() && tensors_[t].readers.front().nest == k) put(t, tensors_[t].readers);
+                if (tensors_[t].is_external() && tensors_[t].readers.front().nest == k)
+                    put(t, tensors_[t].readers);
             }
             for (size_t w = tensors_.size(); w < kept_.size(); ++w) {
                 if (kept_[w].nest == k) put(w, {{k, 0}});
@@ -353,7 +379,8 @@ private:
             for (Arrival& arrival : s.computed) {
                 for (Reader& reader : arrival.readers) {
                     if (reader.where != Where::called) continue;
-                    while (kept_[s.computed[reader.output].buffer].kind != Kept::Kind::intermediate ||
+                    while (kept_[s.computed[reader.output].buffer].kind !=
+                               Kept::Kind::intermediate ||
                            kept_[s.computed[reader.output].buffer].nest != reader.nest) {
                         ++reader.output;
                     }
@@ -368,11 +395,13 @@ private:
     [[nodiscard]] Where where(int reader, Level level) const {
         const bool is_sink = reader == group_.sink();
         if (level.nest == reader || (level.is_root() && is_sink)) return Where::here;
-        return !is_sink && group_.nests[static_cast<size_t>(reader)].y.compute == level ? Where::called : Where::inside;
+        return !is_sink && group_.nests[static_cast<size_t>(reader)].y.compute == level
+                   ? Where::called
+                   : Where::inside;
     }
 
-    /// Which buffers take part in the execution (index 0) and in the rehearsal for each nest k (index 1 + k), and how
-    /// deep each nest's loops must be executed for them.
+    /// Which buffers take part in the execution (index 0) and in the rehearsal for each nest k
+    /// (index 1 + k), and how deep each nest's loops must be executed for them.
     void find_parts() {
         takes_part_.assign(layers_.size() + 1, std::vector<bool>(kept_.size(), true));
         for (int k = 0; k <= group_.sink(); ++k) {
@@ -381,9 +410,11 @@ private:
             std::vector<bool>& takes = takes_part_[static_cast<size_t>(k) + 1];
             takes.assign(kept_.size(), false);
             for (size_t t = 0; t < tensors_.size(); ++t) {  // producers first
-                if (tensors_[t].is_external() || !fed[static_cast<size_t>(tensors_[t].producer)]) continue;
+                if (tensors_[t].is_external() || !fed[static_cast<size_t>(tensors_[t].producer)])
+                    continue;
                 takes[t] = true;
-                for (const TensorReader& reader : tensors_[t].readers) fed[static_cast<size_t>(reader.nest)] = true;
+                for (const TensorReader& reader : tensors_[t].readers)
+                    fed[static_cast<size_t>(reader.nest)] = true;
             }
         }
         for (const std::vector<bool>& takes : takes_part_) {
@@ -393,7 +424,8 @@ private:
                     const Site& s = sites_[k][l];
                     const bool is_executed = &takes == &takes_part_.front();
                     if ((is_executed && s.writes_output) ||
-                        std::any_of(s.stored.begin(), s.stored.end(), [&](size_t b) { return takes[b]; }) ||
+                        std::any_of(s.stored.begin(), s.stored.end(),
+                                    [&](size_t b) { return takes[b]; }) ||
                         std::any_of(s.computed.begin(), s.computed.end(),
                                     [&](const Arrival& a) { return takes[a.buffer]; })) {
                         last_site_.back()[k] = static_cast<int>(l);
@@ -405,7 +437,9 @@ private:
 
     /// Walks each axis alone for what is needed of the shared tensors.
     void judge_shared() {
-        if (std::none_of(tensors_.begin(), tensors_.end(), [](const GroupTensor& t) { return t.is_shared(); })) return;
+        if (std::none_of(tensors_.begin(), tensors_.end(),
+                         [](const GroupTensor& t) { return t.is_shared(); }))
+            return;
         for (const Axis axis : {Axis::channels, Axis::rows, Axis::columns}) {
             std::vector<LayerProblem> problems;
             GroupSchedule group;
@@ -419,7 +453,7 @@ private:
         }
     }
 
-    // -------------------------------------------------------------------------------------------------- the loop nests
+    // ---- the loop nests
 
     [[nodiscard]] static size_t who(const Rehearsal* rehearsal) {
         return rehearsal == nullptr ? 0 : static_cast<size_t>(rehearsal->nest) + 1;
@@ -454,7 +488,8 @@ private:
         if (writes) write_output();
     }
 
-    /// Loop number `index` of nest k and everything inside it, for the ranges that the loops around it have left.
+    /// Loop number `index` of nest k and everything inside it, for the ranges that the loops around
+    /// it have left.
     void loop(int k, int index, Rehearsal* rehearsal) {
         if (index > last_site_[who(rehearsal)][static_cast<size_t>(k)]) {
             // Nothing but multiply-accumulates happens here and further inside.
@@ -483,7 +518,8 @@ private:
         const Ranges ranges = layer(k).ranges_of(output);
         if (rehearsal != nullptr && rehearsal->nest == k) {
             for (size_t operand = 0; operand < rehearsal->reads.inputs.size(); ++operand) {
-                rehearsal->reads.inputs[operand].add(layer(k).input_of(static_cast<int>(operand), ranges));
+                rehearsal->reads.inputs[operand].add(
+                    layer(k).input_of(static_cast<int>(operand), ranges));
             }
             rehearsal->reads.weights.add(weights_of(ranges));
             return;
@@ -492,12 +528,12 @@ private:
         loop(k, 0, rehearsal);
     }
 
-    // -------------------------------------------------------------------------------------------------- what is needed
+    // ---- what is needed
 
     [[nodiscard]] static Box weights_of(const Ranges& of) { return {of[0], of[3], Interval{0, 1}}; }
 
-    /// Puts a need for each of site(level).computed on the stack. They are found consumers first and before anything in
-    /// the body has happened.
+    /// Puts a need for each of site(level).computed on the stack. They are found consumers first
+    /// and before anything in the body has happened.
     void find_needs(Level level, const Rehearsal* rehearsal) {
         const std::vector<Arrival>& computed = site(level).computed;
         const size_t first = needs_.size();
@@ -515,7 +551,8 @@ private:
                 for (const Reader& reader : computed[n].readers) {
                     const bool is_weights = kept.kind == Kept::Kind::weights;
                     const auto read = [&](const Ranges& ranges) {
-                        hull.add(is_weights ? weights_of(ranges) : layer(reader.nest).input_of(reader.operand, ranges));
+                        hull.add(is_weights ? weights_of(ranges)
+                                            : layer(reader.nest).input_of(reader.operand, ranges));
                     };
                     if (reader.where == Where::here) {
                         read(layer(reader.nest).ranges);
@@ -524,8 +561,10 @@ private:
                         if (!is_empty(call)) read(layer(reader.nest).ranges_of(call));
                     } else {
                         if (last.nest != reader.nest) last = rehearse(reader.nest, level);
-                        hull.add(is_weights ? last.reads.weights.box()
-                                            : last.reads.inputs[static_cast<size_t>(reader.operand)].box());
+                        hull.add(
+                            is_weights
+                                ? last.reads.weights.box()
+                                : last.reads.inputs[static_cast<size_t>(reader.operand)].box());
                     }
                 }
                 need.box = hull.box();
@@ -535,7 +574,8 @@ private:
                     if (!hull.empty()) {
                         need.box[0] = {0, kept.present.extents()[0]};
                         if (!reached.empty())
-                            need.box[axis].begin = std::min(need.box[axis].begin, reached.box()[axis].end);
+                            need.box[axis].begin =
+                                std::min(need.box[axis].begin, reached.box()[axis].end);
                     }
                     NeedsAlone& alone = kept.alone[axis];
                     alone.needs[alone.trips()] = need.box[axis];
@@ -549,12 +589,14 @@ private:
     [[nodiscard]] Interval need_alone(const NeedsAlone& alone) const {
         const auto found = alone.needs.find(alone.trips());
         if (found == alone.needs.end()) {
-            throw std::logic_error("walker: a body that does not exist on one axis alone: " + to_text(group_));
+            throw std::logic_error("walker: a body that does not exist on one axis alone: " +
+                                   to_text(group_));
         }
         return found->second;
     }
 
-    /// What the calls of nest k inside the body of this level will read. The presence of every buffer is as before.
+    /// What the calls of nest k inside the body of this level will read. The presence of every
+    /// buffer is as before.
     [[nodiscard]] Rehearsal rehearse(int k, Level level) {
         Rehearsal rehearsal{k, {std::vector<BoundingBox>(layer(k).problem.inputs.size()), {}}};
         const std::vector<bool>& takes = takes_part_[who(&rehearsal)];
@@ -571,15 +613,16 @@ private:
     [[nodiscard]] Box missing_box(const Kept& kept, const Box& needed) const {
         const Presence::Missing missing = kept.present.missing(needed);
         if (missing.count != volume(missing.box)) {
-            throw std::logic_error("walker: " + problems_[static_cast<size_t>(kept.nest)].name +
-                                   ": the new part of its output is " + std::to_string(missing.count) +
-                                   " elements of a bounding box of " + std::to_string(volume(missing.box)) +
-                                   ", expected a box: " + to_text(group_));
+            throw std::logic_error(
+                "walker: " + problems_[static_cast<size_t>(kept.nest)].name +
+                ": the new part of its output is " + std::to_string(missing.count) +
+                " elements of a bounding box of " + std::to_string(volume(missing.box)) +
+                ", expected a box: " + to_text(group_));
         }
         return missing.box;
     }
 
-    // --------------------------------------------------------------------------------------------------- what is moved
+    // ---- what is moved
 
     void bring_in(size_t buffer, const Need& need, Rehearsal* rehearsal) {
         if (is_empty(need.box)) return;
@@ -600,7 +643,8 @@ private:
         for (int64_t z = sink.ranges[0].begin; z < sink.ranges[0].end; ++z) {
             for (int64_t y = sink.ranges[1].begin; y < sink.ranges[1].end; ++y) {
                 for (int64_t x = sink.ranges[2].begin; x < sink.ranges[2].end; ++x) {
-                    visit(static_cast<size_t>((z * sink.problem[Dim::y] + y) * sink.problem[Dim::x] + x));
+                    visit(static_cast<size_t>(
+                        (z * sink.problem[Dim::y] + y) * sink.problem[Dim::x] + x));
                 }
             }
         }
@@ -626,13 +670,14 @@ private:
         output_writes_ += Elements(written);
     }
 
-    // ------------------------------------------------------------------------------------------------------ the result
+    // ---- the result
 
     [[nodiscard]] GroupCounts counts() {
         GroupCounts result;
         result.output_reads = output_reads_;
         result.output_writes = output_writes_;
-        for (const LayerState& l : layers_) result.layers.push_back({l.problem.name, l.macs, {}, {}, {}});
+        for (const LayerState& l : layers_)
+            result.layers.push_back({l.problem.name, l.macs, {}, {}, {}});
         result.layers.back().output_buffer = output_buffer_;
         std::vector<Elements> sizes;
         for (size_t b = 0; b < kept_.size(); ++b) {
@@ -676,7 +721,8 @@ private:
     Site root_;
     std::vector<std::vector<Site>> sites_;       ///< by nest, by loop
     std::vector<std::vector<bool>> takes_part_;  ///< by who(), by buffer
-    /// The innermost loop of each nest in whose body anything is stored, computed or written; by who(), by nest.
+    /// The innermost loop of each nest in whose body anything is stored, computed or written; by
+    /// who(), by nest.
     std::vector<std::vector<int>> last_site_;
     std::vector<Need> needs_;   ///< of the bodies that are being executed
     std::vector<bool> visits_;  ///< of the elements of Y

@@ -30,7 +30,8 @@ Integer parse_option(const std::string& spec, std::string_view key, std::string_
 void set_option(const std::string& spec, std::string_view option, ZooOptions& options) {
     const size_t equals = option.find('=');
     const std::string_view key = option.substr(0, equals);
-    const std::string_view value = equals == std::string_view::npos ? std::string_view{} : option.substr(equals + 1);
+    const std::string_view value =
+        equals == std::string_view::npos ? std::string_view{} : option.substr(equals + 1);
     if (key == "height") {
         options.height = parse_option<int64_t>(spec, key, value);
     } else if (key == "width") {
@@ -40,7 +41,8 @@ void set_option(const std::string& spec, std::string_view option, ZooOptions& op
     } else if (key == "seed") {
         options.seed = parse_option<uint64_t>(spec, key, value);
     } else {
-        throw InputError(spec + ": unknown option \"" + std::string(key) + "\"; expected height, width, batch or seed");
+        throw InputError(spec + ": unknown option \"" + std::string(key) +
+                         "\"; expected height, width, batch or seed");
     }
 }
 
@@ -49,7 +51,8 @@ Network open_zoo(const std::string& spec, const InputSizes& sizes) {
         throw InputError(spec + ": has no dimension named \"" + sizes.symbols.begin()->first +
                          "\"; expected height, width or batch");
     }
-    ZooOptions options{.height = sizes.height, .width = sizes.width, .batch = sizes.batch.value_or(1)};
+    ZooOptions options{
+        .height = sizes.height, .width = sizes.width, .batch = sizes.batch.value_or(1)};
     std::string_view rest = std::string_view(spec).substr(zoo_prefix.size());
     const size_t question = rest.find('?');
     const std::string name(rest.substr(0, question));
@@ -57,18 +60,23 @@ Network open_zoo(const std::string& spec, const InputSizes& sizes) {
     std::set<std::string_view> given;
     while (!rest.empty()) {
         const size_t ampersand = rest.find('&');
-        const std::string_view option = rest.substr(0, ampersand), key = option.substr(0, option.find('='));
+        const std::string_view option = rest.substr(0, ampersand),
+                               key = option.substr(0, option.find('='));
         if (!given.insert(key).second)
-            throw InputError(spec + ": option " + std::string(key) + " is given twice, expected once");
+            throw InputError(spec + ": option " + std::string(key) +
+                             " is given twice, expected once");
         set_option(spec, option, options);
-        rest = ampersand == std::string_view::npos ? std::string_view{} : rest.substr(ampersand + 1);
+        rest =
+            ampersand == std::string_view::npos ? std::string_view{} : rest.substr(ampersand + 1);
     }
     return zoo_network(name, options);
 }
 
 Network open_random(const std::string& spec, std::string_view seed, const InputSizes& sizes) {
     if (sizes.height || sizes.width || sizes.batch || !sizes.symbols.empty()) {
-        throw InputError(spec + ": the seed alone decides its sizes; expected no height, width, batch or dimension");
+        throw InputError(
+            spec +
+            ": the seed alone decides its sizes; expected no height, width, batch or dimension");
     }
     return random_network(parse_option<uint64_t>(spec, "random", seed));
 }
@@ -79,7 +87,8 @@ Network open_network(const std::string& spec, const InputSizes& sizes) {
     std::string_view name = spec;
     const bool is_zoo = name.starts_with(zoo_prefix);
     if (is_zoo) name.remove_prefix(zoo_prefix.size());
-    if (name.starts_with(random_prefix)) return open_random(spec, name.substr(random_prefix.size()), sizes);
+    if (name.starts_with(random_prefix))
+        return open_random(spec, name.substr(random_prefix.size()), sizes);
     return is_zoo ? open_zoo(spec, sizes) : load_onnx(spec, sizes);
 }
 

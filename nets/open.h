@@ -1,4 +1,5 @@
-// From what a user types to a Network: an .onnx path, a zoo name with options, or the seed of a random network.
+// From what a user types to a Network: an .onnx path, a zoo name with options, or the seed of a
+// random network.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,9 @@
 
 namespace laminate {
 
-/// Values for symbolic dimensions of the network's inputs. `height`, `width`, `batch` set the H, W, N dimension of
-/// every 4-D input whatever its symbol; `symbols` set one named symbol ("H") and win over them.
+/// Values for symbolic dimensions of the network's inputs. `height`, `width`, `batch` set the H, W,
+/// N dimension of every 4-D input whatever its symbol; `symbols` set one named symbol ("H") and win
+/// over them.
 struct InputSizes {
     std::optional<int64_t> height{};
     std::optional<int64_t> width{};
@@ -19,9 +21,10 @@ struct InputSizes {
     std::map<std::string, int64_t> symbols{};
 };
 
-/// `spec`: "path/to/net.onnx", "zoo:NAME?height=540&width=960&batch=1&seed=7", or "random:SEED" (also "zoo:random:SEED";
-/// random_network.h; takes no sizes). An option in the spec wins over `sizes`. A batch that is symbolic and not given is 1; a spatial size that is symbolic and not given is an InputError
-/// that names the input and the option to use.
+/// `spec`: "path/to/net.onnx", "zoo:NAME?height=540&width=960&batch=1&seed=7", or "random:SEED"
+/// (also "zoo:random:SEED"; random_network.h; takes no sizes). An option in the spec wins over
+/// `sizes`. A batch that is symbolic and not given is 1; a spatial size that is symbolic and not
+/// given is an InputError that names the input and the option to use.
 [[nodiscard]] Network open_network(const std::string& spec, const InputSizes& sizes = {});
 
 }  // namespace laminate

@@ -27,9 +27,10 @@ ArenaPlan plan_arena(const std::vector<Lifetime>& lifetimes) {
         }
         plan.offsets[k] = offset;
         plan.bytes = std::max(plan.bytes, checked_add(offset, size));
-        placed.insert(std::upper_bound(placed.begin(), placed.end(), k,
-                                       [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; }),
-                      k);
+        placed.insert(
+            std::upper_bound(placed.begin(), placed.end(), k,
+                             [&](size_t a, size_t b) { return plan.offsets[a] < plan.offsets[b]; }),
+            k);
     }
     return plan;
 }
@@ -40,7 +41,8 @@ int64_t arena_lower_bound(const std::vector<Lifetime>& lifetimes) {
         // The sum changes upwards only where a block begins.
         int64_t sum = 0;
         for (const Lifetime& life : lifetimes) {
-            if (life.first_step <= at.first_step && at.first_step <= life.last_step) sum += aligned(life.bytes);
+            if (life.first_step <= at.first_step && at.first_step <= life.last_step)
+                sum += aligned(life.bytes);
         }
         largest = std::max(largest, sum);
     }

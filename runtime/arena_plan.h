@@ -25,8 +25,8 @@ struct ArenaPlan {
     int64_t bytes = 0;             ///< end of the last block
 };
 
-/// First fit, largest block first (ties: in the order given): each block takes the lowest offset at which it meets no
-/// block that lives at one of its steps.
+/// First fit, largest block first (ties: in the order given): each block takes the lowest offset at
+/// which it meets no block that lives at one of its steps.
 [[nodiscard]] ArenaPlan plan_arena(const std::vector<Lifetime>& lifetimes);
 
 /// The largest sum of blocks that live at one step: no plan can be smaller.

@@ -40,7 +40,8 @@ Result guarded(Result failed, const Action& action) noexcept {
     return failed;
 }
 
-const laminate::Tensor* at(const std::vector<laminate::Tensor>& tensors, int32_t index, const char* what) {
+const laminate::Tensor* at(const std::vector<laminate::Tensor>& tensors, int32_t index,
+                           const char* what) {
     if (index >= 0 && index < std::ssize(tensors)) return &tensors[static_cast<size_t>(index)];
     std::snprintf(last_error, sizeof last_error, "%s %d: expected 0 to %d", what, index,
                   static_cast<int>(tensors.size()) - 1);
@@ -59,10 +60,18 @@ const laminate::Tensor* output_at(const laminate_session* session, int32_t index
     return nullptr;
 }
 
-const char* name_of(const laminate::Tensor* tensor) { return tensor ? tensor->name.c_str() : nullptr; }
-int32_t rank_of(const laminate::Tensor* tensor) { return tensor ? static_cast<int32_t>(tensor->dims.size()) : -1; }
-const int64_t* dims_of(const laminate::Tensor* tensor) { return tensor ? tensor->dims.data() : nullptr; }
-const char* type_of(const laminate::Tensor* tensor) { return tensor ? laminate::to_string(tensor->type) : nullptr; }
+const char* name_of(const laminate::Tensor* tensor) {
+    return tensor ? tensor->name.c_str() : nullptr;
+}
+int32_t rank_of(const laminate::Tensor* tensor) {
+    return tensor ? static_cast<int32_t>(tensor->dims.size()) : -1;
+}
+const int64_t* dims_of(const laminate::Tensor* tensor) {
+    return tensor ? tensor->dims.data() : nullptr;
+}
+const char* type_of(const laminate::Tensor* tensor) {
+    return tensor ? laminate::to_string(tensor->type) : nullptr;
+}
 
 }  // namespace
 
@@ -71,7 +80,8 @@ extern "C" {
 laminate_session* laminate_open(const char* directory, int32_t threads) {
     return guarded<laminate_session*>(nullptr, [&] {
         if (!directory) throw laminate::InputError("directory: found null");
-        return new laminate_session(laminate::Session::open(std::filesystem::path(directory), {threads}));
+        return new laminate_session(
+            laminate::Session::open(std::filesystem::path(directory), {threads}));
     });
 }
 
@@ -114,7 +124,9 @@ const char* laminate_output_type(const laminate_session* session, int32_t index)
     return type_of(output_at(session, index));
 }
 
-int64_t laminate_arena_bytes(const laminate_session* session) { return session ? session->session.arena_bytes() : -1; }
+int64_t laminate_arena_bytes(const laminate_session* session) {
+    return session ? session->session.arena_bytes() : -1;
+}
 
 int32_t laminate_run(laminate_session* session, const float* const* inputs, float* const* outputs) {
     return guarded<int32_t>(-1, [&] {

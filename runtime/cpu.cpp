@@ -17,10 +17,12 @@ struct Feature {
 };
 
 #if defined(__x86_64__) || defined(__i386__)
-/// Clang 14's builtin does not know it. Its registers are those of AVX, so the operating system has to save them too.
+/// Clang 14's builtin does not know it. Its registers are those of AVX, so the operating system has
+/// to save them too.
 bool has_f16c() {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0 && __builtin_cpu_supports("avx") != 0;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0 &&
+           __builtin_cpu_supports("avx") != 0;
 }
 #endif
 
@@ -72,7 +74,8 @@ bool cpu_has(const std::string& feature) {
 
 std::vector<std::string> host_cpu_features() {
     std::vector<std::string> present;
-    std::copy_if(known_cpu_features().begin(), known_cpu_features().end(), std::back_inserter(present), cpu_has);
+    std::copy_if(known_cpu_features().begin(), known_cpu_features().end(),
+                 std::back_inserter(present), cpu_has);
     return present;
 }
 

@@ -1,5 +1,5 @@
-// Which instructions this machine has, by the names that a manifest uses (those of the compiler: "avx2", "fma",
-// "avx512f").
+// Which instructions this machine has, by the names that a manifest uses (those of the compiler:
+// "avx2", "fma", "avx512f").
 #pragma once
 
 #include <string>

@@ -7,9 +7,9 @@
  *   if (laminate_run(session, inputs, outputs) != 0) ...
  *   laminate_close(session);
  *
- * Arrays are 32-bit floats, dense, row major, N C H W (N F after Flatten and Gemm), allocated by the caller.
- * All memory is allocated by laminate_open(); laminate_run() allocates nothing. A session runs one call at a time.
- * No exception leaves these functions. */
+ * Arrays are 32-bit floats, dense, row major, N C H W (N F after Flatten and Gemm), allocated by
+ * the caller. All memory is allocated by laminate_open(); laminate_run() allocates nothing. A
+ * session runs one call at a time. No exception leaves these functions. */
 #ifndef LAMINATE_LAMINATE_H
 #define LAMINATE_LAMINATE_H
 
@@ -23,17 +23,18 @@ extern "C" {
 
 typedef struct laminate_session laminate_session;
 
-/* Opens a directory made by `laminate compile` (loads its shared library), or a network that is linked into the program
- * (the struct must outlive the session). `threads`: at most so many, up to 1024, 0 for
- * OpenMP's choice. Returns null on failure; laminate_last_error() says why. */
+/* Opens a directory made by `laminate compile` (loads its shared library), or a network that is
+ * linked into the program (the struct must outlive the session). `threads`: at most so many, up to
+ * 1024, 0 for OpenMP's choice. Returns null on failure; laminate_last_error() says why. */
 laminate_session* laminate_open(const char* directory, int32_t threads);
 laminate_session* laminate_open_linked(const laminate_compiled_network* network, int32_t threads);
 /* Null is allowed. */
 void laminate_close(laminate_session* session);
 
-/* Inputs and outputs in the network's order. An index out of range, or a null session, gives null, or -1 for a count or
- * rank. Names and dims live as long as the session. A type is "float32", or "uint8" or "int8" where the network was exported with
- * bytes there: the arrays are of floats all the same, and hold 0 to 255, or -128 to 127. */
+/* Inputs and outputs in the network's order. An index out of range, or a null session, gives null,
+ * or -1 for a count or rank. Names and dims live as long as the session. A type is "float32", or
+ * "uint8" or "int8" where the network was exported with bytes there: the arrays are of floats all
+ * the same, and hold 0 to 255, or -128 to 127. */
 int32_t laminate_input_count(const laminate_session* session);
 const char* laminate_input_name(const laminate_session* session, int32_t index);
 int32_t laminate_input_rank(const laminate_session* session, int32_t index);
@@ -48,10 +49,12 @@ const char* laminate_output_type(const laminate_session* session, int32_t index)
 /* All memory that runs use beyond inputs, outputs and constants; -1 for a null session. */
 int64_t laminate_arena_bytes(const laminate_session* session);
 
-/* Runs the network: inputs[k] and outputs[k] hold all elements of input k and output k. Returns 0, or -1 on failure. */
+/* Runs the network: inputs[k] and outputs[k] hold all elements of input k and output k. Returns 0,
+ * or -1 on failure. */
 int32_t laminate_run(laminate_session* session, const float* const* inputs, float* const* outputs);
 
-/* Why the latest call of this thread that failed did so; "" when none has. Valid until the thread's next failure. */
+/* Why the latest call of this thread that failed did so; "" when none has. Valid until the thread's
+ * next failure. */
 const char* laminate_last_error(void);
 
 #ifdef __cplusplus

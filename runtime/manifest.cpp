@@ -24,24 +24,28 @@ constexpr int64_t most_scratch_bytes = int64_t{1} << 40;
 constexpr const char* positive_infinity = "infinity";
 constexpr const char* negative_infinity = "-infinity";
 
-constexpr std::array layer_kinds{LayerKind::conv,     LayerKind::conv_transpose, LayerKind::gemm,
-                                 LayerKind::max_pool, LayerKind::average_pool,   LayerKind::global_average_pool,
-                                 LayerKind::add,      LayerKind::concat,         LayerKind::depth_to_space,
-                                 LayerKind::flatten,  LayerKind::softmax,        LayerKind::activation,
-                                 LayerKind::general};
-constexpr std::array activation_kinds{ActivationKind::none,  ActivationKind::relu, ActivationKind::leaky_relu,
-                                      ActivationKind::prelu, ActivationKind::clip, ActivationKind::sigmoid,
-                                      ActivationKind::tanh,  ActivationKind::unary};
+constexpr std::array layer_kinds{
+    LayerKind::conv,     LayerKind::conv_transpose, LayerKind::gemm,
+    LayerKind::max_pool, LayerKind::average_pool,   LayerKind::global_average_pool,
+    LayerKind::add,      LayerKind::concat,         LayerKind::depth_to_space,
+    LayerKind::flatten,  LayerKind::softmax,        LayerKind::activation,
+    LayerKind::general};
+constexpr std::array activation_kinds{ActivationKind::none,       ActivationKind::relu,
+                                      ActivationKind::leaky_relu, ActivationKind::prelu,
+                                      ActivationKind::clip,       ActivationKind::sigmoid,
+                                      ActivationKind::tanh,       ActivationKind::unary};
 constexpr std::array element_types{ElementType::float32, ElementType::uint8, ElementType::int8};
 
-// ---- reading --------------------------------------------------------------------------------------------------------
+// ---- reading
 
 /// A JSON value that knows its place in the document, for messages.
 class Node {
 public:
     Node(const Json& json, std::string where) : json_(&json), where_(std::move(where)) {}
 
-    [[noreturn]] void fail(const std::string& message) const { throw InputError(where_ + ": " + message); }
+    [[noreturn]] void fail(const std::string& message) const {
+        throw InputError(where_ + ": " + message);
+    }
 
     [[nodiscard]] bool has(const char* key) const { return object().contains(key); }
     [[nodiscard]] Node operator[](const char* key) const {
@@ -50,40 +54,48 @@ public:
         return {*found, where_ + "." + key};
     }
     [[nodiscard]] std::vector<Node> elements() const {
-        if (!json_->is_array()) fail(std::string("is ") + json_->type_name() + ", expected an array");
+        if (!json_->is_array())
+            fail(std::string("is ") + json_->type_name() + ", expected an array");
         std::vector<Node> nodes;
         for (size_t k = 0; k < json_->size(); ++k)
             nodes.emplace_back((*json_)[k], where_ + "[" + std::to_string(k) + "]");
         return nodes;
     }
     [[nodiscard]] std::string text() const {
-        if (!json_->is_string()) fail(std::string("is ") + json_->type_name() + ", expected a string");
+        if (!json_->is_string())
+            fail(std::string("is ") + json_->type_name() + ", expected a string");
         return json_->get<std::string>();
     }
-    [[nodiscard]] int64_t integer(int64_t low, int64_t high = std::numeric_limits<int64_t>::max()) const {
-        const bool fits =
-            json_->is_number_integer() &&
-            (!json_->is_number_unsigned() || json_->get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
+    [[nodiscard]] int64_t integer(int64_t low,
+                                  int64_t high = std::numeric_limits<int64_t>::max()) const {
+        const bool fits = json_->is_number_integer() &&
+                          (!json_->is_number_unsigned() ||
+                           json_->get<uint64_t>() <= uint64_t{std::numeric_limits<int64_t>::max()});
         const int64_t value = fits ? json_->get<int64_t>() : 0;
         if (!fits || value < low || value > high) {
-            fail("is " + json_->dump(-1, ' ', false, Json::error_handler_t::replace) + ", expected an integer " +
-                 (high == std::numeric_limits<int64_t>::max() ? "from " + std::to_string(low)
-                                                              : std::to_string(low) + " to " + std::to_string(high)));
+            fail("is " + json_->dump(-1, ' ', false, Json::error_handler_t::replace) +
+                 ", expected an integer " +
+                 (high == std::numeric_limits<int64_t>::max()
+                      ? "from " + std::to_string(low)
+                      : std::to_string(low) + " to " + std::to_string(high)));
         }
         return value;
     }
     [[nodiscard]] int32_t integer32(int32_t low) const {
         return static_cast<int32_t>(integer(low, std::numeric_limits<int32_t>::max()));
     }
-    /// A number, or "infinity" or "-infinity", which JSON numbers cannot say (an open end of a clip).
+    /// A number, or "infinity" or "-infinity", which JSON numbers cannot say (an open end of a
+    /// clip).
     [[nodiscard]] float real() const {
         if (*json_ == positive_infinity) return std::numeric_limits<float>::infinity();
         if (*json_ == negative_infinity) return -std::numeric_limits<float>::infinity();
-        if (!json_->is_number()) fail(std::string("is ") + json_->type_name() + ", expected a number");
+        if (!json_->is_number())
+            fail(std::string("is ") + json_->type_name() + ", expected a number");
         return json_->get<float>();
     }
     [[nodiscard]] bool boolean() const {
-        if (!json_->is_boolean()) fail(std::string("is ") + json_->type_name() + ", expected true or false");
+        if (!json_->is_boolean())
+            fail(std::string("is ") + json_->type_name() + ", expected true or false");
         return json_->get<bool>();
     }
     [[nodiscard]] std::vector<std::string> texts() const {
@@ -103,7 +115,8 @@ public:
     }
     [[nodiscard]] std::array<int64_t, 2> pair(int64_t low) const {
         const std::vector<int64_t> values = integers(low);
-        if (values.size() != 2) fail("has " + std::to_string(values.size()) + " elements, expected 2, y and x");
+        if (values.size() != 2)
+            fail("has " + std::to_string(values.size()) + " elements, expected 2, y and x");
         return {values[0], values[1]};
     }
     [[nodiscard]] ConstantRange range() const {
@@ -112,7 +125,8 @@ public:
 
 private:
     [[nodiscard]] const Json& object() const {
-        if (!json_->is_object()) fail(std::string("is ") + json_->type_name() + ", expected an object");
+        if (!json_->is_object())
+            fail(std::string("is ") + json_->type_name() + ", expected an object");
         return *json_;
     }
 
@@ -188,13 +202,16 @@ LayerStep read_layer_step(const Node& node) {
     if (from.has("groups")) layer.groups = from["groups"].integer(1);
     if (from.has("axis")) layer.axis = from["axis"].integer(0);
     if (from.has("block")) layer.block = from["block"].integer(1);
-    if (from.has("depth_to_space_crd")) layer.depth_to_space_crd = from["depth_to_space_crd"].boolean();
-    if (from.has("count_include_pad")) layer.count_include_pad = from["count_include_pad"].boolean();
+    if (from.has("depth_to_space_crd"))
+        layer.depth_to_space_crd = from["depth_to_space_crd"].boolean();
+    if (from.has("count_include_pad"))
+        layer.count_include_pad = from["count_include_pad"].boolean();
     if (layer.kind == LayerKind::general) layer.general = read_general_operator(from["general"]);
     if (from.has("activation")) {
         const Node activation = from["activation"];
         layer.activation.kind = kind_at(activation["kind"], activation_kinds);
-        if (activation.has("function")) layer.activation.function = kind_at(activation["function"], general_functions);
+        if (activation.has("function"))
+            layer.activation.function = kind_at(activation["function"], general_functions);
         if (activation.has("alpha")) layer.activation.alpha = activation["alpha"].real();
         if (activation.has("beta")) layer.activation.beta = activation["beta"].real();
         if (activation.has("low")) layer.activation.low = activation["low"].real();
@@ -221,9 +238,11 @@ GroupStep read_group_step(const Node& node) {
     return step;
 }
 
-// ---- writing --------------------------------------------------------------------------------------------------------
+// ---- writing
 
-Json json_of(const ConstantRange& range) { return {{"offset_elements", range.offset_elements}, {"dims", range.dims}}; }
+Json json_of(const ConstantRange& range) {
+    return {{"offset_elements", range.offset_elements}, {"dims", range.dims}};
+}
 
 Json json_of(float value) {
     if (std::isinf(value)) return value > 0 ? positive_infinity : negative_infinity;
@@ -275,10 +294,14 @@ Json json_of(const LayerStep& step) {
         Json activation{{"kind", to_string(layer.activation.kind)}};
         if (layer.activation.function != plain.activation.function)
             activation["function"] = to_string(layer.activation.function);
-        if (layer.activation.alpha != plain.activation.alpha) activation["alpha"] = json_of(layer.activation.alpha);
-        if (layer.activation.beta != plain.activation.beta) activation["beta"] = json_of(layer.activation.beta);
-        if (layer.activation.low != plain.activation.low) activation["low"] = json_of(layer.activation.low);
-        if (layer.activation.high != plain.activation.high) activation["high"] = json_of(layer.activation.high);
+        if (layer.activation.alpha != plain.activation.alpha)
+            activation["alpha"] = json_of(layer.activation.alpha);
+        if (layer.activation.beta != plain.activation.beta)
+            activation["beta"] = json_of(layer.activation.beta);
+        if (layer.activation.low != plain.activation.low)
+            activation["low"] = json_of(layer.activation.low);
+        if (layer.activation.high != plain.activation.high)
+            activation["high"] = json_of(layer.activation.high);
         if (step.slope) activation["slope"] = json_of(*step.slope);
         out["activation"] = activation;
     }
@@ -302,7 +325,7 @@ Json json_of(const GroupStep& step) {
             {"strips", step.strips}};
 }
 
-// ---- constants ------------------------------------------------------------------------------------------------------
+// ---- constants
 
 ConstantRange append(const Constant& constant, std::vector<float>& constants) {
     constexpr size_t boundary = 64 / sizeof(float);
@@ -317,11 +340,13 @@ ConstantPtr extract(const ConstantRange& range, const std::string& where, const 
     const int64_t count = element_count(range.dims);
     if (range.offset_elements > constant_count - count) {
         throw InputError(where + " are " + dims_text(range.dims) + " at element " +
-                         std::to_string(range.offset_elements) + " of the constants, expected an end at or before " +
+                         std::to_string(range.offset_elements) +
+                         " of the constants, expected an end at or before " +
                          std::to_string(constant_count));
     }
     const float* first = constants + range.offset_elements;
-    return std::make_shared<const Constant>(Constant{range.dims, std::vector<float>(first, first + count)});
+    return std::make_shared<const Constant>(
+        Constant{range.dims, std::vector<float>(first, first + count)});
 }
 
 }  // namespace
@@ -352,7 +377,8 @@ LayerStep layer_step(const Layer& layer, std::vector<float>& constants) {
 
 Layer restored_layer(const LayerStep& step, const float* constants, int64_t constant_count) {
     Layer layer = step.layer;
-    const auto restore = [&](const std::optional<ConstantRange>& range, const char* what, ConstantPtr& target) {
+    const auto restore = [&](const std::optional<ConstantRange>& range, const char* what,
+                             ConstantPtr& target) {
         if (range) target = extract(*range, layer.name + ": " + what, constants, constant_count);
     };
     restore(step.weights, "weights", layer.weights);
@@ -382,7 +408,8 @@ void check(const Manifest& manifest, const std::string& where) {
         fail("library is \"" + manifest.library + "\", expected a name of letters, digits and _");
     }
     for (const Tensor& tensor : manifest.tensors) {
-        if (tensor.dims.empty()) fail("tensor " + tensor.name + " has no dimensions, expected at least the batch");
+        if (tensor.dims.empty())
+            fail("tensor " + tensor.name + " has no dimensions, expected at least the batch");
         try {
             (void)element_count(tensor.dims);
         } catch (const InputError& error) {
@@ -390,20 +417,25 @@ void check(const Manifest& manifest, const std::string& where) {
         }
     }
     std::vector<bool> written(manifest.tensors.size(), false);
-    const auto name = [&](TensorId id) { return "tensor " + manifest.tensors[static_cast<size_t>(id)].name; };
+    const auto name = [&](TensorId id) {
+        return "tensor " + manifest.tensors[static_cast<size_t>(id)].name;
+    };
     const auto in_range = [&](TensorId id, const std::string& user) {
         if (id < 0 || id >= std::ssize(manifest.tensors)) {
-            fail(user + " names tensor " + std::to_string(id) + " of " + std::to_string(manifest.tensors.size()));
+            fail(user + " names tensor " + std::to_string(id) + " of " +
+                 std::to_string(manifest.tensors.size()));
         }
     };
     const auto write = [&](TensorId id, const std::string& user) {
         in_range(id, user);
-        if (written[static_cast<size_t>(id)]) fail(user + " writes " + name(id) + ", which is already written");
+        if (written[static_cast<size_t>(id)])
+            fail(user + " writes " + name(id) + ", which is already written");
         written[static_cast<size_t>(id)] = true;
     };
     const auto read = [&](TensorId id, const std::string& user) {
         in_range(id, user);
-        if (!written[static_cast<size_t>(id)]) fail(user + " reads " + name(id) + ", which is not yet written");
+        if (!written[static_cast<size_t>(id)])
+            fail(user + " reads " + name(id) + ", which is not yet written");
     };
 
     for (TensorId id : manifest.inputs) write(id, "inputs");
@@ -411,8 +443,8 @@ void check(const Manifest& manifest, const std::string& where) {
         const std::string user = "step " + name_of(step);
         const std::vector<TensorId> inputs = inputs_of(step), outputs = outputs_of(step);
         const auto* layer = std::get_if<LayerStep>(&step);
-        const bool is_constant =
-            layer && layer->layer.kind == LayerKind::general && layer->layer.general.kind == GeneralKind::constant;
+        const bool is_constant = layer && layer->layer.kind == LayerKind::general &&
+                                 layer->layer.general.kind == GeneralKind::constant;
         if (inputs.empty() && !is_constant) fail(user + " has no inputs");
         if (outputs.empty()) fail(user + " has no outputs");
         for (TensorId id : inputs) read(id, user);
@@ -424,16 +456,16 @@ void check(const Manifest& manifest, const std::string& where) {
             fail(user + " has a negative number, or no strips");
         }
         if (group->scratch_bytes < 0 || group->scratch_bytes > most_scratch_bytes) {
-            fail(user + " needs " + std::to_string(group->scratch_bytes) + " bytes of scratch, expected at most " +
-                 std::to_string(most_scratch_bytes));
+            fail(user + " needs " + std::to_string(group->scratch_bytes) +
+                 " bytes of scratch, expected at most " + std::to_string(most_scratch_bytes));
         }
         const int64_t batch = manifest.tensors[static_cast<size_t>(inputs[0])].dims[0];
         for (const auto& ids : {inputs, outputs}) {
             for (TensorId id : ids) {
                 const Tensor& tensor = manifest.tensors[static_cast<size_t>(id)];
                 if (tensor.dims[0] != batch) {
-                    fail(user + ": " + name(id) + " is " + dims_text(tensor.dims) + ", expected a batch of " +
-                         std::to_string(batch));
+                    fail(user + ": " + name(id) + " is " + dims_text(tensor.dims) +
+                         ", expected a batch of " + std::to_string(batch));
                 }
             }
         }
@@ -466,7 +498,8 @@ std::string to_json(const Manifest& manifest) {
              {"steps", steps}};
     if (!manifest.replaced_groups.empty()) out["replaced_groups"] = manifest.replaced_groups;
     if (manifest.library_file)
-        out["library_file"] = {{"bytes", manifest.library_file->bytes}, {"xxh64", manifest.library_file->xxh64}};
+        out["library_file"] = {{"bytes", manifest.library_file->bytes},
+                               {"xxh64", manifest.library_file->xxh64}};
     return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -484,7 +517,8 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
         root.fail("schema is \"" + schema + "\", expected \"" + schema_name + "\"");
     }
     if (const int64_t version = root["version"].integer(1); version != schema_version) {
-        root.fail("version is " + std::to_string(version) + ", expected " + std::to_string(schema_version));
+        root.fail("version is " + std::to_string(version) + ", expected " +
+                  std::to_string(schema_version));
     }
     Manifest manifest;
     manifest.network = root["network"].text();
@@ -518,6 +552,8 @@ Manifest parse_manifest(const std::string& text, const std::string& where) {
     return manifest;
 }
 
-std::string shared_library_file(const Manifest& manifest) { return "lib" + manifest.library + ".so"; }
+std::string shared_library_file(const Manifest& manifest) {
+    return "lib" + manifest.library + ".so";
+}
 
 }  // namespace laminate

@@ -1,15 +1,20 @@
-// The manifest of a compiled network: its tensors, and the steps that run it, in order. `laminate compile` writes it as
-// manifest.json and embeds the same text in the library; the runtime needs nothing else to run the network.
+// The manifest of a compiled network: its tensors, and the steps that run it, in order. `laminate
+// compile` writes it as manifest.json and embeds the same text in the library; the runtime needs
+// nothing else to run the network.
 //
-// JSON: {"schema": "laminate.manifest", "version": 1, "network", "network_hash", "library", "target", "halide_version",
-//  "cpu_features": [names], "tensors": [{"name", "dims", "type"}], "inputs": [ids], "outputs": [ids], "steps": [
-//   {"kind": "group", "group", "name", "layers": [names], "schedule", "inputs": [ids], "outputs": [ids],
+// JSON: {"schema": "laminate.manifest", "version": 1, "network", "network_hash", "library",
+// "target", "halide_version",
+//  "cpu_features": [names], "tensors": [{"name", "dims", "type"}], "inputs": [ids], "outputs":
+//  [ids], "steps": [
+//   {"kind": "group", "group", "name", "layers": [names], "schedule", "inputs": [ids], "outputs":
+//   [ids],
 //    "constants_offset_elements", "constants_count_elements", "scratch_bytes", "strips"},
 //   {"kind": "layer", "layer": {"name", "kind", ..., "weights": {"offset_elements", "dims"}, ...},
 //    "inputs": [ids], "output": id}], "replaced_groups": [names]}
-// A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants. Attributes of a layer
-// that have their default value are left out, and so is "replaced_groups" where there are none. manifest.json has one member more than the embedded text, by which damage to the library is
-// found before it is loaded: "library_file": {"bytes", "xxh64"}.
+// A tensor id is an index into "tensors"; offsets are into laminate_compiled_network.constants.
+// Attributes of a layer that have their default value are left out, and so is "replaced_groups"
+// where there are none. manifest.json has one member more than the embedded text, by which damage
+// to the library is found before it is loaded: "library_file": {"bytes", "xxh64"}.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +50,8 @@ struct GroupStep {
     friend bool operator==(const GroupStep&, const GroupStep&) = default;
 };
 
-/// A layer that the reference operators run (nets/operators/reference_operators.h). `layer` holds inputs and output, and its
-/// constants are null: they are the ranges beside it.
+/// A layer that the reference operators run (nets/operators/reference_operators.h). `layer` holds
+/// inputs and output, and its constants are null: they are the ranges beside it.
 struct LayerStep {
     Layer layer;
     std::optional<ConstantRange> weights;
@@ -68,32 +73,37 @@ struct FileIdentity {
 struct Manifest {
     std::string network;
     std::string network_hash;  ///< nets/network/network.h
-    std::string library;       ///< identifier; the files are lib<library>.so, lib<library>.a, <library>.h
-    std::string target;        ///< Halide's text of it
+    std::string
+        library;         ///< identifier; the files are lib<library>.so, lib<library>.a, <library>.h
+    std::string target;  ///< Halide's text of it
     std::string halide_version;
     std::vector<std::string> cpu_features;  ///< that the code uses, by the names of runtime/cpu.h
     std::vector<Tensor> tensors;
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
     std::vector<Step> steps;
-    /// Names of groups that were to be run, but whose code failed its check: their layers run instead, each on its own, compiled or by the reference
-    /// operators. In the order of the names.
+    /// Names of groups that were to be run, but whose code failed its check: their layers run
+    /// instead, each on its own, compiled or by the reference operators. In the order of the names.
     std::vector<std::string> replaced_groups;
-    std::optional<FileIdentity> library_file;  ///< of lib<library>.so; not in the text that the library itself holds
+    std::optional<FileIdentity>
+        library_file;  ///< of lib<library>.so; not in the text that the library itself holds
 };
 
-/// The step for a layer; appends the layer's constants to `constants`, each array on a 64-byte boundary of the block.
+/// The step for a layer; appends the layer's constants to `constants`, each array on a 64-byte
+/// boundary of the block.
 [[nodiscard]] LayerStep layer_step(const Layer& layer, std::vector<float>& constants);
-/// The other way: the layer with its constants copied out of the block. Throws InputError when a range lies outside it.
-[[nodiscard]] Layer restored_layer(const LayerStep& step, const float* constants, int64_t constant_count);
+/// The other way: the layer with its constants copied out of the block. Throws InputError when a
+/// range lies outside it.
+[[nodiscard]] Layer restored_layer(const LayerStep& step, const float* constants,
+                                   int64_t constant_count);
 
 [[nodiscard]] std::vector<TensorId> inputs_of(const Step& step);
 [[nodiscard]] std::vector<TensorId> outputs_of(const Step& step);
 /// The group's name, or the layer's.
 [[nodiscard]] const std::string& name_of(const Step& step);
 
-/// Throws InputError "WHERE: ..." unless every tensor is written once, before it is read; ids, dims and sizes are in
-/// range; and a group's tensors have the same batch.
+/// Throws InputError "WHERE: ..." unless every tensor is written once, before it is read; ids, dims
+/// and sizes are in range; and a group's tensors have the same batch.
 void check(const Manifest& manifest, const std::string& where);
 
 [[nodiscard]] std::string to_json(const Manifest& manifest);

@@ -1,11 +1,12 @@
-// Parts of a piece of work, handed out to threads: each begins with a range of its own, parts next to each other, and
-// goes on with what others have left. Ranges of one thread lie alike from one piece of work to the next, so that a thread
-// finds most of what it reads in the cache of its own core, where it wrote it; and a thread that another program takes
-// the core from keeps nobody waiting for more than a part.
+// Parts of a piece of work, handed out to threads: each begins with a range of its own, parts next
+// to each other, and goes on with what others have left. Ranges of one thread lie alike from one
+// piece of work to the next, so that a thread finds most of what it reads in the cache of its own
+// core, where it wrote it; and a thread that another program takes the core from keeps nobody
+// waiting for more than a part.
 //
-// Threads that go through a row of queues together, finish() after finish(), need no barrier between them: a piece of
-// work is over when its parts are done, not when every thread has come. One that got no core meanwhile finds what was
-// done without it, and catches up.
+// Threads that go through a row of queues together, finish() after finish(), need no barrier
+// between them: a piece of work is over when its parts are done, not when every thread has come.
+// One that got no core meanwhile finds what was done without it, and catches up.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,8 @@ namespace laminate {
 class PartQueue {
 public:
     /// Allocates; nothing else does.
-    explicit PartQueue(int threads) : shares_(static_cast<size_t>(threads)), done_(std::make_unique<Done>()) {}
+    explicit PartQueue(int threads)
+        : shares_(static_cast<size_t>(threads)), done_(std::make_unique<Done>()) {}
 
     /// Parts [0, parts) are to be done. While nobody is in work() or finish().
     void fill(int64_t parts) {
@@ -35,8 +37,8 @@ public:
         parts_ = parts;
     }
 
-    /// Calls what(part) for parts that no other call gets, until none is left. `thread`: 0 to threads - 1; any number
-    /// of them may come, one also does all.
+    /// Calls what(part) for parts that no other call gets, until none is left. `thread`: 0 to
+    /// threads - 1; any number of them may come, one also does all.
     template <class What>
     void work(int thread, const What& what) {
         for (size_t n = 0; n < shares_.size(); ++n) {
@@ -49,9 +51,9 @@ public:
         }
     }
 
-    /// The same, and returns when all parts are done, those of the others too; what they wrote can be read then.
-    /// Every thread that takes parts must take them by finish(). Meanwhile help() is called, which says whether it did
-    /// something.
+    /// The same, and returns when all parts are done, those of the others too; what they wrote can
+    /// be read then. Every thread that takes parts must take them by finish(). Meanwhile help() is
+    /// called, which says whether it did something.
     template <class What, class Help>
     void finish(int thread, const What& what, const Help& help) {
         int64_t mine = 0;

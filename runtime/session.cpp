@@ -14,12 +14,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/shared_loop.h"
 #include "base/units.h"
+#include "nets/operators/reference_operators.h"
 #include "runtime/arena_plan.h"
 #include "runtime/cpu.h"
 #include "runtime/part_queue.h"
-#include "nets/operators/reference_operators.h"
-#include "base/shared_loop.h"
 #include "runtime/tensor_placement.h"
 
 namespace laminate {
@@ -34,18 +34,20 @@ struct CloseLibrary {
 };
 using Library = std::unique_ptr<void, CloseLibrary>;
 
-/// Before the library is loaded: a file that was cut short ends the program when its missing pages are touched.
+/// Before the library is loaded: a file that was cut short ends the program when its missing pages
+/// are touched.
 void check_library(const std::filesystem::path& file, const Manifest& manifest) {
     if (!manifest.library_file) return;
     const FileIdentity found = identity_of(file);
     const FileIdentity& expected = *manifest.library_file;
     if (found.bytes != expected.bytes) {
-        throw InputError(file.string() + ": is damaged or of another compilation: " + std::to_string(found.bytes) +
+        throw InputError(file.string() +
+                         ": is damaged or of another compilation: " + std::to_string(found.bytes) +
                          " bytes, expected " + std::to_string(expected.bytes));
     }
     if (found != expected) {
-        throw InputError(file.string() + ": is damaged or of another compilation: its XXH64 is " + found.xxh64 +
-                         ", expected " + expected.xxh64);
+        throw InputError(file.string() + ": is damaged or of another compilation: its XXH64 is " +
+                         found.xxh64 + ", expected " + expected.xxh64);
     }
 }
 
@@ -78,21 +80,26 @@ struct Session::Implementation {
     Manifest manifest;
     std::vector<Place> places;
     std::vector<ReadyStep> steps;  ///< that have something to do
-    /// Outputs that share their storage with an input or with another output: copied when all is done.
+    /// Outputs that share their storage with an input or with another output: copied when all is
+    /// done.
     std::vector<size_t> copied_outputs;
     ArenaUse use;
     std::vector<PartQueue> queues;  ///< by step
     SharedLoop loop;                ///< of the layer that is being run
     bool is_divided = false;        ///< whether there is enough to do for several threads
     std::unique_ptr<std::byte, FreeArray> arena;
-    /// One row of group pointers per thread, padded to whole cache lines so that threads do not share one.
+    /// One row of group pointers per thread, padded to whole cache lines so that threads do not
+    /// share one.
     size_t pointers_per_thread = 0;
     std::vector<const float*> input_pointers;
     std::vector<float*> output_pointers;
 
-    void prepare(const laminate_compiled_network& network, const SessionOptions& options, const std::string& where);
-    void add_step(const Step& step, const laminate_compiled_network& network, const std::string& where);
-    [[nodiscard]] float* locate(TensorId id, const float* const* inputs, float* const* outputs) const;
+    void prepare(const laminate_compiled_network& network, const SessionOptions& options,
+                 const std::string& where);
+    void add_step(const Step& step, const laminate_compiled_network& network,
+                  const std::string& where);
+    [[nodiscard]] float* locate(TensorId id, const float* const* inputs,
+                                float* const* outputs) const;
     void run(const float* const* inputs, float* const* outputs);
     void run_alone(const float* const* inputs, float* const* outputs);
     void run_in_team(int threads, const float* const* inputs, float* const* outputs);
@@ -107,18 +114,22 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
     const auto fail = [&](const std::string& message) {
         throw InputError(where + ": step " + name_of(step) + ": " + message);
     };
-    const auto dims_of = [&](TensorId id) { return manifest.tensors[static_cast<size_t>(id)].dims; };
+    const auto dims_of = [&](TensorId id) {
+        return manifest.tensors[static_cast<size_t>(id)].dims;
+    };
     const auto constant_count = static_cast<int64_t>(network.constant_count);
     ReadyStep ready;
     if (const auto* group = std::get_if<GroupStep>(&step)) {
         if (std::cmp_greater_equal(group->group, network.group_count)) {
-            fail("group " + std::to_string(group->group) + " of " + std::to_string(network.group_count));
+            fail("group " + std::to_string(group->group) + " of " +
+                 std::to_string(network.group_count));
         }
         ready.function = network.groups[group->group];
         if (!ready.function) fail("group " + std::to_string(group->group) + " has no function");
         if (group->constants_offset_elements > constant_count - group->constants_count_elements) {
-            fail("constants end at element " + std::to_string(group->constants_offset_elements) + " + " +
-                 std::to_string(group->constants_count_elements) + " of " + std::to_string(constant_count));
+            fail("constants end at element " + std::to_string(group->constants_offset_elements) +
+                 " + " + std::to_string(group->constants_count_elements) + " of " +
+                 std::to_string(constant_count));
         }
         ready.group = group;
         ready.constants = network.constants + group->constants_offset_elements;
@@ -130,7 +141,8 @@ void Session::Implementation::add_step(const Step& step, const laminate_compiled
     } else {
         std::vector<int64_t> expected;
         try {
-            ready.layer = restored_layer(std::get<LayerStep>(step), network.constants, constant_count);
+            ready.layer =
+                restored_layer(std::get<LayerStep>(step), network.constants, constant_count);
             for (TensorId id : ready.layer.inputs) ready.input_dims.push_back(dims_of(id));
             expected = infer_output_dims(ready.layer, ready.input_dims);
         } catch (const InputError& error) {
@@ -152,18 +164,21 @@ namespace {
 /// About: for every output element a few, and as many as it has weights.
 double operations_of(const ReadyStep& step, const Manifest& manifest) {
     constexpr double an_element = 4;
-    const auto elements_of = [](const std::vector<int64_t>& dims) { return static_cast<double>(element_count(dims)); };
+    const auto elements_of = [](const std::vector<int64_t>& dims) {
+        return static_cast<double>(element_count(dims));
+    };
     if (!step.group) return an_element * elements_of(step.output_dims);
-    const std::vector<int64_t>& dims = manifest.tensors[static_cast<size_t>(step.group->outputs[0])].dims;
-    const double weights =
-        static_cast<double>(step.group->constants_count_elements) / static_cast<double>(dims.size() > 1 ? dims[1] : 1);
+    const std::vector<int64_t>& dims =
+        manifest.tensors[static_cast<size_t>(step.group->outputs[0])].dims;
+    const double weights = static_cast<double>(step.group->constants_count_elements) /
+                           static_cast<double>(dims.size() > 1 ? dims[1] : 1);
     return elements_of(dims) * (an_element + weights);
 }
 
 }  // namespace
 
-void Session::Implementation::prepare(const laminate_compiled_network& network, const SessionOptions& options,
-                                      const std::string& where) {
+void Session::Implementation::prepare(const laminate_compiled_network& network,
+                                      const SessionOptions& options, const std::string& where) {
     if (network.abi_version != LAMINATE_ABI_VERSION) {
         throw InputError(where + ": is of version " + std::to_string(network.abi_version) +
                          ", this runtime is of version " + std::to_string(LAMINATE_ABI_VERSION));
@@ -176,7 +191,8 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     manifest = parse_manifest(network.manifest, where + ": manifest");
     for (const std::string& feature : manifest.cpu_features) {
         if (!cpu_has(feature)) {
-            throw InputError(where + ": was compiled for " + manifest.target + ", this machine has no " + feature);
+            throw InputError(where + ": was compiled for " + manifest.target +
+                             ", this machine has no " + feature);
         }
     }
     for (const Step& step : manifest.steps) add_step(step, network, where);
@@ -190,10 +206,12 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     steps = std::move(with_work);
     for (size_t k = 0; k < manifest.outputs.size(); ++k) {
         const Place place = places[static_cast<size_t>(manifest.outputs[k])];
-        if (place.in != Place::In::output || place.at != static_cast<int64_t>(k)) copied_outputs.push_back(k);
+        if (place.in != Place::In::output || place.at != static_cast<int64_t>(k))
+            copied_outputs.push_back(k);
     }
 
-    use.threads = options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
+    use.threads =
+        options.threads > 0 ? options.threads : std::min(omp_get_max_threads(), most_threads);
     double operations = 0;
     for (const ReadyStep& step : steps) {
         queues.emplace_back(use.threads);
@@ -204,13 +222,15 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     size_t most = 0;
     for (const ReadyStep& step : steps) {
         if (!step.group) continue;
-        use.scratch_per_thread_bytes = std::max(use.scratch_per_thread_bytes, aligned(step.group->scratch_bytes));
+        use.scratch_per_thread_bytes =
+            std::max(use.scratch_per_thread_bytes, aligned(step.group->scratch_bytes));
         most = std::max({most, step.group->inputs.size(), step.group->outputs.size()});
     }
-    use.total_bytes = checked_add(use.tensors_bytes, checked_multiply(use.scratch_per_thread_bytes, use.threads));
+    use.total_bytes =
+        checked_add(use.tensors_bytes, checked_multiply(use.scratch_per_thread_bytes, use.threads));
     if (use.total_bytes > 0) {
-        arena.reset(
-            static_cast<std::byte*>(std::aligned_alloc(arena_alignment_bytes, static_cast<size_t>(use.total_bytes))));
+        arena.reset(static_cast<std::byte*>(
+            std::aligned_alloc(arena_alignment_bytes, static_cast<size_t>(use.total_bytes))));
         if (!arena) throw ArenaError(use.total_bytes);
     }
     constexpr size_t line = arena_alignment_bytes / sizeof(float*);
@@ -219,7 +239,8 @@ void Session::Implementation::prepare(const laminate_compiled_network& network, 
     output_pointers.resize(input_pointers.size());
 }
 
-float* Session::Implementation::locate(TensorId id, const float* const* inputs, float* const* outputs) const {
+float* Session::Implementation::locate(TensorId id, const float* const* inputs,
+                                       float* const* outputs) const {
     const Place place = places[static_cast<size_t>(id)];
     switch (place.in) {
         case Place::In::arena:
@@ -233,8 +254,9 @@ float* Session::Implementation::locate(TensorId id, const float* const* inputs, 
     return nullptr;
 }
 
-int Session::Implementation::run_strips(const ReadyStep& step, int64_t image, int32_t begin, int32_t end, int thread,
-                                        const float* const* inputs, float* const* outputs) {
+int Session::Implementation::run_strips(const ReadyStep& step, int64_t image, int32_t begin,
+                                        int32_t end, int thread, const float* const* inputs,
+                                        float* const* outputs) {
     const GroupStep& group = *step.group;
     const float** in = input_pointers.data() + static_cast<size_t>(thread) * pointers_per_thread;
     float** out = output_pointers.data() + static_cast<size_t>(thread) * pointers_per_thread;
@@ -246,8 +268,8 @@ int Session::Implementation::run_strips(const ReadyStep& step, int64_t image, in
     return step.function(in, out, step.constants, scratch, begin, end);
 }
 
-void Session::Implementation::run_layer(ReadyStep& step, const float* const* inputs, float* const* outputs,
-                                        int threads) {
+void Session::Implementation::run_layer(ReadyStep& step, const float* const* inputs,
+                                        float* const* outputs, int threads) {
     for (size_t k = 0; k < step.input_arrays.size(); ++k)
         step.input_arrays[k] = locate(step.layer.inputs[k], inputs, outputs);
     run_reference_layer(step.layer, step.input_dims, step.input_arrays, step.output_dims,
@@ -257,7 +279,8 @@ void Session::Implementation::run_layer(ReadyStep& step, const float* const* inp
 namespace {
 
 [[noreturn]] void throw_failed(const ReadyStep& step, int code) {
-    throw RunError("group " + step.group->name + ": the compiled code returned " + std::to_string(code));
+    throw RunError("group " + step.group->name + ": the compiled code returned " +
+                   std::to_string(code));
 }
 
 }  // namespace
@@ -276,10 +299,12 @@ void Session::Implementation::run_alone(const float* const* inputs, float* const
     }
 }
 
-void Session::Implementation::run_in_team(int threads, const float* const* inputs, float* const* outputs) {
+void Session::Implementation::run_in_team(int threads, const float* const* inputs,
+                                          float* const* outputs) {
     for (size_t s = 0; s < steps.size(); ++s)
         queues[s].fill(steps[s].group ? steps[s].images * steps[s].group->strips : 1);
-    // The first failure: its step, and what the code returned, or what a layer threw. Nothing is run after it.
+    // The first failure: its step, and what the code returned, or what a layer threw. Nothing is
+    // run after it.
     std::atomic<size_t> failed{steps.size()};
     std::atomic<int> failure{0};
     std::exception_ptr thrown;
@@ -300,9 +325,9 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
             return threw;
         }
     };
-    // Always the same number of threads: OpenMP would end those that a smaller team leaves over, and start them again.
-    // One team for all steps: its barriers wait for every thread, and on a busy machine each takes as long as the
-    // system lets a thread wait for a core.
+    // Always the same number of threads: OpenMP would end those that a smaller team leaves over,
+    // and start them again. One team for all steps: its barriers wait for every thread, and on a
+    // busy machine each takes as long as the system lets a thread wait for a core.
 #pragma omp parallel num_threads(threads)
     {
         const int thread = omp_get_thread_num();
@@ -325,11 +350,14 @@ void Session::Implementation::run_in_team(int threads, const float* const* input
 void Session::Implementation::run(const float* const* inputs, float* const* outputs) {
     for (size_t k = 0; k < manifest.inputs.size(); ++k) {
         if (!inputs[k])
-            throw InputError("input " + manifest.tensors[static_cast<size_t>(manifest.inputs[k])].name + ": no array");
+            throw InputError("input " +
+                             manifest.tensors[static_cast<size_t>(manifest.inputs[k])].name +
+                             ": no array");
     }
     for (size_t k = 0; k < manifest.outputs.size(); ++k) {
         if (!outputs[k])
-            throw InputError("output " + manifest.tensors[static_cast<size_t>(manifest.outputs[k])].name +
+            throw InputError("output " +
+                             manifest.tensors[static_cast<size_t>(manifest.outputs[k])].name +
                              ": no array");
     }
     const int threads = omp_in_parallel() ? 1 : team_size(use.threads);
@@ -340,13 +368,14 @@ void Session::Implementation::run(const float* const* inputs, float* const* outp
     }
     for (const size_t k : copied_outputs) {
         const TensorId id = manifest.outputs[k];
-        const auto bytes =
-            static_cast<size_t>(element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element);
+        const auto bytes = static_cast<size_t>(
+            element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element);
         std::memcpy(outputs[k], locate(id, inputs, outputs), bytes);
     }
 }
 
-Session::Session(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+Session::Session(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
@@ -363,29 +392,35 @@ Session Session::open(const std::filesystem::path& directory, const SessionOptio
     const Manifest manifest = parse_manifest(text, (directory / manifest_file).string());
     const std::filesystem::path file = directory / shared_library_file(manifest);
     std::error_code error;
-    if (!std::filesystem::is_regular_file(file, error)) throw InputError(file.string() + ": no such file");
+    if (!std::filesystem::is_regular_file(file, error))
+        throw InputError(file.string() + ": no such file");
     // Before its code runs: loading may already execute instructions of the target.
     for (const std::string& feature : manifest.cpu_features) {
         if (!cpu_has(feature)) {
-            throw InputError(file.string() + ": was compiled for " + manifest.target + ", this machine has no " +
-                             feature);
+            throw InputError(file.string() + ": was compiled for " + manifest.target +
+                             ", this machine has no " + feature);
         }
     }
     check_library(file, manifest);
     auto implementation = std::make_unique<Implementation>();
     // An absolute path: dlopen() would look for a bare name in the system's directories.
-    implementation->library.reset(dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL));
+    implementation->library.reset(
+        dlopen(std::filesystem::absolute(file).c_str(), RTLD_NOW | RTLD_LOCAL));
     if (!implementation->library) {
         const char* reason = dlerror();
-        throw InputError(file.string() + ": cannot be loaded: " + (reason ? reason : "no reason given"));
+        throw InputError(file.string() +
+                         ": cannot be loaded: " + (reason ? reason : "no reason given"));
     }
-    const auto* network =
-        static_cast<const laminate_compiled_network*>(dlsym(implementation->library.get(), "laminate_network"));
+    const auto* network = static_cast<const laminate_compiled_network*>(
+        dlsym(implementation->library.get(), "laminate_network"));
     if (!network)
-        throw InputError(file.string() + ": has no symbol laminate_network, expected a library of `laminate compile`");
+        throw InputError(
+            file.string() +
+            ": has no symbol laminate_network, expected a library of `laminate compile`");
     if (network->abi_version == LAMINATE_ABI_VERSION && network->manifest &&
         !is_same_compilation(text, manifest, network->manifest)) {
-        throw InputError(file.string() + ": was not made together with " + (directory / manifest_file).string());
+        throw InputError(file.string() + ": was not made together with " +
+                         (directory / manifest_file).string());
     }
     implementation->prepare(*network, options, file.string());
     return Session(std::move(implementation));
@@ -395,13 +430,15 @@ const Manifest& Session::manifest() const { return implementation_->manifest; }
 
 std::vector<Tensor> Session::inputs() const {
     std::vector<Tensor> tensors;
-    for (TensorId id : manifest().inputs) tensors.push_back(manifest().tensors[static_cast<size_t>(id)]);
+    for (TensorId id : manifest().inputs)
+        tensors.push_back(manifest().tensors[static_cast<size_t>(id)]);
     return tensors;
 }
 
 std::vector<Tensor> Session::outputs() const {
     std::vector<Tensor> tensors;
-    for (TensorId id : manifest().outputs) tensors.push_back(manifest().tensors[static_cast<size_t>(id)]);
+    for (TensorId id : manifest().outputs)
+        tensors.push_back(manifest().tensors[static_cast<size_t>(id)]);
     return tensors;
 }
 
@@ -419,6 +456,8 @@ void Session::run(const std::vector<const float*>& inputs, const std::vector<flo
     implementation_->run(inputs.data(), outputs.data());
 }
 
-void Session::run(const float* const* inputs, float* const* outputs) { implementation_->run(inputs, outputs); }
+void Session::run(const float* const* inputs, float* const* outputs) {
+    implementation_->run(inputs, outputs);
+}
 
 }  // namespace laminate

@@ -1,18 +1,19 @@
-// Runs a compiled network: opened from its C struct (linked in, or made by the JIT) or from a directory of `laminate
-// compile`.
+// Runs a compiled network: opened from its C struct (linked in, or made by the JIT) or from a
+// directory of `laminate compile`.
 //
 //   Session session = Session::open("fsrcnn/");
 //   std::vector<float> out(element_count(session.outputs()[0].dims));
 //   session.run({in.data()}, {out.data()});
 //
-// All memory is allocated when a session opens, in one arena whose size is known: tensors between steps (placed by
-// liveness) and one scratch area per thread. run() allocates nothing. The caller's arrays are the network's inputs and
-// outputs; nothing is copied. Constants stay where they are; only those of layers that the reference operators run are
-// copied when the session opens.
+// All memory is allocated when a session opens, in one arena whose size is known: tensors between
+// steps (placed by liveness) and one scratch area per thread. run() allocates nothing. The caller's
+// arrays are the network's inputs and outputs; nothing is copied. Constants stay where they are;
+// only those of layers that the reference operators run are copied when the session opens.
 //
-// Threads: OpenMP. Strips of a group, of all images of the batch, go to threads as they come free, and the next group
-// begins when they are done, whether every thread has come or not; the result does not depend on their number. A session runs one call at a time; several sessions may run at once, also from inside a
-// parallel region of the caller's, where each run then has one thread.
+// Threads: OpenMP. Strips of a group, of all images of the batch, go to threads as they come free,
+// and the next group begins when they are done, whether every thread has come or not; the result
+// does not depend on their number. A session runs one call at a time; several sessions may run at
+// once, also from inside a parallel region of the caller's, where each run then has one thread.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +33,11 @@ namespace laminate {
 inline constexpr int most_threads = 1024;
 
 struct SessionOptions {
-    /// At most so many, up to most_threads; 0 for OpenMP's own choice (OMP_NUM_THREADS, else every core). Each has its own scratch.
+    /// At most so many, up to most_threads; 0 for OpenMP's own choice (OMP_NUM_THREADS, else every
+    /// core). Each has its own scratch.
     int threads = 0;
-    /// A network of fewer operations, estimated, runs on one thread: about as many as two do while one wakes the other.
+    /// A network of fewer operations, estimated, runs on one thread: about as many as two do while
+    /// one wakes the other.
     double least_operations = 2e5;
 };
 
@@ -65,12 +68,16 @@ struct ArenaUse {
 
 class Session {
 public:
-    /// Throws InputError when the number of threads is out of range, the struct is of another version, its manifest is wrong, or this machine lacks an
-    /// instruction that the code uses; ArenaError when memory does not suffice. `network` and all it points to must outlive the session.
-    [[nodiscard]] static Session open(const laminate_compiled_network* network, const SessionOptions& options = {});
-    /// Opens lib<library>.so of a compiled directory. Throws InputError as above, and when a file is missing or of
-    /// another make.
-    [[nodiscard]] static Session open(const std::filesystem::path& directory, const SessionOptions& options = {});
+    /// Throws InputError when the number of threads is out of range, the struct is of another
+    /// version, its manifest is wrong, or this machine lacks an instruction that the code uses;
+    /// ArenaError when memory does not suffice. `network` and all it points to must outlive the
+    /// session.
+    [[nodiscard]] static Session open(const laminate_compiled_network* network,
+                                      const SessionOptions& options = {});
+    /// Opens lib<library>.so of a compiled directory. Throws InputError as above, and when a file
+    /// is missing or of another make.
+    [[nodiscard]] static Session open(const std::filesystem::path& directory,
+                                      const SessionOptions& options = {});
 
     Session(Session&&) noexcept;
     Session& operator=(Session&&) noexcept;
@@ -82,9 +89,9 @@ public:
     [[nodiscard]] ArenaUse arena() const;
     [[nodiscard]] int64_t arena_bytes() const { return arena().total_bytes; }
 
-    /// inputs[k] and outputs[k] hold all elements of inputs()[k] and outputs()[k], batch included; no two may overlap
-    /// unless both are inputs. Throws InputError for a wrong number of arrays or a null one, RunError when a group
-    /// fails.
+    /// inputs[k] and outputs[k] hold all elements of inputs()[k] and outputs()[k], batch included;
+    /// no two may overlap unless both are inputs. Throws InputError for a wrong number of arrays or
+    /// a null one, RunError when a group fails.
     void run(const std::vector<const float*>& inputs, const std::vector<float*>& outputs);
     /// The same on plain arrays with as many elements as there are inputs and outputs.
     void run(const float* const* inputs, float* const* outputs);

@@ -9,8 +9,9 @@
 namespace laminate {
 namespace {
 
-/// Tensors of one storage: flatten and reshape change the dims of their input, not an element; what is joined along the outermost dimension of more than one
-/// element is computed in its place within the whole.
+/// Tensors of one storage: flatten and reshape change the dims of their input, not an element; what
+/// is joined along the outermost dimension of more than one element is computed in its place within
+/// the whole.
 class Storages {
 public:
     struct Position {
@@ -23,7 +24,8 @@ public:
     Storages(const Manifest& manifest, const std::vector<bool>& joins) {
         for (TensorId id = 0; id < std::ssize(manifest.tensors); ++id) parent_.push_back({id, 0});
         for (const Step& step : manifest.steps) {
-            if (is_alias(step)) parent_[static_cast<size_t>(outputs_of(step)[0])] = {inputs_of(step)[0], 0};
+            if (is_alias(step))
+                parent_[static_cast<size_t>(outputs_of(step)[0])] = {inputs_of(step)[0], 0};
         }
         // Then it is known what the caller's arrays hold.
         for (size_t k = 0; k < manifest.steps.size(); ++k) {
@@ -43,8 +45,8 @@ public:
         const auto* layer_step = std::get_if<LayerStep>(&step);
         if (!layer_step || layer_step->layer.kind != LayerKind::concat) return false;
         const auto& dims = manifest.tensors[static_cast<size_t>(layer_step->layer.output)].dims;
-        const int64_t axis =
-            layer_step->layer.axis < 0 ? layer_step->layer.axis + std::ssize(dims) : layer_step->layer.axis;
+        const int64_t axis = layer_step->layer.axis < 0 ? layer_step->layer.axis + std::ssize(dims)
+                                                        : layer_step->layer.axis;
         // A copy with an activation of its own would apply it to what others read too.
         return layer_step->layer.activation.kind == ActivationKind::none &&
                std::all_of(dims.begin(), dims.begin() + axis, [](int64_t d) { return d == 1; });
@@ -65,7 +67,8 @@ public:
         Position expected = of(outputs_of(step)[0]);
         for (const TensorId id : inputs_of(step)) {
             if (of(id) != expected) return false;
-            expected.offset_elements += element_count(manifest.tensors[static_cast<size_t>(id)].dims);
+            expected.offset_elements +=
+                element_count(manifest.tensors[static_cast<size_t>(id)].dims);
         }
         return true;
     }
@@ -130,20 +133,24 @@ TensorPlaces place_tensors(const Manifest& manifest, const std::vector<bool>& jo
         } else if (const int64_t output = position(manifest.outputs, id); output >= 0) {
             place = {Place::In::output, output};
         } else if (const Use use = uses[static_cast<size_t>(id)]; use.first >= 0) {
-            lifetimes.push_back({element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element,
-                                 use.first, use.last});
+            lifetimes.push_back(
+                {element_count(manifest.tensors[static_cast<size_t>(id)].dims) * bytes_per_element,
+                 use.first, use.last});
             in_arena.push_back(id);
         }
     }
     const ArenaPlan plan = plan_arena(lifetimes);
-    for (size_t k = 0; k < in_arena.size(); ++k) by_root[static_cast<size_t>(in_arena[k])].at = plan.offsets[k];
+    for (size_t k = 0; k < in_arena.size(); ++k)
+        by_root[static_cast<size_t>(in_arena[k])].at = plan.offsets[k];
     for (TensorId id = 0; id < std::ssize(manifest.tensors); ++id) {
         const Storages::Position in = storages.of(id);
         Place place = by_root[static_cast<size_t>(in.root)];
-        (place.in == Place::In::arena ? place.at : place.offset_bytes) += in.offset_elements * bytes_per_element;
+        (place.in == Place::In::arena ? place.at : place.offset_bytes) +=
+            in.offset_elements * bytes_per_element;
         placement.places.push_back(place);
     }
-    for (const Step& step : manifest.steps) placement.is_in_place.push_back(storages.is_in_place(manifest, step));
+    for (const Step& step : manifest.steps)
+        placement.is_in_place.push_back(storages.is_in_place(manifest, step));
     placement.arena_bytes = plan.bytes;
     return placement;
 }

@@ -18,13 +18,16 @@ void in_bands(const PictureBox& box, int threads, const Work& work) {
     const int64_t bands = ceil_div(box.height, rows_per_band);
     in_parallel(static_cast<size_t>(bands), threads, [&](size_t band) {
         const int64_t first = static_cast<int64_t>(band) * rows_per_band;
-        work(PictureBox{box.y + first, box.x, std::min(rows_per_band, box.height - first), box.width}, first);
+        work(PictureBox{box.y + first, box.x, std::min(rows_per_band, box.height - first),
+                        box.width},
+             first);
     });
 }
 
 }  // namespace
 
-WindowRun::WindowRun(Session& session, const Reach& reach, int64_t height, int64_t width) : session_(session) {
+WindowRun::WindowRun(Session& session, const Reach& reach, int64_t height, int64_t width)
+    : session_(session) {
     const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();
     if (inputs.size() != 1 || outputs.size() != 1)
         throw InputError("windows: expected a network with one input and one output");
@@ -32,7 +35,8 @@ WindowRun::WindowRun(Session& session, const Reach& reach, int64_t height, int64
     output_dims_ = outputs[0].dims;
     for (const auto& dims : {input_dims_, output_dims_}) {
         if (dims.size() != 4 || dims[0] != 1)
-            throw InputError("windows: found " + dims_text(dims) + ", expected one image of channels x rows x columns");
+            throw InputError("windows: found " + dims_text(dims) +
+                             ", expected one image of channels x rows x columns");
     }
     rows_ = cut(reach.y, {input_dims_[2], output_dims_[2]}, height);
     columns_ = cut(reach.x, {input_dims_[3], output_dims_[3]}, width);
@@ -42,10 +46,12 @@ WindowRun::WindowRun(Session& session, const Reach& reach, int64_t height, int64
     output_.resize(static_cast<size_t>(element_count(output_dims_)));
 }
 
-int64_t WindowRun::buffer_bytes() const { return (std::ssize(input_) + std::ssize(output_)) * bytes_per_element; }
+int64_t WindowRun::buffer_bytes() const {
+    return (std::ssize(input_) + std::ssize(output_)) * bytes_per_element;
+}
 
-bool WindowRun::run(const ReadBox& read, const WriteBox& write, const std::function<void(int64_t)>& done,
-                    const std::atomic<bool>* stop) {
+bool WindowRun::run(const ReadBox& read, const WriteBox& write,
+                    const std::function<void(int64_t)>& done, const std::atomic<bool>* stop) {
     const float* input = input_.data();
     float* output = output_.data();
     const BoxStrides in{input_dims_[2] * input_dims_[3], input_dims_[3]},
@@ -56,11 +62,16 @@ bool WindowRun::run(const ReadBox& read, const WriteBox& write, const std::funct
         for (const AxisPart& x : columns_) {
             if (stop && stop->load()) return false;
             in_bands({y.input_begin, x.input_begin, input_dims_[2], input_dims_[3]}, threads,
-                     [&](const PictureBox& band, int64_t first) { read(band, input_.data() + first * in.row, in); });
+                     [&](const PictureBox& band, int64_t first) {
+                         read(band, input_.data() + first * in.row, in);
+                     });
             session_.run(&input, &output);
             const float* kept = output + y.output_in_window * out.row + x.output_in_window;
-            in_bands({y.output_begin, x.output_begin, y.output_end - y.output_begin, x.output_end - x.output_begin},
-                     threads, [&](const PictureBox& band, int64_t first) { write(band, kept + first * out.row, out); });
+            in_bands({y.output_begin, x.output_begin, y.output_end - y.output_begin,
+                      x.output_end - x.output_begin},
+                     threads, [&](const PictureBox& band, int64_t first) {
+                         write(band, kept + first * out.row, out);
+                     });
             if (done) done(++finished);
         }
     }

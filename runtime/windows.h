@@ -1,9 +1,12 @@
-// A picture of any size through a compiled network of a fixed one: the picture is cut into overlapping windows of one shape, each is run,
-// and of each output the part is kept that the window's own borders cannot have touched. A window at the picture's border lies against
-// it, so that zero padding is where it is in the untiled run. Windows start at whole input steps (nets/network/reach.h), so strides, upscaling and
-// patches fall alike: the parts join without a seam, bit for bit what the same kernels compute for the picture as a whole.
+// A picture of any size through a compiled network of a fixed one: the picture is cut into
+// overlapping windows of one shape, each is run, and of each output the part is kept that the
+// window's own borders cannot have touched. A window at the picture's border lies against it, so
+// that zero padding is where it is in the untiled run. Windows start at whole input steps
+// (nets/network/reach.h), so strides, upscaling and patches fall alike: the parts join without a
+// seam, bit for bit what the same kernels compute for the picture as a whole.
 //
-// Memory: one window of input and of output beside the session's arena, whatever the picture's size.
+// Memory: one window of input and of output beside the session's arena, whatever the picture's
+// size.
 #pragma once
 
 #include <atomic>
@@ -23,14 +26,17 @@ struct BoxStrides {
     int64_t row = 0;
 };
 
-/// Fills `values` with a box of the input, and takes a box of the output. Several threads call at once, for different boxes.
-using ReadBox = std::function<void(const PictureBox& box, float* values, const BoxStrides& strides)>;
-using WriteBox = std::function<void(const PictureBox& box, const float* values, const BoxStrides& strides)>;
+/// Fills `values` with a box of the input, and takes a box of the output. Several threads call at
+/// once, for different boxes.
+using ReadBox =
+    std::function<void(const PictureBox& box, float* values, const BoxStrides& strides)>;
+using WriteBox =
+    std::function<void(const PictureBox& box, const float* values, const BoxStrides& strides)>;
 
 class WindowRun {
 public:
-    /// `session` runs one window: one input and one output, both of one image; `height` and `width` are the picture's. Allocates the
-    /// buffers. Throws InputError as cut() does.
+    /// `session` runs one window: one input and one output, both of one image; `height` and `width`
+    /// are the picture's. Allocates the buffers. Throws InputError as cut() does.
     WindowRun(Session& session, const Reach& reach, int64_t height, int64_t width);
 
     [[nodiscard]] int64_t output_height() const { return output_height_; }
@@ -39,9 +45,11 @@ public:
     /// Of the window's input and output.
     [[nodiscard]] int64_t buffer_bytes() const;
 
-    /// Runs all windows, row by row from the top; boxes to write cover the output once. `done` is told after each window how many are done.
-    /// False when `stop` became true before the end. What `read` and `write` throw comes through.
-    bool run(const ReadBox& read, const WriteBox& write, const std::function<void(int64_t)>& done = {},
+    /// Runs all windows, row by row from the top; boxes to write cover the output once. `done` is
+    /// told after each window how many are done. False when `stop` became true before the end. What
+    /// `read` and `write` throw comes through.
+    bool run(const ReadBox& read, const WriteBox& write,
+             const std::function<void(int64_t)>& done = {},
              const std::atomic<bool>* stop = nullptr);
 
 private:

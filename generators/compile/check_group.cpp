@@ -22,7 +22,9 @@ public:
         : shift_(margin + shift), count_(count), all_(2 * margin + shift + count, poison) {}
     [[nodiscard]] float* data() { return all_.data() + shift_; }
     [[nodiscard]] bool is_margin_untouched() const {
-        const auto is_poison = [](float value) { return std::memcmp(&value, &poison, sizeof poison) == 0; };
+        const auto is_poison = [](float value) {
+            return std::memcmp(&value, &poison, sizeof poison) == 0;
+        };
         const float* all = all_.data();
         return std::all_of(all, all + shift_, is_poison) &&
                std::all_of(all + shift_ + count_, all + all_.size(), is_poison);
@@ -43,7 +45,8 @@ Bytes check_bytes(const Network& network, const GroupSchedule& group) {
     Elements elements = problems.back().output_elements();
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (tensor.is_external())
-            elements += Elements(checked_multiply(2, element_count(image_dims(network, tensor.tensor))));
+            elements +=
+                Elements(checked_multiply(2, element_count(image_dims(network, tensor.tensor))));
     }
     return to_bytes(elements);
 }
@@ -54,10 +57,12 @@ std::string wrong_result(const Network& network, const GroupSchedule& group, con
     const LayerProblem& sink = problems.back();
     Macs work;  // the reference operators' own, also where nothing is multiplied
     for (const LayerProblem& p : problems) {
-        work += Macs((p.output_elements() * p.y().kernel * p.x().kernel * p[Dim::i]).value() * std::ssize(p.inputs));
+        work += Macs((p.output_elements() * p.y().kernel * p.x().kernel * p[Dim::i]).value() *
+                     std::ssize(p.inputs));
     }
 
-    const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, options.seed);
+    const std::vector<std::vector<float>> inputs =
+        random_group_inputs(network, problems, options.seed);
     constexpr size_t misalignment = 1;
     std::vector<PoisonedArray> shifted;
     std::vector<const float*> in;
@@ -73,7 +78,8 @@ std::string wrong_result(const Network& network, const GroupSchedule& group, con
 
     float* out = output.data();
     const auto middle = static_cast<int32_t>(code.strips / 2);
-    for (const auto& [begin, end] : {std::pair{middle, static_cast<int32_t>(code.strips)}, std::pair{0, middle}}) {
+    for (const auto& [begin, end] :
+         {std::pair{middle, static_cast<int32_t>(code.strips)}, std::pair{0, middle}}) {
         if (begin == end) continue;
         const int result = function(in.data(), &out, constants.data(), scratch.data(), begin, end);
         if (result != 0) return "the code returned " + std::to_string(result);
@@ -83,15 +89,17 @@ std::string wrong_result(const Network& network, const GroupSchedule& group, con
 
     const int64_t height = sink[Dim::y], width = sink[Dim::x], channels = sink[Dim::z];
     const auto position = [&](int64_t c, int64_t y, int64_t x) {
-        return "channel " + std::to_string(c) + ", row " + std::to_string(y) + ", column " + std::to_string(x);
+        return "channel " + std::to_string(c) + ", row " + std::to_string(y) + ", column " +
+               std::to_string(x);
     };
     for (int64_t n = 0; n < channels * height * width; ++n) {
         if (!std::isfinite(out[n])) {
-            return position(n / width / height, n / width % height, n % width) + " was not written, or is not finite";
+            return position(n / width / height, n / width % height, n % width) +
+                   " was not written, or is not finite";
         }
     }
-    const int64_t affordable =
-        std::max<int64_t>(1, options.reference_macs.value() / std::max<int64_t>(1, work.value() / height) / 3);
+    const int64_t affordable = std::max<int64_t>(
+        1, options.reference_macs.value() / std::max<int64_t>(1, work.value() / height) / 3);
     std::vector<std::pair<int64_t, int64_t>> bands{{0, height}};
     if (3 * affordable < height) {
         const int64_t around = (height - affordable) / 2;

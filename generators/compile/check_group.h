@@ -1,4 +1,5 @@
-// Generated code against the reference operators, before anybody uses it: the very function that will run, on random inputs.
+// Generated code against the reference operators, before anybody uses it: the very function that
+// will run, on random inputs.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,23 @@ namespace laminate {
 
 struct CheckOptions {
     uint64_t seed = 1;  ///< of the random inputs
-    /// What the reference operators, which are slow, may do at most. A group with more work is run whole all the same, and compared in three
-    /// bands of rows: at the top, around the middle, at the bottom; the rest must at least have been written with finite values.
+    /// What the reference operators, which are slow, may do at most. A group with more work is run
+    /// whole all the same, and compared in three bands of rows: at the top, around the middle, at
+    /// the bottom; the rest must at least have been written with finite values.
     Macs reference_macs{100'000'000};
 };
 
-/// Memory for the arrays of wrong_result: inputs, which it holds twice, and the output. Throws nothing but overflow.
+/// Memory for the arrays of wrong_result: inputs, which it holds twice, and the output. Throws
+/// nothing but overflow.
 [[nodiscard]] Bytes check_bytes(const Network& network, const GroupSchedule& group);
 
-/// Runs one image through the whole group, the second half of its strips first. Inputs and output are not aligned; output and scratch
-/// are filled with NaN, and so is what lies around them, which must stay as it is. Empty, or what is wrong in one line: an element that differs
-/// from the reference by more than 1e-4 of the output's range, one never written, a write outside.
+/// Runs one image through the whole group, the second half of its strips first. Inputs and output
+/// are not aligned; output and scratch are filled with NaN, and so is what lies around them, which
+/// must stay as it is. Empty, or what is wrong in one line: an element that differs from the
+/// reference by more than 1e-4 of the output's range, one never written, a write outside.
 /// `function` is `code` compiled; `group` is legal in `network`.
-[[nodiscard]] std::string wrong_result(const Network& network, const GroupSchedule& group, const GroupCode& code,
-                                       laminate_group_function function, const CheckOptions& options = {});
+[[nodiscard]] std::string wrong_result(const Network& network, const GroupSchedule& group,
+                                       const GroupCode& code, laminate_group_function function,
+                                       const CheckOptions& options = {});
 
 }  // namespace laminate

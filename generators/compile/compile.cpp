@@ -18,9 +18,9 @@
 #include "base/files.h"
 #include "base/new_directory.h"
 #include "base/parallel.h"
-#include "generators/ir/activations.h"
 #include "generators/compile/compiled_files.h"
 #include "generators/compile/executable.h"
+#include "generators/ir/activations.h"
 #include "generators/kernels/optimised.h"
 #include "scheduler/explore/planner/line_buffers.h"
 
@@ -31,7 +31,8 @@ namespace {
 std::string identifier_for(const std::string& name) {
     std::string text;
     for (const char c : name) text += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-    if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) != 0) text.insert(0, "net_");
+    if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front())) != 0)
+        text.insert(0, "net_");
     return text;
 }
 
@@ -47,7 +48,8 @@ std::vector<std::string> cpu_features(const Halide::Target& target) {
         {Target::AVX512, {"avx512f", "avx512cd"}},
         {Target::AVX512_Skylake, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}},
         {Target::AVX512_Cannonlake, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq"}},
-        {Target::AVX512_Zen4, {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
+        {Target::AVX512_Zen4,
+         {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
         {Target::AVX512_SapphireRapids,
          {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512vnni", "avx512bf16"}},
     };
@@ -73,7 +75,8 @@ struct CheckedGroup {
     std::shared_ptr<const JitGroup> jit;  ///< of all groups with the same code
 };
 
-/// Code of every distinct group, constants of the whole network, and the manifest that says how they run.
+/// Code of every distinct group, constants of the whole network, and the manifest that says how
+/// they run.
 struct BuiltNetwork {
     std::vector<std::shared_ptr<const JitGroup>> functions;
     std::vector<Halide::Internal::Stmt> bodies;  ///< of the functions
@@ -81,8 +84,8 @@ struct BuiltNetwork {
     Manifest manifest;
 };
 
-/// Everything of a group that its code depends on: all but names and the values of constants, of which it knows
-/// ir::is_maximum() alone.
+/// Everything of a group that its code depends on: all but names and the values of constants, of
+/// which it knows ir::is_maximum() alone.
 std::string code_key(const Network& network, const GroupSchedule& group) {
     GroupSchedule nameless = group;
     std::string key;
@@ -105,7 +108,8 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
         add(static_cast<int>(activation.kind));
         add(static_cast<int>(activation.function));
         add(ir::is_maximum(activation));
-        for (const float value : {activation.alpha, activation.beta, activation.low, activation.high})
+        for (const float value :
+             {activation.alpha, activation.beta, activation.low, activation.high})
             add(std::bit_cast<uint32_t>(value));
     }
     for (const GroupTensor& tensor : group_tensors(group_problems(network, group))) {
@@ -116,7 +120,9 @@ std::string code_key(const Network& network, const GroupSchedule& group) {
     return key + to_text(nameless);
 }
 
-int thread_count(const CompileOptions& options) { return options.threads > 0 ? options.threads : available_cores(); }
+int thread_count(const CompileOptions& options) {
+    return options.threads > 0 ? options.threads : available_cores();
+}
 
 class Builder {
 public:
@@ -127,8 +133,9 @@ public:
         m.network_hash = network_hash(network);
         m.library = options.name.empty() ? identifier_for(network.name) : options.name;
         if (!is_identifier(m.library)) {
-            throw InputError("name \"" + m.library +
-                             "\" is no identifier; expected letters, digits and _, not a digit first");
+            throw InputError(
+                "name \"" + m.library +
+                "\" is no identifier; expected letters, digits and _, not a digit first");
         }
         if (m.library == "laminate")
             throw InputError("name \"laminate\" is that of the runtime library; expected another");
@@ -143,9 +150,11 @@ public:
     BuiltNetwork build(const Schedule& schedule) && {
         const std::vector<GroupSchedule> groups = groups_with_code(schedule);
         std::vector<std::vector<Piece>> pieces(groups.size());
-        in_parallel(groups.size(), thread_count(options_), [&](size_t g) { compile(groups[g], pieces[g]); });
+        in_parallel(groups.size(), thread_count(options_),
+                    [&](size_t g) { compile(groups[g], pieces[g]); });
 
-        // A group runs where its last layer stands: its inputs exist by then, and nobody needs its output earlier.
+        // A group runs where its last layer stands: its inputs exist by then, and nobody needs its
+        // output earlier.
         std::map<LayerId, std::vector<Piece>> by_layer;
         for (const LayerId id : outside_of(groups)) by_layer[id].emplace_back(id);
         for (size_t g = 0; g < groups.size(); ++g)
@@ -168,7 +177,8 @@ public:
 private:
     using Piece = std::variant<CheckedGroup, LayerId>;
 
-    /// The schedule's, and those of pooling and additions that no group has got, which have code of their own.
+    /// The schedule's, and those of pooling and additions that no group has got, which have code of
+    /// their own.
     [[nodiscard]] std::vector<GroupSchedule> groups_with_code(const Schedule& schedule) const {
         std::vector<GroupSchedule> groups = schedule.groups();
         for (const LayerId id : outside_of(groups)) {
@@ -203,20 +213,24 @@ private:
         return group.nests.size() == 1 ? last : group.nests.front().layer + " .. " + last;
     }
 
-    /// What runs instead of the group: itself, unless it fails its check. Called by several threads.
+    /// What runs instead of the group: itself, unless it fails its check. Called by several
+    /// threads.
     void compile(const GroupSchedule& schedule, std::vector<Piece>& pieces) {
         GroupCode code = optimised_code(network_, schedule, unit_, options_.kernels);
         std::shared_ptr<const JitGroup> jit = function_of(schedule, code);
-        const std::string wrong = options_.checker(network_, schedule, code, jit->function(), options_.check);
+        const std::string wrong =
+            options_.checker(network_, schedule, code, jit->function(), options_.check);
         if (wrong.empty()) {
             pieces.emplace_back(CheckedGroup{schedule, std::move(code), std::move(jit)});
             return;
         }
         note_replaced(name_of(schedule));
-        const std::string found = "group " + name_of(schedule) + " computes a wrong result (" + wrong + "); ";
+        const std::string found =
+            "group " + name_of(schedule) + " computes a wrong result (" + wrong + "); ";
         const LayerId last = network_.find_layer(schedule.nests.back().layer);
-        const bool is_last_form = schedule.nests.size() == 1 && (!must_be_scheduled(network_, last) ||
-                                                                 schedule == line_buffer_group(network_, {last}));
+        const bool is_last_form =
+            schedule.nests.size() == 1 &&
+            (!must_be_scheduled(network_, last) || schedule == line_buffer_group(network_, {last}));
         if (is_last_form) {
             note(found + "the reference operators run it");
             pieces.emplace_back(last);
@@ -233,8 +247,10 @@ private:
         }
     }
 
-    /// Networks repeat their shapes, and the compiler takes seconds for each: the same code is made once.
-    std::shared_ptr<const JitGroup> function_of(const GroupSchedule& schedule, const GroupCode& code) {
+    /// Networks repeat their shapes, and the compiler takes seconds for each: the same code is made
+    /// once.
+    std::shared_ptr<const JitGroup> function_of(const GroupSchedule& schedule,
+                                                const GroupCode& code) {
         std::promise<std::shared_ptr<const JitGroup>> promise;
         std::shared_future<std::shared_ptr<const JitGroup>> known;
         {
@@ -266,7 +282,9 @@ private:
         options_.note(line);
     }
 
-    void add(LayerId id) { built_.manifest.steps.emplace_back(layer_step(network_.layer(id), built_.constants)); }
+    void add(LayerId id) {
+        built_.manifest.steps.emplace_back(layer_step(network_.layer(id), built_.constants));
+    }
 
     void add(CheckedGroup&& group) {
         auto& functions = built_.functions;
@@ -283,7 +301,8 @@ private:
         for (const GroupTensor& tensor : group_tensors(group_problems(network_, group.schedule))) {
             if (tensor.is_external()) step.inputs.push_back(tensor.tensor);
         }
-        step.outputs = {network_.layer(network_.find_layer(group.schedule.nests.back().layer)).output};
+        step.outputs = {
+            network_.layer(network_.find_layer(group.schedule.nests.back().layer)).output};
         constexpr size_t boundary = 16;  // elements: code loads constants as whole vectors
         std::vector<float>& constants = built_.constants;
         constants.resize((constants.size() + boundary - 1) / boundary * boundary);
@@ -309,11 +328,12 @@ private:
 
 }  // namespace
 
-Bytes scratch_per_thread(const Network& network, const Schedule& schedule, const CompileOptions& options) {
+Bytes scratch_per_thread(const Network& network, const Schedule& schedule,
+                         const CompileOptions& options) {
     return Builder(network, options, code_target(options.target)).scratch_per_thread(schedule);
 }
 
-// ------------------------------------------------------------------------------------------------------------ in this process
+// ---- in this process
 
 struct JitNetwork::Implementation {
     BuiltNetwork built;
@@ -323,7 +343,8 @@ struct JitNetwork::Implementation {
     laminate_compiled_network descriptor{};
 };
 
-JitNetwork::JitNetwork(const Network& network, const Schedule& schedule, const CompileOptions& options)
+JitNetwork::JitNetwork(const Network& network, const Schedule& schedule,
+                       const CompileOptions& options)
     : implementation_(std::make_unique<Implementation>()) {
     Implementation& it = *implementation_;
     it.built = Builder(network, options, Halide::get_host_target()).build(schedule);
@@ -331,48 +352,55 @@ JitNetwork::JitNetwork(const Network& network, const Schedule& schedule, const C
     it.constants = std::make_unique<AlignedFloats>(it.built.constants);
     it.built.constants = {};
     for (const auto& function : it.built.functions) it.functions.push_back(function->function());
-    it.descriptor = {LAMINATE_ABI_VERSION, it.manifest_text.c_str(), it.constants->data(),
-                     it.constants->size(), it.functions.data(),      static_cast<uint32_t>(it.functions.size())};
+    it.descriptor = {LAMINATE_ABI_VERSION, it.manifest_text.c_str(),
+                     it.constants->data(), it.constants->size(),
+                     it.functions.data(),  static_cast<uint32_t>(it.functions.size())};
 }
 
 JitNetwork::JitNetwork(JitNetwork&&) noexcept = default;
 JitNetwork& JitNetwork::operator=(JitNetwork&&) noexcept = default;
 JitNetwork::~JitNetwork() = default;
 
-const laminate_compiled_network& JitNetwork::descriptor() const { return implementation_->descriptor; }
+const laminate_compiled_network& JitNetwork::descriptor() const {
+    return implementation_->descriptor;
+}
 const Manifest& JitNetwork::manifest() const { return implementation_->built.manifest; }
 
-// ------------------------------------------------------------------------------------------------------------------- as files
+// ---- as files
 
-Manifest compile_network(const Network& network, const Schedule& schedule, const CompileOptions& options,
-                         const std::filesystem::path& directory) {
-    NewDirectory files(directory, compiled_files,
-                       "laminate compile");  // before the work: a directory that is in the way is refused at once
+Manifest compile_network(const Network& network, const Schedule& schedule,
+                         const CompileOptions& options, const std::filesystem::path& directory) {
+    NewDirectory files(
+        directory, compiled_files,
+        "laminate compile");  // before the work: a directory that is in the way is refused at once
     const Halide::Target target = code_target(options.target);
     Builder builder(network, options, target);
     const LinkTools tools{options.compiler, options.archiver};
     // Before minutes of compiling: tools that cannot link what is made.
     const std::string trial = "trial.o";
-    write_object({{"laminate_trial", Halide::Internal::Evaluate::make(0)}}, "laminate_trial", target,
-                 (files.aside() / trial).string());
+    write_object({{"laminate_trial", Halide::Internal::Evaluate::make(0)}}, "laminate_trial",
+                 target, (files.aside() / trial).string());
     check_tools(files.aside(), trial, options.target, tools);
     BuiltNetwork built = std::move(builder).build(schedule);
 
     const std::string& name = built.manifest.library;
     const auto object = [](size_t n) { return "groups" + std::to_string(n) + ".o"; };
-    const size_t objects = std::min(built.bodies.size(), static_cast<size_t>(thread_count(options)));
+    const size_t objects =
+        std::min(built.bodies.size(), static_cast<size_t>(thread_count(options)));
     in_parallel(objects, thread_count(options), [&](size_t n) {
         std::vector<NamedBody> bodies;
         for (size_t g = n; g < built.bodies.size(); g += objects)
             bodies.push_back({group_symbol(name, g), built.bodies[g]});
-        write_object(bodies, name + "_" + std::to_string(n), target, (files.aside() / object(n)).string());
+        write_object(bodies, name + "_" + std::to_string(n), target,
+                     (files.aside() / object(n)).string());
     });
     std::vector<std::string> object_files;
     for (size_t n = 0; n < objects; ++n) object_files.push_back(object(n));
     write_file_atomically(files.aside() / "schedule.json", to_json(network, schedule));
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     write_file_atomically(files.aside() / (name + ".h"), header_text(built.manifest));
-    link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(), object_files, tools);
+    link_libraries(files.aside(), built.manifest, built.constants, built.bodies.size(),
+                   object_files, tools);
     built.manifest.library_file = identity_of(files.aside() / shared_library_file(built.manifest));
     write_file_atomically(files.aside() / manifest_file, to_json(built.manifest));
     files.publish();

@@ -1,12 +1,14 @@
-// From a network and a schedule to something that runs: in this process (JitNetwork), or as a directory of files that a program links or
-// loads without Halide (compile_network). Groups of the schedule become optimised code (optimised.h); every other layer becomes a step
-// of the reference operators.
+// From a network and a schedule to something that runs: in this process (JitNetwork), or as a
+// directory of files that a program links or loads without Halide (compile_network). Groups of the
+// schedule become optimised code (optimised.h); every other layer becomes a step of the reference
+// operators.
 //
 //   const JitNetwork compiled(network, schedule);
 //   Session session = Session::open(&compiled.descriptor());
 //
-// Every group is checked against the reference operators before it is used (check_group.h). One that fails is replaced by its layers
-// as groups of their own in line-buffer form, and a layer that fails alone by the reference operators; `note` says so.
+// Every group is checked against the reference operators before it is used (check_group.h). One
+// that fails is replaced by its layers as groups of their own in line-buffer form, and a layer that
+// fails alone by the reference operators; `note` says so.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +28,16 @@
 namespace laminate {
 
 struct CompileOptions {
-    /// Identifier in file and symbol names; empty: the network's name with what is no letter, digit or _ replaced.
+    /// Identifier in file and symbol names; empty: the network's name with what is no letter, digit
+    /// or _ replaced.
     std::string name{};
     std::string target = "host";  ///< or a Halide target; JitNetwork is always for the host
     int threads = 0;              ///< of the compiler, 0: one per core
     CheckOptions check{};
     KernelOptions kernels{};
     /// What decides whether a group may be used: empty text for yes. Called by several threads.
-    std::function<std::string(const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function,
-                              const CheckOptions&)>
+    std::function<std::string(const Network&, const GroupSchedule&, const GroupCode&,
+                              laminate_group_function, const CheckOptions&)>
         checker = wrong_result;
     /// Told about every group that failed its check, one line each, by one thread at a time.
     std::function<void(const std::string&)> note = [](const std::string&) {};
@@ -42,16 +45,19 @@ struct CompileOptions {
     std::string archiver = "ar";
 };
 
-/// The most that a group's code keeps beside its inputs, outputs and constants, of one thread: what a session's arena has for each (ArenaUse). More than
-/// the schedule's live memory, by the padding of lines and the transformed patches. Of the options target, threads and kernels count. Throws as compile_network
-/// for an unknown target.
+/// The most that a group's code keeps beside its inputs, outputs and constants, of one thread: what
+/// a session's arena has for each (ArenaUse). More than the schedule's live memory, by the padding
+/// of lines and the transformed patches. Of the options target, threads and kernels count. Throws
+/// as compile_network for an unknown target.
 [[nodiscard]] Bytes scratch_per_thread(const Network& network, const Schedule& schedule,
                                        const CompileOptions& options = {});
 
-/// A network compiled into this process; the descriptor lives as long as the object and does not move with it.
+/// A network compiled into this process; the descriptor lives as long as the object and does not
+/// move with it.
 class JitNetwork {
 public:
-    JitNetwork(const Network& network, const Schedule& schedule, const CompileOptions& options = {});
+    JitNetwork(const Network& network, const Schedule& schedule,
+               const CompileOptions& options = {});
     JitNetwork(JitNetwork&&) noexcept;
     JitNetwork& operator=(JitNetwork&&) noexcept;
     ~JitNetwork();
@@ -70,11 +76,12 @@ private:
 ///   NAME.h         the C header of both, self-contained
 ///   manifest.json  runtime/manifest.h, with the hash of libNAME.so
 ///   schedule.json  scheduler/schedule/schedule.h: what was asked for
-/// All files are made in a directory beside `directory` that is renamed at the end: on any error nothing is left and an earlier
-/// `directory` stays as it was. Throws InputError when `directory` exists and neither is empty nor was made by this function, for
-/// an unknown target, a name that is no identifier, and when compiler or archiver cannot be run or fail; on code of the target they are tried first. Returns
-/// the manifest.
-Manifest compile_network(const Network& network, const Schedule& schedule, const CompileOptions& options,
-                         const std::filesystem::path& directory);
+/// All files are made in a directory beside `directory` that is renamed at the end: on any error
+/// nothing is left and an earlier `directory` stays as it was. Throws InputError when `directory`
+/// exists and neither is empty nor was made by this function, for an unknown target, a name that is
+/// no identifier, and when compiler or archiver cannot be run or fail; on code of the target they
+/// are tried first. Returns the manifest.
+Manifest compile_network(const Network& network, const Schedule& schedule,
+                         const CompileOptions& options, const std::filesystem::path& directory);
 
 }  // namespace laminate

@@ -24,17 +24,21 @@ namespace fs = std::filesystem;
 
 std::optional<std::vector<std::string>> compiled_files(const fs::path& directory) {
     try {
-        const Manifest manifest = parse_manifest(read_file(directory / manifest_file), manifest_file);
+        const Manifest manifest =
+            parse_manifest(read_file(directory / manifest_file), manifest_file);
         return std::vector<std::string>{manifest_file, "schedule.json", manifest.library + ".h",
-                                        "lib" + manifest.library + ".a", shared_library_file(manifest)};
+                                        "lib" + manifest.library + ".a",
+                                        shared_library_file(manifest)};
     } catch (const InputError&) {
         return {};
     }
 }
 
-// -------------------------------------------------------------------------------------------------------------------- header
+// ---- header
 
-std::string group_symbol(const std::string& name, size_t group) { return name + "_group" + std::to_string(group); }
+std::string group_symbol(const std::string& name, size_t group) {
+    return name + "_group" + std::to_string(group);
+}
 
 namespace {
 
@@ -48,15 +52,17 @@ std::string in_comment(const std::string& text) {
     return safe;
 }
 
-std::string tensor_defines(const std::string& prefix, const std::string& kind, const Manifest& manifest,
-                           const std::vector<TensorId>& ids) {
-    std::string text = "#define " + prefix + "_" + kind + "_COUNT " + std::to_string(ids.size()) + "\n";
+std::string tensor_defines(const std::string& prefix, const std::string& kind,
+                           const Manifest& manifest, const std::vector<TensorId>& ids) {
+    std::string text =
+        "#define " + prefix + "_" + kind + "_COUNT " + std::to_string(ids.size()) + "\n";
     for (size_t k = 0; k < ids.size(); ++k) {
         const Tensor& tensor = manifest.tensors[static_cast<size_t>(ids[k])];
         const std::string stem = "#define " + prefix + "_" + kind + std::to_string(k) + "_";
         std::string dims;
         for (const int64_t d : tensor.dims) dims += (dims.empty() ? "" : ", ") + std::to_string(d);
-        text += "/* " + in_comment(tensor.name) + ": " + dims_text(tensor.dims) + " 32-bit floats, row major */\n";
+        text += "/* " + in_comment(tensor.name) + ": " + dims_text(tensor.dims) +
+                " 32-bit floats, row major */\n";
         text += stem + "ELEMENTS " + std::to_string(element_count(tensor.dims)) + "\n";
         text += stem + "RANK " + std::to_string(tensor.dims.size()) + "\n";
         text += stem + "DIMS { " + dims + " }\n";
@@ -73,28 +79,34 @@ std::string header_text(const Manifest& manifest) {
                    [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
     const std::string guard = "LAMINATE_COMPILED_" + upper + "_H";
     return "/* Network " + in_comment(manifest.network) + " (" + manifest.network_hash +
-           "), compiled by Laminate for " + in_comment(manifest.target) + ".\n * Link lib" + name + ".a or lib" + name +
-           ".so, and the runtime: laminate_open_linked(&" + name + "_network, 0). */\n#ifndef " + guard + "\n#define " +
-           guard + "\n\n" + compiled_network_text + "\n" + tensor_defines(upper, "INPUT", manifest, manifest.inputs) +
+           "), compiled by Laminate for " + in_comment(manifest.target) + ".\n * Link lib" + name +
+           ".a or lib" + name + ".so, and the runtime: laminate_open_linked(&" + name +
+           "_network, 0). */\n#ifndef " + guard + "\n#define " + guard + "\n\n" +
+           compiled_network_text + "\n" +
+           tensor_defines(upper, "INPUT", manifest, manifest.inputs) +
            tensor_defines(upper, "OUTPUT", manifest, manifest.outputs) +
-           "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const laminate_compiled_network " + name +
-           "_network;\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
+           "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const laminate_compiled_network " +
+           name + "_network;\n#ifdef __cplusplus\n}\n#endif\n#endif\n";
 }
 
-// ----------------------------------------------------------------------------------------------------------------- libraries
+// ---- libraries
 
 namespace {
 
-/// The line of a tool's output that says why: it may be surrounded by headings, and by a compiler's word that the linker, which has said why, failed.
+/// The line of a tool's output that says why: it may be surrounded by headings, and by a compiler's
+/// word that the linker, which has said why, failed.
 std::string reason_in(const std::string& said) {
     std::istringstream in(said);
     std::string first, summary;
     for (std::string line; std::getline(in, line);) {
-        if (line.find("ld returned") != std::string::npos || line.find("linker command failed") != std::string::npos) {
+        if (line.find("ld returned") != std::string::npos ||
+            line.find("linker command failed") != std::string::npos) {
             summary = line;
             continue;
         }
-        if (line.find("rror") != std::string::npos || line.find("No space left") != std::string::npos) return line;
+        if (line.find("rror") != std::string::npos ||
+            line.find("No space left") != std::string::npos)
+            return line;
         if (first.empty()) first = line;
     }
     if (first.empty()) first = summary;
@@ -102,7 +114,8 @@ std::string reason_in(const std::string& said) {
 }
 
 /// Runs a program in `directory`; `expected`: what is said of one that fails, beside its reason.
-void run_tool(const fs::path& directory, const std::vector<std::string>& command, const std::string& expected = "") {
+void run_tool(const fs::path& directory, const std::vector<std::string>& command,
+              const std::string& expected = "") {
     const MemoryFile said;
     std::vector<char*> arguments;
     for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
@@ -114,10 +127,12 @@ void run_tool(const fs::path& directory, const std::vector<std::string>& command
     posix_spawn_file_actions_adddup2(&actions, said.descriptor(), STDERR_FILENO);
     posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
     pid_t child = 0;
-    const int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    const int failed =
+        posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     if (failed != 0)
-        throw InputError(command[0] + ": cannot be run: " + std::strerror(failed) + "; expected it on the search path");
+        throw InputError(command[0] + ": cannot be run: " + std::strerror(failed) +
+                         "; expected it on the search path");
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
@@ -129,11 +144,13 @@ void run_tool(const fs::path& directory, const std::vector<std::string>& command
 /// Constants and manifest as they lie in their files, on the boundaries that the code expects.
 std::string data_assembly(const std::string& name, bool has_constants) {
     const auto label = [&](const std::string& what) {
-        return "    .hidden " + name + what + "\n    .globl " + name + what + "\n" + name + what + ":\n";
+        return "    .hidden " + name + what + "\n    .globl " + name + what + "\n" + name + what +
+               ":\n";
     };
-    return "    .section .rodata." + name + ",\"a\",%progbits\n    .balign 64\n" + label("_constants") +
-           (has_constants ? "    .incbin \"constants.bin\"\n" : "    .zero 64\n") + "    .balign 64\n" +
-           label("_manifest") + "    .incbin \"" + manifest_file +
+    return "    .section .rodata." + name + ",\"a\",%progbits\n    .balign 64\n" +
+           label("_constants") +
+           (has_constants ? "    .incbin \"constants.bin\"\n" : "    .zero 64\n") +
+           "    .balign 64\n" + label("_manifest") + "    .incbin \"" + manifest_file +
            "\"\n    .byte 0\n    .section .note.GNU-stack,\"\",%progbits\n";
 }
 
@@ -141,24 +158,28 @@ std::string descriptor_source(const std::string& name, size_t constant_count, si
     std::string functions, table;
     for (size_t g = 0; g < group_count; ++g) {
         const std::string symbol = group_symbol(name, g);
-        functions += "int " + symbol + "(const float* const*, float* const*, const float*, void*, int32_t, int32_t);\n";
+        functions +=
+            "int " + symbol +
+            "(const float* const*, float* const*, const float*, void*, int32_t, int32_t);\n";
         table += symbol + ", ";
     }
     return std::string(compiled_network_text) +
-           "#define HIDDEN __attribute__((visibility(\"hidden\")))\nHIDDEN extern const float " + name +
-           "_constants[];\nHIDDEN extern const char " + name + "_manifest[];\n" + functions +
-           "static const laminate_group_function groups[] = {" + table + "0};\nconst laminate_compiled_network " +
-           name + "_network = {LAMINATE_ABI_VERSION, " + name + "_manifest, " + name + "_constants, " +
-           std::to_string(constant_count) + "u, groups, " + std::to_string(group_count) +
-           "u};\n/* What a loader looks for; weak, so that several networks can be linked into one program. */\n"
+           "#define HIDDEN __attribute__((visibility(\"hidden\")))\nHIDDEN extern const float " +
+           name + "_constants[];\nHIDDEN extern const char " + name + "_manifest[];\n" + functions +
+           "static const laminate_group_function groups[] = {" + table +
+           "0};\nconst laminate_compiled_network " + name + "_network = {LAMINATE_ABI_VERSION, " +
+           name + "_manifest, " + name + "_constants, " + std::to_string(constant_count) +
+           "u, groups, " + std::to_string(group_count) +
+           "u};\n/* What a loader looks for; weak, so that several networks can be linked into one "
+           "program. */\n"
            "extern const laminate_compiled_network laminate_network __attribute__((weak, alias(\"" +
            name + "_network\")));\n";
 }
 
 }  // namespace
 
-void check_tools(const fs::path& directory, const std::string& object_file, const std::string& target,
-                 const LinkTools& tools) {
+void check_tools(const fs::path& directory, const std::string& object_file,
+                 const std::string& target, const LinkTools& tools) {
     const std::string expected = "tools for target " + target + ": --cc, --ar";
     const std::string archive = "trial.a", library = "trial.so";
     run_tool(directory, {tools.archiver, "rcsD", archive, object_file}, expected);
@@ -166,13 +187,16 @@ void check_tools(const fs::path& directory, const std::string& object_file, cons
     for (const std::string& file : {archive, library, object_file}) fs::remove(directory / file);
 }
 
-void link_libraries(const fs::path& directory, const Manifest& manifest, const std::vector<float>& constants,
-                    size_t function_count, const std::vector<std::string>& object_files, const LinkTools& tools) {
+void link_libraries(const fs::path& directory, const Manifest& manifest,
+                    const std::vector<float>& constants, size_t function_count,
+                    const std::vector<std::string>& object_files, const LinkTools& tools) {
     const std::string& name = manifest.library;
-    write_file_atomically(directory / "constants.bin",
-                          {reinterpret_cast<const char*>(constants.data()), constants.size() * sizeof(float)});
+    write_file_atomically(
+        directory / "constants.bin",
+        {reinterpret_cast<const char*>(constants.data()), constants.size() * sizeof(float)});
     write_file_atomically(directory / "data.s", data_assembly(name, !constants.empty()));
-    write_file_atomically(directory / "network.c", descriptor_source(name, constants.size(), function_count));
+    write_file_atomically(directory / "network.c",
+                          descriptor_source(name, constants.size(), function_count));
     run_tool(directory, {tools.compiler, "-c", "-fPIC", "data.s", "-o", "data.o"});
     run_tool(directory, {tools.compiler, "-c", "-fPIC", "-O1", "network.c", "-o", "network.o"});
     std::vector<std::string> objects{"network.o", "data.o"};
@@ -183,11 +207,12 @@ void link_libraries(const fs::path& directory, const Manifest& manifest, const s
         run_tool(directory, command);
     };
     make({tools.archiver, "rcsD", "lib" + name + ".a"}, {});
-    make({tools.compiler, "-shared", "-Wl,--no-undefined", "-Wl,-soname," + shared_library_file(manifest), "-o",
-          shared_library_file(manifest)},
+    make({tools.compiler, "-shared", "-Wl,--no-undefined",
+          "-Wl,-soname," + shared_library_file(manifest), "-o", shared_library_file(manifest)},
          {"-lm"});
     for (const std::string& object : objects) fs::remove(directory / object);
-    for (const char* source : {"constants.bin", "data.s", "network.c"}) fs::remove(directory / source);
+    for (const char* source : {"constants.bin", "data.s", "network.c"})
+        fs::remove(directory / source);
 }
 
 }  // namespace laminate

@@ -14,7 +14,8 @@ namespace {
 LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool counted) {
     std::vector<LoweredArgument> arguments;
     const auto add = [&](const char* argument_name, Halide::Type type) {
-        arguments.emplace_back(argument_name, Halide::Argument::InputScalar, type, 0, Halide::ArgumentEstimates{});
+        arguments.emplace_back(argument_name, Halide::Argument::InputScalar, type, 0,
+                               Halide::ArgumentEstimates{});
     };
     add(argument::inputs, Halide::Handle());
     add(argument::outputs, Halide::Handle());
@@ -26,8 +27,8 @@ LoweredFunc lowered_function(const std::string& name, const Stmt& body, bool cou
     return {name, arguments, body, Halide::LinkageType::ExternalPlusArgv, Halide::NameMangling::C};
 }
 
-/// Whether sums are to be taken as they are written somewhere (Halide::strict_float): the compiler then looks at each
-/// operation, otherwise at none.
+/// Whether sums are to be taken as they are written somewhere (Halide::strict_float): the compiler
+/// then looks at each operation, otherwise at none.
 bool has_strict_sums(const Stmt& body) {
     class Finder : public IRVisitor {
     public:
@@ -54,19 +55,23 @@ void append(Halide::Module& module, const std::string& name, const Stmt& body, b
 Halide::Target code_target(const std::string& text) {
     if (text == "host") return Halide::get_host_target();
     if (!Halide::Target::validate_target_string(text)) {
-        throw InputError("target \"" + text +
-                         "\" is not known; expected host or a Halide target such as x86-64-linux-avx2-fma");
+        throw InputError(
+            "target \"" + text +
+            "\" is not known; expected host or a Halide target such as x86-64-linux-avx2-fma");
     }
     const Halide::Target target(text);
     if (target.arch != Halide::Target::X86 && target.arch != Halide::Target::ARM)
-        throw InputError("target \"" + text + "\" is of an architecture without kernels, expected x86-64 or arm-64");
+        throw InputError("target \"" + text +
+                         "\" is of an architecture without kernels, expected x86-64 or arm-64");
     // The code computes addresses in 64 bits, and in vectors of a known width.
     if (target.bits != 64) {
         throw InputError("target \"" + text + "\" has addresses of " + std::to_string(target.bits) +
                          " bits, expected 64");
     }
-    if (target.vector_bits != 0 || target.features_any_of({Halide::Target::SVE, Halide::Target::SVE2})) {
-        throw InputError("target \"" + text + "\" has vectors of no fixed width, expected a target without");
+    if (target.vector_bits != 0 ||
+        target.features_any_of({Halide::Target::SVE, Halide::Target::SVE2})) {
+        throw InputError("target \"" + text +
+                         "\" has vectors of no fixed width, expected a target without");
     }
     return target;
 }
@@ -86,11 +91,12 @@ CountedGroupFunction JitGroup::counted_function() const {
     return counted_ ? reinterpret_cast<CountedGroupFunction>(module_.main_function()) : nullptr;
 }
 
-void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name, const Halide::Target& target,
-                  const std::string& path) {
+void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name,
+                  const Halide::Target& target, const std::string& path) {
     Halide::Module module(module_name, target.with_feature(Halide::Target::NoRuntime));
     for (const NamedBody& body : bodies) append(module, body.symbol, body.body, false);
-    // LLVM ends the process when a file cannot be written, so it writes into memory; the file is ours to write, and to report.
+    // LLVM ends the process when a file cannot be written, so it writes into memory; the file is
+    // ours to write, and to report.
     const MemoryFile object;
     try {
         module.compile({{Halide::OutputFileType::object, object.path()}});

@@ -16,8 +16,9 @@ namespace laminate {
 inline constexpr const char* counters_argument = "counters";
 
 /// A laminate_group_function with one more argument, the counters that the code updates.
-using CountedGroupFunction = int (*)(const float* const* inputs, float* const* outputs, const float* constants,
-                                     void* scratch, int32_t strip_begin, int32_t strip_end, int64_t* counters);
+using CountedGroupFunction = int (*)(const float* const* inputs, float* const* outputs,
+                                     const float* constants, void* scratch, int32_t strip_begin,
+                                     int32_t strip_end, int64_t* counters);
 
 /// "host", or a Halide target such as "x86-64-linux-avx2-fma"; throws InputError naming the text.
 [[nodiscard]] Halide::Target code_target(const std::string& text);
@@ -26,7 +27,8 @@ using CountedGroupFunction = int (*)(const float* const* inputs, float* const* o
 class JitGroup {
 public:
     /// `counted`: the body has the counters argument.
-    JitGroup(const Halide::Internal::Stmt& body, bool counted, const std::string& name = "laminate_group");
+    JitGroup(const Halide::Internal::Stmt& body, bool counted,
+             const std::string& name = "laminate_group");
     [[nodiscard]] laminate_group_function function() const;
     [[nodiscard]] CountedGroupFunction counted_function() const;
 
@@ -41,7 +43,7 @@ struct NamedBody {
 };
 
 /// Writes one object file with a laminate_group_function per body; needs no Halide runtime.
-void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name, const Halide::Target& target,
-                  const std::string& path);
+void write_object(const std::vector<NamedBody>& bodies, const std::string& module_name,
+                  const Halide::Target& target, const std::string& path);
 
 }  // namespace laminate

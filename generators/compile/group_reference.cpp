@@ -17,7 +17,8 @@ struct Rows {
     int64_t end = 0;
 };
 
-/// Rows of the input that rows `out` of the output read, and the layer with the paddings that make it compute just these.
+/// Rows of the input that rows `out` of the output read, and the layer with the paddings that make
+/// it compute just these.
 struct CroppedLayer {
     Layer layer;
     Rows in;
@@ -29,8 +30,10 @@ CroppedLayer cropped_to(const Layer& layer, const LayerProblem& p, Rows out) {
     const AxisWindow& y = p.y();
     const int64_t reach = (y.kernel - 1) * y.dilation;
     if (!y.transposed) {
-        const Rows wanted{out.begin * y.stride - y.pad_begin, (out.end - 1) * y.stride - y.pad_begin + reach + 1};
-        cropped.in = {std::clamp<int64_t>(wanted.begin, 0, y.in - 1), std::clamp<int64_t>(wanted.end, 1, y.in)};
+        const Rows wanted{out.begin * y.stride - y.pad_begin,
+                          (out.end - 1) * y.stride - y.pad_begin + reach + 1};
+        cropped.in = {std::clamp<int64_t>(wanted.begin, 0, y.in - 1),
+                      std::clamp<int64_t>(wanted.end, 1, y.in)};
         w.pad_begin[0] = cropped.in.begin - wanted.begin;
         w.pad_end[0] = wanted.end - cropped.in.end;
         return cropped;
@@ -38,9 +41,11 @@ CroppedLayer cropped_to(const Layer& layer, const LayerProblem& p, Rows out) {
     // Input row i reaches output rows i * S - pad .. i * S - pad + reach.
     const int64_t below = out.begin + y.pad_begin - reach;
     cropped.in.begin = std::clamp<int64_t>(below <= 0 ? 0 : ceil_div(below, y.stride), 0, y.in - 1);
-    cropped.in.end = std::clamp<int64_t>((out.end - 1 + y.pad_begin) / y.stride + 1, cropped.in.begin + 1, y.in);
+    cropped.in.end =
+        std::clamp<int64_t>((out.end - 1 + y.pad_begin) / y.stride + 1, cropped.in.begin + 1, y.in);
     w.pad_begin[0] = y.pad_begin + out.begin - cropped.in.begin * y.stride;
-    const int64_t covered = (cropped.in.end - cropped.in.begin - 1) * y.stride + reach + 1 - w.pad_begin[0];
+    const int64_t covered =
+        (cropped.in.end - cropped.in.begin - 1) * y.stride + reach + 1 - w.pad_begin[0];
     w.pad_end[0] = std::max<int64_t>(0, covered - (out.end - out.begin));
     w.output_padding[0] = std::max<int64_t>(0, out.end - out.begin - covered);
     return cropped;
@@ -73,7 +78,8 @@ std::vector<int64_t> image_dims(const Network& network, TensorId id) {
     return dims;
 }
 
-std::vector<std::vector<float>> random_group_inputs(const Network& network, const std::vector<LayerProblem>& problems,
+std::vector<std::vector<float>> random_group_inputs(const Network& network,
+                                                    const std::vector<LayerProblem>& problems,
                                                     uint64_t seed) {
     Rng rng(seed);
     std::vector<std::vector<float>> inputs;
@@ -86,11 +92,13 @@ std::vector<std::vector<float>> random_group_inputs(const Network& network, cons
 }
 
 std::vector<float> reference_rows(const Network& network, const std::vector<LayerProblem>& problems,
-                                  const std::vector<std::vector<float>>& inputs, int64_t first, int64_t last) {
+                                  const std::vector<std::vector<float>>& inputs, int64_t first,
+                                  int64_t last) {
     std::vector<CroppedLayer> layers(problems.size());
     std::map<TensorId, Rows> wanted{{problems.back().output, {first, last}}};
     for (size_t k = problems.size(); k-- > 0;) {
-        layers[k] = cropped_to(network.layer(problems[k].layer), problems[k], wanted.at(problems[k].output));
+        layers[k] = cropped_to(network.layer(problems[k].layer), problems[k],
+                               wanted.at(problems[k].output));
         for (const LayerInput& input : problems[k].inputs) {
             Rows& rows = wanted.try_emplace(input.tensor, layers[k].in).first->second;
             rows = {std::min(rows.begin, layers[k].in.begin), std::max(rows.end, layers[k].in.end)};
@@ -101,13 +109,15 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
         if (!tensor.is_external()) break;
         const std::vector<int64_t> dims = image_dims(network, tensor.tensor);
         const Rows all{0, dims.size() == 4 ? dims[2] : 1};
-        parts[tensor.tensor] = Part{all, dims, inputs.at(parts.size())}.cut(wanted.at(tensor.tensor));
+        parts[tensor.tensor] =
+            Part{all, dims, inputs.at(parts.size())}.cut(wanted.at(tensor.tensor));
     }
     for (size_t k = 0; k < problems.size(); ++k) {
         std::vector<Part> operands;
         std::vector<std::vector<int64_t>> dims;
         std::vector<const float*> arrays;
-        for (const LayerInput& input : problems[k].inputs) operands.push_back(parts.at(input.tensor).cut(layers[k].in));
+        for (const LayerInput& input : problems[k].inputs)
+            operands.push_back(parts.at(input.tensor).cut(layers[k].in));
         for (const Part& operand : operands) {
             dims.push_back(operand.dims);
             arrays.push_back(operand.values.data());
@@ -121,7 +131,8 @@ std::vector<float> reference_rows(const Network& network, const std::vector<Laye
     return std::move(parts.at(problems.back().output).values);
 }
 
-std::vector<float> reference_output(const Network& network, const std::vector<LayerProblem>& problems,
+std::vector<float> reference_output(const Network& network,
+                                    const std::vector<LayerProblem>& problems,
                                     const std::vector<std::vector<float>>& inputs) {
     return reference_rows(network, problems, inputs, 0, problems.back()[Dim::y]);
 }

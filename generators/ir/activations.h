@@ -1,9 +1,11 @@
-// Activations in Halide IR: what a layer makes of its finished sums, in vectors and without calls of a library.
+// Activations in Halide IR: what a layer makes of its finished sums, in vectors and without calls
+// of a library.
 //
-// Against the reference operators (nets/operators/reference_operators.h), for arguments from -1e4 to 1e4: relu, leaky_relu,
-// prelu, clip, absolute and negative are the same to the bit, the others differ by at most 8 units in the last place of
-// the larger of argument and result; tests/generators/ir/activations_test.cpp has the bound of each. Results below 2^-80
-// may be 0. NaN does not survive all of them, as Halide allows code to assume that there are none.
+// Against the reference operators (nets/operators/reference_operators.h), for arguments from -1e4
+// to 1e4: relu, leaky_relu, prelu, clip, absolute and negative are the same to the bit, the others
+// differ by at most 8 units in the last place of the larger of argument and result;
+// tests/generators/ir/activations_test.cpp has the bound of each. Results below 2^-80 may be 0. NaN
+// does not survive all of them, as Halide allows code to assume that there are none.
 #pragma once
 
 #include <Halide.h>
@@ -12,11 +14,13 @@
 
 namespace laminate::ir {
 
-/// Whether the code of a LeakyRelu or PRelu is max(x, slope x), as slopes above 0 up to 1 allow: all that code depends on of
-/// the values of a layer's constants. Code for such slopes is wrong for others.
+/// Whether the code of a LeakyRelu or PRelu is max(x, slope x), as slopes above 0 up to 1 allow:
+/// all that code depends on of the values of a layer's constants. Code for such slopes is wrong for
+/// others.
 [[nodiscard]] bool is_maximum(const Activation& activation);
 
 /// The activation of a finished value (any number of lanes); `slope` only matters to PRelu.
-[[nodiscard]] Halide::Expr activate(const Activation& activation, const Halide::Expr& value, const Halide::Expr& slope);
+[[nodiscard]] Halide::Expr activate(const Activation& activation, const Halide::Expr& value,
+                                    const Halide::Expr& slope);
 
 }  // namespace laminate::ir

@@ -7,7 +7,8 @@ using Halide::Parameter;
 
 namespace {
 
-/// A parameter marks an array as somebody else's, which makes the code generator assume element alignment only.
+/// A parameter marks an array as somebody else's, which makes the code generator assume element
+/// alignment only.
 const Parameter& foreign() {
     static const Parameter parameter(Halide::Float(32), true, 1, "foreign");
     return parameter;
@@ -22,27 +23,31 @@ Expr load(const std::string& array, const Expr& index, Alignment alignment, cons
                       predicate.defined() ? predicate : const_true(lanes), ModulusRemainder());
 }
 
-Stmt store(const std::string& array, const Expr& value, const Expr& index, Alignment alignment, const Expr& predicate) {
-    return Store::make(array, value, index, alignment == Alignment::element ? foreign() : Parameter(),
-                       predicate.defined() ? predicate : const_true(index.type().lanes()), ModulusRemainder());
+Stmt store(const std::string& array, const Expr& value, const Expr& index, Alignment alignment,
+           const Expr& predicate) {
+    return Store::make(
+        array, value, index, alignment == Alignment::element ? foreign() : Parameter(),
+        predicate.defined() ? predicate : const_true(index.type().lanes()), ModulusRemainder());
 }
 
 Stmt prefetch(const std::string& array, const Expr& index) {
     const Expr base = Variable::make(Halide::type_of<float*>(), array);
-    return Evaluate::make(
-        Call::make(Halide::Float(32), Call::prefetch, {base, index, Expr(1), Expr(0)}, Call::Intrinsic));
+    return Evaluate::make(Call::make(Halide::Float(32), Call::prefetch,
+                                     {base, index, Expr(1), Expr(0)}, Call::Intrinsic));
 }
 
 Expr choose(const Expr& condition, const Expr& then, const Expr& otherwise) {
     if (is_const_one(condition)) return then;
-    return Call::make(then.type(), Call::if_then_else, {condition, then, otherwise}, Call::PureIntrinsic);
+    return Call::make(then.type(), Call::if_then_else, {condition, then, otherwise},
+                      Call::PureIntrinsic);
 }
 
 Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride) {
     return lanes == 1 ? first : Ramp::make(first, size(stride), static_cast<int>(lanes));
 }
 
-// Left to Halide, overlapping strided loads become shuffles over which LLVM sits for minutes (depthwise layers of stride 2).
+// Left to Halide, overlapping strided loads become shuffles over which LLVM sits for minutes
+// (depthwise layers of stride 2).
 Expr strided_load(const std::string& array, const Expr& first, int64_t lanes, int64_t stride) {
     if (lanes == 1 || stride == 1 || stride > 4)
         return load(array, lanes_from(first, lanes, stride), Alignment::element);
@@ -50,7 +55,9 @@ Expr strided_load(const std::string& array, const Expr& first, int64_t lanes, in
     return Shuffle::make_slice(wide, 0, static_cast<int>(stride), static_cast<int>(lanes));
 }
 
-Expr broadcast(const Expr& e, int64_t lanes) { return lanes == 1 ? e : Broadcast::make(e, static_cast<int>(lanes)); }
+Expr broadcast(const Expr& e, int64_t lanes) {
+    return lanes == 1 ? e : Broadcast::make(e, static_cast<int>(lanes));
+}
 
 Stmt guarded(const Expr& condition, const Stmt& body) {
     const Expr simple = simplify(condition);
@@ -60,9 +67,11 @@ Stmt guarded(const Expr& condition, const Stmt& body) {
 Stmt with_values(const std::string& name, const std::vector<Expr>& values,
                  const std::function<Stmt(const std::vector<Expr>&)>& make) {
     std::vector<Expr> names;
-    for (const Expr& value : values) names.push_back(Variable::make(value.type(), unique_name(name)));
+    for (const Expr& value : values)
+        names.push_back(Variable::make(value.type(), unique_name(name)));
     Stmt body = make(names);
-    for (size_t n = values.size(); n-- > 0;) body = LetStmt::make(names[n].as<Variable>()->name, values[n], body);
+    for (size_t n = values.size(); n-- > 0;)
+        body = LetStmt::make(names[n].as<Variable>()->name, values[n], body);
     return body;
 }
 
@@ -72,15 +81,16 @@ Expr Values::operator()(const Expr& value) {
 }
 
 Stmt Values::around(Stmt body) const {
-    for (auto let = lets_.rbegin(); let != lets_.rend(); ++let) body = LetStmt::make(let->first, let->second, body);
+    for (auto let = lets_.rbegin(); let != lets_.rend(); ++let)
+        body = LetStmt::make(let->first, let->second, body);
     return body;
 }
 
 Integers::Integers(const std::string& prefix) : name_(unique_name(prefix)) {}
 
 Expr Integers::of(int64_t n) const {
-    return Load::make(Halide::Int(32), name_, size(n), Halide::Buffer<>(), Parameter(), const_true(),
-                      ModulusRemainder());
+    return Load::make(Halide::Int(32), name_, size(n), Halide::Buffer<>(), Parameter(),
+                      const_true(), ModulusRemainder());
 }
 
 Expr Integers::operator()(const Expr& value) {
@@ -92,18 +102,18 @@ Stmt Integers::around(const Stmt& body) const {
     if (values_.empty()) return body;
     std::vector<Stmt> parts;
     for (int64_t n = 0; n < std::ssize(values_); ++n) {
-        parts.push_back(Store::make(name_, values_[static_cast<size_t>(n)], size(n), Parameter(), const_true(),
-                                    ModulusRemainder()));
+        parts.push_back(Store::make(name_, values_[static_cast<size_t>(n)], size(n), Parameter(),
+                                    const_true(), ModulusRemainder()));
     }
     parts.push_back(body);
-    return Allocate::make(name_, Halide::Int(32), Halide::MemoryType::Stack, {size(std::ssize(values_))}, const_true(),
-                          sequence(parts));
+    return Allocate::make(name_, Halide::Int(32), Halide::MemoryType::Stack,
+                          {size(std::ssize(values_))}, const_true(), sequence(parts));
 }
 
 namespace {
 
-/// How many channels an iteration of the loop over them takes: chains of a dozen channels are faster with several
-/// (docs/performance.md), and the order of the sums stays.
+/// How many channels an iteration of the loop over them takes: chains of a dozen channels are
+/// faster with several (docs/performance.md), and the order of the sums stays.
 int64_t channels_at_once(const Expr& channels) {
     const auto known = as_const_int(channels);
     if (!known) return 1;
@@ -115,20 +125,23 @@ int64_t channels_at_once(const Expr& channels) {
 
 }  // namespace
 
-Stmt sums_of_products(const std::string& name, const SumShape& shape, const std::vector<SumTerm>& terms,
-                      const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store,
-                      const std::function<Expr(int64_t vector, int64_t scalar)>& start) {
+Stmt sums_of_products(
+    const std::string& name, const SumShape& shape, const std::vector<SumTerm>& terms,
+    const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store,
+    const std::function<Expr(int64_t vector, int64_t scalar)>& start) {
     const auto& [lanes, vectors, scalars] = shape;
     const Accumulators sums{unique_name(name + ".sum"), lanes};
     std::vector<Stmt> parts;
     for (int64_t n = 0; n < vectors * scalars; ++n)
-        parts.push_back(sums.set(n, start ? start(n % vectors, n / vectors) : broadcast(Expr(0.0F), lanes)));
+        parts.push_back(
+            sums.set(n, start ? start(n % vectors, n / vectors) : broadcast(Expr(0.0F), lanes)));
     for (const SumTerm& term : terms) {
         const std::string channel = unique_name(name + ".i");
         const int64_t several = channels_at_once(term.channels);
         std::vector<Stmt> of_channels;
         for (int64_t c = 0; c < several; ++c) {
-            const Expr i = simplify(Variable::make(Halide::Int(32), channel) * size(several) + size(c));
+            const Expr i =
+                simplify(Variable::make(Halide::Int(32), channel) * size(several) + size(c));
             Values shared(name + ".vector");
             std::vector<Expr> loaded;
             for (int64_t v = 0; v < vectors; ++v) loaded.push_back(shared(term.vector_at(i, v)));
@@ -139,28 +152,31 @@ Stmt sums_of_products(const std::string& name, const SumShape& shape, const std:
                 std::vector<Stmt> of_scalar;
                 for (int64_t v = 0; v < vectors; ++v) {
                     const int64_t at = n * vectors + v;
-                    of_scalar.push_back(sums.set(at, sums.get(at) + loaded[static_cast<size_t>(v)] * scalar));
+                    of_scalar.push_back(
+                        sums.set(at, sums.get(at) + loaded[static_cast<size_t>(v)] * scalar));
                 }
                 uses.push_back(one.around(sequence(of_scalar)));
             }
             of_channels.push_back(shared.around(sequence(uses)));
         }
-        const Stmt loop = For::make(channel, 0, simplify(term.channels / size(several)), ForType::Serial,
-                                    Halide::Partition::Never, Halide::DeviceAPI::None, sequence(of_channels));
+        const Stmt loop =
+            For::make(channel, 0, simplify(term.channels / size(several)), ForType::Serial,
+                      Halide::Partition::Never, Halide::DeviceAPI::None, sequence(of_channels));
         parts.push_back(guarded(term.runs, loop));
     }
     for (int64_t n = 0; n < scalars; ++n) {
-        for (int64_t v = 0; v < vectors; ++v) parts.push_back(store(v, n, sums.get(n * vectors + v)));
+        for (int64_t v = 0; v < vectors; ++v)
+            parts.push_back(store(v, n, sums.get(n * vectors + v)));
     }
     return sums.around(vectors * scalars, sequence(parts));
 }
 
 Stmt Accumulators::around(int64_t count, const Stmt& body) const {
-    // Halide gives the place of an array that is done with to the next one of the same type, and LLVM would keep half a vector in a whole one: so a single
-    // vector is of its own type.
+    // Halide gives the place of an array that is done with to the next one of the same type, and
+    // LLVM would keep half a vector in a whole one: so a single vector is of its own type.
     const Halide::Type type = Halide::Float(32, count == 1 ? static_cast<int>(lanes) : 1);
-    return Allocate::make(name, type, Halide::MemoryType::Register, {size(count == 1 ? 1 : count * lanes)},
-                          const_true(), body);
+    return Allocate::make(name, type, Halide::MemoryType::Register,
+                          {size(count == 1 ? 1 : count * lanes)}, const_true(), body);
 }
 
 Stmt sequence(const std::vector<Stmt>& parts) {
@@ -173,35 +189,44 @@ Stmt sequence(const std::vector<Stmt>& parts) {
 
 namespace {
 
-Stmt with_address(const std::string& name, const std::string& block, const Expr& offset_bytes, const Stmt& body) {
-    const Expr base = Halide::reinterpret<uint64_t>(Variable::make(Halide::type_of<float*>(), block));
-    return LetStmt::make(name, Halide::reinterpret(Halide::type_of<float*>(), base + offset_bytes), body);
+Stmt with_address(const std::string& name, const std::string& block, const Expr& offset_bytes,
+                  const Stmt& body) {
+    const Expr base =
+        Halide::reinterpret<uint64_t>(Variable::make(Halide::type_of<float*>(), block));
+    return LetStmt::make(name, Halide::reinterpret(Halide::type_of<float*>(), base + offset_bytes),
+                         body);
 }
 
 }  // namespace
 
-Stmt with_array(const std::string& name, const std::string& array, int64_t offset, const Stmt& body) {
+Stmt with_array(const std::string& name, const std::string& array, int64_t offset,
+                const Stmt& body) {
     return with_address(name, array, make_const(Halide::UInt(64), offset * 4), body);
 }
 
-Stmt with_pointer(const std::string& name, const std::string& pointers, int index, const Stmt& body) {
-    const Expr pointer = Load::make(Halide::type_of<float*>(), pointers, index, Halide::Buffer<>(), Parameter(),
-                                    const_true(), ModulusRemainder());
+Stmt with_pointer(const std::string& name, const std::string& pointers, int index,
+                  const Stmt& body) {
+    const Expr pointer = Load::make(Halide::type_of<float*>(), pointers, index, Halide::Buffer<>(),
+                                    Parameter(), const_true(), ModulusRemainder());
     return LetStmt::make(name, pointer, body);
 }
 
 bool reaches_padding(const AxisWindow& w) {
-    return w.pad_begin > 0 || (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation - w.pad_begin >= w.in;
+    return w.pad_begin > 0 ||
+           (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation - w.pad_begin >= w.in;
 }
 
-Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y, const Expr& x) {
+Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y,
+                       const Expr& x) {
     const auto size = [](int64_t n) { return Expr(static_cast<int32_t>(n)); };
     const auto taps_inside = [&](const AxisWindow& w, const Expr& out) -> Expr {
         if (layer.count_include_pad || !reaches_padding(w)) return size(w.kernel);
         const Expr first =
-            size(w.pad_begin) - out * size(w.stride);  // padding before the picture that this window covers
+            size(w.pad_begin) -
+            out * size(w.stride);  // padding before the picture that this window covers
         const Expr begin = Halide::max(0, (first + size(w.dilation - 1)) / size(w.dilation));
-        const Expr end = Halide::min(size(w.kernel), (first + size(w.in - 1)) / size(w.dilation) + 1);
+        const Expr end =
+            Halide::min(size(w.kernel), (first + size(w.in - 1)) / size(w.dilation) + 1);
         return end - begin;
     };
     return simplify(taps_inside(problem.y(), y) * taps_inside(problem.x(), x));

@@ -20,8 +20,8 @@ using Halide::Internal::Stmt;
 enum class Alignment { element, vector };
 
 /// Lanes that the predicate leaves out are not read.
-[[nodiscard]] Expr load(const std::string& array, const Expr& index, Alignment alignment = Alignment::vector,
-                        const Expr& predicate = Expr());
+[[nodiscard]] Expr load(const std::string& array, const Expr& index,
+                        Alignment alignment = Alignment::vector, const Expr& predicate = Expr());
 [[nodiscard]] Stmt store(const std::string& array, const Expr& value, const Expr& index,
                          Alignment alignment = Alignment::vector, const Expr& predicate = Expr());
 /// Asks for the line of an element before it is needed; the element need not exist.
@@ -30,21 +30,26 @@ enum class Alignment { element, vector };
 [[nodiscard]] Expr choose(const Expr& condition, const Expr& then, const Expr& otherwise);
 [[nodiscard]] Stmt sequence(const std::vector<Stmt>& parts);
 /// Within `body`, `name` is the array that starts `offset` elements into `array`; a multiple of 16.
-[[nodiscard]] Stmt with_array(const std::string& name, const std::string& array, int64_t offset, const Stmt& body);
+[[nodiscard]] Stmt with_array(const std::string& name, const std::string& array, int64_t offset,
+                              const Stmt& body);
 /// Within `body`, `name` is element `index` of an array of pointers.
-[[nodiscard]] Stmt with_pointer(const std::string& name, const std::string& pointers, int index, const Stmt& body);
+[[nodiscard]] Stmt with_pointer(const std::string& name, const std::string& pointers, int index,
+                                const Stmt& body);
 
 [[nodiscard]] inline Expr size(int64_t extent) { return static_cast<int32_t>(extent); }
 /// Indices first, first + stride, ...
 [[nodiscard]] Expr lanes_from(const Expr& first, int64_t lanes, int64_t stride = 1);
-/// Every stride-th element from `first` on, by one wide load and a selection: reads up to lanes * stride elements.
-[[nodiscard]] Expr strided_load(const std::string& array, const Expr& first, int64_t lanes, int64_t stride);
+/// Every stride-th element from `first` on, by one wide load and a selection: reads up to lanes *
+/// stride elements.
+[[nodiscard]] Expr strided_load(const std::string& array, const Expr& first, int64_t lanes,
+                                int64_t stride);
 [[nodiscard]] Expr broadcast(const Expr& e, int64_t lanes);
 /// The statement without the test where the condition is known to hold.
 [[nodiscard]] Stmt guarded(const Expr& condition, const Stmt& body);
 
-/// Binds values for what `make` does with their names. A kernel binds the vectors that all products of a step share first and the others one after the other:
-/// the compiler keeps that order, and with it the number of registers.
+/// Binds values for what `make` does with their names. A kernel binds the vectors that all products
+/// of a step share first and the others one after the other: the compiler keeps that order, and
+/// with it the number of registers.
 [[nodiscard]] Stmt with_values(const std::string& name, const std::vector<Expr>& values,
                                const std::function<Stmt(const std::vector<Expr>&)>& make);
 
@@ -60,8 +65,9 @@ private:
     std::vector<std::pair<std::string, Expr>> lets_;
 };
 
-/// Integers that a kernel's loops use, found once outside of them: where rows begin. In memory that the compiler dissolves: the simplifier would put a name's
-/// remainder back into every use, and LLVM takes half a minute over those in the guarded blocks of a strided depthwise kernel.
+/// Integers that a kernel's loops use, found once outside of them: where rows begin. In memory that
+/// the compiler dissolves: the simplifier would put a name's remainder back into every use, and
+/// LLVM takes half a minute over those in the guarded blocks of a strided depthwise kernel.
 class Integers {
 public:
     explicit Integers(const std::string& prefix);
@@ -81,12 +87,15 @@ struct Accumulators {
     int64_t lanes;
     [[nodiscard]] Expr index(int64_t n) const { return lanes_from(size(n * lanes), lanes); }
     [[nodiscard]] Expr get(int64_t n) const { return load(name, index(n)); }
-    [[nodiscard]] Stmt set(int64_t n, const Expr& value) const { return store(name, value, index(n)); }
+    [[nodiscard]] Stmt set(int64_t n, const Expr& value) const {
+        return store(name, value, index(n));
+    }
     [[nodiscard]] Stmt around(int64_t count, const Stmt& body) const;
 };
 
-/// Sums of products in registers. For each of the terms, one after the other, a loop over its channels i: `vectors` vectors are loaded once, and each of
-/// `scalars` scalars multiplies them all.
+/// Sums of products in registers. For each of the terms, one after the other, a loop over its
+/// channels i: `vectors` vectors are loaded once, and each of `scalars` scalars multiplies them
+/// all.
 struct SumTerm {
     Expr runs;  ///< left out where this is false
     Expr channels;
@@ -98,14 +107,18 @@ struct SumShape {
     int64_t vectors = 1;
     int64_t scalars = 1;
 };
-/// `store` is what becomes of the sum of a vector and a scalar, `start` what it begins with; zero unless given.
-[[nodiscard]] Stmt sums_of_products(const std::string& name, const SumShape& shape, const std::vector<SumTerm>& terms,
-                                    const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store,
-                                    const std::function<Expr(int64_t vector, int64_t scalar)>& start = {});
+/// `store` is what becomes of the sum of a vector and a scalar, `start` what it begins with; zero
+/// unless given.
+[[nodiscard]] Stmt sums_of_products(
+    const std::string& name, const SumShape& shape, const std::vector<SumTerm>& terms,
+    const std::function<Stmt(int64_t vector, int64_t scalar, const Expr& sum)>& store,
+    const std::function<Expr(int64_t vector, int64_t scalar)>& start = {});
 
 /// Whether any output's window reaches over the edge of the input.
 [[nodiscard]] bool reaches_padding(const AxisWindow& window);
-/// How many elements the average at an output position divides by; a constant where no padding matters.
-[[nodiscard]] Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y, const Expr& x);
+/// How many elements the average at an output position divides by; a constant where no padding
+/// matters.
+[[nodiscard]] Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y,
+                                     const Expr& x);
 
 }  // namespace laminate::ir

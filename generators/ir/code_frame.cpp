@@ -12,7 +12,8 @@ std::string NamedConstants::append(const std::string& name, const std::vector<fl
 }
 
 Stmt NamedConstants::around(Stmt body) const {
-    for (const auto& [name, offset] : offsets_) body = ir::with_array(name, argument::constants, offset, body);
+    for (const auto& [name, offset] : offsets_)
+        body = ir::with_array(name, argument::constants, offset, body);
     return body;
 }
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "generators/group_code.h"
 #include "generators/ir/arrays.h"
 #include "generators/ir/constants.h"
-#include "generators/group_code.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {

@@ -42,16 +42,19 @@ std::vector<float> canonical_slope(const Layer& layer, const LayerProblem& p) {
     return slope;
 }
 
-std::vector<float> packed_weights(const std::vector<float>& canonical, const LayerProblem& p, int64_t block) {
+std::vector<float> packed_weights(const std::vector<float>& canonical, const LayerProblem& p,
+                                  int64_t block) {
     const int64_t kn = p.y().kernel;
     const int64_t km = p.x().kernel;
     const int64_t di = p[Dim::i];
-    std::vector<float> packed(static_cast<size_t>(ceil_div(p[Dim::z], block) * block * kn * di * km), 0.0F);
+    std::vector<float> packed(
+        static_cast<size_t>(ceil_div(p[Dim::z], block) * block * kn * di * km), 0.0F);
     for (int64_t z = 0; z < p[Dim::z]; ++z) {
         for (int64_t i = 0; i < di; ++i) {
             for (int64_t n = 0; n < kn; ++n) {
                 for (int64_t m = 0; m < km; ++m) {
-                    packed[static_cast<size_t>((((z / block * kn + n) * di + i) * km + m) * block + z % block)] =
+                    packed[static_cast<size_t>((((z / block * kn + n) * di + i) * km + m) * block +
+                                               z % block)] =
                         canonical[static_cast<size_t>(((z * di + i) * kn + n) * km + m)];
                 }
             }

@@ -1,4 +1,5 @@
-// The block of constants of a group: weights, biases and activation slopes, each array on a 64-byte boundary.
+// The block of constants of a group: weights, biases and activation slopes, each array on a 64-byte
+// boundary.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,18 @@ private:
     std::vector<float> values_;
 };
 
-/// Weights of a schedulable layer indexed [z][i][n][m], i within the group of z, whatever the layer's own order.
+/// Weights of a schedulable layer indexed [z][i][n][m], i within the group of z, whatever the
+/// layer's own order.
 [[nodiscard]] std::vector<float> canonical_weights(const Layer& layer, const LayerProblem& problem);
 /// D_z values; zeros without a bias.
 [[nodiscard]] std::vector<float> canonical_bias(const Layer& layer, const LayerProblem& problem);
 /// D_z slopes of a PRelu, or empty.
 [[nodiscard]] std::vector<float> canonical_slope(const Layer& layer, const LayerProblem& problem);
 
-/// canonical_weights() as kernels read them: [block of z][n][i][m][z in block], blocks of `block` output channels, the last one filled up with zeros.
-[[nodiscard]] std::vector<float> packed_weights(const std::vector<float>& canonical, const LayerProblem& problem,
-                                                int64_t block);
+/// canonical_weights() as kernels read them: [block of z][n][i][m][z in block], blocks of `block`
+/// output channels, the last one filled up with zeros.
+[[nodiscard]] std::vector<float> packed_weights(const std::vector<float>& canonical,
+                                                const LayerProblem& problem, int64_t block);
 /// Values by channel, filled up with zeros to whole blocks.
 [[nodiscard]] std::vector<float> padded(std::vector<float> per_channel, int64_t block);
 

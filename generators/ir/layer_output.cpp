@@ -31,8 +31,8 @@ void LayerOutput::pack(int64_t block, NamedConstants& constants) {
     for (Stage& stage : layers_) {
         const std::vector<float> slope = canonical_slope(*stage.layer, stage.problem);
         if (!slope.empty())
-            stage.slope =
-                constants.append(Halide::Internal::unique_name(stage.problem.name + ".slope"), padded(slope, block));
+            stage.slope = constants.append(
+                Halide::Internal::unique_name(stage.problem.name + ".slope"), padded(slope, block));
     }
 }
 
@@ -45,7 +45,9 @@ Expr LayerOutput::after(const Stage& stage, const Expr& channel, const Expr& val
     return ir::activate(stage.layer->activation, value, slope);
 }
 
-Expr LayerOutput::activated(const Expr& channel, const Expr& sum) const { return after(layers_.front(), channel, sum); }
+Expr LayerOutput::activated(const Expr& channel, const Expr& sum) const {
+    return after(layers_.front(), channel, sum);
+}
 
 Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const Expr& index,
                                   const Expr& predicate) const {
@@ -55,9 +57,10 @@ Stmt LayerOutput::store_activated(const Expr& channel, const Expr& value, const 
         const Stage& add = layers_.back();
         Expr sum;
         for (size_t operand = 0; operand < add.problem.inputs.size(); ++operand) {
-            const Expr next = is_own(add.problem.inputs[operand])
-                                  ? value
-                                  : ir::load(array_of(operand), index, ir::Alignment::element, predicate);
+            const Expr next =
+                is_own(add.problem.inputs[operand])
+                    ? value
+                    : ir::load(array_of(operand), index, ir::Alignment::element, predicate);
             sum = sum.defined() ? sum + next : next;
         }
         result = after(add, channel, sum);
@@ -74,13 +77,14 @@ Stmt LayerOutput::prefetch(const Expr& first, int64_t count) const {
         if (is_own(operands[operand])) continue;
         // Lines begin anywhere, so the last element may lie in one more.
         for (int64_t n = 0; n < count - 1 + line; n += line)
-            all.push_back(ir::prefetch(array_of(operand), first + ir::size(std::min(n, count - 1))));
+            all.push_back(
+                ir::prefetch(array_of(operand), first + ir::size(std::min(n, count - 1))));
     }
     return ir::sequence(all);
 }
 
-GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::string& scratch, int64_t scratch_bytes,
-                            int64_t strips) const {
+GroupCode LayerOutput::code(Stmt body, NamedConstants constants, const std::string& scratch,
+                            int64_t scratch_bytes, int64_t strips) const {
     GroupCode code;
     body = ir::with_array(scratch, argument::scratch, 0, constants.around(body));
     const auto read = [&](const std::string& array, const LayerInput& input) {

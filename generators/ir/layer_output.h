@@ -1,7 +1,8 @@
-// What becomes of the sums of a layer that is computed from its whole input (whole_map.h, winograd_map.h): its
-// activation and, where its group ends in an Add of its output and of tensors from outside, that Add and its
-// activation, all before anything is stored: neither the layer's own output nor a second pass over the sum goes to
-// memory. Or of an Add by itself, all of whose operands come from outside.
+// What becomes of the sums of a layer that is computed from its whole input (whole_map.h,
+// winograd_map.h): its activation and, where its group ends in an Add of its output and of tensors
+// from outside, that Add and its activation, all before anything is stored: neither the layer's own
+// output nor a second pass over the sum goes to memory. Or of an Add by itself, all of whose
+// operands come from outside.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "generators/group_code.h"
 #include "generators/ir/arrays.h"
 #include "generators/ir/code_frame.h"
-#include "generators/group_code.h"
 #include "nets/network/network.h"
 #include "scheduler/schedule/problem.h"
 #include "scheduler/schedule/schedule.h"
@@ -20,42 +21,49 @@ namespace laminate {
 
 class LayerOutput {
 public:
-    /// Nothing unless the group is one layer, or a layer and an Add (ends_in_add, scheduler/explore/planner/line_buffers.h), and takes
-    /// its tensors whole: no strips, no tiles of channels or columns.
-    [[nodiscard]] static std::optional<LayerOutput> of(const Network& network, const GroupSchedule& group);
+    /// Nothing unless the group is one layer, or a layer and an Add (ends_in_add,
+    /// scheduler/explore/planner/line_buffers.h), and takes its tensors whole: no strips, no tiles
+    /// of channels or columns.
+    [[nodiscard]] static std::optional<LayerOutput> of(const Network& network,
+                                                       const GroupSchedule& group);
 
     [[nodiscard]] const LayerProblem& problem() const { return layers_.front().problem; }
     [[nodiscard]] const Layer& layer() const { return *layers_.front().layer; }
     /// Keeps the slopes of activations for blocks of output channels; before any of the following.
     void pack(int64_t block, NamedConstants& constants);
 
-    /// `sum` after the layer's own activation. `channel`: one for all lanes, or as many as there are lanes.
-    [[nodiscard]] Halide::Expr activated(const Halide::Expr& channel, const Halide::Expr& sum) const;
-    /// Puts activated values into Y's elements `index` (not where the predicate is false), added to what the group
-    /// adds.
-    [[nodiscard]] Halide::Internal::Stmt store_activated(const Halide::Expr& channel, const Halide::Expr& value,
-                                                         const Halide::Expr& index,
-                                                         const Halide::Expr& predicate = Halide::Expr()) const;
-    [[nodiscard]] Halide::Internal::Stmt store(const Halide::Expr& channel, const Halide::Expr& sum,
-                                               const Halide::Expr& index,
-                                               const Halide::Expr& predicate = Halide::Expr()) const {
+    /// `sum` after the layer's own activation. `channel`: one for all lanes, or as many as there
+    /// are lanes.
+    [[nodiscard]] Halide::Expr activated(const Halide::Expr& channel,
+                                         const Halide::Expr& sum) const;
+    /// Puts activated values into Y's elements `index` (not where the predicate is false), added to
+    /// what the group adds.
+    [[nodiscard]] Halide::Internal::Stmt store_activated(
+        const Halide::Expr& channel, const Halide::Expr& value, const Halide::Expr& index,
+        const Halide::Expr& predicate = Halide::Expr()) const;
+    [[nodiscard]] Halide::Internal::Stmt store(
+        const Halide::Expr& channel, const Halide::Expr& sum, const Halide::Expr& index,
+        const Halide::Expr& predicate = Halide::Expr()) const {
         return store_activated(channel, activated(channel, sum), index, predicate);
     }
 
     /// The same of a group that is an Add by itself.
-    [[nodiscard]] Halide::Internal::Stmt store_sum(const Halide::Expr& channel, const Halide::Expr& index,
-                                                   const Halide::Expr& predicate = Halide::Expr()) const {
+    [[nodiscard]] Halide::Internal::Stmt store_sum(
+        const Halide::Expr& channel, const Halide::Expr& index,
+        const Halide::Expr& predicate = Halide::Expr()) const {
         return store_activated(channel, Halide::Expr(), index, predicate);
     }
 
-    /// Has what will be added to Y's elements first .. first + count brought into the cache while their sums are
-    /// computed: runs of a map's rows are too short for the processor to see them coming.
+    /// Has what will be added to Y's elements first .. first + count brought into the cache while
+    /// their sums are computed: runs of a map's rows are too short for the processor to see them
+    /// coming.
     [[nodiscard]] Halide::Internal::Stmt prefetch(const Halide::Expr& first, int64_t count) const;
 
-    /// The group's code: `body` reads "X" and stores by the functions above; it calls its scratch memory, from the
-    /// beginning on, `scratch`.
-    [[nodiscard]] GroupCode code(Halide::Internal::Stmt body, NamedConstants constants, const std::string& scratch,
-                                 int64_t scratch_bytes, int64_t strips) const;
+    /// The group's code: `body` reads "X" and stores by the functions above; it calls its scratch
+    /// memory, from the beginning on, `scratch`.
+    [[nodiscard]] GroupCode code(Halide::Internal::Stmt body, NamedConstants constants,
+                                 const std::string& scratch, int64_t scratch_bytes,
+                                 int64_t strips) const;
 
 private:
     struct Stage {
@@ -63,10 +71,15 @@ private:
         const Layer* layer = nullptr;
         std::string slope{};  ///< name of the constants, none without PRelu
     };
-    [[nodiscard]] static Halide::Expr after(const Stage& stage, const Halide::Expr& channel, const Halide::Expr& value);
+    [[nodiscard]] static Halide::Expr after(const Stage& stage, const Halide::Expr& channel,
+                                            const Halide::Expr& value);
     /// Array of an operand of the Add that comes from outside.
-    [[nodiscard]] static std::string array_of(size_t operand) { return "X" + std::to_string(operand + 1); }
-    [[nodiscard]] bool is_own(const LayerInput& operand) const { return operand.tensor == problem().output; }
+    [[nodiscard]] static std::string array_of(size_t operand) {
+        return "X" + std::to_string(operand + 1);
+    }
+    [[nodiscard]] bool is_own(const LayerInput& operand) const {
+        return operand.tensor == problem().output;
+    }
     [[nodiscard]] bool adds() const { return layers_.back().problem.operation == Operation::add; }
 
     std::vector<Stage> layers_;  ///< the layer, and perhaps the Add; or an Add

@@ -8,7 +8,8 @@ using Halide::Expr;
 
 namespace {
 
-/// Coefficients of prod (x - s) over the squares of all points but number `without`, lowest power first.
+/// Coefficients of prod (x - s) over the squares of all points but number `without`, lowest power
+/// first.
 std::vector<double> polynomial_of_squares(const std::vector<double>& points, size_t without) {
     std::vector<double> c{1};
     for (size_t n = 0; n < points.size(); ++n) {
@@ -26,7 +27,8 @@ std::vector<double> polynomial_of_squares(const std::vector<double>& points, siz
 /// sum of c[k] * d[first + 2 k]; the last coefficient is 1.
 Expr every_other(const std::vector<double>& c, const std::vector<Expr>& d, size_t first) {
     Expr sum = d[first + 2 * (c.size() - 1)];
-    for (size_t k = c.size() - 1; k-- > 0;) sum = sum + MinimalFilter::times(c[k], d[first + 2 * k]);
+    for (size_t k = c.size() - 1; k-- > 0;)
+        sum = sum + MinimalFilter::times(c[k], d[first + 2 * k]);
     return sum;
 }
 
@@ -77,9 +79,12 @@ std::vector<double> MinimalFilter::of_kernel(const std::vector<double>& g) const
     return values;
 }
 
-std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Expr>& d, Order order) const {
+std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Expr>& d,
+                                          Order order) const {
     if (taps_ == 1) return d;
-    const auto sum = [&](const Expr& e) { return name(order == Order::free ? e : strict_float(e)); };
+    const auto sum = [&](const Expr& e) {
+        return name(order == Order::free ? e : strict_float(e));
+    };
     const std::vector<double> all = polynomial_of_squares(points_, points_.size());
     std::vector<Expr> v{sum(every_other(all, d, 0))};
     for (size_t n = 0; n < points_.size(); ++n) {
@@ -94,7 +99,8 @@ std::vector<Expr> MinimalFilter::of_patch(ir::Values& name, const std::vector<Ex
     return v;
 }
 
-std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& name, std::vector<Expr> m,
+std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& name,
+                                                                    std::vector<Expr> m,
                                                                     const Expr& bias) const {
     if (bias.defined()) {
         // Untransformed products are outputs; points_ begins with 1, behind the product at 0.
@@ -112,8 +118,8 @@ std::array<Expr, MinimalFilter::outputs> MinimalFilter::of_products(ir::Values& 
     for (size_t k = 0; k < y.size(); ++k) {
         Expr sum = k == 0 ? m.front() : k + 1 == y.size() ? m.back() : Expr();
         for (size_t n = 0; n < points_.size(); ++n) {
-            const Expr part =
-                times(std::pow(points_[n], static_cast<double>(k)), k % 2 == 0 ? sums[n] : differences[n]);
+            const Expr part = times(std::pow(points_[n], static_cast<double>(k)),
+                                    k % 2 == 0 ? sums[n] : differences[n]);
             sum = sum.defined() ? sum + part : part;
         }
         y[k] = name(strict_float(sum));

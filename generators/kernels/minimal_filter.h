@@ -1,9 +1,12 @@
-// Minimal filtering along one axis: four outputs of a filter of r taps from r + 3 inputs with r + 3 multiplications instead of 4 r
-// (Winograd 1980; the construction of Toom and Cook, transposed). y = A^T ((G g) * (B^T d)), with the points
-//   r = 3: 0, 1, -1, 2, -2, infinity;   r = 5: also 1/2, -1/2;   r = 1: nothing is saved and nothing transformed.
+// Minimal filtering along one axis: four outputs of a filter of r taps from r + 3 inputs with r + 3
+// multiplications instead of 4 r (Winograd 1980; the construction of Toom and Cook, transposed). y
+// = A^T ((G g) * (B^T d)), with the points
+//   r = 3: 0, 1, -1, 2, -2, infinity;   r = 5: also 1/2, -1/2;   r = 1: nothing is saved and
+//   nothing transformed.
 //
-// With M(x) = prod (x - p) over the finite points: row p of A^T's transpose is (1, p, p^2, p^3), of G (1, p, ..) / M'(p), of B^T the coefficients of
-// M(x) / (x - p), of infinity those of M(x). Points come as p and -p, whose rows share an even and an odd part; all are powers of two, so that
+// With M(x) = prod (x - p) over the finite points: row p of A^T's transpose is (1, p, p^2, p^3), of
+// G (1, p, ..) / M'(p), of B^T the coefficients of M(x) / (x - p), of infinity those of M(x).
+// Points come as p and -p, whose rows share an even and an odd part; all are powers of two, so that
 // products with them are exact.
 #pragma once
 
@@ -28,11 +31,13 @@ public:
     [[nodiscard]] int64_t patch() const { return outputs + taps_ - 1; }
     /// G g.
     [[nodiscard]] std::vector<double> of_kernel(const std::vector<double>& g) const;
-    /// The same in single precision, of numbers or of vectors in generated code: to the bit the same of both, for
-    /// nothing is rounded but sums, in the order written here, and at last their product with a constant. `rounded`
-    /// is what stands for a sum or a product: itself, or its name in the code (strict_float).
+    /// The same in single precision, of numbers or of vectors in generated code: to the bit the
+    /// same of both, for nothing is rounded but sums, in the order written here, and at last their
+    /// product with a constant. `rounded` is what stands for a sum or a product: itself, or its
+    /// name in the code (strict_float).
     template <class Value, class Rounded>
-    [[nodiscard]] std::vector<Value> of_kernel(const std::vector<Value>& g, const Rounded& rounded) const {
+    [[nodiscard]] std::vector<Value> of_kernel(const std::vector<Value>& g,
+                                               const Rounded& rounded) const {
         const std::vector<double> derivative = derivatives();
         std::vector<Value> values{rounded(times(1 / derivative.front(), g.front()))};
         for (size_t n = 0; n < points_.size(); ++n) {
@@ -51,17 +56,23 @@ public:
         return values;
     }
     /// A constant in single precision times a value.
-    [[nodiscard]] static float times(double c, float value) { return static_cast<float>(c) * value; }
+    [[nodiscard]] static float times(double c, float value) {
+        return static_cast<float>(c) * value;
+    }
     [[nodiscard]] static Halide::Expr times(double c, const Halide::Expr& value);
-    /// Sums in the order written here (strict_float), or in the one that the compiler likes: how it orders and contracts
-    /// them depends on the loops around them, so that the same sum may round otherwise in another kernel.
+    /// Sums in the order written here (strict_float), or in the one that the compiler likes: how it
+    /// orders and contracts them depends on the loops around them, so that the same sum may round
+    /// otherwise in another kernel.
     enum class Order { as_written, free };
     /// B^T d.
-    [[nodiscard]] std::vector<Halide::Expr> of_patch(ir::Values& name, const std::vector<Halide::Expr>& d,
+    [[nodiscard]] std::vector<Halide::Expr> of_patch(ir::Values& name,
+                                                     const std::vector<Halide::Expr>& d,
                                                      Order order) const;
-    /// A^T m, in the order written. A bias is added to the product at the point 1, for that is in every output once.
-    [[nodiscard]] std::array<Halide::Expr, outputs> of_products(ir::Values& name, std::vector<Halide::Expr> m,
-                                                                const Halide::Expr& bias = Halide::Expr()) const;
+    /// A^T m, in the order written. A bias is added to the product at the point 1, for that is in
+    /// every output once.
+    [[nodiscard]] std::array<Halide::Expr, outputs> of_products(
+        ir::Values& name, std::vector<Halide::Expr> m,
+        const Halide::Expr& bias = Halide::Expr()) const;
 
 private:
     /// M'(p) at 0, by the first, and at each pair p, -p.

@@ -18,7 +18,8 @@ struct RegisterTile {
     int64_t z = 1;  ///< axis x: output channels; axis z: vectors of output channels
     int64_t y = 1;  ///< rows
     int64_t x = 1;  ///< axis x: vectors of columns; axis z: columns
-    /// Axis x: half of the last vector is enough for the end of a row, which is one tile. Processors that compute wide vectors in two halves save one.
+    /// Axis x: half of the last vector is enough for the end of a row, which is one tile.
+    /// Processors that compute wide vectors in two halves save one.
     bool has_half = false;
 
     [[nodiscard]] int64_t lanes(int64_t vector, const VectorUnit& unit) const {
@@ -28,12 +29,13 @@ struct RegisterTile {
 
 /// The part of an extent that whole steps do not waste.
 [[nodiscard]] double used_part(int64_t extent, int64_t step);
-/// The part of the multipliers' time that products are computed in when `vectors` are loaded once for all of `scalars`, each of which is loaded and
-/// multiplies them all.
+/// The part of the multipliers' time that products are computed in when `vectors` are loaded once
+/// for all of `scalars`, each of which is loaded and multiplies them all.
 [[nodiscard]] double product_efficiency(int64_t vectors, int64_t scalars);
 
-/// Chosen from the layer's extents and `rows`, the rows that one call computes at most: the tile that keeps the multipliers
-/// busiest, counting loads beside multiplications and the lanes that ragged edges waste.
+/// Chosen from the layer's extents and `rows`, the rows that one call computes at most: the tile
+/// that keeps the multipliers busiest, counting loads beside multiplications and the lanes that
+/// ragged edges waste.
 [[nodiscard]] RegisterTile register_tile(const LayerProblem& problem, int64_t rows, int64_t columns,
                                          const VectorUnit& unit);
 

@@ -35,15 +35,17 @@ struct Layout {
     int64_t product = 0;    ///< elements of M from one frequency to the next
     Layout(const LayerProblem& p, const WinogradTile& tile, const VectorUnit& unit, int64_t rows)
         : lanes(unit.lanes),
-          row_tiles(tile.axis == VectorAxis::x ? tile.tiles : ceil_div(p[Dim::x], WinogradTile::columns)),
+          row_tiles(tile.axis == VectorAxis::x ? tile.tiles
+                                               : ceil_div(p[Dim::x], WinogradTile::columns)),
           // Whole vectors are stored, and whole blocks of tiles read, behind the last tile too.
-          tiles(
-              tile.axis == VectorAxis::x
-                  ? tile.tiles
-                  : ceil_div(row_tiles * (rows == 1 ? 1 : tile.pairs) + std::max(unit.lanes, tile.tiles), unit.lanes) *
-                        unit.lanes),
+          tiles(tile.axis == VectorAxis::x ? tile.tiles
+                                           : ceil_div(row_tiles * (rows == 1 ? 1 : tile.pairs) +
+                                                          std::max(unit.lanes, tile.tiles),
+                                                      unit.lanes) *
+                                                 unit.lanes),
           frequencies(winograd::frequencies(rows)),
-          // One vector more than needed: powers of two would make all frequencies of a channel meet in one cache set.
+          // One vector more than needed: powers of two would make all frequencies of a channel meet
+          // in one cache set.
           frequency(p[Dim::i] * tiles + unit.lanes),
           products(frequencies * frequency),
           product(tile.channels * tiles) {}
@@ -58,11 +60,13 @@ struct Step {
     int64_t rows;
     Layout layout;
 
-    [[nodiscard]] Stmt loop(const std::string& name, const Expr& trips, const std::function<Stmt(Expr)>& make) const {
+    [[nodiscard]] Stmt loop(const std::string& name, const Expr& trips,
+                            const std::function<Stmt(Expr)>& make) const {
         return GroupLowering::for_each(p.name + name, {0, simplify(trips)}, make);
     }
-    /// Rows of patches: where they begin in memory and whether they lie in the picture, and where outputs go. Bound to names outside the loops over channels,
-    /// for they are costly where rows rotate.
+    /// Rows of patches: where they begin in memory and whether they lie in the picture, and where
+    /// outputs go. Bound to names outside the loops over channels, for they are costly where rows
+    /// rotate.
     struct Rows {
         std::array<Expr, most_patch_rows> input;
         std::array<Expr, most_patch_rows> is_inside;
@@ -80,7 +84,8 @@ struct Step {
     }
     [[nodiscard]] Rows outputs_at(Values& name, const Expr& row) const {
         Rows all;
-        for (int64_t r = 0; r < rows; ++r) all.output[static_cast<size_t>(r)] = name(names.output_row(row + size(r)));
+        for (int64_t r = 0; r < rows; ++r)
+            all.output[static_cast<size_t>(r)] = name(names.output_row(row + size(r)));
         return all;
     }
     /// Columns that one vector of tiles covers.
@@ -88,7 +93,8 @@ struct Step {
 };
 
 /// A vector of patches of one input channel, from column x on, into V at tile `to`.
-Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& x, const Expr& to) {
+Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& x,
+                       const Expr& to) {
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
     const int64_t step = WinogradTile::columns;
@@ -98,22 +104,26 @@ Stmt transform_patches(const Step& s, const Step::Rows& rows, const Expr& channe
     for (size_t r = 0; r < static_cast<size_t>(patch_rows(s.rows)); ++r) {
         for (int64_t c = 0; c < patch_columns; c += step) {
             const Expr index = rows.input[r] + simplify(column + size(c));
-            const Expr wide = name(ir::load(s.names.input, lanes_from(index, s.width()), ir::Alignment::element));
+            const Expr wide =
+                name(ir::load(s.names.input, lanes_from(index, s.width()), ir::Alignment::element));
             for (int64_t m = c; m < std::min(patch_columns, c + step); ++m) {
-                const Expr value =
-                    Shuffle::make_slice(wide, static_cast<int>(m - c), static_cast<int>(step), static_cast<int>(lanes));
+                const Expr value = Shuffle::make_slice(
+                    wide, static_cast<int>(m - c), static_cast<int>(step), static_cast<int>(lanes));
                 // Rows outside the picture are zero and nowhere stored.
-                d[r][static_cast<size_t>(m)] =
-                    name(Halide::select(broadcast(rows.is_inside[r], lanes), value, make_zero(value.type())));
+                d[r][static_cast<size_t>(m)] = name(Halide::select(
+                    broadcast(rows.is_inside[r], lanes), value, make_zero(value.type())));
             }
         }
     }
     d = winograd::of_patch(name, d, s.rows);
     std::vector<Stmt> stores;
     for (int64_t f = 0; f < s.layout.frequencies; ++f) {
-        const Expr index = simplify(channel * size(s.layout.tiles) + to + size(f * s.layout.frequency));
-        const Expr& v = d[static_cast<size_t>(f / patch_columns)][static_cast<size_t>(f % patch_columns)];
-        stores.push_back(ir::store(s.names.scratch, v, lanes_from(index, lanes), ir::Alignment::element));
+        const Expr index =
+            simplify(channel * size(s.layout.tiles) + to + size(f * s.layout.frequency));
+        const Expr& v =
+            d[static_cast<size_t>(f / patch_columns)][static_cast<size_t>(f % patch_columns)];
+        stores.push_back(
+            ir::store(s.names.scratch, v, lanes_from(index, lanes), ir::Alignment::element));
     }
     return name.around(ir::sequence(stores));
 }
@@ -124,11 +134,13 @@ Stmt multiply(const Step& s, int64_t vectors, int64_t scalars,
               const std::function<Expr(const Expr& i, int64_t scalar)>& scalar_at,
               const std::function<Expr(int64_t vector, int64_t scalar)>& product_at) {
     const int64_t lanes = s.layout.lanes;
-    return ir::sums_of_products(
-        s.p.name, {lanes, vectors, scalars}, {{const_true(), size(s.p[Dim::i]), vector_at, scalar_at}},
-        [&](int64_t v, int64_t n, const Expr& sum) {
-            return ir::store(s.names.scratch, sum, lanes_from(product_at(v, n), lanes), ir::Alignment::element);
-        });
+    return ir::sums_of_products(s.p.name, {lanes, vectors, scalars},
+                                {{const_true(), size(s.p[Dim::i]), vector_at, scalar_at}},
+                                [&](int64_t v, int64_t n, const Expr& sum) {
+                                    return ir::store(s.names.scratch, sum,
+                                                     lanes_from(product_at(v, n), lanes),
+                                                     ir::Alignment::element);
+                                });
 }
 
 /// First weight of a block of output channels at one frequency.
@@ -145,12 +157,16 @@ Stmt multiply_by_tiles(const Step& s, const Expr& block, const Expr& f) {
     return once.around(multiply(
         s, s.tile.tiles / lanes, s.tile.channels,
         [&](const Expr& i, int64_t v) {
-            return ir::load(s.names.scratch, lanes_from(patches + i * size(s.layout.tiles) + size(v * lanes), lanes),
+            return ir::load(s.names.scratch,
+                            lanes_from(patches + i * size(s.layout.tiles) + size(v * lanes), lanes),
                             ir::Alignment::element);
         },
-        [&](const Expr& i, int64_t z) { return ir::load(weights, kernel + i * size(s.tile.channels) + size(z)); },
+        [&](const Expr& i, int64_t z) {
+            return ir::load(weights, kernel + i * size(s.tile.channels) + size(z));
+        },
         [&](int64_t v, int64_t z) {
-            return f * size(s.layout.product) + size(s.layout.products + z * s.layout.tiles + v * lanes);
+            return f * size(s.layout.product) +
+                   size(s.layout.products + z * s.layout.tiles + v * lanes);
         }));
 }
 
@@ -163,7 +179,8 @@ Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const
     return once.around(multiply(
         s, s.tile.channels / lanes, s.tile.tiles,
         [&](const Expr& i, int64_t v) {
-            return ir::load(weights, lanes_from(kernel + i * size(s.tile.channels) + size(v * lanes), lanes));
+            return ir::load(
+                weights, lanes_from(kernel + i * size(s.tile.channels) + size(v * lanes), lanes));
         },
         [&](const Expr& i, int64_t t) {
             return ir::load(s.names.scratch, patches + i * size(s.layout.tiles) + size(t));
@@ -178,7 +195,8 @@ Stmt multiply_by_channels(const Step& s, const Expr& block, const Expr& f, const
 winograd::Outputs outputs_of(const Step& s, Values& name, const Expr& at) {
     Patch m;
     for (int64_t f = 0; f < s.layout.frequencies; ++f) {
-        const Expr index = lanes_from(simplify(at + size(s.layout.products + f * s.layout.product)), s.layout.lanes);
+        const Expr index = lanes_from(simplify(at + size(s.layout.products + f * s.layout.product)),
+                                      s.layout.lanes);
         m[static_cast<size_t>(f / patch_columns)][static_cast<size_t>(f % patch_columns)] =
             name(ir::load(s.names.scratch, index, ir::Alignment::element));
     }
@@ -190,32 +208,38 @@ Stmt wanted_row(const Step& s, const Expr& row, const Stmt& store) {
 }
 
 /// Stores a vector of tiles of output channel z of a block.
-Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& z, const Expr& row,
-                 const Expr& x, int64_t vector) {
+Stmt store_tiles(const Step& s, const Step::Rows& rows, const Expr& channel, const Expr& z,
+                 const Expr& row, const Expr& x, int64_t vector) {
     Values name(s.p.name + ".product");
-    const auto outputs = outputs_of(s, name, z * size(s.layout.tiles) + size(vector * s.layout.lanes));
+    const auto outputs =
+        outputs_of(s, name, z * size(s.layout.tiles) + size(vector * s.layout.lanes));
     std::vector<Stmt> stores;
     for (int64_t r = 0; r < s.rows; ++r) {
         const auto& columns = outputs[static_cast<size_t>(r)];
-        const Expr value = name(s.names.finished(channel, Shuffle::make_interleave({columns.begin(), columns.end()})));
+        const Expr value = name(
+            s.names.finished(channel, Shuffle::make_interleave({columns.begin(), columns.end()})));
         const Expr column = simplify(x + size(vector * s.width()));
-        const Expr to = lanes_from(
-            rows.output[static_cast<size_t>(r)] + simplify(channel * size(s.names.output_plane) + column), s.width());
+        const Expr to = lanes_from(rows.output[static_cast<size_t>(r)] +
+                                       simplify(channel * size(s.names.output_plane) + column),
+                                   s.width());
         const Stmt whole = ir::store(s.names.output, value, to, ir::Alignment::element);
         Stmt store = whole;
         if (s.p[Dim::x] % s.width() != 0) {
-            const Expr inside = lanes_from(column, s.width()) < broadcast(size(s.p[Dim::x]), s.width());
-            store = IfThenElse::make(column + size(s.width()) <= size(s.p[Dim::x]), whole,
-                                     ir::store(s.names.output, value, to, ir::Alignment::element, inside));
+            const Expr inside =
+                lanes_from(column, s.width()) < broadcast(size(s.p[Dim::x]), s.width());
+            store = IfThenElse::make(
+                column + size(s.width()) <= size(s.p[Dim::x]), whole,
+                ir::store(s.names.output, value, to, ir::Alignment::element, inside));
         }
         stores.push_back(wanted_row(s, row + size(r), store));
     }
     return name.around(ir::sequence(stores));
 }
 
-/// Stores one tile of a vector of output channels: four columns of each channel at once. Scattered lane by lane, results that go to a ring kept LLVM busy for ten seconds.
-Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, const Expr& tile, const Expr& row,
-                    const Expr& x, int64_t vector) {
+/// Stores one tile of a vector of output channels: four columns of each channel at once. Scattered
+/// lane by lane, results that go to a ring kept LLVM busy for ten seconds.
+Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, const Expr& tile,
+                    const Expr& row, const Expr& x, int64_t vector) {
     const LayerProblem& p = s.p;
     const int64_t lanes = s.layout.lanes;
     constexpr int64_t columns = WinogradTile::columns;
@@ -230,17 +254,21 @@ Stmt store_channels(const Step& s, const Step::Rows& rows, const Expr& block, co
         const Expr all = name(Shuffle::make_interleave(finished));
         std::vector<Stmt> of_row;
         for (int64_t z = 0; z < lanes; ++z) {
-            const Expr value = Shuffle::make_slice(all, static_cast<int>(z * columns), 1, static_cast<int>(columns));
-            const Expr to = lanes_from(
-                rows.output[static_cast<size_t>(r)] + simplify((first + size(z)) * size(s.names.output_plane) + x),
-                columns);
+            const Expr value = Shuffle::make_slice(all, static_cast<int>(z * columns), 1,
+                                                   static_cast<int>(columns));
+            const Expr to =
+                lanes_from(rows.output[static_cast<size_t>(r)] +
+                               simplify((first + size(z)) * size(s.names.output_plane) + x),
+                           columns);
             Stmt store = ir::store(s.names.output, value, to, ir::Alignment::element);
             if (p[Dim::x] % columns != 0) {
-                const Stmt part = ir::store(s.names.output, value, to, ir::Alignment::element,
-                                            lanes_from(x, columns) < broadcast(size(p[Dim::x]), columns));
+                const Stmt part =
+                    ir::store(s.names.output, value, to, ir::Alignment::element,
+                              lanes_from(x, columns) < broadcast(size(p[Dim::x]), columns));
                 store = IfThenElse::make(x + size(columns) <= size(p[Dim::x]), store, part);
             }
-            if (p[Dim::z] % s.tile.channels != 0) store = guarded(first + size(z) < size(p[Dim::z]), store);
+            if (p[Dim::z] % s.tile.channels != 0)
+                store = guarded(first + size(z) < size(p[Dim::z]), store);
             of_row.push_back(store);
         }
         stores.push_back(wanted_row(s, row + size(r), ir::sequence(of_row)));
@@ -256,30 +284,35 @@ Stmt rows_by_tiles(const Step& s, const Expr& row) {
     Values name(p.name + ".row");
     const Step::Rows in = s.inputs_at(name, row);
     const Step::Rows out = s.outputs_at(name, row);
-    return name.around(s.loop(".x", size(ceil_div(p[Dim::x], vectors * s.width())), [&](const Expr& part) {
-        const Expr x = simplify(part * size(vectors * s.width()));
-        const Stmt patches = s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
-            std::vector<Stmt> all;
-            for (int64_t v = 0; v < vectors; ++v)
-                all.push_back(transform_patches(s, in, i, simplify(x + size(v * s.width())), size(v * lanes)));
-            return ir::sequence(all);
-        });
-        const Stmt outputs = s.loop(".z", size(ceil_div(p[Dim::z], s.tile.channels)), [&](const Expr& block) {
-            const Stmt products =
-                s.loop(".f", size(s.layout.frequencies), [&](const Expr& f) { return multiply_by_tiles(s, block, f); });
-            const Stmt stores = s.loop(".zi", size(s.tile.channels), [&](const Expr& z) {
-                const Expr channel = simplify(block * size(s.tile.channels) + z);
+    return name.around(
+        s.loop(".x", size(ceil_div(p[Dim::x], vectors * s.width())), [&](const Expr& part) {
+            const Expr x = simplify(part * size(vectors * s.width()));
+            const Stmt patches = s.loop(".i", size(p[Dim::i]), [&](const Expr& i) {
                 std::vector<Stmt> all;
                 for (int64_t v = 0; v < vectors; ++v)
-                    all.push_back(
-                        guarded(x + size(v * s.width()) < size(p[Dim::x]), store_tiles(s, out, channel, z, row, x, v)));
-                return p[Dim::z] % s.tile.channels == 0 ? ir::sequence(all)
-                                                        : guarded(channel < size(p[Dim::z]), ir::sequence(all));
+                    all.push_back(transform_patches(s, in, i, simplify(x + size(v * s.width())),
+                                                    size(v * lanes)));
+                return ir::sequence(all);
             });
-            return ir::sequence({products, stores});
-        });
-        return ir::sequence({patches, outputs});
-    }));
+            const Stmt outputs =
+                s.loop(".z", size(ceil_div(p[Dim::z], s.tile.channels)), [&](const Expr& block) {
+                    const Stmt products =
+                        s.loop(".f", size(s.layout.frequencies),
+                               [&](const Expr& f) { return multiply_by_tiles(s, block, f); });
+                    const Stmt stores = s.loop(".zi", size(s.tile.channels), [&](const Expr& z) {
+                        const Expr channel = simplify(block * size(s.tile.channels) + z);
+                        std::vector<Stmt> all;
+                        for (int64_t v = 0; v < vectors; ++v)
+                            all.push_back(guarded(x + size(v * s.width()) < size(p[Dim::x]),
+                                                  store_tiles(s, out, channel, z, row, x, v)));
+                        return p[Dim::z] % s.tile.channels == 0
+                                   ? ir::sequence(all)
+                                   : guarded(channel < size(p[Dim::z]), ir::sequence(all));
+                    });
+                    return ir::sequence({products, stores});
+                });
+            return ir::sequence({patches, outputs});
+        }));
 }
 
 /// `count` rows or pairs of rows from `row` on, at most tile.pairs.
@@ -288,7 +321,8 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
     const int64_t lanes = s.layout.lanes;
     const int64_t row_tiles = s.layout.row_tiles;
     const auto row_of = [&](const Expr& pair) { return simplify(row + pair * size(s.rows)); };
-    // Pairs in this order: what a vector writes behind the last tile of its rows belongs to the next rows.
+    // Pairs in this order: what a vector writes behind the last tile of its rows belongs to the
+    // next rows.
     const Stmt patches = s.loop(".pair", count, [&](const Expr& pair) {
         Values name(p.name + ".row");
         const Step::Rows in = s.inputs_at(name, row_of(pair));
@@ -299,32 +333,36 @@ Stmt rows_by_channels(const Step& s, const Expr& row, const Expr& count) {
             });
         }));
     });
-    const Expr blocks_of_tiles = (count * size(row_tiles) + size(s.tile.tiles - 1)) / size(s.tile.tiles);
-    const Stmt outputs = s.loop(".z", size(ceil_div(p[Dim::z], s.tile.channels)), [&](const Expr& block) {
-        const Stmt products = s.loop(".f", size(s.layout.frequencies), [&](const Expr& f) {
-            return s.loop(".t", blocks_of_tiles, [&](const Expr& t) {
-                return multiply_by_channels(s, block, f, simplify(t * size(s.tile.tiles)));
+    const Expr blocks_of_tiles =
+        (count * size(row_tiles) + size(s.tile.tiles - 1)) / size(s.tile.tiles);
+    const Stmt outputs =
+        s.loop(".z", size(ceil_div(p[Dim::z], s.tile.channels)), [&](const Expr& block) {
+            const Stmt products = s.loop(".f", size(s.layout.frequencies), [&](const Expr& f) {
+                return s.loop(".t", blocks_of_tiles, [&](const Expr& t) {
+                    return multiply_by_channels(s, block, f, simplify(t * size(s.tile.tiles)));
+                });
             });
+            const Stmt stores = s.loop(".pair", count, [&](const Expr& pair) {
+                Values name(p.name + ".row");
+                const Step::Rows out = s.outputs_at(name, row_of(pair));
+                return name.around(s.loop(".x", size(row_tiles), [&](const Expr& x) {
+                    std::vector<Stmt> all;
+                    for (int64_t v = 0; v < s.tile.channels / lanes; ++v)
+                        all.push_back(store_channels(
+                            s, out, block, simplify(pair * size(row_tiles) + x), row_of(pair),
+                            simplify(x * size(WinogradTile::columns)), v));
+                    return ir::sequence(all);
+                }));
+            });
+            return ir::sequence({products, stores});
         });
-        const Stmt stores = s.loop(".pair", count, [&](const Expr& pair) {
-            Values name(p.name + ".row");
-            const Step::Rows out = s.outputs_at(name, row_of(pair));
-            return name.around(s.loop(".x", size(row_tiles), [&](const Expr& x) {
-                std::vector<Stmt> all;
-                for (int64_t v = 0; v < s.tile.channels / lanes; ++v)
-                    all.push_back(store_channels(s, out, block, simplify(pair * size(row_tiles) + x), row_of(pair),
-                                                 simplify(x * size(WinogradTile::columns)), v));
-                return ir::sequence(all);
-            }));
-        });
-        return ir::sequence({products, stores});
-    });
     return ir::sequence({patches, outputs});
 }
 
 }  // namespace
 
-std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<std::pair<int64_t, int64_t>>& steps,
+std::optional<WinogradTile> winograd_tile(const LayerProblem& p,
+                                          const std::set<std::pair<int64_t, int64_t>>& steps,
                                           const VectorUnit& unit) {
     if (!suits_winograd(p) || steps.empty()) return std::nullopt;
     WinogradTile tile;
@@ -340,9 +378,11 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<
     const int64_t row_tiles = ceil_div(p[Dim::x], WinogradTile::columns);
     double best = 0;
     for (int64_t vectors = 1; vectors <= 4; ++vectors) {
-        for (int64_t channels = 1; vectors <= 2 && channels <= std::min(unit.sums_per_vector(vectors), p[Dim::z]);
+        for (int64_t channels = 1;
+             vectors <= 2 && channels <= std::min(unit.sums_per_vector(vectors), p[Dim::z]);
              ++channels) {
-            const double score = product_efficiency(vectors, channels) * used_part(row_tiles, vectors * unit.lanes) *
+            const double score = product_efficiency(vectors, channels) *
+                                 used_part(row_tiles, vectors * unit.lanes) *
                                  used_part(p[Dim::z], channels);
             if (score <= best + 1e-9) continue;
             best = score;
@@ -352,15 +392,17 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<
         }
         // Patches of as many pairs of rows together as leave V in the caches.
         constexpr int64_t most_patch_elements = (int64_t{2} << 20) / 4;
-        const int64_t that_fit =
-            std::max<int64_t>(1, most_patch_elements / (winograd::frequencies(2) * p[Dim::i] * row_tiles));
+        const int64_t that_fit = std::max<int64_t>(
+            1, most_patch_elements / (winograd::frequencies(2) * p[Dim::i] * row_tiles));
         const int64_t pairs = ceil_div(most_pairs, ceil_div(most_pairs, that_fit));
         for (int64_t tiles = 1; tiles <= unit.sums_per_vector(vectors); ++tiles) {
-            // Every weight comes from the caches once for all tiles: few tiles wait for it. Results are scattered over planes.
+            // Every weight comes from the caches once for all tiles: few tiles wait for it. Results
+            // are scattered over planes.
             const auto together = static_cast<double>(pairs * row_tiles);
             const double waits = 1 + 4 / together;
             const double score = 0.9 / waits * product_efficiency(vectors, tiles) *
-                                 used_part(pairs * row_tiles, tiles) * used_part(p[Dim::z], vectors * unit.lanes);
+                                 used_part(pairs * row_tiles, tiles) *
+                                 used_part(p[Dim::z], vectors * unit.lanes);
             if (score <= best + 1e-9) continue;
             best = score;
             tile.axis = VectorAxis::z;
@@ -372,18 +414,22 @@ std::optional<WinogradTile> winograd_tile(const LayerProblem& p, const std::set<
     if (tile.axis == VectorAxis::x) tile.pairs = 1;
     // A third of the products plus the transforms must still be less than the direct way.
     constexpr double least_efficiency = 0.45;
-    return best * used_part(p[Dim::x], WinogradTile::columns) < least_efficiency ? std::nullopt : std::optional(tile);
+    return best * used_part(p[Dim::x], WinogradTile::columns) < least_efficiency
+               ? std::nullopt
+               : std::optional(tile);
 }
 
-int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile, const VectorUnit& unit) {
+int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile,
+                                  const VectorUnit& unit) {
     return Layout(problem, tile, unit, tile.has_pairs ? 2 : 1).elements();
 }
 
-std::vector<float> winograd_weights(const std::vector<float>& canonical, const LayerProblem& p, int64_t rows,
-                                    int64_t block) {
+std::vector<float> winograd_weights(const std::vector<float>& canonical, const LayerProblem& p,
+                                    int64_t rows, int64_t block) {
     const int64_t inputs = p[Dim::i];
     const int64_t frequencies = winograd::frequencies(rows);
-    std::vector<float> all(static_cast<size_t>(ceil_div(p[Dim::z], block) * block * inputs * frequencies), 0.0F);
+    std::vector<float> all(
+        static_cast<size_t>(ceil_div(p[Dim::z], block) * block * inputs * frequencies), 0.0F);
     for (int64_t z = 0; z < p[Dim::z]; ++z) {
         for (int64_t i = 0; i < inputs; ++i) {
             const float* g = canonical.data() + (z * inputs + i) * kernel_size * kernel_size;
@@ -392,17 +438,20 @@ std::vector<float> winograd_weights(const std::vector<float>& canonical, const L
                 kernel[tap / kernel_size][tap % kernel_size] = g[tap];
             const auto u = winograd::of_kernel(kernel, rows, [](float value) { return value; });
             for (int64_t f = 0; f < frequencies; ++f) {
-                all[static_cast<size_t>(((z / block * frequencies + f) * inputs + i) * block + z % block)] =
-                    u[static_cast<size_t>(f / patch_columns)][static_cast<size_t>(f % patch_columns)];
+                all[static_cast<size_t>(((z / block * frequencies + f) * inputs + i) * block +
+                                        z % block)] = u[static_cast<size_t>(f / patch_columns)]
+                                                       [static_cast<size_t>(f % patch_columns)];
             }
         }
     }
     return all;
 }
 
-Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const VectorUnit& unit, const WinogradNames& names,
-                   const Interval& rows) {
-    const auto step = [&](int64_t together) { return Step{p, tile, names, together, Layout(p, tile, unit, together)}; };
+Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const VectorUnit& unit,
+                   const WinogradNames& names, const Interval& rows) {
+    const auto step = [&](int64_t together) {
+        return Step{p, tile, names, together, Layout(p, tile, unit, together)};
+    };
     Values name(p.name + ".step");
     const Expr begin = name(rows.begin);
     const Expr end = name(rows.end);
@@ -416,7 +465,8 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
         if (tile.pairs == 1) {
             parts.push_back(two.loop(".pair", pairs, [&](const Expr& pair) {
                 const Expr row = simplify(begin + pair * 2);
-                return tile.axis == VectorAxis::x ? rows_by_tiles(two, row) : rows_by_channels(two, row, 1);
+                return tile.axis == VectorAxis::x ? rows_by_tiles(two, row)
+                                                  : rows_by_channels(two, row, 1);
             }));
         } else {
             const Expr parts_of = (pairs + size(tile.pairs - 1)) / size(tile.pairs);
@@ -430,9 +480,9 @@ Stmt winograd_rows(const LayerProblem& p, const WinogradTile& tile, const Vector
     if (tile.has_singles) {
         const Step one = step(1);
         const Expr last = simplify(end - 1);
-        parts.push_back(guarded(count % 2 == 1 && end < size(p[Dim::y]), tile.axis == VectorAxis::x
-                                                                             ? rows_by_tiles(one, last)
-                                                                             : rows_by_channels(one, last, 1)));
+        parts.push_back(guarded(count % 2 == 1 && end < size(p[Dim::y]),
+                                tile.axis == VectorAxis::x ? rows_by_tiles(one, last)
+                                                           : rows_by_channels(one, last, 1)));
     }
     return name.around(ir::sequence(parts));
 }

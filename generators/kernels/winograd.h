@@ -1,19 +1,26 @@
-// Winograd's minimal filtering for 3x3 convolutions of stride 1: F(2x4, 3x3), two output rows and four output columns from a
-// patch of four by six inputs with 24 multiplications instead of 72 (Winograd 1980; Lavin and Gray, CVPR 2016). A row without a
-// partner is computed by F(1x4, 3x3): 18 instead of 36.
+// Winograd's minimal filtering for 3x3 convolutions of stride 1: F(2x4, 3x3), two output rows and
+// four output columns from a patch of four by six inputs with 24 multiplications instead of 72
+// (Winograd 1980; Lavin and Gray, CVPR 2016). A row without a partner is computed by F(1x4, 3x3):
+// 18 instead of 36.
 //
-// One dimension: y = A^T ((G g) * (B^T d)). Columns use F(4,3) at the points 0, 1, -1, 2, -2, rows F(2,3) at 0, 1, -1 or, one at a time, the plain sum.
-// Rows go by two because line buffers pass them on by two or four: a step of a schedule is divided into pairs from its first row on. Strips of the
-// same steps therefore leave no seam: the pairs inside are the same, bit for bit (where rows are kept from strip to strip, producers are computed directly). Other tile heights pair rows otherwise, which changes roundings.
+// One dimension: y = A^T ((G g) * (B^T d)). Columns use F(4,3) at the points 0, 1, -1, 2, -2, rows
+// F(2,3) at 0, 1, -1 or, one at a time, the plain sum. Rows go by two because line buffers pass
+// them on by two or four: a step of a schedule is divided into pairs from its first row on. Strips
+// of the same steps therefore leave no seam: the pairs inside are the same, bit for bit (where rows
+// are kept from strip to strip, producers are computed directly). Other tile heights pair rows
+// otherwise, which changes roundings.
 //
-// Error: less than 2e-6 of the largest output in the tests (up to 48 input channels, weights and inputs of either sign). Column strips are computed directly: their ends would need other patches.
+// Error: less than 2e-6 of the largest output in the tests (up to 48 input channels, weights and
+// inputs of either sign). Column strips are computed directly: their ends would need other patches.
 //
 // For line buffers and wide pictures; small maps: winograd_map.h.
 //
-// Patches of all input channels are transformed into V[frequency][input channel][tile]; for each block of output channels as many matrix products as there
-// are frequencies give M, which is transformed into outputs. V and M lie in the scratch block. Two ways, as for direct convolution:
-//   VectorAxis::x  lanes are tiles side by side in one pair of rows. M[frequency][output channel][tile]. For wide pictures.
-//   VectorAxis::z  lanes are output channels, tiles come from several pairs of rows. M[frequency][tile][output channel]. For narrow, deep layers: weights
+// Patches of all input channels are transformed into V[frequency][input channel][tile]; for each
+// block of output channels as many matrix products as there are frequencies give M, which is
+// transformed into outputs. V and M lie in the scratch block. Two ways, as for direct convolution:
+//   VectorAxis::x  lanes are tiles side by side in one pair of rows. M[frequency][output
+//   channel][tile]. For wide pictures. VectorAxis::z  lanes are output channels, tiles come from
+//   several pairs of rows. M[frequency][tile][output channel]. For narrow, deep layers: weights
 //                  are read once for all tiles together.
 #pragma once
 
@@ -39,45 +46,54 @@ namespace laminate {
 struct WinogradTile {
     static constexpr int64_t columns = 4;  ///< outputs of a patch
     VectorAxis axis = VectorAxis::x;
-    int64_t channels = 1;    ///< output channels of a block; with VectorAxis::z whole vectors
-    int64_t tiles = 1;       ///< tiles whose sums are in registers together; with VectorAxis::x whole vectors
+    int64_t channels = 1;  ///< output channels of a block; with VectorAxis::z whole vectors
+    int64_t tiles =
+        1;  ///< tiles whose sums are in registers together; with VectorAxis::x whole vectors
     int64_t pairs = 1;       ///< of rows, whose patches are in V together; 1 with VectorAxis::x
     bool has_pairs = false;  ///< rows that are computed by two, and such that are not
     bool has_singles = false;
-    bool has_half_pairs = false;  ///< pairs that reach over the end of the picture, where there are only zeros
+    bool has_half_pairs =
+        false;  ///< pairs that reach over the end of the picture, where there are only zeros
 };
 
-/// None where the layer is no 3x3 convolution worth it (suits_winograd), or so narrow that most lanes would be empty. `steps`: the rows asked for (row_steps()).
-[[nodiscard]] std::optional<WinogradTile> winograd_tile(const LayerProblem& problem,
-                                                        const std::set<std::pair<int64_t, int64_t>>& steps,
-                                                        const VectorUnit& unit);
+/// None where the layer is no 3x3 convolution worth it (suits_winograd), or so narrow that most
+/// lanes would be empty. `steps`: the rows asked for (row_steps()).
+[[nodiscard]] std::optional<WinogradTile> winograd_tile(
+    const LayerProblem& problem, const std::set<std::pair<int64_t, int64_t>>& steps,
+    const VectorUnit& unit);
 
 /// Elements of V and M together.
-[[nodiscard]] int64_t winograd_scratch_elements(const LayerProblem& problem, const WinogradTile& tile,
-                                                const VectorUnit& unit);
+[[nodiscard]] int64_t winograd_scratch_elements(const LayerProblem& problem,
+                                                const WinogradTile& tile, const VectorUnit& unit);
 
-/// G g G^T of canonical weights (constants.h) for one or two rows: [block of output channels][frequency][input channel][output channel of the block].
-[[nodiscard]] std::vector<float> winograd_weights(const std::vector<float>& canonical, const LayerProblem& problem,
-                                                  int64_t rows, int64_t block);
+/// G g G^T of canonical weights (constants.h) for one or two rows: [block of output
+/// channels][frequency][input channel][output channel of the block].
+[[nodiscard]] std::vector<float> winograd_weights(const std::vector<float>& canonical,
+                                                  const LayerProblem& problem, int64_t rows,
+                                                  int64_t block);
 
-/// Where the code finds things. Indices are of elements; rows and columns are coordinates of the whole tensor.
+/// Where the code finds things. Indices are of elements; rows and columns are coordinates of the
+/// whole tensor.
 struct WinogradNames {
     std::string input;  ///< array; zeros left and right of the picture, up to the last patch
     std::string output;
-    std::array<std::string, 2> weights;  ///< for one row, for two; empty where the tile has none such
-    std::string scratch;                 ///< array of winograd_scratch_elements()
+    std::array<std::string, 2>
+        weights;          ///< for one row, for two; empty where the tile has none such
+    std::string scratch;  ///< array of winograd_scratch_elements()
     /// Index of column 0 of a row of channel 0; the next channel's is a plane further.
     std::function<Halide::Expr(const Halide::Expr& row)> input_row;
     std::function<Halide::Expr(const Halide::Expr& row)> output_row;
     int64_t input_plane = 0;
     int64_t output_plane = 0;
-    /// Bias and activation of a sum; a vector of channels for as many lanes, or one channel for all.
+    /// Bias and activation of a sum; a vector of channels for as many lanes, or one channel for
+    /// all.
     std::function<Halide::Expr(const Halide::Expr& channel, const Halide::Expr& sum)> finished;
 };
 
 /// Computes whole rows of all channels. Rows end where the picture ends or anywhere else.
-[[nodiscard]] Halide::Internal::Stmt winograd_rows(const LayerProblem& problem, const WinogradTile& tile,
-                                                   const VectorUnit& unit, const WinogradNames& names,
+[[nodiscard]] Halide::Internal::Stmt winograd_rows(const LayerProblem& problem,
+                                                   const WinogradTile& tile, const VectorUnit& unit,
+                                                   const WinogradNames& names,
                                                    const Interval& rows);
 
 }  // namespace laminate

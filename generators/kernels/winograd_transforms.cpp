@@ -12,13 +12,13 @@ const MinimalFilter& column_filter() {
 Patch of_patch(ir::Values& name, Patch d, int64_t rows) {
     const auto sum = [&](const Expr& e) { return name(Halide::strict_float(e)); };
     for (size_t m = 0; rows == 2 && m < patch_columns; ++m) {
-        const std::array<Expr, 4> v{sum(d[0][m] - d[2][m]), sum(d[1][m] + d[2][m]), sum(d[2][m] - d[1][m]),
-                                    sum(d[1][m] - d[3][m])};
+        const std::array<Expr, 4> v{sum(d[0][m] - d[2][m]), sum(d[1][m] + d[2][m]),
+                                    sum(d[2][m] - d[1][m]), sum(d[1][m] - d[3][m])};
         for (size_t r = 0; r < v.size(); ++r) d[r][m] = v[r];
     }
     for (size_t r = 0; r < static_cast<size_t>(patch_rows(rows)); ++r) {
-        const std::vector<Expr> v =
-            column_filter().of_patch(name, {d[r].begin(), d[r].end()}, MinimalFilter::Order::as_written);
+        const std::vector<Expr> v = column_filter().of_patch(name, {d[r].begin(), d[r].end()},
+                                                             MinimalFilter::Order::as_written);
         std::copy(v.begin(), v.end(), d[r].begin());
     }
     return d;

@@ -1,5 +1,6 @@
-// The transforms of F(2x4, 3x3) and F(1x4, 3x3), as statements on vectors: what winograd.h (line buffers) and winograd_map.h (whole maps) share.
-// Rows use F(2,3) at the points 0, 1, -1 or, one at a time, the plain sum; columns F(4,3) (minimal_filter.h).
+// The transforms of F(2x4, 3x3) and F(1x4, 3x3), as statements on vectors: what winograd.h (line
+// buffers) and winograd_map.h (whole maps) share. Rows use F(2,3) at the points 0, 1, -1 or, one at
+// a time, the plain sum; columns F(4,3) (minimal_filter.h).
 #pragma once
 
 #include <Halide.h>
@@ -21,7 +22,9 @@ inline constexpr int64_t most_rows = 2;
 inline constexpr int64_t most_patch_rows = most_rows + kernel_size - 1;
 [[nodiscard]] constexpr int64_t patch_rows(int64_t rows) { return rows + kernel_size - 1; }
 /// Products per patch and pair of channels.
-[[nodiscard]] constexpr int64_t frequencies(int64_t rows) { return patch_rows(rows) * patch_columns; }
+[[nodiscard]] constexpr int64_t frequencies(int64_t rows) {
+    return patch_rows(rows) * patch_columns;
+}
 
 /// By row and column; frequency f is in row f / patch_columns, column f % patch_columns.
 using Patch = std::array<std::array<Halide::Expr, patch_columns>, most_patch_rows>;
@@ -39,12 +42,12 @@ using Outputs = std::array<std::array<Halide::Expr, columns>, most_rows>;
 template <class Value>
 using Kernel = std::array<std::array<Value, kernel_size>, kernel_size>;
 
-/// G g G^T for one or two rows, of numbers or of vectors: the same bits of both (MinimalFilter::of_kernel), so that a
-/// layer whose weights are transformed while it runs rounds like one whose weights were transformed before.
+/// G g G^T for one or two rows, of numbers or of vectors: the same bits of both
+/// (MinimalFilter::of_kernel), so that a layer whose weights are transformed while it runs rounds
+/// like one whose weights were transformed before.
 template <class Value, class Rounded>
-[[nodiscard]] std::array<std::array<Value, patch_columns>, most_patch_rows> of_kernel(const Kernel<Value>& g,
-                                                                                      int64_t rows,
-                                                                                      const Rounded& rounded) {
+[[nodiscard]] std::array<std::array<Value, patch_columns>, most_patch_rows> of_kernel(
+    const Kernel<Value>& g, int64_t rows, const Rounded& rounded) {
     std::array<std::array<Value, patch_columns>, most_patch_rows> v;
     for (size_t m = 0; m < kernel_size; ++m) {
         if (rows == 1) {
@@ -59,8 +62,8 @@ template <class Value, class Rounded>
         v[3][m] = g[2][m];
     }
     for (size_t r = 0; r < static_cast<size_t>(patch_rows(rows)); ++r) {
-        const std::vector<Value> all =
-            column_filter().of_kernel(std::vector<Value>(v[r].begin(), v[r].begin() + kernel_size), rounded);
+        const std::vector<Value> all = column_filter().of_kernel(
+            std::vector<Value>(v[r].begin(), v[r].begin() + kernel_size), rounded);
         std::copy(all.begin(), all.end(), v[r].begin());
     }
     return v;

@@ -22,14 +22,16 @@ struct Span {
     [[nodiscard]] bool is_empty() const { return begin >= end; }
     [[nodiscard]] Span hull(const Span& other) const {
         if (is_empty()) return other;
-        return other.is_empty() ? *this : Span{std::min(begin, other.begin), std::max(end, other.end)};
+        return other.is_empty() ? *this
+                                : Span{std::min(begin, other.begin), std::max(end, other.end)};
     }
 };
 
 /// Input coordinates that outputs `out`, not empty, read through a window, padding included.
 Span window_of(const AxisWindow& w, Span out) {
     if (w.transposed) {  // input q feeds outputs q*S - pad + tap*dilation
-        return {floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1, w.stride),
+        return {floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1,
+                          w.stride),
                 floor_div(out.end - 1 + w.pad_begin, w.stride) + 1};
     }
     return {out.begin * w.stride - w.pad_begin,
@@ -43,9 +45,13 @@ Span clipped(Span span, int64_t extent) {
 /// A group with what every run along an axis asks of it.
 struct Group {
     Group(const GroupSchedule& schedule, const std::vector<LayerProblem>& layers)
-        : group(schedule), problems(layers), tensors(group_tensors(layers)), output_tensor(layers.size(), -1) {
+        : group(schedule),
+          problems(layers),
+          tensors(group_tensors(layers)),
+          output_tensor(layers.size(), -1) {
         for (size_t t = 0; t < tensors.size(); ++t) {
-            if (!tensors[t].is_external()) output_tensor[at(tensors[t].producer)] = static_cast<int>(t);
+            if (!tensors[t].is_external())
+                output_tensor[at(tensors[t].producer)] = static_cast<int>(t);
         }
         for (int k = 0; k < std::ssize(problems); ++k) paths.push_back(path(group, k));
     }
@@ -68,19 +74,20 @@ struct Group {
 struct Axis {
     enum class Kind { rows, columns, channels } kind = Kind::rows;
     std::vector<std::optional<Dim>> loops;  ///< by nest
-    /// Tensors whose extent along this axis is real; the others count as one element, needed or not. Channels of shared
-    /// tensors, always whole, are never real.
+    /// Tensors whose extent along this axis is real; the others count as one element, needed or
+    /// not. Channels of shared tensors, always whole, are never real.
     std::vector<bool> is_real;
 };
 
-/// Rows, columns, and the connected sets of channel axes: the channels of a tensor that one nest reads are the `i` of a dense reader, the `z` of a
-/// grouped one.
+/// Rows, columns, and the connected sets of channel axes: the channels of a tensor that one nest
+/// reads are the `i` of a dense reader, the `z` of a grouped one.
 std::vector<Axis> axes_of(const Group& g) {
     const size_t nests = g.problems.size();
     const size_t tensors = g.tensors.size();
     const std::vector<bool> all(tensors, true);
-    std::vector<Axis> axes{{Axis::Kind::rows, std::vector<std::optional<Dim>>(nests, Dim::y), all},
-                           {Axis::Kind::columns, std::vector<std::optional<Dim>>(nests, Dim::x), all}};
+    std::vector<Axis> axes{
+        {Axis::Kind::rows, std::vector<std::optional<Dim>>(nests, Dim::y), all},
+        {Axis::Kind::columns, std::vector<std::optional<Dim>>(nests, Dim::x), all}};
     // Nodes: z of nest k at 2k, i at 2k + 1, channels of tensor t behind them.
     std::vector<size_t> parent(2 * nests + tensors);
     std::iota(parent.begin(), parent.end(), size_t{0});
@@ -97,7 +104,8 @@ std::vector<Axis> axes_of(const Group& g) {
     std::map<size_t, Axis> channels;
     for (size_t n = 0; n < 2 * nests; ++n) {
         Axis& axis = channels
-                         .try_emplace(root(n), Axis{Axis::Kind::channels, std::vector<std::optional<Dim>>(nests),
+                         .try_emplace(root(n), Axis{Axis::Kind::channels,
+                                                    std::vector<std::optional<Dim>>(nests),
                                                     std::vector<bool>(tensors)})
                          .first->second;
         axis.loops[n / 2] = n % 2 == 0 ? Dim::z : Dim::i;
@@ -170,7 +178,8 @@ public:
             }
             seen.span = seen.span.hull(span);
             if (seen.span.begin < seen.frontier) facts.overlaps = true;
-            facts.held = std::max(facts.held, std::max(seen.frontier, seen.span.end) - seen.span.begin);
+            facts.held =
+                std::max(facts.held, std::max(seen.frontier, seen.span.end) - seen.span.begin);
         }
         span_ = span_.hull(span);
         frontier_ = std::max(frontier_, span.end);
@@ -224,14 +233,16 @@ public:
     AxisRun(const Group& g, const Axis& axis, const std::optional<Span>& output = {})
         : g_(g), axis_(axis), stops_(g.problems.size()), state_(g.problems.size()) {
         for (const GroupTensor& tensor : g.tensors)
-            tensors_.emplace_back(g, axis, tensor.readers.front().nest, placement_of(g.group, tensor));
+            tensors_.emplace_back(g, axis, tensor.readers.front().nest,
+                                  placement_of(g.group, tensor));
         for (int k = 0; k < std::ssize(g.problems); ++k) {
             stops_[at(k)].resize(g.nest(k).loops.size());
             state_[at(k)].trips.resize(g.nest(k).loops.size());
         }
         for (int k = 0; k < std::ssize(g.problems); ++k) {
-            weights_.push_back(g.nest(k).w ? std::optional<Watched>(std::in_place, g, axis, k, *g.nest(k).w)
-                                           : std::nullopt);
+            weights_.push_back(g.nest(k).w
+                                   ? std::optional<Watched>(std::in_place, g, axis, k, *g.nest(k).w)
+                                   : std::nullopt);
             if (weights_.back()) {
                 stop(g.nest(k).w->store).weights_stored.push_back(k);
                 stop(g.nest(k).w->compute).weights_needed.push_back(k);
@@ -244,7 +255,8 @@ public:
             stop(placement.compute).tensors_needed.push_back(static_cast<int>(t));
         }
         for (const auto& stops : stops_) {
-            const auto used = std::find_if(stops.rbegin(), stops.rend(), [](const Stop& s) { return s.is_used; });
+            const auto used =
+                std::find_if(stops.rbegin(), stops.rend(), [](const Stop& s) { return s.is_used; });
             last_stop_.push_back(static_cast<int>(stops.rend() - used) - 1);
         }
         // What threads divide is a loop in any case.
@@ -264,7 +276,9 @@ public:
     [[nodiscard]] const Watched& weights(size_t k) const { return *weights_[k]; }
     [[nodiscard]] int64_t unclipped_columns(size_t t) const { return unclipped_columns_[t]; }
     /// By nest.
-    [[nodiscard]] const std::vector<std::set<std::pair<int64_t, int64_t>>>& steps() const { return steps_; }
+    [[nodiscard]] const std::vector<std::set<std::pair<int64_t, int64_t>>>& steps() const {
+        return steps_;
+    }
 
 private:
     /// What the schedule places in the body of a level.
@@ -306,7 +320,8 @@ private:
         return work_of_call(k, missing(g_.output_tensor[at(k)], level));
     }
 
-    [[nodiscard]] Span need_of_reader(const TensorReader& reader, int t, Level level, bool clip = true) {
+    [[nodiscard]] Span need_of_reader(const TensorReader& reader, int t, Level level,
+                                      bool clip = true) {
         const LayerProblem& p = g_.problem(reader.nest);
         const Span part = work(reader.nest, level);
         if (part.is_empty()) return {};
@@ -318,17 +333,20 @@ private:
         Span channels = part;
         const LayerInput& input = p.inputs[at(reader.operand)];
         if (d == Dim::z && p.operation == Operation::concat) {
-            channels = clipped({part.begin - input.first_output_channel, part.end - input.first_output_channel},
-                               input.channels);
+            channels = clipped(
+                {part.begin - input.first_output_channel, part.end - input.first_output_channel},
+                input.channels);
         } else if (d == Dim::z && !g_.is_dense(reader.nest)) {
             const int64_t outputs = p[Dim::z] / p.groups;
-            channels = {part.begin / outputs * p[Dim::i], ((part.end - 1) / outputs + 1) * p[Dim::i]};
+            channels = {part.begin / outputs * p[Dim::i],
+                        ((part.end - 1) / outputs + 1) * p[Dim::i]};
         }
         return axis_.is_real[at(t)] || channels.is_empty() ? channels : Span{0, 1};
     }
     [[nodiscard]] Span need(int t, Level level) {
         Span all;
-        for (const TensorReader& reader : g_.tensors[at(t)].readers) all = all.hull(need_of_reader(reader, t, level));
+        for (const TensorReader& reader : g_.tensors[at(t)].readers)
+            all = all.hull(need_of_reader(reader, t, level));
         return g_.tensors[at(t)].is_shared() ? tensors_[at(t)].without_gap(all) : all;
     }
     [[nodiscard]] Span missing(int t, Level level) {
@@ -337,24 +355,29 @@ private:
             const Span all = need(t, level);
             Span span = tensors_[at(t)].missing(all);
             const bool returns = span.begin > all.begin && !span.is_empty();
-            if (returns && skips_[at(t)] && placement_of(g_.group, g_.tensors[at(t)]).compute != level)
+            if (returns && skips_[at(t)] &&
+                placement_of(g_.group, g_.tensors[at(t)]).compute != level)
                 span.begin = rehearsed_begin(t, level, span.end);
             fresh_[at(t)] = {body_, span};
         }
         return known.span;
     }
 
-    /// Whether bodies may step over coordinates of a tensor: a window smaller than its stride does, and what feeds one that does.
+    /// Whether bodies may step over coordinates of a tensor: a window smaller than its stride does,
+    /// and what feeds one that does.
     [[nodiscard]] bool skips(const GroupTensor& tensor) const {
         if (tensor.is_shared() || axis_.kind == Axis::Kind::channels) return false;
         const int reader = tensor.readers.front().nest;
-        const AxisWindow& w = axis_.kind == Axis::Kind::rows ? g_.problem(reader).y() : g_.problem(reader).x();
+        const AxisWindow& w =
+            axis_.kind == Axis::Kind::rows ? g_.problem(reader).y() : g_.problem(reader).x();
         if (!w.transposed && (w.kernel - 1) * w.dilation + 1 < w.stride) return true;
         const int output = g_.output_tensor[at(reader)];
         return output >= 0 && skips_[at(output)];
     }
-    /// Where the body under way, which returns to what is present of a tensor that it skips parts of, first brings something in: the new part need not begin at the
-    /// frontier. Found by executing the body for the tensor and what is computed from it, with everything put back afterwards. `none` if nothing comes in.
+    /// Where the body under way, which returns to what is present of a tensor that it skips parts
+    /// of, first brings something in: the new part need not begin at the frontier. Found by
+    /// executing the body for the tensor and what is computed from it, with everything put back
+    /// afterwards. `none` if nothing comes in.
     int64_t rehearsed_begin(int t, Level level, int64_t none) {
         const auto state = state_;
         const auto fresh = fresh_;
@@ -372,7 +395,8 @@ private:
         for (size_t n = 0; n < tensors_.size(); ++n) tensors_[n].set(presence[n]);
         return begin;
     }
-    /// A body of a rehearsal: only the tensor in question and those computed from it, which have higher numbers.
+    /// A body of a rehearsal: only the tensor in question and those computed from it, which have
+    /// higher numbers.
     void rehearse_body(Level level, const Stop& here) {
         const int tensor = rehearsal_.tensor;
         std::vector<std::pair<int, Span>> calls;
@@ -390,7 +414,9 @@ private:
             }
         }
         for (const auto& [t, span] : calls) {
-            if (!span.is_empty()) tensors_[at(t)].set({true, std::max(tensors_[at(t)].presence().frontier, span.end)});
+            if (!span.is_empty())
+                tensors_[at(t)].set(
+                    {true, std::max(tensors_[at(t)].presence().frontier, span.end)});
         }
         for (auto call = calls.rbegin(); call != calls.rend() && !rehearsal_.begin; ++call) {
             const int k = g_.tensors[at(call->first)].producer;
@@ -398,7 +424,8 @@ private:
             state_[at(k)].part = work_of_call(k, call->second);
             loops(k, 0);
         }
-        if (!rehearsal_.begin) level.is_root() ? loops(g_.group.sink(), 0) : loops(level.nest, level.loop + 1);
+        if (!rehearsal_.begin)
+            level.is_root() ? loops(g_.group.sink(), 0) : loops(level.nest, level.loop + 1);
         for (const int t : here.tensors_stored) {
             if (t >= tensor) tensors_[at(t)].set({false, 0});
         }
@@ -417,7 +444,8 @@ private:
         const auto now = [&](Level v) { return state_[at(v.nest)].trips[at(v.loop)]; };
         std::vector<std::pair<int, Span>> calls;
         for (const int t : here.tensors_needed) {
-            if (const int k = g_.tensors[at(t)].producer; k >= 0) calls.emplace_back(k, missing(t, level));
+            if (const int k = g_.tensors[at(t)].producer; k >= 0)
+                calls.emplace_back(k, missing(t, level));
         }
         for (const int k : here.weights_needed) {
             const Span part = work(k, level);
@@ -441,17 +469,22 @@ private:
 
     void loops(int k, int first) {
         if (first > last_stop_[at(k)]) {
-            if (rehearsal_.tensor < 0) steps_[at(k)].emplace(state_[at(k)].part.begin, state_[at(k)].part.end);
+            if (rehearsal_.tensor < 0)
+                steps_[at(k)].emplace(state_[at(k)].part.begin, state_[at(k)].part.end);
             return;
         }
-        const auto inside = [&] { stops_[at(k)][at(first)].is_used ? body({k, first}) : loops(k, first + 1); };
+        const auto inside = [&] {
+            stops_[at(k)][at(first)].is_used ? body({k, first}) : loops(k, first + 1);
+        };
         const Nest& nest = g_.nest(k);
         const Loop loop = nest.loops[at(first)];
         if (axis_.loops[at(k)] != loop.dim) return inside();
         NestState& state = state_[at(k)];
         const auto d = at(loop.dim);
         const Span whole = state.part;
-        const int64_t step = loop.band == Band::strip ? nest.strip[d - 1] : loop.band == Band::outer ? nest.tile[d] : 1;
+        const int64_t step = loop.band == Band::strip   ? nest.strip[d - 1]
+                             : loop.band == Band::outer ? nest.tile[d]
+                                                        : 1;
         const int64_t execution = ++serial_;
         for (int64_t begin = whole.begin; begin < whole.end && !rehearsal_.begin; begin += step) {
             state.part = {begin, std::min(begin + step, whole.end)};
@@ -483,7 +516,7 @@ private:
     std::vector<std::optional<Watched>> weights_;
     Stop root_;
     std::vector<std::vector<Stop>> stops_;  ///< by nest and loop
-    std::vector<int> last_stop_;            ///< by nest: the innermost loop in whose body something is placed
+    std::vector<int> last_stop_;  ///< by nest: the innermost loop in whose body something is placed
     std::vector<NestState> state_;
     std::vector<int64_t> unclipped_columns_;
     int64_t serial_ = 0;
@@ -578,8 +611,8 @@ BufferShape sink_output_shape(const Nest& nest, const LayerProblem& p) {
 }
 
 /// From one run along each axis.
-BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems, const std::vector<Axis>& axes,
-                       const std::vector<const AxisRun*>& runs) {
+BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems,
+                       const std::vector<Axis>& axes, const std::vector<const AxisRun*>& runs) {
     const GroupSchedule& group = g.group;
     BufferShapes shapes;
     for (size_t t = 0; t < g.tensors.size(); ++t) {
@@ -594,7 +627,8 @@ BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems
             if (dimension >= 0 || !watched.loops().empty()) seen.push_back({dimension, &watched});
         }
         const TensorReader& reader = tensor.readers.front();
-        BufferShape shape = fold(levels_between(g.paths[at(reader.nest)], placement_of(group, tensor)), seen);
+        BufferShape shape =
+            fold(levels_between(g.paths[at(reader.nest)], placement_of(group, tensor)), seen);
         // Shared: all channels whenever anything is needed.
         if (tensor.is_shared() && shape.extent[1] > 0)
             shape.extent[0] = g.problem(reader.nest).inputs[at(reader.operand)].channels;
@@ -609,7 +643,8 @@ BufferShapes shapes_of(const Group& g, const std::vector<LayerProblem>& problems
                 const bool indexes = axes[a].kind == Axis::Kind::channels && axes[a].loops[at(k)];
                 const int dimension = !indexes ? -1 : axes[a].loops[at(k)] == Dim::z ? 0 : 1;
                 const Watched& watched = runs[a]->weights(at(k));
-                if (dimension >= 0 || !watched.loops().empty()) seen.push_back({dimension, &watched});
+                if (dimension >= 0 || !watched.loops().empty())
+                    seen.push_back({dimension, &watched});
             }
             shape = fold(levels_between(g.paths[at(k)], *group.nests[at(k)].w), seen);
             shape.extent[2] = problems[at(k)].y().kernel * problems[at(k)].x().kernel;
@@ -630,7 +665,8 @@ void enlarge(BufferShape& shape, const BufferShape& other) {
 
 }  // namespace
 
-BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems, StripRange strips) {
+BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                           StripRange strips) {
     const Group g(group, problems);
     const std::vector<Axis> axes = axes_of(g);
     std::vector<AxisRun> whole;
@@ -649,14 +685,16 @@ BufferShapes buffer_shapes(const GroupSchedule& group, const std::vector<LayerPr
         const AxisRun part(g, axes[strip_axis], Span{begin, std::min(begin + 2 * step, extent)});
         runs[strip_axis] = &part;
         const BufferShapes found = shapes_of(g, problems, axes, runs);
-        for (size_t t = 0; t < shapes.tensors.size(); ++t) enlarge(shapes.tensors[t], found.tensors[t]);
-        for (size_t k = 0; k < shapes.weights.size(); ++k) enlarge(shapes.weights[k], found.weights[k]);
+        for (size_t t = 0; t < shapes.tensors.size(); ++t)
+            enlarge(shapes.tensors[t], found.tensors[t]);
+        for (size_t k = 0; k < shapes.weights.size(); ++k)
+            enlarge(shapes.weights[k], found.weights[k]);
     }
     return shapes;
 }
 
-std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(const GroupSchedule& group,
-                                                             const std::vector<LayerProblem>& problems) {
+std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(
+    const GroupSchedule& group, const std::vector<LayerProblem>& problems) {
     GroupSchedule resident = group;
     for (Nest& nest : resident.nests) {
         if (nest.w) nest.w = Placement{};
@@ -673,7 +711,8 @@ std::vector<std::set<std::pair<int64_t, int64_t>>> row_steps(const GroupSchedule
     const int64_t step = sink.strip[at(Dim::y) - 1];
     for (int64_t begin = step; begin < extent; begin += step) {
         const AxisRun part(g, rows, Span{begin, std::min(begin + 2 * step, extent)});
-        for (size_t k = 0; k < steps.size(); ++k) steps[k].insert(part.steps()[k].begin(), part.steps()[k].end());
+        for (size_t k = 0; k < steps.size(); ++k)
+            steps[k].insert(part.steps()[k].begin(), part.steps()[k].end());
     }
     return steps;
 }

@@ -11,8 +11,8 @@ namespace {
 Expr variable(const std::string& name) { return Variable::make(Halide::Int(32), name); }
 
 Expr noted_trip(const std::string& array, int loop) {
-    return Load::make(Halide::Int(32), array, loop, Halide::Buffer<>(), Halide::Parameter(), const_true(),
-                      ModulusRemainder());
+    return Load::make(Halide::Int(32), array, loop, Halide::Buffer<>(), Halide::Parameter(),
+                      const_true(), ModulusRemainder());
 }
 
 Stmt if_then(const Expr& condition, const Stmt& then) {
@@ -41,15 +41,18 @@ GroupLowering::GroupLowering(const Network& network, const GroupSchedule& group)
         const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
         for (const TensorReader& r : tensor.readers)
             operand_tensor_[static_cast<size_t>(r.nest)][static_cast<size_t>(r.operand)] = t;
-        const std::string name = tensor.is_external() ? "X" + std::to_string(t) : nest(tensor.producer).layer;
-        tensor_idle_.push_back(idle_loops(name + ".first", tensor.readers.front().nest, tensor.is_shared(),
-                                          regions_.placement(t), [&](Level v) { return regions_.indexes(t, v); }));
+        const std::string name =
+            tensor.is_external() ? "X" + std::to_string(t) : nest(tensor.producer).layer;
+        tensor_idle_.push_back(idle_loops(name + ".first", tensor.readers.front().nest,
+                                          tensor.is_shared(), regions_.placement(t),
+                                          [&](Level v) { return regions_.indexes(t, v); }));
     }
     for (int k = 0; k <= sink(); ++k) {
         const std::string name = nest(k).layer + ".W.first";
-        weights_idle_.push_back(!nest(k).w ? IdleLoops{} : idle_loops(name, k, false, *nest(k).w, [&](Level v) {
-            return regions_.indexes_weights(k, v);
-        }));
+        weights_idle_.push_back(!nest(k).w ? IdleLoops{}
+                                           : idle_loops(name, k, false, *nest(k).w, [&](Level v) {
+                                                 return regions_.indexes_weights(k, v);
+                                             }));
     }
 }
 
@@ -73,12 +76,13 @@ bool GroupLowering::is_single_trip(Level level) const {
     return loop.band == Band::outer ? n.tile[d] >= extent : std::min(n.tile[d], extent) == 1;
 }
 
-GroupLowering::IdleLoops GroupLowering::idle_loops(const std::string& name, int user, bool is_shared,
-                                                   const Placement& placement,
-                                                   const std::function<bool(Level)>& indexed_by) const {
+GroupLowering::IdleLoops GroupLowering::idle_loops(
+    const std::string& name, int user, bool is_shared, const Placement& placement,
+    const std::function<bool(Level)>& indexed_by) const {
     IdleLoops idle{unique(name), user, placement.store, {}, {}};
     for (const Level& v : regions_.lifetime_loops(user, placement.store, placement.compute)) {
-        if (!indexed_by(v) && !is_single_trip(v)) (v.nest == user && !is_shared ? idle.own : idle.around).push_back(v);
+        if (!indexed_by(v) && !is_single_trip(v))
+            (v.nest == user && !is_shared ? idle.own : idle.around).push_back(v);
     }
     return idle;
 }
@@ -86,7 +90,9 @@ GroupLowering::IdleLoops GroupLowering::idle_loops(const std::string& name, int 
 Expr GroupLowering::is_first_need(const IdleLoops& idle, Level level) const {
     // Only loops around `level` have a trip yet; the others lie ahead in its body.
     const std::vector<Level> entered = regions_.lifetime_loops(idle.user, idle.store, level);
-    const auto is_entered = [&](Level v) { return std::find(entered.begin(), entered.end(), v) != entered.end(); };
+    const auto is_entered = [&](Level v) {
+        return std::find(entered.begin(), entered.end(), v) != entered.end();
+    };
     Expr first = const_true();
     for (const Level& v : idle.own) {
         if (is_entered(v)) first = first && regions_.trip(v) == 0;
@@ -94,17 +100,20 @@ Expr GroupLowering::is_first_need(const IdleLoops& idle, Level level) const {
     Expr same = const_true();
     for (size_t n = 0; n < idle.around.size(); ++n) {
         if (is_entered(idle.around[n]))
-            same = same && noted_trip(idle.first_trip, static_cast<int>(n)) == regions_.trip(idle.around[n]);
+            same = same && noted_trip(idle.first_trip, static_cast<int>(n)) ==
+                               regions_.trip(idle.around[n]);
     }
     if (!is_const_one(same)) first = first && (noted_trip(idle.first_trip, 0) < 0 || same);
     return simplify(first);
 }
 
-Stmt GroupLowering::note_first_need(const IdleLoops& idle, const Regions& regions, const Stmt& then) {
+Stmt GroupLowering::note_first_need(const IdleLoops& idle, const Regions& regions,
+                                    const Stmt& then) {
     std::vector<Stmt> parts;
     for (size_t n = 0; n < idle.around.size(); ++n) {
-        parts.push_back(Store::make(idle.first_trip, regions.trip(idle.around[n]), static_cast<int>(n),
-                                    Halide::Parameter(), const_true(), ModulusRemainder()));
+        parts.push_back(Store::make(idle.first_trip, regions.trip(idle.around[n]),
+                                    static_cast<int>(n), Halide::Parameter(), const_true(),
+                                    ModulusRemainder()));
     }
     parts.push_back(then);
     return sequence(parts);
@@ -112,9 +121,11 @@ Stmt GroupLowering::note_first_need(const IdleLoops& idle, const Regions& region
 
 Stmt GroupLowering::with_first_trip(const IdleLoops& idle, const Stmt& body) {
     if (idle.around.empty()) return body;
-    const Stmt none = Store::make(idle.first_trip, -1, 0, Halide::Parameter(), const_true(), ModulusRemainder());
+    const Stmt none =
+        Store::make(idle.first_trip, -1, 0, Halide::Parameter(), const_true(), ModulusRemainder());
     return Allocate::make(idle.first_trip, Halide::Int(32), Halide::MemoryType::Stack,
-                          {static_cast<int>(idle.around.size())}, const_true(), Block::make(none, body));
+                          {static_cast<int>(idle.around.size())}, const_true(),
+                          Block::make(none, body));
 }
 
 Expr GroupLowering::is_called(int k, Level level) {
@@ -136,7 +147,8 @@ Expr GroupLowering::is_called_along_channels(int k, Level level) {
     const int t = output_tensor(k);
     const GroupTensor& tensor = tensors_[static_cast<size_t>(t)];
     const Expr first = is_first_need(tensor_idle_[static_cast<size_t>(t)], level);
-    if (tensor.is_shared()) return simplify(first && is_shared_needed_along_channels(tensor, level));
+    if (tensor.is_shared())
+        return simplify(first && is_shared_needed_along_channels(tensor, level));
     return simplify(first && is_non_empty(regions_.missing(t, Dim::z, level)) &&
                     is_called_along_channels(tensor.readers.front().nest, level));
 }
@@ -154,16 +166,19 @@ Expr GroupLowering::is_shared_needed_along_channels(const GroupTensor& tensor, L
 
 Stmt GroupLowering::body(Level level) {
     regions_.enter_body(level);
-    // Consumers first: what a producer has to bring depends on what its consumers bring in this body.
+    // Consumers first: what a producer has to bring depends on what its consumers bring in this
+    // body.
     std::vector<Box> boxes(tensors_.size());
     std::vector<Expr> needed(tensors_.size());
     for (int t = static_cast<int>(tensors_.size()) - 1; t >= 0; --t) {
         if (regions_.placement(t).compute != level) continue;
         const auto n = static_cast<size_t>(t);
-        for (const Dim d : tensor_axes) boxes[n][static_cast<size_t>(d)] = regions_.missing(t, d, level);
-        needed[n] = regions_.named(
-            (tensors_[n].is_external() ? "X" + std::to_string(t) : nest(tensors_[n].producer).layer) + ".needed",
-            is_needed(t, level));
+        for (const Dim d : tensor_axes)
+            boxes[n][static_cast<size_t>(d)] = regions_.missing(t, d, level);
+        needed[n] = regions_.named((tensors_[n].is_external() ? "X" + std::to_string(t)
+                                                              : nest(tensors_[n].producer).layer) +
+                                       ".needed",
+                                   is_needed(t, level));
     }
 
     std::vector<Stmt> parts;
@@ -174,7 +189,8 @@ Stmt GroupLowering::body(Level level) {
     for (int k = 0; k <= sink(); ++k) {
         for (int t = 0; t < std::ssize(tensors_); ++t) {
             const auto n = static_cast<size_t>(t);
-            if (tensors_[n].is_external() && tensors_[n].readers.front().nest == k && needed[n].defined())
+            if (tensors_[n].is_external() && tensors_[n].readers.front().nest == k &&
+                needed[n].defined())
                 bring(t, copy_input(t, boxes[n]));
         }
         if (nest(k).w && nest(k).w->compute == level) {
@@ -186,8 +202,10 @@ Stmt GroupLowering::body(Level level) {
             };
             const Interval z = part(Dim::z, ".W.z");
             const Interval i = part(Dim::i, ".W.i");
-            const Expr runs = is_called(k, level) && is_first_need(idle, level) && is_non_empty(z) && is_non_empty(i);
-            parts.push_back(if_then(simplify(runs), note_first_need(idle, regions_, copy_weights(k, z, i))));
+            const Expr runs = is_called(k, level) && is_first_need(idle, level) &&
+                              is_non_empty(z) && is_non_empty(i);
+            parts.push_back(
+                if_then(simplify(runs), note_first_need(idle, regions_, copy_weights(k, z, i))));
         }
         if (k != sink() && nest(k).y.compute == level)
             bring(output_tensor(k), call(k, boxes[static_cast<size_t>(output_tensor(k))]));
@@ -197,7 +215,8 @@ Stmt GroupLowering::body(Level level) {
     if (nest(sink()).y.store == level) {
         Box box;
         for (const Dim d : tensor_axes)
-            box[static_cast<size_t>(d)] = regions_.covered(sink(), d, level.is_root() ? -1 : level.loop);
+            box[static_cast<size_t>(d)] =
+                regions_.covered(sink(), d, level.is_root() ? -1 : level.loop);
         rest = sequence({begin_output(box), rest, end_output(box)});
     }
     parts.push_back(rest);
@@ -206,7 +225,8 @@ Stmt GroupLowering::body(Level level) {
     for (int k = sink(); k >= 0; --k) {
         const auto n = static_cast<size_t>(k);
         if (k == sink() && nest(k).y.store == level) all = allocate_output(k, all);
-        if (nest(k).w && nest(k).w->store == level) all = allocate_weights(k, with_first_trip(weights_idle_[n], all));
+        if (nest(k).w && nest(k).w->store == level)
+            all = allocate_weights(k, with_first_trip(weights_idle_[n], all));
     }
     for (int t = static_cast<int>(tensors_.size()) - 1; t >= 0; --t) {
         if (regions_.placement(t).store != level) continue;
@@ -240,8 +260,8 @@ Stmt GroupLowering::loops(int k, int first_loop) {
     const Expr index = variable(name);
     const bool is_strip_range = first_loop == 0 && loop.band == Band::strip;
     const Expr first = is_strip_range ? variable(argument::strip_begin) : Expr(0);
-    const Expr trips =
-        is_strip_range ? variable(argument::strip_end) - first : (whole.end - whole.begin + (step - 1)) / step;
+    const Expr trips = is_strip_range ? variable(argument::strip_end) - first
+                                      : (whole.end - whole.begin + (step - 1)) / step;
 
     if (is_single_trip(level) && !is_strip_range) {
         regions_.set_loop(level, Expr(0), whole);
@@ -258,17 +278,19 @@ Stmt GroupLowering::loops(int k, int first_loop) {
     const Expr end = step == 1 ? begin + 1 : bind(".end", Halide::min(begin + step, whole.end));
     regions_.set_loop(level, index - first, {begin, end});
     Stmt inside = body(level);
-    for (auto let = lets.rbegin(); let != lets.rend(); ++let) inside = LetStmt::make(let->first, let->second, inside);
-    return For::make(name, first, simplify(trips), ForType::Serial, Halide::Partition::Never, Halide::DeviceAPI::None,
-                     inside);
+    for (auto let = lets.rbegin(); let != lets.rend(); ++let)
+        inside = LetStmt::make(let->first, let->second, inside);
+    return For::make(name, first, simplify(trips), ForType::Serial, Halide::Partition::Never,
+                     Halide::DeviceAPI::None, inside);
 }
 
-Stmt GroupLowering::for_each(const std::string& name, const Interval& range, const std::function<Stmt(Expr)>& make) {
+Stmt GroupLowering::for_each(const std::string& name, const Interval& range,
+                             const std::function<Stmt(Expr)>& make) {
     const Expr extent = simplify(range.end - range.begin);
     if (is_const_one(extent)) return make(range.begin);
     const std::string id = unique(name);
-    return For::make(id, range.begin, extent, ForType::Serial, Halide::Partition::Never, Halide::DeviceAPI::None,
-                     make(variable(id)));
+    return For::make(id, range.begin, extent, ForType::Serial, Halide::Partition::Never,
+                     Halide::DeviceAPI::None, make(variable(id)));
 }
 
 }  // namespace laminate

@@ -1,12 +1,15 @@
-// From a group's schedule to Halide IR: loops, lifetimes, calls and the regions they move, exactly as docs/counting.md says.
+// From a group's schedule to Halide IR: loops, lifetimes, calls and the regions they move, exactly
+// as docs/counting.md says.
 //
-// Why IR and not Func directives: the schedule decides every region itself. Halide's own inference cannot slide the second producer of a
-// chain across a ragged split, slides over one loop at a time, and refuses symbolic extents (halide-notes 1.1, 1.2, 3.3), so a
-// literal execution of every legal schedule is emitted loop by loop, folds explicit, and Halide takes over from
-// there: simplification, vector code, LLVM, objects, JIT.
+// Why IR and not Func directives: the schedule decides every region itself. Halide's own inference
+// cannot slide the second producer of a chain across a ragged split, slides over one loop at a
+// time, and refuses symbolic extents (halide-notes 1.1, 1.2, 3.3), so a literal execution of every
+// legal schedule is emitted loop by loop, folds explicit, and Halide takes over from there:
+// simplification, vector code, LLVM, objects, JIT.
 //
-// GroupLowering walks the schedule; a subclass says what a copy, a call and the innermost computation look like: one
-// description, several kinds of code (generators/instrumented.h, generators/kernels/optimised.h).
+// GroupLowering walks the schedule; a subclass says what a copy, a call and the innermost
+// computation look like: one description, several kinds of code (generators/instrumented.h,
+// generators/kernels/optimised.h).
 #pragma once
 
 #include <Halide.h>
@@ -15,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "nets/network/network.h"
 #include "generators/lowering/regions.h"
+#include "nets/network/network.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {
@@ -40,7 +43,8 @@ public:
     GroupLowering(const GroupLowering&) = delete;
     GroupLowering& operator=(const GroupLowering&) = delete;
 
-    /// The whole group as a statement over the arguments above and whatever names the subclass binds.
+    /// The whole group as a statement over the arguments above and whatever names the subclass
+    /// binds.
     [[nodiscard]] Stmt lower();
     /// Trips of the outermost strip loop; 1 without strips.
     [[nodiscard]] int64_t strip_count() const;
@@ -65,13 +69,16 @@ protected:
     /// Before and after the body of the store level of the sink's output.
     virtual Stmt begin_output(const Box& box) = 0;
     virtual Stmt end_output(const Box& box) = 0;
-    /// Everything inside loop number first_loop - 1 of a nest: no buffer is placed there, so order does not matter to counts.
+    /// Everything inside loop number first_loop - 1 of a nest: no buffer is placed there, so order
+    /// does not matter to counts.
     virtual Stmt innermost(int nest, int first_loop) = 0;
     /// Whether a level must exist as a loop of its own because something is placed in its body.
     [[nodiscard]] virtual bool is_placed(Level level) const;
 
     [[nodiscard]] const Nest& nest(int k) const { return group_.nests[static_cast<size_t>(k)]; }
-    [[nodiscard]] const LayerProblem& problem(int k) const { return problems_[static_cast<size_t>(k)]; }
+    [[nodiscard]] const LayerProblem& problem(int k) const {
+        return problems_[static_cast<size_t>(k)];
+    }
     [[nodiscard]] const Layer& layer(int k) const { return network_.layer(problem(k).layer); }
     [[nodiscard]] int sink() const { return group_.sink(); }
     /// The tensor that a nest reads as its operand, the one that it writes (none: -1, the sink).
@@ -79,22 +86,33 @@ protected:
         return operand_tensor_[static_cast<size_t>(k)][static_cast<size_t>(operand)];
     }
     [[nodiscard]] int output_tensor(int k) const { return regions_.output_tensor(k); }
-    [[nodiscard]] const GroupTensor& tensor(int t) const { return tensors_[static_cast<size_t>(t)]; }
-    /// The layer that reads a tensor, its first one: its windows' `in` are the tensor's rows and columns.
-    [[nodiscard]] const LayerProblem& first_reader(int t) const { return problem(tensor(t).readers.front().nest); }
+    [[nodiscard]] const GroupTensor& tensor(int t) const {
+        return tensors_[static_cast<size_t>(t)];
+    }
+    /// The layer that reads a tensor, its first one: its windows' `in` are the tensor's rows and
+    /// columns.
+    [[nodiscard]] const LayerProblem& first_reader(int t) const {
+        return problem(tensor(t).readers.front().nest);
+    }
     [[nodiscard]] int64_t channels(int t) const {
-        return first_reader(t).inputs[static_cast<size_t>(tensor(t).readers.front().operand)].channels;
+        return first_reader(t)
+            .inputs[static_cast<size_t>(tensor(t).readers.front().operand)]
+            .channels;
     }
     /// "X" of a group's only external input, else "X0", "X1", ...
     [[nodiscard]] std::string input_name(int t) const {
         return tensors_.size() < 2 || !tensors_[1].is_external() ? "X" : "X" + std::to_string(t);
     }
     /// What one body of that loop covers, see Regions::covered.
-    [[nodiscard]] Interval covered(int k, Dim d, int loop) const { return regions_.covered(k, d, loop); }
+    [[nodiscard]] Interval covered(int k, Dim d, int loop) const {
+        return regions_.covered(k, d, loop);
+    }
     [[nodiscard]] Interval needed(int tensor, Dim axis, Level level, bool clipped) {
         return regions_.needed(tensor, axis, level, clipped);
     }
-    [[nodiscard]] static std::string unique(const std::string& name) { return Halide::Internal::unique_name(name); }
+    [[nodiscard]] static std::string unique(const std::string& name) {
+        return Halide::Internal::unique_name(name);
+    }
 
     const Network& network_;
     const GroupSchedule& group_;
@@ -114,24 +132,29 @@ private:
     Expr is_called(int k, Level level);
     /// The same looking at the loops over channels alone.
     Expr is_called_along_channels(int k, Level level);
-    /// Whether any reader of a shared tensor has something to do, looking at the loops over channels alone.
+    /// Whether any reader of a shared tensor has something to do, looking at the loops over
+    /// channels alone.
     Expr is_shared_needed_along_channels(const GroupTensor& tensor, Level level);
 
-    /// A buffer's loops that repeat within a lifetime without indexing it: what it needs comes in on the first trip on
-    /// which it is needed at all. In the nest that uses it alone that is trip 0; in nests around it, the first trip on which the
-    /// nest is called, which only the running code knows: it notes that trip per loop in a small array.
+    /// A buffer's loops that repeat within a lifetime without indexing it: what it needs comes in
+    /// on the first trip on which it is needed at all. In the nest that uses it alone that is trip
+    /// 0; in nests around it, the first trip on which the nest is called, which only the running
+    /// code knows: it notes that trip per loop in a small array.
     struct IdleLoops {
-        std::string first_trip;  ///< name of the array; first element negative: not needed yet in this lifetime
+        std::string first_trip;  ///< name of the array; first element negative: not needed yet in
+                                 ///< this lifetime
         int user = 0;
         Level store;
         std::vector<Level> own;
         std::vector<Level> around;
     };
-    [[nodiscard]] IdleLoops idle_loops(const std::string& name, int user, bool is_shared, const Placement& placement,
+    [[nodiscard]] IdleLoops idle_loops(const std::string& name, int user, bool is_shared,
+                                       const Placement& placement,
                                        const std::function<bool(Level)>& indexed_by) const;
     /// Whether the body of `level` is on that first trip, or will be.
     [[nodiscard]] Expr is_first_need(const IdleLoops& idle, Level level) const;
-    [[nodiscard]] static Stmt note_first_need(const IdleLoops& idle, const Regions& regions, const Stmt& then);
+    [[nodiscard]] static Stmt note_first_need(const IdleLoops& idle, const Regions& regions,
+                                              const Stmt& then);
     [[nodiscard]] static Stmt with_first_trip(const IdleLoops& idle, const Stmt& body);
 
     Regions regions_;

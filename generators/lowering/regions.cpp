@@ -15,7 +15,9 @@ Expr where(const Expr& condition, const Expr& value, const Expr& otherwise) {
 }
 /// `value`, unless nothing was done before.
 Expr if_any(const Expr& done, const Expr& value) { return where(done > 0, value, 0); }
-Expr clamped(const Expr& value, int64_t extent) { return Halide::min(Halide::max(value, 0), constant(extent)); }
+Expr clamped(const Expr& value, int64_t extent) {
+    return Halide::min(Halide::max(value, 0), constant(extent));
+}
 
 }  // namespace
 
@@ -31,7 +33,8 @@ Regions::Regions(const GroupSchedule& group, const std::vector<LayerProblem>& pr
       loops_(problems.size()) {
     for (size_t t = 0; t < tensors.size(); ++t) {
         placements_.push_back(placement_of(group, tensors[t]));
-        if (!tensors[t].is_external()) output_tensor_[index(tensors[t].producer)] = static_cast<int>(t);
+        if (!tensors[t].is_external())
+            output_tensor_[index(tensors[t].producer)] = static_cast<int>(t);
     }
     for (size_t k = 0; k < problems.size(); ++k) {
         paths_.push_back(path(group, static_cast<int>(k)));
@@ -48,8 +51,8 @@ Stmt Regions::leave_body(Stmt body) {
         if (name->value.defined()) {
             body = LetStmt::make(name->name, name->value, body);
         } else {
-            body = Allocate::make(name->name, Halide::Int(32), Halide::MemoryType::Stack, {1}, const_true(),
-                                  Block::make(name->set_by, body));
+            body = Allocate::make(name->name, Halide::Int(32), Halide::MemoryType::Stack, {1},
+                                  const_true(), Block::make(name->set_by, body));
         }
     }
     bodies_.pop_back();
@@ -84,7 +87,8 @@ Expr Regions::is_called_along(int k, Dim d, Level level) {
     const int t = output_tensor_[index(k)];
     const GroupTensor& tensor = tensors_[index(t)];
     const Expr called = is_non_empty(missing(t, d, level));
-    return tensor.is_shared() ? called : called && is_called_along(tensor.readers.front().nest, d, level);
+    return tensor.is_shared() ? called
+                              : called && is_called_along(tensor.readers.front().nest, d, level);
 }
 
 Interval Regions::needed_by(const TensorReader& reader, Dim axis, Level level, bool clipped) {
@@ -99,7 +103,8 @@ Interval Regions::needed_by(const TensorReader& reader, Dim axis, Level level, b
     }
     if (is_grouped(k)) {
         const Interval z = produced(k, Dim::z, level);
-        return {z.begin / constant(p[Dim::z] / p.groups) * constant(p[Dim::i]), group_end(k, z.end)};
+        return {z.begin / constant(p[Dim::z] / p.groups) * constant(p[Dim::i]),
+                group_end(k, z.end)};
     }
     return level.nest == k ? covered(k, Dim::i, level.loop) : Interval{0, constant(p[Dim::i])};
 }
@@ -108,15 +113,17 @@ Interval Regions::needed(int t, Dim axis, Level level, bool clipped) {
     const GroupTensor& tensor = tensors_[index(t)];
     const TensorReader& first = tensor.readers.front();
     if (!tensor.is_shared()) return needed_by(first, axis, level, clipped);
-    if (axis == Dim::z) return {0, constant(problem(first.nest).inputs[index(first.operand)].channels)};
+    if (axis == Dim::z)
+        return {0, constant(problem(first.nest).inputs[index(first.operand)].channels)};
     const Expr end_of_tensor = constant(problem(first.nest).window[axis == Dim::y ? 0 : 1].in);
     Interval hull;
     for (const TensorReader& reader : tensor.readers) {
         const Expr called = is_called_along(reader.nest, axis, level);
         Interval part = needed_by(reader, axis, level, clipped);
         part = {where(called, part.begin, end_of_tensor), where(called, part.end, 0)};
-        hull = hull.begin.defined() ? Interval{Halide::min(hull.begin, part.begin), Halide::max(hull.end, part.end)}
-                                    : part;
+        hull = hull.begin.defined()
+                   ? Interval{Halide::min(hull.begin, part.begin), Halide::max(hull.end, part.end)}
+                   : part;
     }
     return hull;
 }
@@ -124,7 +131,8 @@ Interval Regions::needed(int t, Dim axis, Level level, bool clipped) {
 Interval Regions::missing(int t, Dim axis, Level level) {
     for (const Body& body : bodies_) {
         if (!(body.level == level)) continue;
-        if (const auto known = body.missing.find({t, axis}); known != body.missing.end()) return known->second;
+        if (const auto known = body.missing.find({t, axis}); known != body.missing.end())
+            return known->second;
     }
     const GroupTensor& tensor = tensors_[index(t)];
     Interval part = needed(t, axis, level);
@@ -134,14 +142,16 @@ Interval Regions::missing(int t, Dim axis, Level level) {
         if (indexes(t, axis, v)) present = Halide::max(present, needed_before(t, axis, v, store));
     }
     // A shared tensor has no gaps: once anything is there, it goes on from the frontier.
-    part.begin = tensor.is_shared() ? where(present > 0, present, part.begin) : Halide::max(part.begin, present);
+    part.begin = tensor.is_shared() ? where(present > 0, present, part.begin)
+                                    : Halide::max(part.begin, present);
     if (bodies_.empty() || !(bodies_.back().level == level)) return part;
     if (needs_rehearsal(t, axis, level)) {
         part.end = named("needed.end", part.end);
         part.begin = rehearsed_begin(t, axis, level, named("present", present), part.end);
     }
     const std::string name =
-        (tensor.is_external() ? "X" + std::to_string(t) : nest(tensor.producer).layer) + ".new." + "zyx"[index(axis)];
+        (tensor.is_external() ? "X" + std::to_string(t) : nest(tensor.producer).layer) + ".new." +
+        "zyx"[index(axis)];
     part = {named(name + ".begin", part.begin), named(name + ".end", part.end)};
     bodies_.back().missing[{t, axis}] = part;
     return part;
@@ -189,7 +199,8 @@ bool Regions::indexes(int t, Dim axis, Level v) const {
 }
 
 bool Regions::indexes(int t, Level v) const {
-    return std::any_of(tensor_axes.begin(), tensor_axes.end(), [&](Dim d) { return indexes(t, d, v); });
+    return std::any_of(tensor_axes.begin(), tensor_axes.end(),
+                       [&](Dim d) { return indexes(t, d, v); });
 }
 
 bool Regions::indexes_weights(int k, Level v) const {
@@ -212,10 +223,12 @@ bool Regions::needs_rehearsal(int t, Dim axis, Level level) const {
     const Level store = placement(t).store;
     const Level kept = placement(output_tensor(reader)).store;
     // Without recomputation the reader never returns.
-    const bool returns = kept.nest == store.nest ? kept.loop > store.loop : encloses(group_, reader, store, kept);
+    const bool returns =
+        kept.nest == store.nest ? kept.loop > store.loop : encloses(group_, reader, store, kept);
     const auto repeats = [&](Level from, Level to) {
         const std::vector<Level> between = lifetime_loops(reader, from, to);
-        return std::any_of(between.begin(), between.end(), [&](Level v) { return indexes(t, axis, v); });
+        return std::any_of(between.begin(), between.end(),
+                           [&](Level v) { return indexes(t, axis, v); });
     };
     return returns && repeats(store, level) && repeats(level, placement(t).compute);
 }
@@ -224,28 +237,30 @@ Expr Regions::rehearsed_begin(int t, Dim axis, Level level, const Expr& present,
     const auto calls = calls_;
     const auto loops = loops_;
     const std::vector<Level>& levels = paths_[index(tensors_[index(t)].readers.front().nest)];
-    const auto position = static_cast<size_t>(std::find(levels.begin(), levels.end(), level) - levels.begin());
+    const auto position =
+        static_cast<size_t>(std::find(levels.begin(), levels.end(), level) - levels.begin());
     const std::string found = unique_name("rehearsed");
-    const Stmt nothing = Store::make(found, none, 0, Halide::Parameter(), const_true(), ModulusRemainder());
+    const Stmt nothing =
+        Store::make(found, none, 0, Halide::Parameter(), const_true(), ModulusRemainder());
     const Stmt set_by = Block::make(nothing, rehearsal(t, axis, position, found, present, none));
     calls_ = calls;
     loops_ = loops;
     bodies_.back().names.push_back({found, {}, set_by});
-    return Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(), Halide::Parameter(), const_true(),
-                      ModulusRemainder());
+    return Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(), Halide::Parameter(),
+                      const_true(), ModulusRemainder());
 }
 
-Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& found, const Expr& present,
-                        const Expr& none) {
+Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& found,
+                        const Expr& present, const Expr& none) {
     const std::vector<Level>& levels = paths_[index(tensors_[index(t)].readers.front().nest)];
     const Level here = levels[position];
     if (here == placement(t).compute) {
         const Interval need = needed(t, axis, here);
-        const Expr before = Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(), Halide::Parameter(), const_true(),
-                                       ModulusRemainder());
+        const Expr before = Load::make(Halide::Int(32), found, 0, Halide::Buffer<>(),
+                                       Halide::Parameter(), const_true(), ModulusRemainder());
         const Expr is_first = need.begin < need.end && need.end > present && before == none;
-        const Stmt store = Store::make(found, Halide::max(need.begin, present), 0, Halide::Parameter(), const_true(),
-                                       ModulusRemainder());
+        const Stmt store = Store::make(found, Halide::max(need.begin, present), 0,
+                                       Halide::Parameter(), const_true(), ModulusRemainder());
         return IfThenElse::make(simplify(is_first), store);
     }
     const Level next = levels[position + 1];
@@ -258,7 +273,8 @@ Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& fou
     const Interval whole = covered(next.nest, axis, next.loop - 1);
     Stmt inside;
     if (loop(next).dim != axis) {
-        loops_[index(next.nest)][index(next.loop)] = {0, covered(next.nest, loop(next).dim, next.loop - 1)};
+        loops_[index(next.nest)][index(next.loop)] = {
+            0, covered(next.nest, loop(next).dim, next.loop - 1)};
         enter_body(next);
         inside = leave_body(rehearsal(t, axis, position + 1, found, present, none));
     } else {
@@ -274,8 +290,10 @@ Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& fou
             trip, {begin, simplify(Halide::min(begin + constant(step), whole.end))}};
         enter_body(next);
         inside = leave_body(rehearsal(t, axis, position + 1, found, present, none));
-        const Expr trips = simplify((whole.end - whole.begin + constant(step - 1)) / constant(step));
-        inside = For::make(name, 0, trips, ForType::Serial, Halide::Partition::Never, Halide::DeviceAPI::None, inside);
+        const Expr trips =
+            simplify((whole.end - whole.begin + constant(step - 1)) / constant(step));
+        inside = For::make(name, 0, trips, ForType::Serial, Halide::Partition::Never,
+                           Halide::DeviceAPI::None, inside);
     }
     return is_const_one(is_called) ? inside : IfThenElse::make(simplify(is_called), inside);
 }
@@ -311,13 +329,18 @@ Expr Regions::done_before(int k, Dim d, Level v, Level store) {
     if (d == Dim::i || t < 0 || !indexes(t, d, v)) return 0;
     const std::tuple<int, Dim, Level, Level> key{k, d, v, store};
     if (!bodies_.empty()) {
-        if (const auto known = bodies_.back().done.find(key); known != bodies_.back().done.end()) return known->second;
+        if (const auto known = bodies_.back().done.find(key); known != bodies_.back().done.end())
+            return known->second;
     }
     Expr end = needed_before(t, d, v, store);
     const std::vector<Level>& levels = paths_[index(tensors_[index(t)].readers.front().nest)];
-    const auto position = [&](Level level) { return std::find(levels.begin(), levels.end(), level) - levels.begin(); };
-    // An output that is older than this lifetime may have been present from the start: then nothing of it was computed.
-    if (position(placement(t).store) < position(store)) end = where(end > missing(t, d, store).begin, end, 0);
+    const auto position = [&](Level level) {
+        return std::find(levels.begin(), levels.end(), level) - levels.begin();
+    };
+    // An output that is older than this lifetime may have been present from the start: then nothing
+    // of it was computed.
+    if (position(placement(t).store) < position(store))
+        end = where(end > missing(t, d, store).begin, end, 0);
     if (bodies_.empty()) return end;
     return bodies_.back().done[key] = named(nest(k).layer + ".done." + "zyxi"[index(d)], end);
 }
@@ -330,9 +353,11 @@ Expr Regions::group_end(int k, const Expr& z_end) const {
 Interval Regions::window(int k, Dim axis, const Interval& out, bool clipped) const {
     const AxisWindow& w = problem(k).window[axis == Dim::y ? 0 : 1];
     // Transposed: input q feeds outputs q*S - pad + n*dilation.
-    const Expr first = w.transposed ? (out.begin + constant(w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1)) /
-                                          constant(w.stride)
-                                    : out.begin * constant(w.stride) - constant(w.pad_begin);
+    const Expr first =
+        w.transposed
+            ? (out.begin + constant(w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1)) /
+                  constant(w.stride)
+            : out.begin * constant(w.stride) - constant(w.pad_begin);
     return {clipped ? clamped(first, w.in) : first, window_end(k, axis, out.end, clipped)};
 }
 
@@ -340,7 +365,8 @@ Expr Regions::window_end(int k, Dim axis, const Expr& out_end, bool clipped) con
     const AxisWindow& w = problem(k).window[axis == Dim::y ? 0 : 1];
     const Expr last = out_end - 1;
     const Expr end = w.transposed ? (last + constant(w.pad_begin)) / constant(w.stride) + 1
-                                  : last * constant(w.stride) + constant((w.kernel - 1) * w.dilation + 1 - w.pad_begin);
+                                  : last * constant(w.stride) +
+                                        constant((w.kernel - 1) * w.dilation + 1 - w.pad_begin);
     return clipped ? clamped(end, w.in) : end;
 }
 

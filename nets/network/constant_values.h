@@ -1,5 +1,6 @@
-// The numbers of a constant. They may be made when they are first read: most questions to a network (shapes, costs, schedules)
-// never read a weight, and the seeded ones of a large network take seconds to make.
+// The numbers of a constant. They may be made when they are first read: most questions to a network
+// (shapes, costs, schedules) never read a weight, and the seeded ones of a large network take
+// seconds to make.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +13,16 @@
 
 namespace laminate {
 
-/// Reads like a `const std::vector<float>`. Copies share the numbers; reading from several threads is safe.
+/// Reads like a `const std::vector<float>`. Copies share the numbers; reading from several threads
+/// is safe.
 class ConstantValues {
 public:
     ConstantValues() : ConstantValues(std::vector<float>{}) {}
-    ConstantValues(
-        std::vector<float> values)  // NOLINT(google-explicit-constructor): so that Constant{dims, values} works
+    ConstantValues(std::vector<float> values)  // NOLINT(google-explicit-constructor): so that
+                                               // Constant{dims, values} works
         : count_(values.size()), made_(std::make_shared<Made>(std::move(values))) {}
-    ConstantValues(std::initializer_list<float> values) : ConstantValues(std::vector<float>(values)) {}
+    ConstantValues(std::initializer_list<float> values)
+        : ConstantValues(std::vector<float>(values)) {}
     /// `make` returns `count` numbers; it is called once at most, when one of them is read.
     ConstantValues(size_t count, std::function<std::vector<float>()> make)
         : count_(count), made_(std::make_shared<Made>(std::move(make))) {}
@@ -28,15 +31,21 @@ public:
     [[nodiscard]] bool empty() const { return count_ == 0; }
 
     [[nodiscard]] const std::vector<float>& all() const { return made_->get(); }
-    operator const std::vector<float>&() const { return all(); }  // NOLINT(google-explicit-constructor)
+    operator const std::vector<float>&() const {
+        return all();
+    }  // NOLINT(google-explicit-constructor)
     [[nodiscard]] const float& operator[](size_t n) const { return all()[n]; }
     [[nodiscard]] const float* data() const { return all().data(); }
     using const_iterator = std::vector<float>::const_iterator;
     [[nodiscard]] const_iterator begin() const { return all().begin(); }
     [[nodiscard]] const_iterator end() const { return all().end(); }
 
-    friend bool operator==(const ConstantValues& a, const ConstantValues& b) { return a.all() == b.all(); }
-    friend bool operator==(const ConstantValues& a, const std::vector<float>& b) { return a.all() == b; }
+    friend bool operator==(const ConstantValues& a, const ConstantValues& b) {
+        return a.all() == b.all();
+    }
+    friend bool operator==(const ConstantValues& a, const std::vector<float>& b) {
+        return a.all() == b;
+    }
 
 private:
     class Made {

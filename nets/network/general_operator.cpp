@@ -21,7 +21,8 @@ constexpr size_t most_dimensions = 8;
 [[noreturn]] void fail(const std::string& message) { throw InputError(message); }
 
 void expect_inputs(const std::vector<Dims>& in, size_t count) {
-    if (in.size() != count) fail("has " + std::to_string(in.size()) + " inputs, expected " + std::to_string(count));
+    if (in.size() != count)
+        fail("has " + std::to_string(in.size()) + " inputs, expected " + std::to_string(count));
 }
 
 void check_values(const ConstantPtr& constant, const char* what) {
@@ -81,8 +82,8 @@ Dims view_dims(const GeneralOperator& op, const Dims& in) {
         high = checked_add(high, std::max<int64_t>(reach, 0));
     }
     if (low < 0 || high >= element_count(in)) {
-        fail("views elements " + std::to_string(low) + " to " + std::to_string(high) + " of an input of " +
-             dims_text(in));
+        fail("views elements " + std::to_string(low) + " to " + std::to_string(high) +
+             " of an input of " + dims_text(in));
     }
     return op.dims;
 }
@@ -99,25 +100,27 @@ Dims resample_dims(const GeneralOperator& op, const Dims& in) {
         if (taps < 1 || taps > largest_parameter)
             fail("axis " + std::to_string(d) + " has " + std::to_string(taps) + " taps");
         const auto count = static_cast<size_t>(checked_multiply(taps, op.dims[d]));
-        if (count > op.sources.size() - begin) fail("sources end before axis " + std::to_string(d) + " does");
+        if (count > op.sources.size() - begin)
+            fail("sources end before axis " + std::to_string(d) + " does");
         for (size_t k = begin; k < begin + count; ++k) {
             if (op.sources[k] < -1 || op.sources[k] >= in[d]) {
-                fail("axis " + std::to_string(d) + " reads coordinate " + std::to_string(op.sources[k]) + " of " +
-                     std::to_string(in[d]));
+                fail("axis " + std::to_string(d) + " reads coordinate " +
+                     std::to_string(op.sources[k]) + " of " + std::to_string(in[d]));
             }
         }
         begin += count;
     }
     if (begin != op.sources.size() || (!op.factors.empty() && op.factors.size() != begin)) {
-        fail("has " + std::to_string(op.sources.size()) + " sources and " + std::to_string(op.factors.size()) +
-             " factors, expected " + std::to_string(begin));
+        fail("has " + std::to_string(op.sources.size()) + " sources and " +
+             std::to_string(op.factors.size()) + " factors, expected " + std::to_string(begin));
     }
     return op.dims;
 }
 
 void check_axes(const GeneralOperator& op, const Dims& in) {
     for (size_t k = 0; k < op.axes.size(); ++k) {
-        if (op.axes[k] < 0 || op.axes[k] >= std::ssize(in) || (k > 0 && op.axes[k] <= op.axes[k - 1])) {
+        if (op.axes[k] < 0 || op.axes[k] >= std::ssize(in) ||
+            (k > 0 && op.axes[k] <= op.axes[k - 1])) {
             fail("axis " + std::to_string(op.axes[k]) + " of an input of " + dims_text(in));
         }
     }
@@ -126,7 +129,8 @@ void check_axes(const GeneralOperator& op, const Dims& in) {
 Dims matmul_dims(const Dims& a, const Dims& b) {
     const Dims left = a.size() == 1 ? Dims{1, a[0]} : a;
     const Dims right = b.size() == 1 ? Dims{b[0], 1} : b;
-    if (left.back() != right[right.size() - 2]) fail("multiplies matrices of " + dims_text(a) + " and " + dims_text(b));
+    if (left.back() != right[right.size() - 2])
+        fail("multiplies matrices of " + dims_text(a) + " and " + dims_text(b));
     Dims out = broadcast_dims({left.begin(), left.end() - 2}, {right.begin(), right.end() - 2});
     if (a.size() > 1) out.push_back(left[left.size() - 2]);
     if (b.size() > 1) out.push_back(right.back());
@@ -136,14 +140,16 @@ Dims matmul_dims(const Dims& a, const Dims& b) {
 
 /// Parameters of the window, one per spatial axis, in bounds that keep what follows within 64 bits.
 void check_window(const GeneralOperator& op, const Dims& in) {
-    if (in.size() < 3) fail("input is " + dims_text(in) + ", expected N, C and at least one spatial axis");
+    if (in.size() < 3)
+        fail("input is " + dims_text(in) + ", expected N, C and at least one spatial axis");
     const auto check = [&](const Dims& values, int64_t low, const char* what) {
         if (values.size() != in.size() - 2) {
-            fail(std::string(what) + " has " + std::to_string(values.size()) + " values, expected " +
-                 std::to_string(in.size() - 2));
+            fail(std::string(what) + " has " + std::to_string(values.size()) +
+                 " values, expected " + std::to_string(in.size() - 2));
         }
         for (const int64_t value : values) {
-            if (value < low || value > largest_parameter) fail(std::string(what) + " is " + std::to_string(value));
+            if (value < low || value > largest_parameter)
+                fail(std::string(what) + " is " + std::to_string(value));
         }
     };
     check(op.kernel, 1, "kernel size");
@@ -157,8 +163,8 @@ int64_t sliding_extent(const GeneralOperator& op, size_t axis, int64_t in) {
     const int64_t span = (op.kernel[axis] - 1) * op.dilation[axis] + 1;
     const int64_t padded = in + op.pad_begin[axis] + op.pad_end[axis];
     if (span > padded) {
-        fail("window spans " + std::to_string(span) + " along spatial axis " + std::to_string(axis) +
-             ", the padded input only " + std::to_string(padded));
+        fail("window spans " + std::to_string(span) + " along spatial axis " +
+             std::to_string(axis) + ", the padded input only " + std::to_string(padded));
     }
     if (!op.ceil_mode) return (padded - span) / op.stride[axis] + 1;
     const int64_t out = ceil_div(padded - span, op.stride[axis]) + 1;
@@ -197,8 +203,8 @@ Dims convolved_dims(const Layer& layer, const Dims& in) {
     const bool transposed = op.kind == GeneralKind::transposed_convolution;
     if (layer.groups < 1 || in[1] % layer.groups != 0 || w[0] % layer.groups != 0 ||
         (transposed ? w[0] : checked_multiply(w[1], layer.groups)) != in[1]) {
-        fail("weights are " + dims_text(w) + " in " + std::to_string(layer.groups) + " groups for an input of " +
-             dims_text(in));
+        fail("weights are " + dims_text(w) + " in " + std::to_string(layer.groups) +
+             " groups for an input of " + dims_text(in));
     }
     Dims out{in[0], transposed ? checked_multiply(w[1], layer.groups) : w[0]};
     if (layer.bias != nullptr) {
@@ -214,7 +220,8 @@ Dims convolved_dims(const Layer& layer, const Dims& in) {
         out.insert(out.end(), op.dims.begin(), op.dims.end());
         return out;
     }
-    for (size_t axis = 0; axis + 2 < in.size(); ++axis) out.push_back(sliding_extent(op, axis, in[axis + 2]));
+    for (size_t axis = 0; axis + 2 < in.size(); ++axis)
+        out.push_back(sliding_extent(op, axis, in[axis + 2]));
     return out;
 }
 
@@ -222,9 +229,10 @@ Dims convolved_dims(const Layer& layer, const Dims& in) {
 
 const char* to_string(GeneralKind kind) {
     static constexpr std::array<const char*, general_kind_count> names{
-        "constant", "reshape",      "view",       "resample",      "unary",       "binary",
-        "select",   "reduce",       "normalise",  "matmul",        "convolution", "transposed_convolution",
-        "max_pool", "average_pool", "power_pool", "local_response"};
+        "constant",  "reshape",      "view",        "resample",
+        "unary",     "binary",       "select",      "reduce",
+        "normalise", "matmul",       "convolution", "transposed_convolution",
+        "max_pool",  "average_pool", "power_pool",  "local_response"};
     return names.at(static_cast<size_t>(kind));
 }
 
@@ -319,7 +327,8 @@ std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& a, const std::ve
         const int64_t x = d < a.size() ? a[a.size() - 1 - d] : 1;
         const int64_t y = d < b.size() ? b[b.size() - 1 - d] : 1;
         if (x != y && x != 1 && y != 1)
-            fail("operands are " + dims_text(a) + " and " + dims_text(b) + ", expected shapes that broadcast");
+            fail("operands are " + dims_text(a) + " and " + dims_text(b) +
+                 ", expected shapes that broadcast");
         out[rank - 1 - d] = std::max(x, y);
     }
     return out;
@@ -331,13 +340,15 @@ std::vector<int64_t> row_major_steps(const std::vector<int64_t>& dims) {
     return steps;
 }
 
-std::vector<int64_t> general_output_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& in) {
+std::vector<int64_t> general_output_dims(const Layer& layer,
+                                         const std::vector<std::vector<int64_t>>& in) {
     const GeneralOperator& op = layer.general;
     if (family_of(op.function) != family_of(op.kind))
         fail(std::string(to_string(op.kind)) + " cannot be of function " + to_string(op.function));
-    const bool is_convolution = op.kind == GeneralKind::convolution || op.kind == GeneralKind::transposed_convolution;
-    const bool takes_constant = is_convolution || op.kind == GeneralKind::constant || op.kind == GeneralKind::binary ||
-                                op.kind == GeneralKind::matmul;
+    const bool is_convolution =
+        op.kind == GeneralKind::convolution || op.kind == GeneralKind::transposed_convolution;
+    const bool takes_constant = is_convolution || op.kind == GeneralKind::constant ||
+                                op.kind == GeneralKind::binary || op.kind == GeneralKind::matmul;
     if (layer.weights != nullptr && !takes_constant) fail("has weights, expected none");
     if (layer.bias != nullptr && !is_convolution) fail("has a bias, expected none");
     for (const Dims& dims : in) {
@@ -353,7 +364,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer, const std::vector<s
             check_values(layer.weights, "value");
             return layer.weights->dims;
         case GeneralKind::reshape:
-            if (op.dims.empty() || op.dims.size() > most_dimensions || element_count(op.dims) != element_count(in[0]))
+            if (op.dims.empty() || op.dims.size() > most_dimensions ||
+                element_count(op.dims) != element_count(in[0]))
                 fail("changes " + dims_text(in[0]) + " to " + dims_text(op.dims));
             return op.dims;
         case GeneralKind::view:
@@ -391,7 +403,8 @@ std::vector<int64_t> general_output_dims(const Layer& layer, const std::vector<s
         case GeneralKind::power_pool:
             return pooled_dims(op, in[0]);
         case GeneralKind::local_response:
-            if (in[0].size() < 2) fail("input is " + dims_text(in[0]) + ", expected N, C and what follows");
+            if (in[0].size() < 2)
+                fail("input is " + dims_text(in[0]) + ", expected N, C and what follows");
             if (op.kernel.size() != 1 || op.kernel[0] < 1 || op.kernel[0] > largest_parameter)
                 fail("has no number of neighbour channels");
             return in[0];
@@ -399,17 +412,21 @@ std::vector<int64_t> general_output_dims(const Layer& layer, const std::vector<s
     fail("kind out of range");
 }
 
-int64_t general_macs(const Layer& layer, const std::vector<std::vector<int64_t>>& in, const std::vector<int64_t>& out) {
+int64_t general_macs(const Layer& layer, const std::vector<std::vector<int64_t>>& in,
+                     const std::vector<int64_t>& out) {
     const GeneralOperator& op = layer.general;
-    if (op.kind == GeneralKind::matmul) return checked_multiply(element_count(out), operand_dims(layer, in)[0].back());
-    if (op.kind != GeneralKind::convolution && op.kind != GeneralKind::transposed_convolution) return 0;
+    if (op.kind == GeneralKind::matmul)
+        return checked_multiply(element_count(out), operand_dims(layer, in)[0].back());
+    if (op.kind != GeneralKind::convolution && op.kind != GeneralKind::transposed_convolution)
+        return 0;
     const Dims& w = layer.weights->dims;
     if (op.kind == GeneralKind::convolution)
         return checked_multiply(element_count(out), element_count({w.begin() + 1, w.end()}));
     int64_t macs = checked_multiply(checked_multiply(out[0], out[1]), w[0] / layer.groups);
     for (size_t axis = 0; axis < op.kernel.size(); ++axis) {
-        macs = checked_multiply(macs, transposed_taps(op.kernel[axis], op.stride[axis], op.dilation[axis],
-                                                      op.pad_begin[axis], out[axis + 2]));
+        macs = checked_multiply(macs,
+                                transposed_taps(op.kernel[axis], op.stride[axis], op.dilation[axis],
+                                                op.pad_begin[axis], out[axis + 2]));
     }
     return macs;
 }

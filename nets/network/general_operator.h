@@ -1,8 +1,10 @@
-// Operators that no schedule covers, on tensors of any rank: what a layer of LayerKind::general computes. The reference operators run them
-// (nets/operators/general_operators.h), each on its own and on whole tensors; nothing is fused into them or out of them.
+// Operators that no schedule covers, on tensors of any rank: what a layer of LayerKind::general
+// computes. The reference operators run them (nets/operators/general_operators.h), each on its own
+// and on whole tensors; nothing is fused into them or out of them.
 //
-// A few kinds cover most of ONNX: a slice, a transpose and a broadcast are all views, padding, resizing and gathering are all
-// resamplings. Which fields a kind reads stands beside it; the others keep their defaults. All tensors are dense, row major.
+// A few kinds cover most of ONNX: a slice, a transpose and a broadcast are all views, padding,
+// resizing and gathering are all resamplings. Which fields a kind reads stands beside it; the
+// others keep their defaults. All tensors are dense, row major.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +13,27 @@
 namespace laminate {
 
 enum class GeneralKind {
-    constant,     ///< inputs {}: the layer's `weights`
-    reshape,      ///< inputs {x}: the elements in their order, as `dims`
-    view,         ///< inputs {x}: `dims`, first, steps
-    resample,     ///< inputs {x}: `dims`, tap_counts, sources, factors; alpha where a source is outside
-    unary,        ///< inputs {x}: function; alpha, beta
-    binary,       ///< inputs {a, b}, shapes broadcast as in numpy, or one input and `weights`: function, constant_first
-    select,       ///< inputs {condition, a, b}, shapes broadcast: a where the condition is not 0, else b
-    reduce,       ///< inputs {x}: function over axes, which keep an extent of 1
+    constant,  ///< inputs {}: the layer's `weights`
+    reshape,   ///< inputs {x}: the elements in their order, as `dims`
+    view,      ///< inputs {x}: `dims`, first, steps
+    resample,  ///< inputs {x}: `dims`, tap_counts, sources, factors; alpha where a source is
+               ///< outside
+    unary,     ///< inputs {x}: function; alpha, beta
+    binary,  ///< inputs {a, b}, shapes broadcast as in numpy, or one input and `weights`: function,
+             ///< constant_first
+    select,  ///< inputs {condition, a, b}, shapes broadcast: a where the condition is not 0, else b
+    reduce,  ///< inputs {x}: function over axes, which keep an extent of 1
     normalise,    ///< inputs {x}: function over axes together; alpha (epsilon)
     matmul,       ///< inputs {a, b} as numpy.matmul, or one input and `weights`: constant_first
-    convolution,  ///< inputs {x [N,C,...]}, weights [z][i][...], bias, Layer::groups, window, any number of axes
-    transposed_convolution,  ///< inputs {x [N,C,...]}, weights [i][z][...], bias, Layer::groups, window; spatial extents in `dims`
+    convolution,  ///< inputs {x [N,C,...]}, weights [z][i][...], bias, Layer::groups, window, any
+                  ///< number of axes
+    transposed_convolution,  ///< inputs {x [N,C,...]}, weights [i][z][...], bias, Layer::groups,
+                             ///< window; spatial extents in `dims`
     max_pool,                ///< inputs {x [N,C,...]}, window
-    average_pool,  ///< inputs {x [N,C,...]}, window, count_include_pad
-    power_pool,    ///< inputs {x [N,C,...]}, window: (sum of |x|^alpha)^(1 / alpha)
-    local_response,  ///< inputs {x [N,C,...]}: x / (gamma + alpha / size * sum of squares of `size` = kernel[0] neighbour channels)^beta
+    average_pool,            ///< inputs {x [N,C,...]}, window, count_include_pad
+    power_pool,              ///< inputs {x [N,C,...]}, window: (sum of |x|^alpha)^(1 / alpha)
+    local_response,  ///< inputs {x [N,C,...]}: x / (gamma + alpha / size * sum of squares of `size`
+                     ///< = kernel[0] neighbour channels)^beta
 };
 
 /// What a unary, binary, reduce or normalise operator does with its elements; ONNX's definitions.
@@ -95,24 +102,27 @@ enum class GeneralFunction {
 };
 [[nodiscard]] const char* to_string(GeneralKind kind);
 [[nodiscard]] const char* to_string(GeneralFunction function);
-/// What a layer can apply to its finished sums, and generated code computes in vectors (generators/ir/activations.h): a
-/// unary function that is continuous, so that last digits stay last digits, and finite where its argument is; alpha and
-/// beta finite.
+/// What a layer can apply to its finished sums, and generated code computes in vectors
+/// (generators/ir/activations.h): a unary function that is continuous, so that last digits stay
+/// last digits, and finite where its argument is; alpha and beta finite.
 [[nodiscard]] bool is_activation(GeneralFunction function, float alpha, float beta);
 inline constexpr int general_kind_count = static_cast<int>(GeneralKind::local_response) + 1;
-inline constexpr int general_function_count = static_cast<int>(GeneralFunction::root_mean_square) + 1;
+inline constexpr int general_function_count =
+    static_cast<int>(GeneralFunction::root_mean_square) + 1;
 
 struct GeneralOperator {
     GeneralKind kind = GeneralKind::reshape;
     GeneralFunction function = GeneralFunction::none;
     std::vector<int64_t> dims{};  ///< of the output; transposed_convolution: its spatial extents
     std::vector<int64_t> axes{};  ///< ascending, from 0
-    /// view: output element o is input element first + sum over d of o[d] * steps[d]; a step may be 0 or negative.
+    /// view: output element o is input element first + sum over d of o[d] * steps[d]; a step may be
+    /// 0 or negative.
     int64_t first = 0;
     std::vector<int64_t> steps{};
-    /// resample: the output is, axis by axis, a weighted sum of tap_counts[d] inputs: coordinate o of axis d reads the
-    /// coordinates sources[begin + o * tap_counts[d] + t], begin being where the axis' share of the list starts. -1 is outside: the
-    /// element is then alpha. Empty factors: all are 1.
+    /// resample: the output is, axis by axis, a weighted sum of tap_counts[d] inputs: coordinate o
+    /// of axis d reads the coordinates sources[begin + o * tap_counts[d] + t], begin being where
+    /// the axis' share of the list starts. -1 is outside: the element is then alpha. Empty factors:
+    /// all are 1.
     std::vector<int64_t> tap_counts{};
     std::vector<int64_t> sources{};
     std::vector<float> factors{};
@@ -122,8 +132,8 @@ struct GeneralOperator {
     std::vector<int64_t> dilation{};
     std::vector<int64_t> pad_begin{};
     std::vector<int64_t> pad_end{};
-    /// Pooling: a last window that starts in the input or its leading padding but ends beyond the trailing padding counts too. What it
-    /// reads there is no padding: an average never counts it.
+    /// Pooling: a last window that starts in the input or its leading padding but ends beyond the
+    /// trailing padding counts too. What it reads there is no padding: an average never counts it.
     bool ceil_mode = false;
     bool count_include_pad = false;
     bool constant_first = false;
@@ -134,7 +144,8 @@ struct GeneralOperator {
     friend bool operator==(const GeneralOperator&, const GeneralOperator&) = default;
 };
 
-/// Calls visit("name", field) for every field but kind and function, in a fixed order: what a file or a hash has to hold.
+/// Calls visit("name", field) for every field but kind and function, in a fixed order: what a file
+/// or a hash has to hold.
 template <class Operator, class Visit>
 void for_each_field(Operator& op, const Visit& visit) {
     visit("dims", op.dims);
@@ -159,17 +170,20 @@ void for_each_field(Operator& op, const Visit& visit) {
 
 struct Layer;
 
-/// Output dims of a layer of LayerKind::general; throws InputError (without the layer's name) unless every field fits the inputs, so that whoever
-/// runs the operator need not check again.
-[[nodiscard]] std::vector<int64_t> general_output_dims(const Layer& layer,
-                                                       const std::vector<std::vector<int64_t>>& input_dims);
+/// Output dims of a layer of LayerKind::general; throws InputError (without the layer's name)
+/// unless every field fits the inputs, so that whoever runs the operator need not check again.
+[[nodiscard]] std::vector<int64_t> general_output_dims(
+    const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims);
 
-/// Multiply-accumulates of convolutions and matrix products, as layer_macs() counts them; 0 for the other kinds.
-[[nodiscard]] int64_t general_macs(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims,
+/// Multiply-accumulates of convolutions and matrix products, as layer_macs() counts them; 0 for the
+/// other kinds.
+[[nodiscard]] int64_t general_macs(const Layer& layer,
+                                   const std::vector<std::vector<int64_t>>& input_dims,
                                    const std::vector<int64_t>& output_dims);
 
 /// Shapes aligned at their ends, extents equal or 1; throws InputError.
-[[nodiscard]] std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& a, const std::vector<int64_t>& b);
+[[nodiscard]] std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& a,
+                                                  const std::vector<int64_t>& b);
 
 /// Elements between neighbours along each axis of a row-major tensor.
 [[nodiscard]] std::vector<int64_t> row_major_steps(const std::vector<int64_t>& dims);

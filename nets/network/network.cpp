@@ -17,7 +17,8 @@ namespace {
 
 /// More than any machine holds; below it, products of an extent and a kernel still fit in 64 bits.
 constexpr int64_t most_elements = int64_t{1} << 40;
-/// Bound on every window parameter and extent: keeps (kernel - 1) * dilation and its like far from overflow.
+/// Bound on every window parameter and extent: keeps (kernel - 1) * dilation and its like far from
+/// overflow.
 constexpr int64_t largest_extent = (int64_t{1} << 31) - 1;
 
 std::string describe(const Layer& layer) { return layer.name + " (" + operation_text(layer) + ")"; }
@@ -29,8 +30,8 @@ std::string describe(const Layer& layer) { return layer.name + " (" + operation_
 const char* axis_name(size_t axis) { return axis == 0 ? "y" : "x"; }
 
 bool uses_window(LayerKind kind) {
-    return kind == LayerKind::conv || kind == LayerKind::conv_transpose || kind == LayerKind::max_pool ||
-           kind == LayerKind::average_pool;
+    return kind == LayerKind::conv || kind == LayerKind::conv_transpose ||
+           kind == LayerKind::max_pool || kind == LayerKind::average_pool;
 }
 
 void check_window(const Layer& layer) {
@@ -38,8 +39,9 @@ void check_window(const Layer& layer) {
     for (size_t axis = 0; axis < 2; ++axis) {
         const auto between = [&](int64_t value, int64_t low, const char* what) {
             if (value < low || value > largest_extent) {
-                fail(layer, std::string(what) + " along " + axis_name(axis) + " is " + std::to_string(value) +
-                                ", expected " + std::to_string(low) + " to " + std::to_string(largest_extent));
+                fail(layer, std::string(what) + " along " + axis_name(axis) + " is " +
+                                std::to_string(value) + ", expected " + std::to_string(low) +
+                                " to " + std::to_string(largest_extent));
             }
         };
         between(w.kernel[axis], 1, "kernel size");
@@ -53,8 +55,8 @@ void check_window(const Layer& layer) {
         }
         if (layer.kind == LayerKind::conv_transpose &&
             w.output_padding[axis] >= std::max(w.stride[axis], w.dilation[axis])) {
-            fail(layer, "output padding " + std::to_string(w.output_padding[axis]) + " along " + axis_name(axis) +
-                            ", expected less than stride or dilation");
+            fail(layer, "output padding " + std::to_string(w.output_padding[axis]) + " along " +
+                            axis_name(axis) + ", expected less than stride or dilation");
         }
     }
 }
@@ -75,9 +77,11 @@ int64_t sliding_extent(const Layer& layer, size_t axis, int64_t in) {
 /// A pooling window without any input element has no maximum and no average.
 void check_pooling_reads_input(const Layer& layer, size_t axis, int64_t in, int64_t out) {
     const Window& w = layer.window;
-    if (w.pad_begin[axis] >= span(w, axis) || (out - 1) * w.stride[axis] >= in + w.pad_begin[axis] ||
+    if (w.pad_begin[axis] >= span(w, axis) ||
+        (out - 1) * w.stride[axis] >= in + w.pad_begin[axis] ||
         (w.dilation[axis] > in && (w.pad_begin[axis] > 0 || w.pad_end[axis] > 0))) {
-        fail(layer, std::string("a window along ") + axis_name(axis) + " lies wholly in the padding");
+        fail(layer,
+             std::string("a window along ") + axis_name(axis) + " lies wholly in the padding");
     }
 }
 
@@ -91,14 +95,15 @@ int64_t transposed_extent(const Layer& layer, size_t axis, int64_t in) {
 
 void expect_inputs(const Layer& layer, size_t found, size_t expected) {
     if (found != expected) {
-        fail(layer, "has " + std::to_string(found) + " inputs, expected " + std::to_string(expected));
+        fail(layer,
+             "has " + std::to_string(found) + " inputs, expected " + std::to_string(expected));
     }
 }
 
 void expect_rank(const Layer& layer, const std::vector<int64_t>& dims, size_t rank) {
     if (dims.size() != rank) {
-        fail(layer, "input is " + dims_text(dims) + ", expected " + std::to_string(rank) + " dimensions" +
-                        (rank == 4 ? " (N, C, H, W)" : ""));
+        fail(layer, "input is " + dims_text(dims) + ", expected " + std::to_string(rank) +
+                        " dimensions" + (rank == 4 ? " (N, C, H, W)" : ""));
     }
 }
 
@@ -114,8 +119,9 @@ void check_bias(const Layer& layer, int64_t channels) {
     if (layer.bias == nullptr) return;
     check_constant(layer, layer.bias, "bias");
     if (static_cast<int64_t>(layer.bias->values.size()) != channels) {
-        fail(layer, "bias has " + std::to_string(layer.bias->values.size()) + " values, expected one for each of " +
-                        std::to_string(channels) + " output channels");
+        fail(layer, "bias has " + std::to_string(layer.bias->values.size()) +
+                        " values, expected one for each of " + std::to_string(channels) +
+                        " output channels");
     }
 }
 
@@ -124,22 +130,24 @@ void check_convolution_weights(const Layer& layer, int64_t channels) {
     const auto& dims = layer.weights->dims;
     if (dims.size() != 4) fail(layer, "weights are " + dims_text(dims) + ", expected 4 dimensions");
     if (dims[2] != layer.window.kernel[0] || dims[3] != layer.window.kernel[1]) {
-        fail(layer, "weights are " + dims_text(dims) + ", the window is " + std::to_string(layer.window.kernel[0]) +
-                        "x" + std::to_string(layer.window.kernel[1]));
+        fail(layer, "weights are " + dims_text(dims) + ", the window is " +
+                        std::to_string(layer.window.kernel[0]) + "x" +
+                        std::to_string(layer.window.kernel[1]));
     }
     if (layer.groups < 1 || channels % layer.groups != 0) {
-        fail(layer,
-             std::to_string(layer.groups) + " groups do not divide " + std::to_string(channels) + " input channels");
+        fail(layer, std::to_string(layer.groups) + " groups do not divide " +
+                        std::to_string(channels) + " input channels");
     }
     const bool transposed = layer.kind == LayerKind::conv_transpose;
     const int64_t read = transposed ? dims[0] : checked_multiply(dims[1], layer.groups);
     if (read != channels) {
-        fail(layer, "weights " + dims_text(dims) + " in " + std::to_string(layer.groups) + " groups read " +
-                        std::to_string(read) + " channels, the input has " + std::to_string(channels));
+        fail(layer, "weights " + dims_text(dims) + " in " + std::to_string(layer.groups) +
+                        " groups read " + std::to_string(read) + " channels, the input has " +
+                        std::to_string(channels));
     }
     if (!transposed && dims[0] % layer.groups != 0) {
-        fail(layer,
-             std::to_string(layer.groups) + " groups do not divide " + std::to_string(dims[0]) + " output channels");
+        fail(layer, std::to_string(layer.groups) + " groups do not divide " +
+                        std::to_string(dims[0]) + " output channels");
     }
 }
 
@@ -179,7 +187,8 @@ std::vector<int64_t> add_dims(const Layer& layer, const std::vector<std::vector<
     if (layer.weights == nullptr) {
         expect_inputs(layer, in.size(), 2);
         if (in[0] != in[1]) {
-            fail(layer, "operands are " + dims_text(in[0]) + " and " + dims_text(in[1]) + ", expected equal shapes");
+            fail(layer, "operands are " + dims_text(in[0]) + " and " + dims_text(in[1]) +
+                            ", expected equal shapes");
         }
         return in[0];
     }
@@ -189,15 +198,16 @@ std::vector<int64_t> add_dims(const Layer& layer, const std::vector<std::vector<
     const auto& dims = layer.weights->dims;
     const bool per_channel = in[0].size() > 1 && dims == std::vector<int64_t>{in[0][1]};
     if (dims != std::vector<int64_t>{1} && !per_channel && dims != image) {
-        fail(layer,
-             "constant operand is " + dims_text(dims) + ", expected one value, one per channel or " + dims_text(image));
+        fail(layer, "constant operand is " + dims_text(dims) +
+                        ", expected one value, one per channel or " + dims_text(image));
     }
     return in[0];
 }
 
 int64_t checked_axis(const Layer& layer, size_t rank, int64_t end) {
     if (layer.axis < 0 || layer.axis >= end) {
-        fail(layer, "axis " + std::to_string(layer.axis) + " of an input with " + std::to_string(rank) + " dimensions");
+        fail(layer, "axis " + std::to_string(layer.axis) + " of an input with " +
+                        std::to_string(rank) + " dimensions");
     }
     return layer.axis;
 }
@@ -205,7 +215,8 @@ int64_t checked_axis(const Layer& layer, size_t rank, int64_t end) {
 std::vector<int64_t> concat_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& in) {
     if (in.empty()) expect_inputs(layer, 0, 1);
     std::vector<int64_t> out = in[0];
-    const auto axis = static_cast<size_t>(checked_axis(layer, out.size(), static_cast<int64_t>(out.size())));
+    const auto axis =
+        static_cast<size_t>(checked_axis(layer, out.size(), static_cast<int64_t>(out.size())));
     for (size_t i = 1; i < in.size(); ++i) {
         std::vector<int64_t> other = in[i];
         if (other.size() == out.size()) other[axis] = in[0][axis];
@@ -221,8 +232,8 @@ std::vector<int64_t> concat_dims(const Layer& layer, const std::vector<std::vect
 std::vector<int64_t> depth_to_space_dims(const Layer& layer, const std::vector<int64_t>& in) {
     expect_rank(layer, in, 4);
     if (layer.block < 1 || layer.block > 4096 || in[1] % (layer.block * layer.block) != 0) {
-        fail(layer, "block " + std::to_string(layer.block) + ": its square does not divide " + std::to_string(in[1]) +
-                        " channels");
+        fail(layer, "block " + std::to_string(layer.block) + ": its square does not divide " +
+                        std::to_string(in[1]) + " channels");
     }
     return {in[0], in[1] / (layer.block * layer.block), checked_multiply(in[2], layer.block),
             checked_multiply(in[3], layer.block)};
@@ -230,14 +241,15 @@ std::vector<int64_t> depth_to_space_dims(const Layer& layer, const std::vector<i
 
 std::vector<int64_t> flatten_dims(const Layer& layer, const std::vector<int64_t>& in) {
     const int64_t axis = checked_axis(layer, in.size(), static_cast<int64_t>(in.size()) + 1);
-    return {element_count({in.begin(), in.begin() + axis}), element_count({in.begin() + axis, in.end()})};
+    return {element_count({in.begin(), in.begin() + axis}),
+            element_count({in.begin() + axis, in.end()})};
 }
 
-/// An activation belongs to the layers that finish a sum (their generators apply it when the sum is complete);
-/// elsewhere it is a layer.
+/// An activation belongs to the layers that finish a sum (their generators apply it when the sum is
+/// complete); elsewhere it is a layer.
 bool may_carry_activation(LayerKind kind) {
-    return kind == LayerKind::conv || kind == LayerKind::conv_transpose || kind == LayerKind::gemm ||
-           kind == LayerKind::add || kind == LayerKind::activation;
+    return kind == LayerKind::conv || kind == LayerKind::conv_transpose ||
+           kind == LayerKind::gemm || kind == LayerKind::add || kind == LayerKind::activation;
 }
 
 void check_activation(const Layer& layer, const std::vector<int64_t>& out) {
@@ -245,23 +257,27 @@ void check_activation(const Layer& layer, const std::vector<int64_t>& out) {
     if (layer.kind == LayerKind::activation && a.kind == ActivationKind::none)
         fail(layer, "does not say which activation");
     if (a.kind != ActivationKind::none && !may_carry_activation(layer.kind)) {
-        fail(layer, std::string("carries ") + activation_text(a) + "; expected a separate activation layer");
+        fail(layer, std::string("carries ") + activation_text(a) +
+                        "; expected a separate activation layer");
     }
     if (a.kind == ActivationKind::clip && !(a.low <= a.high)) {
-        fail(layer, "clips to " + std::to_string(a.low) + " .. " + std::to_string(a.high) + ", expected low <= high");
+        fail(layer, "clips to " + std::to_string(a.low) + " .. " + std::to_string(a.high) +
+                        ", expected low <= high");
     }
     const bool is_unary = a.kind == ActivationKind::unary;
     if (is_unary && !is_activation(a.function, a.alpha, a.beta)) {
-        fail(layer, std::string(to_string(a.function)) + " of " + std::to_string(a.alpha) + " and " +
-                        std::to_string(a.beta) + " is no activation");
+        fail(layer, std::string(to_string(a.function)) + " of " + std::to_string(a.alpha) +
+                        " and " + std::to_string(a.beta) + " is no activation");
     }
     if (!is_unary && a.function != GeneralFunction::none)
-        fail(layer, std::string(to_string(a.kind)) + " names the function " + to_string(a.function));
+        fail(layer,
+             std::string(to_string(a.kind)) + " names the function " + to_string(a.function));
     if (a.kind == ActivationKind::prelu) {
         check_constant(layer, a.slope, "slopes");
         const auto count = static_cast<int64_t>(a.slope->values.size());
         if (count != 1 && (out.size() < 2 || count != out[1])) {
-            fail(layer, std::to_string(count) + " slopes for " + dims_text(out) + ", expected 1 or one per channel");
+            fail(layer, std::to_string(count) + " slopes for " + dims_text(out) +
+                            ", expected 1 or one per channel");
         }
     } else if (a.slope != nullptr) {
         fail(layer, std::string(to_string(a.kind)) + " has slopes; expected prelu");
@@ -270,16 +286,16 @@ void check_activation(const Layer& layer, const std::vector<int64_t>& out) {
 
 void check_extras(const Layer& layer) {
     if (layer.kind == LayerKind::general) return;  // general_output_dims() looks at them
-    const bool weighted =
-        layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose || layer.kind == LayerKind::gemm;
+    const bool weighted = layer.kind == LayerKind::conv ||
+                          layer.kind == LayerKind::conv_transpose || layer.kind == LayerKind::gemm;
     if (layer.weights != nullptr && !weighted && layer.kind != LayerKind::add)
         fail(layer, "has weights, expected none");
     if (layer.bias != nullptr && !weighted) fail(layer, "has a bias, expected none");
     if (uses_window(layer.kind)) check_window(layer);
 }
 
-/// A mixing step is a bijection of the state for any given word, so two streams that differ in one word never collide
-/// there.
+/// A mixing step is a bijection of the state for any given word, so two streams that differ in one
+/// word never collide there.
 class Hasher {
 public:
     explicit Hasher(bool with_values) : with_values_(with_values) {}
@@ -348,7 +364,8 @@ void hash_general(Hasher& hash, const Layer& layer) {
 void hash_attributes(Hasher& hash, const Layer& layer) {
     if (uses_window(layer.kind)) {
         const Window& w = layer.window;
-        for (const auto& pair : {w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end, w.output_padding})
+        for (const auto& pair :
+             {w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end, w.output_padding})
             hash.numbers(pair);
     }
     switch (layer.kind) {
@@ -416,7 +433,9 @@ void check_macs(const Network& network, const std::string& where) {
 bool is_identifier(const std::string& text) {
     if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
     for (const char c : text) {
-        if (c != '_' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z')) return false;
+        if (c != '_' && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') &&
+            !(c >= 'A' && c <= 'Z'))
+            return false;
     }
     return true;
 }
@@ -472,7 +491,8 @@ const char* operation_text(const Layer& layer) {
 }
 
 const char* activation_text(const Activation& activation) {
-    return activation.kind == ActivationKind::unary ? to_string(activation.function) : to_string(activation.kind);
+    return activation.kind == ActivationKind::unary ? to_string(activation.function)
+                                                    : to_string(activation.kind);
 }
 
 const char* to_string(ActivationKind kind) {
@@ -534,10 +554,11 @@ int64_t element_count(const std::vector<int64_t>& dims) {
     int64_t count = 1;
     for (const int64_t d : dims) {
         if (d < 1 || d > largest_extent) {
-            throw InputError("tensor of " + dims_text(dims) + ": dimension " + std::to_string(d) + ", expected 1 to " +
-                             std::to_string(largest_extent));
+            throw InputError("tensor of " + dims_text(dims) + ": dimension " + std::to_string(d) +
+                             ", expected 1 to " + std::to_string(largest_extent));
         }
-        if (count > most_elements / d) throw InputError("tensor of " + dims_text(dims) + ": more than 2^40 elements");
+        if (count > most_elements / d)
+            throw InputError("tensor of " + dims_text(dims) + ": more than 2^40 elements");
         count *= d;
     }
     return count;
@@ -570,11 +591,12 @@ int64_t layer_macs(const Network& network, LayerId id) {
             const int64_t channels_read = weights->dims[0] / layer.groups;
             const Window& w = layer.window;
             const auto axis_taps = [&](size_t axis) {
-                return transposed_taps(w.kernel[axis], w.stride[axis], w.dilation[axis], w.pad_begin[axis],
-                                       out[axis + 2]);
+                return transposed_taps(w.kernel[axis], w.stride[axis], w.dilation[axis],
+                                       w.pad_begin[axis], out[axis + 2]);
             };
             const int64_t taps = checked_multiply(axis_taps(0), axis_taps(1));
-            return checked_multiply(checked_multiply(out[0], out[1]), checked_multiply(channels_read, taps));
+            return checked_multiply(checked_multiply(out[0], out[1]),
+                                    checked_multiply(channels_read, taps));
         }
         case LayerKind::general: {
             std::vector<std::vector<int64_t>> in;
@@ -586,7 +608,8 @@ int64_t layer_macs(const Network& network, LayerId id) {
     }
 }
 
-int64_t transposed_taps(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t out) {
+int64_t transposed_taps(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin,
+                        int64_t out) {
     int64_t taps = 0;
     for (int64_t k = 0; k < kernel; ++k) {
         // Output coordinates o with o = k * dilation - pad (mod stride).
@@ -596,8 +619,10 @@ int64_t transposed_taps(int64_t kernel, int64_t stride, int64_t dilation, int64_
     return taps;
 }
 
-std::vector<int64_t> infer_output_dims(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims) {
-    if (layer.kind != LayerKind::add && layer.kind != LayerKind::concat && layer.kind != LayerKind::general)
+std::vector<int64_t> infer_output_dims(const Layer& layer,
+                                       const std::vector<std::vector<int64_t>>& input_dims) {
+    if (layer.kind != LayerKind::add && layer.kind != LayerKind::concat &&
+        layer.kind != LayerKind::general)
         expect_inputs(layer, input_dims.size(), 1);
     for (const auto& dims : input_dims) {
         if (dims.empty()) fail(layer, "input is a scalar");
@@ -660,13 +685,16 @@ std::vector<int64_t> infer_output_dims(const Layer& layer, const std::vector<std
 
 void check(const Network& network) {
     const std::string where = network.name.empty() ? "network" : network.name;
-    const auto tensor_exists = [&](TensorId id) { return id >= 0 && static_cast<size_t>(id) < network.tensors.size(); };
+    const auto tensor_exists = [&](TensorId id) {
+        return id >= 0 && static_cast<size_t>(id) < network.tensors.size();
+    };
     std::unordered_set<std::string> names;
     for (const Tensor& tensor : network.tensors) {
         if (tensor.name.empty()) throw InputError(where + ": a tensor has no name");
         if (!names.insert(tensor.name).second)
             throw InputError(where + ": two tensors are named \"" + tensor.name + "\"");
-        if (tensor.dims.empty()) throw InputError(where + ": tensor \"" + tensor.name + "\" is a scalar");
+        if (tensor.dims.empty())
+            throw InputError(where + ": tensor \"" + tensor.name + "\" is a scalar");
         (void)element_count(tensor.dims);
     }
     std::vector<bool> defined(network.tensors.size(), false);
@@ -675,7 +703,8 @@ void check(const Network& network) {
     if (network.inputs.empty()) throw InputError(where + ": has no inputs");
     for (const TensorId id : network.inputs) {
         if (!tensor_exists(id))
-            throw InputError(where + ": an input is tensor " + std::to_string(id) + ", which does not exist");
+            throw InputError(where + ": an input is tensor " + std::to_string(id) +
+                             ", which does not exist");
         if (defined[static_cast<size_t>(id)])
             throw InputError(where + ": input \"" + network.tensor(id).name + "\" is listed twice");
         defined[static_cast<size_t>(id)] = true;
@@ -684,7 +713,8 @@ void check(const Network& network) {
     for (const Layer& layer : network.layers) {
         if (!is_identifier(layer.name))
             throw InputError(where + ": layer name \"" + layer.name + "\" is not an identifier");
-        if (!layer_names.insert(layer.name).second) throw InputError(where + ": two layers are named " + layer.name);
+        if (!layer_names.insert(layer.name).second)
+            throw InputError(where + ": two layers are named " + layer.name);
         std::vector<std::vector<int64_t>> dims;
         for (const TensorId id : layer.inputs) {
             if (!tensor_exists(id) || !defined[static_cast<size_t>(id)]) {
@@ -696,14 +726,15 @@ void check(const Network& network) {
         if (!tensor_exists(layer.output))
             fail(layer, "writes tensor " + std::to_string(layer.output) + ", which does not exist");
         if (defined[static_cast<size_t>(layer.output)]) {
-            fail(layer, "writes \"" + network.tensor(layer.output).name + "\", which is written already");
+            fail(layer,
+                 "writes \"" + network.tensor(layer.output).name + "\", which is written already");
         }
         defined[static_cast<size_t>(layer.output)] = true;
         written[static_cast<size_t>(layer.output)] = true;
         const auto inferred = infer_output_dims(layer, dims);
         if (inferred != network.tensor(layer.output).dims) {
-            fail(layer,
-                 "output is " + dims_text(network.tensor(layer.output).dims) + ", expected " + dims_text(inferred));
+            fail(layer, "output is " + dims_text(network.tensor(layer.output).dims) +
+                            ", expected " + dims_text(inferred));
         }
     }
     check_macs(network, where);
@@ -713,17 +744,20 @@ void check(const Network& network) {
         if (!tensor_exists(id) || !written[static_cast<size_t>(id)])
             throw InputError(where + ": an output is not written by any layer");
         if (!outputs.insert(id).second)
-            throw InputError(where + ": output \"" + network.tensor(id).name + "\" is listed twice");
+            throw InputError(where + ": output \"" + network.tensor(id).name +
+                             "\" is listed twice");
         used[static_cast<size_t>(id)] = true;
     }
     for (size_t id = 0; id < network.tensors.size(); ++id) {
         const Tensor& tensor = network.tensors[id];
         const bool is_end = !written[id] || outputs.contains(static_cast<TensorId>(id));
         if (tensor.type != ElementType::float32 && !is_end) {
-            throw InputError(where + ": tensor \"" + tensor.name + "\" is " + to_string(tensor.type) +
-                             ", which only inputs and outputs are");
+            throw InputError(where + ": tensor \"" + tensor.name + "\" is " +
+                             to_string(tensor.type) + ", which only inputs and outputs are");
         }
-        if (!defined[id]) throw InputError(where + ": nothing writes tensor \"" + network.tensors[id].name + "\"");
+        if (!defined[id])
+            throw InputError(where + ": nothing writes tensor \"" + network.tensors[id].name +
+                             "\"");
         if (!used[id] && written[id]) {
             throw InputError(where + ": nothing reads tensor \"" + network.tensors[id].name +
                              "\", and it is no output");
@@ -734,7 +768,8 @@ void check(const Network& network) {
 namespace {
 
 std::string hash_of(const Network& network, bool with_values) {
-    // Tensors are numbered by who writes them, so that the numbering (and the names) of tensors do not matter.
+    // Tensors are numbered by who writes them, so that the numbering (and the names) of tensors do
+    // not matter.
     std::vector<int64_t> number(network.tensors.size(), -1);
     int64_t next = 0;
     for (const TensorId id : network.inputs) number.at(static_cast<size_t>(id)) = next++;
@@ -756,7 +791,8 @@ std::string hash_of(const Network& network, bool with_values) {
         hash_activation(hash, layer.activation);
     }
     for (const TensorId id : network.outputs) hash.number(number.at(static_cast<size_t>(id)));
-    // No schedule depends on it; a network of floats keeps the hash that it has in files written before there were types.
+    // No schedule depends on it; a network of floats keeps the hash that it has in files written
+    // before there were types.
     const auto add_types = [&](const std::vector<TensorId>& ids, int64_t first) {
         for (size_t k = 0; k < ids.size(); ++k) {
             const ElementType type = network.tensor(ids[k]).type;

@@ -1,13 +1,14 @@
 // A convolutional network as Laminate sees it: a DAG of layers on tensors, in canonical form.
 //
-// Canonical means: constants folded, batch normalisation folded into the convolution before it, an activation folded
-// into the layer that feeds only it, Dropout and Identity removed, Gemm written as `weights [out][in]`. Importers
-// (onnx.h) and the zoo (zoo.h) build only canonical networks; every shape is known.
+// Canonical means: constants folded, batch normalisation folded into the convolution before it, an
+// activation folded into the layer that feeds only it, Dropout and Identity removed, Gemm written
+// as `weights [out][in]`. Importers (onnx.h) and the zoo (zoo.h) build only canonical networks;
+// every shape is known.
 //
-// Index orders (row major, last index fastest): feature maps NCHW; convolution weights [z][i][n][m] with z the output
-// channel, i the input channel *within its group*, n the kernel row, m the kernel column; transposed-convolution
-// weights as in ONNX, [input channel][output channel within its group][n][m]; Gemm weights [output feature][input
-// feature].
+// Index orders (row major, last index fastest): feature maps NCHW; convolution weights [z][i][n][m]
+// with z the output channel, i the input channel *within its group*, n the kernel row, m the kernel
+// column; transposed-convolution weights as in ONNX, [input channel][output channel within its
+// group][n][m]; Gemm weights [output feature][input feature].
 #pragma once
 
 #include <array>
@@ -30,21 +31,25 @@ struct Constant {
 };
 using ConstantPtr = std::shared_ptr<const Constant>;
 
-/// What a tensor's elements are to those outside the network. Inside all are 32-bit floats, which hold integers of 8 bits exactly.
+/// What a tensor's elements are to those outside the network. Inside all are 32-bit floats, which
+/// hold integers of 8 bits exactly.
 enum class ElementType { float32, uint8, int8 };
 /// As NumPy calls it: "float32", "uint8", "int8".
 [[nodiscard]] const char* to_string(ElementType type);
 
 struct Tensor {
     std::string name;  ///< as in the ONNX file
-    /// N,C,H,W for feature maps; N,F after Flatten/Gemm; anything for general layers. All known and positive; an ONNX scalar is {1}.
+    /// N,C,H,W for feature maps; N,F after Flatten/Gemm; anything for general layers. All known and
+    /// positive; an ONNX scalar is {1}.
     std::vector<int64_t> dims;
-    /// Other than float32 for inputs and outputs only: an input is handed integers of that type, as floats; so is an output's reader. A
-    /// picture's samples go to uint8 as they are, 0 to 255, where float32 gets them divided by 255.
+    /// Other than float32 for inputs and outputs only: an input is handed integers of that type, as
+    /// floats; so is an output's reader. A picture's samples go to uint8 as they are, 0 to 255,
+    /// where float32 gets them divided by 255.
     ElementType type = ElementType::float32;
 };
 
-/// The spatial window of a convolution or pooling; index 0 is y (rows, n), index 1 is x (columns, m).
+/// The spatial window of a convolution or pooling; index 0 is y (rows, n), index 1 is x (columns,
+/// m).
 struct Window {
     std::array<int64_t, 2> kernel{1, 1};
     std::array<int64_t, 2> stride{1, 1};
@@ -59,33 +64,36 @@ enum class ActivationKind { none, relu, leaky_relu, prelu, clip, sigmoid, tanh, 
 struct Activation {
     ActivationKind kind = ActivationKind::none;
     GeneralFunction function = GeneralFunction::none;  ///< unary: one that is_activation() allows
-    float alpha = 0;                                   ///< leaky_relu: slope for x < 0; unary: the function's
-    float beta = 0;                                    ///< unary: the function's
-    float low = 0;                                     ///< clip
-    float high = 0;                                    ///< clip
-    ConstantPtr slope{};                               ///< prelu: one value, or one per output channel
+    float alpha = 0;      ///< leaky_relu: slope for x < 0; unary: the function's
+    float beta = 0;       ///< unary: the function's
+    float low = 0;        ///< clip
+    float high = 0;       ///< clip
+    ConstantPtr slope{};  ///< prelu: one value, or one per output channel
 };
 
 enum class LayerKind {
-    conv,                 ///< inputs {x}; weights, optional bias; groups (depthwise when groups == channels)
+    conv,  ///< inputs {x}; weights, optional bias; groups (depthwise when groups == channels)
     conv_transpose,       ///< inputs {x}; weights, optional bias; groups
     gemm,                 ///< inputs {x [N,F]}; weights [out][in], optional bias
     max_pool,             ///< inputs {x}
     average_pool,         ///< inputs {x}; count_include_pad
     global_average_pool,  ///< inputs {x}
-    add,                  ///< inputs {a, b}, equal shapes; or {a}: constant operand in `weights`, {1}, {C} or {C,H,W}
-    concat,               ///< inputs {a, b, ...} along `axis`
-    depth_to_space,       ///< inputs {x}; block, depth_to_space_crd
-    flatten,              ///< inputs {x}; axis
-    softmax,              ///< inputs {x}; axis
-    activation,           ///< inputs {x}: an activation that could not be folded into its producer
-    general,              ///< any other operator, on tensors of any rank: see general_operator.h; never scheduled
+    add,     ///< inputs {a, b}, equal shapes; or {a}: constant operand in `weights`, {1}, {C} or
+             ///< {C,H,W}
+    concat,  ///< inputs {a, b, ...} along `axis`
+    depth_to_space,  ///< inputs {x}; block, depth_to_space_crd
+    flatten,         ///< inputs {x}; axis
+    softmax,         ///< inputs {x}; axis
+    activation,      ///< inputs {x}: an activation that could not be folded into its producer
+    general,         ///< any other operator, on tensors of any rank: see general_operator.h; never
+                     ///< scheduled
 };
 [[nodiscard]] const char* to_string(LayerKind kind);
 [[nodiscard]] const char* to_string(ActivationKind kind);
 
 struct Layer {
-    std::string name{};       ///< identifier [A-Za-z_][A-Za-z0-9_]*, unique in the network; used in schedule texts
+    std::string name{};       ///< identifier [A-Za-z_][A-Za-z0-9_]*, unique in the network; used in
+                              ///< schedule texts
     std::string onnx_name{};  ///< the node's own name, for messages
     LayerKind kind = LayerKind::conv;
     std::vector<TensorId> inputs{};
@@ -94,7 +102,8 @@ struct Layer {
     int64_t groups = 1;
     ConstantPtr weights{};
     ConstantPtr bias{};       ///< one value per output channel, or null
-    Activation activation{};  ///< applied to the finished output; conv, conv_transpose, gemm, add and activation only
+    Activation activation{};  ///< applied to the finished output; conv, conv_transpose, gemm, add
+                              ///< and activation only
     int64_t axis = 1;
     int64_t block = 1;
     bool depth_to_space_crd = false;  ///< ONNX mode CRD instead of DCR
@@ -112,10 +121,15 @@ struct Network {
     std::vector<Layer> layers;  ///< topological order
     std::vector<TensorId> inputs;
     std::vector<TensorId> outputs;
-    std::vector<std::string> folded;  ///< what canonicalisation fused away, one line each, for `laminate info`
+    std::vector<std::string>
+        folded;  ///< what canonicalisation fused away, one line each, for `laminate info`
 
-    [[nodiscard]] const Tensor& tensor(TensorId id) const { return tensors.at(static_cast<size_t>(id)); }
-    [[nodiscard]] const Layer& layer(LayerId id) const { return layers.at(static_cast<size_t>(id)); }
+    [[nodiscard]] const Tensor& tensor(TensorId id) const {
+        return tensors.at(static_cast<size_t>(id));
+    }
+    [[nodiscard]] const Layer& layer(LayerId id) const {
+        return layers.at(static_cast<size_t>(id));
+    }
     /// Layer that writes the tensor, or -1 for a network input.
     [[nodiscard]] LayerId producer(TensorId id) const;
     /// Layers that read the tensor, in order.
@@ -134,28 +148,32 @@ struct Network {
 /// "x 1x3x224x224", with its type where that is not float32: "x 1x3x224x224 uint8".
 [[nodiscard]] std::string tensor_text(const Tensor& tensor);
 
-/// Multiply-accumulates of one layer for the whole batch: every tap of the kernel for every output element, taps that
-/// fall on zero padding included (design 4). Transposed convolution: the taps (k with (o + pad - k*dilation) divisible
-/// by the stride) of every output element. Layers without weights do none.
+/// Multiply-accumulates of one layer for the whole batch: every tap of the kernel for every output
+/// element, taps that fall on zero padding included (design 4). Transposed convolution: the taps (k
+/// with (o + pad - k*dilation) divisible by the stride) of every output element. Layers without
+/// weights do none.
 [[nodiscard]] int64_t layer_macs(const Network& network, LayerId layer);
 
-/// (output coordinate, kernel coordinate) pairs of one axis of a transposed convolution that are taps: o + pad - k * dilation is divisible
-/// by the stride.
-[[nodiscard]] int64_t transposed_taps(int64_t kernel, int64_t stride, int64_t dilation, int64_t pad_begin, int64_t out);
+/// (output coordinate, kernel coordinate) pairs of one axis of a transposed convolution that are
+/// taps: o + pad - k * dilation is divisible by the stride.
+[[nodiscard]] int64_t transposed_taps(int64_t kernel, int64_t stride, int64_t dilation,
+                                      int64_t pad_begin, int64_t out);
 
-/// Checks every rule above and recomputes every shape from the inputs'; throws InputError naming the layer. Also: names
-/// of tensors and layers are unique, every tensor is written once, and what a layer writes is read or is an output.
+/// Checks every rule above and recomputes every shape from the inputs'; throws InputError naming
+/// the layer. Also: names of tensors and layers are unique, every tensor is written once, and what
+/// a layer writes is read or is an output.
 void check(const Network& network);
 
 /// Output dims of a layer from its inputs' dims; throws InputError naming the layer.
-[[nodiscard]] std::vector<int64_t> infer_output_dims(const Layer& layer,
-                                                     const std::vector<std::vector<int64_t>>& input_dims);
+[[nodiscard]] std::vector<int64_t> infer_output_dims(
+    const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims);
 
-/// 16 hex digits over structure, layer names (schedules use them), shapes, attributes and the values of all constants: what
-/// compiled code depends on. Names of tensors and of the network do not matter. The same on every machine.
+/// 16 hex digits over structure, layer names (schedules use them), shapes, attributes and the
+/// values of all constants: what compiled code depends on. Names of tensors and of the network do
+/// not matter. The same on every machine.
 [[nodiscard]] std::string network_hash(const Network& network);
-/// The same without the values of constants (their shapes count): all that a schedule, its counts and its costs depend on.
-/// Files of schedules and fronts carry it.
+/// The same without the values of constants (their shapes count): all that a schedule, its counts
+/// and its costs depend on. Files of schedules and fronts carry it.
 [[nodiscard]] std::string structure_hash(const Network& network);
 
 }  // namespace laminate

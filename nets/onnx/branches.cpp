@@ -1,5 +1,6 @@
-// If on a condition that is known before the run: exporters leave it behind where the rank or an extent of a tensor decides. The branch that is
-// taken becomes part of the graph around it; the other one is not looked at.
+// If on a condition that is known before the run: exporters leave it behind where the rank or an
+// extent of a tensor decides. The branch that is taken becomes part of the graph around it; the
+// other one is not looked at.
 #include <algorithm>
 #include <utility>
 
@@ -51,10 +52,12 @@ void rename(google::protobuf::RepeatedPtrField<std::string>* list, const Names& 
 void rename(proto::GraphProto& graph, const Names& names) {
     if (names.empty()) return;
     for (auto& tensor : *graph.mutable_initializer()) {
-        if (const auto found = names.find(tensor.name()); found != names.end()) tensor.set_name(found->second);
+        if (const auto found = names.find(tensor.name()); found != names.end())
+            tensor.set_name(found->second);
     }
     for (auto& output : *graph.mutable_output()) {
-        if (const auto found = names.find(output.name()); found != names.end()) output.set_name(found->second);
+        if (const auto found = names.find(output.name()); found != names.end())
+            output.set_name(found->second);
     }
     for (auto& node : *graph.mutable_node()) {
         rename(node.mutable_input(), names);
@@ -78,7 +81,8 @@ void if_node(Importer& importer, Node& node) {
     node.expect_inputs(1, 1);
     const auto* then_branch = node.any("then_branch");
     const auto* else_branch = node.any("else_branch");
-    if (then_branch == nullptr || !then_branch->has_g() || else_branch == nullptr || !else_branch->has_g())
+    if (then_branch == nullptr || !then_branch->has_g() || else_branch == nullptr ||
+        !else_branch->has_g())
         node.fail("has no then_branch or no else_branch");
     const std::optional<bool> holds = importer.truth(node, 0);
     if (!holds)
@@ -93,18 +97,21 @@ std::vector<std::string> names_read(const proto::NodeProto& node) {
     std::vector<std::string> names;
     std::copy_if(node.input().begin(), node.input().end(), std::back_inserter(names),
                  [](const std::string& name) { return !name.empty(); });
-    for_each_inner_graph(node, [&](const proto::GraphProto& graph) { add_free_names(graph, names); });
+    for_each_inner_graph(node,
+                         [&](const proto::GraphProto& graph) { add_free_names(graph, names); });
     return names;
 }
 
 void Importer::take_over(const Node& node, const proto::GraphProto& inner) {
     if (inner.input_size() > 0) node.fail("has a branch with inputs");
-    if (inner.sparse_initializer_size() > 0) node.fail("has sparse initializers, which are not supported");
+    if (inner.sparse_initializer_size() > 0)
+        node.fail("has sparse initializers, which are not supported");
     if (inner.output_size() != node.file().output_size()) {
-        node.fail("has a branch with " + std::to_string(inner.output_size()) + " outputs, expected " +
-                  std::to_string(node.file().output_size()));
+        node.fail("has a branch with " + std::to_string(inner.output_size()) +
+                  " outputs, expected " + std::to_string(node.file().output_size()));
     }
-    // Names must stay one tensor's each. Those that the branch keeps are taken first, so that no new one is equal to them.
+    // Names must stay one tensor's each. Those that the branch keeps are taken first, so that no
+    // new one is equal to them.
     proto::GraphProto graph = inner;
     Names changed;
     for (const std::string& name : names_defined(graph)) {
@@ -119,7 +126,8 @@ void Importer::take_over(const Node& node, const proto::GraphProto& inner) {
 
     auto& whole = *model_.mutable_graph();
     for (auto& tensor : *graph.mutable_initializer()) {
-        if (tensor.name().empty() || !initializers_.emplace(tensor.name(), whole.initializer_size()).second)
+        if (tensor.name().empty() ||
+            !initializers_.emplace(tensor.name(), whole.initializer_size()).second)
             node.fail("has a branch with initializer " + in_quotes(tensor.name()) +
                       ", which has no name or exists already");
         whole.add_initializer()->Swap(&tensor);
@@ -128,7 +136,8 @@ void Importer::take_over(const Node& node, const proto::GraphProto& inner) {
     for (auto& each : *graph.mutable_node()) whole.add_node()->Swap(&each);
     std::vector<std::string> wanted;
     for (const auto& output : graph.output()) wanted.push_back(output.name());
-    raw_.folded.push_back(node.op() + " " + node.label() + " replaced by the branch that its condition takes");
+    raw_.folded.push_back(node.op() + " " + node.label() +
+                          " replaced by the branch that its condition takes");
     import_nodes(first, wanted);
     for (int k = 0; k < graph.output_size(); ++k) {
         if (!node.has_output(k)) continue;

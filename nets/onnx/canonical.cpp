@@ -16,7 +16,9 @@ bool has_weights_per_channel(LayerKind kind) {
     return kind == LayerKind::conv || kind == LayerKind::conv_transpose || kind == LayerKind::gemm;
 }
 
-bool takes_activation(LayerKind kind) { return has_weights_per_channel(kind) || kind == LayerKind::add; }
+bool takes_activation(LayerKind kind) {
+    return has_weights_per_channel(kind) || kind == LayerKind::add;
+}
 
 int64_t output_channels(const Layer& layer) {
     const auto& dims = layer.weights->dims;
@@ -29,12 +31,14 @@ ConstantPtr scaled_weights(const Layer& layer, const std::vector<float>& scale) 
     std::vector<float> result = layer.weights->values;
     const size_t channels = scale.size();
     const size_t first = static_cast<size_t>(dims[0]);
-    if (layer.kind == LayerKind::conv_transpose) {  // [input channel][output channel within its group][n][m]
+    if (layer.kind ==
+        LayerKind::conv_transpose) {  // [input channel][output channel within its group][n][m]
         const size_t per_group = static_cast<size_t>(dims[1]);
         const size_t inputs_per_group = first / static_cast<size_t>(layer.groups);
         const size_t taps = result.size() / first / per_group;
         for (size_t i = 0; i < result.size(); ++i) {
-            const size_t channel = i / (taps * per_group) / inputs_per_group * per_group + i / taps % per_group;
+            const size_t channel =
+                i / (taps * per_group) / inputs_per_group * per_group + i / taps % per_group;
             result[i] = static_cast<float>(double{result[i]} * scale[channel]);
         }
     } else {
@@ -46,16 +50,19 @@ ConstantPtr scaled_weights(const Layer& layer, const std::vector<float>& scale) 
     return std::make_shared<const Constant>(Constant{dims, std::move(result)});
 }
 
-/// bias * scale + shift; `scale` may be empty (all ones), `shift` may hold one value for all channels.
-ConstantPtr moved_bias(const Layer& layer, const std::vector<float>& scale, const std::vector<float>& shift) {
+/// bias * scale + shift; `scale` may be empty (all ones), `shift` may hold one value for all
+/// channels.
+ConstantPtr moved_bias(const Layer& layer, const std::vector<float>& scale,
+                       const std::vector<float>& shift) {
     const auto channels = static_cast<size_t>(output_channels(layer));
     std::vector<float> result(channels);
     for (size_t c = 0; c < channels; ++c) {
         const double old = layer.bias == nullptr ? 0.0 : double{layer.bias->values[c]};
-        result[c] =
-            static_cast<float>(old * (scale.empty() ? 1.0 : double{scale[c]}) + shift[shift.size() == 1 ? 0 : c]);
+        result[c] = static_cast<float>(old * (scale.empty() ? 1.0 : double{scale[c]}) +
+                                       shift[shift.size() == 1 ? 0 : c]);
     }
-    return std::make_shared<const Constant>(Constant{{static_cast<int64_t>(channels)}, std::move(result)});
+    return std::make_shared<const Constant>(
+        Constant{{static_cast<int64_t>(channels)}, std::move(result)});
 }
 
 /// Folds `next` into `layer`, whose output nobody else reads. False when that is not possible.
@@ -73,9 +80,9 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
     if (next.layer.kind == LayerKind::add && next.layer.weights != nullptr &&
         next.layer.activation.kind == ActivationKind::none) {
         const std::vector<float>& shift = next.layer.weights->values;
-        const bool per_channel =
-            next.layer.weights->dims == std::vector<int64_t>{1} ||
-            (has_weights_per_channel(layer.kind) && next.layer.weights->dims == std::vector{output_channels(layer)});
+        const bool per_channel = next.layer.weights->dims == std::vector<int64_t>{1} ||
+                                 (has_weights_per_channel(layer.kind) &&
+                                  next.layer.weights->dims == std::vector{output_channels(layer)});
         if (!has_weights_per_channel(layer.kind) || !per_channel) return false;
         layer.bias = moved_bias(layer, {}, shift);
         return true;
@@ -87,17 +94,18 @@ bool fold(Layer& layer, const RawLayer& next, RawNetwork& raw) {
     return false;
 }
 
-// ---- activations in several nodes -----------------------------------------------------------------------------------
+// ---- activations in several nodes
 
-/// Exporters write activations that their opset has no operator for with those that it has; here they become one layer
-/// again.
+/// Exporters write activations that their opset has no operator for with those that it has; here
+/// they become one layer again.
 class ActivationsInNodes {
 public:
     explicit ActivationsInNodes(RawNetwork& raw)
         : raw_(raw), readers_(raw.tensors.size(), 0), producer_(raw.tensors.size(), -1) {
         for (const TensorId id : raw.outputs) ++readers_[static_cast<size_t>(id)];
         for (size_t k = 0; k < raw.layers.size(); ++k) {
-            for (const TensorId id : raw.layers[k].layer.inputs) ++readers_[static_cast<size_t>(id)];
+            for (const TensorId id : raw.layers[k].layer.inputs)
+                ++readers_[static_cast<size_t>(id)];
             producer_[static_cast<size_t>(raw.layers[k].layer.output)] = static_cast<int>(k);
         }
     }
@@ -117,7 +125,9 @@ private:
     /// The layer that writes `id` for one reader and nobody else, or null.
     [[nodiscard]] RawLayer* before(TensorId id) const {
         const auto t = static_cast<size_t>(id);
-        return producer_[t] >= 0 && readers_[t] == 1 ? &raw_.layers[static_cast<size_t>(producer_[t])] : nullptr;
+        return producer_[t] >= 0 && readers_[t] == 1
+                   ? &raw_.layers[static_cast<size_t>(producer_[t])]
+                   : nullptr;
     }
     [[nodiscard]] RawLayer* before(const RawLayer& layer) const {
         return layer.layer.inputs.empty() ? nullptr : before(layer.layer.inputs[0]);
@@ -129,7 +139,8 @@ private:
                op.function == GeneralFunction::multiply && layer.layer.inputs.size() == 2;
     }
     static bool is(const RawLayer* layer, ActivationKind kind) {
-        return layer != nullptr && layer->layer.kind == LayerKind::activation && layer->layer.activation.kind == kind;
+        return layer != nullptr && layer->layer.kind == LayerKind::activation &&
+               layer->layer.activation.kind == kind;
     }
     static bool is(const RawLayer* layer, GeneralFunction function) {
         return is(layer, ActivationKind::unary) && layer->layer.activation.function == function;
@@ -145,11 +156,12 @@ private:
     }
     /// The tensor x of min(max(x + 3, 0), 6), whose two layers nobody else reads, or -1.
     [[nodiscard]] TensorId shifted_and_clipped(const RawLayer* clip) const {
-        if (!is(clip, ActivationKind::clip) || clip->layer.activation.low != 0 || clip->layer.activation.high != 6)
+        if (!is(clip, ActivationKind::clip) || clip->layer.activation.low != 0 ||
+            clip->layer.activation.high != 6)
             return -1;
         const RawLayer* sum = before(*clip);
-        const bool adds_3 = sum != nullptr && sum->layer.kind == LayerKind::add && sum->layer.weights != nullptr &&
-                            all_are(sum->layer.weights->values, 3);
+        const bool adds_3 = sum != nullptr && sum->layer.kind == LayerKind::add &&
+                            sum->layer.weights != nullptr && all_are(sum->layer.weights->values, 3);
         return adds_3 ? sum->layer.inputs[0] : -1;
     }
 
@@ -187,12 +199,15 @@ private:
                 whole.alpha = 1;
                 if (reads_x(last)) return become(product, x, {last}, whole);
                 whole.alpha = inner != nullptr && inner->affine ? scale_of(*inner) : 0;
-                if (whole.alpha != 0 && reads_x(inner)) return become(product, x, {last, inner}, whole);
+                if (whole.alpha != 0 && reads_x(inner))
+                    return become(product, x, {last, inner}, whole);
             } else if (is(last, GeneralFunction::hard_sigmoid) && reads_x(last) &&
-                       last->layer.activation.alpha == 1.0f / 6 && last->layer.activation.beta == 0.5f) {
+                       last->layer.activation.alpha == 1.0f / 6 &&
+                       last->layer.activation.beta == 0.5f) {
                 whole.function = GeneralFunction::hard_swish;
                 return become(product, x, {last}, whole);
-            } else if (is(last, ActivationKind::tanh) && is(inner, GeneralFunction::softplus) && reads_x(inner)) {
+            } else if (is(last, ActivationKind::tanh) && is(inner, GeneralFunction::softplus) &&
+                       reads_x(inner)) {
                 whole.function = GeneralFunction::mish;
                 return become(product, x, {last, inner}, whole);
             }
@@ -200,9 +215,11 @@ private:
     }
 
     /// `end` becomes the activation of `x`; the layers between them go.
-    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between, const Activation& activation) {
+    void become(RawLayer& end, TensorId x, const std::vector<RawLayer*>& between,
+                const Activation& activation) {
         for (RawLayer* layer : between) {
-            raw_.folded.push_back(layer->op + " " + layer->label + " into " + end.op + " " + end.label);
+            raw_.folded.push_back(layer->op + " " + layer->label + " into " + end.op + " " +
+                                  end.label);
             for (const TensorId id : layer->layer.inputs) --readers_[static_cast<size_t>(id)];
             layer->layer.output = -1;
         }
@@ -227,7 +244,9 @@ void remove_dead_layers(RawNetwork& raw) {
     std::vector<RawLayer> kept;
     for (auto layer = raw.layers.rbegin(); layer != raw.layers.rend(); ++layer) {
         if (!needed[static_cast<size_t>(layer->layer.output)]) {
-            if (!layer->beside) raw.folded.push_back(layer->op + " " + layer->label + " removed: no output needs it");
+            if (!layer->beside)
+                raw.folded.push_back(layer->op + " " + layer->label +
+                                     " removed: no output needs it");
             continue;
         }
         for (const TensorId id : layer->layer.inputs) needed[static_cast<size_t>(id)] = true;
@@ -247,12 +266,14 @@ void fold_into_producers(RawNetwork& raw) {
     std::vector<RawLayer> kept;
     std::vector<int> producer(raw.tensors.size(), -1);  // index into kept
     for (RawLayer& next : raw.layers) {
-        const auto input = static_cast<size_t>(next.layer.inputs.empty() ? next.layer.output : next.layer.inputs[0]);
+        const auto input = static_cast<size_t>(next.layer.inputs.empty() ? next.layer.output
+                                                                         : next.layer.inputs[0]);
         const int before = producer[input];
         if (next.layer.inputs.size() == 1 && before >= 0 && readers[input] == 1 &&
             fold(kept[static_cast<size_t>(before)].layer, next, raw)) {
             RawLayer& target = kept[static_cast<size_t>(before)];
-            raw.folded.push_back(next.op + " " + next.label + " into " + target.op + " " + target.label);
+            raw.folded.push_back(next.op + " " + next.label + " into " + target.op + " " +
+                                 target.label);
             target.layer.output = next.layer.output;
             producer[static_cast<size_t>(next.layer.output)] = before;
             continue;
@@ -266,18 +287,21 @@ void fold_into_producers(RawNetwork& raw) {
 /// y = scale[c] * x + shift[c] of a tensor that is no picture: a product, then a sum.
 void write_affine_as_product_and_sum(RawNetwork& raw, RawLayer layer, std::vector<RawLayer>& kept) {
     const auto dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
-    RawLayer product{
-        .layer = {.onnx_name = layer.layer.onnx_name, .kind = LayerKind::general, .inputs = layer.layer.inputs},
-        .op = layer.op,
-        .label = layer.label};
+    RawLayer product{.layer = {.onnx_name = layer.layer.onnx_name,
+                               .kind = LayerKind::general,
+                               .inputs = layer.layer.inputs},
+                     .op = layer.op,
+                     .label = layer.label};
     std::vector<int64_t> per_channel(dims.size() - 1, 1);
     per_channel[0] = dims[1];
     product.layer.general = {.kind = GeneralKind::binary, .function = GeneralFunction::multiply};
-    product.layer.weights = std::make_shared<const Constant>(Constant{per_channel, layer.layer.weights->values});
+    product.layer.weights =
+        std::make_shared<const Constant>(Constant{per_channel, layer.layer.weights->values});
     const auto& shift = layer.layer.bias->values;
     // A sum may carry an activation, a product may not.
-    const bool only_scales = layer.layer.activation.kind == ActivationKind::none &&
-                             std::all_of(shift.begin(), shift.end(), [](float value) { return value == 0; });
+    const bool only_scales =
+        layer.layer.activation.kind == ActivationKind::none &&
+        std::all_of(shift.begin(), shift.end(), [](float value) { return value == 0; });
     product.layer.output = layer.layer.output;
     if (!only_scales) {
         const std::string& name = raw.tensors[static_cast<size_t>(layer.layer.output)].name;
@@ -298,7 +322,8 @@ void write_affine_as_convolution(RawNetwork& raw) {
     std::vector<RawLayer> layers;
     std::swap(layers, raw.layers);
     for (RawLayer& layer : layers) {
-        const size_t rank = layer.affine ? raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims.size() : 0;
+        const size_t rank =
+            layer.affine ? raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims.size() : 0;
         if (!layer.affine || rank == 4) {
             raw.layers.push_back(std::move(layer));
         } else {
@@ -310,18 +335,20 @@ void write_affine_as_convolution(RawNetwork& raw) {
         const auto& dims = raw.tensors[static_cast<size_t>(layer.layer.inputs[0])].dims;
         layer.layer.kind = LayerKind::conv;
         layer.layer.groups = dims[1];
-        layer.layer.weights =
-            std::make_shared<const Constant>(Constant{{dims[1], 1, 1, 1}, layer.layer.weights->values});
+        layer.layer.weights = std::make_shared<const Constant>(
+            Constant{{dims[1], 1, 1, 1}, layer.layer.weights->values});
         layer.affine = false;
     }
 }
 
-/// "/features/0/Conv" becomes "features_0_Conv"; an identifier stays as it is; "" when nothing is left.
+/// "/features/0/Conv" becomes "features_0_Conv"; an identifier stays as it is; "" when nothing is
+/// left.
 std::string to_identifier(const std::string& name) {
     if (is_identifier(name)) return name;
     std::string text;
     for (const char c : name) {
-        const bool fits = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        const bool fits =
+            (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         if (fits) {
             text += c;
         } else if (!text.empty() && text.back() != '_') {
@@ -365,7 +392,8 @@ void RawNetwork::charge(size_t values) {
     values_allowed -= static_cast<int64_t>(values);
     if (values_allowed < 0)
         throw InputError(
-            "folding constants makes many times more values than the file holds; expected weights shared by fewer "
+            "folding constants makes many times more values than the file holds; expected weights "
+            "shared by fewer "
             "nodes");
 }
 
@@ -390,7 +418,8 @@ Network canonicalise(RawNetwork raw) {
         layer.layer.output = keep(layer.layer.output);
         network.layers.push_back(std::move(layer.layer));
     }
-    for (const TensorId id : raw.outputs) network.outputs.push_back(number[static_cast<size_t>(id)]);
+    for (const TensorId id : raw.outputs)
+        network.outputs.push_back(number[static_cast<size_t>(id)]);
     name_layers(network.layers);
     check(network);
     return network;

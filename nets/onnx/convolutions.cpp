@@ -1,4 +1,5 @@
-// Conv, ConvTranspose, BatchNormalization. One spatial axis is a picture of one row; three are general layers.
+// Conv, ConvTranspose, BatchNormalization. One spatial axis is a picture of one row; three are
+// general layers.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +17,8 @@ ConstantPtr convolution_weights(Importer& importer, const Node& node, size_t ran
     if (weights->dims.size() != rank) {
         node.fail("weights are " + dims_text(weights->dims) + " (" +
                   std::to_string(static_cast<int64_t>(weights->dims.size()) - 2) +
-                  " spatial dimensions) for an input of " + std::to_string(static_cast<int64_t>(rank) - 2));
+                  " spatial dimensions) for an input of " +
+                  std::to_string(static_cast<int64_t>(rank) - 2));
     }
     return weights;
 }
@@ -58,11 +60,12 @@ void conv(Importer& importer, Node& node) {
     const TensorId x = importer.tensor(node, 0);
     const Dims extents = spatial_dims(node, importer.dims(x));
     const ConstantPtr weights = convolution_weights(importer, node, importer.dims(x).size());
-    SpatialWindow window = read_window(node, extents, Dims(weights->dims.begin() + 2, weights->dims.end()));
+    SpatialWindow window =
+        read_window(node, extents, Dims(weights->dims.begin() + 2, weights->dims.end()));
     if (window.auto_pad.starts_with("SAME")) pad_same(window, extents);
-    importer.append_like(
-        node, x,
-        windowed_layer(importer, node, x, weights, window, LayerKind::conv, {.kind = GeneralKind::convolution}));
+    importer.append_like(node, x,
+                         windowed_layer(importer, node, x, weights, window, LayerKind::conv,
+                                        {.kind = GeneralKind::convolution}));
 }
 
 void conv_transpose(Importer& importer, Node& node) {
@@ -70,9 +73,10 @@ void conv_transpose(Importer& importer, Node& node) {
     const TensorId x = importer.tensor(node, 0);
     const Dims extents = spatial_dims(node, importer.dims(x));
     const ConstantPtr weights = convolution_weights(importer, node, importer.dims(x).size());
-    SpatialWindow window = read_window(node, extents, Dims(weights->dims.begin() + 2, weights->dims.end()));
-    Dims output_padding =
-        spatial_parameter(node, "output_padding", extents.size(), 0).value_or(Dims(extents.size(), 0));
+    SpatialWindow window =
+        read_window(node, extents, Dims(weights->dims.begin() + 2, weights->dims.end()));
+    Dims output_padding = spatial_parameter(node, "output_padding", extents.size(), 0)
+                              .value_or(Dims(extents.size(), 0));
     auto wanted = node.integers("output_shape");
     if (wanted && wanted->size() == extents.size() + 2)
         wanted->erase(wanted->begin(), wanted->begin() + 2);  // some exporters name N and C too
@@ -81,20 +85,26 @@ void conv_transpose(Importer& importer, Node& node) {
                   std::to_string(extents.size()));
     Dims out;
     for (size_t axis = 0; axis < extents.size(); ++axis) {
-        int64_t full = (extents[axis] - 1) * window.stride[axis] + output_padding[axis] + window.span(axis);
+        int64_t full =
+            (extents[axis] - 1) * window.stride[axis] + output_padding[axis] + window.span(axis);
         if (wanted || window.auto_pad.starts_with("SAME")) {
-            // The padding follows from the output; ConvTranspose gives the odd element to the end unless SAME_UPPER (ONNX, ConvTranspose).
-            // What no padding reaches stays: SAME only takes away, as in onnx's shape inference and onnxruntime.
-            const int64_t target = wanted ? (*wanted)[axis] : std::min(full, extents[axis] * window.stride[axis]);
-            const int64_t extra = std::max<int64_t>(0, target - full), total = std::max<int64_t>(0, full - target);
+            // The padding follows from the output; ConvTranspose gives the odd element to the end
+            // unless SAME_UPPER (ONNX, ConvTranspose). What no padding reaches stays: SAME only
+            // takes away, as in onnx's shape inference and onnxruntime.
+            const int64_t target =
+                wanted ? (*wanted)[axis] : std::min(full, extents[axis] * window.stride[axis]);
+            const int64_t extra = std::max<int64_t>(0, target - full),
+                          total = std::max<int64_t>(0, full - target);
             // More than the windows reach is like output_padding, within its limit.
-            if (target < 1 || output_padding[axis] + extra >= std::max({window.stride[axis], window.dilation[axis],
-                                                                        int64_t{1} + output_padding[axis]})) {
+            if (target < 1 || output_padding[axis] + extra >=
+                                  std::max({window.stride[axis], window.dilation[axis],
+                                            int64_t{1} + output_padding[axis]})) {
                 node.fail("output of " + std::to_string(target) + " is larger than an input of " +
                           std::to_string(extents[axis]) + " gives without padding, or empty");
             }
             output_padding[axis] += extra;
-            window.pad_begin[axis] = window.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
+            window.pad_begin[axis] =
+                window.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
             window.pad_end[axis] = total - window.pad_begin[axis];
             full += extra;
         }
@@ -116,30 +126,35 @@ void batch_normalization(Importer& importer, Node& node) {
     node.ignore("momentum");
     node.ignore("consumed_inputs");
     const bool was_told_to_test = importer.opset() >= 7 || node.integer("is_test", 0) != 0;
-    if (node.integer("training_mode", 0) != 0 || node.integer("spatial", 1) != 1 || !was_told_to_test)
+    if (node.integer("training_mode", 0) != 0 || node.integer("spatial", 1) != 1 ||
+        !was_told_to_test)
         node.fail("training mode or spatial = 0 is not supported");
     const Dims& extents = importer.dims(x);
-    if (extents.size() < 2) node.fail("input is " + dims_text(extents) + ", expected at least 2 dimensions");
+    if (extents.size() < 2)
+        node.fail("input is " + dims_text(extents) + ", expected at least 2 dimensions");
     const auto channels = static_cast<size_t>(extents[1]);
     std::array<ConstantPtr, 4> statistics;  // scale, shift, mean, variance
     for (size_t i = 0; i < 4; ++i) {
         statistics[i] = importer.constant(node, static_cast<int>(i) + 1);
         if (statistics[i]->values.size() != channels) {
             node.fail("input " + in_quotes(node.input(static_cast<int>(i) + 1)) + " has " +
-                      std::to_string(statistics[i]->values.size()) + " values for " + std::to_string(channels) +
-                      " channels");
+                      std::to_string(statistics[i]->values.size()) + " values for " +
+                      std::to_string(channels) + " channels");
         }
     }
     std::vector<float> scale(channels), shift(channels);
     for (size_t c = 0; c < channels; ++c) {
-        const double factor = statistics[0]->values[c] / std::sqrt(statistics[3]->values[c] + epsilon);
+        const double factor =
+            statistics[0]->values[c] / std::sqrt(statistics[3]->values[c] + epsilon);
         if (!std::isfinite(factor))
-            node.fail("variance of channel " + std::to_string(c) + " is " + std::to_string(statistics[3]->values[c]));
+            node.fail("variance of channel " + std::to_string(c) + " is " +
+                      std::to_string(statistics[3]->values[c]));
         scale[c] = static_cast<float>(factor);
         shift[c] = static_cast<float>(statistics[1]->values[c] - statistics[2]->values[c] * factor);
     }
-    importer.append_affine(node, x, std::make_shared<const Constant>(Constant{{extents[1]}, std::move(scale)}),
-                           std::make_shared<const Constant>(Constant{{extents[1]}, std::move(shift)}));
+    importer.append_affine(
+        node, x, std::make_shared<const Constant>(Constant{{extents[1]}, std::move(scale)}),
+        std::make_shared<const Constant>(Constant{{extents[1]}, std::move(shift)}));
 }
 
 }  // namespace

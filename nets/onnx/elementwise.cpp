@@ -1,4 +1,5 @@
-// Operators that work element by element: activations, arithmetic with broadcasting, comparisons, Where, Cast; on integers they compute shapes.
+// Operators that work element by element: activations, arithmetic with broadcasting, comparisons,
+// Where, Cast; on integers they compute shapes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +13,7 @@ namespace {
 
 using Function = GeneralFunction;
 
-// ---- one operand ------------------------------------------------------------------------------------------------------
+// ---- one operand
 
 void activation(Importer& importer, Node& node, Activation activation) {
     node.ignore("consumed_inputs");
@@ -26,11 +27,13 @@ void activation(Importer& importer, Node& node, Activation activation) {
 void unary(Importer& importer, Node& node, Function function, float alpha = 0, float beta = 0) {
     node.expect_inputs(1, 1);
     if (is_activation(function, alpha, beta)) {
-        return activation(importer, node,
-                          {.kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta});
+        return activation(
+            importer, node,
+            {.kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta});
     }
-    importer.append(node, {.kind = GeneralKind::unary, .function = function, .alpha = alpha, .beta = beta},
-                    {importer.tensor(node, 0)});
+    importer.append(
+        node, {.kind = GeneralKind::unary, .function = function, .alpha = alpha, .beta = beta},
+        {importer.tensor(node, 0)});
 }
 
 template <Function function>
@@ -46,7 +49,8 @@ void plain(Importer& importer, Node& node) {
     unary(importer, node, function);
 }
 
-/// Bounds that are computed: the smaller of the upper one and the larger of x and the lower one (ONNX).
+/// Bounds that are computed: the smaller of the upper one and the larger of x and the lower one
+/// (ONNX).
 void clip_by_tensors(Importer& importer, Node& node) {
     TensorId x = importer.tensor(node, 0);
     const std::array<Function, 3> bound{Function::none, Function::maximum, Function::minimum};
@@ -54,9 +58,10 @@ void clip_by_tensors(Importer& importer, Node& node) {
         if (!node.has_input(i)) continue;
         const TensorId limit = importer.tensor(node, i);
         if (element_count(importer.dims(limit)) != 1 || importer.file_dims(limit).size() > 1)
-            node.fail("input " + in_quotes(node.input(i)) + " is " + dims_text(importer.dims(limit)) +
-                      ", expected one value");
-        const GeneralOperator op{.kind = GeneralKind::binary, .function = bound[static_cast<size_t>(i)]};
+            node.fail("input " + in_quotes(node.input(i)) + " is " +
+                      dims_text(importer.dims(limit)) + ", expected one value");
+        const GeneralOperator op{.kind = GeneralKind::binary,
+                                 .function = bound[static_cast<size_t>(i)]};
         if (i == 2 || !node.has_input(2)) return importer.append(node, op, {x, limit});
         x = importer.add_general(node, op, {x, limit});
     }
@@ -85,7 +90,8 @@ void clip(Importer& importer, Node& node) {
 
 void identity(Importer& importer, Node& node) {
     const Value value = importer.value(node, 0);
-    if (std::holds_alternative<TensorId>(value)) return importer.alias(node, std::get<TensorId>(value));
+    if (std::holds_alternative<TensorId>(value))
+        return importer.alias(node, std::get<TensorId>(value));
     importer.define(node, value);
 }
 
@@ -95,18 +101,20 @@ void dropout(Importer& importer, Node& node) {
     node.ignore("is_test");
     if (node.has_input(2)) {
         const auto training = importer.integers(node, 2).values;
-        const bool drops = training.size() != 1 || (training[0] != 0 && importer.scalar(node, 1, 0.5f) != 0);
+        const bool drops =
+            training.size() != 1 || (training[0] != 0 && importer.scalar(node, 1, 0.5f) != 0);
         if (drops) node.fail("training mode is not supported");
     }
     importer.alias(node, importer.tensor(node, 0));
 }
 
-/// Fractions are cut off. What lies outside 0 to 255 has no defined result in ONNX: here the nearest.
+/// Fractions are cut off. What lies outside 0 to 255 has no defined result in ONNX: here the
+/// nearest.
 void to_bytes(Importer& importer, Node& node) {
-    const TensorId clipped =
-        importer.add_layer(node, {.kind = LayerKind::activation,
-                                  .inputs = {importer.tensor(node, 0)},
-                                  .activation = {.kind = ActivationKind::clip, .low = 0, .high = 255}});
+    const TensorId clipped = importer.add_layer(
+        node, {.kind = LayerKind::activation,
+               .inputs = {importer.tensor(node, 0)},
+               .activation = {.kind = ActivationKind::clip, .low = 0, .high = 255}});
     importer.append(node, {.kind = GeneralKind::unary, .function = Function::floor}, {clipped});
     importer.set_type(node.file().output(0), ElementType::uint8);
 }
@@ -128,21 +136,28 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
     }
     const auto* small = std::get_if<SmallIntegers>(&value);
     const ElementType from = importer.type(node.input(0));
-    if (from != ElementType::float32 && to == (from == ElementType::uint8 ? Type::UINT8 : Type::INT8)) {
+    if (from != ElementType::float32 &&
+        to == (from == ElementType::uint8 ? Type::UINT8 : Type::INT8)) {
         importer.set_type(node.file().output(0), from);
         return identity(importer, node);
     }
-    if (to == Type::UINT8 && from == ElementType::float32 && std::holds_alternative<TensorId>(value))
+    if (to == Type::UINT8 && from == ElementType::float32 &&
+        std::holds_alternative<TensorId>(value))
         return to_bytes(importer, node);
-    if (to == Type::FLOAT) return small != nullptr ? importer.define(node, small->values) : identity(importer, node);
+    if (to == Type::FLOAT)
+        return small != nullptr ? importer.define(node, small->values) : identity(importer, node);
     if (to == Type::BOOL && small == nullptr) {  // a computed truth value is 1 or 0
-        const TensorId zero = importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::is_zero},
-                                                   {importer.tensor(node, 0)});
-        return importer.append(node, {.kind = GeneralKind::unary, .function = Function::is_zero}, {zero});
+        const TensorId zero =
+            importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::is_zero},
+                                 {importer.tensor(node, 0)});
+        return importer.append(node, {.kind = GeneralKind::unary, .function = Function::is_zero},
+                               {zero});
     }
     const auto* constant = small != nullptr ? &small->values : std::get_if<ConstantPtr>(&value);
     if (constant == nullptr || (to != Type::INT64 && to != Type::INT32 && to != Type::BOOL)) {
-        node.fail("is supported only where it changes nothing, and of constants to INT64, INT32, BOOL and FLOAT");
+        node.fail(
+            "is supported only where it changes nothing, and of constants to INT64, INT32, BOOL "
+            "and FLOAT");
     }
     IntegerConstant result{(*constant)->dims, {}};
     for (const float v : (*constant)->values) {
@@ -152,7 +167,8 @@ void cast_to(Importer& importer, Node& node, int64_t to) {
     importer.define(node, result);
 }
 
-/// Weights stored as integers: (x - zero point) * scale, with one scale or one for each place along an axis.
+/// Weights stored as integers: (x - zero point) * scale, with one scale or one for each place along
+/// an axis.
 void dequantize_linear(Importer& importer, Node& node) {
     node.expect_inputs(2, 3);
     using Type = proto::TensorProto;
@@ -164,16 +180,18 @@ void dequantize_linear(Importer& importer, Node& node) {
         const Value value = importer.value(node, i);
         if (const auto* small = std::get_if<SmallIntegers>(&value)) return small->values;
         if (!std::holds_alternative<IntegerConstant>(value)) {
-            node.fail(
-                "input " + in_quotes(node.input(i)) +
-                " is computed when the network runs, expected constant integers: everything is computed in FLOAT");
+            node.fail("input " + in_quotes(node.input(i)) +
+                      " is computed when the network runs, expected constant integers: everything "
+                      "is computed in FLOAT");
         }
         return importer.known(importer.number_tensor(node, i));
     };
-    const ConstantPtr x = stored(0), scale = importer.constant(node, 1), zero = node.has_input(2) ? stored(2) : nullptr;
+    const ConstantPtr x = stored(0), scale = importer.constant(node, 1),
+                      zero = node.has_input(2) ? stored(2) : nullptr;
     const auto rank = x->dims.size();
     const int64_t axis = node.integer("axis", 1);
-    size_t after = x->values.size(), places = 1;  // values that share a scale and lie together; scales
+    size_t after = x->values.size(),
+           places = 1;  // values that share a scale and lie together; scales
     if (scale->values.size() != 1) {
         const auto along = static_cast<size_t>(Importer::checked_axis(node, axis, rank, "axis"));
         places = static_cast<size_t>(x->dims[along]);
@@ -182,7 +200,8 @@ void dequantize_linear(Importer& importer, Node& node) {
     }
     if (scale->values.size() != places || (zero && zero->values.size() != places)) {
         node.fail("has " + std::to_string(scale->values.size()) + " scales and " +
-                  std::to_string(zero ? zero->values.size() : 0) + " zero points, expected " + std::to_string(places));
+                  std::to_string(zero ? zero->values.size() : 0) + " zero points, expected " +
+                  std::to_string(places));
     }
     importer.charge(x->values.size());
     std::vector<float> values(x->values.size());
@@ -197,8 +216,9 @@ void cast_like(Importer& importer, Node& node) {
     node.expect_inputs(2, 2);
     using Type = proto::TensorProto;
     if (std::holds_alternative<SmallIntegers>(importer.value(node, 1)))
-        node.fail("input " + in_quotes(node.input(1)) +
-                  " has constant integers of 8 or 16 bits, expected FLOAT, or integers of 32 or 64 bits");
+        node.fail(
+            "input " + in_quotes(node.input(1)) +
+            " has constant integers of 8 or 16 bits, expected FLOAT, or integers of 32 or 64 bits");
     const ElementType like = importer.type(node.input(1));
     cast_to(importer, node,
             importer.is_integer(node, 1) ? Type::INT64
@@ -207,10 +227,10 @@ void cast_like(Importer& importer, Node& node) {
                                          : Type::FLOAT);
 }
 
-// ---- two operands -----------------------------------------------------------------------------------------------------
+// ---- two operands
 
-/// The constant spread over an operand of shape `dims`, if it is one value ({1}), one per channel ({C}) or whole (dims without N).
-/// Shapes are aligned at their ends, as ONNX broadcasts.
+/// The constant spread over an operand of shape `dims`, if it is one value ({1}), one per channel
+/// ({C}) or whole (dims without N). Shapes are aligned at their ends, as ONNX broadcasts.
 std::optional<ConstantPtr> per_channel_or_whole(const ConstantPtr& constant, const Dims& dims) {
     if (constant->dims.size() > dims.size()) return std::nullopt;
     Dims aligned(dims.size() - constant->dims.size(), 1);
@@ -238,15 +258,17 @@ TensorId aligned_operand(Importer& importer, Node& node, TensorId a, TensorId b)
     const auto own = std::ssize(importer.file_dims(b));
     if (!broadcasts || axis < 0 || own == 0) return b;
     if (axis + own > rank)
-        node.fail("axis " + std::to_string(axis) + " and " + std::to_string(own) + " dimensions do not fit " +
-                  std::to_string(rank));
+        node.fail("axis " + std::to_string(axis) + " and " + std::to_string(own) +
+                  " dimensions do not fit " + std::to_string(rank));
     Dims target = importer.dims(b);
     target.insert(target.end(), static_cast<size_t>(rank - axis - own), 1);
     return importer.reshaped(node, b, target);
 }
 
-/// What y = x + c, x - c, x * c, x / c adds or multiplies with, where it is one value, one per channel or (sums) whole.
-void with_constant(Importer& importer, Node& node, Function function, TensorId x, const ConstantPtr& c) {
+/// What y = x + c, x - c, x * c, x / c adds or multiplies with, where it is one value, one per
+/// channel or (sums) whole.
+void with_constant(Importer& importer, Node& node, Function function, TensorId x,
+                   const ConstantPtr& c) {
     const Dims& extents = importer.dims(x);
     const bool is_sum = function == Function::add || function == Function::subtract;
     std::vector<float> operand = c->values;
@@ -255,9 +277,10 @@ void with_constant(Importer& importer, Node& node, Function function, TensorId x
     } else if (function == Function::divide) {
         for (float& v : operand) v = 1.0f / v;
     }
-    const auto all_finite = std::all_of(operand.begin(), operand.end(), [](float v) { return std::isfinite(v); });
-    const auto spread =
-        per_channel_or_whole(std::make_shared<const Constant>(Constant{c->dims, std::move(operand)}), extents);
+    const auto all_finite =
+        std::all_of(operand.begin(), operand.end(), [](float v) { return std::isfinite(v); });
+    const auto spread = per_channel_or_whole(
+        std::make_shared<const Constant>(Constant{c->dims, std::move(operand)}), extents);
     const bool keeps_shape = broadcast_dims(extents, c->dims) == extents;
     const bool per_channel =
         spread && (*spread)->dims.size() == 1 &&
@@ -265,7 +288,8 @@ void with_constant(Importer& importer, Node& node, Function function, TensorId x
     if (spread && is_sum && keeps_shape) {
         importer.charge((*spread)->values.size());
         const TensorId picture = per_channel ? importer.picture_if_lifted(x) : x;
-        return importer.append_like(node, x, {.kind = LayerKind::add, .inputs = {picture}, .weights = *spread});
+        return importer.append_like(
+            node, x, {.kind = LayerKind::add, .inputs = {picture}, .weights = *spread});
     }
     if (per_channel && !is_sum && keeps_shape && all_finite && extents.size() > 1) {
         const auto channels = static_cast<size_t>(extents[1]);
@@ -273,9 +297,11 @@ void with_constant(Importer& importer, Node& node, Function function, TensorId x
         scale.resize(channels, scale.front());
         return importer.append_affine(
             node, x, std::make_shared<const Constant>(Constant{{extents[1]}, std::move(scale)}),
-            std::make_shared<const Constant>(Constant{{extents[1]}, std::vector<float>(channels, 0.0f)}));
+            std::make_shared<const Constant>(
+                Constant{{extents[1]}, std::vector<float>(channels, 0.0f)}));
     }
-    importer.append(node, {.kind = GeneralKind::binary, .function = function}, {x, importer.constant_tensor(node, c)});
+    importer.append(node, {.kind = GeneralKind::binary, .function = function},
+                    {x, importer.constant_tensor(node, c)});
 }
 
 /// False when there is no result in 64 bits.
@@ -319,18 +345,22 @@ bool integer_result(Function function, int64_t a, int64_t b, int64_t* result) {
 }
 
 /// Lists of integers of equal length, or one of them a single value.
-IntegerConstant combined(const Node& node, Function function, const IntegerConstant& a, const IntegerConstant& b) {
+IntegerConstant combined(const Node& node, Function function, const IntegerConstant& a,
+                         const IntegerConstant& b) {
     const size_t count = std::max(a.values.size(), b.values.size());
-    if ((a.values.size() != count && a.values.size() != 1) || (b.values.size() != count && b.values.size() != 1)) {
+    if ((a.values.size() != count && a.values.size() != 1) ||
+        (b.values.size() != count && b.values.size() != 1)) {
         node.fail("operands are " + dims_text(a.dims) + " and " + dims_text(b.dims));
     }
-    const bool as_a = a.values.size() == count && (b.values.size() != count || a.dims.size() >= b.dims.size());
+    const bool as_a =
+        a.values.size() == count && (b.values.size() != count || a.dims.size() >= b.dims.size());
     IntegerConstant result{as_a ? a.dims : b.dims, std::vector<int64_t>(count)};
     for (size_t i = 0; i < count; ++i) {
         const int64_t x = a.values[a.values.size() == 1 ? 0 : i];
         const int64_t y = b.values[b.values.size() == 1 ? 0 : i];
         if (!integer_result(function, x, y, &result.values[i]))
-            node.fail("of " + std::to_string(x) + " and " + std::to_string(y) + " is no 64-bit integer");
+            node.fail("of " + std::to_string(x) + " and " + std::to_string(y) +
+                      " is no 64-bit integer");
     }
     return result;
 }
@@ -338,21 +368,25 @@ IntegerConstant combined(const Node& node, Function function, const IntegerConst
 void binary(Importer& importer, Node& node, Function function) {
     node.expect_inputs(2, 2);
     if (importer.is_integer(node, 0) && importer.is_integer(node, 1))
-        return importer.define(node, combined(node, function, importer.integers(node, 0), importer.integers(node, 1)));
+        return importer.define(
+            node, combined(node, function, importer.integers(node, 0), importer.integers(node, 1)));
     const TensorId a = importer.tensor(node, 0);
     const TensorId b = aligned_operand(
-        importer, node, a, function == Function::power ? importer.number_tensor(node, 1) : importer.tensor(node, 1));
+        importer, node, a,
+        function == Function::power ? importer.number_tensor(node, 1) : importer.tensor(node, 1));
     const ConstantPtr left = importer.known(a), right = importer.known(b);
     const bool is_sum = function == Function::add || function == Function::subtract;
     const bool is_product = function == Function::multiply || function == Function::divide;
-    if ((is_sum || is_product) && right && !left) return with_constant(importer, node, function, a, right);
+    if ((is_sum || is_product) && right && !left)
+        return with_constant(importer, node, function, a, right);
     const bool commutes = function == Function::add || function == Function::multiply;
     if (commutes && left && !right) return with_constant(importer, node, function, b, left);
     if (function == Function::add && !left && importer.dims(a) == importer.dims(b)) {
         const TensorId x = importer.picture_if_lifted(a), y = importer.picture_if_lifted(b);
         const bool are_pictures = x != a && y != b;
-        return importer.append_like(node, a,
-                                    {.kind = LayerKind::add, .inputs = {are_pictures ? x : a, are_pictures ? y : b}});
+        return importer.append_like(
+            node, a,
+            {.kind = LayerKind::add, .inputs = {are_pictures ? x : a, are_pictures ? y : b}});
     }
     importer.append(node, {.kind = GeneralKind::binary, .function = function}, {a, b});
 }
@@ -368,10 +402,12 @@ void several(Importer& importer, Node& node, Function function, bool is_mean) {
     node.expect_inputs(1, std::numeric_limits<int>::max());
     if (importer.is_integer(node, 0)) {
         IntegerConstant result = importer.integers(node, 0);
-        for (int i = 1; i < node.inputs(); ++i) result = combined(node, function, result, importer.integers(node, i));
+        for (int i = 1; i < node.inputs(); ++i)
+            result = combined(node, function, result, importer.integers(node, i));
         return importer.define(node, result);
     }
-    if (node.inputs() == 2 && function == Function::add && !is_mean) return binary(importer, node, function);
+    if (node.inputs() == 2 && function == Function::add && !is_mean)
+        return binary(importer, node, function);
     if (node.inputs() == 1) return importer.alias(node, importer.tensor(node, 0));
     TensorId total = importer.tensor(node, 0);
     for (int i = 1; i < node.inputs(); ++i) {
@@ -380,7 +416,8 @@ void several(Importer& importer, Node& node, Function function, bool is_mean) {
         if (i + 1 == node.inputs() && !is_mean) return importer.append(node, op, {total, next});
         total = importer.add_general(node, op, {total, next});
     }
-    const auto count = std::make_shared<const Constant>(Constant{{}, {static_cast<float>(node.inputs())}});
+    const auto count =
+        std::make_shared<const Constant>(Constant{{}, {static_cast<float>(node.inputs())}});
     importer.append(node, {.kind = GeneralKind::binary, .function = Function::divide},
                     {total, importer.constant_tensor(node, count)});
 }
@@ -391,18 +428,21 @@ void prelu(Importer& importer, Node& node) {
     const Dims extents = importer.dims(x);
     const ConstantPtr constant = importer.known(slope);
     // Before opset 7 the slopes are always one per channel.
-    const bool per_channel =
-        constant && importer.opset() < 7 && extents.size() > 1 && importer.file_dims(slope) == Dims{extents[1]};
+    const bool per_channel = constant && importer.opset() < 7 && extents.size() > 1 &&
+                             importer.file_dims(slope) == Dims{extents[1]};
     const auto spread = per_channel ? std::optional(constant)
                         : constant  ? per_channel_or_whole(constant, extents)
                                     : std::nullopt;
     const auto count = spread ? (*spread)->values.size() : 0;
     if (!spread || (count != 1 && (extents.size() < 2 || (*spread)->dims != Dims{extents[1]}))) {
         if (broadcast_dims(extents, importer.dims(slope)) != extents) {
-            node.fail("slopes are " + dims_text(importer.dims(slope)) + " for an input of " + dims_text(extents) +
-                      ", expected one value, one per channel (Cx1x1), or a shape that broadcasts to it");
+            node.fail(
+                "slopes are " + dims_text(importer.dims(slope)) + " for an input of " +
+                dims_text(extents) +
+                ", expected one value, one per channel (Cx1x1), or a shape that broadcasts to it");
         }
-        return importer.append(node, {.kind = GeneralKind::binary, .function = Function::prelu}, {x, slope});
+        return importer.append(node, {.kind = GeneralKind::binary, .function = Function::prelu},
+                               {x, slope});
     }
     activation(importer, node, {.kind = ActivationKind::prelu, .slope = *spread});
 }
@@ -411,7 +451,8 @@ void prelu(Importer& importer, Node& node) {
 void logical(Importer& importer, Node& node, Function function) {
     node.expect_inputs(2, 2);
     if (importer.is_integer(node, 0) && importer.is_integer(node, 1))
-        return importer.define(node, combined(node, function, importer.integers(node, 0), importer.integers(node, 1)));
+        return importer.define(
+            node, combined(node, function, importer.integers(node, 0), importer.integers(node, 1)));
     importer.append(node, {.kind = GeneralKind::binary, .function = function},
                     {importer.number_tensor(node, 0), importer.number_tensor(node, 1)});
 }
@@ -419,38 +460,49 @@ void logical(Importer& importer, Node& node, Function function) {
 void logical_not(Importer& importer, Node& node) {
     node.expect_inputs(1, 1);
     if (importer.is_integer(node, 0))
-        return importer.define(node, combined(node, Function::equal, importer.integers(node, 0), {{}, {0}}));
+        return importer.define(
+            node, combined(node, Function::equal, importer.integers(node, 0), {{}, {0}}));
     unary(importer, node, Function::is_zero);
 }
 
 void where(Importer& importer, Node& node) {
     node.expect_inputs(3, 3);
-    if (importer.is_integer(node, 1) && importer.is_integer(node, 2) && importer.is_integer(node, 0)) {
-        const IntegerConstant condition = importer.integers(node, 0), a = importer.integers(node, 1),
-                              b = importer.integers(node, 2);
+    if (importer.is_integer(node, 1) && importer.is_integer(node, 2) &&
+        importer.is_integer(node, 0)) {
+        const IntegerConstant condition = importer.integers(node, 0),
+                              a = importer.integers(node, 1), b = importer.integers(node, 2);
         // Both spread to the common length by adding zeros.
-        const IntegerConstant none{condition.dims, std::vector<int64_t>(condition.values.size(), 0)};
-        const IntegerConstant first = combined(node, Function::add, combined(node, Function::add, a, none),
-                                               combined(node, Function::multiply, b, {{}, {0}}));
+        const IntegerConstant none{condition.dims,
+                                   std::vector<int64_t>(condition.values.size(), 0)};
+        const IntegerConstant first =
+            combined(node, Function::add, combined(node, Function::add, a, none),
+                     combined(node, Function::multiply, b, {{}, {0}}));
         const IntegerConstant second =
             combined(node, Function::add, combined(node, Function::multiply, first, {{}, {0}}), b);
-        const IntegerConstant chosen =
-            combined(node, Function::add, combined(node, Function::multiply, first, {{}, {0}}), condition);
+        const IntegerConstant chosen = combined(
+            node, Function::add, combined(node, Function::multiply, first, {{}, {0}}), condition);
         IntegerConstant result = first;
         for (size_t i = 0; i < result.values.size(); ++i)
             result.values[i] = chosen.values[i] != 0 ? first.values[i] : second.values[i];
         return importer.define(node, result);
     }
-    importer.append(node, {.kind = GeneralKind::select},
-                    {importer.number_tensor(node, 0), importer.tensor(node, 1), importer.tensor(node, 2)});
+    importer.append(
+        node, {.kind = GeneralKind::select},
+        {importer.number_tensor(node, 0), importer.tensor(node, 1), importer.tensor(node, 2)});
 }
 
 }  // namespace
 
 void add_elementwise(Handlers& handlers) {
-    handlers["Relu"] = [](Importer& i, Node& n) { activation(i, n, {.kind = ActivationKind::relu}); };
-    handlers["Sigmoid"] = [](Importer& i, Node& n) { activation(i, n, {.kind = ActivationKind::sigmoid}); };
-    handlers["Tanh"] = [](Importer& i, Node& n) { activation(i, n, {.kind = ActivationKind::tanh}); };
+    handlers["Relu"] = [](Importer& i, Node& n) {
+        activation(i, n, {.kind = ActivationKind::relu});
+    };
+    handlers["Sigmoid"] = [](Importer& i, Node& n) {
+        activation(i, n, {.kind = ActivationKind::sigmoid});
+    };
+    handlers["Tanh"] = [](Importer& i, Node& n) {
+        activation(i, n, {.kind = ActivationKind::tanh});
+    };
     handlers["LeakyRelu"] = [](Importer& i, Node& n) {
         activation(i, n, {.kind = ActivationKind::leaky_relu, .alpha = n.real("alpha", 0.01f)});
     };
@@ -475,8 +527,12 @@ void add_elementwise(Handlers& handlers) {
     handlers["Softsign"] = plain<Function::softsign>;
     handlers["HardSwish"] = plain<Function::hard_swish>;
     handlers["Mish"] = plain<Function::mish>;
-    handlers["Elu"] = [](Importer& i, Node& n) { unary(i, n, Function::elu, n.real("alpha", 1.0f)); };
-    handlers["Celu"] = [](Importer& i, Node& n) { unary(i, n, Function::celu, n.real("alpha", 1.0f)); };
+    handlers["Elu"] = [](Importer& i, Node& n) {
+        unary(i, n, Function::elu, n.real("alpha", 1.0f));
+    };
+    handlers["Celu"] = [](Importer& i, Node& n) {
+        unary(i, n, Function::celu, n.real("alpha", 1.0f));
+    };
     handlers["Selu"] = [](Importer& i, Node& n) {
         // ONNX's defaults since opset 6.
         const float alpha = n.real("alpha", 1.67326319217681884765625f);
@@ -493,10 +549,13 @@ void add_elementwise(Handlers& handlers) {
         const float lambda = n.real("lambd", 0.5f);
         unary(i, n, Function::shrink, lambda, n.real("bias", 0.0f));
     };
-    handlers["Swish"] = [](Importer& i, Node& n) { unary(i, n, Function::swish, n.real("alpha", 1.0f)); };
+    handlers["Swish"] = [](Importer& i, Node& n) {
+        unary(i, n, Function::swish, n.real("alpha", 1.0f));
+    };
     handlers["Gelu"] = [](Importer& i, Node& n) {
         const std::string kind = n.text("approximate", "none");
-        if (kind != "none" && kind != "tanh") n.fail("approximate is " + in_quotes(kind) + ", expected none or tanh");
+        if (kind != "none" && kind != "tanh")
+            n.fail("approximate is " + in_quotes(kind) + ", expected none or tanh");
         unary(i, n, kind == "tanh" ? Function::gelu_tanh : Function::gelu);
     };
 
@@ -514,7 +573,9 @@ void add_elementwise(Handlers& handlers) {
     handlers["Less"] = [](Importer& i, Node& n) { logical(i, n, Function::less); };
     handlers["LessOrEqual"] = [](Importer& i, Node& n) { logical(i, n, Function::less_or_equal); };
     handlers["Greater"] = [](Importer& i, Node& n) { logical(i, n, Function::greater); };
-    handlers["GreaterOrEqual"] = [](Importer& i, Node& n) { logical(i, n, Function::greater_or_equal); };
+    handlers["GreaterOrEqual"] = [](Importer& i, Node& n) {
+        logical(i, n, Function::greater_or_equal);
+    };
     handlers["And"] = [](Importer& i, Node& n) { logical(i, n, Function::minimum); };
     handlers["Or"] = [](Importer& i, Node& n) { logical(i, n, Function::maximum); };
     handlers["Not"] = logical_not;

@@ -9,7 +9,7 @@
 
 namespace laminate::onnx {
 
-// ---- nodes ------------------------------------------------------------------------------------------------------------
+// ---- nodes
 
 Node::Node(const proto::NodeProto& node, size_t position) : node_(node) {
     label_ = !node.name().empty()     ? in_quotes(node.name())
@@ -33,8 +33,8 @@ const std::string& Node::input(int i) const {
 
 void Node::expect_inputs(int low, int high) const {
     if (node_.input_size() < low || node_.input_size() > high) {
-        fail("has " + std::to_string(node_.input_size()) + " inputs, expected " + std::to_string(low) +
-             (high == low ? "" : " to " + std::to_string(high)));
+        fail("has " + std::to_string(node_.input_size()) + " inputs, expected " +
+             std::to_string(low) + (high == low ? "" : " to " + std::to_string(high)));
     }
 }
 
@@ -74,10 +74,12 @@ const proto::AttributeProto* Node::any(const char* name) {
 }
 
 void Node::refuse_other_attributes() const {
-    if (!attributes_.empty()) fail("attribute " + in_quotes(attributes_.begin()->first) + " is not supported");
+    if (!attributes_.empty())
+        fail("attribute " + in_quotes(attributes_.begin()->first) + " is not supported");
 }
 
-const proto::AttributeProto* Node::take(const char* name, proto::AttributeProto::AttributeType type) {
+const proto::AttributeProto* Node::take(const char* name,
+                                        proto::AttributeProto::AttributeType type) {
     const auto* attribute = any(name);
     // IR version 1 had no type field.
     if (attribute != nullptr && attribute->has_type() && attribute->type() != type) {
@@ -86,58 +88,71 @@ const proto::AttributeProto* Node::take(const char* name, proto::AttributeProto:
     return attribute;
 }
 
-// ---- what a node reads --------------------------------------------------------------------------------------------------
+// ---- what a node reads
 
 Value Importer::resolve(const std::string& name) {
     if (const auto found = values_.find(name); found != values_.end()) return found->second;
     if (const auto found = initializers_.find(name); found != initializers_.end()) {
         auto& tensor = *model_.mutable_graph()->mutable_initializer(found->second);
         const std::string label = "initializer " + in_quotes(name);
-        const Value value = std::visit([](auto v) -> Value { return v; }, decode(tensor, label, directory_));
+        const Value value =
+            std::visit([](auto v) -> Value { return v; }, decode(tensor, label, directory_));
         if (const auto* list = std::get_if<IntegerConstant>(&value);
             list != nullptr && list->values.size() > most_shape_values) {
-            throw InputError(label + " has " + std::to_string(list->values.size()) + " integers, expected at most " +
-                             std::to_string(most_shape_values));
+            throw InputError(label + " has " + std::to_string(list->values.size()) +
+                             " integers, expected at most " + std::to_string(most_shape_values));
         }
-        if (const auto* constant = std::get_if<ConstantPtr>(&value)) raw_.weights_read((*constant)->values.size());
-        if (const auto* small = std::get_if<SmallIntegers>(&value)) raw_.weights_read(small->values->values.size());
+        if (const auto* constant = std::get_if<ConstantPtr>(&value))
+            raw_.weights_read((*constant)->values.size());
+        if (const auto* small = std::get_if<SmallIntegers>(&value))
+            raw_.weights_read(small->values->values.size());
         tensor.clear_raw_data();  // large models: do not hold the weights twice
         tensor.clear_float_data();
         values_.emplace(name, value);
         return value;
     }
-    throw InputError("value " + in_quotes(name) + " is a second result of its node, which is not supported");
+    throw InputError("value " + in_quotes(name) +
+                     " is a second result of its node, which is not supported");
 }
 
-bool Importer::is_integer(const Node& node, int i) { return std::holds_alternative<IntegerConstant>(value(node, i)); }
+bool Importer::is_integer(const Node& node, int i) {
+    return std::holds_alternative<IntegerConstant>(value(node, i));
+}
 
-TensorId Importer::tensor(const Node& node, int i) { return tensor_of(node, value(node, i), node.input(i)); }
+TensorId Importer::tensor(const Node& node, int i) {
+    return tensor_of(node, value(node, i), node.input(i));
+}
 
 TensorId Importer::tensor_of(const Node& node, const Value& value, const std::string& name) {
     if (std::holds_alternative<IntegerConstant>(value))
         node.fail("input " + in_quotes(name) + " is a list of integers, expected a FLOAT tensor");
     if (std::holds_alternative<SmallIntegers>(value))
         node.fail("input " + in_quotes(name) +
-                  " has integers of 8 or 16 bits, expected a FLOAT tensor; Cast and DequantizeLinear make it that");
+                  " has integers of 8 or 16 bits, expected a FLOAT tensor; Cast and "
+                  "DequantizeLinear make it that");
     if (const auto* id = std::get_if<TensorId>(&value)) return *id;
     return constant_tensor(node, std::get<ConstantPtr>(value));
 }
 
 TensorId Importer::number_tensor(const Node& node, int i) {
     const Value given = value(node, i);
-    if (const auto* small = std::get_if<SmallIntegers>(&given)) return constant_tensor(node, small->values);
+    if (const auto* small = std::get_if<SmallIntegers>(&given))
+        return constant_tensor(node, small->values);
     const auto* list = std::get_if<IntegerConstant>(&given);
     if (list == nullptr) return tensor(node, i);
-    return constant_tensor(node, std::make_shared<const Constant>(Constant{
-                                     list->dims, std::vector<float>(list->values.begin(), list->values.end())}));
+    return constant_tensor(
+        node, std::make_shared<const Constant>(Constant{
+                  list->dims, std::vector<float>(list->values.begin(), list->values.end())}));
 }
 
 std::optional<bool> Importer::truth(const Node& node, int i) {
     const Value given = value(node, i);
-    if (const auto* list = std::get_if<IntegerConstant>(&given); list != nullptr && list->values.size() == 1)
+    if (const auto* list = std::get_if<IntegerConstant>(&given);
+        list != nullptr && list->values.size() == 1)
         return list->values[0] != 0;
     if (const auto* constant = std::get_if<ConstantPtr>(&given);
-        constant != nullptr && (*constant)->values.size() == 1)  // comparisons of floats that fold make 1 or 0
+        constant != nullptr &&
+        (*constant)->values.size() == 1)  // comparisons of floats that fold make 1 or 0
         return (*constant)->values[0] != 0;
     return std::nullopt;
 }
@@ -159,13 +174,15 @@ ConstantPtr Importer::known(TensorId id) const {
 ConstantPtr Importer::constant(const Node& node, int i) {
     const Value given = value(node, i);
     if (const auto* id = std::get_if<TensorId>(&given)) {
-        const bool is_input = std::find(raw_.inputs.begin(), raw_.inputs.end(), *id) != raw_.inputs.end();
+        const bool is_input =
+            std::find(raw_.inputs.begin(), raw_.inputs.end(), *id) != raw_.inputs.end();
         node.fail("input " + in_quotes(node.input(i)) + " is " +
                   (is_input ? "an input of the network" : "computed when the network runs") +
                   ", expected a constant FLOAT tensor (an initializer)");
     }
     if (!std::holds_alternative<ConstantPtr>(given))
-        node.fail("input " + in_quotes(node.input(i)) + " has integers, expected a constant FLOAT tensor");
+        node.fail("input " + in_quotes(node.input(i)) +
+                  " has integers, expected a constant FLOAT tensor");
     const auto constant = std::get<ConstantPtr>(given);
     if (constant->values.empty()) node.fail("input " + in_quotes(node.input(i)) + " is empty");
     return constant;
@@ -175,19 +192,21 @@ float Importer::scalar(const Node& node, int i, float otherwise) {
     if (!node.has_input(i)) return otherwise;
     const auto given = constant(node, i);
     if (given->values.size() != 1)
-        node.fail("input " + in_quotes(node.input(i)) + " has " + std::to_string(given->values.size()) +
-                  " values, expected 1");
+        node.fail("input " + in_quotes(node.input(i)) + " has " +
+                  std::to_string(given->values.size()) + " values, expected 1");
     return given->values[0];
 }
 
 IntegerConstant Importer::integers(const Node& node, int i) {
     const Value given = value(node, i);
     if (!std::holds_alternative<IntegerConstant>(given))
-        node.fail("input " + in_quotes(node.input(i)) + " is not known before the run, expected constant integers");
+        node.fail("input " + in_quotes(node.input(i)) +
+                  " is not known before the run, expected constant integers");
     return std::get<IntegerConstant>(given);
 }
 
-std::optional<std::vector<int64_t>> Importer::integers_of(Node& node, const char* attribute, int i) {
+std::optional<std::vector<int64_t>> Importer::integers_of(Node& node, const char* attribute,
+                                                          int i) {
     auto values = node.integers(attribute);
     if (!values && node.has_input(i)) values = integers(node, i).values;
     return values;
@@ -212,12 +231,12 @@ Dims Importer::file_dims(const Value& value) const {
 int64_t Importer::checked_axis(const Node& node, int64_t axis, size_t rank, const char* what) {
     const auto r = static_cast<int64_t>(rank);
     if (axis < -r || axis >= r)
-        node.fail(std::string(what) + " " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) +
-                  " dimensions");
+        node.fail(std::string(what) + " " + std::to_string(axis) + " of a tensor with " +
+                  std::to_string(rank) + " dimensions");
     return axis < 0 ? axis + r : axis;
 }
 
-// ---- what a node writes -------------------------------------------------------------------------------------------------
+// ---- what a node writes
 
 TensorId Importer::add_tensor(const std::string& name, Dims extents) {
     raw_.tensors.push_back({name, std::move(extents)});
@@ -242,10 +261,13 @@ TensorId Importer::add_raw(RawLayer raw, Dims output_dims) {
 }
 
 TensorId Importer::write_constant(const ConstantPtr& constant, const std::string& name) {
-    RawLayer raw{.layer = {.kind = LayerKind::general}, .op = "Constant", .label = "writing " + in_quotes(name)};
+    RawLayer raw{.layer = {.kind = LayerKind::general},
+                 .op = "Constant",
+                 .label = "writing " + in_quotes(name)};
     raw.layer.general = {.kind = GeneralKind::constant};
-    raw.layer.weights =
-        constant->dims.empty() ? std::make_shared<const Constant>(Constant{{1}, constant->values}) : constant;
+    raw.layer.weights = constant->dims.empty()
+                            ? std::make_shared<const Constant>(Constant{{1}, constant->values})
+                            : constant;
     raw.layer.name = "constant " + in_quotes(name);
     const TensorId id = add_raw(raw, infer_output_dims(raw.layer, {}));
     raw_.tensors[static_cast<size_t>(id)].name = name;
@@ -278,11 +300,13 @@ void Importer::alias(const Node& node, TensorId id) {
 namespace {
 
 /// Constants are evaluated while the file is read: a small file must not ask for hours of it.
-void refuse_long_work(const Node& node, const Layer& layer, const std::vector<Dims>& in, const Dims& out) {
+void refuse_long_work(const Node& node, const Layer& layer, const std::vector<Dims>& in,
+                      const Dims& out) {
     constexpr double most_work = 1e10;
     double each = 1;  // elements read for one element of the result
     if (layer.weights && !layer.weights->dims.empty())
-        each = static_cast<double>(layer.weights->values.size()) / static_cast<double>(layer.weights->dims[0]);
+        each = static_cast<double>(layer.weights->values.size()) /
+               static_cast<double>(layer.weights->dims[0]);
     if (layer.kind == LayerKind::general && layer.general.kind == GeneralKind::matmul)
         each = static_cast<double>(in[0].back());
     for (const int64_t k : layer.window.kernel) each *= static_cast<double>(k);
@@ -308,7 +332,8 @@ TensorId Importer::add_layer(const Node& node, Layer layer) {
         std::vector<const float*> arrays;
         for (const TensorId id : layer.inputs) arrays.push_back(known(id)->values.data());
         run_reference_layer(layer, input_dims, arrays, output_dims, result.data(), 1);
-        return constant_tensor(node, std::make_shared<const Constant>(Constant{output_dims, std::move(result)}));
+        return constant_tensor(
+            node, std::make_shared<const Constant>(Constant{output_dims, std::move(result)}));
     }
     const bool has_constant_operand =
         layer.kind == LayerKind::general && layer.inputs.size() == 2 &&
@@ -318,25 +343,29 @@ TensorId Importer::add_layer(const Node& node, Layer layer) {
         if (!constant) continue;
         if (has_constant_operand) {
             layer.general.constant_first = k == 0;
-            layer.weights =
-                constant->dims.empty() ? std::make_shared<const Constant>(Constant{{1}, constant->values}) : constant;
+            layer.weights = constant->dims.empty()
+                                ? std::make_shared<const Constant>(Constant{{1}, constant->values})
+                                : constant;
             layer.inputs.erase(layer.inputs.begin() + static_cast<std::ptrdiff_t>(k));
             break;
         }
-        const std::string name = node.inputs() > static_cast<int>(k) ? node.input(static_cast<int>(k)) : "constant";
+        const std::string name =
+            node.inputs() > static_cast<int>(k) ? node.input(static_cast<int>(k)) : "constant";
         layer.inputs[k] = write_constant(constant, unused_name(name + "_written"));
     }
-    const TensorId output = add_raw({.layer = std::move(layer), .op = node.op(), .label = node.label(), .beside = true},
-                                    std::move(output_dims));
+    const TensorId output =
+        add_raw({.layer = std::move(layer), .op = node.op(), .label = node.label(), .beside = true},
+                std::move(output_dims));
     raw_.tensors[static_cast<size_t>(output)].name = unused_name(node.file().output(0) + "_part");
     return output;
 }
 
 TensorId Importer::add_general(const Node& node, GeneralOperator op, std::vector<TensorId> inputs) {
-    bool is_scalar = op.kind == GeneralKind::unary || op.kind == GeneralKind::binary || op.kind == GeneralKind::select;
+    bool is_scalar = op.kind == GeneralKind::unary || op.kind == GeneralKind::binary ||
+                     op.kind == GeneralKind::select;
     for (const TensorId id : inputs) is_scalar = is_scalar && scalars_.contains(id);
-    const TensorId output =
-        add_layer(node, {.kind = LayerKind::general, .inputs = std::move(inputs), .general = std::move(op)});
+    const TensorId output = add_layer(
+        node, {.kind = LayerKind::general, .inputs = std::move(inputs), .general = std::move(op)});
     if (is_scalar) mark_scalar(output);
     return output;
 }
@@ -366,10 +395,13 @@ void Importer::append(const Node& node, GeneralOperator op, std::vector<TensorId
     define(node, id);
 }
 
-void Importer::append_affine(const Node& node, TensorId given, ConstantPtr scale, ConstantPtr shift) {
+void Importer::append_affine(const Node& node, TensorId given, ConstantPtr scale,
+                             ConstantPtr shift) {
     const TensorId x = picture_if_lifted(given);
-    RawLayer raw{
-        .layer = {.kind = LayerKind::conv, .inputs = {x}}, .op = node.op(), .label = node.label(), .affine = true};
+    RawLayer raw{.layer = {.kind = LayerKind::conv, .inputs = {x}},
+                 .op = node.op(),
+                 .label = node.label(),
+                 .affine = true};
     raw.layer.onnx_name = node.name();
     raw.layer.weights = std::move(scale);
     raw.layer.bias = std::move(shift);
@@ -384,7 +416,7 @@ TensorId Importer::reshaped(const Node& node, TensorId x, const Dims& target) {
     return add_general(node, {.kind = GeneralKind::reshape, .dims = target}, {x});
 }
 
-// ---- one spatial axis as two ----------------------------------------------------------------------------------------------
+// ---- one spatial axis as two
 
 TensorId Importer::picture(const Node& node, TensorId x) {
     if (dims(x).size() != 3) return x;
@@ -419,7 +451,7 @@ void Importer::define_like(const Node& node, TensorId x, TensorId result) {
     define(node, line);
 }
 
-// ---- transposes -----------------------------------------------------------------------------------------------------------
+// ---- transposes
 
 TensorId Importer::transposed(const Node& node, TensorId x, const Dims& perm) {
     Permuted whole{x, perm};

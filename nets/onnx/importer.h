@@ -1,5 +1,6 @@
-// Private to nets: from the nodes of an ONNX graph to layers, one operator at a time. onnx_read.cpp goes through the graph; each family of
-// operators has a file of its own, whose functions turn one node into layers or, where all is known, into constants.
+// Private to nets: from the nodes of an ONNX graph to layers, one operator at a time. onnx_read.cpp
+// goes through the graph; each family of operators has a file of its own, whose functions turn one
+// node into layers or, where all is known, into constants.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,9 @@ namespace laminate::onnx {
 using Dims = std::vector<int64_t>;
 
 inline constexpr int64_t largest_parameter =
-    (int64_t{1} << 31) - 1;                        ///< of a window; keeps sums and products within 64 bits
-inline constexpr size_t most_shape_values = 4096;  ///< integers that a constant on the way to a shape may have
+    (int64_t{1} << 31) - 1;  ///< of a window; keeps sums and products within 64 bits
+inline constexpr size_t most_shape_values =
+    4096;  ///< integers that a constant on the way to a shape may have
 inline constexpr size_t most_dimensions = 8;
 
 /// What an ONNX value name stands for.
@@ -41,9 +43,13 @@ public:
     [[noreturn]] void fail(const std::string& message) const;
 
     [[nodiscard]] int inputs() const { return node_.input_size(); }
-    [[nodiscard]] bool has_input(int i) const { return i < node_.input_size() && !node_.input(i).empty(); }
+    [[nodiscard]] bool has_input(int i) const {
+        return i < node_.input_size() && !node_.input(i).empty();
+    }
     [[nodiscard]] const std::string& input(int i) const;
-    [[nodiscard]] bool has_output(int i) const { return i < node_.output_size() && !node_.output(i).empty(); }
+    [[nodiscard]] bool has_output(int i) const {
+        return i < node_.output_size() && !node_.output(i).empty();
+    }
     void expect_inputs(int low, int high) const;
 
     int64_t integer(const char* name, int64_t otherwise);
@@ -63,8 +69,10 @@ private:
     std::map<std::string, const proto::AttributeProto*> attributes_;
 };
 
-/// Values that the node reads: its inputs, and what graphs that stand in it (branches of If) read of those around them.
-[[nodiscard]] std::vector<std::string> names_read(const proto::NodeProto& node);  // onnx_branches.cpp
+/// Values that the node reads: its inputs, and what graphs that stand in it (branches of If) read
+/// of those around them.
+[[nodiscard]] std::vector<std::string> names_read(
+    const proto::NodeProto& node);  // onnx_branches.cpp
 
 class Importer;
 using Handler = void (*)(Importer&, Node&);
@@ -74,20 +82,22 @@ void add_convolutions(Handlers& handlers);     // onnx_convolutions.cpp
 void add_pooling(Handlers& handlers);          // onnx_pooling.cpp
 void add_elementwise(Handlers& handlers);      // onnx_elementwise.cpp
 void add_matrix_products(Handlers& handlers);  // onnx_matrices.cpp
-void add_reductions(Handlers& handlers);       // onnx_reductions.cpp: reductions, softmax, normalisations
-void add_shapes(Handlers& handlers);           // onnx_shapes.cpp: what only moves elements, and what computes shapes
-void add_resizing(Handlers& handlers);         // onnx_resizing.cpp: padding, resizing, gathering
-void add_branches(Handlers& handlers);         // onnx_branches.cpp: If
+void add_reductions(
+    Handlers& handlers);  // onnx_reductions.cpp: reductions, softmax, normalisations
+void add_shapes(
+    Handlers& handlers);  // onnx_shapes.cpp: what only moves elements, and what computes shapes
+void add_resizing(Handlers& handlers);  // onnx_resizing.cpp: padding, resizing, gathering
+void add_branches(Handlers& handlers);  // onnx_branches.cpp: If
 
 class Importer {
 public:
-    Importer(proto::ModelProto model, std::string where, std::optional<std::filesystem::path> directory,
-             const InputSizes& sizes);
+    Importer(proto::ModelProto model, std::string where,
+             std::optional<std::filesystem::path> directory, const InputSizes& sizes);
     Network run();
 
     [[nodiscard]] int64_t opset() const { return opset_; }
 
-    // --- what a node reads ----------------------------------------------------------------------------------------
+    // ---- what a node reads
     [[nodiscard]] Value value(const Node& node, int i) { return resolve(node.input(i)); }
     [[nodiscard]] bool is_integer(const Node& node, int i);
     /// A FLOAT tensor; a constant one becomes a tensor too, so that whoever reads it need not care.
@@ -101,26 +111,34 @@ public:
     [[nodiscard]] float scalar(const Node& node, int i, float otherwise);
     [[nodiscard]] IntegerConstant integers(const Node& node, int i);
     /// `axes` and the like moved from attributes to inputs over the versions.
-    [[nodiscard]] std::optional<std::vector<int64_t>> integers_of(Node& node, const char* attribute, int i);
-    /// What a value that is computed when the network runs is in the file: integers of 8 bits are held as floats.
+    [[nodiscard]] std::optional<std::vector<int64_t>> integers_of(Node& node, const char* attribute,
+                                                                  int i);
+    /// What a value that is computed when the network runs is in the file: integers of 8 bits are
+    /// held as floats.
     [[nodiscard]] ElementType type(const std::string& name) const;
     void set_type(const std::string& name, ElementType type);
 
-    [[nodiscard]] const Dims& dims(TensorId id) const { return raw_.tensors[static_cast<size_t>(id)].dims; }
+    [[nodiscard]] const Dims& dims(TensorId id) const {
+        return raw_.tensors[static_cast<size_t>(id)].dims;
+    }
     /// ONNX's own dims: {} for a scalar, which a Tensor holds as {1}.
-    [[nodiscard]] Dims file_dims(TensorId id) const { return scalars_.contains(id) ? Dims{} : dims(id); }
+    [[nodiscard]] Dims file_dims(TensorId id) const {
+        return scalars_.contains(id) ? Dims{} : dims(id);
+    }
     [[nodiscard]] Dims file_dims(const Value& value) const;
     /// Null for a tensor that is computed.
     [[nodiscard]] ConstantPtr known(TensorId id) const;
 
-    // --- what a node writes ---------------------------------------------------------------------------------------
+    // ---- what a node writes
     /// Ends a node: refuses attributes that nobody asked for.
     void define(const Node& node, Value value, int output = 0);
     /// The node's result is its input.
     void alias(const Node& node, TensorId id);
-    /// A layer whose result nobody but this node knows. Evaluated here when all that it reads is constant.
+    /// A layer whose result nobody but this node knows. Evaluated here when all that it reads is
+    /// constant.
     [[nodiscard]] TensorId add_layer(const Node& node, Layer layer);
-    [[nodiscard]] TensorId add_general(const Node& node, GeneralOperator op, std::vector<TensorId> inputs);
+    [[nodiscard]] TensorId add_general(const Node& node, GeneralOperator op,
+                                       std::vector<TensorId> inputs);
     /// add_layer() as the node's result.
     void append(const Node& node, Layer layer);
     void append(const Node& node, GeneralOperator op, std::vector<TensorId> inputs);
@@ -133,19 +151,24 @@ public:
     void charge(size_t values) { raw_.charge(values); }
     /// Values that ConstantOfShape makes; likewise.
     void fill(size_t values);
-    [[nodiscard]] const std::optional<std::filesystem::path>& directory() const { return directory_; }
+    [[nodiscard]] const std::optional<std::filesystem::path>& directory() const {
+        return directory_;
+    }
 
-    // --- one spatial axis as two ----------------------------------------------------------------------------------
-    /// N x C x L as N x C x 1 x L, so that layers on lines are layers on pictures; a tensor of four dimensions as it is.
+    // ---- one spatial axis as two
+    /// N x C x L as N x C x 1 x L, so that layers on lines are layers on pictures; a tensor of four
+    /// dimensions as it is.
     [[nodiscard]] TensorId picture(const Node& node, TensorId x);
     /// The picture that a line was made of, if it was; so chains of layers stay pictures.
     [[nodiscard]] TensorId picture_if_lifted(TensorId x) const;
-    /// As append(), for a layer that reads picture(x) or picture_if_lifted(x): gives the result the rank of x.
+    /// As append(), for a layer that reads picture(x) or picture_if_lifted(x): gives the result the
+    /// rank of x.
     void append_like(const Node& node, TensorId x, Layer layer);
     void define_like(const Node& node, TensorId x, TensorId result);
 
-    // --- graphs in nodes ------------------------------------------------------------------------------------------
-    /// The results of a graph that stands in a node, all of whose nodes become nodes of the model, as what the node writes.
+    // ---- graphs in nodes
+    /// The results of a graph that stands in a node, all of whose nodes become nodes of the model,
+    /// as what the node writes.
     void take_over(const Node& node, const proto::GraphProto& inner);
 
     /// perm of a transpose of `x`; transposes of transposes become one, or nothing.
@@ -158,7 +181,8 @@ private:
     void read_opset();
     void read_initializers();
     void read_inputs();
-    [[nodiscard]] int64_t input_extent(const proto::TensorShapeProto& shape, int i, const std::string& label) const;
+    [[nodiscard]] int64_t input_extent(const proto::TensorShapeProto& shape, int i,
+                                       const std::string& label) const;
     /// Imports those nodes of the file, from number `first` on, that the wanted values depend on.
     void import_nodes(int first, const std::vector<std::string>& wanted);
     void find_writers(int first);
@@ -176,7 +200,8 @@ private:
     void name_last_layer(const Node& node, TensorId id);
     [[nodiscard]] bool is_used(const std::string& name) const;
     [[nodiscard]] std::string unused_name(std::string name);
-    /// A layer without inputs that writes the constant: for outputs, and for layers that have no other place for a constant operand.
+    /// A layer without inputs that writes the constant: for outputs, and for layers that have no
+    /// other place for a constant operand.
     [[nodiscard]] TensorId write_constant(const ConstantPtr& constant, const std::string& name);
 
     proto::ModelProto model_;
@@ -187,13 +212,17 @@ private:
     RawNetwork raw_;
     int64_t filled_ = 0;
     std::unordered_map<std::string, Value> values_;
-    std::unordered_map<std::string, int> initializers_;   // name to index in the file; decoded when first read
-    std::unordered_map<std::string, int> writer_;         // name to node
-    std::unordered_map<std::string, ElementType> types_;  // of values that are not FLOAT when the network runs
+    std::unordered_map<std::string, int>
+        initializers_;  // name to index in the file; decoded when first read
+    std::unordered_map<std::string, int> writer_;  // name to node
+    std::unordered_map<std::string, ElementType>
+        types_;  // of values that are not FLOAT when the network runs
     std::unordered_set<std::string> made_names_;
-    std::unordered_map<TensorId, ConstantPtr> constants_;  // tensors that are constant and that no layer writes
+    std::unordered_map<TensorId, ConstantPtr>
+        constants_;  // tensors that are constant and that no layer writes
     std::unordered_set<TensorId> scalars_;
-    std::unordered_map<TensorId, TensorId> pictures_;  // N x C x L to the N x C x 1 x L that it was made of
+    std::unordered_map<TensorId, TensorId>
+        pictures_;  // N x C x L to the N x C x 1 x L that it was made of
     struct Permuted {
         TensorId source;
         Dims perm;

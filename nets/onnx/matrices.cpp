@@ -1,4 +1,5 @@
-// Gemm and MatMul: a matrix of known weights on the right is a gemm layer, anything else a general product.
+// Gemm and MatMul: a matrix of known weights on the right is a gemm layer, anything else a general
+// product.
 #include "nets/onnx/importer.h"
 
 namespace laminate::onnx {
@@ -14,7 +15,8 @@ ConstantPtr matrix(Importer& importer, const ConstantPtr& b, bool transposed, fl
     std::vector<float> result(b->values.size());
     for (size_t r = 0; r < rows; ++r) {
         for (size_t c = 0; c < columns; ++c) {
-            result[transposed ? r * columns + c : c * rows + r] = alpha * b->values[r * columns + c];
+            result[transposed ? r * columns + c : c * rows + r] =
+                alpha * b->values[r * columns + c];
         }
     }
     return std::make_shared<const Constant>(
@@ -33,24 +35,29 @@ std::optional<ConstantPtr> bias_of(const ConstantPtr& c, int64_t features, float
 TensorId scaled(Importer& importer, const Node& node, TensorId x, float factor) {
     if (factor == 1.0f) return x;
     const auto constant = std::make_shared<const Constant>(Constant{{}, {factor}});
-    return importer.add_general(node, {.kind = GeneralKind::binary, .function = GeneralFunction::multiply},
-                                {x, importer.constant_tensor(node, constant)});
+    return importer.add_general(
+        node, {.kind = GeneralKind::binary, .function = GeneralFunction::multiply},
+        {x, importer.constant_tensor(node, constant)});
 }
 
 void gemm(Importer& importer, Node& node) {
     node.expect_inputs(2, 3);
     const float alpha = node.real("alpha", 1.0f), beta = node.real("beta", 1.0f);
-    const bool transposed_a = node.integer("transA", 0) != 0, transposed_b = node.integer("transB", 0) != 0;
+    const bool transposed_a = node.integer("transA", 0) != 0,
+               transposed_b = node.integer("transB", 0) != 0;
     node.ignore("broadcast");  // before opset 7 C was only broadcast when it said so
     TensorId a = importer.tensor(node, 0), b = importer.tensor(node, 1);
     for (const TensorId x : {a, b}) {
-        if (importer.dims(x).size() != 2) node.fail("input is " + dims_text(importer.dims(x)) + ", expected a matrix");
+        if (importer.dims(x).size() != 2)
+            node.fail("input is " + dims_text(importer.dims(x)) + ", expected a matrix");
     }
     if (transposed_a) a = importer.transposed(node, a, {1, 0});
     const ConstantPtr weights = importer.known(b);
     const ConstantPtr c = node.has_input(2) ? importer.known(importer.tensor(node, 2)) : nullptr;
     if (weights && !importer.known(a)) {
-        Layer layer{.kind = LayerKind::gemm, .inputs = {a}, .weights = matrix(importer, weights, transposed_b, alpha)};
+        Layer layer{.kind = LayerKind::gemm,
+                    .inputs = {a},
+                    .weights = matrix(importer, weights, transposed_b, alpha)};
         const auto bias = c ? bias_of(c, layer.weights->dims[0], beta) : std::nullopt;
         if (!node.has_input(2) || bias) {
             layer.bias = bias.value_or(nullptr);
@@ -58,11 +65,13 @@ void gemm(Importer& importer, Node& node) {
         }
     }
     if (transposed_b) b = importer.transposed(node, b, {1, 0});
-    if (!node.has_input(2) && alpha == 1.0f) return importer.append(node, {.kind = GeneralKind::matmul}, {a, b});
+    if (!node.has_input(2) && alpha == 1.0f)
+        return importer.append(node, {.kind = GeneralKind::matmul}, {a, b});
     TensorId product = importer.add_general(node, {.kind = GeneralKind::matmul}, {a, b});
     if (!node.has_input(2)) {
         const auto factor = std::make_shared<const Constant>(Constant{{}, {alpha}});
-        return importer.append(node, {.kind = GeneralKind::binary, .function = GeneralFunction::multiply},
+        return importer.append(node,
+                               {.kind = GeneralKind::binary, .function = GeneralFunction::multiply},
                                {product, importer.constant_tensor(node, factor)});
     }
     product = scaled(importer, node, product, alpha);
@@ -71,7 +80,8 @@ void gemm(Importer& importer, Node& node) {
         node.fail("C is " + dims_text(importer.dims(summand)) + ", expected to broadcast to " +
                   dims_text(importer.dims(product)));
     }
-    importer.append(node, {.kind = GeneralKind::binary, .function = GeneralFunction::add}, {product, summand});
+    importer.append(node, {.kind = GeneralKind::binary, .function = GeneralFunction::add},
+                    {product, summand});
 }
 
 void mat_mul(Importer& importer, Node& node) {
@@ -79,9 +89,11 @@ void mat_mul(Importer& importer, Node& node) {
     const TensorId a = importer.tensor(node, 0), b = importer.tensor(node, 1);
     const ConstantPtr weights = importer.known(b);
     if (weights && weights->dims.size() == 2 && !importer.known(a) && importer.dims(a).size() == 2)
-        return importer.append(
-            node, {.kind = LayerKind::gemm, .inputs = {a}, .weights = matrix(importer, weights, false, 1.0f)});
-    if (importer.file_dims(a).empty() || importer.file_dims(b).empty()) node.fail("multiplies by a scalar");
+        return importer.append(node, {.kind = LayerKind::gemm,
+                                      .inputs = {a},
+                                      .weights = matrix(importer, weights, false, 1.0f)});
+    if (importer.file_dims(a).empty() || importer.file_dims(b).empty())
+        node.fail("multiplies by a scalar");
     const TensorId product = importer.add_general(node, {.kind = GeneralKind::matmul}, {a, b});
     if (importer.dims(a).size() == 1 && importer.dims(b).size() == 1) importer.mark_scalar(product);
     importer.define_like(node, product, product);

@@ -22,14 +22,16 @@ namespace laminate::onnx {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "raw_data is little endian and is copied as it is");
+static_assert(std::endian::native == std::endian::little,
+              "raw_data is little endian and is copied as it is");
 
 using proto::TensorProto;
 
 /// Number of values; unlike element_count(), an extent of 0 is fine (an empty list of axes, say).
 int64_t value_count(const std::vector<int64_t>& dims, const std::string& where) {
     for (const int64_t d : dims) {
-        if (d < 0) throw InputError(where + ": dimension " + std::to_string(d) + ", expected 0 or more");
+        if (d < 0)
+            throw InputError(where + ": dimension " + std::to_string(d) + ", expected 0 or more");
         if (d == 0) return 0;
     }
     try {
@@ -43,19 +45,23 @@ int64_t parse_number(const std::string& text, const std::string& where, const ch
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size() || value < 0) {
-        throw InputError(where + ": external data: " + key + " is " + in_quotes(text) + ", expected a number of bytes");
+        throw InputError(where + ": external data: " + key + " is " + in_quotes(text) +
+                         ", expected a number of bytes");
     }
     return value;
 }
 
-/// The file inside `directory` that `location` names; refuses every way out of it, symbolic links included.
+/// The file inside `directory` that `location` names; refuses every way out of it, symbolic links
+/// included.
 std::filesystem::path external_file(const std::string& location, const std::string& where,
                                     const std::filesystem::path& directory) {
     const std::filesystem::path relative(location);
-    bool leaves = location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos;
+    bool leaves =
+        location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos;
     for (const auto& part : relative) leaves = leaves || part == "..";
     std::error_code error;
-    const std::filesystem::path base = std::filesystem::canonical(directory.empty() ? "." : directory, error);
+    const std::filesystem::path base =
+        std::filesystem::canonical(directory.empty() ? "." : directory, error);
     if (error) throw InputError(where + ": external data: the model's directory cannot be read");
     std::filesystem::path file;
     if (!leaves) {
@@ -70,59 +76,68 @@ std::filesystem::path external_file(const std::string& location, const std::stri
         throw InputError(where + ": external data file " + in_quotes(location) +
                          ", expected a file in the model's directory");
     if (!std::filesystem::is_regular_file(file, error)) {
-        throw InputError(where + ": external data " + in_quotes(location) + " is not a regular file");
+        throw InputError(where + ": external data " + in_quotes(location) +
+                         " is not a regular file");
     }
     return file;
 }
 
 std::string read_external(const TensorProto& tensor, const std::string& where,
                           const std::optional<std::filesystem::path>& directory, int64_t bytes) {
-    if (!directory) throw InputError(where + ": has external data, which a model in memory cannot have");
+    if (!directory)
+        throw InputError(where + ": has external data, which a model in memory cannot have");
     std::map<std::string, std::string> entries;
     for (const auto& entry : tensor.external_data()) entries[entry.key()] = entry.value();
     const std::filesystem::path file = external_file(entries["location"], where, *directory);
-    const int64_t offset = entries.contains("offset") ? parse_number(entries["offset"], where, "offset") : 0;
-    const int64_t length = entries.contains("length") ? parse_number(entries["length"], where, "length") : bytes;
+    const int64_t offset =
+        entries.contains("offset") ? parse_number(entries["offset"], where, "offset") : 0;
+    const int64_t length =
+        entries.contains("length") ? parse_number(entries["length"], where, "length") : bytes;
     if (length != bytes) {
-        throw InputError(where + ": external data has " + std::to_string(length) + " bytes, expected " +
-                         std::to_string(bytes));
+        throw InputError(where + ": external data has " + std::to_string(length) +
+                         " bytes, expected " + std::to_string(bytes));
     }
     std::error_code error;
     const auto size = static_cast<int64_t>(std::filesystem::file_size(file, error));
     if (error || offset > size || bytes > size - offset) {
-        throw InputError(where + ": external data file " + in_quotes(entries["location"]) + " has " +
-                         std::to_string(size) + " bytes, expected " + std::to_string(bytes) + " from byte " +
-                         std::to_string(offset));
+        throw InputError(where + ": external data file " + in_quotes(entries["location"]) +
+                         " has " + std::to_string(size) + " bytes, expected " +
+                         std::to_string(bytes) + " from byte " + std::to_string(offset));
     }
     std::string data(static_cast<size_t>(bytes), '\0');
     std::ifstream in(file, std::ios::binary);
     in.seekg(offset);
     in.read(data.data(), bytes);
-    if (!in) throw InputError(where + ": external data file " + in_quotes(entries["location"]) + " cannot be read");
+    if (!in)
+        throw InputError(where + ": external data file " + in_quotes(entries["location"]) +
+                         " cannot be read");
     return data;
 }
 
-/// Bytes of the values when they are stored raw: in the file, or beside it (then `external` keeps them). Nothing when
-/// they are in a typed field.
+/// Bytes of the values when they are stored raw: in the file, or beside it (then `external` keeps
+/// them). Nothing when they are in a typed field.
 std::optional<std::string_view> raw_bytes(const TensorProto& tensor, const std::string& where,
-                                          const std::optional<std::filesystem::path>& directory, int64_t bytes,
-                                          std::string& external) {
+                                          const std::optional<std::filesystem::path>& directory,
+                                          int64_t bytes, std::string& external) {
     if (tensor.data_location() == TensorProto::EXTERNAL)
         return external = read_external(tensor, where, directory, bytes);
     if (!tensor.has_raw_data()) return std::nullopt;
     if (static_cast<int64_t>(tensor.raw_data().size()) != bytes) {
-        throw InputError(where + ": has " + std::to_string(tensor.raw_data().size()) + " bytes, expected " +
-                         std::to_string(bytes));
+        throw InputError(where + ": has " + std::to_string(tensor.raw_data().size()) +
+                         " bytes, expected " + std::to_string(bytes));
     }
     return tensor.raw_data();
 }
 
-/// `typed`: the repeated field that holds the values when they are not raw. Stored is the type of a value in raw data.
+/// `typed`: the repeated field that holds the values when they are not raw. Stored is the type of a
+/// value in raw data.
 template <class Stored, class Value, class Field>
 std::vector<Value> values_of(const TensorProto& tensor, const std::string& where,
-                             const std::optional<std::filesystem::path>& directory, int64_t count, const Field& typed) {
+                             const std::optional<std::filesystem::path>& directory, int64_t count,
+                             const Field& typed) {
     std::string external;
-    if (const auto raw = raw_bytes(tensor, where, directory, count * static_cast<int64_t>(sizeof(Stored)), external)) {
+    if (const auto raw = raw_bytes(tensor, where, directory,
+                                   count * static_cast<int64_t>(sizeof(Stored)), external)) {
         std::vector<Value> values(static_cast<size_t>(count));
         if constexpr (std::is_same_v<Stored, Value>) {
             if (count > 0) std::memcpy(values.data(), raw->data(), raw->size());
@@ -146,24 +161,29 @@ std::vector<Value> values_of(const TensorProto& tensor, const std::string& where
 }
 
 template <class Stored>
-SmallIntegers small_integers(const TensorProto& tensor, std::vector<int64_t> dims, const std::string& where,
+SmallIntegers small_integers(const TensorProto& tensor, std::vector<int64_t> dims,
+                             const std::string& where,
                              const std::optional<std::filesystem::path>& directory, int64_t count) {
     return {std::make_shared<const Constant>(
-        Constant{std::move(dims), values_of<Stored, float>(tensor, where, directory, count, tensor.int32_data())})};
+        Constant{std::move(dims),
+                 values_of<Stored, float>(tensor, where, directory, count, tensor.int32_data())})};
 }
 
 /// IEEE 754 binary16.
 float from_half(uint16_t bits) {
     const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    const float magnitude = exponent == 31  ? (mantissa == 0 ? std::numeric_limits<float>::infinity()
-                                                             : std::numeric_limits<float>::quiet_NaN())
-                            : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
-                                            : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
+    const float magnitude =
+        exponent == 31  ? (mantissa == 0 ? std::numeric_limits<float>::infinity()
+                                         : std::numeric_limits<float>::quiet_NaN())
+        : exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -24)
+                        : std::ldexp(static_cast<float>(1024 + mantissa), exponent - 25);
     return bits >> 15 != 0 ? -magnitude : magnitude;
 }
 
 /// The upper half of a float.
-float from_bfloat16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float from_bfloat16(uint16_t bits) {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 }  // namespace
 
@@ -201,7 +221,8 @@ const char* type_name(int type) {
 std::string in_quotes(const std::string& name) {
     constexpr size_t longest = 120;
     std::string text = "\"";
-    for (const char c : name.substr(0, longest)) text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    for (const char c : name.substr(0, longest))
+        text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
     return text + (name.size() > longest ? "...\"" : "\"");
 }
 
@@ -212,8 +233,8 @@ proto::ModelProto parse_model(const std::string& bytes, const std::string& where
     google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
     google::protobuf::io::CodedInputStream coded(&stream);
     if (bytes.empty() || !model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-        throw InputError(where + ": is not an ONNX model, or is truncated (" + std::to_string(bytes.size()) +
-                         " bytes)");
+        throw InputError(where + ": is not an ONNX model, or is truncated (" +
+                         std::to_string(bytes.size()) + " bytes)");
     }
     if (!model.has_graph() || !model.has_ir_version())
         throw InputError(where + ": is not an ONNX model: has no graph or no IR version");
@@ -226,12 +247,15 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
     const int64_t count = value_count(dims, where);
     switch (tensor.data_type()) {
         case TensorProto::FLOAT:
-            return std::make_shared<const Constant>(
-                Constant{dims, values_of<float, float>(tensor, where, directory, count, tensor.float_data())});
-        // Weights stored in other widths, which a Cast makes FLOAT before a layer reads them: all arithmetic here is in float.
+            return std::make_shared<const Constant>(Constant{
+                dims,
+                values_of<float, float>(tensor, where, directory, count, tensor.float_data())});
+        // Weights stored in other widths, which a Cast makes FLOAT before a layer reads them: all
+        // arithmetic here is in float.
         case TensorProto::DOUBLE:
-            return std::make_shared<const Constant>(
-                Constant{dims, values_of<double, float>(tensor, where, directory, count, tensor.double_data())});
+            return std::make_shared<const Constant>(Constant{
+                dims,
+                values_of<double, float>(tensor, where, directory, count, tensor.double_data())});
         case TensorProto::FLOAT16:
         case TensorProto::BFLOAT16: {
             const std::vector<uint16_t> stored =
@@ -242,14 +266,14 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
             return std::make_shared<const Constant>(Constant{dims, std::move(values)});
         }
         case TensorProto::INT64:
-            return IntegerConstant{dims,
-                                   values_of<int64_t, int64_t>(tensor, where, directory, count, tensor.int64_data())};
+            return IntegerConstant{dims, values_of<int64_t, int64_t>(tensor, where, directory,
+                                                                     count, tensor.int64_data())};
         case TensorProto::INT32:
-            return IntegerConstant{dims,
-                                   values_of<int32_t, int64_t>(tensor, where, directory, count, tensor.int32_data())};
+            return IntegerConstant{dims, values_of<int32_t, int64_t>(tensor, where, directory,
+                                                                     count, tensor.int32_data())};
         case TensorProto::BOOL:
-            return IntegerConstant{dims,
-                                   values_of<uint8_t, int64_t>(tensor, where, directory, count, tensor.int32_data())};
+            return IntegerConstant{dims, values_of<uint8_t, int64_t>(tensor, where, directory,
+                                                                     count, tensor.int32_data())};
         case TensorProto::UINT8:
             return small_integers<uint8_t>(tensor, dims, where, directory, count);
         case TensorProto::INT8:
@@ -261,17 +285,20 @@ FileConstant decode(const TensorProto& tensor, const std::string& where,
         default:
             throw InputError(where + ": values are " + type_name(tensor.data_type()) + " (type " +
                              std::to_string(tensor.data_type()) +
-                             "), expected FLOAT (FLOAT16, BFLOAT16, DOUBLE, integers of 8 and 16 bits become it), or "
+                             "), expected FLOAT (FLOAT16, BFLOAT16, DOUBLE, integers of 8 and 16 "
+                             "bits become it), or "
                              "INT64, INT32, BOOL for shapes");
     }
 }
 
-TensorProto encode(const std::vector<int64_t>& dims, const std::vector<float>& values, const std::string& name) {
+TensorProto encode(const std::vector<int64_t>& dims, const std::vector<float>& values,
+                   const std::string& name) {
     TensorProto tensor;
     for (const int64_t d : dims) tensor.add_dims(d);
     tensor.set_data_type(TensorProto::FLOAT);
     tensor.set_name(name);
-    tensor.mutable_raw_data()->assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    tensor.mutable_raw_data()->assign(reinterpret_cast<const char*>(values.data()),
+                                      values.size() * sizeof(float));
     return tensor;
 }
 
@@ -283,13 +310,16 @@ Constant load_tensor_proto(const std::string& path) {
     const std::string bytes = read_file(path);
     onnx::proto::TensorProto tensor;
     if (bytes.empty() || !tensor.ParseFromString(bytes) || !tensor.has_data_type()) {
-        throw InputError(path + ": is not an ONNX tensor, or is truncated (" + std::to_string(bytes.size()) +
-                         " bytes)");
+        throw InputError(path + ": is not an ONNX tensor, or is truncated (" +
+                         std::to_string(bytes.size()) + " bytes)");
     }
     using Type = onnx::proto::TensorProto;
-    if (const auto type = tensor.data_type(); type != Type::FLOAT && type != Type::UINT8 && type != Type::INT8)
-        throw InputError(path + ": values are " + onnx::type_name(type) + ", expected FLOAT, UINT8 or INT8");
-    const onnx::FileConstant values = onnx::decode(tensor, path, std::filesystem::path(path).parent_path());
+    if (const auto type = tensor.data_type();
+        type != Type::FLOAT && type != Type::UINT8 && type != Type::INT8)
+        throw InputError(path + ": values are " + onnx::type_name(type) +
+                         ", expected FLOAT, UINT8 or INT8");
+    const onnx::FileConstant values =
+        onnx::decode(tensor, path, std::filesystem::path(path).parent_path());
     if (const auto* small = std::get_if<onnx::SmallIntegers>(&values)) return *small->values;
     return *std::get<ConstantPtr>(values);
 }

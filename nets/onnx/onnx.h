@@ -1,4 +1,5 @@
-// ONNX in and out (protobuf; any IR version, opset 7 and later). Reads into canonical form, see network.h.
+// ONNX in and out (protobuf; any IR version, opset 7 and later). Reads into canonical form, see
+// network.h.
 #pragma once
 
 #include <string>
@@ -10,9 +11,11 @@ namespace laminate {
 
 /// Throws InputError: "FILE: node "NAME" (OP): found ..., expected ...".
 [[nodiscard]] Network load_onnx(const std::string& path, const InputSizes& sizes = {});
-[[nodiscard]] Network parse_onnx(const std::string& bytes, const std::string& where, const InputSizes& sizes = {});
+[[nodiscard]] Network parse_onnx(const std::string& bytes, const std::string& where,
+                                 const InputSizes& sizes = {});
 
-/// Writes opset 17, IR version 8; written aside and renamed. load_onnx(save_onnx(n)) has the same network_hash.
+/// Writes opset 17, IR version 8; written aside and renamed. load_onnx(save_onnx(n)) has the same
+/// network_hash.
 void save_onnx(const Network& network, const std::string& path);
 
 /// ONNX TensorProto files (.pb): FLOAT; UINT8 and INT8 are read too.

@@ -8,13 +8,15 @@ namespace laminate::onnx {
 
 namespace {
 
-/// ceil_mode as trailing padding: room for a last, partial window, unless it would start in the padding. True when it adds any.
+/// ceil_mode as trailing padding: room for a last, partial window, unless it would start in the
+/// padding. True when it adds any.
 bool extend_for_ceil(SpatialWindow& w, const Dims& in) {
     bool extended = false;
     for (size_t axis = 0; axis < in.size(); ++axis) {
         const int64_t padded = in[axis] + w.pad_begin[axis] + w.pad_end[axis];
         if (padded < w.span(axis)) continue;  // refused later, as without ceil_mode
-        int64_t last = ((padded - w.span(axis) + w.stride[axis] - 1) / w.stride[axis]) * w.stride[axis];
+        int64_t last =
+            ((padded - w.span(axis) + w.stride[axis] - 1) / w.stride[axis]) * w.stride[axis];
         if (last >= in[axis] + w.pad_begin[axis]) last -= w.stride[axis];
         const int64_t missing = last + w.span(axis) - padded;
         if (missing <= 0) continue;
@@ -30,13 +32,15 @@ void pool(Importer& importer, Node& node, GeneralKind kind) {
     const Dims extents = spatial_dims(node, importer.dims(x));
     SpatialWindow window = read_window(node, extents, std::nullopt);
     if (window.auto_pad.starts_with("SAME")) pad_same(window, extents);
-    const bool ceil_mode = node.integer("ceil_mode", 0) != 0 && !window.auto_pad.starts_with("SAME");
-    const bool count_pads =
-        kind == GeneralKind::average_pool && node.integer("count_include_pad", 0) != 0 && window.is_padded();
+    const bool ceil_mode =
+        node.integer("ceil_mode", 0) != 0 && !window.auto_pad.starts_with("SAME");
+    const bool count_pads = kind == GeneralKind::average_pool &&
+                            node.integer("count_include_pad", 0) != 0 && window.is_padded();
     const SpatialWindow given = window;
     const bool is_extended = ceil_mode && extend_for_ceil(window, extents);
     // The divisor would have to count the given padding but not the extension.
-    const bool is_picture = extents.size() <= 2 && kind != GeneralKind::power_pool && !(is_extended && count_pads);
+    const bool is_picture =
+        extents.size() <= 2 && kind != GeneralKind::power_pool && !(is_extended && count_pads);
     Layer layer;
     if (is_picture) {
         layer.kind = kind == GeneralKind::max_pool ? LayerKind::max_pool : LayerKind::average_pool;
@@ -47,14 +51,16 @@ void pool(Importer& importer, Node& node, GeneralKind kind) {
         layer.kind = LayerKind::general;
         layer.inputs = {x};
         layer.general = {.kind = kind, .ceil_mode = ceil_mode, .count_include_pad = count_pads};
-        if (kind == GeneralKind::power_pool) layer.general.alpha = static_cast<float>(node.integer("p", 2));
+        if (kind == GeneralKind::power_pool)
+            layer.general.alpha = static_cast<float>(node.integer("p", 2));
         set_window(layer.general, given);
     }
     importer.append_like(node, x, std::move(layer));
 }
 
 void max_pool(Importer& importer, Node& node) {
-    node.ignore("storage_order");  // concerns only the indices, which are refused when anything reads them
+    node.ignore(
+        "storage_order");  // concerns only the indices, which are refused when anything reads them
     pool(importer, node, GeneralKind::max_pool);
 }
 
@@ -69,25 +75,30 @@ void global_pool(Importer& importer, Node& node, GeneralFunction function) {
     const TensorId x = importer.tensor(node, 0);
     const Dims extents = spatial_dims(node, importer.dims(x));
     if (extents.size() <= 2 && function == GeneralFunction::mean)
-        return importer.append_like(node, x,
-                                    {.kind = LayerKind::global_average_pool, .inputs = {importer.picture(node, x)}});
+        return importer.append_like(
+            node, x,
+            {.kind = LayerKind::global_average_pool, .inputs = {importer.picture(node, x)}});
     if (extents.size() <= 2 && function == GeneralFunction::largest) {
         Layer layer{.kind = LayerKind::max_pool, .inputs = {importer.picture(node, x)}};
         const Dims& whole = importer.dims(layer.inputs[0]);
         layer.window.kernel = {whole[2], whole[3]};
         return importer.append_like(node, x, std::move(layer));
     }
-    importer.append(node, {.kind = GeneralKind::reduce, .function = function, .axes = spatial_axes(importer.dims(x))},
-                    {x});
+    importer.append(
+        node,
+        {.kind = GeneralKind::reduce, .function = function, .axes = spatial_axes(importer.dims(x))},
+        {x});
 }
 
 void global_power_pool(Importer& importer, Node& node) {
     const int64_t p = node.integer("p", 2);
     if (p == 1 || p == 2)
-        return global_pool(importer, node, p == 1 ? GeneralFunction::norm_1 : GeneralFunction::norm_2);
+        return global_pool(importer, node,
+                           p == 1 ? GeneralFunction::norm_1 : GeneralFunction::norm_2);
     const TensorId x = importer.tensor(node, 0);
     const Dims extents = spatial_dims(node, importer.dims(x));
-    GeneralOperator op{.kind = GeneralKind::power_pool, .kernel = extents, .alpha = static_cast<float>(p)};
+    GeneralOperator op{
+        .kind = GeneralKind::power_pool, .kernel = extents, .alpha = static_cast<float>(p)};
     op.stride = op.dilation = Dims(extents.size(), 1);
     op.pad_begin = op.pad_end = Dims(extents.size(), 0);
     importer.append(node, std::move(op), {x});
@@ -99,8 +110,12 @@ void add_pooling(Handlers& handlers) {
     handlers["MaxPool"] = max_pool;
     handlers["AveragePool"] = [](Importer& i, Node& n) { pool(i, n, GeneralKind::average_pool); };
     handlers["LpPool"] = [](Importer& i, Node& n) { pool(i, n, GeneralKind::power_pool); };
-    handlers["GlobalAveragePool"] = [](Importer& i, Node& n) { global_pool(i, n, GeneralFunction::mean); };
-    handlers["GlobalMaxPool"] = [](Importer& i, Node& n) { global_pool(i, n, GeneralFunction::largest); };
+    handlers["GlobalAveragePool"] = [](Importer& i, Node& n) {
+        global_pool(i, n, GeneralFunction::mean);
+    };
+    handlers["GlobalMaxPool"] = [](Importer& i, Node& n) {
+        global_pool(i, n, GeneralFunction::largest);
+    };
     handlers["GlobalLpPool"] = global_power_pool;
 }
 

@@ -1,5 +1,6 @@
-// The ONNX graph around its nodes: operator sets, inputs, execution order, outputs. What one node means is in the files of the operator families
-// (onnx_importer.h); folding of layers into each other comes after, in onnx_canonical.cpp.
+// The ONNX graph around its nodes: operator sets, inputs, execution order, outputs. What one node
+// means is in the files of the operator families (onnx_importer.h); folding of layers into each
+// other comes after, in onnx_canonical.cpp.
 #include <algorithm>
 #include <new>
 #include <queue>
@@ -9,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "nets/onnx/onnx.h"
 #include "nets/onnx/importer.h"
+#include "nets/onnx/onnx.h"
 
 namespace laminate::onnx {
 
@@ -53,16 +54,20 @@ const char* file_text(ElementType type) {
 }
 
 /// Operators whose result is elements of what they read, as they are.
-const std::set<std::string> moving{"Concat", "DepthToSpace", "Expand", "Flatten", "Gather",    "Identity", "Reshape",
-                                   "Slice",  "SpaceToDepth", "Split",  "Squeeze", "Transpose", "Unsqueeze"};
+const std::set<std::string> moving{"Concat",   "DepthToSpace", "Expand",   "Flatten",      "Gather",
+                                   "Identity", "Reshape",      "Slice",    "SpaceToDepth", "Split",
+                                   "Squeeze",  "Transpose",    "Unsqueeze"};
 /// Operators that read integers of 8 bits and make something else of them.
 const std::set<std::string> converting{"Cast", "CastLike", "Shape", "Size"};
 
 }  // namespace
 
-Importer::Importer(proto::ModelProto model, std::string where, std::optional<std::filesystem::path> directory,
-                   const InputSizes& sizes)
-    : model_(std::move(model)), where_(std::move(where)), directory_(std::move(directory)), sizes_(sizes) {}
+Importer::Importer(proto::ModelProto model, std::string where,
+                   std::optional<std::filesystem::path> directory, const InputSizes& sizes)
+    : model_(std::move(model)),
+      where_(std::move(where)),
+      directory_(std::move(directory)),
+      sizes_(sizes) {}
 
 Network Importer::run() {
     try {
@@ -73,7 +78,8 @@ Network Importer::run() {
         for (const auto& output : graph().output()) wanted.push_back(output.name());
         import_nodes(0, wanted);
         read_outputs();
-        raw_.name = graph().name().empty() ? std::filesystem::path(where_).stem().string() : graph().name();
+        raw_.name =
+            graph().name().empty() ? std::filesystem::path(where_).stem().string() : graph().name();
         return canonicalise(std::move(raw_));
     } catch (const InputError& error) {
         throw InputError(where_ + ": " + error.what());
@@ -88,15 +94,18 @@ void Importer::read_opset() {
     for (const auto& entry : model_.opset_import()) {
         if (entry.domain().empty() || entry.domain() == "ai.onnx") opset_ = entry.version();
     }
-    if (opset_ == 0) throw InputError("does not say which version of the ONNX operators it uses, or is truncated");
+    if (opset_ == 0)
+        throw InputError(
+            "does not say which version of the ONNX operators it uses, or is truncated");
     if (opset_ < oldest_opset) {
-        throw InputError("uses ONNX operators of version " + std::to_string(opset_) + ", expected " +
-                         std::to_string(oldest_opset) + " or later");
+        throw InputError("uses ONNX operators of version " + std::to_string(opset_) +
+                         ", expected " + std::to_string(oldest_opset) + " or later");
     }
 }
 
 void Importer::read_initializers() {
-    if (graph().sparse_initializer_size() > 0) throw InputError("has sparse initializers, which are not supported");
+    if (graph().sparse_initializer_size() > 0)
+        throw InputError("has sparse initializers, which are not supported");
     for (int i = 0; i < graph().initializer_size(); ++i) {
         const std::string& name = graph().initializer(i).name();
         if (name.empty()) throw InputError("initializer " + std::to_string(i + 1) + " has no name");
@@ -108,7 +117,8 @@ void Importer::read_initializers() {
 void Importer::read_inputs() {
     std::set<std::string> symbols;
     for (const auto& input : graph().input()) {
-        if (initializers_.contains(input.name())) continue;  // IR version 3 listed initializers among the inputs
+        if (initializers_.contains(input.name()))
+            continue;  // IR version 3 listed initializers among the inputs
         const std::string label = "input " + in_quotes(input.name());
         if (input.name().empty()) throw InputError("an input has no name");
         if (values_.contains(input.name())) throw InputError(label + " is given twice");
@@ -117,14 +127,16 @@ void Importer::read_inputs() {
         const auto& type = input.type().tensor_type();
         const std::optional<ElementType> element = element_type(type.elem_type());
         if (!element)
-            throw InputError(label + " is " + type_name(type.elem_type()) + ", expected FLOAT, UINT8 or INT8");
+            throw InputError(label + " is " + type_name(type.elem_type()) +
+                             ", expected FLOAT, UINT8 or INT8");
         if (type.shape().dim_size() > static_cast<int>(most_dimensions)) {
             throw InputError(label + " has " + std::to_string(type.shape().dim_size()) +
                              " dimensions, expected at most " + std::to_string(most_dimensions));
         }
         std::vector<int64_t> extents;
         for (int i = 0; i < type.shape().dim_size(); ++i) {
-            if (type.shape().dim(i).has_dim_param()) symbols.insert(type.shape().dim(i).dim_param());
+            if (type.shape().dim(i).has_dim_param())
+                symbols.insert(type.shape().dim(i).dim_param());
             extents.push_back(input_extent(type.shape(), i, label));
         }
         try {
@@ -149,13 +161,18 @@ void Importer::read_inputs() {
 }
 
 /// Extent of dimension `i` of an input: fixed in the file, or chosen by the caller.
-int64_t Importer::input_extent(const proto::TensorShapeProto& shape, int i, const std::string& label) const {
+int64_t Importer::input_extent(const proto::TensorShapeProto& shape, int i,
+                               const std::string& label) const {
     const auto& dim = shape.dim(i);
     const std::string& symbol = dim.dim_param();
     const bool picture = shape.dim_size() == 4;
-    const char* option = i == 0 ? "batch" : picture && i == 2 ? "height" : picture && i == 3 ? "width" : nullptr;
+    const char* option = i == 0              ? "batch"
+                         : picture && i == 2 ? "height"
+                         : picture && i == 3 ? "width"
+                                             : nullptr;
     std::optional<int64_t> chosen;
-    if (const auto found = sizes_.symbols.find(symbol); !symbol.empty() && found != sizes_.symbols.end()) {
+    if (const auto found = sizes_.symbols.find(symbol);
+        !symbol.empty() && found != sizes_.symbols.end()) {
         chosen = found->second;
     } else if (option != nullptr) {
         chosen = i == 0 ? sizes_.batch : i == 2 ? sizes_.height : sizes_.width;
@@ -167,14 +184,15 @@ int64_t Importer::input_extent(const proto::TensorShapeProto& shape, int i, cons
     // Some exporters write -1 for "any".
     if (dim.has_dim_value() && dim.dim_value() != -1) {
         if (chosen && *chosen != dim.dim_value()) {
-            throw InputError(where + " is fixed to " + std::to_string(dim.dim_value()) + ", it cannot be " +
-                             std::to_string(*chosen));
+            throw InputError(where + " is fixed to " + std::to_string(dim.dim_value()) +
+                             ", it cannot be " + std::to_string(*chosen));
         }
         return dim.dim_value();
     }
     if (chosen) return *chosen;
     if (i == 0) return 1;
-    throw InputError(where + " is symbolic" + (symbol.empty() ? "" : " (" + in_quotes(symbol) + ")") + "; expected " +
+    throw InputError(where + " is symbolic" +
+                     (symbol.empty() ? "" : " (" + in_quotes(symbol) + ")") + "; expected " +
                      (option != nullptr ? std::string("--") + option : "a value for it"));
 }
 
@@ -187,7 +205,8 @@ void Importer::find_writers(int first) {
     for (int i = first; i < graph().node_size(); ++i) {
         for (const std::string& name : graph().node(i).output()) {
             if (name.empty()) continue;
-            if (initializers_.contains(name) || values_.contains(name) || !writer_.emplace(name, i).second) {
+            if (initializers_.contains(name) || values_.contains(name) ||
+                !writer_.emplace(name, i).second) {
                 Node(graph().node(i), static_cast<size_t>(i))
                     .fail("writes " + in_quotes(name) + ", which exists already");
             }
@@ -195,7 +214,8 @@ void Importer::find_writers(int first) {
     }
 }
 
-/// Nodes that the wanted values depend on, in the file's order. What no output needs may be of any kind: exporters leave training and debugging branches behind.
+/// Nodes that the wanted values depend on, in the file's order. What no output needs may be of any
+/// kind: exporters leave training and debugging branches behind.
 std::vector<int> Importer::needed_nodes(int first, const std::vector<std::string>& wanted) {
     std::vector<bool> is_needed(static_cast<size_t>(graph().node_size() - first), false);
     std::vector<int> to_visit;
@@ -225,7 +245,8 @@ std::vector<int> Importer::needed_nodes(int first, const std::vector<std::string
     return needed;
 }
 
-/// The nodes in an order in which every value is written before it is read; the file's own order where that is one.
+/// The nodes in an order in which every value is written before it is read; the file's own order
+/// where that is one.
 std::vector<int> Importer::execution_order(int first, const std::vector<int>& nodes) {
     const auto place = [&](int node) { return static_cast<size_t>(node - first); };
     const auto count = place(graph().node_size());
@@ -235,10 +256,12 @@ std::vector<int> Importer::execution_order(int first, const std::vector<int>& no
         for (const std::string& name : names_read(graph().node(i))) {
             if (initializers_.contains(name) || values_.contains(name)) continue;
             const auto found = writer_.find(name);
-            if (found != writer_.end() && found->second < first) continue;  // resolve() says why it has no value
+            if (found != writer_.end() && found->second < first)
+                continue;  // resolve() says why it has no value
             if (found == writer_.end()) {
                 Node(graph().node(i), static_cast<size_t>(i))
-                    .fail("reads " + in_quotes(name) + ", which no node, initializer or input provides");
+                    .fail("reads " + in_quotes(name) +
+                          ", which no node, initializer or input provides");
             }
             readers[place(found->second)].push_back(i);
             ++waiting[place(i)];
@@ -262,24 +285,29 @@ std::vector<int> Importer::execution_order(int first, const std::vector<int>& no
 
 /// Every waiting node waits for another one; going back from any of them ends on the cycle.
 void Importer::report_cycle(int first, const std::vector<int>& waiting) const {
-    const auto is_waiting = [&](int node) { return waiting[static_cast<size_t>(node - first)] > 0; };
+    const auto is_waiting = [&](int node) {
+        return waiting[static_cast<size_t>(node - first)] > 0;
+    };
     int at = first;
     while (!is_waiting(at)) ++at;
     std::unordered_set<int> seen;
     while (seen.insert(at).second) {
         for (const std::string& name : names_read(graph().node(at))) {
             const auto found = writer_.find(name);
-            if (found == writer_.end() || found->second < first || !is_waiting(found->second)) continue;
+            if (found == writer_.end() || found->second < first || !is_waiting(found->second))
+                continue;
             at = found->second;
             break;
         }
     }
-    Node(graph().node(at), static_cast<size_t>(at)).fail("needs its own result: the graph has a cycle");
+    Node(graph().node(at), static_cast<size_t>(at))
+        .fail("needs its own result: the graph has a cycle");
 }
 
 void Importer::read_outputs() {
     if (raw_.inputs.empty()) throw InputError("has no inputs");
-    // To ONNX, names of inputs and of outputs are two lists, which may name a tensor twice; here a name is one tensor's.
+    // To ONNX, names of inputs and of outputs are two lists, which may name a tensor twice; here a
+    // name is one tensor's.
     std::unordered_set<std::string> taken;
     for (const TensorId id : raw_.inputs) taken.insert(raw_.tensors[static_cast<size_t>(id)].name);
     for (const auto& output : graph().output()) {
@@ -292,19 +320,22 @@ void Importer::read_outputs() {
         if (const auto& declared = output.type().tensor_type(); declared.has_elem_type()) {
             const std::optional<ElementType> element = element_type(declared.elem_type());
             if (!element)
-                throw InputError(label + " is " + type_name(declared.elem_type()) + ", expected FLOAT, UINT8 or INT8");
+                throw InputError(label + " is " + type_name(declared.elem_type()) +
+                                 ", expected FLOAT, UINT8 or INT8");
             if (*element != found && std::holds_alternative<TensorId>(value)) {
-                throw InputError(label + " is " + file_text(found) + " where it is written, expected " +
-                                 file_text(*element));
+                throw InputError(label + " is " + file_text(found) +
+                                 " where it is written, expected " + file_text(*element));
             }
         }
-        if (std::holds_alternative<IntegerConstant>(value) || std::holds_alternative<SmallIntegers>(value))
+        if (std::holds_alternative<IntegerConstant>(value) ||
+            std::holds_alternative<SmallIntegers>(value))
             throw InputError(label + " is a list of integers, expected FLOAT");
         std::string name = output.name();
         if (!taken.insert(name).second) {
             name = unused_name(name + "_output");
             taken.insert(name);
-            raw_.folded.push_back(label + " is called " + in_quotes(name) + ": the first name is another tensor's");
+            raw_.folded.push_back(label + " is called " + in_quotes(name) +
+                                  ": the first name is another tensor's");
         }
         if (const auto* constant = std::get_if<ConstantPtr>(&value)) {
             raw_.outputs.push_back(write_constant(*constant, name));
@@ -328,7 +359,8 @@ void Importer::read_outputs() {
     if (raw_.outputs.empty()) throw InputError("has no outputs");
 }
 
-/// The type of a node's results, where it only moves what it reads. Refuses arithmetic on integers of 8 bits, which would wrap around.
+/// The type of a node's results, where it only moves what it reads. Refuses arithmetic on integers
+/// of 8 bits, which would wrap around.
 ElementType Importer::type_moved(const Node& node) const {
     const bool moves = moving.contains(node.op());
     for (int k = 0; k < node.inputs(); ++k) {
@@ -336,8 +368,8 @@ ElementType Importer::type_moved(const Node& node) const {
         const ElementType found = type(node.input(k));
         const ElementType first = type(node.input(0));
         if (node.op() == "Concat" && found != first) {
-            node.fail("input " + in_quotes(node.input(k)) + " is " + file_text(found) + ", expected " +
-                      file_text(first) + " as the first");
+            node.fail("input " + in_quotes(node.input(k)) + " is " + file_text(found) +
+                      ", expected " + file_text(first) + " as the first");
         }
         if (found == ElementType::float32 || moves || converting.contains(node.op())) continue;
         node.fail("input " + in_quotes(node.input(k)) + " is " + file_text(found) +
@@ -353,7 +385,8 @@ void Importer::import_node(int index) {
     const auto handler = standard ? handlers().find(node.op()) : handlers().end();
     if (handler == handlers().end()) {
         std::string supported;
-        for (const auto& [name, ignored] : handlers()) supported += (supported.empty() ? "" : ", ") + name;
+        for (const auto& [name, ignored] : handlers())
+            supported += (supported.empty() ? "" : ", ") + name;
         const std::string op = in_quotes((standard ? "" : domain + ".") + node.op());
         throw InputError("node " + node.label() + ": operator " + op.substr(1, op.size() - 2) +
                          " is not supported; supported: " + supported);
@@ -371,7 +404,9 @@ void Importer::import_node(int index) {
         // What the rules of shapes throw names no node.
         const std::string message = error.what();
         const auto names_its_place = [&](const char* place) { return message.starts_with(place); };
-        if (names_its_place("node ") || names_its_place("initializer ") || names_its_place("value ")) throw;
+        if (names_its_place("node ") || names_its_place("initializer ") ||
+            names_its_place("value "))
+            throw;
         node.fail(message);
     }
 }
@@ -379,7 +414,8 @@ void Importer::import_node(int index) {
 namespace {
 
 Network import_model(proto::ModelProto model, const std::string& where,
-                     const std::optional<std::filesystem::path>& directory, const InputSizes& sizes) {
+                     const std::optional<std::filesystem::path>& directory,
+                     const InputSizes& sizes) {
     return Importer(std::move(model), where, directory, sizes).run();
 }
 
@@ -390,8 +426,8 @@ Network import_model(proto::ModelProto model, const std::string& where,
 namespace laminate {
 
 Network load_onnx(const std::string& path, const InputSizes& sizes) {
-    return onnx::import_model(onnx::parse_model(read_file(path), path), path, std::filesystem::path(path).parent_path(),
-                              sizes);
+    return onnx::import_model(onnx::parse_model(read_file(path), path), path,
+                              std::filesystem::path(path).parent_path(), sizes);
 }
 
 Network parse_onnx(const std::string& bytes, const std::string& where, const InputSizes& sizes) {

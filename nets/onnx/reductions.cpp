@@ -24,14 +24,15 @@ TensorId binary(Importer& importer, const Node& node, Function function, TensorI
     return importer.add_general(node, {.kind = GeneralKind::binary, .function = function}, {a, b});
 }
 
-// ---- reductions -------------------------------------------------------------------------------------------------------
+// ---- reductions
 
 /// The product or sum of a list of integers, on the way to a shape.
 void reduce_integers(Importer& importer, Node& node, Function function) {
     const IntegerConstant data = importer.integers(node, 0);
     const bool keep = node.integer("keepdims", 1) != 0;
     const auto axes = importer.integers_of(node, "axes", 1).value_or(Dims{});
-    if (data.dims.size() > 1 || axes.size() > 1 || (function != Function::product && function != Function::sum))
+    if (data.dims.size() > 1 || axes.size() > 1 ||
+        (function != Function::product && function != Function::sum))
         node.fail("of integers is supported for the sum and the product of a list only");
     int64_t result = function == Function::sum ? 0 : 1;
     for (const int64_t v : data.values) {
@@ -51,21 +52,27 @@ void reduce(Importer& importer, Node& node) {
     const bool keep = node.integer("keepdims", 1) != 0;
     const bool none_means_none = node.integer("noop_with_empty_axes", 0) != 0;
     Dims axes = importer.integers_of(node, "axes", 1).value_or(Dims{});
-    if (axes.empty() && none_means_none && function == Function::sum) return importer.alias(node, x);
+    if (axes.empty() && none_means_none && function == Function::sum)
+        return importer.alias(node, x);
     for (int64_t& axis : axes) axis = Importer::checked_axis(node, axis, from.size(), "axis");
     std::sort(axes.begin(), axes.end());
-    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) node.fail("names an axis twice");
+    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+        node.fail("names an axis twice");
     if (axes.empty() && !none_means_none) axes = axes_from(0, from.size());
     // How some exporters write global average pooling.
     const bool is_pooling = function == Function::mean && from.size() == 4 && axes == Dims{2, 3};
-    Layer layer{.kind = is_pooling ? LayerKind::global_average_pool : LayerKind::general, .inputs = {x}};
-    if (!is_pooling) layer.general = {.kind = GeneralKind::reduce, .function = function, .axes = axes};
+    Layer layer{.kind = is_pooling ? LayerKind::global_average_pool : LayerKind::general,
+                .inputs = {x}};
+    if (!is_pooling)
+        layer.general = {.kind = GeneralKind::reduce, .function = function, .axes = axes};
     if (keep || axes.empty()) return importer.append(node, std::move(layer));
     const TensorId pooled = importer.add_layer(node, std::move(layer));
-    if (is_pooling) return importer.append(node, Layer{.kind = LayerKind::flatten, .inputs = {pooled}});
+    if (is_pooling)
+        return importer.append(node, Layer{.kind = LayerKind::flatten, .inputs = {pooled}});
     Dims target;
     for (size_t d = 0; d < from.size(); ++d) {
-        if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d))) target.push_back(from[d]);
+        if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(d)))
+            target.push_back(from[d]);
     }
     const bool is_scalar = target.empty();
     const TensorId result = importer.reshaped(node, pooled, is_scalar ? Dims{1} : target);
@@ -73,27 +80,30 @@ void reduce(Importer& importer, Node& node) {
     importer.define_like(node, result, result);
 }
 
-// ---- softmax ----------------------------------------------------------------------------------------------------------
+// ---- softmax
 
 void softmax(Importer& importer, Node& node, Function function) {
     node.expect_inputs(1, 1);
     const TensorId x = importer.tensor(node, 0);
     const Dims extents = importer.dims(x);
-    int64_t axis =
-        Importer::checked_axis(node, node.integer("axis", importer.opset() < 13 ? 1 : -1), extents.size(), "axis");
+    int64_t axis = Importer::checked_axis(
+        node, node.integer("axis", importer.opset() < 13 ? 1 : -1), extents.size(), "axis");
     Dims axes{axis};
     if (importer.opset() < 13) {
-        // Before opset 13 it normalised over all dimensions from the axis on; those of extent 1 do not matter.
+        // Before opset 13 it normalised over all dimensions from the axis on; those of extent 1 do
+        // not matter.
         axes = axes_from(axis, extents.size());
         std::erase_if(axes, [&](int64_t d) { return extents[static_cast<size_t>(d)] == 1; });
         if (axes.empty()) axes = {axis};
     }
     if (axes.size() == 1 && function == Function::softmax)
-        return importer.append(node, Layer{.kind = LayerKind::softmax, .inputs = {x}, .axis = axes[0]});
-    importer.append(node, {.kind = GeneralKind::normalise, .function = function, .axes = axes}, {x});
+        return importer.append(node,
+                               Layer{.kind = LayerKind::softmax, .inputs = {x}, .axis = axes[0]});
+    importer.append(node, {.kind = GeneralKind::normalise, .function = function, .axes = axes},
+                    {x});
 }
 
-// ---- normalisations ---------------------------------------------------------------------------------------------------
+// ---- normalisations
 
 void local_response(Importer& importer, Node& node) {
     node.expect_inputs(1, 1);
@@ -116,7 +126,8 @@ TensorId per_channel(Importer& importer, const Node& node, int i, size_t rank) {
     return importer.reshaped(node, values, target);
 }
 
-void scale_and_shift(Importer& importer, Node& node, TensorId x, TensorId scale, std::optional<TensorId> shift) {
+void scale_and_shift(Importer& importer, Node& node, TensorId x, TensorId scale,
+                     std::optional<TensorId> shift) {
     TensorId y = binary(importer, node, Function::multiply, x, scale);
     if (shift) y = binary(importer, node, Function::add, y, *shift);
     if (importer.dims(y) != importer.dims(x))
@@ -130,13 +141,15 @@ void instance_normalization(Importer& importer, Node& node) {
     const TensorId x = importer.tensor(node, 0);
     const size_t rank = importer.dims(x).size();
     if (rank < 3)
-        node.fail("input is " + dims_text(importer.dims(x)) + ", expected N, C and at least one spatial dimension");
+        node.fail("input is " + dims_text(importer.dims(x)) +
+                  ", expected N, C and at least one spatial dimension");
     const GeneralOperator op{.kind = GeneralKind::normalise,
                              .function = Function::standardise,
                              .axes = axes_from(2, rank),
                              .alpha = node.real("epsilon", 1e-5f)};
     const TensorId y = importer.add_general(node, op, {x});
-    scale_and_shift(importer, node, y, per_channel(importer, node, 1, rank), per_channel(importer, node, 2, rank));
+    scale_and_shift(importer, node, y, per_channel(importer, node, 1, rank),
+                    per_channel(importer, node, 2, rank));
 }
 
 void layer_normalization(Importer& importer, Node& node) {
@@ -144,24 +157,32 @@ void layer_normalization(Importer& importer, Node& node) {
     node.ignore("stash_type");
     const TensorId x = importer.tensor(node, 0);
     const size_t rank = importer.dims(x).size();
-    const Dims axes = axes_from(Importer::checked_axis(node, node.integer("axis", -1), rank, "axis"), rank);
+    const Dims axes =
+        axes_from(Importer::checked_axis(node, node.integer("axis", -1), rank, "axis"), rank);
     const float epsilon = node.real("epsilon", 1e-5f);
-    const TensorId y = importer.add_general(
-        node, {.kind = GeneralKind::normalise, .function = Function::standardise, .axes = axes, .alpha = epsilon}, {x});
+    const TensorId y = importer.add_general(node,
+                                            {.kind = GeneralKind::normalise,
+                                             .function = Function::standardise,
+                                             .axes = axes,
+                                             .alpha = epsilon},
+                                            {x});
     if (node.has_output(1) || node.has_output(2)) {
-        const GeneralOperator average{.kind = GeneralKind::reduce, .function = Function::mean, .axes = axes};
+        const GeneralOperator average{
+            .kind = GeneralKind::reduce, .function = Function::mean, .axes = axes};
         const TensorId mean = importer.add_general(node, average, {x});
         const TensorId distance = binary(importer, node, Function::subtract, x, mean);
-        const TensorId variance =
-            importer.add_general(node, average, {binary(importer, node, Function::multiply, distance, distance)});
-        const TensorId deviation =
-            importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::square_root},
-                                 {binary(importer, node, Function::add, variance, one_value(importer, node, epsilon))});
+        const TensorId variance = importer.add_general(
+            node, average, {binary(importer, node, Function::multiply, distance, distance)});
+        const TensorId deviation = importer.add_general(
+            node, {.kind = GeneralKind::unary, .function = Function::square_root},
+            {binary(importer, node, Function::add, variance, one_value(importer, node, epsilon))});
         if (node.has_output(1)) importer.define(node, mean, 1);
         if (node.has_output(2)) {
             importer.define(
                 node,
-                importer.add_general(node, {.kind = GeneralKind::unary, .function = Function::reciprocal}, {deviation}),
+                importer.add_general(node,
+                                     {.kind = GeneralKind::unary, .function = Function::reciprocal},
+                                     {deviation}),
                 2);
         }
     }
@@ -174,12 +195,14 @@ void rms_normalization(Importer& importer, Node& node) {
     node.ignore("stash_type");
     const TensorId x = importer.tensor(node, 0);
     const size_t rank = importer.dims(x).size();
-    const Dims axes = axes_from(Importer::checked_axis(node, node.integer("axis", -1), rank, "axis"), rank);
+    const Dims axes =
+        axes_from(Importer::checked_axis(node, node.integer("axis", -1), rank, "axis"), rank);
     const GeneralOperator op{.kind = GeneralKind::normalise,
                              .function = Function::root_mean_square,
                              .axes = axes,
                              .alpha = node.real("epsilon", 1e-5f)};
-    scale_and_shift(importer, node, importer.add_general(node, op, {x}), importer.tensor(node, 1), std::nullopt);
+    scale_and_shift(importer, node, importer.add_general(node, op, {x}), importer.tensor(node, 1),
+                    std::nullopt);
 }
 
 void group_normalization(Importer& importer, Node& node) {
@@ -198,12 +221,15 @@ void group_normalization(Importer& importer, Node& node) {
     const TensorId y = importer.add_general(node, op, {importer.reshaped(node, x, split)});
     // Scale and shift were one per group until opset 21, then one per channel.
     if (importer.opset() < 21) {
-        const TensorId scaled = binary(importer, node, Function::multiply, y, per_channel(importer, node, 1, 3));
-        const TensorId shifted = binary(importer, node, Function::add, scaled, per_channel(importer, node, 2, 3));
+        const TensorId scaled =
+            binary(importer, node, Function::multiply, y, per_channel(importer, node, 1, 3));
+        const TensorId shifted =
+            binary(importer, node, Function::add, scaled, per_channel(importer, node, 2, 3));
         const TensorId whole = importer.reshaped(node, shifted, extents);
         return importer.define_like(node, whole, whole);
     }
-    scale_and_shift(importer, node, importer.reshaped(node, y, extents), per_channel(importer, node, 1, extents.size()),
+    scale_and_shift(importer, node, importer.reshaped(node, y, extents),
+                    per_channel(importer, node, 1, extents.size()),
                     per_channel(importer, node, 2, extents.size()));
 }
 
@@ -211,11 +237,17 @@ void mean_variance_normalization(Importer& importer, Node& node) {
     node.expect_inputs(1, 1);
     const TensorId x = importer.tensor(node, 0);
     Dims axes = node.integers("axes").value_or(Dims{0, 2, 3});
-    for (int64_t& axis : axes) axis = Importer::checked_axis(node, axis, importer.dims(x).size(), "axis");
+    for (int64_t& axis : axes)
+        axis = Importer::checked_axis(node, axis, importer.dims(x).size(), "axis");
     std::sort(axes.begin(), axes.end());
-    // ONNX adds 1e-9 to the deviation; its square under the root keeps a constant input from dividing by zero as well.
-    importer.append(
-        node, {.kind = GeneralKind::normalise, .function = Function::standardise, .axes = axes, .alpha = 1e-18f}, {x});
+    // ONNX adds 1e-9 to the deviation; its square under the root keeps a constant input from
+    // dividing by zero as well.
+    importer.append(node,
+                    {.kind = GeneralKind::normalise,
+                     .function = Function::standardise,
+                     .axes = axes,
+                     .alpha = 1e-18f},
+                    {x});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Pad, Resize, Upsample, Gather and Tile: every axis of the result reads known coordinates of the same axis of the input, some as a weighted sum.
+// Pad, Resize, Upsample, Gather and Tile: every axis of the result reads known coordinates of the
+// same axis of the input, some as a weighted sum.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -30,8 +31,8 @@ AxisSources same_axis(int64_t extent) {
 /// A resampling of x; `outside` is the value of what reads beyond the input.
 GeneralOperator resampling(const Node& node, const std::vector<AxisSources>& axes, float outside) {
     GeneralOperator op{.kind = GeneralKind::resample, .alpha = outside};
-    const bool weighted =
-        std::any_of(axes.begin(), axes.end(), [](const AxisSources& axis) { return !axis.factors.empty(); });
+    const bool weighted = std::any_of(
+        axes.begin(), axes.end(), [](const AxisSources& axis) { return !axis.factors.empty(); });
     for (const AxisSources& axis : axes) {
         if (op.sources.size() + axis.at.size() > most_sources || axis.at.empty())
             node.fail("makes axes of more than " + std::to_string(most_sources) + " elements");
@@ -47,7 +48,7 @@ GeneralOperator resampling(const Node& node, const std::vector<AxisSources>& axe
 
 int64_t wrapped(int64_t at, int64_t extent) { return (at % extent + extent) % extent; }
 
-// ---- Pad ------------------------------------------------------------------------------------------------------------------
+// ---- Pad
 
 int64_t padded_source(const std::string& mode, int64_t at, int64_t extent) {
     if (at >= 0 && at < extent) return at;
@@ -55,7 +56,8 @@ int64_t padded_source(const std::string& mode, int64_t at, int64_t extent) {
     if (mode == "edge") return at < 0 ? 0 : extent - 1;
     if (mode == "wrap") return wrapped(at, extent);
     if (extent == 1) return 0;
-    const int64_t inside = wrapped(at, 2 * (extent - 1));  // reflect: the border element is not repeated
+    const int64_t inside =
+        wrapped(at, 2 * (extent - 1));  // reflect: the border element is not repeated
     return inside < extent ? inside : 2 * (extent - 1) - inside;
 }
 
@@ -73,30 +75,35 @@ void pad(Importer& importer, Node& node) {
     for (size_t d = 0; d < from.size(); ++d) axes.push_back(static_cast<int64_t>(d));
     if (node.has_input(3)) axes = importer.integers(node, 3).values;
     if (pads->size() != 2 * axes.size())
-        node.fail("pads has " + std::to_string(pads->size()) + " values for " + std::to_string(axes.size()) + " axes");
+        node.fail("pads has " + std::to_string(pads->size()) + " values for " +
+                  std::to_string(axes.size()) + " axes");
     std::vector<AxisSources> sources;
     for (const int64_t extent : from) sources.push_back(same_axis(extent));
     for (size_t k = 0; k < axes.size(); ++k) {
-        const auto axis = static_cast<size_t>(Importer::checked_axis(node, axes[k], from.size(), "axis"));
+        const auto axis =
+            static_cast<size_t>(Importer::checked_axis(node, axes[k], from.size(), "axis"));
         const int64_t begin = (*pads)[k], end = (*pads)[k + axes.size()];
         for (const int64_t p : {begin, end}) {
             if (p < -largest_parameter || p > static_cast<int64_t>(most_sources))
                 node.fail("pads contains " + std::to_string(p));
         }
         sources[axis].at.clear();
-        for (int64_t at = -begin; at < from[axis] + end && sources[axis].at.size() <= most_sources; ++at) {
+        for (int64_t at = -begin; at < from[axis] + end && sources[axis].at.size() <= most_sources;
+             ++at) {
             sources[axis].at.push_back(padded_source(mode, at, from[axis]));
         }
         if (sources[axis].at.empty())
             node.fail("leaves nothing of axis " + std::to_string(axis) + " of " + dims_text(from));
     }
-    if (std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p == 0; })) return importer.alias(node, x);
+    if (std::all_of(pads->begin(), pads->end(), [](int64_t p) { return p == 0; }))
+        return importer.alias(node, x);
     importer.append(node, resampling(node, sources, value), {x});
 }
 
-// ---- Resize ---------------------------------------------------------------------------------------------------------------
+// ---- Resize
 
-/// The attributes of Resize (ONNX, Resize), with Upsample's values where the older operators had none.
+/// The attributes of Resize (ONNX, Resize), with Upsample's values where the older operators had
+/// none.
 struct ResizeRule {
     std::string mode = "nearest";
     std::string coordinates = "asymmetric";
@@ -106,16 +113,17 @@ struct ResizeRule {
     bool exclude_outside = false;
 };
 
-/// The input coordinate, a fraction, under output coordinate `out`; `scale` * extent need not be whole.
-double source_of(const ResizeRule& rule, int64_t out, int64_t extent, int64_t out_extent, double scale,
-                 double roi_begin, double roi_end) {
+/// The input coordinate, a fraction, under output coordinate `out`; `scale` * extent need not be
+/// whole.
+double source_of(const ResizeRule& rule, int64_t out, int64_t extent, int64_t out_extent,
+                 double scale, double roi_begin, double roi_end) {
     const auto x = static_cast<double>(out), in = static_cast<double>(extent);
     const double width = scale * in;
     if (rule.coordinates == "align_corners") return width == 1 ? 0 : x * (in - 1) / (width - 1);
     if (rule.coordinates == "asymmetric") return x / scale;
     if (rule.coordinates == "tf_crop_and_resize") {
-        const double offset =
-            width == 1 ? (roi_end - roi_begin) * (in - 1) / 2 : x * (roi_end - roi_begin) * (in - 1) / (width - 1);
+        const double offset = width == 1 ? (roi_end - roi_begin) * (in - 1) / 2
+                                         : x * (roi_end - roi_begin) * (in - 1) / (width - 1);
         return offset + roi_begin * (in - 1);
     }
     if (rule.coordinates == "pytorch_half_pixel" && width == 1) return -0.5;
@@ -142,26 +150,31 @@ int64_t nearest_source(const ResizeRule& rule, double x) {
     return ratio <= 0.5 ? low : low + 1;
 }
 
-AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t extent, int64_t out_extent, double scale,
-                         double roi_begin, double roi_end) {
+AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t extent,
+                         int64_t out_extent, double scale, double roi_begin, double roi_end) {
     AxisSources axis;
-    const double shrink = rule.antialias ? std::min(scale, 1.0) : 1.0;  // a filter as wide as what is left out
+    const double shrink =
+        rule.antialias ? std::min(scale, 1.0) : 1.0;  // a filter as wide as what is left out
     const int64_t reach = rule.mode == "linear" ? 1 : 2;
-    const auto first_tap = static_cast<int64_t>(std::floor(-static_cast<double>(reach) / shrink)) + 1;
+    const auto first_tap =
+        static_cast<int64_t>(std::floor(-static_cast<double>(reach) / shrink)) + 1;
     axis.taps = rule.mode == "nearest" ? 1 : 2 - 2 * first_tap;
     if (out_extent < 1 || axis.taps > static_cast<int64_t>(most_sources) / out_extent) {
-        node.fail("makes " + std::to_string(out_extent) + " of an axis of " + std::to_string(extent) +
-                  ", expected 1 to " + std::to_string(most_sources) + " (times the taps of its filter)");
+        node.fail("makes " + std::to_string(out_extent) + " of an axis of " +
+                  std::to_string(extent) + ", expected 1 to " + std::to_string(most_sources) +
+                  " (times the taps of its filter)");
     }
     for (int64_t out = 0; out < out_extent; ++out) {
         const double x = source_of(rule, out, extent, out_extent, scale, roi_begin, roi_end);
         if (!(std::abs(x) < 1e15))
-            node.fail("reads coordinate " + std::to_string(x) + " of an axis of " + std::to_string(extent));
-        const bool extrapolates =
-            rule.coordinates == "tf_crop_and_resize" && (x < 0 || x > static_cast<double>(extent - 1));
+            node.fail("reads coordinate " + std::to_string(x) + " of an axis of " +
+                      std::to_string(extent));
+        const bool extrapolates = rule.coordinates == "tf_crop_and_resize" &&
+                                  (x < 0 || x > static_cast<double>(extent - 1));
         if (extrapolates) {
             axis.at.insert(axis.at.end(), static_cast<size_t>(axis.taps), -1);
-            if (rule.mode != "nearest") axis.factors.insert(axis.factors.end(), static_cast<size_t>(axis.taps), 0.0f);
+            if (rule.mode != "nearest")
+                axis.factors.insert(axis.factors.end(), static_cast<size_t>(axis.taps), 0.0f);
             continue;
         }
         if (rule.mode == "nearest") {
@@ -181,15 +194,17 @@ AxisSources resized_axis(const Node& node, const ResizeRule& rule, int64_t exten
             total += weight;
             axis.at.push_back(std::clamp<int64_t>(base + k, 0, extent - 1));
         }
-        for (const double weight : weights) axis.factors.push_back(static_cast<float>(weight / total));
+        for (const double weight : weights)
+            axis.factors.push_back(static_cast<float>(weight / total));
     }
     return axis;
 }
 
-/// What the operator does with each axis of the input; axes that it does not name keep their extent.
+/// What the operator does with each axis of the input; axes that it does not name keep their
+/// extent.
 void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const Dims& axes,
-                 const std::vector<double>& scales, const Dims& extents, const std::vector<double>& roi,
-                 float outside) {
+                 const std::vector<double>& scales, const Dims& extents,
+                 const std::vector<double>& roi, float outside) {
     const TensorId x = importer.tensor(node, 0);
     const Dims from = importer.dims(x);
     std::vector<AxisSources> sources;
@@ -200,8 +215,8 @@ void resize_axes(Importer& importer, Node& node, const ResizeRule& rule, const D
         if (!(scales[k] > 0) || !std::isfinite(scales[k]))
             node.fail("scales axis " + std::to_string(axis) + " by " + std::to_string(scales[k]));
         if (scales[k] == 1 && extents[k] == from[axis] && !crops) continue;
-        sources[axis] = resized_axis(node, rule, from[axis], extents[k], scales[k], crops ? roi[k] : 0,
-                                     crops ? roi[k + axes.size()] : 1);
+        sources[axis] = resized_axis(node, rule, from[axis], extents[k], scales[k],
+                                     crops ? roi[k] : 0, crops ? roi[k + axes.size()] : 1);
     }
     importer.append(node, resampling(node, sources, outside), {x});
 }
@@ -213,7 +228,9 @@ int64_t scaled_extent(const Node& node, int64_t extent, double scale) {
     return static_cast<int64_t>(scaled);
 }
 
-std::vector<double> as_doubles(const std::vector<float>& values) { return {values.begin(), values.end()}; }
+std::vector<double> as_doubles(const std::vector<float>& values) {
+    return {values.begin(), values.end()};
+}
 
 /// Upsample, and Resize of opset 10: by factors only, from the corner.
 void upsample(Importer& importer, Node& node) {
@@ -226,7 +243,8 @@ void upsample(Importer& importer, Node& node) {
     auto given = node.reals("scales");
     if (!given && node.has_input(1)) given = importer.constant(node, 1)->values;
     const Dims from = importer.dims(importer.tensor(node, 0));
-    if (!given || given->size() != from.size()) node.fail("has no scale for each dimension of " + dims_text(from));
+    if (!given || given->size() != from.size())
+        node.fail("has no scale for each dimension of " + dims_text(from));
     Dims axes, extents;
     for (size_t d = 0; d < from.size(); ++d) {
         axes.push_back(static_cast<int64_t>(d));
@@ -248,17 +266,18 @@ void resize(Importer& importer, Node& node) {
     rule.exclude_outside = node.integer("exclude_outside", 0) != 0;
     const float outside = node.real("extrapolation_value", 0.0f);
     const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
-    const auto expect_one_of = [&](const std::string& found, std::initializer_list<const char*> known,
-                                   const char* what) {
+    const auto expect_one_of = [&](const std::string& found,
+                                   std::initializer_list<const char*> known, const char* what) {
         if (std::find(known.begin(), known.end(), found) == known.end())
             node.fail(std::string(what) + " is " + in_quotes(found));
     };
     expect_one_of(rule.mode, {"nearest", "linear", "cubic"}, "mode");
     expect_one_of(rule.coordinates,
-                  {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                   "tf_crop_and_resize"},
+                  {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                   "asymmetric", "tf_crop_and_resize"},
                   "coordinate_transformation_mode");
-    expect_one_of(rule.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}, "nearest_mode");
+    expect_one_of(rule.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"},
+                  "nearest_mode");
     expect_one_of(policy, {"stretch", "not_larger", "not_smaller"}, "keep_aspect_ratio_policy");
 
     Dims axes;
@@ -274,34 +293,40 @@ void resize(Importer& importer, Node& node) {
     if (has_sizes) {
         extents = importer.integers(node, 3).values;
         if (extents.size() != axes.size())
-            node.fail("has " + std::to_string(extents.size()) + " sizes for " + std::to_string(axes.size()) + " axes");
+            node.fail("has " + std::to_string(extents.size()) + " sizes for " +
+                      std::to_string(axes.size()) + " axes");
         for (size_t k = 0; k < axes.size(); ++k)
             scales.push_back(static_cast<double>(extents[k]) / static_cast<double>(extent_of(k)));
         if (policy != "stretch" && !scales.empty()) {
-            const double common = policy == "not_larger" ? *std::min_element(scales.begin(), scales.end())
-                                                         : *std::max_element(scales.begin(), scales.end());
+            const double common = policy == "not_larger"
+                                      ? *std::min_element(scales.begin(), scales.end())
+                                      : *std::max_element(scales.begin(), scales.end());
             for (size_t k = 0; k < axes.size(); ++k) {
                 scales[k] = common;
-                extents[k] = scaled_extent(node, 1, std::floor(common * static_cast<double>(extent_of(k)) + 0.5));
+                extents[k] = scaled_extent(
+                    node, 1, std::floor(common * static_cast<double>(extent_of(k)) + 0.5));
             }
         }
     } else {
         if (!node.has_input(2)) node.fail("has neither scales nor sizes");
         scales = as_doubles(importer.constant(node, 2)->values);
         if (scales.size() != axes.size())
-            node.fail("has " + std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes");
-        for (size_t k = 0; k < axes.size(); ++k) extents.push_back(scaled_extent(node, extent_of(k), scales[k]));
+            node.fail("has " + std::to_string(scales.size()) + " scales for " +
+                      std::to_string(axes.size()) + " axes");
+        for (size_t k = 0; k < axes.size(); ++k)
+            extents.push_back(scaled_extent(node, extent_of(k), scales[k]));
     }
     std::vector<double> roi;
     if (rule.coordinates == "tf_crop_and_resize") {
         roi = as_doubles(importer.constant(node, 1)->values);
         if (roi.size() != 2 * axes.size())
-            node.fail("roi has " + std::to_string(roi.size()) + " values for " + std::to_string(axes.size()) + " axes");
+            node.fail("roi has " + std::to_string(roi.size()) + " values for " +
+                      std::to_string(axes.size()) + " axes");
     }
     resize_axes(importer, node, rule, axes, scales, extents, roi, outside);
 }
 
-// ---- Gather, Tile ---------------------------------------------------------------------------------------------------------
+// ---- Gather, Tile
 
 void gather(Importer& importer, Node& node) {
     node.expect_inputs(2, 2);
@@ -309,24 +334,29 @@ void gather(Importer& importer, Node& node) {
     const Value data = importer.value(node, 0);
     const Dims from = importer.file_dims(data);
     if (from.empty()) node.fail("gathers from a scalar");
-    const auto axis = static_cast<size_t>(Importer::checked_axis(node, node.integer("axis", 0), from.size(), "axis"));
+    const auto axis = static_cast<size_t>(
+        Importer::checked_axis(node, node.integer("axis", 0), from.size(), "axis"));
     Dims at = indices.values;
-    for (int64_t& index : at) index = Importer::checked_axis(node, index, static_cast<size_t>(from[axis]), "index");
+    for (int64_t& index : at)
+        index = Importer::checked_axis(node, index, static_cast<size_t>(from[axis]), "index");
     if (const auto* list = std::get_if<IntegerConstant>(&data)) {
         if (from.size() != 1) node.fail("of integers is supported for lists only");
         IntegerConstant result{indices.dims, {}};
-        for (const int64_t index : at) result.values.push_back(list->values[static_cast<size_t>(index)]);
+        for (const int64_t index : at)
+            result.values.push_back(list->values[static_cast<size_t>(index)]);
         return importer.define(node, result);
     }
     if (at.empty()) node.fail("gathers nothing");
     std::vector<AxisSources> sources;
     for (const int64_t extent : from) sources.push_back(same_axis(extent));
     sources[axis] = {.taps = 1, .at = at};
-    const TensorId picked = importer.add_general(node, resampling(node, sources, 0), {importer.tensor(node, 0)});
+    const TensorId picked =
+        importer.add_general(node, resampling(node, sources, 0), {importer.tensor(node, 0)});
     Dims target(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(axis));
     target.insert(target.end(), indices.dims.begin(), indices.dims.end());
     target.insert(target.end(), from.begin() + static_cast<std::ptrdiff_t>(axis) + 1, from.end());
-    if (target.size() > most_dimensions) node.fail("makes " + std::to_string(target.size()) + " dimensions");
+    if (target.size() > most_dimensions)
+        node.fail("makes " + std::to_string(target.size()) + " dimensions");
     const TensorId result = importer.reshaped(node, picked, target.empty() ? Dims{1} : target);
     if (target.empty()) importer.mark_scalar(result);
     importer.define_like(node, result, result);
@@ -341,12 +371,14 @@ void tile(Importer& importer, Node& node) {
     std::vector<AxisSources> sources;
     for (size_t d = 0; d < from.size(); ++d) {
         if (repeats[d] < 1 || repeats[d] > static_cast<int64_t>(most_sources) / from[d])
-            node.fail("repeats axis " + std::to_string(d) + " " + std::to_string(repeats[d]) + " times");
+            node.fail("repeats axis " + std::to_string(d) + " " + std::to_string(repeats[d]) +
+                      " times");
         AxisSources axis;
         for (int64_t k = 0; k < repeats[d] * from[d]; ++k) axis.at.push_back(k % from[d]);
         sources.push_back(std::move(axis));
     }
-    if (std::all_of(repeats.begin(), repeats.end(), [](int64_t r) { return r == 1; })) return importer.alias(node, x);
+    if (std::all_of(repeats.begin(), repeats.end(), [](int64_t r) { return r == 1; }))
+        return importer.alias(node, x);
     importer.append(node, resampling(node, sources, 0), {x});
 }
 

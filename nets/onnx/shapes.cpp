@@ -1,4 +1,5 @@
-// Operators that only move elements, or give them another shape; and those that compute shapes, which are evaluated here.
+// Operators that only move elements, or give them another shape; and those that compute shapes,
+// which are evaluated here.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -15,12 +16,14 @@ namespace {
 constexpr int64_t most_filled_values = int64_t{1} << 28;
 
 int64_t product(const Dims& extents) {
-    return std::find(extents.begin(), extents.end(), 0) != extents.end() ? 0 : element_count(extents);
+    return std::find(extents.begin(), extents.end(), 0) != extents.end() ? 0
+                                                                         : element_count(extents);
 }
 
-// ---- the same elements in another shape ---------------------------------------------------------------------------------
+// ---- the same elements in another shape
 
-/// A tensor in another shape; a Flatten where that is what it does, since those are all that older schedules know.
+/// A tensor in another shape; a Flatten where that is what it does, since those are all that older
+/// schedules know.
 void reshape_tensor(Importer& importer, Node& node, TensorId x, const Dims& target) {
     const Dims from = importer.dims(x);
     const bool is_scalar = target.empty();
@@ -29,24 +32,29 @@ void reshape_tensor(Importer& importer, Node& node, TensorId x, const Dims& targ
     if (to.size() == 2 && !importer.known(x)) {
         // Axis 1 first: among several axes that fit (extents of 1), the usual one.
         Dims axes{1};
-        for (size_t axis = 0; axis <= from.size(); ++axis) axes.push_back(static_cast<int64_t>(axis));
+        for (size_t axis = 0; axis <= from.size(); ++axis)
+            axes.push_back(static_cast<int64_t>(axis));
         for (const int64_t axis : axes) {
             if (axis > std::ssize(from)) continue;
             if (element_count({from.begin(), from.begin() + axis}) != to[0] ||
                 element_count({from.begin() + axis, from.end()}) != to[1])
                 continue;
-            return importer.append(node, Layer{.kind = LayerKind::flatten, .inputs = {x}, .axis = axis});
+            return importer.append(node,
+                                   Layer{.kind = LayerKind::flatten, .inputs = {x}, .axis = axis});
         }
     }
-    const TensorId result = importer.add_general(node, {.kind = GeneralKind::reshape, .dims = to}, {x});
+    const TensorId result =
+        importer.add_general(node, {.kind = GeneralKind::reshape, .dims = to}, {x});
     if (is_scalar) importer.mark_scalar(result);
     importer.define_like(node, result, result);
 }
 
 /// Gives `value`, whatever it is, the shape `target`, which has as many elements.
 void reshape_value(Importer& importer, Node& node, const Value& value, const Dims& target) {
-    if (target.size() > most_dimensions) node.fail("makes " + std::to_string(target.size()) + " dimensions");
-    if (const auto* id = std::get_if<TensorId>(&value)) return reshape_tensor(importer, node, *id, target);
+    if (target.size() > most_dimensions)
+        node.fail("makes " + std::to_string(target.size()) + " dimensions");
+    if (const auto* id = std::get_if<TensorId>(&value))
+        return reshape_tensor(importer, node, *id, target);
     if (const auto* list = std::get_if<IntegerConstant>(&value))
         return importer.define(node, IntegerConstant{target, list->values});
     const auto* small = std::get_if<SmallIntegers>(&value);
@@ -63,7 +71,8 @@ void reshape(Importer& importer, Node& node) {
     auto target = importer.integers_of(node, "shape", 1);
     if (!target) node.fail("has no shape");
     const bool zero_is_zero = node.integer("allowzero", 0) != 0;
-    if (target->size() > most_dimensions) node.fail("makes " + std::to_string(target->size()) + " dimensions");
+    if (target->size() > most_dimensions)
+        node.fail("makes " + std::to_string(target->size()) + " dimensions");
     const std::string given = dims_text(*target);
     std::optional<size_t> open;
     int64_t known = 1;
@@ -79,7 +88,8 @@ void reshape(Importer& importer, Node& node) {
         known *= extent;
     }
     if (open) {
-        if (product(from) % known != 0) node.fail("shape " + given + " does not fit " + dims_text(from));
+        if (product(from) % known != 0)
+            node.fail("shape " + given + " does not fit " + dims_text(from));
         (*target)[*open] = product(from) / known;
     } else if (known != product(from)) {
         node.fail("shape " + given + " does not fit " + dims_text(from));
@@ -93,7 +103,8 @@ void flatten(Importer& importer, Node& node) {
     const auto rank = std::ssize(importer.file_dims(x));
     int64_t axis = node.integer("axis", 1);
     if (axis < -rank || axis > rank)
-        node.fail("axis " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) + " dimensions");
+        node.fail("axis " + std::to_string(axis) + " of a tensor with " + std::to_string(rank) +
+                  " dimensions");
     if (axis < 0) axis += rank;
     if (rank == 2 && axis == 1) return importer.alias(node, x);
     importer.append(node, Layer{.kind = LayerKind::flatten, .inputs = {x}, .axis = axis});
@@ -105,7 +116,8 @@ void squeeze(Importer& importer, Node& node) {
     const Dims from = importer.file_dims(value);
     std::set<int64_t> axes;
     if (const auto given = importer.integers_of(node, "axes", 1)) {
-        for (const int64_t axis : *given) axes.insert(Importer::checked_axis(node, axis, from.size(), "axis"));
+        for (const int64_t axis : *given)
+            axes.insert(Importer::checked_axis(node, axis, from.size(), "axis"));
     } else {
         for (size_t i = 0; i < from.size(); ++i) {
             if (from[i] == 1) axes.insert(static_cast<int64_t>(i));
@@ -132,12 +144,13 @@ void unsqueeze(Importer& importer, Node& node) {
     if (rank > most_dimensions) node.fail("makes " + std::to_string(rank) + " dimensions");
     for (int64_t& axis : *axes) axis = Importer::checked_axis(node, axis, rank, "axis");
     std::sort(axes->begin(), axes->end());
-    if (std::adjacent_find(axes->begin(), axes->end()) != axes->end()) node.fail("names an axis twice");
+    if (std::adjacent_find(axes->begin(), axes->end()) != axes->end())
+        node.fail("names an axis twice");
     for (const int64_t axis : *axes) target.insert(target.begin() + axis, 1);
     reshape_value(importer, node, value, target);
 }
 
-// ---- views --------------------------------------------------------------------------------------------------------------
+// ---- views
 
 void transpose(Importer& importer, Node& node) {
     node.expect_inputs(1, 1);
@@ -150,7 +163,8 @@ void transpose(Importer& importer, Node& node) {
     std::sort(sorted.begin(), sorted.end());
     for (size_t d = 0; d < rank; ++d) {
         if (sorted.size() != rank || sorted[d] != static_cast<int64_t>(d))
-            node.fail("perm " + dims_text(perm) + " is no order of " + std::to_string(rank) + " axes");
+            node.fail("perm " + dims_text(perm) + " is no order of " + std::to_string(rank) +
+                      " axes");
     }
     const TensorId result = importer.transposed(node, x, perm);
     if (result == x) return importer.alias(node, x);
@@ -163,8 +177,11 @@ struct Piece {
 };
 
 Piece piece_of(const Node& node, int64_t start, int64_t end, int64_t step, int64_t extent) {
-    if (step == 0 || step == std::numeric_limits<int64_t>::min()) node.fail("has step " + std::to_string(step));
-    const auto from_end = [&](int64_t at) { return at < 0 ? std::max(at, -extent - 1) + extent : at; };
+    if (step == 0 || step == std::numeric_limits<int64_t>::min())
+        node.fail("has step " + std::to_string(step));
+    const auto from_end = [&](int64_t at) {
+        return at < 0 ? std::max(at, -extent - 1) + extent : at;
+    };
     Piece piece{.step = step};
     if (step > 0) {
         piece.start = std::clamp<int64_t>(from_end(start), 0, extent);
@@ -182,33 +199,40 @@ void slice(Importer& importer, Node& node) {
     node.expect_inputs(1, 5);
     const Value data = importer.value(node, 0);
     const Dims from = importer.file_dims(data);
-    const auto starts = importer.integers_of(node, "starts", 1), ends = importer.integers_of(node, "ends", 2);
+    const auto starts = importer.integers_of(node, "starts", 1),
+               ends = importer.integers_of(node, "ends", 2);
     if (!starts || !ends) node.fail("has no starts or no ends");
     Dims axes(starts->size());
     std::iota(axes.begin(), axes.end(), 0);
     axes = importer.integers_of(node, "axes", 3).value_or(axes);
-    const Dims steps = node.has_input(4) ? importer.integers(node, 4).values : Dims(starts->size(), 1);
-    if (ends->size() != starts->size() || axes.size() != starts->size() || steps.size() != starts->size())
-        node.fail("has " + std::to_string(starts->size()) + " starts, " + std::to_string(ends->size()) + " ends, " +
-                  std::to_string(axes.size()) + " axes and " + std::to_string(steps.size()) + " steps");
+    const Dims steps =
+        node.has_input(4) ? importer.integers(node, 4).values : Dims(starts->size(), 1);
+    if (ends->size() != starts->size() || axes.size() != starts->size() ||
+        steps.size() != starts->size())
+        node.fail("has " + std::to_string(starts->size()) + " starts, " +
+                  std::to_string(ends->size()) + " ends, " + std::to_string(axes.size()) +
+                  " axes and " + std::to_string(steps.size()) + " steps");
     std::vector<Piece> pieces;
     for (const int64_t extent : from) pieces.push_back({0, 1, extent});
     for (size_t k = 0; k < axes.size(); ++k) {
-        const auto axis = static_cast<size_t>(Importer::checked_axis(node, axes[k], from.size(), "axis"));
+        const auto axis =
+            static_cast<size_t>(Importer::checked_axis(node, axes[k], from.size(), "axis"));
         pieces[axis] = piece_of(node, (*starts)[k], (*ends)[k], steps[k], from[axis]);
     }
     if (const auto* list = std::get_if<IntegerConstant>(&data)) {
         if (list->dims.size() != 1) node.fail("of integers is supported for lists only");
         IntegerConstant result{{pieces[0].count}, {}};
         for (int64_t k = 0; k < pieces[0].count; ++k)
-            result.values.push_back(list->values[static_cast<size_t>(pieces[0].start + k * pieces[0].step)]);
+            result.values.push_back(
+                list->values[static_cast<size_t>(pieces[0].start + k * pieces[0].step)]);
         return importer.define(node, result);
     }
     const TensorId x = importer.tensor(node, 0);
     GeneralOperator view{.kind = GeneralKind::view};
     const Dims own = row_major_steps(from);
     for (size_t d = 0; d < from.size(); ++d) {
-        if (pieces[d].count == 0) node.fail("leaves nothing of axis " + std::to_string(d) + " of " + dims_text(from));
+        if (pieces[d].count == 0)
+            node.fail("leaves nothing of axis " + std::to_string(d) + " of " + dims_text(from));
         view.dims.push_back(pieces[d].count);
         view.first += pieces[d].start * own[d];
         // A step beyond the axis is taken by no element.
@@ -222,13 +246,15 @@ void split(Importer& importer, Node& node) {
     node.expect_inputs(1, 2);
     const TensorId x = importer.tensor(node, 0);
     const Dims from = importer.dims(x);
-    const auto axis = static_cast<size_t>(Importer::checked_axis(node, node.integer("axis", 0), from.size(), "axis"));
+    const auto axis = static_cast<size_t>(
+        Importer::checked_axis(node, node.integer("axis", 0), from.size(), "axis"));
     const int pieces = node.file().output_size();
     auto sizes = importer.integers_of(node, "split", 1);
     const int64_t wanted = node.integer("num_outputs", pieces);
     if (!sizes) {
         if (wanted != pieces)
-            node.fail("num_outputs is " + std::to_string(wanted) + ", the node has " + std::to_string(pieces));
+            node.fail("num_outputs is " + std::to_string(wanted) + ", the node has " +
+                      std::to_string(pieces));
         const int64_t each = (from[axis] + pieces - 1) / pieces;  // the last one may be smaller
         sizes = Dims(static_cast<size_t>(pieces), each);
         sizes->back() = from[axis] - each * (pieces - 1);
@@ -236,21 +262,24 @@ void split(Importer& importer, Node& node) {
     int64_t sum = 0;
     for (const int64_t size : *sizes) {
         if (size < 1 || size > from[axis])
-            node.fail("makes a piece of " + std::to_string(size) + " of " + std::to_string(from[axis]));
+            node.fail("makes a piece of " + std::to_string(size) + " of " +
+                      std::to_string(from[axis]));
         sum += size;
     }
     if (std::ssize(*sizes) != pieces || sum != from[axis]) {
-        node.fail("split " + dims_text(*sizes) + " into " + std::to_string(pieces) + " does not fit axis " +
-                  std::to_string(axis) + " of " + dims_text(from));
+        node.fail("split " + dims_text(*sizes) + " into " + std::to_string(pieces) +
+                  " does not fit axis " + std::to_string(axis) + " of " + dims_text(from));
     }
     if (pieces == 1) return importer.alias(node, x);
     int64_t begin = 0;
     for (int k = 0; k < pieces; ++k) {
-        GeneralOperator view{.kind = GeneralKind::view, .dims = from, .steps = row_major_steps(from)};
+        GeneralOperator view{
+            .kind = GeneralKind::view, .dims = from, .steps = row_major_steps(from)};
         view.dims[axis] = (*sizes)[static_cast<size_t>(k)];
         view.first = begin * view.steps[axis];
         begin += view.dims[axis];
-        if (node.has_output(k)) importer.define(node, importer.add_general(node, std::move(view), {x}), k);
+        if (node.has_output(k))
+            importer.define(node, importer.add_general(node, std::move(view), {x}), k);
     }
 }
 
@@ -263,11 +292,14 @@ void expand(Importer& importer, Node& node) {
     const Value given = importer.value(node, 0);
     if (const auto* list = std::get_if<IntegerConstant>(&given)) {
         const Dims to = broadcast_dims(list->dims, wanted);
-        if (list->values.size() != 1 && to != list->dims) node.fail("of integers is supported for one value only");
-        if (product(to) > static_cast<int64_t>(most_shape_values)) node.fail("makes " + dims_text(to) + " integers");
+        if (list->values.size() != 1 && to != list->dims)
+            node.fail("of integers is supported for one value only");
+        if (product(to) > static_cast<int64_t>(most_shape_values))
+            node.fail("makes " + dims_text(to) + " integers");
         return importer.define(
-            node, IntegerConstant{to, list->values.size() == 1 ? Dims(static_cast<size_t>(product(to)), list->values[0])
-                                                               : list->values});
+            node, IntegerConstant{to, list->values.size() == 1
+                                          ? Dims(static_cast<size_t>(product(to)), list->values[0])
+                                          : list->values});
     }
     const TensorId x = importer.tensor(node, 0);
     const Dims from = importer.dims(x);
@@ -288,8 +320,10 @@ void space_to_depth(Importer& importer, Node& node) {
     const Dims from = importer.dims(x);
     const int64_t block = node.integer("blocksize", 0);
     const std::string mode = node.text("mode", "DCR");
-    if (mode != "DCR" && mode != "CRD") node.fail("mode is " + in_quotes(mode) + ", expected DCR or CRD");
-    if (from.size() != 4 || block < 1 || block > largest_parameter || from[2] % block != 0 || from[3] % block != 0)
+    if (mode != "DCR" && mode != "CRD")
+        node.fail("mode is " + in_quotes(mode) + ", expected DCR or CRD");
+    if (from.size() != 4 || block < 1 || block > largest_parameter || from[2] % block != 0 ||
+        from[3] % block != 0)
         node.fail("blocks of " + std::to_string(block) + " do not fit " + dims_text(from));
     const Dims own = row_major_steps(from);
     const int64_t rows = from[2] / block, columns = from[3] / block;
@@ -301,8 +335,9 @@ void space_to_depth(Importer& importer, Node& node) {
         view.dims = {from[0], from[1], block, block, rows, columns};
         view.steps = {own[0], own[1], own[2], own[3], own[2] * block, own[3] * block};
     }
-    const TensorId result = importer.reshaped(node, importer.add_general(node, std::move(view), {x}),
-                                              {from[0], from[1] * block * block, rows, columns});
+    const TensorId result =
+        importer.reshaped(node, importer.add_general(node, std::move(view), {x}),
+                          {from[0], from[1] * block * block, rows, columns});
     importer.define_like(node, result, result);
 }
 
@@ -311,18 +346,20 @@ void depth_to_space(Importer& importer, Node& node) {
     Layer layer{.kind = LayerKind::depth_to_space, .inputs = {importer.tensor(node, 0)}};
     layer.block = node.integer("blocksize", 0);
     const std::string mode = node.text("mode", "DCR");
-    if (mode != "DCR" && mode != "CRD") node.fail("mode is " + in_quotes(mode) + ", expected DCR or CRD");
+    if (mode != "DCR" && mode != "CRD")
+        node.fail("mode is " + in_quotes(mode) + ", expected DCR or CRD");
     layer.depth_to_space_crd = mode == "CRD";
     importer.append(node, std::move(layer));
 }
 
-// ---- joining ------------------------------------------------------------------------------------------------------------
+// ---- joining
 
 void concat_shapes(Importer& importer, Node& node) {
     IntegerConstant result;
     for (int i = 0; i < node.inputs(); ++i) {
         const auto part = importer.integers(node, i);
-        if (part.dims.size() != 1) node.fail("input " + in_quotes(node.input(i)) + " is no list of integers");
+        if (part.dims.size() != 1)
+            node.fail("input " + in_quotes(node.input(i)) + " is no list of integers");
         result.values.insert(result.values.end(), part.values.begin(), part.values.end());
         if (result.values.size() > most_shape_values) break;  // define() refuses it
     }
@@ -336,27 +373,31 @@ void concat(Importer& importer, Node& node) {
     if (importer.is_integer(node, 0)) return concat_shapes(importer, node);
     Layer layer{.kind = LayerKind::concat};
     for (int i = 0; i < node.inputs(); ++i) layer.inputs.push_back(importer.tensor(node, i));
-    layer.axis = Importer::checked_axis(node, node.integer("axis", 1), importer.dims(layer.inputs[0]).size(), "axis");
+    layer.axis = Importer::checked_axis(node, node.integer("axis", 1),
+                                        importer.dims(layer.inputs[0]).size(), "axis");
     if (layer.inputs.size() == 1) return importer.alias(node, layer.inputs[0]);
     importer.append(node, std::move(layer));
 }
 
-// ---- shapes and constants -----------------------------------------------------------------------------------------------
+// ---- shapes and constants
 
 void constant(Importer& importer, Node& node) {
     if (const auto* value = node.any("value"); value != nullptr && value->has_t()) {
-        return importer.define(
-            node, std::visit([](auto v) -> Value { return v; },
-                             decode(value->t(), "node " + node.label() + " (Constant)", importer.directory())));
+        return importer.define(node,
+                               std::visit([](auto v) -> Value { return v; },
+                                          decode(value->t(), "node " + node.label() + " (Constant)",
+                                                 importer.directory())));
     }
     if (const auto* value = node.any("value_float"))
         return importer.define(node, std::make_shared<const Constant>(Constant{{}, {value->f()}}));
     if (const auto* value = node.any("value_floats")) {
         return importer.define(
             node, std::make_shared<const Constant>(Constant{
-                      {value->floats_size()}, std::vector<float>(value->floats().begin(), value->floats().end())}));
+                      {value->floats_size()},
+                      std::vector<float>(value->floats().begin(), value->floats().end())}));
     }
-    if (const auto* value = node.any("value_int")) return importer.define(node, IntegerConstant{{}, {value->i()}});
+    if (const auto* value = node.any("value_int"))
+        return importer.define(node, IntegerConstant{{}, {value->i()}});
     if (const auto list = node.integers("value_ints"))
         return importer.define(node, IntegerConstant{{static_cast<int64_t>(list->size())}, *list});
     node.fail("has no tensor, float or integer value");
@@ -365,39 +406,47 @@ void constant(Importer& importer, Node& node) {
 void constant_of_shape(Importer& importer, Node& node) {
     node.expect_inputs(1, 1);
     const Dims target = importer.integers(node, 0).values;
-    if (target.size() > most_dimensions) node.fail("makes " + std::to_string(target.size()) + " dimensions");
+    if (target.size() > most_dimensions)
+        node.fail("makes " + std::to_string(target.size()) + " dimensions");
     for (const int64_t extent : target) {
         if (extent < 0) node.fail("shape " + dims_text(target) + " has an extent below 0");
     }
     FileConstant value = std::make_shared<const Constant>(Constant{{1}, {0.0f}});
     if (const auto* given = node.any("value"); given != nullptr && given->has_t()) {
-        value = decode(given->t(), "node " + node.label() + " (ConstantOfShape)", importer.directory());
+        value =
+            decode(given->t(), "node " + node.label() + " (ConstantOfShape)", importer.directory());
     }
     const int64_t count = product(target);
     if (const auto* list = std::get_if<IntegerConstant>(&value)) {
         if (list->values.size() != 1 || count > static_cast<int64_t>(most_shape_values))
             node.fail("makes " + dims_text(target) + " integers");
-        return importer.define(node, IntegerConstant{target, Dims(static_cast<size_t>(count), list->values[0])});
+        return importer.define(
+            node, IntegerConstant{target, Dims(static_cast<size_t>(count), list->values[0])});
     }
     if (std::holds_alternative<SmallIntegers>(value)) node.fail("makes integers of 8 or 16 bits");
     const auto& fill = std::get<ConstantPtr>(value);
     if (fill->values.size() != 1) node.fail("value is " + dims_text(fill->dims) + ", expected one");
     importer.fill(static_cast<size_t>(count));
-    importer.define(node, std::make_shared<const Constant>(
-                              Constant{target, std::vector<float>(static_cast<size_t>(count), fill->values[0])}));
+    importer.define(node,
+                    std::make_shared<const Constant>(Constant{
+                        target, std::vector<float>(static_cast<size_t>(count), fill->values[0])}));
 }
 
 void shape(Importer& importer, Node& node) {
     const Dims extents = importer.file_dims(importer.value(node, 0));
     const auto rank = std::ssize(extents);
-    const auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+    const auto clamp = [&](int64_t at) {
+        return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+    };
     const int64_t start = clamp(node.integer("start", 0));
     const int64_t end = std::max(start, clamp(node.integer("end", rank)));
-    importer.define(node, IntegerConstant{{end - start}, {extents.begin() + start, extents.begin() + end}});
+    importer.define(
+        node, IntegerConstant{{end - start}, {extents.begin() + start, extents.begin() + end}});
 }
 
 void size(Importer& importer, Node& node) {
-    importer.define(node, IntegerConstant{{}, {product(importer.file_dims(importer.value(node, 0)))}});
+    importer.define(node,
+                    IntegerConstant{{}, {product(importer.file_dims(importer.value(node, 0)))}});
 }
 
 void range(Importer& importer, Node& node) {
@@ -426,8 +475,8 @@ void range(Importer& importer, Node& node) {
 void Importer::fill(size_t values) {
     filled_ += static_cast<int64_t>(values);
     if (filled_ > most_filled_values) {
-        throw InputError("ConstantOfShape nodes make " + std::to_string(filled_) + " values, expected at most " +
-                         std::to_string(most_filled_values));
+        throw InputError("ConstantOfShape nodes make " + std::to_string(filled_) +
+                         " values, expected at most " + std::to_string(most_filled_values));
     }
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 void check_parameter(const Node& node, const char* name, int64_t value, int64_t low) {
     if (value < low || value > largest_parameter) {
-        node.fail(std::string(name) + " contains " + std::to_string(value) + ", expected " + std::to_string(low) +
-                  " to " + std::to_string(largest_parameter));
+        node.fail(std::string(name) + " contains " + std::to_string(value) + ", expected " +
+                  std::to_string(low) + " to " + std::to_string(largest_parameter));
     }
 }
 
@@ -24,7 +24,8 @@ bool SpatialWindow::is_padded() const {
 
 Dims spatial_dims(const Node& node, const Dims& dims) {
     if (dims.size() < 3)
-        node.fail("input is " + dims_text(dims) + ", expected N, C and at least one spatial dimension");
+        node.fail("input is " + dims_text(dims) +
+                  ", expected N, C and at least one spatial dimension");
     return {dims.begin() + 2, dims.end()};
 }
 
@@ -32,20 +33,22 @@ std::optional<Dims> spatial_parameter(Node& node, const char* name, size_t axes,
     auto values = node.integers(name);
     if (!values) return std::nullopt;
     if (values->size() != axes) {
-        node.fail(std::string(name) + " has " + std::to_string(values->size()) + " values, expected " +
-                  std::to_string(axes) + " (spatial dimensions)");
+        node.fail(std::string(name) + " has " + std::to_string(values->size()) +
+                  " values, expected " + std::to_string(axes) + " (spatial dimensions)");
     }
     for (const int64_t v : *values) check_parameter(node, name, v, low);
     return values;
 }
 
-SpatialWindow read_window(Node& node, const Dims& extents, const std::optional<Dims>& weights_kernel) {
+SpatialWindow read_window(Node& node, const Dims& extents,
+                          const std::optional<Dims>& weights_kernel) {
     const size_t axes = extents.size();
     SpatialWindow window;
     const auto kernel = spatial_parameter(node, "kernel_shape", axes, 1);
     if (!kernel && !weights_kernel) node.fail("has no kernel_shape");
     if (kernel && weights_kernel && *kernel != *weights_kernel) {
-        node.fail("kernel_shape is " + dims_text(*kernel) + ", the weights have " + dims_text(*weights_kernel));
+        node.fail("kernel_shape is " + dims_text(*kernel) + ", the weights have " +
+                  dims_text(*weights_kernel));
     }
     window.kernel = kernel ? *kernel : *weights_kernel;
     for (const int64_t k : window.kernel) check_parameter(node, "kernel_shape", k, 1);
@@ -54,12 +57,13 @@ SpatialWindow read_window(Node& node, const Dims& extents, const std::optional<D
     window.pad_begin = window.pad_end = Dims(axes, 0);
     const auto pads = node.integers("pads");
     window.auto_pad = node.text("auto_pad", "NOTSET");
-    if (window.auto_pad != "NOTSET" && window.auto_pad != "VALID" && window.auto_pad != "SAME_UPPER" &&
-        window.auto_pad != "SAME_LOWER")
+    if (window.auto_pad != "NOTSET" && window.auto_pad != "VALID" &&
+        window.auto_pad != "SAME_UPPER" && window.auto_pad != "SAME_LOWER")
         node.fail("auto_pad is " + in_quotes(window.auto_pad));
     if (pads) {
         if (pads->size() != 2 * axes)
-            node.fail("pads has " + std::to_string(pads->size()) + " values, expected " + std::to_string(2 * axes));
+            node.fail("pads has " + std::to_string(pads->size()) + " values, expected " +
+                      std::to_string(2 * axes));
         for (const int64_t p : *pads) check_parameter(node, "pads", p, 0);
         if (window.auto_pad == "NOTSET") {
             const auto middle = pads->begin() + static_cast<std::ptrdiff_t>(axes);
@@ -73,7 +77,8 @@ SpatialWindow read_window(Node& node, const Dims& extents, const std::optional<D
 void pad_same(SpatialWindow& window, const Dims& extents) {
     for (size_t axis = 0; axis < extents.size(); ++axis) {
         const int64_t out = (extents[axis] - 1) / window.stride[axis] + 1;
-        const int64_t total = std::max<int64_t>(0, (out - 1) * window.stride[axis] + window.span(axis) - extents[axis]);
+        const int64_t total = std::max<int64_t>(
+            0, (out - 1) * window.stride[axis] + window.span(axis) - extents[axis]);
         window.pad_begin[axis] = window.auto_pad == "SAME_UPPER" ? total / 2 : total - total / 2;
         window.pad_end[axis] = total - window.pad_begin[axis];
     }

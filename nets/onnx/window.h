@@ -1,4 +1,5 @@
-// Private to nets: the window attributes that convolutions and pooling share, for any number of spatial axes.
+// Private to nets: the window attributes that convolutions and pooling share, for any number of
+// spatial axes.
 #pragma once
 
 #include <optional>
@@ -14,7 +15,9 @@ struct SpatialWindow {
     std::string auto_pad;  ///< NOTSET, VALID, SAME_UPPER, SAME_LOWER
 
     /// Input elements that one window spans, (kernel - 1) * dilation + 1.
-    [[nodiscard]] int64_t span(size_t axis) const { return (kernel[axis] - 1) * dilation[axis] + 1; }
+    [[nodiscard]] int64_t span(size_t axis) const {
+        return (kernel[axis] - 1) * dilation[axis] + 1;
+    }
     [[nodiscard]] bool is_padded() const;
 };
 
@@ -22,12 +25,15 @@ struct SpatialWindow {
 [[nodiscard]] Dims spatial_dims(const Node& node, const Dims& dims);
 
 /// An attribute with one value per spatial axis, each at least `low`.
-[[nodiscard]] std::optional<Dims> spatial_parameter(Node& node, const char* name, size_t axes, int64_t low);
+[[nodiscard]] std::optional<Dims> spatial_parameter(Node& node, const char* name, size_t axes,
+                                                    int64_t low);
 
 /// Kernel, strides, dilations and explicit pads. `weights_kernel`: of a convolution.
-[[nodiscard]] SpatialWindow read_window(Node& node, const Dims& extents, const std::optional<Dims>& weights_kernel);
+[[nodiscard]] SpatialWindow read_window(Node& node, const Dims& extents,
+                                        const std::optional<Dims>& weights_kernel);
 
-/// Padding that makes the output ceil(input / stride); the odd element goes to the end for SAME_UPPER.
+/// Padding that makes the output ceil(input / stride); the odd element goes to the end for
+/// SAME_UPPER.
 void pad_same(SpatialWindow& window, const Dims& extents);
 
 /// For a picture, or a line as a picture of one row.

@@ -1,4 +1,5 @@
-// Canonical networks to ONNX: one node per layer, and one more where the layer carries an activation.
+// Canonical networks to ONNX: one node per layer, and one more where the layer carries an
+// activation.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -11,14 +12,15 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "nets/onnx/onnx.h"
 #include "nets/onnx/model.h"
+#include "nets/onnx/onnx.h"
 
 namespace laminate::onnx {
 
 namespace {
 
-/// The least that has what every network uses, so that older programs read the file; some layers need a later one.
+/// The least that has what every network uses, so that older programs read the file; some layers
+/// need a later one.
 constexpr int least_opset = 17;
 constexpr int opset_of_mish = 18;
 constexpr int opset_of_dilated_average_pool = 19;
@@ -67,7 +69,8 @@ private:
                                            : proto::TensorProto::FLOAT;
     }
 
-    /// The name of the tensor's floats: layers read and write those, where the network's input or output has another type.
+    /// The name of the tensor's floats: layers read and write those, where the network's input or
+    /// output has another type.
     const std::string& value(TensorId id) {
         const Tensor& tensor = network_.tensor(id);
         if (tensor.type == ElementType::float32) return tensor.name;
@@ -76,8 +79,11 @@ private:
         return name;
     }
 
-    void convert(const std::string& from, const std::string& to, proto::TensorProto::DataType type) {
-        if (from != to) set(add_node("Cast", unused(node_names_, to + "_cast"), {from}, to), "to", int64_t{type});
+    void convert(const std::string& from, const std::string& to,
+                 proto::TensorProto::DataType type) {
+        if (from != to)
+            set(add_node("Cast", unused(node_names_, to + "_cast"), {from}, to), "to",
+                int64_t{type});
     }
 
     static std::string unused(std::unordered_set<std::string>& names, std::string name) {
@@ -106,9 +112,10 @@ private:
         for (const int64_t v : values) a.add_ints(v);
     }
 
-    /// Name of the initializer that holds the constant in the given shape; layers that share a constant share the
-    /// initializer.
-    std::string initializer(const ConstantPtr& constant, const std::vector<int64_t>& dims, const std::string& wanted) {
+    /// Name of the initializer that holds the constant in the given shape; layers that share a
+    /// constant share the initializer.
+    std::string initializer(const ConstantPtr& constant, const std::vector<int64_t>& dims,
+                            const std::string& wanted) {
         auto [known, is_new] = shared_.try_emplace({constant.get(), dims});
         if (is_new) {
             known->second = unused(value_names_, wanted);
@@ -123,8 +130,10 @@ private:
         return name;
     }
 
-    /// One value, or values along dimension 1 of a tensor with `rank` dimensions, in the shape that ONNX broadcasts.
-    static std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& dims, size_t count, size_t rank) {
+    /// One value, or values along dimension 1 of a tensor with `rank` dimensions, in the shape that
+    /// ONNX broadcasts.
+    static std::vector<int64_t> broadcast_dims(const std::vector<int64_t>& dims, size_t count,
+                                               size_t rank) {
         if (dims.size() + 1 == rank && dims.size() > 1) return dims;  // whole, without N
         std::vector<int64_t> shape(rank > 1 ? rank - 1 : 1, 1);
         shape[0] = static_cast<int64_t>(count);
@@ -133,8 +142,9 @@ private:
 
     void write(const Layer& layer) {
         if (layer.kind == LayerKind::general) {
-            throw InputError(layer.name + ": a general layer (" + operation_text(layer) +
-                             ") cannot be written as ONNX; the file that it was read from holds it");
+            throw InputError(
+                layer.name + ": a general layer (" + operation_text(layer) +
+                ") cannot be written as ONNX; the file that it was read from holds it");
         }
         const std::string& output = value(layer.output);
         if (layer.kind == LayerKind::activation) {
@@ -142,15 +152,17 @@ private:
             return;
         }
         const bool activated = layer.activation.kind != ActivationKind::none;
-        const std::string result = activated ? unused(value_names_, layer.name + "_linear") : output;
+        const std::string result =
+            activated ? unused(value_names_, layer.name + "_linear") : output;
         write_linear(layer, result);
         if (activated)
-            write_activation(layer, unused(node_names_, layer.name + "_" + activation_text(layer.activation)), result,
-                             output);
+            write_activation(
+                layer, unused(node_names_, layer.name + "_" + activation_text(layer.activation)),
+                result, output);
     }
 
-    proto::NodeProto& add_node(const char* op, const std::string& name, const std::vector<std::string>& inputs,
-                               const std::string& output) {
+    proto::NodeProto& add_node(const char* op, const std::string& name,
+                               const std::vector<std::string>& inputs, const std::string& output) {
         auto& node = *graph().add_node();
         node.set_op_type(op);
         node.set_name(name);
@@ -167,17 +179,19 @@ private:
             case LayerKind::conv:
             case LayerKind::conv_transpose:
             case LayerKind::gemm: {
-                inputs.push_back(initializer(layer.weights, layer.weights->dims, layer.name + "_weights"));
+                inputs.push_back(
+                    initializer(layer.weights, layer.weights->dims, layer.name + "_weights"));
                 if (layer.bias != nullptr) {
-                    inputs.push_back(initializer(layer.bias, {static_cast<int64_t>(layer.bias->values.size())},
+                    inputs.push_back(initializer(layer.bias,
+                                                 {static_cast<int64_t>(layer.bias->values.size())},
                                                  layer.name + "_bias"));
                 }
                 if (layer.kind == LayerKind::gemm) {
                     set(add_node("Gemm", layer.name, inputs, output), "transB", int64_t{1});
                     return;
                 }
-                auto& node =
-                    add_node(layer.kind == LayerKind::conv ? "Conv" : "ConvTranspose", layer.name, inputs, output);
+                auto& node = add_node(layer.kind == LayerKind::conv ? "Conv" : "ConvTranspose",
+                                      layer.name, inputs, output);
                 set_window(node, layer.window);
                 set(node, "dilations", to_list(layer.window.dilation));
                 set(node, "group", layer.groups);
@@ -196,8 +210,8 @@ private:
                 return;
             case LayerKind::add:
                 if (layer.weights != nullptr) {
-                    const auto dims =
-                        broadcast_dims(layer.weights->dims, layer.weights->values.size(), input_dims.size());
+                    const auto dims = broadcast_dims(
+                        layer.weights->dims, layer.weights->values.size(), input_dims.size());
                     inputs.push_back(initializer(layer.weights, dims, layer.name + "_operand"));
                 }
                 add_node("Add", layer.name, inputs, output);
@@ -223,13 +237,15 @@ private:
         }
     }
 
-    void write_max_pool(const Layer& layer, const std::vector<std::string>& inputs, const std::string& output) {
+    void write_max_pool(const Layer& layer, const std::vector<std::string>& inputs,
+                        const std::string& output) {
         auto& node = add_node("MaxPool", layer.name, inputs, output);
         set_window(node, layer.window);
         set(node, "dilations", to_list(layer.window.dilation));
     }
 
-    void write_average_pool(const Layer& layer, const std::vector<std::string>& inputs, const std::string& output) {
+    void write_average_pool(const Layer& layer, const std::vector<std::string>& inputs,
+                            const std::string& output) {
         auto& node = add_node("AveragePool", layer.name, inputs, output);
         set_window(node, layer.window);
         if (layer.window.dilation != std::array<int64_t, 2>{1, 1}) {
@@ -239,7 +255,9 @@ private:
         set(node, "count_include_pad", int64_t{layer.count_include_pad});
     }
 
-    static std::vector<int64_t> to_list(const std::array<int64_t, 2>& pair) { return {pair[0], pair[1]}; }
+    static std::vector<int64_t> to_list(const std::array<int64_t, 2>& pair) {
+        return {pair[0], pair[1]};
+    }
 
     static void set_window(proto::NodeProto& node, const Window& w) {
         set(node, "kernel_shape", to_list(w.kernel));
@@ -267,13 +285,16 @@ private:
                 return;
             case ActivationKind::prelu: {
                 const size_t count = a.slope->values.size();
-                const auto dims =
-                    broadcast_dims({static_cast<int64_t>(count)}, count, network_.tensor(layer.output).dims.size());
-                add_node("PRelu", name, {input, initializer(a.slope, dims, name + "_slope")}, output);
+                const auto dims = broadcast_dims({static_cast<int64_t>(count)}, count,
+                                                 network_.tensor(layer.output).dims.size());
+                add_node("PRelu", name, {input, initializer(a.slope, dims, name + "_slope")},
+                         output);
                 return;
             }
             case ActivationKind::clip:
-                add_node("Clip", name, {input, scalar(a.low, name + "_min"), scalar(a.high, name + "_max")}, output);
+                add_node("Clip", name,
+                         {input, scalar(a.low, name + "_min"), scalar(a.high, name + "_max")},
+                         output);
                 return;
             case ActivationKind::unary:
                 write_unary(a, name, input, output);
@@ -283,7 +304,9 @@ private:
 
     void write_unary(const Activation& a, const std::string& name, const std::string& input,
                      const std::string& output) {
-        const auto node = [&](const char* op) -> proto::NodeProto& { return add_node(op, name, {input}, output); };
+        const auto node = [&](const char* op) -> proto::NodeProto& {
+            return add_node(op, name, {input}, output);
+        };
         switch (a.function) {
             case GeneralFunction::absolute:
                 node("Abs");
@@ -328,12 +351,13 @@ private:
                 set(node("Gelu"), "approximate",
                     std::string(a.function == GeneralFunction::gelu_tanh ? "tanh" : "none"));
                 return;
-            case GeneralFunction::swish: {  // an operator from opset 24 on; its three nodes are read as one layer again
+            case GeneralFunction::swish: {  // an operator from opset 24 on; its three nodes are
+                                            // read as one layer again
                 std::string scaled = input;
                 if (a.alpha != 1) {
                     scaled = unused(value_names_, name + "_scaled");
-                    add_node("Mul", unused(node_names_, name + "_scale"), {input, scalar(a.alpha, name + "_alpha")},
-                             scaled);
+                    add_node("Mul", unused(node_names_, name + "_scale"),
+                             {input, scalar(a.alpha, name + "_alpha")}, scaled);
                 }
                 const std::string factor = unused(value_names_, name + "_factor");
                 add_node("Sigmoid", unused(node_names_, name + "_sigmoid"), {scaled}, factor);
@@ -364,7 +388,8 @@ void save_onnx(const Network& network, const std::string& path) {
     check(network);
     const auto model = onnx::Exporter(network).run();
     if (model.ByteSizeLong() > INT32_MAX)
-        throw InputError(path + ": the network has more than 2 GiB of weights, which one ONNX file cannot hold");
+        throw InputError(
+            path + ": the network has more than 2 GiB of weights, which one ONNX file cannot hold");
     write_file_atomically(path, [&](const std::filesystem::path& aside) {
         errno = 0;
         std::ofstream out(aside, std::ios::binary | std::ios::trunc);

@@ -94,13 +94,14 @@ struct SplitAxes {
     SplitAxes(const Dims& dims, const Dims& axes) {
         const Coordinates steps = steps_of(dims);
         for (size_t d = 0; d < dims.size(); ++d) {
-            const bool sums = std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
+            const bool sums =
+                std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end();
             (sums ? inside : outside).add(dims[d], steps[d]);
         }
     }
 };
 
-// ---- element by element ---------------------------------------------------------------------------------------------------------------------
+// ---- element by element
 
 float softplus(float x) { return std::max(x, 0.0f) + std::log1p(std::exp(-std::abs(x))); }
 
@@ -139,16 +140,20 @@ float apply_binary(GeneralFunction function, float a, float b) {
     }
 }
 
-void run_unary(const GeneralOperator& op, const float* input, const Dims& out, float* output, int threads) {
+void run_unary(const GeneralOperator& op, const float* input, const Dims& out, float* output,
+               int threads) {
     const int64_t count = element_count(out);
-    parallel_for(count, threads, [&](int64_t k) { output[k] = apply_unary(op.function, input[k], op.alpha, op.beta); });
+    parallel_for(count, threads, [&](int64_t k) {
+        output[k] = apply_unary(op.function, input[k], op.alpha, op.beta);
+    });
 }
 
 /// The two operands of a binary operator or a matrix product in their order.
 struct Operands {
     std::array<const Dims*, 2> dims{};
     std::array<const float*, 2> values{};
-    Operands(const Layer& layer, const std::vector<Dims>& in, const std::vector<const float*>& inputs) {
+    Operands(const Layer& layer, const std::vector<Dims>& in,
+             const std::vector<const float*>& inputs) {
         const size_t live = layer.weights != nullptr && layer.general.constant_first ? 1 : 0;
         dims[live] = &in[0];
         values[live] = inputs[0];
@@ -161,13 +166,16 @@ struct Operands {
 Coordinates broadcast_steps(std::span<const int64_t> dims, size_t rank) {
     const Coordinates own = steps_of(dims);
     Coordinates steps{};
-    for (size_t d = 0; d < dims.size(); ++d) steps[rank - dims.size() + d] = dims[d] == 1 ? 0 : own[d];
+    for (size_t d = 0; d < dims.size(); ++d)
+        steps[rank - dims.size() + d] = dims[d] == 1 ? 0 : own[d];
     return steps;
 }
 
 template <GeneralFunction function>
-void binary_row(const float* a, int64_t a_step, const float* b, int64_t b_step, float* out, int64_t count) {
-    for (int64_t k = 0; k < count; ++k) out[k] = apply_binary(function, a[k * a_step], b[k * b_step]);
+void binary_row(const float* a, int64_t a_step, const float* b, int64_t b_step, float* out,
+                int64_t count) {
+    for (int64_t k = 0; k < count; ++k)
+        out[k] = apply_binary(function, a[k * a_step], b[k * b_step]);
 }
 
 using BinaryRow = void (*)(const float*, int64_t, const float*, int64_t, float*, int64_t);
@@ -204,7 +212,8 @@ BinaryRow binary_row_of(GeneralFunction function) {
     }
 }
 
-void run_binary(const Layer& layer, const Operands& operands, const Dims& out, float* output, int threads) {
+void run_binary(const Layer& layer, const Operands& operands, const Dims& out, float* output,
+                int threads) {
     const size_t last = out.size() - 1;
     const Coordinates a = broadcast_steps(*operands.dims[0], out.size()),
                       b = broadcast_steps(*operands.dims[1], out.size());
@@ -215,13 +224,13 @@ void run_binary(const Layer& layer, const Operands& operands, const Dims& out, f
             a_at += at[d] * a[d];
             b_at += at[d] * b[d];
         }
-        row_function(operands.values[0] + a_at, a[last], operands.values[1] + b_at, b[last], output + row * out[last],
-                     out[last]);
+        row_function(operands.values[0] + a_at, a[last], operands.values[1] + b_at, b[last],
+                     output + row * out[last], out[last]);
     });
 }
 
-void run_select(const std::vector<Dims>& in, const std::vector<const float*>& inputs, const Dims& out, float* output,
-                int threads) {
+void run_select(const std::vector<Dims>& in, const std::vector<const float*>& inputs,
+                const Dims& out, float* output, int threads) {
     const size_t last = out.size() - 1;
     std::array<Coordinates, 3> steps;
     for (size_t k = 0; k < 3; ++k) steps[k] = broadcast_steps(in[k], out.size());
@@ -237,14 +246,16 @@ void run_select(const std::vector<Dims>& in, const std::vector<const float*>& in
     });
 }
 
-// ---- moving ---------------------------------------------------------------------------------------------------------------------------------
+// ---- moving
 
-void run_view(const GeneralOperator& op, const float* input, const Dims& out, float* output, int threads) {
+void run_view(const GeneralOperator& op, const float* input, const Dims& out, float* output,
+              int threads) {
     const size_t last = out.size() - 1;
     for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
         int64_t from = op.first;
         for (size_t d = 0; d < last; ++d) from += at[d] * op.steps[d];
-        for (int64_t k = 0; k < out[last]; ++k) output[row * out[last] + k] = input[from + k * op.steps[last]];
+        for (int64_t k = 0; k < out[last]; ++k)
+            output[row * out[last] + k] = input[from + k * op.steps[last]];
     });
 }
 
@@ -290,16 +301,17 @@ private:
     const float* input_;
 };
 
-void run_resample(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out, float* output,
-                  int threads) {
+void run_resample(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
+                  float* output, int threads) {
     const Resampler resampler(op, in, out, input);
     const size_t last = out.size() - 1;
     for_each_row(out, threads, [&](int64_t row, Coordinates at) {
-        for (at[last] = 0; at[last] < out[last]; ++at[last]) output[row * out[last] + at[last]] = resampler.at(at);
+        for (at[last] = 0; at[last] < out[last]; ++at[last])
+            output[row * out[last] + at[last]] = resampler.at(at);
     });
 }
 
-// ---- over axes ------------------------------------------------------------------------------------------------------------------------------
+// ---- over axes
 
 float reduced(GeneralFunction function, const Box& box, const float* input) {
     using enum GeneralFunction;
@@ -316,7 +328,8 @@ float reduced(GeneralFunction function, const Box& box, const float* input) {
         return best;
     };
     const auto largest_value = [&] {
-        return extreme(-std::numeric_limits<float>::infinity(), [](float a, float b) { return std::max(a, b); });
+        return extreme(-std::numeric_limits<float>::infinity(),
+                       [](float a, float b) { return std::max(a, b); });
     };
     switch (function) {
         case mean:
@@ -329,7 +342,8 @@ float reduced(GeneralFunction function, const Box& box, const float* input) {
         case largest:
             return largest_value();
         case smallest:
-            return extreme(std::numeric_limits<float>::infinity(), [](float a, float b) { return std::min(a, b); });
+            return extreme(std::numeric_limits<float>::infinity(),
+                           [](float a, float b) { return std::min(a, b); });
         case norm_1:
             return static_cast<float>(total([](float x) { return std::abs(x); }));
         case norm_2:
@@ -339,8 +353,8 @@ float reduced(GeneralFunction function, const Box& box, const float* input) {
         case log_sum_exp: {
             const float most = largest_value();
             if (!std::isfinite(most)) return most;
-            return most + static_cast<float>(
-                              std::log(total([&](float x) { return std::exp(static_cast<double>(x - most)); })));
+            return most + static_cast<float>(std::log(total(
+                              [&](float x) { return std::exp(static_cast<double>(x - most)); })));
         }
         case sum_of_squares:
             return static_cast<float>(total(square));
@@ -349,11 +363,13 @@ float reduced(GeneralFunction function, const Box& box, const float* input) {
     }
 }
 
-void run_reduce(const GeneralOperator& op, const Dims& in, const float* input, float* output, int threads) {
+void run_reduce(const GeneralOperator& op, const Dims& in, const float* input, float* output,
+                int threads) {
     const SplitAxes split(in, op.axes);
     const int64_t count = split.outside.count();
-    parallel_for(count, threads,
-                 [&](int64_t k) { output[k] = reduced(op.function, split.inside, input + split.outside.offset(k)); });
+    parallel_for(count, threads, [&](int64_t k) {
+        output[k] = reduced(op.function, split.inside, input + split.outside.offset(k));
+    });
 }
 
 void normalise(const GeneralOperator& op, const Box& box, const float* input, float* output) {
@@ -363,18 +379,22 @@ void normalise(const GeneralOperator& op, const Box& box, const float* input, fl
         case softmax: {
             const auto most = static_cast<double>(reduced(largest, box, input));
             double sum = 0;
-            box.for_each([&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
+            box.for_each(
+                [&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
             box.for_each([&](int64_t at) {
-                output[at] = static_cast<float>(std::exp(static_cast<double>(input[at]) - most) / sum);
+                output[at] =
+                    static_cast<float>(std::exp(static_cast<double>(input[at]) - most) / sum);
             });
             return;
         }
         case log_softmax: {
             const auto most = static_cast<double>(reduced(largest, box, input));
             double sum = 0;
-            box.for_each([&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
+            box.for_each(
+                [&](int64_t at) { sum += std::exp(static_cast<double>(input[at]) - most); });
             box.for_each([&](int64_t at) {
-                output[at] = static_cast<float>(static_cast<double>(input[at]) - most - std::log(sum));
+                output[at] =
+                    static_cast<float>(static_cast<double>(input[at]) - most - std::log(sum));
             });
             return;
         }
@@ -402,14 +422,18 @@ void normalise(const GeneralOperator& op, const Box& box, const float* input, fl
             return;
         }
         default: {
-            const double scale = 1 / std::sqrt(static_cast<double>(reduced(sum_of_squares, box, input)) / count +
-                                               static_cast<double>(op.alpha));
-            box.for_each([&](int64_t at) { output[at] = static_cast<float>(static_cast<double>(input[at]) * scale); });
+            const double scale =
+                1 / std::sqrt(static_cast<double>(reduced(sum_of_squares, box, input)) / count +
+                              static_cast<double>(op.alpha));
+            box.for_each([&](int64_t at) {
+                output[at] = static_cast<float>(static_cast<double>(input[at]) * scale);
+            });
         }
     }
 }
 
-void run_normalise(const GeneralOperator& op, const Dims& in, const float* input, float* output, int threads) {
+void run_normalise(const GeneralOperator& op, const Dims& in, const float* input, float* output,
+                   int threads) {
     const SplitAxes split(in, op.axes);
     const int64_t count = split.outside.count();
     parallel_for(count, threads, [&](int64_t k) {
@@ -418,7 +442,8 @@ void run_normalise(const GeneralOperator& op, const Dims& in, const float* input
     });
 }
 
-void run_local_response(const GeneralOperator& op, const Dims& in, const float* input, float* output, int threads) {
+void run_local_response(const GeneralOperator& op, const Dims& in, const float* input,
+                        float* output, int threads) {
     const int64_t size = op.kernel[0], channels = in[1];
     const int64_t plane = element_count(in) / in[0] / channels;
     parallel_for(in[0] * channels, threads, [&](int64_t k) {
@@ -428,14 +453,16 @@ void run_local_response(const GeneralOperator& op, const Dims& in, const float* 
         const float* image = input + (k - channel) * plane;
         for (int64_t at = 0; at < plane; ++at) {
             float squares = 0;
-            for (int64_t c = begin; c < end; ++c) squares += image[c * plane + at] * image[c * plane + at];
+            for (int64_t c = begin; c < end; ++c)
+                squares += image[c * plane + at] * image[c * plane + at];
             output[k * plane + at] =
-                input[k * plane + at] / std::pow(op.gamma + op.alpha / static_cast<float>(size) * squares, op.beta);
+                input[k * plane + at] /
+                std::pow(op.gamma + op.alpha / static_cast<float>(size) * squares, op.beta);
         }
     });
 }
 
-// ---- products -------------------------------------------------------------------------------------------------------------------------------
+// ---- products
 
 void run_matmul(const Operands& operands, float* output, int threads) {
     Dims a = *operands.dims[0], b = *operands.dims[1];
@@ -443,7 +470,8 @@ void run_matmul(const Operands& operands, float* output, int threads) {
     if (b.size() == 1) b.push_back(1);
     const int64_t depth = a.back(), rows = a[a.size() - 2], columns = b.back();
     const std::span<const int64_t> a_batch(a.data(), a.size() - 2), b_batch(b.data(), b.size() - 2);
-    const Dims batch = broadcast_dims({a_batch.begin(), a_batch.end()}, {b_batch.begin(), b_batch.end()});
+    const Dims batch =
+        broadcast_dims({a_batch.begin(), a_batch.end()}, {b_batch.begin(), b_batch.end()});
     const Coordinates a_steps = broadcast_steps(a_batch, batch.size()),
                       b_steps = broadcast_steps(b_batch, batch.size());
     int64_t batches = 1;
@@ -465,8 +493,10 @@ void run_matmul(const Operands& operands, float* output, int threads) {
     });
 }
 
-/// The input coordinate that output coordinate `out` reads through kernel element `tap` along spatial axis `axis`; -1 when it reads none.
-int64_t source(const GeneralOperator& op, bool transposed, size_t axis, int64_t out, int64_t tap, int64_t extent) {
+/// The input coordinate that output coordinate `out` reads through kernel element `tap` along
+/// spatial axis `axis`; -1 when it reads none.
+int64_t source(const GeneralOperator& op, bool transposed, size_t axis, int64_t out, int64_t tap,
+               int64_t extent) {
     int64_t at = transposed ? out + op.pad_begin[axis] - tap * op.dilation[axis]
                             : out * op.stride[axis] + tap * op.dilation[axis] - op.pad_begin[axis];
     if (transposed) {
@@ -476,9 +506,10 @@ int64_t source(const GeneralOperator& op, bool transposed, size_t axis, int64_t 
     return at >= 0 && at < extent ? at : -1;
 }
 
-/// One row of the last axis at a time: per input channel and kernel element, the columns that it reaches.
-void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output,
-                     int threads) {
+/// One row of the last axis at a time: per input channel and kernel element, the columns that it
+/// reaches.
+void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out,
+                     float* output, int threads) {
     const GeneralOperator& op = layer.general;
     const bool transposed = op.kind == GeneralKind::transposed_convolution;
     const size_t axes = in.size() - 2, last = axes - 1;
@@ -491,17 +522,20 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
     for_each_row(out, threads, [&](int64_t row, const Coordinates& at) {
         const int64_t z = at[1], group = z / group_out;
         float* line = output + row * out.back();
-        std::fill_n(line, out.back(), layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f);
+        std::fill_n(line, out.back(),
+                    layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f);
         for (int64_t i = 0; i < group_in; ++i) {
             const int64_t channel = group * group_in + i;
-            const float* weights = layer.weights->values.data() +
-                                   (transposed ? channel * group_out + z % group_out : z * group_in + i) * taps;
+            const float* weights =
+                layer.weights->values.data() +
+                (transposed ? channel * group_out + z % group_out : z * group_in + i) * taps;
             for (int64_t tap = 0; tap < outer_taps; ++tap) {
                 const Coordinates outer = coordinates_of(tap, outer_kernel);
                 int64_t from = at[0] * in_steps[0] + channel * in_steps[1];
                 bool reads = true;
                 for (size_t d = 0; d < last && reads; ++d) {
-                    const int64_t coordinate = source(op, transposed, d, at[d + 2], outer[d], in[d + 2]);
+                    const int64_t coordinate =
+                        source(op, transposed, d, at[d + 2], outer[d], in[d + 2]);
                     reads = coordinate >= 0;
                     from += coordinate * in_steps[d + 2];
                 }
@@ -518,10 +552,10 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
     });
 }
 
-// ---- pooling --------------------------------------------------------------------------------------------------------------------------------
+// ---- pooling
 
-void run_pool(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out, float* output,
-              int threads) {
+void run_pool(const GeneralOperator& op, const Dims& in, const float* input, const Dims& out,
+              float* output, int threads) {
     const size_t axes = in.size() - 2;
     const Coordinates in_steps = steps_of(in);
     Box window;
@@ -537,7 +571,8 @@ void run_pool(const GeneralOperator& op, const Dims& in, const float* input, con
                 int64_t from = at[0] * in_steps[0] + at[1] * in_steps[1];
                 bool is_inside = true, is_padded = true;
                 for (size_t d = 0; d < axes; ++d) {
-                    const int64_t coordinate = at[d + 2] * op.stride[d] + k[d] * op.dilation[d] - op.pad_begin[d];
+                    const int64_t coordinate =
+                        at[d + 2] * op.stride[d] + k[d] * op.dilation[d] - op.pad_begin[d];
                     is_inside = is_inside && coordinate >= 0 && coordinate < in[d + 2];
                     is_padded = is_padded && coordinate < in[d + 2] + op.pad_end[d];
                     from += coordinate * in_steps[d + 2];
@@ -547,8 +582,9 @@ void run_pool(const GeneralOperator& op, const Dims& in, const float* input, con
                 ++inside;
                 largest = std::max(largest, input[from]);
                 const auto value = static_cast<double>(input[from]);
-                sum += op.kind == GeneralKind::power_pool ? std::pow(std::abs(value), static_cast<double>(op.alpha))
-                                                          : value;
+                sum += op.kind == GeneralKind::power_pool
+                           ? std::pow(std::abs(value), static_cast<double>(op.alpha))
+                           : value;
             }
             float& result = output[row * out.back() + x];
             if (op.kind == GeneralKind::max_pool) {
@@ -556,8 +592,8 @@ void run_pool(const GeneralOperator& op, const Dims& in, const float* input, con
             } else if (op.kind == GeneralKind::power_pool) {
                 result = static_cast<float>(std::pow(sum, 1 / static_cast<double>(op.alpha)));
             } else {
-                result = static_cast<float>(
-                    sum / static_cast<double>(std::max<int64_t>(1, op.count_include_pad ? padded : inside)));
+                result = static_cast<float>(sum / static_cast<double>(std::max<int64_t>(
+                                                      1, op.count_include_pad ? padded : inside)));
             }
         }
     });
@@ -621,7 +657,8 @@ float apply_unary(GeneralFunction function, float x, float alpha, float beta) {
         case gelu:
             return 0.5f * x * (1.0f + std::erf(x / std::numbers::sqrt2_v<float>));
         case gelu_tanh: {
-            const float inner = std::sqrt(2.0f * std::numbers::inv_pi_v<float>) * (x + 0.044715f * x * x * x);
+            const float inner =
+                std::sqrt(2.0f * std::numbers::inv_pi_v<float>) * (x + 0.044715f * x * x * x);
             return 0.5f * x * (1.0f + std::tanh(inner));
         }
         case is_zero:
@@ -633,8 +670,8 @@ float apply_unary(GeneralFunction function, float x, float alpha, float beta) {
 }
 
 void run_general_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& in,
-                       const std::vector<const float*>& inputs, const std::vector<int64_t>& out, float* output,
-                       int threads) {
+                       const std::vector<const float*>& inputs, const std::vector<int64_t>& out,
+                       float* output, int threads) {
     const GeneralOperator& op = layer.general;
     switch (op.kind) {
         case GeneralKind::constant:

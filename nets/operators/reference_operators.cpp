@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/shared_loop.h"
 #include "base/vector_width.h"
 #include "nets/operators/general_operators.h"
-#include "base/shared_loop.h"
 
 namespace laminate {
 namespace {
@@ -20,8 +20,8 @@ using Dims = std::vector<int64_t>;
 
 /// A feature map's dims from index 2 on, as one number; 1 for N x F.
 int64_t plane_elements(const Dims& dims) {
-    return std::accumulate(dims.begin() + std::min<int64_t>(2, std::ssize(dims)), dims.end(), int64_t{1},
-                           std::multiplies<>());
+    return std::accumulate(dims.begin() + std::min<int64_t>(2, std::ssize(dims)), dims.end(),
+                           int64_t{1}, std::multiplies<>());
 }
 
 int64_t channels_of(const Dims& dims) { return dims.size() > 1 ? dims[1] : 1; }
@@ -39,21 +39,24 @@ void activate_row(const Activation& activation, int64_t channel, float* values, 
                 values[k] = std::min(std::max(values[k], activation.low), activation.high);
             return;
         default:
-            for (int64_t k = 0; k < count; ++k) values[k] = apply_activation(activation, values[k], channel);
+            for (int64_t k = 0; k < count; ++k)
+                values[k] = apply_activation(activation, values[k], channel);
     }
 }
 
-// ---- convolutions ---------------------------------------------------------------------------------------------------
+// ---- convolutions
 
-/// Output channels and columns that one call of the inner kernel sums up: 4 x 32 floats stay in the first-level cache
-/// and serve each input element four times. Narrow maps use 16 columns, so that a map of 14 or 7 columns wastes less.
+/// Output channels and columns that one call of the inner kernel sums up: 4 x 32 floats stay in the
+/// first-level cache and serve each input element four times. Narrow maps use 16 columns, so that a
+/// map of 14 or 7 columns wastes less.
 constexpr int tile_channels = 4;
 constexpr int wide_columns = 32;
 constexpr int narrow_columns = 16;
 
-/// What a tile of `channels` output channels and `columns` outputs of one row sums up. Output j reads input column
-/// first_column(m) + j * column_step. A convolution's neighbouring outputs read `stride` apart; for a transposed
-/// convolution a tile holds every stride-th output (one phase), and those read neighbouring inputs.
+/// What a tile of `channels` output channels and `columns` outputs of one row sums up. Output j
+/// reads input column first_column(m) + j * column_step. A convolution's neighbouring outputs read
+/// `stride` apart; for a transposed convolution a tile holds every stride-th output (one phase),
+/// and those read neighbouring inputs.
 struct TileProblem {
     const float* input;                               ///< channel 0 of the group, of this image
     int64_t rows, columns;                            ///< of the input
@@ -67,9 +70,10 @@ struct TileProblem {
     int64_t column;       ///< output column of the tile's first output
     int64_t column_step;  ///< between the inputs of neighbouring outputs of the tile
 
-    /// Input coordinate that output coordinate `o` reads through kernel element `k`; false when it reads none there.
-    static bool source(bool transposed, int64_t o, int64_t k, int64_t stride, int64_t dilation, int64_t pad,
-                       int64_t* at) {
+    /// Input coordinate that output coordinate `o` reads through kernel element `k`; false when it
+    /// reads none there.
+    static bool source(bool transposed, int64_t o, int64_t k, int64_t stride, int64_t dilation,
+                       int64_t pad, int64_t* at) {
         const int64_t reach = transposed ? o + pad - k * dilation : o * stride + k * dilation - pad;
         if (transposed && reach % stride != 0) return false;
         *at = transposed ? reach / stride : reach;
@@ -83,12 +87,15 @@ template <int channels, int columns>
     for (int64_t i = 0; i < p.in_channels; ++i) {
         for (int64_t n = 0; n < p.kernel_rows; ++n) {
             int64_t y = 0;
-            if (!TileProblem::source(p.transposed, p.row, n, p.stride_y, p.dilation_y, p.pad_y, &y)) continue;
+            if (!TileProblem::source(p.transposed, p.row, n, p.stride_y, p.dilation_y, p.pad_y, &y))
+                continue;
             if (y < 0 || y >= p.rows) continue;
             const float* line = p.input + (i * p.rows + y) * p.columns;
             for (int64_t m = 0; m < p.kernel_columns; ++m) {
                 int64_t x = 0;
-                if (!TileProblem::source(p.transposed, p.column, m, p.stride_x, p.dilation_x, p.pad_x, &x)) continue;
+                if (!TileProblem::source(p.transposed, p.column, m, p.stride_x, p.dilation_x,
+                                         p.pad_x, &x))
+                    continue;
                 float gathered[columns];
                 const float* source = gathered;
                 const int64_t step = p.column_step;
@@ -97,7 +104,9 @@ template <int channels, int columns>
                 } else {
                     // Outputs [begin, end) of the tile read inside the row, the others read zeros.
                     const int64_t begin = x < 0 ? (-x + step - 1) / step : 0;
-                    const int64_t end = x < p.columns ? std::min<int64_t>(count, (p.columns - 1 - x) / step + 1) : 0;
+                    const int64_t end =
+                        x < p.columns ? std::min<int64_t>(count, (p.columns - 1 - x) / step + 1)
+                                      : 0;
                     for (int j = 0; j < columns; ++j) gathered[j] = 0.0f;
                     for (int64_t j = begin; j < end; ++j) gathered[j] = line[x + j * step];
                 }
@@ -139,8 +148,8 @@ void accumulate(const TileProblem& p, int channels, int columns, int count, floa
     }
 }
 
-void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output,
-                     int threads) {
+void run_convolution(const Layer& layer, const Dims& in, const float* input, const Dims& out,
+                     float* output, int threads) {
     const bool transposed = layer.kind == LayerKind::conv_transpose;
     const Window& window = layer.window;
     const int64_t group_in = in[1] / layer.groups, group_out = out[1] / layer.groups;
@@ -148,7 +157,8 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
     const int64_t blocks = (group_out + tile_channels - 1) / tile_channels;
     const int64_t rows = out[2], columns = out[3];
     const int64_t phases = transposed ? window.stride[1] : 1;
-    const int tile = (columns + phases - 1) / phases <= narrow_columns ? narrow_columns : wide_columns;
+    const int tile =
+        (columns + phases - 1) / phases <= narrow_columns ? narrow_columns : wide_columns;
 
     TileProblem shared{};
     shared.rows = in[2];
@@ -168,14 +178,16 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
     parallel_for(calls, threads, [&](int64_t call) {
         // Blocks of output channels innermost: they read the same input rows.
         const int64_t block = call % blocks, row = call / blocks % rows;
-        const int64_t group = call / blocks / rows % layer.groups, image = call / blocks / rows / layer.groups;
+        const int64_t group = call / blocks / rows % layer.groups,
+                      image = call / blocks / rows / layer.groups;
         const int64_t first = block * tile_channels;  // output channel within the group
         const int channels = static_cast<int>(std::min<int64_t>(tile_channels, group_out - first));
         TileProblem p = shared;
         p.row = row;
         p.input = input + (image * in[1] + group * group_in) * in[2] * in[3];
-        p.weights = layer.weights->values.data() + (transposed ? group * group_in * group_out * taps + first * taps
-                                                               : (group * group_out + first) * group_in * taps);
+        p.weights = layer.weights->values.data() +
+                    (transposed ? group * group_in * group_out * taps + first * taps
+                                : (group * group_out + first) * group_in * taps);
         alignas(64) float sums[tile_channels * wide_columns];
         for (int64_t phase = 0; phase < std::min(phases, columns); ++phase) {
             const int64_t phase_columns = (columns - phase + phases - 1) / phases;
@@ -185,7 +197,8 @@ void run_convolution(const Layer& layer, const Dims& in, const float* input, con
                 accumulate(p, channels, tile, count, sums);
                 for (int c = 0; c < channels; ++c) {
                     const int64_t z = group * group_out + first + c;
-                    const float bias = layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f;
+                    const float bias =
+                        layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f;
                     float* finished = sums + c * tile;
                     for (int j = 0; j < count; ++j) finished[j] += bias;
                     activate_row(layer.activation, z, finished, count);
@@ -211,21 +224,24 @@ float dot(const float* a, const float* b, int64_t count) {
     return total;
 }
 
-void run_gemm(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
+void run_gemm(const Layer& layer, const Dims& in, const float* input, const Dims& out,
+              float* output, int threads) {
     const int64_t features = in[1], results = out[1];
     const float* weights = layer.weights->values.data();
     parallel_for(out[0] * results, threads, [&](int64_t k) {
         const int64_t image = k / results, z = k % results;
         const float bias = layer.bias ? layer.bias->values[static_cast<size_t>(z)] : 0.0f;
-        output[k] = apply_activation(layer.activation,
-                                     dot(input + image * features, weights + z * features, features) + bias, z);
+        output[k] = apply_activation(
+            layer.activation,
+            dot(input + image * features, weights + z * features, features) + bias, z);
     });
 }
 
-// ---- pooling --------------------------------------------------------------------------------------------------------
+// ---- pooling
 
 /// Outputs [first, second) of an axis whose window has input element `tap` inside the picture.
-std::pair<int64_t, int64_t> outputs_with_tap(const Window& window, size_t axis, int64_t tap, int64_t in, int64_t out) {
+std::pair<int64_t, int64_t> outputs_with_tap(const Window& window, size_t axis, int64_t tap,
+                                             int64_t in, int64_t out) {
     const int64_t offset = tap * window.dilation[axis] - window.pad_begin[axis];
     const int64_t stride = window.stride[axis];
     const int64_t first = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
@@ -233,15 +249,18 @@ std::pair<int64_t, int64_t> outputs_with_tap(const Window& window, size_t axis, 
     return {first, std::max(first, std::min(end, out))};
 }
 
-/// One tap of the window for a row of outputs: a simple loop for every kind, the usual strides as constants, for vectors; whole networks wait for their pooling.
+/// One tap of the window for a row of outputs: a simple loop for every kind, the usual strides as
+/// constants, for vectors; whole networks wait for their pooling.
 LAMINATE_FOR_EACH_VECTOR_WIDTH
-void take_tap(bool is_max, const float* __restrict from, int64_t stride, float* __restrict row, int64_t count) {
+void take_tap(bool is_max, const float* __restrict from, int64_t stride, float* __restrict row,
+              int64_t count) {
     if (is_max && stride == 1) {
         for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[x] ? from[x] : row[x];
     } else if (is_max && stride == 2) {
         for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[2 * x] ? from[2 * x] : row[x];
     } else if (is_max) {
-        for (int64_t x = 0; x < count; ++x) row[x] = row[x] < from[stride * x] ? from[stride * x] : row[x];
+        for (int64_t x = 0; x < count; ++x)
+            row[x] = row[x] < from[stride * x] ? from[stride * x] : row[x];
     } else if (stride == 1) {
         for (int64_t x = 0; x < count; ++x) row[x] += from[x];
     } else if (stride == 2) {
@@ -252,7 +271,8 @@ void take_tap(bool is_max, const float* __restrict from, int64_t stride, float* 
 }
 
 /// A row of outputs at a time, tap by tap.
-void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output, int threads) {
+void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims& out,
+              float* output, int threads) {
     const Window& window = layer.window;
     const bool is_max = layer.kind == LayerKind::max_pool;
     const int64_t taps = window.kernel[0] * window.kernel[1];
@@ -271,19 +291,22 @@ void run_pool(const Layer& layer, const Dims& in, const float* input, const Dims
             std::fill_n(row_out, out[3], is_max ? -std::numeric_limits<float>::infinity() : 0.0F);
             int64_t rows_inside = 0;
             for (int64_t n = 0; n < window.kernel[0]; ++n) {
-                const int64_t row = y * window.stride[0] + n * window.dilation[0] - window.pad_begin[0];
+                const int64_t row =
+                    y * window.stride[0] + n * window.dilation[0] - window.pad_begin[0];
                 if (row < 0 || row >= in[2]) continue;
                 ++rows_inside;
                 for (int64_t m = 0; m < window.kernel[1]; ++m) {
                     const auto [first, end] = outputs_with_tap(window, 1, m, in[3], out[3]);
-                    const float* from = source + row * in[3] + m * window.dilation[1] - window.pad_begin[1];
+                    const float* from =
+                        source + row * in[3] + m * window.dilation[1] - window.pad_begin[1];
                     take_tap(is_max, from + first * stride, stride, row_out + first, end - first);
                 }
             }
             if (is_max) continue;
             for (int64_t x = 0; x < out[3]; ++x) {
                 const int64_t inside = rows_inside * columns_inside[static_cast<size_t>(x)];
-                row_out[x] /= static_cast<float>(layer.count_include_pad ? taps : std::max<int64_t>(inside, 1));
+                row_out[x] /= static_cast<float>(
+                    layer.count_include_pad ? taps : std::max<int64_t>(inside, 1));
             }
         }
         activate_row(layer.activation, plane % out[1], target, out[2] * out[3]);
@@ -305,25 +328,28 @@ double plane_sum(const float* values, int64_t count) {
     return total;
 }
 
-void run_global_average_pool(const Layer& layer, const Dims& in, const float* input, float* output, int threads) {
+void run_global_average_pool(const Layer& layer, const Dims& in, const float* input, float* output,
+                             int threads) {
     const int64_t count = plane_elements(in);
     parallel_for(in[0] * in[1], threads, [&](int64_t plane) {
         const double sum = plane_sum(input + plane * count, count);
-        output[plane] =
-            apply_activation(layer.activation, static_cast<float>(sum / static_cast<double>(count)), plane % in[1]);
+        output[plane] = apply_activation(
+            layer.activation, static_cast<float>(sum / static_cast<double>(count)), plane % in[1]);
     });
 }
 
-// ---- element-wise and moving ----------------------------------------------------------------------------------------
+// ---- element-wise and moving
 
 /// Calls body(first element, channel, elements) for every image and channel of a map, in parallel.
 template <class Body>
 void for_each_plane(const Dims& dims, int threads, const Body& body) {
     const int64_t count = plane_elements(dims), channels = channels_of(dims);
-    parallel_for(dims[0] * channels, threads, [&](int64_t plane) { body(plane * count, plane % channels, count); });
+    parallel_for(dims[0] * channels, threads,
+                 [&](int64_t plane) { body(plane * count, plane % channels, count); });
 }
 
-void run_add(const Layer& layer, const std::vector<const float*>& inputs, const Dims& out, float* output, int threads) {
+void run_add(const Layer& layer, const std::vector<const float*>& inputs, const Dims& out,
+             float* output, int threads) {
     const Constant* constant = layer.weights.get();
     const bool one_value = constant && constant->values.size() == 1;
     const bool per_channel = constant && !one_value && constant->dims.size() == 1;
@@ -364,8 +390,9 @@ void activate(const Layer& layer, const Dims& out, float* output, int threads) {
     });
 }
 
-void run_concat(const Layer& layer, const std::vector<Dims>& in, const std::vector<const float*>& inputs,
-                const Dims& out, float* output, int threads) {
+void run_concat(const Layer& layer, const std::vector<Dims>& in,
+                const std::vector<const float*>& inputs, const Dims& out, float* output,
+                int threads) {
     const AxisSplit split(out, layer.axis);
     int64_t begin = 0;
     for (size_t k = 0; k < inputs.size(); ++k) {
@@ -380,31 +407,34 @@ void run_concat(const Layer& layer, const std::vector<Dims>& in, const std::vect
     activate(layer, out, output, threads);
 }
 
-void run_depth_to_space(const Layer& layer, const Dims& in, const float* input, const Dims& out, float* output,
-                        int threads) {
+void run_depth_to_space(const Layer& layer, const Dims& in, const float* input, const Dims& out,
+                        float* output, int threads) {
     const int64_t block = layer.block;
     for_each_plane(out, threads, [&](int64_t first, int64_t channel, int64_t count) {
         const int64_t image = first / (out[1] * count);
         for (int64_t y = 0; y < out[2]; ++y) {
             for (int64_t x = 0; x < out[3]; ++x) {
                 const int64_t corner = y % block * block + x % block;
-                const int64_t source =
-                    layer.depth_to_space_crd ? channel * block * block + corner : corner * out[1] + channel;
+                const int64_t source = layer.depth_to_space_crd ? channel * block * block + corner
+                                                                : corner * out[1] + channel;
                 output[first + y * out[3] + x] = apply_activation(
-                    layer.activation, input[((image * in[1] + source) * in[2] + y / block) * in[3] + x / block],
+                    layer.activation,
+                    input[((image * in[1] + source) * in[2] + y / block) * in[3] + x / block],
                     channel);
             }
         }
     });
 }
 
-void run_softmax(const Layer& layer, const Dims& in, const float* input, float* output, int threads) {
+void run_softmax(const Layer& layer, const Dims& in, const float* input, float* output,
+                 int threads) {
     const AxisSplit split(in, layer.axis);
     parallel_for(split.outer * split.inner, threads, [&](int64_t k) {
         const int64_t first = k / split.inner * split.extent * split.inner + k % split.inner;
         // Subtracting the largest keeps exp() from overflowing and changes nothing else.
         float largest = -std::numeric_limits<float>::infinity();
-        for (int64_t a = 0; a < split.extent; ++a) largest = std::max(largest, input[first + a * split.inner]);
+        for (int64_t a = 0; a < split.extent; ++a)
+            largest = std::max(largest, input[first + a * split.inner]);
         double sum = 0;
         for (int64_t a = 0; a < split.extent; ++a) {
             const float e = std::exp(input[first + a * split.inner] - largest);
@@ -419,7 +449,8 @@ void run_softmax(const Layer& layer, const Dims& in, const float* input, float* 
     activate(layer, in, output, threads);
 }
 
-void run_activation(const Layer& layer, const float* input, const Dims& out, float* output, int threads) {
+void run_activation(const Layer& layer, const float* input, const Dims& out, float* output,
+                    int threads) {
     for_each_plane(out, threads, [&](int64_t first, int64_t channel, int64_t count) {
         if (input != output) std::copy_n(input + first, count, output + first);
         activate_row(layer.activation, channel, output + first, count);
@@ -438,7 +469,8 @@ float apply_activation(const Activation& activation, float value, int64_t channe
             return value < 0 ? activation.alpha * value : value;
         case ActivationKind::prelu: {
             const std::vector<float>& slope = activation.slope->values;
-            return value < 0 ? slope[slope.size() == 1 ? 0 : static_cast<size_t>(channel)] * value : value;
+            return value < 0 ? slope[slope.size() == 1 ? 0 : static_cast<size_t>(channel)] * value
+                             : value;
         }
         case ActivationKind::clip:
             return std::min(std::max(value, activation.low), activation.high);
@@ -453,8 +485,8 @@ float apply_activation(const Activation& activation, float value, int64_t channe
 }
 
 void run_reference_layer(const Layer& layer, const std::vector<std::vector<int64_t>>& input_dims,
-                         const std::vector<const float*>& inputs, const std::vector<int64_t>& output_dims,
-                         float* output, int threads) {
+                         const std::vector<const float*>& inputs,
+                         const std::vector<int64_t>& output_dims, float* output, int threads) {
     switch (layer.kind) {
         case LayerKind::conv:
         case LayerKind::conv_transpose:
@@ -471,7 +503,8 @@ void run_reference_layer(const Layer& layer, const std::vector<std::vector<int64
         case LayerKind::concat:
             return run_concat(layer, input_dims, inputs, output_dims, output, threads);
         case LayerKind::depth_to_space:
-            return run_depth_to_space(layer, input_dims[0], inputs[0], output_dims, output, threads);
+            return run_depth_to_space(layer, input_dims[0], inputs[0], output_dims, output,
+                                      threads);
         case LayerKind::flatten:
             if (inputs[0] != output) std::copy_n(inputs[0], element_count(output_dims), output);
             return activate(layer, output_dims, output, threads);
@@ -486,14 +519,16 @@ void run_reference_layer(const Layer& layer, const std::vector<std::vector<int64
 
 std::vector<std::vector<float>> run_reference_network(const Network& network,
                                                       const std::vector<std::vector<float>>& inputs,
-                                                      const std::vector<TensorId>& requested, int threads) {
+                                                      const std::vector<TensorId>& requested,
+                                                      int threads) {
     const std::string where = "network " + network.name + ": ";
     if (inputs.size() != network.inputs.size()) {
         throw InputError(where + "found " + std::to_string(inputs.size()) + " inputs, expected " +
                          std::to_string(network.inputs.size()));
     }
     const std::vector<TensorId>& wanted = requested.empty() ? network.outputs : requested;
-    std::vector<int> uses(network.tensors.size(), 0);  // readers still to come; a wanted tensor never reaches zero
+    std::vector<int> uses(network.tensors.size(),
+                          0);  // readers still to come; a wanted tensor never reaches zero
     for (const Layer& layer : network.layers) {
         for (TensorId id : layer.inputs) ++uses.at(static_cast<size_t>(id));
     }
@@ -509,8 +544,9 @@ std::vector<std::vector<float>> run_reference_network(const Network& network,
     for (size_t k = 0; k < inputs.size(); ++k) {
         const Tensor& tensor = network.tensor(network.inputs[k]);
         if (std::ssize(inputs[k]) != element_count(tensor.dims)) {
-            throw InputError(where + "input " + tensor.name + ": found " + std::to_string(inputs[k].size()) +
-                             " elements, expected " + dims_text(tensor.dims));
+            throw InputError(where + "input " + tensor.name + ": found " +
+                             std::to_string(inputs[k].size()) + " elements, expected " +
+                             dims_text(tensor.dims));
         }
         values[static_cast<size_t>(network.inputs[k])] = inputs[k];
     }
@@ -523,7 +559,8 @@ std::vector<std::vector<float>> run_reference_network(const Network& network,
         }
         std::vector<float>& result = values[static_cast<size_t>(layer.output)];
         result.resize(static_cast<size_t>(element_count(network.tensor(layer.output).dims)));
-        run_reference_layer(layer, dims, arrays, network.tensor(layer.output).dims, result.data(), threads);
+        run_reference_layer(layer, dims, arrays, network.tensor(layer.output).dims, result.data(),
+                            threads);
         for (TensorId id : layer.inputs) {
             if (--uses[static_cast<size_t>(id)] == 0) values[static_cast<size_t>(id)] = {};
         }

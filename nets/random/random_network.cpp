@@ -17,7 +17,8 @@ namespace {
 /// Values -2 to 2, more than half of them zero.
 ConstantPtr sparse_integers(std::vector<int64_t> dims, Rng& rng) {
     std::vector<float> values(static_cast<size_t>(element_count(dims)));
-    for (float& value : values) value = rng.chance(1, 2) ? 0.0f : static_cast<float>(rng.between(-2, 2));
+    for (float& value : values)
+        value = rng.chance(1, 2) ? 0.0f : static_cast<float>(rng.between(-2, 2));
     return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
 }
 
@@ -58,13 +59,15 @@ Window random_window(bool transposed, const std::vector<int64_t>& in, Rng& rng) 
         const int64_t extent = in[2 + axis];
         if (transposed) {
             w.output_padding[axis] = rng.below(std::max(w.stride[axis], w.dilation[axis]));
-            while ((extent - 1) * w.stride[axis] + span + w.output_padding[axis] - w.pad_begin[axis] - w.pad_end[axis] <
+            while ((extent - 1) * w.stride[axis] + span + w.output_padding[axis] -
+                       w.pad_begin[axis] - w.pad_end[axis] <
                    1) {
                 w.pad_begin[axis] /= 2;
                 w.pad_end[axis] /= 2;
             }
         } else {
-            while (extent + w.pad_begin[axis] + w.pad_end[axis] < (w.kernel[axis] - 1) * w.dilation[axis] + 1) {
+            while (extent + w.pad_begin[axis] + w.pad_end[axis] <
+                   (w.kernel[axis] - 1) * w.dilation[axis] + 1) {
                 if (w.dilation[axis] > 1)
                     --w.dilation[axis];
                 else
@@ -81,15 +84,18 @@ bool every_output_reads_input(const Window& w, bool transposed, const std::vecto
         const int64_t span = (w.kernel[axis] - 1) * w.dilation[axis] + 1;
         const int64_t pads = w.pad_begin[axis] + w.pad_end[axis];
         const int64_t extent = in[2 + axis];
-        const int64_t out = transposed ? (extent - 1) * w.stride[axis] + span + w.output_padding[axis] - pads
-                                       : (extent + pads - span) / w.stride[axis] + 1;
+        const int64_t out =
+            transposed ? (extent - 1) * w.stride[axis] + span + w.output_padding[axis] - pads
+                       : (extent + pads - span) / w.stride[axis] + 1;
         for (int64_t o = 0; o < out; ++o) {
             bool reads = false;
             for (int64_t k = 0; k < w.kernel[axis]; ++k) {
                 const int64_t scaled =
                     transposed ? o + w.pad_begin[axis] - k * w.dilation[axis]
-                               : (o * w.stride[axis] + k * w.dilation[axis] - w.pad_begin[axis]) * w.stride[axis];
-                reads = reads || (scaled >= 0 && scaled % w.stride[axis] == 0 && scaled / w.stride[axis] < extent);
+                               : (o * w.stride[axis] + k * w.dilation[axis] - w.pad_begin[axis]) *
+                                     w.stride[axis];
+                reads = reads || (scaled >= 0 && scaled % w.stride[axis] == 0 &&
+                                  scaled / w.stride[axis] < extent);
             }
             if (!reads) return false;
         }
@@ -97,16 +103,20 @@ bool every_output_reads_input(const Window& w, bool transposed, const std::vecto
     return true;
 }
 
-/// Bound on the values of a tensor, to keep sums exact: all are multiples of 2^-fraction and at most `units` of them large.
+/// Bound on the values of a tensor, to keep sums exact: all are multiples of 2^-fraction and at
+/// most `units` of them large.
 struct Magnitude {
     int64_t units = 0;
     int fraction = 0;
 
-    [[nodiscard]] int64_t at(int finer_fraction) const { return units << (finer_fraction - fraction); }
+    [[nodiscard]] int64_t at(int finer_fraction) const {
+        return units << (finer_fraction - fraction);
+    }
 };
 
-/// Every tensor stays within this. A sum over 12 channels, 16 taps and weights up to 2 then stays below 2^22, and one over 256
-/// features too, so 32-bit floats hold all partial sums; so do sums of two tensors.
+/// Every tensor stays within this. A sum over 12 channels, 16 taps and weights up to 2 then stays
+/// below 2^22, and one over 256 features too, so 32-bit floats hold all partial sums; so do sums of
+/// two tensors.
 constexpr int64_t most_units = 1 << 13;
 constexpr int most_fraction = 8;
 constexpr int64_t most_channels = 12;
@@ -121,7 +131,8 @@ int log2_of(int64_t power_of_two) {
     return log;
 }
 
-/// Whether every window of an average over real elements holds a power of two of them; windows are products of two axes.
+/// Whether every window of an average over real elements holds a power of two of them; windows are
+/// products of two axes.
 bool averages_powers_of_two(const Window& w, const std::vector<int64_t>& in) {
     for (size_t axis = 0; axis < 2; ++axis) {
         const int64_t padded = in[2 + axis] + w.pad_begin[axis] + w.pad_end[axis];
@@ -144,8 +155,9 @@ public:
         const int64_t channels = rng_.between(1, 6);
         const bool dense = rng_.chance(1, 16);
         network_.tensors.push_back(
-            {"input", dense ? std::vector<int64_t>{1, channels}
-                            : std::vector<int64_t>{1, channels, rng_.between(3, 10), rng_.between(3, 10)}});
+            {"input",
+             dense ? std::vector<int64_t>{1, channels}
+                   : std::vector<int64_t>{1, channels, rng_.between(3, 10), rng_.between(3, 10)}});
         network_.inputs = {0};
         magnitudes_.push_back({input_bound, 0});
         left_ = rng_.between(1, 8);
@@ -164,12 +176,17 @@ public:
     }
 
 private:
-    [[nodiscard]] const std::vector<int64_t>& dims(TensorId id) const { return network_.tensor(id).dims; }
-    [[nodiscard]] const Magnitude& magnitude(TensorId id) const { return magnitudes_[static_cast<size_t>(id)]; }
+    [[nodiscard]] const std::vector<int64_t>& dims(TensorId id) const {
+        return network_.tensor(id).dims;
+    }
+    [[nodiscard]] const Magnitude& magnitude(TensorId id) const {
+        return magnitudes_[static_cast<size_t>(id)];
+    }
     [[nodiscard]] bool is_map(TensorId id) const { return dims(id).size() == 4; }
 
     TensorId step(TensorId x) {
-        if (!is_map(x)) return rng_.chance(1, 4) && left_ > 2 ? residual(x) : gemm(x, random_channels());
+        if (!is_map(x))
+            return rng_.chance(1, 4) && left_ > 2 ? residual(x) : gemm(x, random_channels());
         const auto features = element_count(dims(x));
         switch (rng_.below(20)) {
             case 0:
@@ -195,7 +212,8 @@ private:
             case 12:
                 return simple_step(x);
             case 13:
-                if (left_ > 1 && features <= most_features) return gemm(flatten(x), random_channels());
+                if (left_ > 1 && features <= most_features)
+                    return gemm(flatten(x), random_channels());
                 break;
             case 14:
                 if (is_power_of_two(dims(x)[2] * dims(x)[3])) return global_average(x);
@@ -203,7 +221,8 @@ private:
             default:
                 break;
         }
-        // One draw a statement: in which order a call's arguments are evaluated is the compiler's choice.
+        // One draw a statement: in which order a call's arguments are evaluated is the compiler's
+        // choice.
         const int64_t channels = random_channels();
         return conv(x, any_window(x, false), channels);
     }
@@ -226,7 +245,7 @@ private:
         return rng_.chance(1, 2) ? activation(x) : add_constant(x);
     }
 
-    // ------------------------------------------------------------------------------------------------------------ layers
+    // ---- layers
 
     Layer named(LayerKind kind, const char* stem, std::vector<TensorId> inputs) const {
         Layer layer;
@@ -241,7 +260,8 @@ private:
         std::vector<std::vector<int64_t>> input_dims;
         for (const TensorId id : layer.inputs) input_dims.push_back(dims(id));
         layer.output = static_cast<TensorId>(network_.tensors.size());
-        network_.tensors.push_back({"t" + std::to_string(layer.output), infer_output_dims(layer, input_dims)});
+        network_.tensors.push_back(
+            {"t" + std::to_string(layer.output), infer_output_dims(layer, input_dims)});
         network_.layers.push_back(std::move(layer));
         magnitudes_.push_back(magnitude);
         --left_;
@@ -251,7 +271,8 @@ private:
     /// Appends the layer with a random activation; `m`: values before it.
     TensorId append_activated(Layer layer, int64_t channels, Magnitude m) {
         layer.activation = random_activation(channels, rng_);
-        if (layer.activation.kind == ActivationKind::none && rng_.chance(1, 4) && m.fraction + 2 <= most_fraction) {
+        if (layer.activation.kind == ActivationKind::none && rng_.chance(1, 4) &&
+            m.fraction + 2 <= most_fraction) {
             layer.activation = {.kind = ActivationKind::leaky_relu, .alpha = 0.25f};
         }
         keep_exact(layer, m);
@@ -263,20 +284,24 @@ private:
         if (layer.activation.kind == ActivationKind::leaky_relu) m = {m.units * 4, m.fraction + 2};
         if (layer.activation.kind == ActivationKind::prelu) m.units *= 2;
         if (m.units > most_units) layer.activation = clip();
-        if (layer.activation.kind == ActivationKind::clip) m.units = std::min(m.units, int64_t{6} << m.fraction);
+        if (layer.activation.kind == ActivationKind::clip)
+            m.units = std::min(m.units, int64_t{6} << m.fraction);
     }
 
-    /// Of a layer with weights: magnitudes of all weights that reach one output channel, and its bias.
+    /// Of a layer with weights: magnitudes of all weights that reach one output channel, and its
+    /// bias.
     Magnitude weighted(const Layer& layer, int64_t out_channels) const {
         const Magnitude in = magnitude(layer.inputs[0]);
         const std::vector<float>& weights = layer.weights->values;
         const size_t channels = static_cast<size_t>(out_channels);
         // Transposed weights are not sorted by output channel: all of them are an upper bound.
-        const size_t per_channel = layer.kind == LayerKind::conv_transpose ? weights.size() : weights.size() / channels;
+        const size_t per_channel =
+            layer.kind == LayerKind::conv_transpose ? weights.size() : weights.size() / channels;
         int64_t most = 0;
         for (size_t begin = 0; begin < weights.size(); begin += per_channel) {
             int64_t sum = 0;
-            for (size_t n = 0; n < per_channel; ++n) sum += std::abs(static_cast<int64_t>(weights[begin + n]));
+            for (size_t n = 0; n < per_channel; ++n)
+                sum += std::abs(static_cast<int64_t>(weights[begin + n]));
             most = std::max(most, sum);
         }
         return {most * in.units + (int64_t{2} << in.fraction), in.fraction};
@@ -293,7 +318,8 @@ private:
                 if (in % g == 0 && out_channels % g == 0 && rng_.chance(1, 2)) layer.groups = g;
             }
         }
-        layer.weights = sparse_integers({out_channels, in / layer.groups, window.kernel[0], window.kernel[1]}, rng_);
+        layer.weights = sparse_integers(
+            {out_channels, in / layer.groups, window.kernel[0], window.kernel[1]}, rng_);
         if (rng_.chance(1, 2)) layer.bias = sparse_integers({out_channels}, rng_);
         const Magnitude m = weighted(layer, out_channels);
         return append_activated(std::move(layer), out_channels, m);
@@ -305,7 +331,8 @@ private:
         const int64_t in = dims(x)[1];
         if (rng_.chance(1, 3)) layer.groups = in;
         const int64_t per_group = layer.groups > 1 ? 1 : random_channels();
-        layer.weights = sparse_integers({in, per_group, layer.window.kernel[0], layer.window.kernel[1]}, rng_);
+        layer.weights =
+            sparse_integers({in, per_group, layer.window.kernel[0], layer.window.kernel[1]}, rng_);
         if (rng_.chance(1, 2)) layer.bias = sparse_integers({per_group * layer.groups}, rng_);
         const Magnitude m = weighted(layer, per_group * layer.groups);
         return append_activated(std::move(layer), per_group * layer.groups, m);
@@ -325,7 +352,8 @@ private:
         return append(std::move(layer), magnitude(x));
     }
 
-    /// `same_size`: stride 1 and the input's extents. A maximum instead where averages would need too many bits.
+    /// `same_size`: stride 1 and the input's extents. A maximum instead where averages would need
+    /// too many bits.
     TensorId average_pool(TensorId x, bool same_size) {
         Layer layer = named(LayerKind::average_pool, "average", {x});
         do {
@@ -334,9 +362,11 @@ private:
             if (same_size) shrink_to_input_size(layer.window);
             // Without padding the attribute means nothing, and an importer drops it.
             const Window& w = layer.window;
-            const bool padded = w.pad_begin != w.pad_end || w.pad_begin != std::array<int64_t, 2>{0, 0};
+            const bool padded =
+                w.pad_begin != w.pad_end || w.pad_begin != std::array<int64_t, 2>{0, 0};
             layer.count_include_pad = padded && rng_.chance(1, 2);
-        } while (!is_power_of_two(layer.window.kernel[0]) || !is_power_of_two(layer.window.kernel[1]) ||
+        } while (!is_power_of_two(layer.window.kernel[0]) ||
+                 !is_power_of_two(layer.window.kernel[1]) ||
                  (!layer.count_include_pad && !averages_powers_of_two(layer.window, dims(x))));
         const int bits = log2_of(layer.window.kernel[0] * layer.window.kernel[1]);
         const Magnitude m{magnitude(x).units << bits, magnitude(x).fraction + bits};
@@ -351,7 +381,9 @@ private:
         return append(named(LayerKind::global_average_pool, "mean", {x}), m);
     }
 
-    TensorId flatten(TensorId x) { return append(named(LayerKind::flatten, "flatten", {x}), magnitude(x)); }
+    TensorId flatten(TensorId x) {
+        return append(named(LayerKind::flatten, "flatten", {x}), magnitude(x));
+    }
 
     TensorId activation(TensorId x) {
         Layer layer = named(LayerKind::activation, "act", {x});
@@ -376,10 +408,12 @@ private:
                 layer.weights = sparse_integers({d[1], d[2], d[3]}, rng_);
         }
         const Magnitude m = magnitude(x);
-        return append_activated(std::move(layer), d[1], {m.units + (int64_t{2} << m.fraction), m.fraction});
+        return append_activated(std::move(layer), d[1],
+                                {m.units + (int64_t{2} << m.fraction), m.fraction});
     }
 
-    /// x + f(x): f is one or two layers, the other way the tensor itself or a 1x1 convolution with the same stride.
+    /// x + f(x): f is one or two layers, the other way the tensor itself or a 1x1 convolution with
+    /// the same stride.
     TensorId residual(TensorId x) {
         TensorId a = x;
         TensorId b = x;
@@ -407,8 +441,9 @@ private:
         return append_activated(named(LayerKind::add, "add", {a, b}), dims(a)[1], m);
     }
 
-    /// Two or three branches of one layer each, or the tensor itself, side by side along the channels. Where that would be inexact
-    /// the branches stay apart, and end as outputs or are read later.
+    /// Two or three branches of one layer each, or the tensor itself, side by side along the
+    /// channels. Where that would be inexact the branches stay apart, and end as outputs or are
+    /// read later.
     TensorId branches(TensorId x) {
         const int64_t count = left_ > 3 ? rng_.between(2, 3) : 2;
         std::vector<TensorId> parts;
@@ -435,9 +470,11 @@ private:
         return append(named(LayerKind::concat, "concat", std::move(parts)), m);
     }
 
-    // ----------------------------------------------------------------------------------------------------------- windows
+    // ---- windows
 
-    static bool is_exact(const Magnitude& m) { return m.units <= most_units && m.fraction <= most_fraction; }
+    static bool is_exact(const Magnitude& m) {
+        return m.units <= most_units && m.fraction <= most_fraction;
+    }
 
     int64_t random_channels() { return rng_.between(1, 6); }
 
@@ -445,8 +482,8 @@ private:
     Window any_window(TensorId x, bool transposed) {
         Window w;
         do w = random_window(transposed, dims(x), rng_);
-        while (!every_output_reads_input(w, transposed, dims(x)) || w.output_padding[0] >= w.stride[0] ||
-               w.output_padding[1] >= w.stride[1]);
+        while (!every_output_reads_input(w, transposed, dims(x)) ||
+               w.output_padding[0] >= w.stride[0] || w.output_padding[1] >= w.stride[1]);
         return w;
     }
 
@@ -459,8 +496,10 @@ private:
             if (average) w.dilation = {1, 1};
             fits = every_output_reads_input(w, false, dims(x));
             for (size_t axis = 0; axis < 2; ++axis) {
-                fits = fits && w.pad_begin[axis] < w.kernel[axis] && w.pad_end[axis] < w.kernel[axis];
-                fits = fits && (w.dilation[axis] <= dims(x)[2 + axis] || w.pad_begin[axis] + w.pad_end[axis] == 0);
+                fits =
+                    fits && w.pad_begin[axis] < w.kernel[axis] && w.pad_end[axis] < w.kernel[axis];
+                fits = fits && (w.dilation[axis] <= dims(x)[2 + axis] ||
+                                w.pad_begin[axis] + w.pad_end[axis] == 0);
             }
         }
         return w;
@@ -494,7 +533,8 @@ private:
     Rng rng_;
     Network network_;
     std::vector<Magnitude> magnitudes_;
-    int64_t left_ = 0;  ///< layers that may still come; a residual or a concatenation may go one beyond
+    int64_t left_ =
+        0;  ///< layers that may still come; a residual or a concatenation may go one beyond
 };
 
 }  // namespace
@@ -507,9 +547,9 @@ Network random_chain(uint64_t seed) {
     network.name = "random" + std::to_string(seed);
     const bool dense = rng.chance(1, 12);
     const int64_t channels = rng.between(1, 6);
-    network.tensors.push_back({"input", dense
-                                            ? std::vector<int64_t>{1, channels}
-                                            : std::vector<int64_t>{1, channels, rng.between(2, 9), rng.between(2, 9)}});
+    network.tensors.push_back(
+        {"input", dense ? std::vector<int64_t>{1, channels}
+                        : std::vector<int64_t>{1, channels, rng.between(2, 9), rng.between(2, 9)}});
     network.inputs = {0};
     const int64_t count = rng.chance(1, 4) ? 1 : rng.between(2, 4);
     for (int64_t n = 0; n < count; ++n) {
@@ -539,8 +579,10 @@ Network random_chain(uint64_t seed) {
             out_channels = layer.groups * (layer.groups > 1 ? rng.between(1, 2) : out_channels);
             const int64_t in_group = in[1] / layer.groups;
             const auto [kernel_y, kernel_x] = layer.window.kernel;
-            layer.weights = transposed ? sparse_integers({in[1], out_channels / layer.groups, kernel_y, kernel_x}, rng)
-                                       : sparse_integers({out_channels, in_group, kernel_y, kernel_x}, rng);
+            layer.weights =
+                transposed
+                    ? sparse_integers({in[1], out_channels / layer.groups, kernel_y, kernel_x}, rng)
+                    : sparse_integers({out_channels, in_group, kernel_y, kernel_x}, rng);
         }
         layer.onnx_name = layer.name;
         if (rng.chance(1, 2)) layer.bias = sparse_integers({out_channels}, rng);

@@ -1,6 +1,7 @@
-// Seeded small networks for tests, `random:SEED` on the command line: every layer kind and attribute that counting and code
-// generation care about, small extents, and numbers so small that every sum is exact in 32-bit floats in any order.
-// The same seed gives the same network on every machine.
+// Seeded small networks for tests, `random:SEED` on the command line: every layer kind and
+// attribute that counting and code generation care about, small extents, and numbers so small that
+// every sum is exact in 32-bit floats in any order. The same seed gives the same network on every
+// machine.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +10,18 @@
 
 namespace laminate {
 
-/// A graph of about one to eight layers: convolutions (strides 1-3, dilation, asymmetric padding, groups, depthwise),
-/// transposed convolutions, max and average pooling (padding counted or not), global average pooling, depth to space,
-/// residual Add, Concat of two or three branches, Add of a constant, activations in and between layers, Gemm after
-/// Flatten; forks with several readers and several outputs.
-/// Exact for whole inputs of magnitude up to 8: weights are whole, averages are over powers of two, and where values would
-/// outgrow 2^13 units of their last bit an activation clips them. No sigmoid, tanh or softmax.
+/// A graph of about one to eight layers: convolutions (strides 1-3, dilation, asymmetric padding,
+/// groups, depthwise), transposed convolutions, max and average pooling (padding counted or not),
+/// global average pooling, depth to space, residual Add, Concat of two or three branches, Add of a
+/// constant, activations in and between layers, Gemm after Flatten; forks with several readers and
+/// several outputs. Exact for whole inputs of magnitude up to 8: weights are whole, averages are
+/// over powers of two, and where values would outgrow 2^13 units of their last bit an activation
+/// clips them. No sigmoid, tanh or softmax.
 [[nodiscard]] Network random_network(uint64_t seed);
 
-/// A chain of one to four schedulable layers (convolutions with any stride, dilation, padding and groups; transposed
-/// convolutions; Gemms), with activations and biases. Weights are small, sparse integers.
+/// A chain of one to four schedulable layers (convolutions with any stride, dilation, padding and
+/// groups; transposed convolutions; Gemms), with activations and biases. Weights are small, sparse
+/// integers.
 [[nodiscard]] Network random_chain(uint64_t seed);
 
 }  // namespace laminate

@@ -5,7 +5,8 @@ namespace laminate::zoo {
 
 Network alexnet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
     Builder b(name, options);
-    TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 96, .kernel = 11, .stride = 4}, relu());
+    TensorId x =
+        b.conv("conv1", b.input(3, height, width), {.out = 96, .kernel = 11, .stride = 4}, relu());
     x = b.max_pool("pool1", x, 3, 2);
     x = b.conv("conv2", x, {.out = 256, .kernel = 5, .pad = 2, .groups = 2}, relu());
     x = b.max_pool("pool2", x, 3, 2);

@@ -11,8 +11,9 @@ namespace laminate::zoo {
 
 namespace {
 
-// Weights are the same bit for bit on every machine: integer arithmetic and single, correctly rounded operations (nothing a
-// compiler may contract, no libm function whose last bit differs between systems).
+// Weights are the same bit for bit on every machine: integer arithmetic and single, correctly
+// rounded operations (nothing a compiler may contract, no libm function whose last bit differs
+// between systems).
 
 /// In (-1, 1).
 double symmetric(Rng& rng) { return (static_cast<double>(rng.next() >> 12) + 0.5) / 0x1p51 - 1.0; }
@@ -23,14 +24,16 @@ constexpr uint64_t numbers_per_normal = 2;
 double normal(Rng& rng) {
     int64_t sum = 0;
     for (uint64_t half = 0; half < numbers_per_normal; ++half) {
-        for (uint64_t bits = rng.next(), i = 0; i < 4; ++i, bits >>= 16) sum += static_cast<int64_t>(bits & 0xffff);
+        for (uint64_t bits = rng.next(), i = 0; i < 4; ++i, bits >>= 16)
+            sum += static_cast<int64_t>(bits & 0xffff);
     }
     // A uniform number over 0 .. 65535 has mean 65535 / 2 and variance (65536^2 - 1) / 12.
     static const double deviation = std::sqrt(8 * (0x1p32 - 1) / 12);
     return (static_cast<double>(sum) - 8 * 65535 / 2.0) / deviation;
 }
 
-/// `count` numbers, each of so many of the generator's; drawn when they are read, the generator goes on behind them at once.
+/// `count` numbers, each of so many of the generator's; drawn when they are read, the generator
+/// goes on behind them at once.
 template <class Draw>
 ConstantValues drawn(Rng& rng, size_t count, uint64_t numbers_each, Draw draw) {
     ConstantValues values(count, [rng, count, draw] {
@@ -49,17 +52,20 @@ ConstantPtr constant(std::vector<int64_t> dims, ConstantValues values) {
 
 }  // namespace
 
-Builder::Builder(std::string name, const ZooOptions& options) : options_(options), rng_(options.seed) {
+Builder::Builder(std::string name, const ZooOptions& options)
+    : options_(options), rng_(options.seed) {
     network_.name = std::move(name);
 }
 
 TensorId Builder::input(int64_t channels, int64_t height, int64_t width) {
     network_.inputs.push_back(
-        tensor("input", {options_.batch, channels, options_.height.value_or(height), options_.width.value_or(width)}));
+        tensor("input", {options_.batch, channels, options_.height.value_or(height),
+                         options_.width.value_or(width)}));
     return network_.inputs.back();
 }
 
-TensorId Builder::conv(const std::string& name, TensorId x, const ConvShape& shape, Activation activation) {
+TensorId Builder::conv(const std::string& name, TensorId x, const ConvShape& shape,
+                       Activation activation) {
     return convolution(LayerKind::conv, name, x, shape, std::move(activation));
 }
 
@@ -67,12 +73,14 @@ TensorId Builder::conv_transpose(const std::string& name, TensorId x, const Conv
     return convolution(LayerKind::conv_transpose, name, x, shape, {});
 }
 
-TensorId Builder::select(const std::string& name, TensorId x, int64_t out, int64_t kernel, int64_t stride) {
+TensorId Builder::select(const std::string& name, TensorId x, int64_t out, int64_t kernel,
+                         int64_t stride) {
     Layer layer{.name = name, .kind = LayerKind::conv, .inputs = {x}};
     layer.window = {.kernel = {kernel, kernel}, .stride = {stride, stride}};
     layer.groups = dims(x)[1];
     std::vector<float> values(static_cast<size_t>(out * kernel * kernel));
-    for (int64_t z = 0; z < out; ++z) values[static_cast<size_t>((z * kernel + kernel / 2) * kernel + kernel / 2)] = 1;
+    for (int64_t z = 0; z < out; ++z)
+        values[static_cast<size_t>((z * kernel + kernel / 2) * kernel + kernel / 2)] = 1;
     layer.weights = constant({out, 1, kernel, kernel}, std::move(values));
     return append(std::move(layer));
 }
@@ -86,14 +94,18 @@ TensorId Builder::gemm(const std::string& name, TensorId x, int64_t out, Activat
     return append(std::move(layer));
 }
 
-TensorId Builder::max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad) {
+TensorId Builder::max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride,
+                           int64_t pad) {
     Layer layer{.name = name, .kind = LayerKind::max_pool, .inputs = {x}};
-    layer.window = {
-        .kernel = {kernel, kernel}, .stride = {stride, stride}, .pad_begin = {pad, pad}, .pad_end = {pad, pad}};
+    layer.window = {.kernel = {kernel, kernel},
+                    .stride = {stride, stride},
+                    .pad_begin = {pad, pad},
+                    .pad_end = {pad, pad}};
     return append(std::move(layer));
 }
 
-TensorId Builder::max_pool_same(const std::string& name, TensorId x, int64_t kernel, int64_t stride) {
+TensorId Builder::max_pool_same(const std::string& name, TensorId x, int64_t kernel,
+                                int64_t stride) {
     Layer layer{.name = name, .kind = LayerKind::max_pool, .inputs = {x}};
     layer.window = {.kernel = {kernel, kernel}, .stride = {stride, stride}};
     for (size_t axis = 0; axis < 2; ++axis) {
@@ -106,27 +118,35 @@ TensorId Builder::max_pool_same(const std::string& name, TensorId x, int64_t ker
     return append(std::move(layer));
 }
 
-TensorId Builder::max_pool_ceil(const std::string& name, TensorId x, int64_t kernel, int64_t stride) {
+TensorId Builder::max_pool_ceil(const std::string& name, TensorId x, int64_t kernel,
+                                int64_t stride) {
     Layer layer{.name = name, .kind = LayerKind::max_pool, .inputs = {x}};
     layer.window = {.kernel = {kernel, kernel}, .stride = {stride, stride}};
     for (size_t axis = 0; axis < 2; ++axis) {
         const int64_t size = dims(x)[2 + axis];
-        const int64_t last = std::max<int64_t>(0, size - kernel + stride - 1) / stride;  // index of the last window
+        const int64_t last =
+            std::max<int64_t>(0, size - kernel + stride - 1) / stride;  // index of the last window
         layer.window.pad_end[axis] = std::max<int64_t>(0, last * stride + kernel - size);
     }
     return append(std::move(layer));
 }
 
-TensorId Builder::average_pool_same(const std::string& name, TensorId x, int64_t kernel, int64_t stride) {
+TensorId Builder::average_pool_same(const std::string& name, TensorId x, int64_t kernel,
+                                    int64_t stride) {
     Layer layer{.name = name, .kind = LayerKind::average_pool, .inputs = {x}};
     const int64_t pad = kernel / 2;
-    layer.window = {
-        .kernel = {kernel, kernel}, .stride = {stride, stride}, .pad_begin = {pad, pad}, .pad_end = {pad, pad}};
+    layer.window = {.kernel = {kernel, kernel},
+                    .stride = {stride, stride},
+                    .pad_begin = {pad, pad},
+                    .pad_end = {pad, pad}};
     return append(std::move(layer));
 }
 
 TensorId Builder::add(const std::string& name, TensorId a, TensorId b, Activation activation) {
-    return append({.name = name, .kind = LayerKind::add, .inputs = {a, b}, .activation = std::move(activation)});
+    return append({.name = name,
+                   .kind = LayerKind::add,
+                   .inputs = {a, b},
+                   .activation = std::move(activation)});
 }
 
 TensorId Builder::concat(const std::string& name, std::vector<TensorId> parts) {
@@ -134,7 +154,10 @@ TensorId Builder::concat(const std::string& name, std::vector<TensorId> parts) {
 }
 
 TensorId Builder::activation(const std::string& name, TensorId x, Activation activation) {
-    return append({.name = name, .kind = LayerKind::activation, .inputs = {x}, .activation = std::move(activation)});
+    return append({.name = name,
+                   .kind = LayerKind::activation,
+                   .inputs = {x},
+                   .activation = std::move(activation)});
 }
 
 TensorId Builder::simple(LayerKind kind, const std::string& name, TensorId x) {
@@ -143,12 +166,14 @@ TensorId Builder::simple(LayerKind kind, const std::string& name, TensorId x) {
 
 TensorId Builder::classifier(TensorId x, int64_t classes) {
     const TensorId pooled = simple(LayerKind::global_average_pool, "average", x);
-    return simple(LayerKind::softmax, "softmax", gemm("fc", simple(LayerKind::flatten, "flatten", pooled), classes));
+    return simple(LayerKind::softmax, "softmax",
+                  gemm("fc", simple(LayerKind::flatten, "flatten", pooled), classes));
 }
 
 Activation Builder::prelu(int64_t channels) {
-    ConstantValues slopes = drawn(rng_, static_cast<size_t>(channels), 1,
-                                  [](Rng& rng) { return 0.25f + static_cast<float>(0.15 * symmetric(rng)); });
+    ConstantValues slopes = drawn(rng_, static_cast<size_t>(channels), 1, [](Rng& rng) {
+        return 0.25f + static_cast<float>(0.15 * symmetric(rng));
+    });
     return {.kind = ActivationKind::prelu, .slope = constant({channels}, std::move(slopes))};
 }
 
@@ -169,16 +194,16 @@ TensorId Builder::append(Layer layer) {
     try {
         layer.output = tensor(layer.name + "_out", infer_output_dims(layer, input_dims));
     } catch (const InputError& error) {
-        throw InputError("zoo:" + network_.name + ": input " + dims_text(dims(network_.inputs[0])) + ": " +
-                         error.what());
+        throw InputError("zoo:" + network_.name + ": input " + dims_text(dims(network_.inputs[0])) +
+                         ": " + error.what());
     }
     layer.onnx_name = layer.name;
     network_.layers.push_back(std::move(layer));
     return network_.layers.back().output;
 }
 
-TensorId Builder::convolution(LayerKind kind, const std::string& name, TensorId x, const ConvShape& shape,
-                              Activation activation) {
+TensorId Builder::convolution(LayerKind kind, const std::string& name, TensorId x,
+                              const ConvShape& shape, Activation activation) {
     const bool transposed = kind == LayerKind::conv_transpose;
     const int64_t in = dims(x)[1];
     const auto [rows, columns] = shape.kernel.yx;
@@ -200,18 +225,23 @@ TensorId Builder::convolution(LayerKind kind, const std::string& name, TensorId 
     return append(std::move(layer));
 }
 
-/// He, Zhang, Ren, Sun: Delving deep into rectifiers (2015): variance 2 / fan-in before a rectifier, 1 / fan-in otherwise.
-ConstantPtr Builder::weights(std::vector<int64_t> weight_dims, double fan_in, ActivationKind after, double variance) {
-    const double deviation = std::sqrt((after == ActivationKind::none ? 1.0 : 2.0) * variance / fan_in);
+/// He, Zhang, Ren, Sun: Delving deep into rectifiers (2015): variance 2 / fan-in before a
+/// rectifier, 1 / fan-in otherwise.
+ConstantPtr Builder::weights(std::vector<int64_t> weight_dims, double fan_in, ActivationKind after,
+                             double variance) {
+    const double deviation =
+        std::sqrt((after == ActivationKind::none ? 1.0 : 2.0) * variance / fan_in);
     const auto count = static_cast<size_t>(element_count(weight_dims));
-    return constant(std::move(weight_dims), drawn(rng_, count, numbers_per_normal, [deviation](Rng& rng) {
+    return constant(std::move(weight_dims),
+                    drawn(rng_, count, numbers_per_normal, [deviation](Rng& rng) {
                         return static_cast<float>(normal(rng) * deviation);
                     }));
 }
 
 ConstantPtr Builder::bias(int64_t channels) {
-    return constant({channels}, drawn(rng_, static_cast<size_t>(channels), 1,
-                                      [](Rng& rng) { return static_cast<float>(0.05 * symmetric(rng)); }));
+    return constant({channels}, drawn(rng_, static_cast<size_t>(channels), 1, [](Rng& rng) {
+                        return static_cast<float>(0.05 * symmetric(rng));
+                    }));
 }
 
 }  // namespace laminate::zoo

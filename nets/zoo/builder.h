@@ -13,7 +13,9 @@
 namespace laminate::zoo {
 
 [[nodiscard]] inline Activation relu() { return {.kind = ActivationKind::relu}; }
-[[nodiscard]] inline Activation relu6() { return {.kind = ActivationKind::clip, .low = 0, .high = 6}; }
+[[nodiscard]] inline Activation relu6() {
+    return {.kind = ActivationKind::clip, .low = 0, .high = 6};
+}
 
 /// Rows and columns of a window; one number means both.
 struct Extent2 {
@@ -31,12 +33,13 @@ struct ConvShape {
     int64_t groups = 1;
     int64_t output_padding = 0;  ///< transposed only
     bool bias = true;
-    /// Further factor on the variance of the weights: the last convolution of each of n residual branches takes 1/n, so
-    /// that their sum stays as large as the network's input.
+    /// Further factor on the variance of the weights: the last convolution of each of n residual
+    /// branches takes 1/n, so that their sum stays as large as the network's input.
     double variance = 1;
 };
 
-/// Every method but input(), prelu() and finish() appends a layer and returns the tensor that it writes.
+/// Every method but input(), prelu() and finish() appends a layer and returns the tensor that it
+/// writes.
 class Builder {
 public:
     Builder(std::string name, const ZooOptions& options);
@@ -44,25 +47,34 @@ public:
     /// The network's input; the options' height and width win over these.
     TensorId input(int64_t channels, int64_t height, int64_t width);
 
-    TensorId conv(const std::string& name, TensorId x, const ConvShape& shape, Activation activation = {});
+    TensorId conv(const std::string& name, TensorId x, const ConvShape& shape,
+                  Activation activation = {});
     TensorId conv_transpose(const std::string& name, TensorId x, const ConvShape& shape);
-    /// Takes elements of the input as they are: every `stride`-th row and column of what a window of `kernel` leaves, channels in
-    /// turn (out / channels copies of each). A convolution whose kernels hold a single 1, in their middle.
-    TensorId select(const std::string& name, TensorId x, int64_t out, int64_t kernel, int64_t stride);
+    /// Takes elements of the input as they are: every `stride`-th row and column of what a window
+    /// of `kernel` leaves, channels in turn (out / channels copies of each). A convolution whose
+    /// kernels hold a single 1, in their middle.
+    TensorId select(const std::string& name, TensorId x, int64_t out, int64_t kernel,
+                    int64_t stride);
     TensorId gemm(const std::string& name, TensorId x, int64_t out, Activation activation = {});
 
-    TensorId max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad = 0);
-    /// Output ceil(size / stride), padded as TensorFlow does for "same": what is odd goes to the end.
+    TensorId max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride,
+                      int64_t pad = 0);
+    /// Output ceil(size / stride), padded as TensorFlow does for "same": what is odd goes to the
+    /// end.
     TensorId max_pool_same(const std::string& name, TensorId x, int64_t kernel, int64_t stride);
-    /// No padding but at the end, where the last window, which begins inside, lacks something (Caffe, PyTorch's ceil_mode).
+    /// No padding but at the end, where the last window, which begins inside, lacks something
+    /// (Caffe, PyTorch's ceil_mode).
     TensorId max_pool_ceil(const std::string& name, TensorId x, int64_t kernel, int64_t stride);
-    /// An odd kernel, padded by half of it: size unchanged, or halved by stride 2. Padding is left out of the averages.
-    TensorId average_pool_same(const std::string& name, TensorId x, int64_t kernel, int64_t stride = 1);
+    /// An odd kernel, padded by half of it: size unchanged, or halved by stride 2. Padding is left
+    /// out of the averages.
+    TensorId average_pool_same(const std::string& name, TensorId x, int64_t kernel,
+                               int64_t stride = 1);
 
     TensorId add(const std::string& name, TensorId a, TensorId b, Activation activation = {});
     /// Along the channels.
     TensorId concat(const std::string& name, std::vector<TensorId> parts);
-    /// A layer that the tensor's other readers do not see, so that it is not folded into the producer.
+    /// A layer that the tensor's other readers do not see, so that it is not folded into the
+    /// producer.
     TensorId activation(const std::string& name, TensorId x, Activation activation);
     TensorId simple(LayerKind kind, const std::string& name, TensorId x);
     /// Global average, one fully connected layer, probabilities.
@@ -70,16 +82,19 @@ public:
 
     /// Slopes between 0.1 and 0.4, one per channel.
     [[nodiscard]] Activation prelu(int64_t channels);
-    [[nodiscard]] const std::vector<int64_t>& dims(TensorId id) const { return network_.tensor(id).dims; }
+    [[nodiscard]] const std::vector<int64_t>& dims(TensorId id) const {
+        return network_.tensor(id).dims;
+    }
     /// The checked network; the builder is empty afterwards.
     [[nodiscard]] Network finish(TensorId output);
 
 private:
     TensorId tensor(const std::string& name, std::vector<int64_t> tensor_dims);
     TensorId append(Layer layer);
-    TensorId convolution(LayerKind kind, const std::string& name, TensorId x, const ConvShape& shape,
-                         Activation activation);
-    ConstantPtr weights(std::vector<int64_t> weight_dims, double fan_in, ActivationKind after, double variance);
+    TensorId convolution(LayerKind kind, const std::string& name, TensorId x,
+                         const ConvShape& shape, Activation activation);
+    ConstantPtr weights(std::vector<int64_t> weight_dims, double fan_in, ActivationKind after,
+                        double variance);
     ConstantPtr bias(int64_t channels);
 
     ZooOptions options_;

@@ -1,4 +1,5 @@
-// GoogLeNet (Szegedy et al., "Going deeper with convolutions", CVPR 2015, Table 1); pools as in Caffe's reference model.
+// GoogLeNet (Szegedy et al., "Going deeper with convolutions", CVPR 2015, Table 1); pools as in
+// Caffe's reference model.
 #include <array>
 #include <string>
 
@@ -16,7 +17,8 @@ struct InceptionMaps {
 
 TensorId inception(Builder& b, const std::string& name, TensorId x, const InceptionMaps& maps) {
     const auto conv = [&](const char* part, TensorId from, int64_t out, int64_t kernel) {
-        return b.conv(name + "_" + part, from, {.out = out, .kernel = kernel, .pad = kernel / 2}, relu());
+        return b.conv(name + "_" + part, from, {.out = out, .kernel = kernel, .pad = kernel / 2},
+                      relu());
     };
     const TensorId one = conv("1x1", x, maps.one, 1);
     const TensorId three = conv("3x3", conv("3x3_reduce", x, maps.three_reduce, 1), maps.three, 3);
@@ -27,9 +29,11 @@ TensorId inception(Builder& b, const std::string& name, TensorId x, const Incept
 
 }  // namespace
 
-Network googlenet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
+Network googlenet(const std::string& name, const ZooOptions& options, int64_t height,
+                  int64_t width) {
     Builder b(name, options);
-    TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 64, .kernel = 7, .stride = 2, .pad = 3}, relu());
+    TensorId x = b.conv("conv1", b.input(3, height, width),
+                        {.out = 64, .kernel = 7, .stride = 2, .pad = 3}, relu());
     x = b.max_pool_ceil("pool1", x, 3, 2);
     x = b.conv("conv2_reduce", x, {.out = 64, .kernel = 1}, relu());
     x = b.conv("conv2", x, {.out = 192, .pad = 1}, relu());

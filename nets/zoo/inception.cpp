@@ -1,4 +1,5 @@
-// InceptionV3 as keras.applications builds it (Szegedy et al., "Rethinking the Inception architecture", CVPR 2016).
+// InceptionV3 as keras.applications builds it (Szegedy et al., "Rethinking the Inception
+// architecture", CVPR 2016).
 #include <string>
 #include <utility>
 
@@ -9,24 +10,28 @@ namespace laminate::zoo {
 
 namespace {
 
-/// One module: branches from `x` to a concatenation named after the module, as Keras names it ("mixed0").
+/// One module: branches from `x` to a concatenation named after the module, as Keras names it
+/// ("mixed0").
 class Module {
 public:
-    Module(Builder& builder, std::string name, TensorId x) : b_(builder), name_(std::move(name)), x_(x) {}
+    Module(Builder& builder, std::string name, TensorId x)
+        : b_(builder), name_(std::move(name)), x_(x) {}
 
     [[nodiscard]] TensorId x() const { return x_; }
 
     /// Stride 1, size unchanged, ReLU.
     TensorId same(const std::string& branch, TensorId from, int64_t out, Extent2 kernel) {
         const auto [rows, columns] = kernel.yx;
-        return b_.conv(name_ + "_" + branch, from, {.out = out, .kernel = kernel, .pad = {rows / 2, columns / 2}},
-                       relu());
+        return b_.conv(name_ + "_" + branch, from,
+                       {.out = out, .kernel = kernel, .pad = {rows / 2, columns / 2}}, relu());
     }
     /// 3x3, stride 2, no padding, ReLU.
     TensorId halve(const std::string& branch, TensorId from, int64_t out) {
         return b_.conv(name_ + "_" + branch, from, {.out = out, .stride = 2}, relu());
     }
-    TensorId average(int64_t out) { return same("pool_1x1", b_.average_pool_same(name_ + "_pool", x_, 3), out, 1); }
+    TensorId average(int64_t out) {
+        return same("pool_1x1", b_.average_pool_same(name_ + "_pool", x_, 3), out, 1);
+    }
     TensorId max() { return b_.max_pool(name_ + "_pool", x_, 3, 2); }
     TensorId join(const std::string& suffix, std::vector<TensorId> branches) {
         return b_.concat(name_ + suffix, std::move(branches));
@@ -66,13 +71,15 @@ TensorId module_c(Module m) {
         return m.join("_" + branch, {row, m.same(branch + "_column", from, 384, {3, 1})});
     };
     const TensorId once = split("3x3", m.same("3x3_1", m.x(), 384, 1));
-    const TensorId twice = split("3x3dbl", m.same("3x3dbl_2", m.same("3x3dbl_1", m.x(), 448, 1), 384, 3));
+    const TensorId twice =
+        split("3x3dbl", m.same("3x3dbl_2", m.same("3x3dbl_1", m.x(), 448, 1), 384, 3));
     return m.join("", {one, once, twice, m.average(192)});
 }
 
 }  // namespace
 
-Network inception_v3(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
+Network inception_v3(const std::string& name, const ZooOptions& options, int64_t height,
+                     int64_t width) {
     Builder b(name, options);
     TensorId x = b.conv("conv1", b.input(3, height, width), {.out = 32, .stride = 2}, relu());
     x = b.conv("conv2", x, {.out = 32}, relu());
@@ -88,7 +95,8 @@ Network inception_v3(const std::string& name, const ZooOptions& options, int64_t
     {
         Module m(b, "mixed3", x);
         const TensorId once = m.halve("3x3", x, 384);
-        const TensorId twice = m.halve("3x3dbl_3", m.same("3x3dbl_2", m.same("3x3dbl_1", x, 64, 1), 96, 3), 96);
+        const TensorId twice =
+            m.halve("3x3dbl_3", m.same("3x3dbl_2", m.same("3x3dbl_1", x, 64, 1), 96, 3), 96);
         x = m.join("", {once, twice, m.max()});
     }
     x = module_b({b, "mixed4", x}, 128);
@@ -99,7 +107,8 @@ Network inception_v3(const std::string& name, const ZooOptions& options, int64_t
         Module m(b, "mixed8", x);
         const TensorId three = m.halve("3x3_2", m.same("3x3_1", x, 192, 1), 320);
         const TensorId seven = m.same("7x7x3_2", m.same("7x7x3_1", x, 192, 1), 192, {1, 7});
-        x = m.join("", {three, m.halve("7x7x3_4", m.same("7x7x3_3", seven, 192, {7, 1}), 192), m.max()});
+        x = m.join(
+            "", {three, m.halve("7x7x3_4", m.same("7x7x3_3", seven, 192, {7, 1}), 192), m.max()});
     }
     x = module_c({b, "mixed9", x});
     x = module_c({b, "mixed10", x});

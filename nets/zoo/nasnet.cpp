@@ -1,4 +1,5 @@
-// NASNet-A (Zoph et al., "Learning transferable architectures for scalable image recognition", CVPR 2018), as keras.applications builds it.
+// NASNet-A (Zoph et al., "Learning transferable architectures for scalable image recognition", CVPR
+// 2018), as keras.applications builds it.
 #include <string>
 
 #include "nets/zoo/builder.h"
@@ -8,18 +9,22 @@ namespace laminate::zoo {
 
 namespace {
 
-/// A cell reads the last output, `h`, and the one before it, `p`, both brought to its number of filters (`p` of the first cell: the stem, as it is).
+/// A cell reads the last output, `h`, and the one before it, `p`, both brought to its number of
+/// filters (`p` of the first cell: the stem, as it is).
 class Cell {
 public:
     Cell(Builder& builder, const std::string& name, TensorId last, TensorId older, int64_t filters)
         : b_(builder), name_(name + "_"), filters_(filters), h_(squeeze("h", last, 1)), p_(older) {
         const int64_t stride = b_.dims(older)[2] == b_.dims(last)[2] ? 1 : 2;
-        if (older != last && (stride != 1 || b_.dims(older)[1] != filters)) p_ = squeeze("p", older, stride);
+        if (older != last && (stride != 1 || b_.dims(older)[1] != filters))
+            p_ = squeeze("p", older, stride);
     }
 
     TensorId normal() {
-        const TensorId b1 = add("b1", separable("b1_h5x5", h_, 5, 1), separable("b1_p3x3", p_, 3, 1));
-        const TensorId b2 = add("b2", separable("b2_p5x5", p_, 5, 1), separable("b2_p3x3", p_, 3, 1));
+        const TensorId b1 =
+            add("b1", separable("b1_h5x5", h_, 5, 1), separable("b1_p3x3", p_, 3, 1));
+        const TensorId b2 =
+            add("b2", separable("b2_p5x5", p_, 5, 1), separable("b2_p3x3", p_, 3, 1));
         const TensorId b3 = add("b3", b_.average_pool_same(name_ + "b3_pool", h_, 3), p_);
         const TensorId pooled = b_.average_pool_same(name_ + "b4_pool", p_, 3);
         const TensorId b4 = add("b4", pooled, pooled);
@@ -28,22 +33,28 @@ public:
     }
 
     TensorId reduction() {
-        const TensorId b1 = add("b1", separable("b1_h5x5", h_, 5, 2), separable("b1_p7x7", p_, 7, 2));
+        const TensorId b1 =
+            add("b1", separable("b1_h5x5", h_, 5, 2), separable("b1_p7x7", p_, 7, 2));
         const TensorId largest = b_.max_pool(name_ + "largest", h_, 3, 2, 1);
         const TensorId b2 = add("b2", largest, separable("b2_p7x7", p_, 7, 2));
-        const TensorId b3 =
-            add("b3", b_.average_pool_same(name_ + "b3_pool", h_, 3, 2), separable("b3_p5x5", p_, 5, 2));
+        const TensorId b3 = add("b3", b_.average_pool_same(name_ + "b3_pool", h_, 3, 2),
+                                separable("b3_p5x5", p_, 5, 2));
         const TensorId b4 = add("b4", b_.average_pool_same(name_ + "b4_pool", b1, 3), b2);
         const TensorId b5 = add("b5", separable("b5_3x3", b1, 3, 1), largest);
         return b_.concat(name_ + "join", {b2, b3, b4, b5});
     }
 
 private:
-    TensorId rectified(const std::string& name, TensorId x) { return b_.activation(name_ + name + "_relu", x, relu()); }
-    TensorId squeeze(const std::string& name, TensorId x, int64_t stride) {
-        return b_.conv(name_ + name, rectified(name, x), {.out = filters_, .kernel = 1, .stride = stride});
+    TensorId rectified(const std::string& name, TensorId x) {
+        return b_.activation(name_ + name + "_relu", x, relu());
     }
-    TensorId add(const std::string& name, TensorId a, TensorId b) { return b_.add(name_ + name, a, b); }
+    TensorId squeeze(const std::string& name, TensorId x, int64_t stride) {
+        return b_.conv(name_ + name, rectified(name, x),
+                       {.out = filters_, .kernel = 1, .stride = stride});
+    }
+    TensorId add(const std::string& name, TensorId a, TensorId b) {
+        return b_.add(name_ + name, a, b);
+    }
     /// Twice a rectifier, a depthwise and a 1x1 convolution; the stride is in the first.
     TensorId separable(const std::string& name, TensorId x, int64_t kernel, int64_t stride) {
         x = rectified(name, x);
@@ -72,10 +83,11 @@ private:
 
 }  // namespace
 
-Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height, int64_t width, int cells,
-                 int64_t filters) {
+Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
+                 int cells, int64_t filters) {
     Builder b(name, options);
-    const int64_t first = filters / 24;  // the last cells join six tensors of four times as many filters
+    const int64_t first =
+        filters / 24;  // the last cells join six tensors of four times as many filters
     TensorId older = b.conv("stem", b.input(3, height, width), {.out = 32, .stride = 2});
     TensorId last = Cell(b, "stem1", older, older, first / 4).reduction();
     const auto step = [&](TensorId next) {

@@ -1,7 +1,8 @@
-// The recipes of the zoo by family; nets/zoo/zoo.cpp gives them their names and default sizes. Private to nets/zoo.
+// The recipes of the zoo by family; nets/zoo/zoo.cpp gives them their names and default sizes.
+// Private to nets/zoo.
 //
-// `height`, `width`: the default input size, which the options override. Batch norm is folded: a convolution that was
-// normalised has a bias, one that was not and had none has none.
+// `height`, `width`: the default input size, which the options override. Batch norm is folded: a
+// convolution that was normalised has a bias, one that was not and had none has none.
 #pragma once
 
 #include <array>
@@ -14,66 +15,84 @@
 
 namespace laminate::zoo {
 
-/// Nets of ConvFusion Table 6: 3x3 convolutions, no padding, no bias, no activation; `maps` output channels each.
-[[nodiscard]] Network convfusion(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
-                                 const std::vector<int64_t>& maps);
+/// Nets of ConvFusion Table 6: 3x3 convolutions, no padding, no bias, no activation; `maps` output
+/// channels each.
+[[nodiscard]] Network convfusion(const std::string& name, const ZooOptions& options, int64_t height,
+                                 int64_t width, const std::vector<int64_t>& maps);
 
 /// FSRCNN(56,12,4); `upscale`: x2 by a transposed convolution.
-[[nodiscard]] Network fsrcnn(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
-                             bool upscale);
+[[nodiscard]] Network fsrcnn(const std::string& name, const ZooOptions& options, int64_t height,
+                             int64_t width, bool upscale);
 /// `depth` 3x3 "same" convolutions with ReLU between, the last one linear.
-[[nodiscard]] Network plain_trunk(const std::string& name, const ZooOptions& options, int64_t in, int64_t height,
-                                  int64_t width, int depth, int64_t maps, int64_t out);
+[[nodiscard]] Network plain_trunk(const std::string& name, const ZooOptions& options, int64_t in,
+                                  int64_t height, int64_t width, int depth, int64_t maps,
+                                  int64_t out);
 
-/// Two groups in conv2, conv4 and conv5; without the normalisation of responses. 227 x 227: the 224 of the paper do not give its 55 x 55.
-[[nodiscard]] Network alexnet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+/// Two groups in conv2, conv4 and conv5; without the normalisation of responses. 227 x 227: the 224
+/// of the paper do not give its 55 x 55.
+[[nodiscard]] Network alexnet(const std::string& name, const ZooOptions& options, int64_t height,
+                              int64_t width);
 /// `convolutions` of each stage: 2 2 3 3 3 for VGG16 (configuration D), 2 2 4 4 4 for VGG19 (E).
-[[nodiscard]] Network vgg(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
-                          const std::array<int, 5>& convolutions);
+[[nodiscard]] Network vgg(const std::string& name, const ZooOptions& options, int64_t height,
+                          int64_t width, const std::array<int, 5>& convolutions);
 
 struct ResNetShape {
     std::array<int, 4> blocks;  ///< residual blocks of each stage
     /// False: two 3x3. True: 1x1, 3x3, 1x1 to four times the width.
     bool bottleneck;
-    /// Of a bottleneck: true puts it into the first 1x1 (He et al., 2016; Keras), false into the 3x3 (torchvision).
+    /// Of a bottleneck: true puts it into the first 1x1 (He et al., 2016; Keras), false into the
+    /// 3x3 (torchvision).
     bool stride_in_1x1;
 };
-[[nodiscard]] Network resnet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
-                             const ResNetShape& shape);
+[[nodiscard]] Network resnet(const std::string& name, const ZooOptions& options, int64_t height,
+                             int64_t width, const ResNetShape& shape);
 
-/// For CIFAR's 32 x 32: three stages of `blocks` basic blocks (6 * blocks + 2 layers), 16, 32 and 64 maps. Shortcuts that change the size are 1x1
-/// convolutions; He et al. subsample and pad with zeros there.
-[[nodiscard]] Network resnet_cifar(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
-                                   int blocks);
+/// For CIFAR's 32 x 32: three stages of `blocks` basic blocks (6 * blocks + 2 layers), 16, 32 and
+/// 64 maps. Shortcuts that change the size are 1x1 convolutions; He et al. subsample and pad with
+/// zeros there.
+[[nodiscard]] Network resnet_cifar(const std::string& name, const ZooOptions& options,
+                                   int64_t height, int64_t width, int blocks);
 
-/// Nine inception modules; without the normalisation of responses and the auxiliary classifiers. Pools as in Caffe's reference model.
-[[nodiscard]] Network googlenet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+/// Nine inception modules; without the normalisation of responses and the auxiliary classifiers.
+/// Pools as in Caffe's reference model.
+[[nodiscard]] Network googlenet(const std::string& name, const ZooOptions& options, int64_t height,
+                                int64_t width);
 
-/// Eight fire modules. 1.0: 7x7 stem with 96 maps, pools after modules 0, 3, 7; 1.1: 3x3 stem with 64 maps, pools after modules 0, 2, 4.
-[[nodiscard]] Network squeezenet(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
-                                 bool version_1_1);
+/// Eight fire modules. 1.0: 7x7 stem with 96 maps, pools after modules 0, 3, 7; 1.1: 3x3 stem with
+/// 64 maps, pools after modules 0, 2, 4.
+[[nodiscard]] Network squeezenet(const std::string& name, const ZooOptions& options, int64_t height,
+                                 int64_t width, bool version_1_1);
 
-/// NASNet-A (cells @ filters of the last one), as keras.applications, but where a cell's older input has another size: there one strided 1x1
-/// convolution stands for two of half the filters on pixels one apart. Equal average pools of one tensor are one layer.
-[[nodiscard]] Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
-                               int cells, int64_t filters);
+/// NASNet-A (cells @ filters of the last one), as keras.applications, but where a cell's older
+/// input has another size: there one strided 1x1 convolution stands for two of half the filters on
+/// pixels one apart. Equal average pools of one tensor are one layer.
+[[nodiscard]] Network nasnet_a(const std::string& name, const ZooOptions& options, int64_t height,
+                               int64_t width, int cells, int64_t filters);
 
 /// `pad`: at every border of each 3x3 convolution; 1 as published, 0 as in DeFiNES' artifact.
-[[nodiscard]] Network mobilenet_v1(const std::string& name, const ZooOptions& options, int64_t height, int64_t width,
-                                   int64_t pad);
-[[nodiscard]] Network mobilenet_v2(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+[[nodiscard]] Network mobilenet_v1(const std::string& name, const ZooOptions& options,
+                                   int64_t height, int64_t width, int64_t pad);
+[[nodiscard]] Network mobilenet_v2(const std::string& name, const ZooOptions& options,
+                                   int64_t height, int64_t width);
 
-/// As keras.applications: "valid" stem, branches that join in concatenations, factorised 7x7. At least 75 x 75.
-[[nodiscard]] Network inception_v3(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
-/// As keras.applications: separable convolutions (a depthwise one without bias, then a 1x1) in residual blocks.
-[[nodiscard]] Network xception(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
+/// As keras.applications: "valid" stem, branches that join in concatenations, factorised 7x7. At
+/// least 75 x 75.
+[[nodiscard]] Network inception_v3(const std::string& name, const ZooOptions& options,
+                                   int64_t height, int64_t width);
+/// As keras.applications: separable convolutions (a depthwise one without bias, then a 1x1) in
+/// residual blocks.
+[[nodiscard]] Network xception(const std::string& name, const ZooOptions& options, int64_t height,
+                               int64_t width);
 
 // Shapes of the public artifact of DeFiNES: no padding.
-[[nodiscard]] Network fsrcnn_defines(const std::string& name, const ZooOptions& options, int64_t height, int64_t width);
-[[nodiscard]] Network plain_trunk_defines(const std::string& name, const ZooOptions& options, int64_t in,
-                                          int64_t height, int64_t width, int depth, int64_t out);
-/// The artifact adds maps of different sizes; here the shortcut selects what is added (Builder::select).
-[[nodiscard]] Network resnet18_defines(const std::string& name, const ZooOptions& options, int64_t height,
-                                       int64_t width);
+[[nodiscard]] Network fsrcnn_defines(const std::string& name, const ZooOptions& options,
+                                     int64_t height, int64_t width);
+[[nodiscard]] Network plain_trunk_defines(const std::string& name, const ZooOptions& options,
+                                          int64_t in, int64_t height, int64_t width, int depth,
+                                          int64_t out);
+/// The artifact adds maps of different sizes; here the shortcut selects what is added
+/// (Builder::select).
+[[nodiscard]] Network resnet18_defines(const std::string& name, const ZooOptions& options,
+                                       int64_t height, int64_t width);
 
 }  // namespace laminate::zoo

@@ -14,7 +14,8 @@ Network vgg(const std::string& name, const ZooOptions& options, int64_t height, 
     for (size_t s = 0; s < maps.size(); ++s) {
         const std::string stage = std::to_string(s + 1);
         for (int i = 1; i <= convolutions[s]; ++i) {
-            x = b.conv("conv" + stage + "_" + std::to_string(i), x, {.out = maps[s], .pad = 1}, relu());
+            x = b.conv("conv" + stage + "_" + std::to_string(i), x, {.out = maps[s], .pad = 1},
+                       relu());
         }
         x = b.max_pool("pool" + stage, x, 2, 2);
     }

@@ -1,5 +1,5 @@
-// Xception as keras.applications builds it (Chollet, "Xception: deep learning with depthwise separable convolutions",
-// CVPR 2017).
+// Xception as keras.applications builds it (Chollet, "Xception: deep learning with depthwise
+// separable convolutions", CVPR 2017).
 #include <string>
 
 #include "nets/zoo/builder.h"
@@ -12,23 +12,30 @@ namespace {
 constexpr double branch_variance = 1.0 / 12;  // 4 strided and 8 middle residual blocks
 
 /// Depthwise 3x3, then 1x1; only the second one is normalised and has an activation.
-TensorId separable(Builder& b, const std::string& name, TensorId x, int64_t out, Activation activation = {},
-                   double variance = 1) {
+TensorId separable(Builder& b, const std::string& name, TensorId x, int64_t out,
+                   Activation activation = {}, double variance = 1) {
     const int64_t channels = b.dims(x)[1];
-    x = b.conv(name + "_depthwise", x, {.out = channels, .pad = 1, .groups = channels, .bias = false});
-    return b.conv(name + "_pointwise", x, {.out = out, .kernel = 1, .variance = variance}, activation);
+    x = b.conv(name + "_depthwise", x,
+               {.out = channels, .pad = 1, .groups = channels, .bias = false});
+    return b.conv(name + "_pointwise", x, {.out = out, .kernel = 1, .variance = variance},
+                  activation);
 }
 
 }  // namespace
 
-Network xception(const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
+Network xception(const std::string& name, const ZooOptions& options, int64_t height,
+                 int64_t width) {
     Builder b(name, options);
-    TensorId x = b.conv("block1_conv1", b.input(3, height, width), {.out = 32, .stride = 2}, relu());
+    TensorId x =
+        b.conv("block1_conv1", b.input(3, height, width), {.out = 32, .stride = 2}, relu());
     x = b.conv("block1_conv2", x, {.out = 64}, relu());
 
-    // Two separable convolutions and a pool beside a strided 1x1; the second block and those after it begin with a ReLU.
-    const auto strided = [&](const std::string& block, int64_t inner, int64_t out, bool leading_relu) {
-        const TensorId shortcut = b.conv(block + "_shortcut", x, {.out = out, .kernel = 1, .stride = 2});
+    // Two separable convolutions and a pool beside a strided 1x1; the second block and those after
+    // it begin with a ReLU.
+    const auto strided = [&](const std::string& block, int64_t inner, int64_t out,
+                             bool leading_relu) {
+        const TensorId shortcut =
+            b.conv(block + "_shortcut", x, {.out = out, .kernel = 1, .stride = 2});
         TensorId y = leading_relu ? b.activation(block + "_sepconv1_act", x, relu()) : x;
         y = separable(b, block + "_sepconv1", y, inner, relu());
         y = separable(b, block + "_sepconv2", y, out, {}, branch_variance);

@@ -11,7 +11,8 @@ namespace laminate {
 
 namespace {
 
-using Build = std::function<Network(const std::string& name, const ZooOptions& options, int64_t height, int64_t width)>;
+using Build = std::function<Network(const std::string& name, const ZooOptions& options,
+                                    int64_t height, int64_t width)>;
 
 struct Recipe {
     ZooEntry entry;
@@ -19,7 +20,8 @@ struct Recipe {
 };
 
 Build convfusion_of(std::vector<int64_t> maps) {
-    return [maps = std::move(maps)](const std::string& name, const ZooOptions& options, int64_t height, int64_t width) {
+    return [maps = std::move(maps)](const std::string& name, const ZooOptions& options,
+                                    int64_t height, int64_t width) {
         return zoo::convfusion(name, options, height, width, maps);
     };
 }
@@ -28,33 +30,55 @@ const std::vector<Recipe>& recipes() {
     using S = const std::string&;
     using O = const ZooOptions&;
     static const std::vector<Recipe> all{
-        {{"l2net", {}, "two 3x3 convolutions, 3-4-4 maps (ConvFusion, Table 6)", 20, 20}, convfusion_of({4, 4})},
-        {{"l3net", {}, "three 3x3 convolutions, 3-4-4-4 maps (ConvFusion, Table 6)", 22, 22}, convfusion_of({4, 4, 4})},
-        {{"l2net-4k", {"4k"}, "l2net on a 4K picture (ConvFusion, Table 6)", 2160, 3840}, convfusion_of({4, 4})},
-        {{"l3net-4k", {}, "l3net on a 4K picture (ConvFusion, Table 6)", 2160, 3840}, convfusion_of({4, 4, 4})},
+        {{"l2net", {}, "two 3x3 convolutions, 3-4-4 maps (ConvFusion, Table 6)", 20, 20},
+         convfusion_of({4, 4})},
+        {{"l3net", {}, "three 3x3 convolutions, 3-4-4-4 maps (ConvFusion, Table 6)", 22, 22},
+         convfusion_of({4, 4, 4})},
+        {{"l2net-4k", {"4k"}, "l2net on a 4K picture (ConvFusion, Table 6)", 2160, 3840},
+         convfusion_of({4, 4})},
+        {{"l3net-4k", {}, "l3net on a 4K picture (ConvFusion, Table 6)", 2160, 3840},
+         convfusion_of({4, 4, 4})},
         {{"l2net-wide", {"wide"}, "l2net with 1024 maps between (ConvFusion, Table 6)", 20, 20},
          convfusion_of({1024, 4})},
         {{"l3net-wide", {}, "l3net with 1024 maps between (ConvFusion, Table 6)", 22, 22},
          convfusion_of({1024, 1024, 4})},
-        {{"fsrcnn", {}, "FSRCNN(56,12,4), all convolutions, last one 9x9 (Dong et al., ECCV 2016)", 540, 960},
+        {{"fsrcnn",
+          {},
+          "FSRCNN(56,12,4), all convolutions, last one 9x9 (Dong et al., ECCV 2016)",
+          540,
+          960},
          [](S n, O o, int64_t h, int64_t w) { return zoo::fsrcnn(n, o, h, w, false); }},
-        {{"fsrcnn-x2", {}, "FSRCNN(56,12,4), x2 by a 9x9 transposed convolution (Dong et al., ECCV 2016)", 540, 960},
+        {{"fsrcnn-x2",
+          {},
+          "FSRCNN(56,12,4), x2 by a 9x9 transposed convolution (Dong et al., ECCV 2016)",
+          540,
+          960},
          [](S n, O o, int64_t h, int64_t w) { return zoo::fsrcnn(n, o, h, w, true); }},
-        {{"dmcnn-vd", {}, "DMCNN-VD demosaicing, 20 3x3 convolutions, 64 maps (Syu et al., 2018)", 540, 960},
+        {{"dmcnn-vd",
+          {},
+          "DMCNN-VD demosaicing, 20 3x3 convolutions, 64 maps (Syu et al., 2018)",
+          540,
+          960},
          [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk(n, o, 3, h, w, 20, 64, 3); }},
         {{"mc-cnn",
           {},
-          "MC-CNN fast trunk with 32 maps, four 3x3 convolutions (after Zbontar and LeCun, JMLR 2016)",
+          "MC-CNN fast trunk with 32 maps, four 3x3 convolutions (after Zbontar and LeCun, JMLR "
+          "2016)",
           540,
           960},
          [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk(n, o, 1, h, w, 4, 32, 32); }},
         {{"mc-cnn-64",
           {},
-          "MC-CNN fast trunk with 64 maps, KITTI size (Zbontar and LeCun, JMLR 2016; as in DeFiNES)",
+          "MC-CNN fast trunk with 64 maps, KITTI size (Zbontar and LeCun, JMLR 2016; as in "
+          "DeFiNES)",
           376,
           1242},
          [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk(n, o, 1, h, w, 4, 64, 64); }},
-        {{"alexnet", {}, "AlexNet with head, two groups as published (Krizhevsky et al., NIPS 2012)", 227, 227},
+        {{"alexnet",
+          {},
+          "AlexNet with head, two groups as published (Krizhevsky et al., NIPS 2012)",
+          227,
+          227},
          zoo::alexnet},
         {{"vgg16", {}, "VGG16 with head (Simonyan and Zisserman, 2014)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) {
@@ -66,7 +90,8 @@ const std::vector<Recipe>& recipes() {
          }},
         {{"resnet18", {}, "ResNet18, batch norm folded (He et al., CVPR 2016)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) {
-             return zoo::resnet(n, o, h, w, {.blocks = {2, 2, 2, 2}, .bottleneck = false, .stride_in_1x1 = false});
+             return zoo::resnet(
+                 n, o, h, w, {.blocks = {2, 2, 2, 2}, .bottleneck = false, .stride_in_1x1 = false});
          }},
         {{"resnet50",
           {},
@@ -74,15 +99,18 @@ const std::vector<Recipe>& recipes() {
           224,
           224},
          [](S n, O o, int64_t h, int64_t w) {
-             return zoo::resnet(n, o, h, w, {.blocks = {3, 4, 6, 3}, .bottleneck = true, .stride_in_1x1 = false});
+             return zoo::resnet(
+                 n, o, h, w, {.blocks = {3, 4, 6, 3}, .bottleneck = true, .stride_in_1x1 = false});
          }},
         {{"resnet50-keras",
           {},
-          "ResNet50, stride in the first 1x1 convolution, batch norm folded (He et al., CVPR 2016; Keras)",
+          "ResNet50, stride in the first 1x1 convolution, batch norm folded (He et al., CVPR 2016; "
+          "Keras)",
           224,
           224},
          [](S n, O o, int64_t h, int64_t w) {
-             return zoo::resnet(n, o, h, w, {.blocks = {3, 4, 6, 3}, .bottleneck = true, .stride_in_1x1 = true});
+             return zoo::resnet(
+                 n, o, h, w, {.blocks = {3, 4, 6, 3}, .bottleneck = true, .stride_in_1x1 = true});
          }},
         {{"resnet152",
           {},
@@ -90,11 +118,20 @@ const std::vector<Recipe>& recipes() {
           224,
           224},
          [](S n, O o, int64_t h, int64_t w) {
-             return zoo::resnet(n, o, h, w, {.blocks = {3, 8, 36, 3}, .bottleneck = true, .stride_in_1x1 = false});
+             return zoo::resnet(
+                 n, o, h, w, {.blocks = {3, 8, 36, 3}, .bottleneck = true, .stride_in_1x1 = false});
          }},
-        {{"resnet1202", {}, "ResNet1202 for CIFAR, 600 basic blocks, batch norm folded (He et al., CVPR 2016)", 32, 32},
+        {{"resnet1202",
+          {},
+          "ResNet1202 for CIFAR, 600 basic blocks, batch norm folded (He et al., CVPR 2016)",
+          32,
+          32},
          [](S n, O o, int64_t h, int64_t w) { return zoo::resnet_cifar(n, o, h, w, 200); }},
-        {{"googlenet", {"inceptionv1"}, "GoogLeNet, pools as in Caffe (Szegedy et al., CVPR 2015)", 224, 224},
+        {{"googlenet",
+          {"inceptionv1"},
+          "GoogLeNet, pools as in Caffe (Szegedy et al., CVPR 2015)",
+          224,
+          224},
          zoo::googlenet},
         {{"squeezenet", {"squeezenet1.0"}, "SqueezeNet 1.0 (Iandola et al., 2016)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) { return zoo::squeezenet(n, o, h, w, false); }},
@@ -108,21 +145,42 @@ const std::vector<Recipe>& recipes() {
          [](S n, O o, int64_t h, int64_t w) { return zoo::nasnet_a(n, o, h, w, 4, 1056); }},
         {{"mobilenetv1", {}, "MobileNetV1 1.0, batch norm folded (Howard et al., 2017)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) { return zoo::mobilenet_v1(n, o, h, w, 1); }},
-        {{"fsrcnn-defines", {}, "FSRCNN as in DeFiNES' artifact: no padding, sub-pixel output (HPCA 2023)", 554, 974},
+        {{"fsrcnn-defines",
+          {},
+          "FSRCNN as in DeFiNES' artifact: no padding, sub-pixel output (HPCA 2023)",
+          554,
+          974},
          zoo::fsrcnn_defines},
         {{"dmcnn-vd-defines", {}, "DMCNN-VD as in DeFiNES' artifact: no padding", 552, 808},
-         [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk_defines(n, o, 3, h, w, 20, 3); }},
+         [](S n, O o, int64_t h, int64_t w) {
+             return zoo::plain_trunk_defines(n, o, 3, h, w, 20, 3);
+         }},
         {{"mccnn-defines", {}, "MC-CNN fast trunk as in DeFiNES' artifact: no padding", 1250, 384},
-         [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk_defines(n, o, 1, h, w, 4, 64); }},
+         [](S n, O o, int64_t h, int64_t w) {
+             return zoo::plain_trunk_defines(n, o, 1, h, w, 4, 64);
+         }},
         {{"mobilenetv1-defines", {}, "MobileNetV1 as in DeFiNES' artifact: no padding", 507, 507},
          [](S n, O o, int64_t h, int64_t w) { return zoo::mobilenet_v1(n, o, h, w, 0); }},
-        {{"resnet18-defines", {}, "ResNet18 as in DeFiNES' artifact: no padding, shortcuts that select", 627, 627},
+        {{"resnet18-defines",
+          {},
+          "ResNet18 as in DeFiNES' artifact: no padding, shortcuts that select",
+          627,
+          627},
          zoo::resnet18_defines},
-        {{"mobilenetv2", {}, "MobileNetV2 1.0, batch norm folded (Sandler et al., CVPR 2018)", 224, 224},
+        {{"mobilenetv2",
+          {},
+          "MobileNetV2 1.0, batch norm folded (Sandler et al., CVPR 2018)",
+          224,
+          224},
          zoo::mobilenet_v2},
-        {{"inceptionv3", {}, "InceptionV3, batch norm folded (Szegedy et al., CVPR 2016; Keras)", 299, 299},
+        {{"inceptionv3",
+          {},
+          "InceptionV3, batch norm folded (Szegedy et al., CVPR 2016; Keras)",
+          299,
+          299},
          zoo::inception_v3},
-        {{"xception", {}, "Xception, batch norm folded (Chollet, CVPR 2017; Keras)", 299, 299}, zoo::xception},
+        {{"xception", {}, "Xception, batch norm folded (Chollet, CVPR 2017; Keras)", 299, 299},
+         zoo::xception},
     };
     return all;
 }
@@ -142,15 +200,18 @@ Network zoo_network(const std::string& name, const ZooOptions& options) {
     std::string known;
     for (const Recipe& recipe : recipes()) {
         const auto& aliases = recipe.entry.aliases;
-        if (recipe.entry.name == name || std::find(aliases.begin(), aliases.end(), name) != aliases.end()) {
+        if (recipe.entry.name == name ||
+            std::find(aliases.begin(), aliases.end(), name) != aliases.end()) {
             std::string identifier = recipe.entry.name;
             std::replace_if(
-                identifier.begin(), identifier.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+                identifier.begin(), identifier.end(), [](char c) { return c == '-' || c == '.'; },
+                '_');
             try {
                 (void)element_count({options.batch, options.height.value_or(recipe.entry.height),
                                      options.width.value_or(recipe.entry.width)});
             } catch (const InputError& error) {
-                throw InputError("zoo:" + recipe.entry.name + ": batch, height, width: " + error.what());
+                throw InputError("zoo:" + recipe.entry.name +
+                                 ": batch, height, width: " + error.what());
             }
             return recipe.build(identifier, options, recipe.entry.height, recipe.entry.width);
         }

@@ -19,7 +19,8 @@ using search::OrderIdeals;
 /// The cheapest grouping of one part, by least costs of groups.
 class PartSearch {
 public:
-    PartSearch(const OrderIdeals& ideals, GrowingGroup& group, int first, const GroupRules& rules, int64_t most_groups)
+    PartSearch(const OrderIdeals& ideals, GrowingGroup& group, int first, const GroupRules& rules,
+               int64_t most_groups)
         : ideals_(ideals),
           group_(group),
           first_(first),
@@ -34,7 +35,8 @@ public:
     std::optional<int64_t> run() {
         for (int target = 1; target < ideals_.size(); ++target) {
             grow(target, target);
-            if (groups_left_ < 0 || best_[static_cast<size_t>(target)] == std::numeric_limits<int64_t>::max())
+            if (groups_left_ < 0 ||
+                best_[static_cast<size_t>(target)] == std::numeric_limits<int64_t>::max())
                 return std::nullopt;
         }
         return best_.back();
@@ -68,7 +70,8 @@ private:
 
 class Parts {
 public:
-    Parts(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules, const PartLimits& limits)
+    Parts(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules,
+          const PartLimits& limits)
         : graph_(graph), machine_(machine), rules_(rules), limits_(limits), needs_(graph.needs()) {
         // With no operator in the part every map is read outside of it.
         const GrowingGroup outside(graph, machine, rules, operators_of(0, 0));
@@ -81,7 +84,8 @@ public:
         }
     }
 
-    /// What the operators first .. last - 1 add to the maps that every grouping moves. None: too large to be searched.
+    /// What the operators first .. last - 1 add to the maps that every grouping moves. None: too
+    /// large to be searched.
     std::optional<int64_t> gain(int first, int last) {
         const auto is_crossed = [&](int map) {
             const std::vector<int>& readers = graph_.maps[static_cast<size_t>(map)].readers;
@@ -89,7 +93,8 @@ public:
         };
         std::vector<int> key;
         for (int op = first; op < last; ++op) {
-            const std::vector<OperatorInput>& inputs = graph_.operators[static_cast<size_t>(op)].inputs;
+            const std::vector<OperatorInput>& inputs =
+                graph_.operators[static_cast<size_t>(op)].inputs;
             key.push_back(shapes_[static_cast<size_t>(op)]);
             key.push_back(is_crossed(op) ? 1 : 0);
             for (const OperatorInput& input : inputs) {
@@ -119,7 +124,8 @@ private:
         const std::optional<OrderIdeals> ideals = OrderIdeals::of(needs, limits_.most_ideals);
         if (!ideals) return std::nullopt;
         GrowingGroup group(graph_, machine_, rules_, operators_of(first, last));
-        const std::optional<int64_t> least = PartSearch(*ideals, group, first, rules_, limits_.most_groups).run();
+        const std::optional<int64_t> least =
+            PartSearch(*ideals, group, first, rules_, limits_.most_groups).run();
         if (!least) return std::nullopt;
         return *least - rules_.images * moved_by_every_grouping(first, last);
     }
@@ -130,9 +136,12 @@ private:
         for (size_t m = 0; m < graph_.maps.size(); ++m) {
             const std::vector<int>& readers = graph_.maps[m].readers;
             const bool is_made_outside =
-                m < graph_.operators.size() && (static_cast<int>(m) < first || static_cast<int>(m) >= last);
-            const bool is_read_inside = readers.empty() || (readers.front() >= first && readers.back() < last);
-            if (graph_.always_moves(m) && is_read_inside && !is_made_outside) elements += graph_.maps[m].elements();
+                m < graph_.operators.size() &&
+                (static_cast<int>(m) < first || static_cast<int>(m) >= last);
+            const bool is_read_inside =
+                readers.empty() || (readers.front() >= first && readers.back() < last);
+            if (graph_.always_moves(m) && is_read_inside && !is_made_outside)
+                elements += graph_.maps[m].elements();
         }
         return elements;
     }
@@ -148,17 +157,19 @@ private:
 
 }  // namespace
 
-int64_t bound_by_parts(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules,
-                       const PartLimits& limits) {
+int64_t bound_by_parts(const OperatorGraph& graph, const GroupMachine& machine,
+                       const GroupRules& rules, const PartLimits& limits) {
     Parts parts(graph, machine, rules, limits);
-    std::vector<int64_t> most(static_cast<size_t>(graph.size()) + 1, std::numeric_limits<int64_t>::min());
+    std::vector<int64_t> most(static_cast<size_t>(graph.size()) + 1,
+                              std::numeric_limits<int64_t>::min());
     most.front() = 0;
     for (int first = 0; first < graph.size(); ++first) {
         const int64_t before = most[static_cast<size_t>(first)];
         for (int last = first + 1; last <= std::min(graph.size(), first + limits.longest); ++last) {
             const std::optional<int64_t> gain = parts.gain(first, last);
             if (!gain) break;
-            most[static_cast<size_t>(last)] = std::max(most[static_cast<size_t>(last)], before + *gain);
+            most[static_cast<size_t>(last)] =
+                std::max(most[static_cast<size_t>(last)], before + *gain);
         }
     }
     int64_t entries = most.back();

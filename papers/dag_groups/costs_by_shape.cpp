@@ -28,13 +28,15 @@ int ShapeNumbers::number_of(std::span<const int64_t> key) {
         for (const int64_t number : of)
             hash = (hash ^ static_cast<uint64_t>(number) ^ hash >> 29) * 0xbf58476d1ce4e5b9u;
         size_t at = place(hash, slots_.size());
-        while (slots_[at] != 0 && !std::ranges::equal(key_of(static_cast<size_t>(slots_[at] - 1)), of))
+        while (slots_[at] != 0 &&
+               !std::ranges::equal(key_of(static_cast<size_t>(slots_[at] - 1)), of))
             at = (at + 1) & (slots_.size() - 1);
         return at;
     };
     if (2 * begin_.size() > slots_.size()) {
         slots_.assign(std::max<size_t>(128, 4 * slots_.size()), 0);
-        for (size_t n = 0; n + 1 < begin_.size(); ++n) slots_[slot_of(key_of(n))] = static_cast<int>(n + 1);
+        for (size_t n = 0; n + 1 < begin_.size(); ++n)
+            slots_[slot_of(key_of(n))] = static_cast<int>(n + 1);
     }
     int& slot = slots_[slot_of(key)];
     if (slot == 0) {
@@ -61,7 +63,8 @@ void operator_shape(const OperatorGraph& graph, int op, std::vector<int64_t>& ke
         key.push_back(input.map < graph.size() ? op - input.map : -input.map);
         add_map(graph.maps[static_cast<size_t>(input.map)]);
         for (const Reach& reach : input.reach) {
-            for (const int64_t number : {reach.kernel, reach.stride, reach.upscale}) key.push_back(number);
+            for (const int64_t number : {reach.kernel, reach.stride, reach.upscale})
+                key.push_back(number);
         }
     }
 }
@@ -84,13 +87,15 @@ CostsByShape::CostsByShape(const OperatorGraph& graph, GroupEvaluator& evaluator
     }
 }
 
-std::optional<GroupCost> CostsByShape::cost(std::span<const int> operators, uint64_t sum, int least) {
+std::optional<GroupCost> CostsByShape::cost(std::span<const int> operators, uint64_t sum,
+                                            int least) {
     const uint64_t key = sum * inverse_power_[static_cast<size_t>(least)] + operators.size();
     if (2 * (known_.size() + 1) > slots_.size()) enlarge();
     size_t at = place(key, slots_.size());
     for (; slots_[at] != 0; at = (at + 1) & (slots_.size() - 1)) {
         const Known& known = known_[slots_[at] - 1];
-        if (known.key == key && is_shift({operators_.data() + known.begin, known.size}, operators)) return known.cost;
+        if (known.key == key && is_shift({operators_.data() + known.begin, known.size}, operators))
+            return known.cost;
     }
     ++looked_for;
     known_.push_back({key, operators_.size(), operators.size(), evaluator_.cost(operators)});
@@ -112,7 +117,8 @@ bool CostsByShape::is_shift(std::span<const int> a, std::span<const int> b) cons
     if (a.size() != b.size()) return false;
     const int distance = b.front() - a.front();
     for (size_t n = 0; n < a.size(); ++n) {
-        if (b[n] - a[n] != distance || shape_[static_cast<size_t>(a[n])] != shape_[static_cast<size_t>(b[n])])
+        if (b[n] - a[n] != distance ||
+            shape_[static_cast<size_t>(a[n])] != shape_[static_cast<size_t>(b[n])])
             return false;
     }
     return true;

@@ -1,4 +1,5 @@
-// Costs of groups, looked up by shape: groups that are shifts of one another, in the numbers of the operators, cost the same.
+// Costs of groups, looked up by shape: groups that are shifts of one another, in the numbers of the
+// operators, cost the same.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,8 @@ private:
     std::vector<uint32_t> slots_;  ///< 1 + place in known_, by key; a power of two of them
 };
 
-/// Numbers from 0 for vectors, equal ones for equal vectors. Kept in a row: a search on-line takes less time than as many small
-/// vectors.
+/// Numbers from 0 for vectors, equal ones for equal vectors. Kept in a row: a search on-line takes
+/// less time than as many small vectors.
 class ShapeNumbers {
 public:
     [[nodiscard]] int number_of(std::span<const int64_t> key);
@@ -55,7 +56,8 @@ private:
     std::vector<int> slots_;        ///< 1 + number, by hash; a power of two of them
 };
 
-/// All that the cost of a group depends on at this operator, in place of what `key` held; neighbours by their distance.
+/// All that the cost of a group depends on at this operator, in place of what `key` held;
+/// neighbours by their distance.
 void operator_shape(const OperatorGraph& graph, int op, std::vector<int64_t>& key);
 
 }  // namespace laminate::dag_groups

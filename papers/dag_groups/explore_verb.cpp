@@ -1,4 +1,5 @@
-// explore --model dag-groups: the operators of a network cut into groups with the least off-chip traffic (Optimus).
+// explore --model dag-groups: the operators of a network cut into groups with the least off-chip
+// traffic (Optimus).
 #include <fmt/core.h>
 
 #include <chrono>
@@ -7,19 +8,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "answers/checks.h"
+#include "answers/front_report.h"
+#include "answers/json_text.h"
+#include "answers/report_page.h"
 #include "base/cpu_time.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
-#include "answers/checks.h"
-#include "papers/verbs.h"
-#include "answers/front_report.h"
-#include "answers/json_text.h"
-#include "answers/report_page.h"
-#include "scheduler/machine/machine.h"
 #include "papers/dag_groups/group_schedules.h"
 #include "papers/dag_groups/grouping.h"
+#include "papers/verbs.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/machine/machine.h"
 
 namespace laminate::cli {
 
@@ -42,20 +43,25 @@ struct Options {
 
 const std::map<std::string, Reading> reading_names{
     {"L", Reading::literal}, {"R", Reading::refined}, {"Q", Reading::batch_as_tile}};
-const std::map<std::string, GroupCostFrom> cost_names{
-    {"optimus", GroupCostFrom::optimus}, {"ours", GroupCostFrom::ours}, {"either", GroupCostFrom::either}};
+const std::map<std::string, GroupCostFrom> cost_names{{"optimus", GroupCostFrom::optimus},
+                                                      {"ours", GroupCostFrom::ours},
+                                                      {"either", GroupCostFrom::either}};
 
-nlohmann::ordered_json group_json(const OperatorGraph& graph, const Group& group, int64_t entry_bytes) {
+nlohmann::ordered_json group_json(const OperatorGraph& graph, const Group& group,
+                                  int64_t entry_bytes) {
     auto operators = nlohmann::ordered_json::array();
-    for (const int op : group.operators) operators.push_back(graph.operators[static_cast<size_t>(op)].name);
-    nlohmann::ordered_json json{{"operators", operators}, {"dram_bytes", group.entries * entry_bytes}};
+    for (const int op : group.operators)
+        operators.push_back(graph.operators[static_cast<size_t>(op)].name);
+    nlohmann::ordered_json json{{"operators", operators},
+                                {"dram_bytes", group.entries * entry_bytes}};
     if (const std::optional<GroupCost>& c = group.cost) {
         json["optimus_dram_bytes"] = c->entries() * entry_bytes;
         json["input_bytes"] = c->input_entries * entry_bytes;
         json["output_bytes"] = c->output_entries * entry_bytes;
         json["weight_bytes"] = c->weight_entries * entry_bytes;
         json["weight_passes"] = c->passes;
-        json["tile"] = {{"height", c->tile_height}, {"width", c->tile_width}, {"images", c->tile_images}};
+        json["tile"] = {
+            {"height", c->tile_height}, {"width", c->tile_width}, {"images", c->tile_images}};
         json["buffer_entries"] = c->buffer_entries;
     }
     if (group.other_entries) json["our_dram_bytes"] = *group.other_entries * entry_bytes;
@@ -68,16 +74,19 @@ struct Timed {
     double cpu_ms = 0;
 };
 
-Timed timed_grouping(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options) {
+Timed timed_grouping(const OperatorGraph& graph, const GroupMachine& machine,
+                     const GroupingOptions& options) {
     const auto begin = std::chrono::steady_clock::now();
     const double cpu_begin = thread_milliseconds();
     Timed result{best_grouping(graph, machine, options)};
     result.cpu_ms = thread_milliseconds() - cpu_begin;
-    result.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    result.ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return result;
 }
 
-nlohmann::ordered_json grouping_json(const OperatorGraph& graph, const Timed& timed, int64_t entry_bytes) {
+nlohmann::ordered_json grouping_json(const OperatorGraph& graph, const Timed& timed,
+                                     int64_t entry_bytes) {
     const Grouping& g = timed.grouping;
     auto groups = nlohmann::ordered_json::array();
     for (const Group& group : g.groups) groups.push_back(group_json(graph, group, entry_bytes));
@@ -99,7 +108,9 @@ nlohmann::ordered_json grouping_json(const OperatorGraph& graph, const Timed& ti
     return json;
 }
 
-std::string mebibytes(int64_t bytes) { return fmt::format("{:.4f}", static_cast<double>(bytes) / (1 << 20)); }
+std::string mebibytes(int64_t bytes) {
+    return fmt::format("{:.4f}", static_cast<double>(bytes) / (1 << 20));
+}
 
 std::string operators_text(const OperatorGraph& graph, const Group& group) {
     const auto name = [&](int op) { return graph.operators[static_cast<size_t>(op)].name; };
@@ -129,13 +140,16 @@ std::string proof_text(const Grouping& grouping, size_t scheduled_operators) {
     if (grouping.is_exact) return "no grouping of this space costs less";
     const std::string gap = fmt::format("at most {:.1f} % above the least", 100 * grouping.gap());
     if (!grouping.is_complete) return "too many states: cut along one order, " + gap;
-    return fmt::format("groups of more than {} operators are bounded, not scheduled: {}", scheduled_operators, gap);
+    return fmt::format("groups of more than {} operators are bounded, not scheduled: {}",
+                       scheduled_operators, gap);
 }
 
 /// The groups as a schedule, the only point of a front in `directory`.
-nlohmann::ordered_json write_schedule(const Network& network, const OperatorGraph& graph, const Timed& timed,
-                                      ScheduledGroups& schedules, Elements memory, int64_t entry_bytes,
-                                      const NetworkArgument& given, const std::filesystem::path& directory,
+nlohmann::ordered_json write_schedule(const Network& network, const OperatorGraph& graph,
+                                      const Timed& timed, ScheduledGroups& schedules,
+                                      Elements memory, int64_t entry_bytes,
+                                      const NetworkArgument& given,
+                                      const std::filesystem::path& directory,
                                       const Output& output) {
     const NetworkSchedule made = network_schedule(network, graph, timed.grouping.groups, schedules);
     write_front(directory, network, found_front(network, {made.schedule}, "dag-groups", given));
@@ -147,15 +161,19 @@ nlohmann::ordered_json write_schedule(const Network& network, const OperatorGrap
     json["split_groups"] = made.split;
     json["accesses_elements_per_image"] = counts.accesses.value();
     json["live_elements"] = counts.live_total.value();
-    output.print(
-        fmt::format("schedule: {} groups of one sink each, {} accesses per image and at most {} elements at once "
-                    "by our own counts{}",
-                    made.schedule.groups().size(), grouped(counts.accesses.value()), grouped(counts.live_total.value()),
-                    made.split == 0 ? ""
-                                    : fmt::format("; {} groups have no schedule in {} elements and run layer by layer",
-                                                  made.split, grouped(memory.value()))));
+    output.print(fmt::format(
+        "schedule: {} groups of one sink each, {} accesses per image and at most {} elements at "
+        "once "
+        "by our own counts{}",
+        made.schedule.groups().size(), grouped(counts.accesses.value()),
+        grouped(counts.live_total.value()),
+        made.split == 0
+            ? ""
+            : fmt::format("; {} groups have no schedule in {} elements and run layer by layer",
+                          made.split, grouped(memory.value()))));
     if (counts.live_total > memory)
-        output.note(fmt::format("some layers need more than {} elements even alone", grouped(memory.value())));
+        output.note(fmt::format("some layers need more than {} elements even alone",
+                                grouped(memory.value())));
     return json;
 }
 
@@ -167,9 +185,12 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.directory.empty())
         files.emplace(
             request.directory,
-            [](const auto& place) { return answer_files(place, "groups.json", "laminate.dag_groups"); },
+            [](const auto& place) {
+                return answer_files(place, "groups.json", "laminate.dag_groups");
+            },
             "laminate explore --model dag-groups");
-    const OperatorGraph graph = operator_graph(network, {.adds = options.merge_adds, .pools = !options.pools_apart});
+    const OperatorGraph graph =
+        operator_graph(network, {.adds = options.merge_adds, .pools = !options.pools_apart});
     GroupingOptions search;
     search.reading = reading_names.at(options.reading_name);
     const GroupCostFrom cost_from = cost_names.at(options.cost_name);
@@ -181,7 +202,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (search.online) search.size_limit = online_size_limit(graph, machine, search);
     const double table_ms = thread_milliseconds() - before_table;
     search.stop = request.stop;
-    const GroupRules rules = rules_of(search.reading, machine, search.images, search.buffer_entries);
+    const GroupRules rules =
+        rules_of(search.reading, machine, search.images, search.buffer_entries);
     const Elements memory(rules.buffer_entries);
     ScheduledGroups schedules(network, graph, memory, TileSizes::all, request.stop);
     OccasionalNotes notes(output);
@@ -206,18 +228,21 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             return timed_grouping(graph, machine, how);
         } catch (const NoGrouping& error) {
             if (how.only_other) {
-                throw InfeasibleError(fmt::format(
-                    "{}: no schedule of some operator, alone or in a group, fits in {} elements; expected more "
-                    "--buffer-entries",
-                    network.name, rules.buffer_entries));
+                throw InfeasibleError(
+                    fmt::format("{}: no schedule of some operator, alone or in a group, fits in {} "
+                                "elements; expected more "
+                                "--buffer-entries",
+                                network.name, rules.buffer_entries));
             }
-            throw InfeasibleError(fmt::format("{}: {}; the smallest budget that works is {} entries", network.name,
-                                              error.what(), least_buffer_entries(graph, machine, how)));
+            throw InfeasibleError(
+                fmt::format("{}: {}; the smallest budget that works is {} entries", network.name,
+                            error.what(), least_buffer_entries(graph, machine, how)));
         }
     };
     const std::optional<int64_t> alone = entries_alone(graph, machine, with_ours);
     const Timed timed = solve(cost_from == GroupCostFrom::optimus ? search : with_ours);
-    if (request.stop->load()) output.note("interrupted: the best cut along one order of the operators");
+    if (request.stop->load())
+        output.note("interrupted: the best cut along one order of the operators");
 
     auto left_out = nlohmann::ordered_json::array();
     for (const LayerId id : graph.left_out) left_out.push_back(network.layer(id).name);
@@ -238,12 +263,15 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"left_out", left_out},
     };
     const std::optional<int64_t> examined = convex_groups(graph);
-    answer["groups_examined"] = examined ? nlohmann::ordered_json(*examined) : nlohmann::ordered_json();
+    answer["groups_examined"] =
+        examined ? nlohmann::ordered_json(*examined) : nlohmann::ordered_json();
     if (options.online) answer["online_table_cpu_ms"] = table_ms;
-    answer["baseline_bytes"] = alone ? nlohmann::ordered_json(*alone * machine.entry_bytes) : nlohmann::ordered_json();
-    answer["saved"] =
-        alone ? nlohmann::ordered_json(1 - static_cast<double>(timed.grouping.entries) / static_cast<double>(*alone))
-              : nlohmann::ordered_json();
+    answer["baseline_bytes"] =
+        alone ? nlohmann::ordered_json(*alone * machine.entry_bytes) : nlohmann::ordered_json();
+    answer["saved"] = alone
+                          ? nlohmann::ordered_json(1 - static_cast<double>(timed.grouping.entries) /
+                                                           static_cast<double>(*alone))
+                          : nlohmann::ordered_json();
     answer.update(grouping_json(graph, timed, machine.entry_bytes));
 
     Table table({{"operators"},
@@ -255,27 +283,32 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
                  {"tile", Align::right},
                  {"buffer", Align::right}});
     for (const Group& group : timed.grouping.groups) {
-        std::vector<std::string> row{operators_text(graph, group), mebibytes(group.entries * machine.entry_bytes)};
+        std::vector<std::string> row{operators_text(graph, group),
+                                     mebibytes(group.entries * machine.entry_bytes)};
         if (const std::optional<GroupCost>& c = group.cost) {
             row.insert(
                 row.end(),
-                {mebibytes(c->input_entries * machine.entry_bytes), mebibytes(c->output_entries * machine.entry_bytes),
+                {mebibytes(c->input_entries * machine.entry_bytes),
+                 mebibytes(c->output_entries * machine.entry_bytes),
                  mebibytes(c->weight_entries * machine.entry_bytes), std::to_string(c->passes),
-                 fmt::format("{}x{}x{}", c->tile_images, c->tile_height, c->tile_width), grouped(c->buffer_entries)});
+                 fmt::format("{}x{}x{}", c->tile_images, c->tile_height, c->tile_width),
+                 grouped(c->buffer_entries)});
         }
         row.resize(8);
         table.add(row);
     }
     output.print(table.text());
-    output.print(fmt::format(
-        "{}: {} operators, {} groups; {} MiB for {} images, {}", network.name, graph.size(),
-        timed.grouping.groups.size(), mebibytes(timed.grouping.entries * machine.entry_bytes), search.images,
-        alone ? fmt::format("{} MiB with every operator alone ({:.1f} % less)", mebibytes(*alone * machine.entry_bytes),
-                            100 * answer["saved"].get<double>())
-              : "where not every operator fits alone"));
+    output.print(fmt::format("{}: {} operators, {} groups; {} MiB for {} images, {}", network.name,
+                             graph.size(), timed.grouping.groups.size(),
+                             mebibytes(timed.grouping.entries * machine.entry_bytes), search.images,
+                             alone ? fmt::format("{} MiB with every operator alone ({:.1f} % less)",
+                                                 mebibytes(*alone * machine.entry_bytes),
+                                                 100 * answer["saved"].get<double>())
+                                   : "where not every operator fits alone"));
     output.print(fmt::format("{} groups in the space, {} costed, {:.2f} ms; {}",
-                             examined ? grouped(*examined) : "too many", grouped(timed.grouping.groups_costed),
-                             timed.ms, proof_text(timed.grouping, options.scheduled_operators)));
+                             examined ? grouped(*examined) : "too many",
+                             grouped(timed.grouping.groups_costed), timed.ms,
+                             proof_text(timed.grouping, options.scheduled_operators)));
     if (files) {
         Timed executable = timed;
         if (cost_from != GroupCostFrom::ours) {
@@ -283,12 +316,14 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
             one_sink.one_sink = true;
             executable = solve(one_sink);
         }
-        answer["schedule"] = write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes,
-                                            request.network, files->aside(), output);
+        answer["schedule"] =
+            write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes,
+                           request.network, files->aside(), output);
         write_file_atomically(files->aside() / "groups.json", json_text(answer));
         files->publish();
-        output.print(fmt::format("all in {}: groups.json, report.html and front.json, for --schedule {}",
-                                 request.directory, request.directory));
+        output.print(
+            fmt::format("all in {}: groups.json, report.html and front.json, for --schedule {}",
+                        request.directory, request.directory));
     }
     output.json(answer);
     return Exit::ok;
@@ -296,10 +331,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option(
-           "--reading", options->reading_name,
-           "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width searched, weights that fit "
-           "loaded once; Q and images share the buffer")
+    app.add_option("--reading", options->reading_name,
+                   "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width "
+                   "searched, weights that fit "
+                   "loaded once; Q and images share the buffer")
         ->check(CLI::IsMember({"L", "R", "Q"}))
         ->capture_default_str();
     app.add_option("--images", options->images,
@@ -309,30 +344,35 @@ RunModel declare(CLI::App& app) {
                    "Elements that the buffer holds, instead of the machine's")
         ->check(positive());
     app.add_option("--schedule-operators", options->scheduled_operators,
-                   "With ours or either: schedules are looked for in groups of at most so many operators; what larger "
+                   "With ours or either: schedules are looked for in groups of at most so many "
+                   "operators; what larger "
                    "ones could "
                    "give is bounded")
         ->check(positive())
         ->capture_default_str();
-    app.add_flag("--online", options->online, "The on-line variant: fewer groups are looked at (Optimus, Algorithm 3)");
-    app.add_flag(
-        "--merge-adds", options->merge_adds,
-        "Additions belong to a convolution that feeds them, instead of being operators with maps of their own");
+    app.add_flag("--online", options->online,
+                 "The on-line variant: fewer groups are looked at (Optimus, Algorithm 3)");
+    app.add_flag("--merge-adds", options->merge_adds,
+                 "Additions belong to a convolution that feeds them, instead of being operators "
+                 "with maps of their own");
     app.add_flag("--pools-apart", options->pools_apart,
                  "Pools of stride 1 are operators of their own even before a 1x1 convolution");
-    app.add_option(
-           "--group-cost", options->cost_name,
-           "What a group costs: optimus (its model), ours (the fewest accesses of our own schedules, which -o writes), "
-           "either (the less of both)")
+    app.add_option("--group-cost", options->cost_name,
+                   "What a group costs: optimus (its model), ours (the fewest accesses of our own "
+                   "schedules, which -o writes), "
+                   "either (the less of both)")
         ->check(CLI::IsMember({"optimus", "ours", "either"}))
         ->capture_default_str();
-    return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
+    return [options](const ModelRequest& request, const Output& output) {
+        return run(*options, request, output);
+    };
 }
 
 }  // namespace
 
 CostModel explore_dag_groups() {
-    return {"dag-groups", "the cut of a network into groups with the least off-chip traffic, any graph (Optimus)",
+    return {"dag-groups",
+            "the cut of a network into groups with the least off-chip traffic, any graph (Optimus)",
             declare};
 }
 

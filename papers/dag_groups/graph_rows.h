@@ -1,4 +1,5 @@
-// An operator graph in rows, without names: what searches over groups read in their inner loops, close together.
+// An operator graph in rows, without names: what searches over groups read in their inner loops,
+// close together.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,8 @@ public:
         inputs_.reserve(2 * graph.operators.size());
         for (const Operator& op : graph.operators) {
             first_input_.push_back(inputs_.size());
-            for (const OperatorInput& input : op.inputs) inputs_.push_back({input.map, input.reach});
+            for (const OperatorInput& input : op.inputs)
+                inputs_.push_back({input.map, input.reach});
             weights_.push_back(op.weights);
         }
         first_input_.push_back(inputs_.size());
@@ -40,7 +42,9 @@ public:
         std::array<int64_t, 2> size;  ///< rows, columns
         int readers;
         bool leaves_always;  ///< it is an output of the network, or nothing reads it
-        [[nodiscard]] int64_t elements() const { return channels * size[0] * size[1]; }  ///< of one image
+        [[nodiscard]] int64_t elements() const {
+            return channels * size[0] * size[1];
+        }  ///< of one image
     };
     struct InputRow {
         int map;

@@ -10,15 +10,18 @@
 namespace laminate::dag_groups {
 
 GroupMachine group_machine(const Machine& machine) {
-    const auto refuse = [&](const std::string& what) { return InputError("machine " + machine.name + ": " + what); };
+    const auto refuse = [&](const std::string& what) {
+        return InputError("machine " + machine.name + ": " + what);
+    };
     GroupMachine result;
     for (const int64_t bits : {machine.bits.weight, machine.bits.output}) {
         if (bits != machine.bits.input)
-            throw refuse("elements of " + std::to_string(machine.bits.input) + " and " + std::to_string(bits) +
-                         " bits, expected one width for maps and weights");
+            throw refuse("elements of " + std::to_string(machine.bits.input) + " and " +
+                         std::to_string(bits) + " bits, expected one width for maps and weights");
     }
     if (machine.bits.input % 8 != 0)
-        throw refuse("elements of " + std::to_string(machine.bits.input) + " bits, expected whole bytes");
+        throw refuse("elements of " + std::to_string(machine.bits.input) +
+                     " bits, expected whole bytes");
     result.entry_bytes = machine.bits.input / 8;
     const auto buffer_of = [&](Operand operand) {
         const std::vector<size_t> levels = machine.hierarchy(operand);
@@ -26,7 +29,8 @@ GroupMachine group_machine(const Machine& machine) {
         return levels[levels.size() - 2];
     };
     const auto bytes = [&](size_t memory) {
-        return machine.memories[memory].capacity_bits / 8 * machine.copies(machine.memories[memory]);
+        return machine.memories[memory].capacity_bits / 8 *
+               machine.copies(machine.memories[memory]);
     };
     const size_t input = buffer_of(Operand::input);
     const size_t output = buffer_of(Operand::output);
@@ -41,21 +45,28 @@ GroupMachine group_machine(const Machine& machine) {
     return result;
 }
 
-GroupRules rules_of(Reading reading, const GroupMachine& machine, int64_t images, int64_t buffer_entries) {
+GroupRules rules_of(Reading reading, const GroupMachine& machine, int64_t images,
+                    int64_t buffer_entries) {
     GroupRules rules;
     rules.images = images;
     const bool literal = reading == Reading::literal;
-    rules.searches_width = rules.clips_maps = rules.exact_streams = rules.weights_may_stay = !literal;
+    rules.searches_width = rules.clips_maps = rules.exact_streams = rules.weights_may_stay =
+        !literal;
     rules.batch_is_tile = reading == Reading::batch_as_tile;
     rules.buffer_entries = machine.buffer_bytes / (rules.batch_is_tile ? 1 : machine.entry_bytes);
     if (machine.weight_buffer_bytes)
-        rules.weight_buffer_entries = *machine.weight_buffer_bytes / (rules.batch_is_tile ? 1 : machine.entry_bytes);
+        rules.weight_buffer_entries =
+            *machine.weight_buffer_bytes / (rules.batch_is_tile ? 1 : machine.entry_bytes);
     if (buffer_entries > 0) rules.buffer_entries = buffer_entries;
     return rules;
 }
 
-GroupEvaluator::GroupEvaluator(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules)
-    : machine_(machine), rules_(rules), rows_(graph, machine.lanes_channels), node_of_map_(graph.maps.size(), -1) {}
+GroupEvaluator::GroupEvaluator(const OperatorGraph& graph, const GroupMachine& machine,
+                               const GroupRules& rules)
+    : machine_(machine),
+      rules_(rules),
+      rows_(graph, machine.lanes_channels),
+      node_of_map_(graph.maps.size(), -1) {}
 
 int64_t GroupEvaluator::least_tile(size_t axis, int64_t size) const {
     if (axis == 1 && !rules_.searches_width) return size;
@@ -86,11 +97,13 @@ void GroupEvaluator::collect(std::span<const int> operators) {
     for (size_t n = 0; n < inside_; ++n) {
         if (!is_sink(n)) continue;
         const std::array<int64_t, 2>& size = row(nodes_[n]).size;
-        for (size_t axis = 0; axis < 2; ++axis) largest_[axis] = std::max(largest_[axis], size[axis]);
+        for (size_t axis = 0; axis < 2; ++axis)
+            largest_[axis] = std::max(largest_[axis], size[axis]);
     }
 }
 
-void GroupEvaluator::extents(size_t axis, int64_t tile, bool floors, std::vector<int64_t>& result) const {
+void GroupEvaluator::extents(size_t axis, int64_t tile, bool floors,
+                             std::vector<int64_t>& result) const {
     result.assign(nodes_.size(), 0);
     for (size_t n = 0; n < inside_; ++n) {
         if (!is_sink(n)) continue;
@@ -107,7 +120,8 @@ void GroupEvaluator::extents(size_t axis, int64_t tile, bool floors, std::vector
     }
 }
 
-int64_t GroupEvaluator::entries(const std::vector<int64_t>& height, const std::vector<int64_t>& width) const {
+int64_t GroupEvaluator::entries(const std::vector<int64_t>& height,
+                                const std::vector<int64_t>& width) const {
     int64_t sum = 0;
     for (size_t n = 0; n < held_.size(); ++n) sum += held_[n] * height[n] * width[n];
     return sum;
@@ -127,8 +141,9 @@ void GroupEvaluator::choose_streams() {
         held_[n] = nodes_[n].streams ? row(nodes_[n]).lanes : row(nodes_[n]).channels;
 }
 
-/// dp[l][1] = m_1(l) + sum of dp[c][0]; dp[l][0] = m_0(l) + sum of min(dp[c][0], dp[c][1]), over the readers c (Algorithm 2).
-/// Sums that count a shared reader twice may grow without end; they stop at a bound far above every buffer.
+/// dp[l][1] = m_1(l) + sum of dp[c][0]; dp[l][0] = m_0(l) + sum of min(dp[c][0], dp[c][1]), over
+/// the readers c (Algorithm 2). Sums that count a shared reader twice may grow without end; they
+/// stop at a bound far above every buffer.
 void GroupEvaluator::choose_streams_greedily() {
     constexpr int64_t endless = int64_t{1} << 50;
     std::vector<std::array<int64_t, 2>> dp(nodes_.size());
@@ -141,8 +156,8 @@ void GroupEvaluator::choose_streams_greedily() {
         input[0] = std::min(endless, input[0] + std::min(reader[0], reader[1]));
     }
     for (Node& node : nodes_) node.streams = true;
-    // Forwards: what is read is decided before its reader. Edges are in order of readers, so all inputs of a reader come before
-    // it from the back.
+    // Forwards: what is read is decided before its reader. Edges are in order of readers, so all
+    // inputs of a reader come before it from the back.
     std::vector<bool> decided(nodes_.size(), false);
     const auto decide = [&](size_t n) {
         if (!decided[n]) nodes_[n].streams = nodes_[n].streams && dp[n][1] < dp[n][0];
@@ -156,7 +171,8 @@ void GroupEvaluator::choose_streams_greedily() {
     for (size_t n = 0; n < nodes_.size(); ++n) decide(n);
 }
 
-/// Operators as they are; an input from outside after the last operator that reads it, so that few nodes wait.
+/// Operators as they are; an input from outside after the last operator that reads it, so that few
+/// nodes wait.
 void GroupEvaluator::put_in_order() {
     StreamScratch& s = scratch_;
     s.last_reader.resize(nodes_.size());
@@ -184,8 +200,8 @@ void GroupEvaluator::put_in_order() {
     }
 }
 
-/// The heaviest set of maps of which none reads another, weighed by what streaming saves; node by node, over the choices of nodes
-/// that have a neighbour still to come.
+/// The heaviest set of maps of which none reads another, weighed by what streaming saves; node by
+/// node, over the choices of nodes that have a neighbour still to come.
 void GroupEvaluator::choose_streams_exactly() {
     StreamScratch& s = scratch_;
     const size_t count = nodes_.size();
@@ -206,12 +222,14 @@ void GroupEvaluator::choose_streams_exactly() {
         int waits_until = -1;
         if (n < inside_) {
             for (; e < edges_.size() && edges_[e].reader == static_cast<int>(n); ++e)
-                waits_until = std::max(waits_until, s.position[static_cast<size_t>(edges_[e].input)]);
+                waits_until =
+                    std::max(waits_until, s.position[static_cast<size_t>(edges_[e].input)]);
         }
         uint64_t own = 0;
         if (may_take && waits_until > static_cast<int>(p)) {
             if (free_slots == 0)
-                throw InputError("a group with more than 64 maps that wait for one another; expected fewer");
+                throw InputError(
+                    "a group with more than 64 maps that wait for one another; expected fewer");
             own = free_slots & -free_slots;
             free_slots &= ~own;
             s.gone[static_cast<size_t>(waits_until)] |= own;
@@ -234,14 +252,16 @@ void GroupEvaluator::choose_streams_exactly() {
         for (int k = begin; k < end; ++k) {
             const StreamScratch::State now = s.states[static_cast<size_t>(k)];
             const uint64_t kept = now.chosen & ~gone;
-            if (may_take && (now.chosen & conflicts) == 0) offer({kept | own, now.saved + saving, k, true});
+            if (may_take && (now.chosen & conflicts) == 0)
+                offer({kept | own, now.saved + saving, k, true});
             offer({kept, now.saved, k, false});
         }
         s.first_state.push_back(end);
     }
     int at = s.first_state.back();
     for (int k = at + 1; k < static_cast<int>(s.states.size()); ++k) {
-        if (s.states[static_cast<size_t>(k)].saved > s.states[static_cast<size_t>(at)].saved) at = k;
+        if (s.states[static_cast<size_t>(k)].saved > s.states[static_cast<size_t>(at)].saved)
+            at = k;
     }
     for (size_t p = count; p > 0; --p) {
         const StreamScratch::State& state = s.states[static_cast<size_t>(at)];
@@ -250,8 +270,8 @@ void GroupEvaluator::choose_streams_exactly() {
     }
 }
 
-/// The fewest passes of the weights. For every number of columns of tiles and every number of images together, the fewest rows of
-/// tiles: entries grow with the tile.
+/// The fewest passes of the weights. For every number of columns of tiles and every number of
+/// images together, the fewest rows of tiles: entries grow with the tile.
 void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
     const int64_t rows = largest_[0];
     const int64_t columns = largest_[1];
@@ -281,7 +301,8 @@ void GroupEvaluator::search_tile(GroupCost& cost, int64_t buffer_entries) {
             if (column_tiles * batch_tiles >= cost.passes) break;
             const int64_t room = buffer_entries / images;
             const auto fits = [&](int64_t row_tiles) {
-                return entries(height_extents(std::max(least_height, ceil_div(rows, row_tiles))), width_) <= room;
+                return entries(height_extents(std::max(least_height, ceil_div(rows, row_tiles))),
+                               width_) <= room;
             };
             // Fewer row tiles than make it better than the best so far.
             int64_t high = most_rows;
@@ -322,7 +343,8 @@ std::optional<GroupCost> GroupEvaluator::cost(std::span<const int> operators) {
         cost.weight_entries += rows_.weights(nodes_[n].map);
         if (map.leaves_always || nodes_[n].readers < map.readers) cost.output_entries += all_images;
     }
-    const int64_t room_for_weights = rules_.weight_buffer_entries.value_or(rules_.buffer_entries - cost.buffer_entries);
+    const int64_t room_for_weights =
+        rules_.weight_buffer_entries.value_or(rules_.buffer_entries - cost.buffer_entries);
     const bool weights_stay = rules_.weights_may_stay && cost.weight_entries <= room_for_weights;
     if (!weights_stay && cost.weight_entries > 0) search_tile(cost, rules_.buffer_entries);
     return cost;

@@ -4,16 +4,17 @@
 #include <tuple>
 
 #include "scheduler/counts/bounds.h"
-#include "scheduler/schedule/problem.h"
 #include "scheduler/explore/dag/dag_groups.h"
+#include "scheduler/schedule/problem.h"
 
 namespace laminate::dag_groups {
 
-ScheduledGroups::ScheduledGroups(const Network& network, const OperatorGraph& graph, Elements memory, TileSizes tiles,
-                                 const std::atomic<bool>* stop)
+ScheduledGroups::ScheduledGroups(const Network& network, const OperatorGraph& graph,
+                                 Elements memory, TileSizes tiles, const std::atomic<bool>* stop)
     : network_(network), graph_(graph), memory_(memory), tiles_(tiles), stop_(stop) {}
 
-std::optional<std::vector<LayerId>> ScheduledGroups::layers_of(const std::vector<int>& operators) const {
+std::optional<std::vector<LayerId>> ScheduledGroups::layers_of(
+    const std::vector<int>& operators) const {
     std::vector<LayerId> layers;
     for (const int op : operators) {
         const Operator& o = graph_.operators[static_cast<size_t>(op)];
@@ -29,14 +30,19 @@ std::optional<std::vector<LayerId>> ScheduledGroups::layers_of(const std::vector
         const TensorId output = network_.layer(id).output;
         if (id == layers.back()) continue;
         const std::vector<LayerId> readers = network_.consumers(output);
-        const auto is_inside = [&](LayerId reader) { return std::binary_search(layers.begin(), layers.end(), reader); };
-        if (network_.is_output(output) || !std::all_of(readers.begin(), readers.end(), is_inside)) return std::nullopt;
+        const auto is_inside = [&](LayerId reader) {
+            return std::binary_search(layers.begin(), layers.end(), reader);
+        };
+        if (network_.is_output(output) || !std::all_of(readers.begin(), readers.end(), is_inside))
+            return std::nullopt;
     }
     return layers;
 }
 
-const std::vector<GroupPoint>& ScheduledGroups::front(const std::vector<LayerId>& layers, bool within_memory) {
-    std::pair<bool, std::vector<int64_t>> key{within_memory, shape_key(layer_problems(network_, layers))};
+const std::vector<GroupPoint>& ScheduledGroups::front(const std::vector<LayerId>& layers,
+                                                      bool within_memory) {
+    std::pair<bool, std::vector<int64_t>> key{within_memory,
+                                              shape_key(layer_problems(network_, layers))};
     const auto known = fronts_.find(key);
     if (known != fronts_.end()) return known->second;
     ExploreOptions options;
@@ -52,7 +58,8 @@ const std::vector<GroupPoint>& ScheduledGroups::front(const std::vector<LayerId>
 }
 
 GroupPoint ScheduledGroups::named(GroupPoint point, const std::vector<LayerId>& layers) const {
-    for (size_t k = 0; k < layers.size(); ++k) point.group.nests[k].layer = network_.layer(layers[k]).name;
+    for (size_t k = 0; k < layers.size(); ++k)
+        point.group.nests[k].layer = network_.layer(layers[k]).name;
     return point;
 }
 
@@ -74,11 +81,13 @@ std::optional<int64_t> ScheduledGroups::entries(const std::vector<int>& operator
     return checked_multiply(images, points.front().accesses.value());
 }
 
-std::optional<int64_t> ScheduledGroups::least_entries(const std::vector<int>& operators, int64_t images) const {
+std::optional<int64_t> ScheduledGroups::least_entries(const std::vector<int>& operators,
+                                                      int64_t images) const {
     const std::optional<std::vector<LayerId>> layers = layers_of(operators);
     if (!layers) return std::nullopt;
     if (layers->empty()) return 0;
-    return checked_multiply(images, group_bound(layer_problems(network_, *layers), memory_).value());
+    return checked_multiply(images,
+                            group_bound(layer_problems(network_, *layers), memory_).value());
 }
 
 GroupPoint ScheduledGroups::alone(LayerId layer) {
@@ -86,14 +95,15 @@ GroupPoint ScheduledGroups::alone(LayerId layer) {
     const std::vector<GroupPoint>& fitting = front(layers, true);
     if (!fitting.empty()) return named(fitting.front(), layers);
     const std::vector<GroupPoint>& all = front(layers, false);
-    return named(
-        *std::min_element(all.begin(), all.end(),
-                          [](const GroupPoint& a, const GroupPoint& b) { return a.live_total < b.live_total; }),
-        layers);
+    return named(*std::min_element(all.begin(), all.end(),
+                                   [](const GroupPoint& a, const GroupPoint& b) {
+                                       return a.live_total < b.live_total;
+                                   }),
+                 layers);
 }
 
-NetworkSchedule network_schedule(const Network& network, const OperatorGraph& graph, const std::vector<Group>& groups,
-                                 ScheduledGroups& schedules) {
+NetworkSchedule network_schedule(const Network& network, const OperatorGraph& graph,
+                                 const std::vector<Group>& groups, ScheduledGroups& schedules) {
     std::vector<GroupSchedule> nests;
     int64_t split = 0;
     std::vector<LayerId> alone;

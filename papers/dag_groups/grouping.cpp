@@ -49,8 +49,8 @@ public:
         Grouping result;
         std::optional<OrderIdeals> ideals = OrderIdeals::of(graph_.needs(), options_.most_ideals);
         if (options_.online) {
-            result.size_limit =
-                options_.size_limit ? options_.size_limit : online_size_limit(graph_, machine_, options_);
+            result.size_limit = options_.size_limit ? options_.size_limit
+                                                    : online_size_limit(graph_, machine_, options_);
             if (result.size_limit) size_limit_ = static_cast<size_t>(*result.size_limit);
         }
         result.is_complete = ideals.has_value() && solve(*ideals, order);
@@ -69,20 +69,24 @@ public:
         result.ideals = ideals->size();
         result.groups_costed = costs_.looked_for;
         result.groups = groups_of(*ideals);
-        for (const Group& group : result.groups) result.entries = checked_add(result.entries, group.entries);
+        for (const Group& group : result.groups)
+            result.entries = checked_add(result.entries, group.entries);
         result.groups_visited = visited_groups_;
-        result.lower_bound_entries =
-            result.is_complete ? least_with_large_groups(*ideals, order, result.entries) : least_entries_of_any();
+        result.lower_bound_entries = result.is_complete
+                                         ? least_with_large_groups(*ideals, order, result.entries)
+                                         : least_entries_of_any();
         result.is_exact = result.lower_bound_entries == result.entries;
         return result;
     }
 
 private:
-    /// Those ideals, in numbers of places in an order of the operators, in which no operator is more than so many places ahead of
-    /// one that is missing; as many places as `most_ideals_along` allow.
+    /// Those ideals, in numbers of places in an order of the operators, in which no operator is
+    /// more than so many places ahead of one that is missing; as many places as `most_ideals_along`
+    /// allow.
     [[nodiscard]] OrderIdeals ideals_along(const std::vector<int>& order) const {
         std::vector<int> place(order.size());
-        for (size_t p = 0; p < order.size(); ++p) place[static_cast<size_t>(order[p])] = static_cast<int>(p);
+        for (size_t p = 0; p < order.size(); ++p)
+            place[static_cast<size_t>(order[p])] = static_cast<int>(p);
         std::vector<std::vector<int>> needs(order.size());
         const std::vector<std::vector<int>> needs_of_operators = graph_.needs();
         for (size_t p = 0; p < order.size(); ++p) {
@@ -91,13 +95,15 @@ private:
         }
         for (size_t ahead = most_places_ahead; ahead > 1; --ahead) {
             std::vector<std::vector<int>> bounded = needs;
-            for (size_t p = ahead; p < order.size(); ++p) bounded[p].push_back(static_cast<int>(p - ahead));
+            for (size_t p = ahead; p < order.size(); ++p)
+                bounded[p].push_back(static_cast<int>(p - ahead));
             if (std::optional<OrderIdeals> ideals =
                     OrderIdeals::of(bounded, std::max(most_ideals_along, order.size() + 1)))
                 return std::move(*ideals);
         }
         std::vector<std::vector<int>> one_after_the_other(order.size());
-        for (size_t p = 1; p < order.size(); ++p) one_after_the_other[p] = {static_cast<int>(p) - 1};
+        for (size_t p = 1; p < order.size(); ++p)
+            one_after_the_other[p] = {static_cast<int>(p) - 1};
         return *OrderIdeals::of(one_after_the_other, order.size() + 1);
     }
 
@@ -115,16 +121,18 @@ private:
             const int least = *std::min_element(group.operators.begin(), group.operators.end());
             group.cost = costs_.cost(group.operators, shape_sum, least);
             std::sort(group.operators.begin(), group.operators.end());
-            if (is_asked(group.operators.size())) group.other_entries = options_.other(group.operators);
+            if (is_asked(group.operators.size()))
+                group.other_entries = options_.other(group.operators);
             group.entries = *cheaper(group.cost, group.other_entries);
         }
         std::reverse(groups.begin(), groups.end());
         return groups;
     }
 
-    /// The least when groups too large for the other cost may have it too, of which only a bound is known.
-    [[nodiscard]] int64_t least_with_large_groups(const OrderIdeals& ideals, const std::vector<int>& order,
-                                                  int64_t found) {
+    /// The least when groups too large for the other cost may have it too, of which only a bound is
+    /// known.
+    [[nodiscard]] int64_t least_with_large_groups(const OrderIdeals& ideals,
+                                                  const std::vector<int>& order, int64_t found) {
         if (!options_.other || !options_.other_least) return found;
         bounds_large_groups_ = true;
         visited_groups_ = 0;
@@ -133,10 +141,12 @@ private:
         return is_complete ? std::min(found, best_.back().entries) : compulsory_entries();
     }
 
-    /// Of a search that was cut along one order. Our own schedules may leave rows unread, which bounds of parts charge.
+    /// Of a search that was cut along one order. Our own schedules may leave rows unread, which
+    /// bounds of parts charge.
     [[nodiscard]] int64_t least_entries_of_any() const {
         const int64_t compulsory = compulsory_entries();
-        return options_.other ? compulsory : std::max(compulsory, bound_by_parts(graph_, machine_, rules_));
+        return options_.other ? compulsory
+                              : std::max(compulsory, bound_by_parts(graph_, machine_, rules_));
     }
 
     /// False when it was stopped; not with `to_the_end`.
@@ -158,17 +168,18 @@ private:
         }
         if (best_.back().groups > 0) return true;
         for (int op = 0; op < graph_.size(); ++op) refuse_if_alone_too_large(op);
-        throw NoGrouping("no grouping fits in a buffer of " + std::to_string(rules_.buffer_entries) + " entries");
+        throw NoGrouping("no grouping fits in a buffer of " +
+                         std::to_string(rules_.buffer_entries) + " entries");
     }
 
-    /// For the message when no grouping fits. While one does, an operator may be too large alone: in a group other maps
-    /// stream.
+    /// For the message when no grouping fits. While one does, an operator may be too large alone:
+    /// in a group other maps stream.
     void refuse_if_alone_too_large(int op) {
         const std::vector<int> alone{op};
         if (evaluator_.cost(alone) || options_.only_other) return;
         throw NoGrouping("operator " + graph_.operators[static_cast<size_t>(op)].name +
-                         ": its least tile does not fit in a buffer of " + std::to_string(rules_.buffer_entries) +
-                         " entries");
+                         ": its least tile does not fit in a buffer of " +
+                         std::to_string(rules_.buffer_entries) + " entries");
     }
 
     /// A group that may end `target`, and what the whole costs with it at least.
@@ -182,7 +193,8 @@ private:
     [[nodiscard]] bool is_asked(size_t operators) const {
         return options_.other && operators <= options_.other_operators;
     }
-    /// What is counted besides Eq. 3: of a group that is too large to be asked for, a bound if that is wanted.
+    /// What is counted besides Eq. 3: of a group that is too large to be asked for, a bound if that
+    /// is wanted.
     [[nodiscard]] std::optional<int64_t> other_entries(const std::vector<int>& group) const {
         if (is_asked(group.size())) return options_.other(group);
         if (bounds_large_groups_) return options_.other_least(group);
@@ -209,9 +221,12 @@ private:
                 const Total& before = best_[next];
                 const bool is_reachable = step.ideal == 0 || before.groups > 0;
                 if (is_reachable && (!options_.online || !group_.has_lonely_operator())) {
-                    const bool has_other = is_asked(group_.operators().size()) || bounds_large_groups_;
-                    const int64_t least = before.entries + (has_other ? least_other_cost() : group_.least_cost());
-                    candidates_.push_back({{least, before.groups + 1}, step.ideal, shape_sum_, least_operator_});
+                    const bool has_other =
+                        is_asked(group_.operators().size()) || bounds_large_groups_;
+                    const int64_t least =
+                        before.entries + (has_other ? least_other_cost() : group_.least_cost());
+                    candidates_.push_back(
+                        {{least, before.groups + 1}, step.ideal, shape_sum_, least_operator_});
                 }
                 grow(ideals, order, target, step.ideal);
             }
@@ -221,12 +236,15 @@ private:
 
     /// Our own schedules may leave rows of an input unread, and load weights for every image.
     [[nodiscard]] int64_t least_other_cost() const {
-        return rules_.images * group_.outputs() + (options_.only_other ? rules_.images : 1) * group_.weights();
+        return rules_.images * group_.outputs() +
+               (options_.only_other ? rules_.images : 1) * group_.weights();
     }
 
     /// The best candidate; those with the least bounds first, until no bound is below the best.
     void choose(int target) {
-        const auto key = [](const Candidate& candidate) { return std::tie(candidate.least, candidate.rest); };
+        const auto key = [](const Candidate& candidate) {
+            return std::tie(candidate.least, candidate.rest);
+        };
         Total& best = best_[static_cast<size_t>(target)];
         while (!candidates_.empty()) {
             // Few are looked at before the bounds of the rest are above what is known.
@@ -239,10 +257,12 @@ private:
             candidates_[first] = candidates_.back();
             candidates_.pop_back();
             chosen_.clear();
-            for (int at = candidate.rest; at != target; at = reached_by_[static_cast<size_t>(at)].ideal)
+            for (int at = candidate.rest; at != target;
+                 at = reached_by_[static_cast<size_t>(at)].ideal)
                 chosen_.push_back(reached_by_[static_cast<size_t>(at)].vertex);
             std::optional<GroupCost> cost;
-            if (!options_.only_other) cost = costs_.cost(chosen_, candidate.shape_sum, candidate.least_operator);
+            if (!options_.only_other)
+                cost = costs_.cost(chosen_, candidate.shape_sum, candidate.least_operator);
             const std::optional<int64_t> entries = cheaper(cost, other_entries(chosen_));
             if (!entries) continue;
             const Total& before = best_[static_cast<size_t>(candidate.rest)];
@@ -255,26 +275,31 @@ private:
         }
     }
 
-    /// What the rules of the search say before anything is counted: whether the operator may come into the group next,
-    /// or into one that ends alike.
+    /// What the rules of the search say before anything is counted: whether the operator may come
+    /// into the group next, or into one that ends alike.
     [[nodiscard]] bool may_join(int op) const {
         if (group_.operators().size() >= size_limit_) return false;
         if (options_.online && group_.is_read_in_part(op)) return false;
-        return !options_.one_sink || may_be_fed_by(op, group_.readers_inside(op) > 0, group_.leaves(op));
+        return !options_.one_sink ||
+               may_be_fed_by(op, group_.readers_inside(op) > 0, group_.leaves(op));
     }
 
-    /// Puts an operator into the group; its readers are in it or after it. The least operator before.
+    /// Puts an operator into the group; its readers are in it or after it. The least operator
+    /// before.
     int push(int op) {
         group_.push(op);
         shape_sum_ += costs_.term(op);
         return std::exchange(least_operator_, std::min(least_operator_, op));
     }
 
-    /// Whether the group, or one that holds it and ends alike, may have a tile. Only Eq. 3 knows the least one.
+    /// Whether the group, or one that holds it and ends alike, may have a tile. Only Eq. 3 knows
+    /// the least one.
     [[nodiscard]] bool may_fit() const {
         const bool has_other =
-            options_.other && (group_.operators().size() <= options_.other_operators || bounds_large_groups_);
-        return has_other || (!options_.only_other && group_.least_entries() <= rules_.buffer_entries);
+            options_.other &&
+            (group_.operators().size() <= options_.other_operators || bounds_large_groups_);
+        return has_other ||
+               (!options_.only_other && group_.least_entries() <= rules_.buffer_entries);
     }
 
     void pop(int least_before) {
@@ -283,15 +308,17 @@ private:
         group_.pop();
     }
 
-    /// With one sink, the operator that came first: the map of another is read in the group alone, by operators that read it
-    /// directly.
+    /// With one sink, the operator that came first: the map of another is read in the group alone,
+    /// by operators that read it directly.
     [[nodiscard]] bool may_be_fed_by(int op, bool is_read_inside, bool leaves) const {
         if (!is_read_inside) return group_.operators().empty();
         if (leaves) return false;
         const std::vector<int>& readers = graph_.maps[static_cast<size_t>(op)].readers;
         return std::all_of(readers.begin(), readers.end(), [&](int reader) {
-            const std::vector<OperatorInput>& inputs = graph_.operators[static_cast<size_t>(reader)].inputs;
-            return std::find_if(inputs.begin(), inputs.end(), [&](const OperatorInput& i) { return i.map == op; })
+            const std::vector<OperatorInput>& inputs =
+                graph_.operators[static_cast<size_t>(reader)].inputs;
+            return std::find_if(inputs.begin(), inputs.end(),
+                                [&](const OperatorInput& i) { return i.map == op; })
                 ->is_direct;
         });
     }
@@ -301,7 +328,8 @@ private:
         std::vector<int> order;
         std::vector<bool> done(graph_.operators.size(), false);
         const auto is_ready = [&](int op) {
-            const std::vector<OperatorInput>& inputs = graph_.operators[static_cast<size_t>(op)].inputs;
+            const std::vector<OperatorInput>& inputs =
+                graph_.operators[static_cast<size_t>(op)].inputs;
             return std::all_of(inputs.begin(), inputs.end(), [&](const OperatorInput& i) {
                 return i.map >= graph_.size() || done[static_cast<size_t>(i.map)];
             });
@@ -321,14 +349,15 @@ private:
         return order;
     }
 
-    /// What every grouping moves: the network's inputs (our own schedules may leave rows unread) and outputs, and every weight
-    /// once.
+    /// What every grouping moves: the network's inputs (our own schedules may leave rows unread)
+    /// and outputs, and every weight once.
     [[nodiscard]] int64_t compulsory_entries() const {
         int64_t maps = 0;
         int64_t weights = 0;
         for (size_t m = 0; m < graph_.maps.size(); ++m) {
             const bool is_input = m >= graph_.operators.size();
-            if (graph_.always_moves(m) && !(is_input && options_.other)) maps += graph_.maps[m].elements();
+            if (graph_.always_moves(m) && !(is_input && options_.other))
+                maps += graph_.maps[m].elements();
             if (!is_input) weights += graph_.operators[m].weights;
         }
         return rules_.images * maps + weights;
@@ -346,11 +375,12 @@ private:
     struct LastGroup {
         size_t begin = 0, size = 0;  ///< of its operators, in last_operators_
     };
-    std::vector<LastGroup> last_group_;          ///< by ideal
-    std::vector<int> last_operators_;            ///< as they came
-    std::vector<int> before_;                    ///< by ideal: without its last group
-    std::vector<int> seen_;                      ///< by ideal: the last target from which it was reached
-    std::vector<OrderIdeals::Step> reached_by_;  ///< by ideal: the operator taken away, and from which ideal
+    std::vector<LastGroup> last_group_;  ///< by ideal
+    std::vector<int> last_operators_;    ///< as they came
+    std::vector<int> before_;            ///< by ideal: without its last group
+    std::vector<int> seen_;              ///< by ideal: the last target from which it was reached
+    std::vector<OrderIdeals::Step>
+        reached_by_;  ///< by ideal: the operator taken away, and from which ideal
     std::vector<Candidate> candidates_;
     std::vector<int> chosen_;
     int64_t visited_groups_ = 0;
@@ -363,13 +393,15 @@ private:
 
 }  // namespace
 
-Grouping best_grouping(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options) {
+Grouping best_grouping(const OperatorGraph& graph, const GroupMachine& machine,
+                       const GroupingOptions& options) {
     return Search(graph, machine, options).run();
 }
 
 std::optional<Grouping> single_operators(const OperatorGraph& graph, const GroupMachine& machine,
                                          const GroupingOptions& options) {
-    const GroupRules rules = rules_of(options.reading, machine, options.images, options.buffer_entries);
+    const GroupRules rules =
+        rules_of(options.reading, machine, options.images, options.buffer_entries);
     GroupEvaluator evaluator(graph, machine, rules);
     Grouping result;
     for (int op = 0; op < graph.size(); ++op) {
@@ -384,7 +416,8 @@ std::optional<Grouping> single_operators(const OperatorGraph& graph, const Group
     return result;
 }
 
-int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options) {
+int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& machine,
+                             const GroupingOptions& options) {
     GroupingOptions with_buffer = options;
     with_buffer.other = nullptr;
     with_buffer.other_least = nullptr;
@@ -399,7 +432,8 @@ int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& mac
             return false;
         }
     };
-    // In the largest tile that an operator alone needs every operator fits; groups fit in every larger buffer too.
+    // In the largest tile that an operator alone needs every operator fits; groups fit in every
+    // larger buffer too.
     GroupEvaluator evaluator(graph, machine, rules_of(options.reading, machine, 1));
     int64_t fits = 1;
     for (int op = 0; op < graph.size(); ++op) {
@@ -414,13 +448,16 @@ int64_t least_buffer_entries(const OperatorGraph& graph, const GroupMachine& mac
     return fits;
 }
 
-std::optional<int64_t> convex_groups(const OperatorGraph& graph) { return search::convex_set_count(graph.needs()); }
+std::optional<int64_t> convex_groups(const OperatorGraph& graph) {
+    return search::convex_set_count(graph.needs());
+}
 
 std::vector<int64_t> quarter_tile_table(const OperatorGraph& graph, const GroupMachine& machine,
                                         const GroupingOptions& options, int64_t longest) {
     const std::optional<OrderIdeals> ideals = OrderIdeals::of(graph.needs(), options.most_ideals);
     if (!ideals) return {};
-    const GroupRules rules = rules_of(options.reading, machine, options.images, options.buffer_entries);
+    const GroupRules rules =
+        rules_of(options.reading, machine, options.images, options.buffer_entries);
     GroupEvaluator evaluator(graph, machine, rules);
     longest = std::min<int64_t>(longest, graph.size());
     std::vector<int64_t> table(static_cast<size_t>(longest), std::numeric_limits<int64_t>::max());
@@ -449,8 +486,10 @@ std::optional<int64_t> online_size_limit(const OperatorGraph& graph, const Group
                                          const GroupingOptions& options) {
     const std::vector<int64_t> table = quarter_tile_table(graph, machine, options);
     if (table.empty()) return std::nullopt;
-    const int64_t buffer = rules_of(options.reading, machine, options.images, options.buffer_entries).buffer_entries;
-    const auto too_large = std::find_if(table.begin(), table.end(), [&](int64_t entries) { return entries > buffer; });
+    const int64_t buffer =
+        rules_of(options.reading, machine, options.images, options.buffer_entries).buffer_entries;
+    const auto too_large =
+        std::find_if(table.begin(), table.end(), [&](int64_t entries) { return entries > buffer; });
     return std::max<int64_t>(1, too_large - table.begin());
 }
 

@@ -8,8 +8,9 @@ namespace laminate::dag_groups {
 
 namespace {
 
-/// Rows of an input that n tiles hold together, when they hold `outputs` rows of what is computed from it. With K >= S each of n
-/// tiles needs r S + K - S, together outputs S + K - S or more; else r S + K - S >= r K.
+/// Rows of an input that n tiles hold together, when they hold `outputs` rows of what is computed
+/// from it. With K >= S each of n tiles needs r S + K - S, together outputs S + K - S or more; else
+/// r S + K - S >= r K.
 int64_t covered_by(const Reach& reach, int64_t outputs) {
     if (reach.upscale > 1) return ceil_div(outputs, reach.upscale);
     return reach.kernel >= reach.stride ? reach.inputs(outputs) : outputs * reach.kernel;
@@ -34,7 +35,8 @@ inline void GrowingGroup::share_out(size_t a, size_t b, int64_t& least_entries, 
 }
 
 /// Extents of a map, at least these; its streaming entries are counted.
-inline void GrowingGroup::enlarge(size_t map, const Extents& extents, int64_t& least_entries, int64_t& volume) {
+inline void GrowingGroup::enlarge(size_t map, const Extents& extents, int64_t& least_entries,
+                                  int64_t& volume) {
     const int64_t lanes = rows_.map(map).lanes;
     const auto grow_to = [](Extent& to, const Extent& least) {
         const int64_t before = to[0] * to[1];
@@ -45,19 +47,21 @@ inline void GrowingGroup::enlarge(size_t map, const Extents& extents, int64_t& l
     volume += lanes * grow_to(state_[map].extents.covered, extents.covered);
 }
 
-inline GrowingGroup::Extents GrowingGroup::of_inputs(const GraphRows::InputRow& input, const Extents& outputs) const {
+inline GrowingGroup::Extents GrowingGroup::of_inputs(const GraphRows::InputRow& input,
+                                                     const Extents& outputs) const {
     const Extent& size = rows_.map(static_cast<size_t>(input.map)).size;
     Extents needed;
     for (size_t axis = 0; axis < 2; ++axis) {
         needed.extent[axis] = input.reach[axis].inputs(outputs.extent[axis]);
         if (rules_.clips_maps) needed.extent[axis] = std::min(needed.extent[axis], size[axis]);
-        needed.covered[axis] = std::min(size[axis], covered_by(input.reach[axis], outputs.covered[axis]));
+        needed.covered[axis] =
+            std::min(size[axis], covered_by(input.reach[axis], outputs.covered[axis]));
     }
     return needed;
 }
 
-GrowingGroup::GrowingGroup(const OperatorGraph& graph, const GroupMachine& machine, const GroupRules& rules,
-                           const std::vector<bool>& part)
+GrowingGroup::GrowingGroup(const OperatorGraph& graph, const GroupMachine& machine,
+                           const GroupRules& rules, const std::vector<bool>& part)
     : machine_(machine),
       rules_(rules),
       rows_(graph, machine.lanes_channels),
@@ -66,7 +70,8 @@ GrowingGroup::GrowingGroup(const OperatorGraph& graph, const GroupMachine& machi
     before_.resize(graph.operators.size() + rows_.input_count());
     for (const Map& map : graph.maps) {
         charged_.push_back(map.elements());
-        sink_.push_back({{floor_of(0, map.height), floor_of(1, map.width)}, {map.height, map.width}});
+        sink_.push_back(
+            {{floor_of(0, map.height), floor_of(1, map.width)}, {map.height, map.width}});
     }
     if (part.empty()) return;
     std::vector<Extents> least = sink_;
@@ -157,7 +162,8 @@ void GrowingGroup::pop() {
 }
 
 int64_t GrowingGroup::least_passes() const {
-    const int64_t room = rules_.weight_buffer_entries.value_or(rules_.buffer_entries - least_entries());
+    const int64_t room =
+        rules_.weight_buffer_entries.value_or(rules_.buffer_entries - least_entries());
     if (rules_.weights_may_stay && weights() <= room) return 1;
     const int64_t held = (rules_.batch_is_tile ? rules_.images : 1) * sums().volume;
     if (held <= rules_.buffer_entries) return 1;

@@ -23,7 +23,8 @@ bool is_merged_into_its_input(const Layer& layer) {
 
 class Builder {
 public:
-    Builder(const Network& network, const MergeOptions& options) : network_(network), options_(options) {}
+    Builder(const Network& network, const MergeOptions& options)
+        : network_(network), options_(options) {}
 
     OperatorGraph build() {
         for (const Layer& layer : network_.layers) {
@@ -36,10 +37,10 @@ public:
         find_merged();
         for (size_t n = 0; n < network_.layers.size(); ++n) add_operator(static_cast<LayerId>(n));
         if (graph_.operators.empty())
-            throw InputError(
-                "network " + network_.name +
-                ": no operator to group (fully connected layers on maps of more than one pixel, and what follows "
-                "them, are left out)");
+            throw InputError("network " + network_.name +
+                             ": no operator to group (fully connected layers on maps of more than "
+                             "one pixel, and what follows "
+                             "them, are left out)");
         for (LayerId id = 0; id < count(); ++id) {
             const size_t n = static_cast<size_t>(id);
             const int op = operator_of_[n] >= 0 ? operator_of_[n] : producer_operator(id);
@@ -80,7 +81,8 @@ private:
             bool out = std::any_of(layer.inputs.begin(), layer.inputs.end(),
                                    [&](TensorId t) { return without[static_cast<size_t>(t)]; });
             if (layer.kind == LayerKind::gemm) {
-                const std::vector<int64_t>& dims = network_.tensor(map_of(layer.inputs.front())).dims;
+                const std::vector<int64_t>& dims =
+                    network_.tensor(map_of(layer.inputs.front())).dims;
                 out = out || (dims.size() == 4 && dims[2] * dims[3] > 1);
             }
             if (!out) continue;
@@ -106,7 +108,8 @@ private:
         for (LayerId id = 0; id < count(); ++id) {
             const Layer& layer = network_.layer(id);
             const Window& w = layer.window;
-            if (options_.pools && (layer.kind == LayerKind::max_pool || layer.kind == LayerKind::average_pool) &&
+            if (options_.pools &&
+                (layer.kind == LayerKind::max_pool || layer.kind == LayerKind::average_pool) &&
                 w.stride == std::array<int64_t, 2>{1, 1}) {
                 const LayerId reader = only_reader(id);
                 if (reader < 0 || network_.layer(reader).kind != LayerKind::conv) continue;
@@ -117,7 +120,8 @@ private:
             if (!options_.adds || layer.kind != LayerKind::add || layer.inputs.size() < 2) continue;
             for (auto input = layer.inputs.rbegin(); input != layer.inputs.rend(); ++input) {
                 const LayerId producer = network_.producer(map_of(*input));
-                if (producer < 0 || network_.layer(producer).kind != LayerKind::conv || only_reader(producer) != id)
+                if (producer < 0 || network_.layer(producer).kind != LayerKind::conv ||
+                    only_reader(producer) != id)
                     continue;
                 into_[static_cast<size_t>(producer)] = id;
                 break;
@@ -157,7 +161,8 @@ private:
     void add_inputs(Operator& op, LayerId id, const std::array<Reach, 2>& after) {
         const Layer& layer = network_.layer(id);
         std::array<Reach, 2> reach = reach_of(network_, layer);
-        for (size_t axis = 0; axis < 2; ++axis) reach[axis].kernel = std::max(reach[axis].kernel, after[axis].kernel);
+        for (size_t axis = 0; axis < 2; ++axis)
+            reach[axis].kernel = std::max(reach[axis].kernel, after[axis].kernel);
         for (const TensorId input : layer.inputs) {
             const TensorId map = map_of(input);
             const bool direct = !through_merged_[static_cast<size_t>(input)];
@@ -168,14 +173,15 @@ private:
                 op.layers.push_back(producer);
                 continue;
             }
-            const auto same =
-                std::find_if(op.inputs.begin(), op.inputs.end(), [&](const OperatorInput& i) { return i.map == map; });
+            const auto same = std::find_if(op.inputs.begin(), op.inputs.end(),
+                                           [&](const OperatorInput& i) { return i.map == map; });
             if (same == op.inputs.end()) {
                 op.inputs.push_back({map, reach, direct});
                 continue;
             }
             for (size_t axis = 0; axis < 2; ++axis) {
-                if (reach[axis].inputs(1) > same->reach[axis].inputs(1)) same->reach[axis] = reach[axis];
+                if (reach[axis].inputs(1) > same->reach[axis].inputs(1))
+                    same->reach[axis] = reach[axis];
             }
             same->is_direct = same->is_direct && direct;
         }
@@ -195,7 +201,8 @@ private:
         op.layers.push_back(id);
         std::sort(op.layers.begin(), op.layers.end());
         operator_of_.back() = graph_.size();
-        for (const LayerId part : op.layers) operator_of_[static_cast<size_t>(part)] = graph_.size();
+        for (const LayerId part : op.layers)
+            operator_of_[static_cast<size_t>(part)] = graph_.size();
         operator_of_map_.resize(network_.tensors.size(), -1);
         operator_of_map_[static_cast<size_t>(layer.output)] = graph_.size();
         graph_.operators.push_back(std::move(op));

@@ -1,11 +1,14 @@
-// The graph that Optimus groups: operators on feature maps, small layers merged into their neighbours.
+// The graph that Optimus groups: operators on feature maps, small layers merged into their
+// neighbours.
 //
-// Every operator writes one map; its number is the operator's. Maps that come from outside (network inputs) follow after them.
-// Operators are in topological order. Merged: activations, softmax, flatten and additions of constants into the map that they
-// read (whoever reads their output reads that map); a pool of stride 1 read by one 1x1 convolution alone into that convolution;
-// with adds_merged an Add into a convolution that feeds it alone.
+// Every operator writes one map; its number is the operator's. Maps that come from outside (network
+// inputs) follow after them. Operators are in topological order. Merged: activations, softmax,
+// flatten and additions of constants into the map that they read (whoever reads their output reads
+// that map); a pool of stride 1 read by one 1x1 convolution alone into that convolution; with
+// adds_merged an Add into a convolution that feeds it alone.
 //
-// Source: Optimus (Cai, Wang, Zhang, ACM TECS 22(1), 2022), section 3; docs/optimus.md says where we read it in our way.
+// Source: Optimus (Cai, Wang, Zhang, ACM TECS 22(1), 2022), section 3; docs/optimus.md says where
+// we read it in our way.
 #pragma once
 
 #include <array>
@@ -25,7 +28,8 @@ struct Reach {
     /// t S + K - S (Optimus 4.2); of what enlarges, for the worst place of the first output.
     [[nodiscard]] int64_t inputs(int64_t outputs) const {
         const int64_t span = (outputs - 1) * stride + kernel - 1;
-        return (upscale == 1 ? span : span / upscale) + 1;  // a division would be most of the time of a search
+        return (upscale == 1 ? span : span / upscale) +
+               1;  // a division would be most of the time of a search
     }
     friend bool operator==(const Reach&, const Reach&) = default;
 };
@@ -39,10 +43,11 @@ struct OperatorInput {
 
 struct Operator {
     std::string name;
-    std::vector<LayerId> layers;  ///< ascending; the last one, but for merged activations and the like, gives the name
+    std::vector<LayerId> layers;  ///< ascending; the last one, but for merged activations and the
+                                  ///< like, gives the name
     std::vector<OperatorInput> inputs;  ///< different maps
     int64_t weights = 0;                ///< elements; without biases
-    bool is_direct = true;              ///< its layers follow one another without a merged one in between
+    bool is_direct = true;  ///< its layers follow one another without a merged one in between
 };
 
 struct Map {
@@ -57,13 +62,14 @@ struct Map {
 struct OperatorGraph {
     std::vector<Operator> operators;
     std::vector<Map> maps;  ///< of the operators, then the network's inputs
-    /// Fully connected layers on maps of more than one pixel, and what follows them: as a convolution with K = 1 (Optimus,
-    /// footnote 1) they have no window on that map, nothing is gained by grouping them, and VGG16 has 18 operators only without
-    /// them.
+    /// Fully connected layers on maps of more than one pixel, and what follows them: as a
+    /// convolution with K = 1 (Optimus, footnote 1) they have no window on that map, nothing is
+    /// gained by grouping them, and VGG16 has 18 operators only without them.
     std::vector<LayerId> left_out;
 
     [[nodiscard]] int size() const { return static_cast<int>(operators.size()); }
-    /// Whether every grouping moves this map: an input of the network that is read, or what leaves it.
+    /// Whether every grouping moves this map: an input of the network that is read, or what leaves
+    /// it.
     [[nodiscard]] bool always_moves(size_t map) const {
         const Map& m = maps[map];
         return map >= operators.size() ? !m.readers.empty() : m.is_output || m.readers.empty();
@@ -73,11 +79,13 @@ struct OperatorGraph {
 };
 
 struct MergeOptions {
-    bool adds = false;  ///< an Add into the producer of its last operand that is a convolution and feeds nothing else
+    bool adds = false;  ///< an Add into the producer of its last operand that is a convolution and
+                        ///< feeds nothing else
     bool pools = true;  ///< pools of stride 1 into the 1x1 convolution that alone reads them
 };
 
 /// Throws InputError for a network in which nothing is left to group.
-[[nodiscard]] OperatorGraph operator_graph(const Network& network, const MergeOptions& options = {});
+[[nodiscard]] OperatorGraph operator_graph(const Network& network,
+                                           const MergeOptions& options = {});
 
 }  // namespace laminate::dag_groups

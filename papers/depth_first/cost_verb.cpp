@@ -5,17 +5,17 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/new_directory.h"
-#include "papers/verbs.h"
-#include "papers/depth_first/report.h"
-#include "papers/depth_first/schedule_files.h"
 #include "answers/front_file.h"
 #include "answers/front_report.h"
 #include "answers/report_page.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
 #include "papers/depth_first/depth_first.h"
 #include "papers/depth_first/overlap_search.h"
+#include "papers/depth_first/report.h"
+#include "papers/depth_first/schedule_files.h"
+#include "papers/verbs.h"
 
 namespace laminate::cli {
 
@@ -38,13 +38,16 @@ struct Options {
 std::string search_text(const depth_first::OverlapSearch& search) {
     std::string modes;
     for (const auto& [map, overlap] : search.strategy.of_maps)
-        modes += fmt::format("{}{}={}", modes.empty() ? "" : ",", map, depth_first::to_string(overlap));
-    return fmt::format("overlap: {}\n{}", modes,
-                       search.is_complete
-                           ? fmt::format("the best of all {} choices", search.compared)
-                           : fmt::format("the best of {} choices that were compared, not of all; at most {:.3g} times "
-                                         "what multiplications, weights and outputs cost in any",
-                                         search.compared, search.value / search.bound));
+        modes +=
+            fmt::format("{}{}={}", modes.empty() ? "" : ",", map, depth_first::to_string(overlap));
+    return fmt::format(
+        "overlap: {}\n{}", modes,
+        search.is_complete
+            ? fmt::format("the best of all {} choices", search.compared)
+            : fmt::format(
+                  "the best of {} choices that were compared, not of all; at most {:.3g} times "
+                  "what multiplications, weights and outputs cost in any",
+                  search.compared, search.value / search.bound));
 }
 
 Exit run(const Options& options, const ModelRequest& request, const Output& output) {
@@ -60,7 +63,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     std::optional<NewDirectory> files;
     if (!options.directory.empty())
         files.emplace(
-            options.directory, [](const auto& place) { return answer_files(place, "front.json", "laminate.front"); },
+            options.directory,
+            [](const auto& place) { return answer_files(place, "front.json", "laminate.front"); },
             "laminate cost");
     const DepthFirst model(machine, network, fidelity);
     std::optional<depth_first::OverlapSearch> search;
@@ -88,12 +92,13 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     full.update(answer);
     if (files) {
         FoundSchedules schedules(network, model);
-        if (schedules.add("best", strategy).is_null()) throw InputError("no schedule: " + schedules.refusal());
+        if (schedules.add("best", strategy).is_null())
+            throw InputError("no schedule: " + schedules.refusal());
         const nlohmann::ordered_json front = schedules.front(request.network, "report.html");
         write_front(files->aside(), network, front);
         files->publish();
-        output.print(
-            fmt::format("in {}: front.json, for --schedule {}, and report.html", options.directory, options.directory));
+        output.print(fmt::format("in {}: front.json, for --schedule {}, and report.html",
+                                 options.directory, options.directory));
     }
     output.json(full);
     return Exit::ok;
@@ -101,28 +106,36 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("--tile", options->tile, "Columns x rows of each stack's output")->type_name("WxH");
+    app.add_option("--tile", options->tile, "Columns x rows of each stack's output")
+        ->type_name("WxH");
     app.add_option("--overlap", options->overlap,
-                   "What tiles keep for their neighbours: recompute, h-cached, v-cached or fully-cached; of the maps "
+                   "What tiles keep for their neighbours: recompute, h-cached, v-cached or "
+                   "fully-cached; of the maps "
                    "of single layers: LAYER=MODE,...; search: the best for each")
         ->delimiter(',')
         ->default_str("fully-cached");
-    app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")
+    app.add_option("--stacks", options->stacks,
+                   "Layers executed together: weights-fit, single-layer or all")
         ->capture_default_str();
-    app.add_option("--objective", options->objective,
-                   "What the mapping of each layer has least of: energy, latency or edp (their product)")
+    app.add_option(
+           "--objective", options->objective,
+           "What the mapping of each layer has least of: energy, latency or edp (their product)")
         ->capture_default_str();
     app.add_option("-o,--output", options->directory,
                    "Directory to write the schedule to, for --schedule, and its page")
         ->type_name("DIR");
     options->fidelity.declare(app);
-    return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
+    return [options](const ModelRequest& request, const Output& output) {
+        return run(*options, request, output);
+    };
 }
 
 }  // namespace
 
 CostModel cost_depth_first() {
-    return {"depth-first", "energy and latency of depth-first tiles on a machine of many memories (DeFiNES)", declare};
+    return {"depth-first",
+            "energy and latency of depth-first tiles on a machine of many memories (DeFiNES)",
+            declare};
 }
 
 }  // namespace laminate::cli

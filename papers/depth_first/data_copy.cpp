@@ -18,7 +18,8 @@ struct Stop {
     std::optional<std::pair<Operand, Transfer>> out;
 };
 
-std::vector<Stop> along(const std::vector<size_t>& hierarchy, Operand operand, size_t from, size_t to) {
+std::vector<Stop> along(const std::vector<size_t>& hierarchy, Operand operand, size_t from,
+                        size_t to) {
     const bool up = from < to;
     const Transfer enter = up ? Transfer::write_from_lower : Transfer::write_from_higher;
     const Transfer leave = up ? Transfer::read_to_higher : Transfer::read_to_lower;
@@ -35,14 +36,16 @@ std::vector<Stop> along(const std::vector<size_t>& hierarchy, Operand operand, s
 std::vector<Stop> way(const Machine& machine, const DataCopy& copy) {
     const std::vector<size_t> source = machine.hierarchy(copy.from.operand);
     const std::vector<size_t> destination = machine.hierarchy(copy.to.operand);
-    if (copy.from.operand == copy.to.operand) return along(source, copy.from.operand, copy.from.level, copy.to.level);
+    if (copy.from.operand == copy.to.operand)
+        return along(source, copy.from.operand, copy.from.level, copy.to.level);
     // Levels of the lowest memory that both operands share, not below either place.
     for (size_t level = copy.from.level; level < source.size(); ++level) {
         const auto found = std::ranges::find(destination, source[level]);
         if (found == destination.end()) continue;
         const auto other = static_cast<size_t>(found - destination.begin());
         if (other < copy.to.level) continue;
-        if (level == copy.from.level) return along(destination, copy.to.operand, other, copy.to.level);
+        if (level == copy.from.level)
+            return along(destination, copy.to.operand, other, copy.to.level);
         if (other == copy.to.level) return along(source, copy.from.operand, copy.from.level, level);
         std::vector<Stop> stops = along(source, copy.from.operand, copy.from.level, level);
         std::vector<Stop> down = along(destination, copy.to.operand, other, copy.to.level);
@@ -55,10 +58,13 @@ std::vector<Stop> way(const Machine& machine, const DataCopy& copy) {
 
 double words_of(int64_t bits, const WordAccess& access) {
     const auto smallest = static_cast<double>(access.smallest_access_bits);
-    return std::ceil(static_cast<double>(bits) / smallest) * (smallest / static_cast<double>(access.word_bits));
+    return std::ceil(static_cast<double>(bits) / smallest) *
+           (smallest / static_cast<double>(access.word_bits));
 }
 
-int64_t cycles_of(int64_t bits, const WordAccess& access) { return (bits + access.word_bits - 1) / access.word_bits; }
+int64_t cycles_of(int64_t bits, const WordAccess& access) {
+    return (bits + access.word_bits - 1) / access.word_bits;
+}
 
 double& count_of(WordCounts& counts, Transfer transfer) {
     switch (transfer) {
@@ -123,8 +129,10 @@ CopyCost copy_cost(const Machine& machine, const std::vector<DataCopy>& copies) 
             energy += written * to.write.word_pj;
             count_of(cost.words[stops[hop].memory], out) += read;
             count_of(cost.words[stops[hop + 1].memory], in) += written;
-            const int64_t cycles = std::max(cycles_of(copy.bits, from.read), cycles_of(copy.bits, to.write));
-            for (const MemoryPort* port : {&from.port_of(out_operand, out), &to.port_of(in_operand, in)}) {
+            const int64_t cycles =
+                std::max(cycles_of(copy.bits, from.read), cycles_of(copy.bits, to.write));
+            for (const MemoryPort* port :
+                 {&from.port_of(out_operand, out), &to.port_of(in_operand, in)}) {
                 Busy& busy = ports[port];
                 busy.first_begin = busy.uses == 0 ? time : std::min(busy.first_begin, time);
                 busy.last_end = std::max(busy.last_end, time + cycles);
@@ -136,7 +144,8 @@ CopyCost copy_cost(const Machine& machine, const std::vector<DataCopy>& copies) 
         cost.energy_pj += energy;
     }
     for (const auto& [port, busy] : ports)
-        cost.latency_cycles = std::max({cost.latency_cycles, busy.last_end, busy.first_begin + busy.total});
+        cost.latency_cycles =
+            std::max({cost.latency_cycles, busy.last_end, busy.first_begin + busy.total});
     return cost;
 }
 

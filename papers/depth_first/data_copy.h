@@ -1,13 +1,13 @@
-// Copies between memories before a layer: outputs become inputs, caches of overlap are read and written. DeFiNES section III,
-// step 4 ("data copy actions", all of one layer in one bundle).
+// Copies between memories before a layer: outputs become inputs, caches of overlap are read and
+// written. DeFiNES section III, step 4 ("data copy actions", all of one layer in one bundle).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "scheduler/machine/machine.h"
 #include "papers/depth_first/single_layer.h"
+#include "scheduler/machine/machine.h"
 
 namespace laminate::depth_first {
 
@@ -41,9 +41,10 @@ struct CopyCost {
     std::vector<WordCounts> words;
 };
 
-/// All copies begin together; one after the other where they need the same port. Each goes hop by hop along the operand's hierarchy, up to
-/// the lowest memory that both operands share and down again, each hop after the one before. Nothing moves, and nothing is paid,
-/// where both places are the same memory.
+/// All copies begin together; one after the other where they need the same port. Each goes hop by
+/// hop along the operand's hierarchy, up to the lowest memory that both operands share and down
+/// again, each hop after the one before. Nothing moves, and nothing is paid, where both places are
+/// the same memory.
 [[nodiscard]] CopyCost copy_cost(const Machine& machine, const std::vector<DataCopy>& copies);
 
 }  // namespace laminate::depth_first

@@ -7,9 +7,9 @@
 
 namespace laminate::depth_first {
 
-/// Splits loops into what an operand's data grows by and what only uses data again. Relevant loops are the first,
-/// irrelevant ones the second. A loop of a window (OX with FX, OY with FY) is both: its data factor is the growth of
-/// the span, the rest is reuse.
+/// Splits loops into what an operand's data grows by and what only uses data again. Relevant loops
+/// are the first, irrelevant ones the second. A loop of a window (OX with FX, OY with FY) is both:
+/// its data factor is the growth of the span, the rest is reuse.
 class DataGrowth {
 public:
     DataGrowth(const std::array<Relevance, dim_count>& relevance, const LayerShape& layer)
@@ -31,8 +31,8 @@ public:
         Window& window = loop.dim == Dim::ox || loop.dim == Dim::fx ? x_ : y_;
         (loop.dim == Dim::ox || loop.dim == Dim::oy ? window.outputs : window.kernel) *= loop.size;
         const bool along_x = &window == &x_;
-        const double data =
-            span(window.outputs, along_x ? stride_.x : stride_.y, window.kernel, along_x ? dilation_.x : dilation_.y);
+        const double data = span(window.outputs, along_x ? stride_.x : stride_.y, window.kernel,
+                                 along_x ? dilation_.x : dilation_.y);
         const double reuse = window.outputs * window.kernel / data;
         const Factors factors{data / window.data, reuse / window.reuse};
         window.data = data;

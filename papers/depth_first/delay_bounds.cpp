@@ -13,8 +13,9 @@ DelayBounds::DelayBounds(const MappingSpace& space, const MappingGoal& goal)
     columns_.used = columns_.needed + layer_.port_count();
     columns_.count = columns_.used + space_.watched().size();
     // The last tile takes a cycle between each pair of memories below the highest two.
-    always_ = space_.total() +
-              (goal_.counts_off_load && space_.levels(0) > 2 ? static_cast<double>(space_.levels(0) - 2) : 0.0);
+    always_ = space_.total() + (goal_.counts_off_load && space_.levels(0) > 2
+                                    ? static_cast<double>(space_.levels(0) - 2)
+                                    : 0.0);
     tabulate();
 }
 
@@ -23,7 +24,8 @@ void DelayBounds::tabulate() {
     if (goal_.counts_macs) start_[columns_.energy] += layer_.mac_energy();
     const auto add_transfers = [&](const BoundaryDemand& demand, double* columns) {
         for (const BoundaryDemand::Port& port : demand.ports) {
-            columns[columns_.late + port.number] += std::max(0.0, port.cycles - demand.period) * (demand.count - 1);
+            columns[columns_.late + port.number] +=
+                std::max(0.0, port.cycles - demand.period) * (demand.count - 1);
             columns[columns_.needed + port.number] += port.cycles * (demand.count - 1);
         }
     };
@@ -32,10 +34,13 @@ void DelayBounds::tabulate() {
     std::vector<double> columns(columns_.count);
     for (size_t r = 0; r < space_.roles(); ++r) {
         const bool sums = r == 0 && space_.reduction_left(0);
-        const BoundaryDemand of_array = layer_.boundary_demand(r, 0, space_.products(0), space_.total(), sums);
-        start_[columns_.energy] += layer_.boundary_energy(r, 0, space_.products(0), space_.total(), sums);
+        const BoundaryDemand of_array =
+            layer_.boundary_demand(r, 0, space_.products(0), space_.total(), sums);
+        start_[columns_.energy] +=
+            layer_.boundary_energy(r, 0, space_.products(0), space_.total(), sums);
         add_transfers(of_array, start_.data());
-        for (const BoundaryDemand::Port& port : of_array.ports) ports_of_array_.push_back(port.number);
+        for (const BoundaryDemand::Port& port : of_array.ports)
+            ports_of_array_.push_back(port.number);
         demands_[r].resize(space_.levels(r) - 1);
         terms_[r].resize(space_.levels(r) - 1);
         for (size_t level = 0; level + 1 < space_.levels(r); ++level) {
@@ -43,8 +48,9 @@ void DelayBounds::tabulate() {
             std::vector<Term>& terms = terms_[r][level];
             for (size_t s = 0; s < space_.multisets(); ++s) {
                 if (space_.energy()[r][level][s] == MappingSpace::infinity) continue;
-                const BoundaryDemand& demand = demands_[r][level][s] = layer_.boundary_demand(
-                    r, level + 1, space_.products(s), space_.total(), r == 0 && space_.reduction_left(s));
+                const BoundaryDemand& demand = demands_[r][level][s] =
+                    layer_.boundary_demand(r, level + 1, space_.products(s), space_.total(),
+                                           r == 0 && space_.reduction_left(s));
                 std::ranges::fill(columns, 0.0);
                 add_boundary(r, level, s, columns.data());
                 add_transfers(demand, columns.data());
@@ -52,7 +58,8 @@ void DelayBounds::tabulate() {
                     if (columns[c] == 0) continue;
                     auto term = std::ranges::find(terms, c, &Term::column);
                     if (term == terms.end())
-                        term = terms.insert(terms.end(), Term{c, std::vector<double>(space_.multisets(), 0)});
+                        term = terms.insert(terms.end(),
+                                            Term{c, std::vector<double>(space_.multisets(), 0)});
                     term->values[s] = columns[c];
                 }
             }
@@ -62,7 +69,8 @@ void DelayBounds::tabulate() {
         const MappingSpace::Watched& watched = space_.watched()[w];
         for (size_t n = 0; n < watched.sharers.size(); ++n) {
             const auto& [r, level] = watched.sharers[n];
-            if (level + 1 < space_.levels(r)) terms_[r][level].push_back({columns_.used + w, watched.bits[n]});
+            if (level + 1 < space_.levels(r))
+                terms_[r][level].push_back({columns_.used + w, watched.bits[n]});
         }
     }
 }
@@ -71,7 +79,8 @@ void DelayBounds::add_boundary(size_t r, size_t level, size_t s, double* columns
     columns[columns_.energy] += space_.energy()[r][level][s];
     const double time = demand(r, level, s).time;
     if (r == 0) {
-        if (goal_.counts_off_load && level + 2 == space_.levels(0)) columns[columns_.off_load] += time;
+        if (goal_.counts_off_load && level + 2 == space_.levels(0))
+            columns[columns_.off_load] += time;
     } else if (layer_.is_waited_for(r, level)) {
         const bool is_shared = layer_.link_sharing(r, level) == MappedLayer::LinkSharing::shared;
         columns[columns_.loads + 2 * (r - 1) + (is_shared ? 1 : 0)] += time;
@@ -91,7 +100,8 @@ double DelayBounds::value_of(const Weights& weights, const std::vector<double>& 
     double latency = always_ + columns[columns_.off_load];
     const std::array<double, 3> loads = loads_of(columns);
     for (size_t n = 0; n < loads.size(); ++n) latency += weights.loads[n] * loads[n];
-    for (size_t n = 0; n < weights.stalls.size(); ++n) latency += weights.stalls[n] * stall_of(n, columns);
+    for (size_t n = 0; n < weights.stalls.size(); ++n)
+        latency += weights.stalls[n] * stall_of(n, columns);
     double value = weights.energy * columns[columns_.energy] + weights.latency * latency;
     for (size_t w = 0; w < weights.prices.size(); ++w)
         value += weights.prices[w] * (columns[columns_.used + w] - space_.room(w));
@@ -99,7 +109,8 @@ double DelayBounds::value_of(const Weights& weights, const std::vector<double>& 
 }
 
 /// With the table of its least rests. `costs`: room for those of boundaries.
-DelayBounds::Sum DelayBounds::sum_of(const Weights& weights, MappingSpace::BoundaryCosts& costs) const {
+DelayBounds::Sum DelayBounds::sum_of(const Weights& weights,
+                                     MappingSpace::BoundaryCosts& costs) const {
     Sum sum;
     std::vector<double> of_columns(columns_.count, 0);
     of_columns[columns_.energy] = weights.energy;
@@ -112,7 +123,8 @@ DelayBounds::Sum DelayBounds::sum_of(const Weights& weights, MappingSpace::Bound
     sum.always = weights.latency * always_;
     for (size_t n = 0; n < weights.stalls.size(); ++n) {
         of_columns[columns_.late + n] = weights.latency * weights.stalls[n];
-        if (n >= layer_.port_count()) sum.always -= weights.latency * weights.stalls[n] * space_.total();
+        if (n >= layer_.port_count())
+            sum.always -= weights.latency * weights.stalls[n] * space_.total();
     }
     double of_highest = 0;
     for (size_t w = 0; w < weights.prices.size(); ++w) {
@@ -165,8 +177,9 @@ std::vector<double> DelayBounds::columns_of(const MappingSpace::Path& path) cons
     return columns;
 }
 
-std::vector<DelayBounds::Sum> DelayBounds::raise(double energy_weight, double latency_weight,
-                                                 const std::function<double(const MappingSpace::Path&)>& visit) const {
+std::vector<DelayBounds::Sum> DelayBounds::raise(
+    double energy_weight, double latency_weight,
+    const std::function<double(const MappingSpace::Path&)>& visit) const {
     constexpr int most_rounds = 6, most_steps = 6;
     constexpr double enough = 1 - 1e-9;
     double reached = MappingSpace::infinity;
@@ -186,12 +199,13 @@ std::vector<DelayBounds::Sum> DelayBounds::raise(double energy_weight, double la
         return found;
     };
     Found here = look_at(best);
-    // From the best weights to others, as far as it is worth it; `here` becomes a mean of the paths on both sides, by
-    // which no way there gives more.
+    // From the best weights to others, as far as it is worth it; `here` becomes a mean of the paths
+    // on both sides, by which no way there gives more.
     const auto search_line = [&](const Weights& end) {
         const auto between = [&](double t) {
             Weights weights = best;
-            for (size_t n = 0; n < weights.loads.size(); ++n) weights.loads[n] += t * (end.loads[n] - best.loads[n]);
+            for (size_t n = 0; n < weights.loads.size(); ++n)
+                weights.loads[n] += t * (end.loads[n] - best.loads[n]);
             for (size_t n = 0; n < weights.stalls.size(); ++n)
                 weights.stalls[n] += t * (end.stalls[n] - best.stalls[n]);
             for (size_t n = 0; n < weights.prices.size(); ++n)
@@ -215,7 +229,8 @@ std::vector<DelayBounds::Sum> DelayBounds::raise(double energy_weight, double la
         } else {
             for (int step = 0; step < most_steps && most < reached * enough; ++step) {
                 // Where the lines of both paths meet.
-                const double at_low = value_of(best, low.columns), at_high = value_of(best, high.columns);
+                const double at_low = value_of(best, low.columns),
+                             at_high = value_of(best, high.columns);
                 const double t = (at_high - at_low) / (slope(low) - slope(high));
                 if (!(t > 0 && t < 1)) break;
                 const Weights weights = between(t);
@@ -236,7 +251,8 @@ std::vector<DelayBounds::Sum> DelayBounds::raise(double energy_weight, double la
         here.value = most;
     };
     const auto try_weights = [&](const Weights& end) {
-        if (here.value < reached * enough && value_of(end, here.columns) > value_of(best, here.columns))
+        if (here.value < reached * enough &&
+            value_of(end, here.columns) > value_of(best, here.columns))
             search_line(end);
     };
     for (int round = 0; round < most_rounds && here.value < reached * enough; ++round) {
@@ -246,7 +262,10 @@ std::vector<DelayBounds::Sum> DelayBounds::raise(double energy_weight, double la
             Weights end = best;
             // Up by so much that it would pay for all that is missing.
             end.prices[w] =
-                over > 0 ? best.prices[w] + 2 * std::max(reached - here.value, 1e-3 * std::abs(here.value)) / over : 0;
+                over > 0
+                    ? best.prices[w] +
+                          2 * std::max(reached - here.value, 1e-3 * std::abs(here.value)) / over
+                    : 0;
             try_weights(end);
         }
         if (latency_weight > 0) {

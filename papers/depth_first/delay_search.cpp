@@ -35,7 +35,11 @@ uint64_t mixed(uint64_t seed, double value) { return mixed(seed, std::bit_cast<u
 }  // namespace
 
 DelaySearch::DelaySearch(const MappingSpace& space, const MappingGoal& goal, size_t most_nodes)
-    : space_(space), layer_(space.layer()), goal_(goal), most_nodes_(most_nodes), bounds_(space, goal) {
+    : space_(space),
+      layer_(space.layer()),
+      goal_(goal),
+      most_nodes_(most_nodes),
+      bounds_(space, goal) {
     find_competition();
     row_.closed = bounds_.columns().count;
     row_.open = row_.closed + 2 + space_.roles();
@@ -46,11 +50,12 @@ void DelaySearch::find_competition() {
     competes_.resize(space_.roles());
     for (size_t r = 0; r < space_.roles(); ++r) {
         for (const size_t memory : layer_.hierarchy(r)) {
-            const auto at =
-                static_cast<size_t>(std::ranges::find(layer_.memories(), memory) - layer_.memories().begin());
+            const auto at = static_cast<size_t>(std::ranges::find(layer_.memories(), memory) -
+                                                layer_.memories().begin());
             const std::vector<size_t>& served = layer_.served()[at];
             // Nothing crosses a boundary above a memory that is the highest of all that it serves.
-            competes_[r].push_back(served.size() > 1 && std::ranges::any_of(served, [&](size_t other) {
+            competes_[r].push_back(served.size() > 1 &&
+                                   std::ranges::any_of(served, [&](size_t other) {
                                        return layer_.hierarchy(other).back() != memory;
                                    }));
         }
@@ -60,24 +65,27 @@ void DelaySearch::find_competition() {
 double DelaySearch::bound_of(const Node& node, const double* row) const {
     const size_t at = place_in_tables(node);
     std::array<bool, MappingSpace::most_watched> unpaid{};
-    for (size_t w = 0; w < space_.watched().size(); ++w) unpaid[w] = !space_.all_placed(w, node.state);
+    for (size_t w = 0; w < space_.watched().size(); ++w)
+        unpaid[w] = !space_.all_placed(w, node.state);
     const auto highest = [&](const Sums& sums) {
         double most = 0;
-        for (const DelayBounds::Sum& sum : sums) most = std::max(most, bounds_.least(sum, at, unpaid, row));
+        for (const DelayBounds::Sum& sum : sums)
+            most = std::max(most, bounds_.least(sum, at, unpaid, row));
         return most;
     };
     const double latency = highest(below_latency_);
     if (aim_ == Aim::latency) return latency;
     double energy = highest(below_energy_);
     if (aim_ == Aim::energy_at_latency) {
-        if (latency > best_latency_ + 0.5) return MappingSpace::infinity;  // latencies are whole cycles
+        if (latency > best_latency_ + 0.5)
+            return MappingSpace::infinity;  // latencies are whole cycles
         for (const Joint& joint : joints_)
             energy = std::max(energy, (highest(joint.sums) - best_latency_) / joint.energy_weight);
         return energy;
     }
     double product = energy * latency;
-    // The product of what is at least so much each, and at least so much together, is least where only one is more than
-    // it must.
+    // The product of what is at least so much each, and at least so much together, is least where
+    // only one is more than it must.
     for (const Joint& joint : joints_) {
         const double together = highest(joint.sums);
         if (together <= joint.energy_weight * energy + latency) continue;
@@ -90,9 +98,10 @@ double DelaySearch::bound_of(const Node& node, const double* row) const {
 void DelaySearch::consider(LayerMapping mapping) {
     const double energy = energy_of(mapping.cost, goal_);
     const auto latency = static_cast<double>(latency_of(mapping.cost, goal_));
-    const bool is_better = goal_.objective == Objective::energy_delay
-                               ? !best_ || energy * latency < best_energy_ * best_latency_
-                               : std::pair(latency, energy) < std::pair(best_latency_, best_energy_);
+    const bool is_better =
+        goal_.objective == Objective::energy_delay
+            ? !best_ || energy * latency < best_energy_ * best_latency_
+            : std::pair(latency, energy) < std::pair(best_latency_, best_energy_);
     if (!is_better) return;
     best_energy_ = energy;
     best_latency_ = latency;
@@ -106,23 +115,27 @@ void DelaySearch::raise_bounds() {
             return energy_weight * energy_of(cost, goal_) +
                    latency_weight * static_cast<double>(latency_of(cost, goal_));
         };
-        Sums sums = bounds_.raise(energy_weight, latency_weight, [&](const MappingSpace::Path& path) {
-            double reached = weighted(best_->cost);
-            if (path.fits) {
-                LayerMapping mapping = space_.mapping(path.states);
-                mapping.cost = layer_.cost(mapping.order, mapping.allocation);
-                reached = std::min(reached, weighted(mapping.cost));
-                consider(std::move(mapping));
-            }
-            return reached;
-        });
-        if (sums.size() > most) sums.erase(sums.begin(), sums.end() - static_cast<std::ptrdiff_t>(most));
+        Sums sums =
+            bounds_.raise(energy_weight, latency_weight, [&](const MappingSpace::Path& path) {
+                double reached = weighted(best_->cost);
+                if (path.fits) {
+                    LayerMapping mapping = space_.mapping(path.states);
+                    mapping.cost = layer_.cost(mapping.order, mapping.allocation);
+                    reached = std::min(reached, weighted(mapping.cost));
+                    consider(std::move(mapping));
+                }
+                return reached;
+            });
+        if (sums.size() > most)
+            sums.erase(sums.begin(), sums.end() - static_cast<std::ptrdiff_t>(most));
         return sums;
     };
     below_energy_ = raise(1, 0, 1);
     below_latency_ = raise(0, 1, most_sums);
-    const double even = static_cast<double>(latency_of(best_->cost, goal_)) / energy_of(best_->cost, goal_);
-    for (const double weight : {even, even / 4, even * 4}) joints_.push_back({weight, raise(weight, 1, 2)});
+    const double even =
+        static_cast<double>(latency_of(best_->cost, goal_)) / energy_of(best_->cost, goal_);
+    for (const double weight : {even, even / 4, even * 4})
+        joints_.push_back({weight, raise(weight, 1, 2)});
 }
 
 bool DelaySearch::is_better(double bound) const {
@@ -137,15 +150,15 @@ bool DelaySearch::is_better(double bound) const {
     throw std::logic_error("DelaySearch::is_better");
 }
 
-void DelaySearch::add_transfers(size_t r, size_t level, uint32_t multiset, double allowed, double times,
-                                bool is_certain, Reached& to) const {
+void DelaySearch::add_transfers(size_t r, size_t level, uint32_t multiset, double allowed,
+                                double times, bool is_certain, Reached& to) const {
     const BoundaryDemand& demand = bounds_.demand(r, level, multiset);
     for (const BoundaryDemand::Port& port : demand.ports) {
         to.row[bounds_.columns().late + port.number] +=
             times * std::max(0.0, port.cycles - allowed) * (demand.count - 1);
         to.row[bounds_.columns().needed + port.number] += times * port.cycles * (demand.count - 1);
-        const uint64_t hash =
-            mixed(mixed(mixed(mixed(uint64_t{1}, port.cycles), allowed), demand.period), demand.count);
+        const uint64_t hash = mixed(
+            mixed(mixed(mixed(uint64_t{1}, port.cycles), allowed), demand.period), demand.count);
         to.transfers[port.number] += times > 0 ? hash : -hash;
         if (is_certain && allowed == demand.period) to.node.allow_always(port.number);
     }
@@ -158,16 +171,19 @@ bool DelaySearch::is_open_question(const Placement& placement) const {
 
 uint64_t DelaySearch::hash_of(size_t r, size_t level, const Placement& placement) const {
     uint64_t hash = mixed(mixed(uint64_t{r << 8 | level}, uint64_t{7}), placement.used);
-    if (is_open_question(placement)) hash = mixed(mixed(hash, uint64_t{placement.multiset}), placement.reused);
+    if (is_open_question(placement))
+        hash = mixed(mixed(hash, uint64_t{placement.multiset}), placement.reused);
     return hash;
 }
 
 /// Of the next boundary of the role, at the node's multiset.
 DelaySearch::Placement DelaySearch::placement_in(const Node& before, size_t r) const {
     const size_t level = before.state.levels[r];
-    const auto capacity = static_cast<double>(layer_.machine().memories[layer_.hierarchy(r)[level]].capacity_bits);
+    const auto capacity =
+        static_cast<double>(layer_.machine().memories[layer_.hierarchy(r)[level]].capacity_bits);
     const double bits = bounds_.demand(r, level, before.state.multiset).tile_bits;
-    return {before.state.multiset, before.reused[r], std::floor(bits / before.pieces[r]) / capacity};
+    return {before.state.multiset, before.reused[r],
+            std::floor(bits / before.pieces[r]) / capacity};
 }
 
 /// Once all boundaries above a shared memory are placed: which of its tiles it holds twice.
@@ -178,8 +194,8 @@ void DelaySearch::answer(size_t memory_at, Reached& reached) const {
     std::vector<double> used;
     for (const size_t r : served) {
         const std::vector<size_t>& hierarchy = layer_.hierarchy(r);
-        const auto level =
-            static_cast<size_t>(std::ranges::find(hierarchy, layer_.memories()[memory_at]) - hierarchy.begin());
+        const auto level = static_cast<size_t>(
+            std::ranges::find(hierarchy, layer_.memories()[memory_at]) - hierarchy.begin());
         if (reached.node.state.levels[r] <= level) return;
         const Node* before = &nodes_[reached.node.from];
         while (before->state.levels[r] > level) before = &nodes_[before->from];
@@ -195,15 +211,18 @@ void DelaySearch::answer(size_t memory_at, Reached& reached) const {
         const double period = bounds_.demand(r, levels[n], placements[n].multiset).period;
         add_transfers(r, levels[n], placements[n].multiset, period, -1, false, reached);
         add_transfers(r, levels[n], placements[n].multiset,
-                      twice[n] ? period : std::floor(period / placements[n].reused), 1, true, reached);
+                      twice[n] ? period : std::floor(period / placements[n].reused), 1, true,
+                      reached);
     }
 }
 
-bool DelaySearch::with_loop(const Node& node, const MappingSpace::Factor& factor, Reached& next) const {
+bool DelaySearch::with_loop(const Node& node, const MappingSpace::Factor& factor,
+                            Reached& next) const {
     if (space_.count_of(node.state.multiset, factor) == factor.count) return false;
     for (size_t r = 0; r < space_.roles(); ++r) {
         // A boundary right below a loop that its operand does not see lies above it.
-        if ((node.placed_here >> r & 1) != 0 && layer_.relevance_of(r, factor.dim) == Relevance::irrelevant)
+        if ((node.placed_here >> r & 1) != 0 &&
+            layer_.relevance_of(r, factor.dim) == Relevance::irrelevant)
             return false;
     }
     next.node = node;
@@ -222,7 +241,8 @@ bool DelaySearch::with_loop(const Node& node, const MappingSpace::Factor& factor
 bool DelaySearch::with_boundary(const Node& node, size_t r, Reached& next) const {
     const size_t level = node.state.levels[r];
     const uint32_t s = node.state.multiset;
-    if (level + 1 == space_.levels(r) || space_.energy()[r][level][s] == MappingSpace::infinity) return false;
+    if (level + 1 == space_.levels(r) || space_.energy()[r][level][s] == MappingSpace::infinity)
+        return false;
     next.node = node;
     if (!space_.place(r, next.node.state)) return false;
     next.node.placed_here |= static_cast<uint8_t>(1U << r);
@@ -232,8 +252,9 @@ bool DelaySearch::with_boundary(const Node& node, size_t r, Reached& next) const
     const Placement placement = placement_in(node, r);
     const bool competes = this->competes(r, level);
     const bool is_open = competes && is_open_question(placement);
-    const double allowed =
-        is_open || placement.used <= 0.5 ? demand.period : std::floor(demand.period / placement.reused);
+    const double allowed = is_open || placement.used <= 0.5
+                               ? demand.period
+                               : std::floor(demand.period / placement.reused);
     add_transfers(r, level, s, allowed, 1, !is_open, next);
     if (competes) next.node.pending += hash_of(r, level, placement);
     return true;
@@ -242,7 +263,8 @@ bool DelaySearch::with_boundary(const Node& node, size_t r, Reached& next) const
 /// What follows from the node alone.
 void DelaySearch::finish_row(Reached& reached) const {
     const Node& node = reached.node;
-    for (size_t w = 0; w < space_.watched().size(); ++w) reached.row[bounds_.columns().used + w] = node.state.used[w];
+    for (size_t w = 0; w < space_.watched().size(); ++w)
+        reached.row[bounds_.columns().used + w] = node.state.used[w];
     double* closed = reached.row.data() + row_.closed;
     *closed++ = node.state.role;
     *closed++ = node.state.reduction ? 1 : 0;
@@ -261,8 +283,9 @@ void DelaySearch::finish_row(Reached& reached) const {
 }
 
 /// Whether every end of the other path is no better than the same end of this one.
-bool DelaySearch::beats(const Node& node, const double* row, const uint64_t* transfers, const Node& other,
-                        const double* other_row, const uint64_t* other_transfers) const {
+bool DelaySearch::beats(const Node& node, const double* row, const uint64_t* transfers,
+                        const Node& other, const double* other_row,
+                        const uint64_t* other_transfers) const {
     if (node.pending != other.pending) return false;
     const size_t energy = bounds_.columns().energy;
     if (aim_ != Aim::latency && row[energy] * almost > other_row[energy]) return false;
@@ -301,8 +324,10 @@ void DelaySearch::reach(const Reached& reached) {
     if (!is_better(bound) || !known_.insert(key_of(reached)).second) return;
     uint32_t& last = last_[place_in_tables(reached.node)];
     size_t looked_at = 0;
-    for (uint32_t n = last; n != none && looked_at < most_rivals; n = nodes_[n].before, ++looked_at) {
-        if (beats(nodes_[n], row_of(n), transfers_of(n), reached.node, reached.row.data(), reached.transfers.data()))
+    for (uint32_t n = last; n != none && looked_at < most_rivals;
+         n = nodes_[n].before, ++looked_at) {
+        if (beats(nodes_[n], row_of(n), transfers_of(n), reached.node, reached.row.data(),
+                  reached.transfers.data()))
             return;
     }
     looked_at = 0;
@@ -351,8 +376,9 @@ void DelaySearch::expand(uint32_t index) {
         begin();
         if (!with_boundary(node, r, next)) continue;
         if (const size_t level = node.state.levels[r]; competes(r, level)) {
-            answer(static_cast<size_t>(std::ranges::find(layer_.memories(), layer_.hierarchy(r)[level]) -
-                                       layer_.memories().begin()),
+            answer(static_cast<size_t>(
+                       std::ranges::find(layer_.memories(), layer_.hierarchy(r)[level]) -
+                       layer_.memories().begin()),
                    next);
         }
         reach_next();

@@ -21,7 +21,8 @@ namespace laminate::depth_first {
 namespace {
 
 template <typename Value, size_t count>
-Value parse_named(const std::array<Value, count>& values, const std::string& text, const std::string& what) {
+Value parse_named(const std::array<Value, count>& values, const std::string& text,
+                  const std::string& what) {
     std::string names;
     for (const Value value : values) {
         if (text == to_string(value)) return value;
@@ -47,8 +48,9 @@ const char* to_string(Overlap overlap) {
 }
 
 Overlap parse_overlap(const std::string& text) {
-    return parse_named(std::array{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached, Overlap::v_cached},
-                       text, "overlap");
+    return parse_named(
+        std::array{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached, Overlap::v_cached},
+        text, "overlap");
 }
 
 const char* to_string(Stacks stacks) {
@@ -64,7 +66,8 @@ const char* to_string(Stacks stacks) {
 }
 
 Stacks parse_stacks(const std::string& text) {
-    return parse_named(std::array{Stacks::weights_fit, Stacks::single_layer, Stacks::all}, text, "stacks");
+    return parse_named(std::array{Stacks::weights_fit, Stacks::single_layer, Stacks::all}, text,
+                       "stacks");
 }
 
 const std::vector<QuirkName>& quirk_names() {
@@ -93,7 +96,8 @@ void add_quirk(Quirks& quirks, const std::string& name) {
 }
 
 bool Quirks::counts_macs_of(LayerType type) const {
-    return type == LayerType::convolution || type == LayerType::depthwise || macs_of_poolings_and_additions;
+    return type == LayerType::convolution || type == LayerType::depthwise ||
+           macs_of_poolings_and_additions;
 }
 
 Quirks Quirks::as_published() {
@@ -107,7 +111,8 @@ Overlap Strategy::overlap_of(const std::string& map) const {
     return found != of_maps.end() ? found->second : overlap;
 }
 
-bool goes_by_columns(const Workload& workload, const std::vector<size_t>& layers, const Strategy& strategy) {
+bool goes_by_columns(const Workload& workload, const std::vector<size_t>& layers,
+                     const Strategy& strategy) {
     std::set<size_t> maps(layers.begin(), layers.end());
     for (const size_t layer : layers)
         maps.insert(workload.layers[layer].sources.begin(), workload.layers[layer].sources.end());
@@ -115,12 +120,14 @@ bool goes_by_columns(const Workload& workload, const std::vector<size_t>& layers
     std::optional<size_t> along_rows, along_columns;
     for (const size_t map : maps) {
         if (strategy.overlap_of(workload.layers[map].name) == Overlap::h_cached) along_rows = map;
-        if (strategy.overlap_of(workload.layers[map].name) == Overlap::v_cached) along_columns = map;
+        if (strategy.overlap_of(workload.layers[map].name) == Overlap::v_cached)
+            along_columns = map;
     }
     if (along_rows && along_columns) {
-        throw InputError("overlap: found h-cached for " + workload.layers[*along_rows].name + " and v-cached for " +
-                         workload.layers[*along_columns].name +
-                         " in one stack, expected one of the two: its tiles go row by row or column by column");
+        throw InputError(
+            "overlap: found h-cached for " + workload.layers[*along_rows].name +
+            " and v-cached for " + workload.layers[*along_columns].name +
+            " in one stack, expected one of the two: its tiles go row by row or column by column");
     }
     return along_columns.has_value();
 }
@@ -172,16 +179,18 @@ struct DepthFirst::Parts {
     mutable Known mappings;
     mutable AxisPlans plans;
 
-    /// None to be had once no lanes are left to halve. With `missing` a mapping that is not known yet is put there and
-    /// the answer is null.
+    /// None to be had once no lanes are left to halve. With `missing` a mapping that is not known
+    /// yet is put there and the answer is null.
     [[nodiscard]] MappingPtr mapping(Objective objective, size_t layer, const LayerShape& shape,
-                                     const std::vector<size_t>& tops, int halvings, Missing* missing) const;
+                                     const std::vector<size_t>& tops, int halvings,
+                                     Missing* missing) const;
     MappingPtr make(const MappingKey& key) const;
     [[nodiscard]] std::vector<std::vector<size_t>> units() const;
     [[nodiscard]] std::vector<std::vector<size_t>> stacks(Stacks rule) const;
     void add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details,
                    DepthFirstCost& total, Missing* missing = nullptr) const;
-    [[nodiscard]] DepthFirstCost cost(const Strategy& strategy, bool with_details, Missing* missing) const;
+    [[nodiscard]] DepthFirstCost cost(const Strategy& strategy, bool with_details,
+                                      Missing* missing) const;
     [[nodiscard]] StackCost stack_cost(const std::vector<size_t>& layers, const Strategy& strategy,
                                        Missing* missing) const;
     template <typename Cost, typename Evaluate>
@@ -192,14 +201,16 @@ struct DepthFirst::Parts {
                                          const std::vector<std::vector<size_t>>& readers) const;
 };
 
-DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(Objective objective, size_t layer, const LayerShape& shape,
-                                                         const std::vector<size_t>& tops, int halvings,
-                                                         Missing* missing) const {
+DepthFirst::Parts::MappingPtr DepthFirst::Parts::mapping(Objective objective, size_t layer,
+                                                         const LayerShape& shape,
+                                                         const std::vector<size_t>& tops,
+                                                         int halvings, Missing* missing) const {
     // Lanes beyond the tile are not used: tiles of layers that differ in nothing else are one.
     Unrolling lanes = unrollings[layer];
     for (size_t axis = 0; axis < lanes.size(); ++axis) {
         if (machine.axes[axis].loop)
-            lanes[axis] = std::min(lanes[axis], shape.sizes[dim_of_axis(machine.axes[axis], shape)]);
+            lanes[axis] =
+                std::min(lanes[axis], shape.sizes[dim_of_axis(machine.axes[axis], shape)]);
     }
     for (int n = 0; n < halvings; ++n) {
         int64_t& most = *std::ranges::max_element(lanes);
@@ -218,26 +229,29 @@ DepthFirst::Parts::MappingPtr DepthFirst::Parts::make(const MappingKey& key) con
                            .counts_macs = fidelity.quirks.counts_macs_of(key.shape.type),
                            .counts_off_load = !fidelity.quirks.no_off_load};
     auto made = std::make_shared<const std::optional<LayerMapping>>(
-        fidelity.loop_limit > 0 ? best_limited_mapping(mapped, fidelity.loop_limit, goal) : best_mapping(mapped, goal));
+        fidelity.loop_limit > 0 ? best_limited_mapping(mapped, fidelity.loop_limit, goal)
+                                : best_mapping(mapped, goal));
     return mappings.add(key, std::move(made));
 }
 
 size_t DepthFirst::Parts::Known::Hash::operator()(const MappingKey& key) const {
-    uint64_t hash = static_cast<uint64_t>(key.objective) << 8 | static_cast<uint64_t>(key.shape.type) << 1 |
-                    uint64_t{key.shape.direct_input};
+    uint64_t hash = static_cast<uint64_t>(key.objective) << 8 |
+                    static_cast<uint64_t>(key.shape.type) << 1 | uint64_t{key.shape.direct_input};
     const auto add = [&](auto value) {
         hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15ULL;
         hash ^= hash >> 29;
     };
     for (size_t dim = 0; dim < dim_count; ++dim) add(key.shape.sizes[static_cast<Dim>(dim)]);
-    for (const Stride& stride : {key.shape.stride, key.shape.dilation}) add(stride.x << 20 ^ stride.y);
+    for (const Stride& stride : {key.shape.stride, key.shape.dilation})
+        add(stride.x << 20 ^ stride.y);
     for (const int64_t lanes : key.lanes) add(lanes);
     for (const size_t top : key.tops) add(top);
     return static_cast<size_t>(hash);
 }
 
-/// Batch by batch: what the costs of a batch miss is made by all threads, until they miss nothing. Were each cost to
-/// make its own mappings, threads that work on neighbouring tiles would make the same ones at the same time.
+/// Batch by batch: what the costs of a batch miss is made by all threads, until they miss nothing.
+/// Were each cost to make its own mappings, threads that work on neighbouring tiles would make the
+/// same ones at the same time.
 template <typename Cost, typename Evaluate>
 std::vector<OneOfMany<Cost>> DepthFirst::Parts::many(size_t count, const ManyOptions& options,
                                                      const Evaluate& evaluate) const {
@@ -263,7 +277,8 @@ std::vector<OneOfMany<Cost>> DepthFirst::Parts::many(size_t count, const ManyOpt
             for (Missing& some : missing) all.merge(some);
             std::vector<const MappingKey*> keys;
             for (const MappingKey& key : all) keys.push_back(&key);
-            std::ranges::stable_sort(keys, std::greater<>(), [](const MappingKey* key) { return key->size(); });
+            std::ranges::stable_sort(keys, std::greater<>(),
+                                     [](const MappingKey* key) { return key->size(); });
             in_parallel(keys.size(), options.threads, [&](size_t n) {
                 if (!is_stopped()) make(*keys[n]);
             });
@@ -292,7 +307,8 @@ std::vector<std::vector<size_t>> DepthFirst::Parts::units() const {
     return units;
 }
 
-/// DeFiNES III, axis 3: units of layers between which only one map is alive, put together while their weights fit.
+/// DeFiNES III, axis 3: units of layers between which only one map is alive, put together while
+/// their weights fit.
 std::vector<std::vector<size_t>> DepthFirst::Parts::stacks(Stacks rule) const {
     std::vector<size_t> cuts;  // last layers of stacks but the last one, or, by quirk, of all
     const size_t count = workload.layers.size();
@@ -303,7 +319,8 @@ std::vector<std::vector<size_t>> DepthFirst::Parts::stacks(Stacks rule) const {
     } else if (rule == Stacks::weights_fit) {
         const std::vector<size_t> levels = machine.hierarchy(Operand::weight);
         const int64_t capacity =
-            machine.memories[levels.size() > 1 ? levels[levels.size() - 2] : levels[0]].capacity_bits;
+            machine.memories[levels.size() > 1 ? levels[levels.size() - 2] : levels[0]]
+                .capacity_bits;
         int64_t sum = 0;
         std::optional<size_t> last;
         for (const std::vector<size_t>& unit : units()) {
@@ -326,7 +343,8 @@ std::vector<std::vector<size_t>> DepthFirst::Parts::stacks(Stacks rule) const {
     }
     const auto is_first_layer = [&](size_t n) {
         return !workload.layers[n].is_input() &&
-               std::ranges::none_of(workload.layers.begin(), workload.layers.begin() + static_cast<ptrdiff_t>(n),
+               std::ranges::none_of(workload.layers.begin(),
+                                    workload.layers.begin() + static_cast<ptrdiff_t>(n),
                                     [](const WorkloadLayer& layer) { return !layer.is_input(); });
     };
     const bool ignore_first = fidelity.quirks.first_cut_is_ignored && rule == Stacks::weights_fit;
@@ -347,8 +365,8 @@ std::vector<std::vector<size_t>> DepthFirst::Parts::stacks(Stacks rule) const {
 /// Channels of a map that a stack reads: as many as its readers want.
 int64_t DepthFirst::Parts::input_channels(size_t source, const std::vector<size_t>& layers,
                                           const std::vector<std::vector<size_t>>& readers) const {
-    // All that read the layer before the stack, also behind the stack (the artifact makes a stack's inputs before it cuts off its end).
-    // By quirk channels under two names are two dimensions.
+    // All that read the layer before the stack, also behind the stack (the artifact makes a stack's
+    // inputs before it cuts off its end). By quirk channels under two names are two dimensions.
     std::array<int64_t, 2> channels{0, 0};
     for (const size_t reader : readers[source]) {
         const bool before_all = source + 1 == layers.front();
@@ -384,24 +402,28 @@ Stack DepthFirst::Parts::stack_of(const std::vector<size_t>& layers) const {
     stack.readers.resize(stack.members.size());
     for (size_t n = 0; n < stack.members.size(); ++n) {
         for (const size_t source : stack.members[n].layer.sources) {
-            if (std::ranges::count(stack.readers[source], n) == 0) stack.readers[source].push_back(n);
+            if (std::ranges::count(stack.readers[source], n) == 0)
+                stack.readers[source].push_back(n);
         }
     }
     return stack;
 }
 
-void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strategy& strategy, bool with_details,
-                                  DepthFirstCost& total, Missing* missing) const {
+void DepthFirst::Parts::add_stack(const std::vector<size_t>& layers, const Strategy& strategy,
+                                  bool with_details, DepthFirstCost& total,
+                                  Missing* missing) const {
     const Stack stack = stack_of(layers);
     if (!strategy.of_maps.empty() && fidelity.quirks.unpadded)
         throw InputError(
-            "overlap of single maps: found together with the quirk unpadded, where all tiles lie in an endless map; "
+            "overlap of single maps: found together with the quirk unpadded, where all tiles lie "
+            "in an endless map; "
             "expected one overlap for all");
-    StackRun(machine, stack, fidelity.quirks, strategy, goes_by_columns(workload, layers, strategy), with_details,
-             plans,
-             [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) {
-                 return mapping(strategy.mappings, layer, shape, tops, halvings, missing);
-             })
+    StackRun(
+        machine, stack, fidelity.quirks, strategy, goes_by_columns(workload, layers, strategy),
+        with_details, plans,
+        [&](size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings) {
+            return mapping(strategy.mappings, layer, shape, tops, halvings, missing);
+        })
         .add_to(total);
 }
 
@@ -409,8 +431,9 @@ DepthFirst::DepthFirst(Machine machine, const Network& network, const Fidelity& 
     : parts_(std::make_unique<Parts>()) {
     for (const ArrayAxis& axis : machine.axes) {
         if (!axis.loop)
-            throw InputError("machine " + machine.name +
-                             ": an axis of the array has no loop; the depth-first model needs one on each");
+            throw InputError(
+                "machine " + machine.name +
+                ": an axis of the array has no loop; the depth-first model needs one on each");
     }
     parts_->machine = std::move(machine);
     parts_->workload = workload_of(network, fidelity.quirks.unpadded);
@@ -422,7 +445,8 @@ DepthFirst::DepthFirst(Machine machine, const Network& network, const Fidelity& 
             apply_published_layer(parts_->machine, network.name, layer, lanes);
         } else {
             const Sizes& sizes = layer.shape.sizes;
-            layer.shape.direct_input = sizes[Dim::fx] == 1 && sizes[Dim::fy] == 1 && layer.shape.stride == Stride{};
+            layer.shape.direct_input =
+                sizes[Dim::fx] == 1 && sizes[Dim::fy] == 1 && layer.shape.stride == Stride{};
         }
         parts_->unrollings.push_back(std::move(lanes));
     }
@@ -434,19 +458,25 @@ DepthFirst::DepthFirst(DepthFirst&&) noexcept = default;
 const Workload& DepthFirst::workload() const { return parts_->workload; }
 const Machine& DepthFirst::machine() const { return parts_->machine; }
 
-std::vector<std::vector<size_t>> DepthFirst::stacks(Stacks rule) const { return parts_->stacks(rule); }
+std::vector<std::vector<size_t>> DepthFirst::stacks(Stacks rule) const {
+    return parts_->stacks(rule);
+}
 
-DepthFirstCost DepthFirst::Parts::cost(const Strategy& strategy, bool with_details, Missing* missing) const {
-    if (strategy.tile.x < 1 || strategy.tile.y < 1) throw InputError("tile: found 0 or less, expected at least 1x1");
+DepthFirstCost DepthFirst::Parts::cost(const Strategy& strategy, bool with_details,
+                                       Missing* missing) const {
+    if (strategy.tile.x < 1 || strategy.tile.y < 1)
+        throw InputError("tile: found 0 or less, expected at least 1x1");
     DepthFirstCost total;
     total.words.resize(machine.memories.size());
     total.copy_words.resize(machine.memories.size());
     total.stacks = stacks(strategy.stacks);
     for (const std::vector<size_t>& layers : total.stacks) {
-        const StackCost before{total.energy_pj, total.latency_cycles, std::exchange(total.on_chip_bits, 0)};
+        const StackCost before{total.energy_pj, total.latency_cycles,
+                               std::exchange(total.on_chip_bits, 0)};
         add_stack(layers, strategy, with_details, total, missing);
-        total.stack_costs.push_back(
-            {total.energy_pj - before.energy_pj, total.latency_cycles - before.latency_cycles, total.on_chip_bits});
+        total.stack_costs.push_back({total.energy_pj - before.energy_pj,
+                                     total.latency_cycles - before.latency_cycles,
+                                     total.on_chip_bits});
         total.on_chip_bits = std::max(total.on_chip_bits, before.on_chip_bits);
     }
     return total;
@@ -477,15 +507,17 @@ std::vector<std::vector<size_t>> DepthFirst::units() const {
     return result;
 }
 
-StackCost DepthFirst::stack_cost(const std::vector<size_t>& layers, const Strategy& strategy) const {
+StackCost DepthFirst::stack_cost(const std::vector<size_t>& layers,
+                                 const Strategy& strategy) const {
     return parts_->stack_cost(layers, strategy, nullptr);
 }
 
 std::vector<OneOfMany<DepthFirstCost>> DepthFirst::costs(const std::vector<Strategy>& strategies,
                                                          const ManyOptions& options) const {
-    return parts_->many<DepthFirstCost>(strategies.size(), options, [&](size_t n, Parts::Missing* missing) {
-        return parts_->cost(strategies[n], false, missing);
-    });
+    return parts_->many<DepthFirstCost>(strategies.size(), options,
+                                        [&](size_t n, Parts::Missing* missing) {
+                                            return parts_->cost(strategies[n], false, missing);
+                                        });
 }
 
 std::vector<OneOfMany<StackCost>> DepthFirst::stack_costs(const std::vector<StackChoice>& choices,

@@ -10,18 +10,18 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/new_directory.h"
 #include "answers/checks.h"
-#include "answers/version.h"
-#include "papers/verbs.h"
-#include "papers/depth_first/report.h"
-#include "papers/depth_first/schedule_files.h"
 #include "answers/front_report.h"
 #include "answers/json_text.h"
 #include "answers/report_page.h"
+#include "answers/version.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
+#include "papers/depth_first/report.h"
+#include "papers/depth_first/schedule_files.h"
 #include "papers/depth_first/sweep.h"
+#include "papers/verbs.h"
 
 namespace laminate::cli {
 
@@ -43,7 +43,8 @@ struct Options {
 };
 
 nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& found,
-                                      const std::optional<depth_first::Cut>& cut, FoundSchedules& schedules) {
+                                      const std::optional<depth_first::Cut>& cut,
+                                      FoundSchedules& schedules) {
     nlohmann::ordered_json json;
     const SweepPoint& best = found.points[*found.best];
     json["best"] = schedules.add("best", best.strategy);
@@ -57,12 +58,14 @@ nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& foun
     }
     if (cut) {
         std::vector<depth_first::ScheduledStack> stacks;
-        for (const depth_first::ChosenStack& stack : cut->stacks) stacks.push_back({stack.layers, stack.strategy});
+        for (const depth_first::ChosenStack& stack : cut->stacks)
+            stacks.push_back({stack.layers, stack.strategy});
         json["best_cut"] = schedules.add("best-cut", stacks);
     }
     auto front = nlohmann::ordered_json::array();
     for (size_t n = 0; n < found.front.size(); ++n)
-        front.push_back(schedules.add(fmt::format("front-{}", n), found.points[found.front[n]].strategy));
+        front.push_back(
+            schedules.add(fmt::format("front-{}", n), found.points[found.front[n]].strategy));
     json["front"] = std::move(front);
     return json;
 }
@@ -71,7 +74,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (request.machine.empty()) throw UsageError("--machine is required with --model depth-first");
     depth_first::SweepOptions search = options.sweep;
     if (!options.overlaps.empty()) search.overlaps.clear();
-    for (const std::string& overlap : options.overlaps) search.overlaps.push_back(depth_first::parse_overlap(overlap));
+    for (const std::string& overlap : options.overlaps)
+        search.overlaps.push_back(depth_first::parse_overlap(overlap));
     search.stacks = depth_first::parse_stacks(options.stacks);
     search.objective = depth_first::parse_objective(options.objective);
     for (const std::string& mappings : options.mappings)
@@ -88,7 +92,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.directory.empty())
         files.emplace(
             request.directory,
-            [](const auto& place) { return answer_files(place, "sweep.json", "laminate.depth_first_sweep"); },
+            [](const auto& place) {
+                return answer_files(place, "sweep.json", "laminate.depth_first_sweep");
+            },
             "laminate explore");
     const auto begin = std::chrono::steady_clock::now();
     const DepthFirst model(machine, network, options.fidelity.get());
@@ -98,12 +104,15 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         cut = depth_first::best_cut(model, search);
         if (!cut) output.note("stopped: cuts of the network into stacks were not compared");
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (!found.complete) output.note("interrupted: the points that were looked at so far");
     if (!found.best)
-        throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}", network.name, machine.name));
+        throw InfeasibleError(
+            fmt::format("{}: no tile fits the memories of machine {}", network.name, machine.name));
 
-    nlohmann::ordered_json answer = options.fidelity.head("laminate.depth_first_sweep", network, machine);
+    nlohmann::ordered_json answer =
+        options.fidelity.head("laminate.depth_first_sweep", network, machine);
     answer["objective"] = depth_first::to_string(search.objective);
     answer["complete"] = found.complete;
     answer["seconds"] = seconds;
@@ -117,12 +126,13 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         write_file_atomically(files->aside() / "sweep.csv", sweep_csv(found));
         SweepPageNotes page{
             .network = network.name,
-            .about = fmt::format("Machine: {}. Model: DeFiNES, {}; {}. laminate {}.", machine.about,
-                                 options.fidelity.as_published ? "as published" : "quirks mended",
-                                 options.fidelity.lpf_limit > 0
-                                     ? fmt::format("orders of at most {} merged factors", options.fidelity.lpf_limit)
-                                     : "exact mapping of every tile",
-                                 program_version()),
+            .about = fmt::format(
+                "Machine: {}. Model: DeFiNES, {}; {}. laminate {}.", machine.about,
+                options.fidelity.as_published ? "as published" : "quirks mended",
+                options.fidelity.lpf_limit > 0
+                    ? fmt::format("orders of at most {} merged factors", options.fidelity.lpf_limit)
+                    : "exact mapping of every tile",
+                program_version()),
             .nests = schedules.nests(answer["schedules"]["front"]),
             .has_schedules = !schedules.empty()};
         if (page.has_schedules) {
@@ -134,14 +144,16 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     }
     output.print(sweep_text(model, found));
     if (cut) output.print(cut_text(model, *cut));
-    if (files && !schedules.refusal().empty()) output.note("no schedule for some: " + schedules.refusal());
+    if (files && !schedules.refusal().empty())
+        output.note("no schedule for some: " + schedules.refusal());
     output.print(fmt::format(
         "{} points in {:.2f} s{}", found.points.size(), seconds,
         files ? fmt::format(
                     "; all in {}: sweep.json, sweep.csv, report.html{}", request.directory,
                     schedules.empty()
                         ? ""
-                        : fmt::format(", schedules.html, front.json; --schedule {}#best takes one", request.directory))
+                        : fmt::format(", schedules.html, front.json; --schedule {}#best takes one",
+                                      request.directory))
               : ""));
     output.json(answer);
     return Exit::ok;
@@ -149,35 +161,45 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
 RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
-    app.add_option("--columns", options->sweep.columns, "Widths of tiles; wider than the map: the map")
+    app.add_option("--columns", options->sweep.columns,
+                   "Widths of tiles; wider than the map: the map")
         ->delimiter(',')
         ->check(positive());
-    app.add_option("--rows", options->sweep.rows, "Heights of tiles")->delimiter(',')->check(positive());
+    app.add_option("--rows", options->sweep.rows, "Heights of tiles")
+        ->delimiter(',')
+        ->check(positive());
     app.add_option("--overlap", options->overlaps,
-                   "Only these overlap modes: recompute, h-cached, fully-cached, v-cached (default: the paper's, which "
+                   "Only these overlap modes: recompute, h-cached, fully-cached, v-cached "
+                   "(default: the paper's, which "
                    "are the first three)")
         ->delimiter(',');
-    app.add_option("--stacks", options->stacks, "Layers executed together: weights-fit, single-layer or all")
+    app.add_option("--stacks", options->stacks,
+                   "Layers executed together: weights-fit, single-layer or all")
         ->capture_default_str();
-    app.add_flag(
-        "--search-stacks", options->search_stacks,
-        "Also compare all cuts of the network into stacks, each with the tile and overlap that are best for it");
-    app.add_option(
-           "--objective", options->objective,
-           "What the best point, and the mapping of each layer, has least of: energy, latency or edp (their product)")
+    app.add_flag("--search-stacks", options->search_stacks,
+                 "Also compare all cuts of the network into stacks, each with the tile and overlap "
+                 "that are best for it");
+    app.add_option("--objective", options->objective,
+                   "What the best point, and the mapping of each layer, has least of: energy, "
+                   "latency or edp (their product)")
         ->capture_default_str();
     app.add_option("--mappings", options->mappings,
-                   "Each tile with layers mapped for each of these: energy, latency, edp (default: for the objective)")
+                   "Each tile with layers mapped for each of these: energy, latency, edp (default: "
+                   "for the objective)")
         ->delimiter(',');
     options->fidelity.declare(app);
-    return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
+    return [options](const ModelRequest& request, const Output& output) {
+        return run(*options, request, output);
+    };
 }
 
 }  // namespace
 
 CostModel explore_depth_first() {
-    return {"depth-first", "tile sizes and overlap modes on a machine of many memories (DeFiNES); -o writes heat maps",
-            declare};
+    return {
+        "depth-first",
+        "tile sizes and overlap modes on a machine of many memories (DeFiNES); -o writes heat maps",
+        declare};
 }
 
 }  // namespace laminate::cli

@@ -26,7 +26,8 @@ bool indexes(Role role, Dim dim) {
 
 }  // namespace
 
-HierarchyWalk::HierarchyWalk(const depth_first::LayerShape& layer, const depth_first::LoopOrder& order)
+HierarchyWalk::HierarchyWalk(const depth_first::LayerShape& layer,
+                             const depth_first::LoopOrder& order)
     : layer_(layer), order_(order) {
     std::array<int64_t, depth_first::dim_count> step{};
     step.fill(1);
@@ -44,7 +45,8 @@ HierarchyWalk::Boundary HierarchyWalk::boundary(Role role, std::optional<size_t>
     std::set<std::vector<int64_t>> known;
     bool first = true;
     do {
-        if (std::any_of(at.begin(), at.begin() + static_cast<ptrdiff_t>(below), [](int64_t i) { return i != 0; }))
+        if (std::any_of(at.begin(), at.begin() + static_cast<ptrdiff_t>(below),
+                        [](int64_t i) { return i != 0; }))
             continue;
         std::vector<int64_t> tile;  // which one, by the loops above
         for (size_t n = below; n < order_.size(); ++n) {
@@ -83,7 +85,8 @@ int64_t HierarchyWalk::tile_elements(Role role, std::vector<int64_t> at, size_t 
                 break;
             case Role::input:
             case Role::second_input:
-                touched.insert({i[Dim::g], i[Dim::c], i[Dim::oy] * layer_.stride.y + i[Dim::fy] * layer_.dilation.y,
+                touched.insert({i[Dim::g], i[Dim::c],
+                                i[Dim::oy] * layer_.stride.y + i[Dim::fy] * layer_.dilation.y,
                                 i[Dim::ox] * layer_.stride.x + i[Dim::fx] * layer_.dilation.x, 0});
                 break;
         }

@@ -19,9 +19,10 @@ void MappedLayer::count_port_readers() {
         const std::vector<MemoryPort>& ports = machine_.memories[memories_[at]].ports;
         for (size_t p = 0; p < ports.size(); ++p) {
             for (const size_t r : served_[at]) {
-                const bool carried = std::ranges::any_of(ports[p].carries, [&](const MemoryPort::Carried& entry) {
-                    return entry.operand == operand_of(roles_[r].role);
-                });
+                const bool carried =
+                    std::ranges::any_of(ports[p].carries, [&](const MemoryPort::Carried& entry) {
+                        return entry.operand == operand_of(roles_[r].role);
+                    });
                 if (carried && roles_[r].role != Role::output) ++port_readers_[first_port_[at] + p];
             }
         }
@@ -36,9 +37,15 @@ size_t MappedLayer::port_number(size_t memory, Operand operand, Transfer transfe
 
 MappedLayer::LinkSharing MappedLayer::link_sharing(size_t r, size_t level) const {
     const Operand operand = operand_of(roles_[r].role);
-    const bool lower = port_readers_[port_number(roles_[r].levels[level], operand, Transfer::write_from_higher)] > 1;
-    const bool upper = port_readers_[port_number(roles_[r].levels[level + 1], operand, Transfer::read_to_lower)] > 1;
-    return lower && upper ? LinkSharing::shared : lower || upper ? LinkSharing::half : LinkSharing::own;
+    const bool lower =
+        port_readers_[port_number(roles_[r].levels[level], operand, Transfer::write_from_higher)] >
+        1;
+    const bool upper =
+        port_readers_[port_number(roles_[r].levels[level + 1], operand, Transfer::read_to_lower)] >
+        1;
+    return lower && upper   ? LinkSharing::shared
+           : lower || upper ? LinkSharing::half
+                            : LinkSharing::own;
 }
 
 bool MappedLayer::is_waited_for(size_t r, size_t level) const {
@@ -50,7 +57,8 @@ bool MappedLayer::is_waited_for(size_t r, size_t level) const {
     return true;
 }
 
-BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::array<double, dim_count>& loops,
+BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level,
+                                            const std::array<double, dim_count>& loops,
                                             double total, bool reduction_above) const {
     const RoleData& role = roles_[r];
     const bool output = role.role == Role::output;
@@ -59,16 +67,21 @@ BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::a
     const double count = std::floor(total / period);
     std::vector<double> elements;
     tile_elements(r, loops, true, elements);
-    const auto [upper, lower] = boundary_transfers(r, level, elements[level], period, count, reduction_above, true);
-    const Transfers::One& across = upper[output ? Transfer::write_from_lower : Transfer::read_to_lower];
-    BoundaryDemand demand{.period = across.period, .count = across.count, .ports = {}, .time = 0, .tile_bits = 0};
+    const auto [upper, lower] =
+        boundary_transfers(r, level, elements[level], period, count, reduction_above, true);
+    const Transfers::One& across =
+        upper[output ? Transfer::write_from_lower : Transfer::read_to_lower];
+    BoundaryDemand demand{
+        .period = across.period, .count = across.count, .ports = {}, .time = 0, .tile_bits = 0};
     const auto add = [&](const Transfers& transfers, size_t m, Transfer transfer) {
         const Transfers::One& one = transfers[transfer];
         if (one.count == 0) return;
         const Memory& memory = machine_.memories[role.levels[m]];
         const double cycles = one.cycles(is_read(transfer) ? memory.read : memory.write);
-        demand.ports.push_back({port_number(role.levels[m], operand_of(role.role), transfer), cycles});
-        const bool is_upwards = transfer == Transfer::write_from_lower || transfer == Transfer::read_to_higher;
+        demand.ports.push_back(
+            {port_number(role.levels[m], operand_of(role.role), transfer), cycles});
+        const bool is_upwards =
+            transfer == Transfer::write_from_lower || transfer == Transfer::read_to_higher;
         if (is_upwards == output) demand.time = std::max(demand.time, cycles);
     };
     add(upper, level, Transfer::read_to_lower);
@@ -78,14 +91,17 @@ BoundaryDemand MappedLayer::boundary_demand(size_t r, size_t level, const std::a
         add(lower, level - 1, Transfer::write_from_higher);
         tile_elements(r, loops, false, elements);
         const Transfers with_fractions =
-            boundary_transfers(r, level, elements[level], period, count, reduction_above, false).second;
-        const Transfers::One& tile = with_fractions[output ? Transfer::read_to_higher : Transfer::write_from_higher];
+            boundary_transfers(r, level, elements[level], period, count, reduction_above, false)
+                .second;
+        const Transfers::One& tile =
+            with_fractions[output ? Transfer::read_to_higher : Transfer::write_from_higher];
         demand.tile_bits = tile.amount * static_cast<double>(tile.bits);
     }
     return demand;
 }
 
-std::vector<bool> MappedLayer::fit_twice(const std::vector<size_t>& served, const std::vector<double>& used) {
+std::vector<bool> MappedLayer::fit_twice(const std::vector<size_t>& served,
+                                         const std::vector<double>& used) {
     double taken = 0;
     for (const double part : used) taken += part;
     std::vector<bool> result(served.size(), false);
@@ -104,8 +120,8 @@ std::vector<bool> MappedLayer::fit_twice(const std::vector<size_t>& served, cons
 }
 
 /// [role][0] stands for the array, which is never double buffered, [role][m + 1] for level m.
-std::vector<std::vector<bool>> MappedLayer::double_buffered(const LoopOrder& order,
-                                                            const std::vector<Movement>& moved) const {
+std::vector<std::vector<bool>> MappedLayer::double_buffered(
+    const LoopOrder& order, const std::vector<Movement>& moved) const {
     std::vector<std::vector<double>> used(roles_.size());
     std::vector<std::vector<bool>> result(roles_.size());
     for (size_t r = 0; r < roles_.size(); ++r) {
@@ -113,7 +129,8 @@ std::vector<std::vector<bool>> MappedLayer::double_buffered(const LoopOrder& ord
         result[r].assign(role.levels.size() + 1, false);
         for (size_t m = 0; m < role.levels.size(); ++m) {
             const bool partial = role.role == Role::output && moved[r].partial[m + 1];
-            double bits = moved[r].elements[m + 1] * static_cast<double>(partial ? role.bits : role.final_bits);
+            double bits = moved[r].elements[m + 1] *
+                          static_cast<double>(partial ? role.bits : role.final_bits);
             // Its outermost relevant loops bring in the tile piece by piece.
             double pieces = 1;
             for (size_t i = moved[r].bounds[m + 1]; i > moved[r].bounds[m]; --i) {
@@ -121,7 +138,8 @@ std::vector<std::vector<bool>> MappedLayer::double_buffered(const LoopOrder& ord
                 pieces *= order[i - 1].size;
             }
             bits = std::floor(bits / pieces);
-            used[r].push_back(bits / static_cast<double>(machine_.memories[role.levels[m]].capacity_bits));
+            used[r].push_back(bits /
+                              static_cast<double>(machine_.memories[role.levels[m]].capacity_bits));
         }
     }
     for (size_t at = 0; at < memories_.size(); ++at) {
@@ -129,8 +147,8 @@ std::vector<std::vector<bool>> MappedLayer::double_buffered(const LoopOrder& ord
         std::vector<size_t> levels;
         std::vector<double> parts;
         for (const size_t r : served) {
-            levels.push_back(
-                static_cast<size_t>(std::ranges::find(roles_[r].levels, memories_[at]) - roles_[r].levels.begin()));
+            levels.push_back(static_cast<size_t>(
+                std::ranges::find(roles_[r].levels, memories_[at]) - roles_[r].levels.begin()));
             parts.push_back(used[r][levels.back()]);
         }
         const std::vector<bool> twice = fit_twice(served, parts);
@@ -141,7 +159,8 @@ std::vector<std::vector<bool>> MappedLayer::double_buffered(const LoopOrder& ord
 
 namespace {
 
-/// A transfer on a port: it may take `allowed` cycles at the start of each period, and takes `needed`.
+/// A transfer on a port: it may take `allowed` cycles at the start of each period, and takes
+/// `needed`.
 struct PortUse {
     double needed;
     double allowed;
@@ -151,7 +170,8 @@ struct PortUse {
     [[nodiscard]] double window() const { return allowed * (count - 1); }
 };
 
-/// Cycles of [0, length) in which one of uses[first...] is allowed; periods descend and divide each other.
+/// Cycles of [0, length) in which one of uses[first...] is allowed; periods descend and divide each
+/// other.
 double covered(const std::vector<PortUse>& uses, size_t first, double length) {
     if (first == uses.size() || length == 0) return 0;
     const PortUse& use = uses[first];
@@ -181,7 +201,8 @@ double port_stall(std::vector<PortUse> uses) {
         }
     }
     if (whole == 0) {
-        std::ranges::stable_sort(uses, [](const PortUse& a, const PortUse& b) { return a.period > b.period; });
+        std::ranges::stable_sort(
+            uses, [](const PortUse& a, const PortUse& b) { return a.period > b.period; });
         whole = covered(uses, 0, uses[0].period) * uses[0].count;
     }
     return late + std::max(0.0, early + windows - whole);
@@ -191,7 +212,8 @@ double port_stall(std::vector<PortUse> uses) {
 
 Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocation) const {
     std::vector<Movement> moved;
-    for (size_t r = 0; r < roles_.size(); ++r) moved.push_back(movement(roles_[r], order, allocation[r], false));
+    for (size_t r = 0; r < roles_.size(); ++r)
+        moved.push_back(movement(roles_[r], order, allocation[r], false));
     return latency(order, allocation, moved);
 }
 
@@ -207,7 +229,8 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
             crossing[r].push_back(transfers(roles_[r], whole_moved[r], m, true));
     }
     const std::vector<std::vector<bool>> buffered = double_buffered(order, moved);
-    // Outermost irrelevant loops of a level: while they run, a memory without a second buffer may not be written.
+    // Outermost irrelevant loops of a level: while they run, a memory without a second buffer may
+    // not be written.
     const auto repeats = [&](size_t r, size_t m) {
         double product = 1;
         if (m == 0) return product;
@@ -220,10 +243,14 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
     const auto use_of = [&](size_t r, size_t m, Transfer transfer) -> std::optional<PortUse> {
         const Transfers::One& one = crossing[r][m][transfer];
         if (one.count == 0) return std::nullopt;
-        const size_t lower = transfer == Transfer::read_to_lower || transfer == Transfer::write_from_lower ? m : m + 1;
+        const size_t lower =
+            transfer == Transfer::read_to_lower || transfer == Transfer::write_from_lower ? m
+                                                                                          : m + 1;
         const Memory& memory = machine_.memories[roles_[r].levels[m]];
-        const double allowed = buffered[r][lower] ? one.period : std::floor(one.period / repeats(r, lower));
-        return PortUse{one.cycles(is_read(transfer) ? memory.read : memory.write), allowed, one.period, one.count};
+        const double allowed =
+            buffered[r][lower] ? one.period : std::floor(one.period / repeats(r, lower));
+        return PortUse{one.cycles(is_read(transfer) ? memory.read : memory.write), allowed,
+                       one.period, one.count};
     };
 
     Latency result;
@@ -237,7 +264,8 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
             std::vector<PortUse> uses;
             for (const size_t r : served_[at]) {
                 const std::vector<size_t>& levels = roles_[r].levels;
-                const size_t m = static_cast<size_t>(std::ranges::find(levels, memories_[at]) - levels.begin());
+                const size_t m =
+                    static_cast<size_t>(std::ranges::find(levels, memories_[at]) - levels.begin());
                 for (const MemoryPort::Carried& entry : memory.ports[p].carries) {
                     if (entry.operand != operand_of(roles_[r].role)) continue;
                     if (const auto use = use_of(r, m, entry.transfer)) uses.push_back(*use);
@@ -248,8 +276,8 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
     }
     result.stall_cycles = static_cast<int64_t>(stall);
 
-    // First tiles: a pair of memories takes as long as the slower side; links whose both ends the two operands share
-    // are used one after the other.
+    // First tiles: a pair of memories takes as long as the slower side; links whose both ends the
+    // two operands share are used one after the other.
     struct Load {
         double own = 0, half = 0, shared = 0;
     };
@@ -276,7 +304,8 @@ Latency MappedLayer::latency(const LoopOrder& order, const Allocation& allocatio
     const auto first_then = [](const Load& a, const Load& b) {
         return a.shared + std::max(b.shared + b.half + b.own, a.half + a.own);
     };
-    result.load_cycles = static_cast<int64_t>(std::min(first_then(loads[0], loads[1]), first_then(loads[1], loads[0])));
+    result.load_cycles = static_cast<int64_t>(
+        std::min(first_then(loads[0], loads[1]), first_then(loads[1], loads[0])));
 
     const size_t output_levels = roles_[0].levels.size();
     for (size_t m = 0; m + 1 < output_levels; ++m) {

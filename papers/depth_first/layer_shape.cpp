@@ -7,7 +7,8 @@
 namespace laminate::depth_first {
 
 const char* to_string(Dim dim) {
-    static constexpr std::array<const char*, dim_count> names{"C", "FX", "FY", "G", "K", "OX", "OY"};
+    static constexpr std::array<const char*, dim_count> names{"C", "FX", "FY", "G",
+                                                              "K", "OX", "OY"};
     return names.at(static_cast<size_t>(dim));
 }
 
@@ -26,7 +27,8 @@ const char* to_string(Role role) {
 }
 
 double span(double outputs, int64_t stride, double kernel) {
-    return std::trunc(outputs * kernel - std::max(0.0, kernel - static_cast<double>(stride)) * (outputs - 1.0));
+    return std::trunc(outputs * kernel -
+                      std::max(0.0, kernel - static_cast<double>(stride)) * (outputs - 1.0));
 }
 
 double span(double outputs, int64_t stride, double kernel, int64_t dilation) {
@@ -41,18 +43,22 @@ int64_t LayerShape::macs() const {
 }
 
 int64_t LayerShape::input_width() const {
-    return static_cast<int64_t>(
-        span(static_cast<double>(sizes[Dim::ox]), stride.x, static_cast<double>(sizes[Dim::fx]), dilation.x));
+    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::ox]), stride.x,
+                                     static_cast<double>(sizes[Dim::fx]), dilation.x));
 }
 
 int64_t LayerShape::input_height() const {
-    return static_cast<int64_t>(
-        span(static_cast<double>(sizes[Dim::oy]), stride.y, static_cast<double>(sizes[Dim::fy]), dilation.y));
+    return static_cast<int64_t>(span(static_cast<double>(sizes[Dim::oy]), stride.y,
+                                     static_cast<double>(sizes[Dim::fy]), dilation.y));
 }
 
-int64_t LayerShape::output_elements() const { return output_channels() * sizes[Dim::ox] * sizes[Dim::oy]; }
+int64_t LayerShape::output_elements() const {
+    return output_channels() * sizes[Dim::ox] * sizes[Dim::oy];
+}
 
-int64_t LayerShape::input_elements() const { return input_channels() * input_width() * input_height(); }
+int64_t LayerShape::input_elements() const {
+    return input_channels() * input_width() * input_height();
+}
 
 int64_t LayerShape::weight_elements() const {
     if (type == LayerType::pooling || type == LayerType::addition) return 0;
@@ -81,17 +87,20 @@ Relevance relevance(const LayerShape& layer, Role role, Dim dim) {
     const bool window = dim == Dim::ox || dim == Dim::oy || dim == Dim::fx || dim == Dim::fy;
     switch (role) {
         case Role::output:
-            return dim == Dim::c || dim == Dim::fx || dim == Dim::fy ? Relevance::irrelevant : Relevance::relevant;
+            return dim == Dim::c || dim == Dim::fx || dim == Dim::fy ? Relevance::irrelevant
+                                                                     : Relevance::relevant;
         case Role::weight:
             // All groups of a pooling share its window.
-            if (dim == Dim::ox || dim == Dim::oy || (layer.type == LayerType::pooling && dim == Dim::g))
+            if (dim == Dim::ox || dim == Dim::oy ||
+                (layer.type == LayerType::pooling && dim == Dim::g))
                 return Relevance::irrelevant;
             return Relevance::relevant;
         case Role::input:
         case Role::second_input:
             if (dim == Dim::k) return Relevance::irrelevant;
-            return window && layer.type != LayerType::addition && !layer.direct_input ? Relevance::partial
-                                                                                      : Relevance::relevant;
+            return window && layer.type != LayerType::addition && !layer.direct_input
+                       ? Relevance::partial
+                       : Relevance::relevant;
     }
     throw std::logic_error("relevance");
 }

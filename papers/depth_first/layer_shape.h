@@ -1,8 +1,10 @@
-// One layer, or one tile of a layer, as a nest of seven loops, and what each operand sees of them. DeFiNES and ZigZag: a loop
-// is relevant to an operand (it indexes it), irrelevant, or, for the input's rows and columns, partially relevant.
+// One layer, or one tile of a layer, as a nest of seven loops, and what each operand sees of them.
+// DeFiNES and ZigZag: a loop is relevant to an operand (it indexes it), irrelevant, or, for the
+// input's rows and columns, partially relevant.
 //
-// Loops in the hardware papers' letters: G groups, K output channels of a group, C input channels of a group, OY OX output rows
-// and columns, FY FX kernel rows and columns. A depthwise layer, a pooling and an addition have K = C = 1.
+// Loops in the hardware papers' letters: G groups, K output channels of a group, C input channels
+// of a group, OY OX output rows and columns, FY FX kernel rows and columns. A depthwise layer, a
+// pooling and an addition have K = C = 1.
 #pragma once
 
 #include <array>
@@ -47,8 +49,8 @@ struct Stride {
     auto operator<=>(const Stride&) const = default;
 };
 
-/// Number of different inputs under `outputs` neighbouring outputs of a window; inputs that a stride jumps over are not
-/// counted. Fractions of lanes may come in; the result is truncated.
+/// Number of different inputs under `outputs` neighbouring outputs of a window; inputs that a
+/// stride jumps over are not counted. Fractions of lanes may come in; the result is truncated.
 [[nodiscard]] double span(double outputs, int64_t stride, double kernel);
 /// The same where kernel taps lie `dilation` apart; only one of stride and dilation is above 1.
 [[nodiscard]] double span(double outputs, int64_t stride, double kernel, int64_t dilation);
@@ -58,7 +60,8 @@ struct LayerShape {
     Sizes sizes;
     Stride stride;
     Stride dilation;  ///< steps between taps of a kernel; above 1 only where the stride is 1
-    /// Inputs are indexed by the output's rows and columns; only for windows of one element without stride. Additions always are.
+    /// Inputs are indexed by the output's rows and columns; only for windows of one element without
+    /// stride. Additions always are.
     bool direct_input = false;
 
     [[nodiscard]] int64_t macs() const;

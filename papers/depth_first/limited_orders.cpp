@@ -94,7 +94,8 @@ std::optional<Allocation> MappedLayer::allocate(const LoopOrder& order) const {
         for (size_t s = 0; s < served.size(); ++s) {
             const RoleData& role = roles_[served[s]];
             State& state = states[served[s]];
-            for (size_t k = 0; k < best[s]; ++k) multiply(state.products, order[state.allocated + k]);
+            for (size_t k = 0; k < best[s]; ++k)
+                multiply(state.products, order[state.allocated + k]);
             state.allocated += best[s];
             ++state.level;
             for (const Loop& loop : role.lanes[state.level]) multiply(state.products, loop);
@@ -106,9 +107,11 @@ std::optional<Allocation> MappedLayer::allocate(const LoopOrder& order) const {
 }
 
 LoopOrders::LoopOrders(LoopOrder loops) {
-    std::ranges::sort(loops,
-                      [](const Loop& a, const Loop& b) { return std::pair(a.dim, a.size) > std::pair(b.dim, b.size); });
-    for (size_t n = 0; n < loops.size(); ++n) nodes_.push_back({loops[n], n + 1 < loops.size() ? n + 1 : none});
+    std::ranges::sort(loops, [](const Loop& a, const Loop& b) {
+        return std::pair(a.dim, a.size) > std::pair(b.dim, b.size);
+    });
+    for (size_t n = 0; n < loops.size(); ++n)
+        nodes_.push_back({loops[n], n + 1 < loops.size() ? n + 1 : none});
     if (!nodes_.empty()) {
         j_ = nodes_.size() - 1;
         i_ = nodes_.size() >= 2 ? nodes_.size() - 2 : 0;
@@ -118,7 +121,8 @@ LoopOrders::LoopOrders(LoopOrder loops) {
 
 void LoopOrders::read() {
     current_.clear();
-    for (size_t n = nodes_.empty() ? none : head_; n != none; n = nodes_[n].next) current_.push_back(nodes_[n].loop);
+    for (size_t n = nodes_.empty() ? none : head_; n != none; n = nodes_[n].next)
+        current_.push_back(nodes_[n].loop);
 }
 
 bool LoopOrders::next() {
@@ -141,7 +145,8 @@ LoopOrder limited_factors(const MappedLayer& layer, size_t limit) {
     size_t count = 0;
     for (const auto& [dim, list] : factors) count += list.size();
     while (limit > 0 && count > limit) {
-        auto most = std::ranges::max_element(factors, {}, [](const auto& entry) { return entry.second.size(); });
+        auto most = std::ranges::max_element(factors, {},
+                                             [](const auto& entry) { return entry.second.size(); });
         std::vector<int64_t>& list = most->second;
         if (list.size() < 2) break;  // one loop for each dimension is as few as there can be
         const int64_t merged = list[0] * list[1];
@@ -156,7 +161,8 @@ LoopOrder limited_factors(const MappedLayer& layer, size_t limit) {
     return loops;
 }
 
-std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit, const MappingGoal& goal) {
+std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit,
+                                                 const MappingGoal& goal) {
     std::optional<LayerMapping> best;
     double least = std::numeric_limits<double>::infinity();
     const double macs = layer.mac_energy();
@@ -170,7 +176,8 @@ std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_
         cost.energy_pj = cost.memory_pj + macs;
         if (!is_by_energy) cost.latency = layer.latency(orders.current(), *allocation);
         const double found =
-            is_by_energy ? cost.energy_pj : value(goal.objective, energy_of(cost, goal), latency_of(cost, goal));
+            is_by_energy ? cost.energy_pj
+                         : value(goal.objective, energy_of(cost, goal), latency_of(cost, goal));
         if (found >= least) continue;
         least = found;
         best = LayerMapping{orders.current(), std::move(*allocation), {}};

@@ -1,5 +1,5 @@
-// The mapper of the artifact (LOMA): orders of a few merged prime factors, all of them tried, each with the allocation
-// that it chooses for it.
+// The mapper of the artifact (LOMA): orders of a few merged prime factors, all of them tried, each
+// with the allocation that it chooses for it.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,9 @@
 
 namespace laminate::depth_first {
 
-/// Orders of a multiset of loops, each once: Williams' prefix shifts (SODA 2009), beginning with the non-increasing
-/// order by (name of the dimension, trips). The order of visit decides between equal energies.
+/// Orders of a multiset of loops, each once: Williams' prefix shifts (SODA 2009), beginning with
+/// the non-increasing order by (name of the dimension, trips). The order of visit decides between
+/// equal energies.
 class LoopOrders {
 public:
     explicit LoopOrders(LoopOrder loops);
@@ -30,12 +31,14 @@ private:
     LoopOrder current_;
 };
 
-/// Prime factors of the temporal loops, merged until at most `limit` remain: of the dimension with most factors (first
-/// in the order G K C OY OX FY FX) the two smallest. No limit: 0.
+/// Prime factors of the temporal loops, merged until at most `limit` remain: of the dimension with
+/// most factors (first in the order G K C OY OX FY FX) the two smallest. No limit: 0.
 [[nodiscard]] LoopOrder limited_factors(const MappedLayer& layer, size_t limit);
 
-/// The best order among all orders of at most `limit` factors, the first visited on equality. None: no order fits.
-[[nodiscard]] std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer, size_t limit,
+/// The best order among all orders of at most `limit` factors, the first visited on equality. None:
+/// no order fits.
+[[nodiscard]] std::optional<LayerMapping> best_limited_mapping(const MappedLayer& layer,
+                                                               size_t limit,
                                                                const MappingGoal& goal = {});
 
 }  // namespace laminate::depth_first

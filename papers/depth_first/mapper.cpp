@@ -12,13 +12,15 @@
 #include "papers/depth_first/delay_search.h"
 #include "papers/depth_first/mapping_space.h"
 
-// The energy of a mapping is a sum over boundaries between neighbouring levels of each operand, and what a boundary costs depends only
-// on which loops lie below it, not on their order. So a mapping is a path from "no loop" to "all loops" through the multisets of loops, on
-// which each operand places its boundaries. Were there no memories that operands compete for, a table over multisets and placed boundaries
-// would hold the least cost of every rest of a path, and with it the best path. It also bounds the search where they compete: there a shortest path is
-// found with lower bounds (A*), and to the table a price for each bit of such a memory is added (Lagrange relaxation), which makes the bounds know of the
-// competition.
-// A boundary right below a loop that its operand does not see moves above it and costs less there: paths that place it too early only
+// The energy of a mapping is a sum over boundaries between neighbouring levels of each operand, and
+// what a boundary costs depends only on which loops lie below it, not on their order. So a mapping
+// is a path from "no loop" to "all loops" through the multisets of loops, on which each operand
+// places its boundaries. Were there no memories that operands compete for, a table over multisets
+// and placed boundaries would hold the least cost of every rest of a path, and with it the best
+// path. It also bounds the search where they compete: there a shortest path is found with lower
+// bounds (A*), and to the table a price for each bit of such a memory is added (Lagrange
+// relaxation), which makes the bounds know of the competition. A boundary right below a loop that
+// its operand does not see moves above it and costs less there: paths that place it too early only
 // overestimate, and another path has the true cost.
 
 namespace laminate::depth_first {
@@ -41,7 +43,8 @@ public:
 private:
     using Node = MappingSpace::State;
     using Bits = MappingSpace::Bits;
-    using Prices = std::array<double, MappingSpace::most_watched>;  ///< pJ per bit of each memory that is watched
+    using Prices = std::array<double, MappingSpace::most_watched>;  ///< pJ per bit of each memory
+                                                                    ///< that is watched
     static constexpr uint32_t none = std::numeric_limits<uint32_t>::max();
     struct Reached {
         Node node;
@@ -110,8 +113,8 @@ private:
     std::priority_queue<Entry> open_;
     std::vector<Reached> reached_;
     std::vector<uint32_t> slots_;  ///< into reached_, by hash; a power of two of them
-    /// By place in the tables: the last one that is done. A later one that costs no less and takes no less of each memory
-    /// leads nowhere better.
+    /// By place in the tables: the last one that is done. A later one that costs no less and takes
+    /// no less of each memory leads nowhere better.
     std::vector<uint32_t> last_done_;
     size_t sequence_ = 0;
 };
@@ -144,7 +147,8 @@ EnergySearch::Path EnergySearch::follow(const Table& table) const {
             const MappingSpace::Watched& watched = space_.watched()[w];
             for (size_t i = 0; i < watched.sharers.size(); ++i) {
                 if (watched.sharers[i] == std::pair(r, level))
-                    path.bits[w] += level + 1 == space_.levels(r) ? watched.bits[i][0] : watched.bits[i][s];
+                    path.bits[w] +=
+                        level + 1 == space_.levels(r) ? watched.bits[i][0] : watched.bits[i][s];
             }
         }
     };
@@ -162,7 +166,8 @@ void EnergySearch::consider(const Path& path) {
     best_ = path.nodes;
 }
 
-/// What tiles below take of memories that others still need room in, at the prices of the best table.
+/// What tiles below take of memories that others still need room in, at the prices of the best
+/// table.
 EnergySearch::Charges EnergySearch::charges(const Node& node) const {
     Charges charges;
     if (priced_ == &unpriced_) return charges;
@@ -181,8 +186,9 @@ double EnergySearch::bound(size_t at, const Charges& charges) const {
     return std::max(least, priced);
 }
 
-/// One price after the other where the bound it gives is highest: the bound is concave and piecewise linear in a price, one piece per path; where the
-/// pieces of a path that takes too much and of one that takes too little meet lies the next price to look at.
+/// One price after the other where the bound it gives is highest: the bound is concave and
+/// piecewise linear in a price, one piece per path; where the pieces of a path that takes too much
+/// and of one that takes too little meet lies the next price to look at.
 void EnergySearch::raise_prices() {
     constexpr int most_tables = 12;
     size_t spare = 0;
@@ -204,17 +210,19 @@ void EnergySearch::raise_prices() {
         if (over.bits[w] <= room(w)) continue;
         // Far beyond: the path that takes as little as it can.
         Path low = over;
-        Path high = follow(
-            table_at(w, std::max(1.0, 1e3 * std::abs(unpriced_.rest[0])) / std::max(1.0, over.bits[w] - room(w))));
+        Path high = follow(table_at(w, std::max(1.0, 1e3 * std::abs(unpriced_.rest[0])) /
+                                           std::max(1.0, over.bits[w] - room(w))));
         consider(high);
-        const auto line = [&](const Path& path,
-                              double price) {  // the bound that a path gives, other prices as they are
-            double value = path.cost + price * (path.bits[w] - room(w));
-            for (size_t other = 0; other < space_.watched().size(); ++other) {
-                if (other != w) value += priced_->prices[other] * (path.bits[other] - room(other));
-            }
-            return value;
-        };
+        const auto line =
+            [&](const Path& path,
+                double price) {  // the bound that a path gives, other prices as they are
+                double value = path.cost + price * (path.bits[w] - room(w));
+                for (size_t other = 0; other < space_.watched().size(); ++other) {
+                    if (other != w)
+                        value += priced_->prices[other] * (path.bits[other] - room(other));
+                }
+                return value;
+            };
         keep_better();
         if (high.bits[w] > room(w)) {
             over = high;
@@ -251,7 +259,8 @@ uint64_t EnergySearch::hash_of(const Node& node) const {
 /// Where the node is, or is to be put.
 size_t EnergySearch::slot_of(const Node& node) const {
     size_t at = hash_of(node) & (slots_.size() - 1);
-    while (slots_[at] != none && !(reached_[slots_[at]].node == node)) at = (at + 1) & (slots_.size() - 1);
+    while (slots_[at] != none && !(reached_[slots_[at]].node == node))
+        at = (at + 1) & (slots_.size() - 1);
     return at;
 }
 
@@ -268,8 +277,8 @@ uint32_t EnergySearch::find_or_add(const Node& node) {
     return found;
 }
 
-/// By one that is done and has no higher cost: with prices, one that takes less may be done first though it costs more.
-/// Otherwise it is done itself.
+/// By one that is done and has no higher cost: with prices, one that takes less may be done first
+/// though it costs more. Otherwise it is done itself.
 bool EnergySearch::is_dominated(uint32_t index) {
     Reached& reached = reached_[index];
     uint32_t& last = last_done_[place_in_tables(reached.node)];
@@ -290,7 +299,8 @@ void EnergySearch::reach(const Node& node, double cost, double estimate, uint32_
     if (reached.done || cost >= reached.cost) return;
     reached.cost = cost;
     reached.from = from;
-    const size_t depth = space_.rank(node.multiset) * 16 + node.levels[0] + node.levels[1] + node.levels[2];
+    const size_t depth =
+        space_.rank(node.multiset) * 16 + node.levels[0] + node.levels[1] + node.levels[2];
     open_.push({estimate, depth, sequence_++, index, cost});
 }
 
@@ -329,7 +339,8 @@ std::optional<LayerMapping> EnergySearch::run() {
     if (relaxed.fits) return mapping(relaxed.nodes);
     raise_prices();
     const Node start = space_.start();
-    if (const double estimate = bound(place_in_tables(start), charges(start)); estimate < best_cost_)
+    if (const double estimate = bound(place_in_tables(start), charges(start));
+        estimate < best_cost_)
         reach(start, 0, estimate, none);
     if (!open_.empty()) last_done_.assign(unpriced_.rest.size(), none);
     while (!open_.empty()) {
@@ -364,15 +375,18 @@ LayerMapping EnergySearch::mapping(const std::vector<Node>& path) const {
 
 }  // namespace
 
-std::optional<LayerMapping> best_mapping(const MappedLayer& layer, const MappingGoal& goal, size_t most_paths) {
+std::optional<LayerMapping> best_mapping(const MappedLayer& layer, const MappingGoal& goal,
+                                         size_t most_paths) {
     const MappingSpace space(layer);
     std::optional<LayerMapping> least_energy = EnergySearch(space).run();
     if (!least_energy || goal.objective == Objective::energy) return least_energy;
     MappingGoal product = goal;
     product.objective = Objective::energy_delay;
-    LayerMapping least_product = DelaySearch(space, product, most_paths).run(std::move(*least_energy));
+    LayerMapping least_product =
+        DelaySearch(space, product, most_paths).run(std::move(*least_energy));
     if (goal.objective == Objective::energy_delay) return least_product;
-    return DelaySearch(space, goal, most_paths).run(std::move(least_product));  // it is seldom far from the fastest
+    return DelaySearch(space, goal, most_paths)
+        .run(std::move(least_product));  // it is seldom far from the fastest
 }
 
 }  // namespace laminate::depth_first

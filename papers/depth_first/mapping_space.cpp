@@ -16,9 +16,10 @@ namespace {
 constexpr size_t lanes = 4;
 using Vector = double __attribute__((vector_size(lanes * sizeof(double))));
 
-/// The least of each point of some rows of `here`, rows and what lies in them from behind: with a boundary placed at a cost (`costs`
-/// and the sums behind it in `next`, of so many roles), or with a loop more, of the row or of another digit (`next_rows`, by row
-/// from begin_of_next on, as distances).
+/// The least of each point of some rows of `here`, rows and what lies in them from behind: with a
+/// boundary placed at a cost (`costs` and the sums behind it in `next`, of so many roles), or with
+/// a loop more, of the row or of another digit (`next_rows`, by row from begin_of_next on, as
+/// distances).
 struct RowFill {
     const uint32_t* rows;
     size_t count;
@@ -36,8 +37,11 @@ LAMINATE_FOR_EACH_VECTOR_WIDTH
 void fill_rows(const RowFill& fill) {
     constexpr double none = MappingSpace::infinity;
     const Vector nothing{none, none, none, none};
-    // Rows begin anywhere, which a reference to a vector may not; by value would depend on the instruction set.
-    const auto load = [](Vector& to, const double* values) { std::memcpy(&to, values, sizeof(Vector)); };
+    // Rows begin anywhere, which a reference to a vector may not; by value would depend on the
+    // instruction set.
+    const auto load = [](Vector& to, const double* values) {
+        std::memcpy(&to, values, sizeof(Vector));
+    };
     Vector placed, behind, after;
     for (size_t n = 0; n < fill.count; ++n) {
         const size_t row = fill.rows[n];
@@ -52,7 +56,8 @@ void fill_rows(const RowFill& fill) {
                 placed += behind;
                 least = placed < least ? placed : least;
             }
-            for (size_t other = fill.begin_of_next[row]; other < fill.begin_of_next[row + 1]; ++other) {
+            for (size_t other = fill.begin_of_next[row]; other < fill.begin_of_next[row + 1];
+                 ++other) {
                 load(after, fill.here + s + fill.next_rows[other]);
                 least = after < least ? after : least;
             }
@@ -139,10 +144,12 @@ void MappingSpace::tabulate_multisets() {
         // Each from one that has a loop less.
         for (size_t n = before; n < known.size(); ++n) {
             products_[known[n]] = products_[known[n] - step];
-            products_[known[n]][static_cast<size_t>(factor.dim)] *= static_cast<double>(factor.prime);
+            products_[known[n]][static_cast<size_t>(factor.dim)] *=
+                static_cast<double>(factor.prime);
             ranks_[known[n]] = static_cast<uint32_t>(n);
         }
-        for (size_t r = 0; r < roles(); ++r) with_more(layer_.irrelevant(r, factor.dim) ? unseen_[r] : seen_[r]);
+        for (size_t r = 0; r < roles(); ++r)
+            with_more(layer_.irrelevant(r, factor.dim) ? unseen_[r] : seen_[r]);
     }
     reduction_left_.assign(multisets_, true);
     for (const uint32_t seen : seen_[0]) reduction_left_[seen + unseen_[0].back()] = false;
@@ -168,7 +175,8 @@ void MappingSpace::tabulate_bits() {
             layer_.level_elements(r, products_[seen], elements);
             for (size_t level = 0; level + 1 < levels(r); ++level) {
                 spread(seen, elements[level] * layer_.element_bits(r, false), bits_[r][level]);
-                if (r == 0) spread(seen, elements[level] * layer_.element_bits(r, true), sum_bits_[level]);
+                if (r == 0)
+                    spread(seen, elements[level] * layer_.element_bits(r, true), sum_bits_[level]);
             }
         }
     }
@@ -178,7 +186,8 @@ void MappingSpace::watch() {
     std::vector<double> whole(layer_.machine().memories.size(), 0);
     for (size_t r = 0; r < roles(); ++r) {
         for (size_t level = 0; level < levels(r); ++level)
-            whole[layer_.hierarchy(r)[level]] += layer_.level_bits(r, level, products_[all()], true);
+            whole[layer_.hierarchy(r)[level]] +=
+                layer_.level_bits(r, level, products_[all()], true);
     }
     for (size_t at = 0; at < layer_.memories().size(); ++at) {
         const size_t memory = layer_.memories()[at];
@@ -188,7 +197,8 @@ void MappingSpace::watch() {
         Watched watched{memory, {}, {}};
         for (const size_t r : layer_.served()[at]) {
             const std::vector<size_t>& hierarchy = layer_.hierarchy(r);
-            const auto level = static_cast<size_t>(std::ranges::find(hierarchy, memory) - hierarchy.begin());
+            const auto level =
+                static_cast<size_t>(std::ranges::find(hierarchy, memory) - hierarchy.begin());
             watched.sharers.emplace_back(r, level);
             if (level + 1 == levels(r)) {
                 watched.bits.push_back({layer_.level_bits(r, level, products_[all()], false)});
@@ -203,15 +213,18 @@ void MappingSpace::watch() {
         watched_.push_back(std::move(watched));
     }
     if (watched_.size() > most_watched) {
-        throw InputError("machine " + layer_.machine().name + ": found " + std::to_string(watched_.size()) +
-                         " memories that operands compete for, expected at most " + std::to_string(most_watched));
+        throw InputError("machine " + layer_.machine().name + ": found " +
+                         std::to_string(watched_.size()) +
+                         " memories that operands compete for, expected at most " +
+                         std::to_string(most_watched));
     }
 }
 
 void MappingSpace::tabulate_energy() {
     std::vector<double> tops(layer_.machine().memories.size(), 0);
     for (size_t r = 0; r < roles(); ++r)
-        tops[layer_.hierarchy(r).back()] += layer_.level_bits(r, levels(r) - 1, products_[all()], false);
+        tops[layer_.hierarchy(r).back()] +=
+            layer_.level_bits(r, levels(r) - 1, products_[all()], false);
     energy_.resize(roles());
     std::vector<double> elements;
     for (size_t r = 0; r < roles(); ++r) {
@@ -219,19 +232,23 @@ void MappingSpace::tabulate_energy() {
         std::vector<double> room;
         for (size_t level = 0; level + 1 < levels(r); ++level) {
             const size_t memory = layer_.hierarchy(r)[level];
-            room.push_back(static_cast<double>(layer_.machine().memories[memory].capacity_bits) - tops[memory]);
+            room.push_back(static_cast<double>(layer_.machine().memories[memory].capacity_bits) -
+                           tops[memory]);
         }
         for (const uint32_t seen : seen_[r]) {
             bool is_known = false;
             for (size_t level = 1; level < levels(r); ++level) {
                 if (bits_[r][level - 1][seen] > room[level - 1]) continue;
-                if (!std::exchange(is_known, true)) layer_.tile_elements(r, products_[seen], elements);
+                if (!std::exchange(is_known, true))
+                    layer_.tile_elements(r, products_[seen], elements);
                 std::vector<double>& energy = energy_[r][level - 1];
                 const auto tabulate = [&](bool as_sum, auto begin, auto end) {
                     if (begin == end) return;
-                    const BoundaryPeriod period = layer_.boundary_period(r, level, elements[level], as_sum);
+                    const BoundaryPeriod period =
+                        layer_.boundary_period(r, level, elements[level], as_sum);
                     for (; begin != end; ++begin)
-                        energy[seen + *begin] = layer_.boundary_energy(r, level, period, periods_[seen + *begin]);
+                        energy[seen + *begin] =
+                            layer_.boundary_energy(r, level, period, periods_[seen + *begin]);
                 };
                 // Outputs are finished where no loop of the sum is left.
                 const auto finished = r == 0 ? unseen_[r].end() - 1 : unseen_[r].begin();
@@ -259,11 +276,13 @@ bool MappingSpace::finished(const State& state) const {
 }
 
 bool MappingSpace::all_placed(size_t w, const State& state) const {
-    return std::ranges::all_of(watched_[w].sharers,
-                               [&](const auto& sharer) { return state.levels[sharer.first] > sharer.second; });
+    return std::ranges::all_of(watched_[w].sharers, [&](const auto& sharer) {
+        return state.levels[sharer.first] > sharer.second;
+    });
 }
 
-bool MappingSpace::fits(size_t r, size_t level, size_t multiset, bool reduction, State& state) const {
+bool MappingSpace::fits(size_t r, size_t level, size_t multiset, bool reduction,
+                        State& state) const {
     const size_t memory = layer_.hierarchy(r)[level];
     const double bits = this->bits(r, level, multiset, reduction);
     const auto capacity = static_cast<double>(layer_.machine().memories[memory].capacity_bits);
@@ -294,8 +313,8 @@ bool MappingSpace::highest_fit(State state) const {
     return true;
 }
 
-/// Rows in which a path may still go on: the next boundary of every role fits at fewest loops of the row. With more loops tiles
-/// only grow, so elsewhere everything costs infinitely much.
+/// Rows in which a path may still go on: the next boundary of every role fits at fewest loops of
+/// the row. With more loops tiles only grow, so elsewhere everything costs infinitely much.
 void MappingSpace::find_rows() {
     row_size_ = last_digit_ ? factors_[*last_digit_].rows : lanes;
     const size_t rows = multisets_ / row_size_;
@@ -307,7 +326,8 @@ void MappingSpace::find_rows() {
         }
         begin_of_next_.push_back(next_rows_.size());
     }
-    // By role and level, whether the boundary above it has a place; above a role's highest level there is none to be placed.
+    // By role and level, whether the boundary above it has a place; above a role's highest level
+    // there is none to be placed.
     std::vector<std::vector<std::vector<uint8_t>>> has_place(roles());
     for (size_t r = 0; r < roles(); ++r) {
         has_place[r].assign(levels(r), std::vector<uint8_t>(rows, 1));
@@ -331,10 +351,12 @@ void MappingSpace::find_rows() {
     }
 }
 
-/// From all boundaries placed and all loops below backwards. Searches spend much of their time here.
+/// From all boundaries placed and all loops below backwards. Searches spend much of their time
+/// here.
 void MappingSpace::fill_rest(const BoundaryCosts& costs, double at_end, Rest& rest) const {
     // Rows from which no path goes on are never written.
-    if (rest.size() != placed_count_ * multisets_) rest.assign(placed_count_ * multisets_, infinity);
+    if (rest.size() != placed_count_ * multisets_)
+        rest.assign(placed_count_ * multisets_, infinity);
     for (size_t placed = placed_count_; placed-- > 0;) {
         double* here = rest.data() + placed * multisets_;
         RowFill fill{.rows = rows_.data() + begin_of_placed_[placed],
@@ -375,7 +397,9 @@ MappingSpace::Path MappingSpace::follow(const BoundaryCosts& costs, const Rest& 
         for (size_t r = 0; r < roles() && !moved; ++r) {
             const size_t level = state.levels[r];
             if (level + 1 == levels(r)) continue;
-            if (costs[r][level][state.multiset] + of_placed[placed_step_[r] * multisets_ + state.multiset] != here)
+            if (costs[r][level][state.multiset] +
+                    of_placed[placed_step_[r] * multisets_ + state.multiset] !=
+                here)
                 continue;
             path.fits = place(r, state) && path.fits;
             moved = true;
@@ -395,7 +419,8 @@ LayerMapping MappingSpace::mapping(const std::vector<State>& path) const {
                 result.order.push_back({factor.dim, static_cast<double>(factor.prime)});
         }
         for (size_t r = 0; r < roles(); ++r) {
-            if (path[i].levels[r] != path[i - 1].levels[r]) result.allocation[r].push_back(result.order.size());
+            if (path[i].levels[r] != path[i - 1].levels[r])
+                result.allocation[r].push_back(result.order.size());
         }
     }
     for (std::vector<size_t>& bounds : result.allocation) bounds.push_back(result.order.size());

@@ -1,5 +1,6 @@
-// The space of mappings that the exact searches of mapper.h look through: paths from "no loop" to "all loops" through the multisets of a layer's prime
-// factors, on which each operand places the boundaries of its memories. Costs of a boundary depend on the loops below it, not on their order.
+// The space of mappings that the exact searches of mapper.h look through: paths from "no loop" to
+// "all loops" through the multisets of a layer's prime factors, on which each operand places the
+// boundaries of its memories. Costs of a boundary depend on the loops below it, not on their order.
 // Of the mapper alone.
 #pragma once
 
@@ -36,8 +37,9 @@ public:
     /// Least cost of the rest of a path, [boundaries placed][multiset] in one row.
     using Rest = std::vector<double>;
 
-    /// Multisets are numbered by the counts of their factors, as digits. Those of one factor, the last digit, fill
-    /// vectors: numbers beyond its count are no multisets, and everything costs infinitely much there.
+    /// Multisets are numbered by the counts of their factors, as digits. Those of one factor, the
+    /// last digit, fill vectors: numbers beyond its count are no multisets, and everything costs
+    /// infinitely much there.
     struct Factor {
         Dim dim;
         int64_t prime;
@@ -49,11 +51,13 @@ public:
     struct Watched {
         size_t memory;
         std::vector<std::pair<size_t, size_t>> sharers;  ///< role and level
-        /// Per sharer, per multiset: least bits of a boundary there. Of a role's highest level, which has no boundary: of the whole.
+        /// Per sharer, per multiset: least bits of a boundary there. Of a role's highest level,
+        /// which has no boundary: of the whole.
         std::vector<std::vector<double>> bits;
     };
 
-    /// Keeps a reference to the layer. Throws InputError where operands compete for more than most_watched memories.
+    /// Keeps a reference to the layer. Throws InputError where operands compete for more than
+    /// most_watched memories.
     explicit MappingSpace(const MappedLayer& layer);
 
     [[nodiscard]] const MappedLayer& layer() const { return layer_; }
@@ -61,11 +65,14 @@ public:
     /// Numbers of multisets, and those between them that are none.
     [[nodiscard]] size_t multisets() const { return multisets_; }
     [[nodiscard]] size_t all() const { return all_; }
-    /// Its place among the multisets when the digits are those of factors(), the first one the last digit.
+    /// Its place among the multisets when the digits are those of factors(), the first one the last
+    /// digit.
     [[nodiscard]] size_t rank(size_t multiset) const { return ranks_[multiset]; }
     [[nodiscard]] double total() const { return total_; }  ///< trips of all loops
     /// Trips of each dimension's loops in a multiset.
-    [[nodiscard]] const std::array<double, dim_count>& products(size_t multiset) const { return products_[multiset]; }
+    [[nodiscard]] const std::array<double, dim_count>& products(size_t multiset) const {
+        return products_[multiset];
+    }
     /// Loops of the sum are missing from the multiset.
     [[nodiscard]] bool reduction_left(size_t multiset) const { return reduction_left_[multiset]; }
     [[nodiscard]] const std::vector<Watched>& watched() const { return watched_; }
@@ -82,14 +89,17 @@ public:
     [[nodiscard]] size_t placed_step(size_t r) const { return placed_step_[r]; }
     [[nodiscard]] size_t placed_index(const Placed& levels) const;
     /// Levels placed of a role in such an index.
-    [[nodiscard]] size_t placed_of(size_t index, size_t r) const { return index / placed_step_[r] % levels(r); }
+    [[nodiscard]] size_t placed_of(size_t index, size_t r) const {
+        return index / placed_step_[r] % levels(r);
+    }
 
     [[nodiscard]] State start() const;
     [[nodiscard]] bool finished(const State& state) const;
     /// Of all that share memory `w`.
     [[nodiscard]] bool all_placed(size_t w, const State& state) const;
     /// Takes the tile's bits of watched memories; false where they do not fit.
-    [[nodiscard]] bool fits(size_t r, size_t level, size_t multiset, bool reduction, State& state) const;
+    [[nodiscard]] bool fits(size_t r, size_t level, size_t multiset, bool reduction,
+                            State& state) const;
     /// The next boundary of a role at the state's multiset; false where the tile does not fit.
     [[nodiscard]] bool place(size_t r, State& state) const;
     /// At the end of a path: the highest memories take what there is.
@@ -97,7 +107,8 @@ public:
 
     /// pJ; infinite where the tile alone does not fit its memory.
     [[nodiscard]] const BoundaryCosts& energy() const { return energy_; }
-    /// The least sums of costs from each point to the end of paths, competition for memories left aside; `at_end` is added to all.
+    /// The least sums of costs from each point to the end of paths, competition for memories left
+    /// aside; `at_end` is added to all.
     [[nodiscard]] Rest rest(const BoundaryCosts& costs, double at_end = 0) const {
         Rest rest;
         fill_rest(costs, at_end, rest);
@@ -106,13 +117,15 @@ public:
     /// `rest`: empty, or filled by this space before.
     void fill_rest(const BoundaryCosts& costs, double at_end, Rest& rest) const;
 
-    /// A path that costs least by `costs`, of which `rest` are the sums; there must be one. It need not fit where operands compete.
+    /// A path that costs least by `costs`, of which `rest` are the sums; there must be one. It need
+    /// not fit where operands compete.
     struct Path {
         std::vector<State> states;
         bool fits = false;
     };
     [[nodiscard]] Path follow(const BoundaryCosts& costs, const Rest& rest) const;
-    /// Calls visit(role, level, multiset) for each boundary that the path places above memory `level` of the role's hierarchy.
+    /// Calls visit(role, level, multiset) for each boundary that the path places above memory
+    /// `level` of the role's hierarchy.
     template <typename Visit>
     void for_each_boundary(const std::vector<State>& path, const Visit& visit) const {
         for (size_t i = 1; i < path.size(); ++i) {
@@ -136,7 +149,8 @@ private:
     void find_rows();
     /// Of the tile in a memory with these loops below, of outputs as sums where `reduction`.
     [[nodiscard]] double bits(size_t r, size_t level, size_t multiset, bool reduction) const {
-        if (level + 1 == levels(r)) return layer_.level_bits(r, level, products_[multiset], r == 0 && reduction);
+        if (level + 1 == levels(r))
+            return layer_.level_bits(r, level, products_[multiset], r == 0 && reduction);
         return (r == 0 && reduction ? sum_bits_[level] : bits_[r][level])[multiset];
     }
 
@@ -150,8 +164,9 @@ private:
     std::vector<uint32_t> ranks_;
     std::vector<bool> reduction_left_;
     std::vector<double> periods_;  ///< of a boundary above the multiset: whole ones in all cycles
-    /// Per role the multisets of loops that it sees, and of loops that it does not see; every multiset is a sum of one
-    /// of each, and what it touches of the operand is what the first touches.
+    /// Per role the multisets of loops that it sees, and of loops that it does not see; every
+    /// multiset is a sum of one of each, and what it touches of the operand is what the first
+    /// touches.
     std::array<std::vector<uint32_t>, 3> seen_, unseen_;
     std::array<size_t, 3> placed_step_{};
     size_t placed_count_ = 1;

@@ -19,7 +19,8 @@ const char* to_string(Objective objective) {
 }
 
 Objective parse_objective(const std::string& text) {
-    for (const Objective objective : {Objective::energy, Objective::latency, Objective::energy_delay}) {
+    for (const Objective objective :
+         {Objective::energy, Objective::latency, Objective::energy_delay}) {
         if (text == to_string(objective)) return objective;
     }
     throw InputError("objective: found \"" + text + "\", expected one of energy, latency, edp");

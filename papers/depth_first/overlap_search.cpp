@@ -16,11 +16,13 @@ class StackSearch {
 public:
     using Modes = std::vector<Overlap>;
 
-    StackSearch(const DepthFirst& model, const std::vector<size_t>& layers, const Strategy& given, Objective objective)
+    StackSearch(const DepthFirst& model, const std::vector<size_t>& layers, const Strategy& given,
+                Objective objective)
         : model_(model), layers_(layers), strategy_(given), objective_(objective) {
         std::set<size_t> maps(layers.begin(), layers.end());
         for (const size_t layer : layers)
-            maps.insert(model.workload().layers[layer].sources.begin(), model.workload().layers[layer].sources.end());
+            maps.insert(model.workload().layers[layer].sources.begin(),
+                        model.workload().layers[layer].sources.end());
         maps.erase(layers.back());
         for (const size_t map : maps) names_.push_back(model.workload().layers[map].name);
     }
@@ -141,14 +143,16 @@ private:
 
 }  // namespace
 
-OverlapSearch search_overlaps(const DepthFirst& model, const Strategy& given, Objective objective, int64_t most) {
+OverlapSearch search_overlaps(const DepthFirst& model, const Strategy& given, Objective objective,
+                              int64_t most) {
     OverlapSearch result{.strategy = given};
     for (const std::vector<size_t>& layers : model.stacks(given.stacks)) {
         StackSearch stack(model, layers, given, objective);
         result.is_complete = stack.run(most) && result.is_complete;
         if (!stack.fits()) {
-            throw InfeasibleMapping(model.workload().layers[layers.front()].name + ": its stack fits no memories of " +
-                                    model.machine().name + " in tiles of " + std::to_string(given.tile.x) + "x" +
+            throw InfeasibleMapping(model.workload().layers[layers.front()].name +
+                                    ": its stack fits no memories of " + model.machine().name +
+                                    " in tiles of " + std::to_string(given.tile.x) + "x" +
                                     std::to_string(given.tile.y));
         }
         stack.add_to(result);

@@ -20,14 +20,19 @@ struct Entry {
 };
 
 std::vector<Entry> read_entries() {
-    const nlohmann::json json = parse_json(std::string(published_layers_text()), "published_layers.json");
+    const nlohmann::json json =
+        parse_json(std::string(published_layers_text()), "published_layers.json");
     JsonObject file(json, "published_layers.json");
     (void)file.header("laminate.published_layers");
     (void)file.text("source");
     std::vector<Entry> entries;
     for (JsonObject& object : file.objects("layers")) {
-        Entry entry{.network = object.text("network"), .layer = object.text("layer"), .machines = {}, .lanes = {}};
-        if (object.has("direct_input")) entry.direct_input = object.at("direct_input", "true") == true;
+        Entry entry{.network = object.text("network"),
+                    .layer = object.text("layer"),
+                    .machines = {},
+                    .lanes = {}};
+        if (object.has("direct_input"))
+            entry.direct_input = object.at("direct_input", "true") == true;
         if (object.has("renames_input_channels"))
             entry.renames_input_channels = object.at("renames_input_channels", "true") == true;
         if (object.has("machines")) entry.machines = object.texts("machines");
@@ -45,11 +50,13 @@ std::vector<Entry> read_entries() {
 
 }  // namespace
 
-void apply_published_layer(const Machine& machine, const std::string& network, WorkloadLayer& layer, Unrolling& lanes) {
+void apply_published_layer(const Machine& machine, const std::string& network, WorkloadLayer& layer,
+                           Unrolling& lanes) {
     static const std::vector<Entry> entries = read_entries();
     for (const Entry& entry : entries) {
         if (entry.network != network || entry.layer != layer.name) continue;
-        if (!entry.machines.empty() && std::ranges::count(entry.machines, machine.name) == 0) continue;
+        if (!entry.machines.empty() && std::ranges::count(entry.machines, machine.name) == 0)
+            continue;
         layer.shape.direct_input = layer.shape.direct_input || entry.direct_input;
         layer.renames_input_channels = layer.renames_input_channels || entry.renames_input_channels;
         for (size_t axis = 0; axis < machine.axes.size(); ++axis) {

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "answers/front_file.h"
 #include "answers/front_report.h"
+#include "base/error.h"
 #include "scheduler/schedule/loop_nest.h"
 
 namespace laminate::cli {
@@ -14,7 +14,8 @@ nlohmann::ordered_json FoundSchedules::add(const std::string& name,
     try {
         Schedule schedule = depth_first::schedule_of(network_, model_.workload(), stacks);
         std::string text = to_text(schedule);
-        schedules_.try_emplace(text, Named{std::move(schedule), {}}).first->second.names.push_back(name);
+        schedules_.try_emplace(text, Named{std::move(schedule), {}})
+            .first->second.names.push_back(name);
         return {{"name", name}, {"schedule", std::move(text)}};
     } catch (const InputError& error) {
         refusal_ = error.what();
@@ -22,29 +23,35 @@ nlohmann::ordered_json FoundSchedules::add(const std::string& name,
     }
 }
 
-nlohmann::ordered_json FoundSchedules::add(const std::string& name, const depth_first::Strategy& strategy) {
+nlohmann::ordered_json FoundSchedules::add(const std::string& name,
+                                           const depth_first::Strategy& strategy) {
     std::vector<depth_first::ScheduledStack> stacks;
-    for (const std::vector<size_t>& layers : model_.stacks(strategy.stacks)) stacks.push_back({layers, strategy});
+    for (const std::vector<size_t>& layers : model_.stacks(strategy.stacks))
+        stacks.push_back({layers, strategy});
     return add(name, stacks);
 }
 
 std::vector<std::string> FoundSchedules::nests(const nlohmann::ordered_json& added) const {
     std::vector<std::string> texts;
     for (const nlohmann::ordered_json& entry : added)
-        texts.push_back(entry.is_null()
-                            ? ""
-                            : loop_nest_text(network_, schedules_.at(entry["schedule"].get<std::string>()).schedule));
+        texts.push_back(
+            entry.is_null()
+                ? ""
+                : loop_nest_text(network_,
+                                 schedules_.at(entry["schedule"].get<std::string>()).schedule));
     return texts;
 }
 
-nlohmann::ordered_json FoundSchedules::front(const NetworkArgument& given, const std::string& page) const {
+nlohmann::ordered_json FoundSchedules::front(const NetworkArgument& given,
+                                             const std::string& page) const {
     std::vector<Schedule> schedules;
     for (const auto& [text, named] : schedules_) schedules.push_back(named.schedule);
     nlohmann::ordered_json json = found_front(network_, schedules, "depth-first", given);
     json["machine"] = model_.machine().name;
     json["page"] = page;
     for (size_t n = 0; n < json["points"].size(); ++n) {
-        for (const std::string& name : schedules_.at(schedule_text(json, n)).names) name_point(json, n, name);
+        for (const std::string& name : schedules_.at(schedule_text(json, n)).names)
+            name_point(json, n, name);
     }
     return json;
 }

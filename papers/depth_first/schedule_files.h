@@ -13,13 +13,16 @@
 
 namespace laminate::cli {
 
-/// Not every stack is a schedule: layers that only run on the reference operators, stacks that are costed twice.
+/// Not every stack is a schedule: layers that only run on the reference operators, stacks that are
+/// costed twice.
 class FoundSchedules {
 public:
-    FoundSchedules(const Network& network, const depth_first::DepthFirst& model) : network_(network), model_(model) {}
+    FoundSchedules(const Network& network, const depth_first::DepthFirst& model)
+        : network_(network), model_(model) {}
 
     /// {"name", "schedule"}; null where there is no schedule: refusal() says why.
-    nlohmann::ordered_json add(const std::string& name, const std::vector<depth_first::ScheduledStack>& stacks);
+    nlohmann::ordered_json add(const std::string& name,
+                               const std::vector<depth_first::ScheduledStack>& stacks);
     /// Of one point: each of its stacks with its tile and overlap.
     nlohmann::ordered_json add(const std::string& name, const depth_first::Strategy& strategy);
 
@@ -27,8 +30,10 @@ public:
     [[nodiscard]] const std::string& refusal() const { return refusal_; }
     /// Loop nests of what add() returned; empty where there is no schedule.
     [[nodiscard]] std::vector<std::string> nests(const nlohmann::ordered_json& added) const;
-    /// front_json() of all, counted by the two-level model; equal ones are one point with several names. `page`: where report_page.h's page of it goes.
-    [[nodiscard]] nlohmann::ordered_json front(const NetworkArgument& given, const std::string& page) const;
+    /// front_json() of all, counted by the two-level model; equal ones are one point with several
+    /// names. `page`: where report_page.h's page of it goes.
+    [[nodiscard]] nlohmann::ordered_json front(const NetworkArgument& given,
+                                               const std::string& page) const;
 
 private:
     const Network& network_;

@@ -11,8 +11,10 @@ namespace {
 
 using laminate::Dim;
 
-/// The stack's layers in the order of the network, and between them those that the model leaves out.
-std::vector<LayerId> group_layers(const Network& network, const Workload& workload, const std::vector<size_t>& layers) {
+/// The stack's layers in the order of the network, and between them those that the model leaves
+/// out.
+std::vector<LayerId> group_layers(const Network& network, const Workload& workload,
+                                  const std::vector<size_t>& layers) {
     std::set<LayerId> inside;
     for (const size_t n : layers) inside.insert(workload.layers[n].layer);
     const auto producer = [&](TensorId tensor) -> LayerId {
@@ -22,15 +24,17 @@ std::vector<LayerId> group_layers(const Network& network, const Workload& worklo
         return -1;
     };
     const auto is_costed = [&](LayerId id) {
-        return std::ranges::any_of(workload.layers, [&](const WorkloadLayer& layer) { return layer.layer == id; });
+        return std::ranges::any_of(workload.layers,
+                                   [&](const WorkloadLayer& layer) { return layer.layer == id; });
     };
-    // What is left out and computes only from layers inside follows them; where nobody inside reads it, only if it must be in a group.
+    // What is left out and computes only from layers inside follows them; where nobody inside reads
+    // it, only if it must be in a group.
     for (size_t id = 0; id < network.layers.size(); ++id) {
         const auto layer = static_cast<LayerId>(id);
         if (is_costed(layer) || !is_schedulable(network, layer)) continue;
         const std::vector<TensorId>& inputs = network.layers[id].inputs;
-        const bool follows =
-            std::ranges::all_of(inputs, [&](TensorId tensor) { return inside.contains(producer(tensor)); });
+        const bool follows = std::ranges::all_of(
+            inputs, [&](TensorId tensor) { return inside.contains(producer(tensor)); });
         if (follows) inside.insert(layer);
     }
     // From the back: left-out layers that lead nowhere inside.
@@ -40,14 +44,16 @@ std::vector<LayerId> group_layers(const Network& network, const Workload& worklo
         if (is_costed(id) || must_be_scheduled(network, id)) continue;
         const TensorId output = network.layers[static_cast<size_t>(id)].output;
         const bool is_read = std::ranges::any_of(result, [&](LayerId reader) {
-            return std::ranges::count(network.layers[static_cast<size_t>(reader)].inputs, output) > 0;
+            return std::ranges::count(network.layers[static_cast<size_t>(reader)].inputs, output) >
+                   0;
         });
         if (!is_read) result.erase(result.begin() + static_cast<ptrdiff_t>(n));
     }
     return result;
 }
 
-/// The layer of the workload whose map a tensor holds, as it is or behind layers that the model leaves out (of a concatenation: its first part).
+/// The layer of the workload whose map a tensor holds, as it is or behind layers that the model
+/// leaves out (of a concatenation: its first part).
 size_t map_of(const Network& network, const Workload& workload, TensorId tensor) {
     while (true) {
         const auto producer = std::ranges::find(network.layers, tensor, &Layer::output);
@@ -55,20 +61,22 @@ size_t map_of(const Network& network, const Workload& workload, TensorId tensor)
         const auto id = static_cast<LayerId>(producer - network.layers.begin());
         for (size_t n = 0; n < workload.layers.size(); ++n) {
             const WorkloadLayer& layer = workload.layers[n];
-            if (is_input ? layer.is_input() && layer.name == network.tensor(tensor).name : layer.layer == id) return n;
+            if (is_input ? layer.is_input() && layer.name == network.tensor(tensor).name
+                         : layer.layer == id)
+                return n;
         }
         if (is_input) throw std::logic_error("map_of: a tensor without source");
         tensor = producer->inputs.at(0);
     }
 }
 
-GroupSchedule group_of(const Network& network, const Workload& workload, const std::vector<LayerId>& layers,
-                       const ScheduledStack& stack) {
+GroupSchedule group_of(const Network& network, const Workload& workload,
+                       const std::vector<LayerId>& layers, const ScheduledStack& stack) {
     for (const LayerId layer : layers) {
         if (!is_schedulable(network, layer)) {
             const Layer& refused = network.layers[static_cast<size_t>(layer)];
-            throw InputError(refused.name + " (" + to_string(refused.kind) + "): found in a stack of " +
-                             std::to_string(layers.size()) +
+            throw InputError(refused.name + " (" + to_string(refused.kind) +
+                             "): found in a stack of " + std::to_string(layers.size()) +
                              " layers, but it has no loop nest that a schedule could hold");
         }
     }
@@ -77,8 +85,11 @@ GroupSchedule group_of(const Network& network, const Workload& workload, const s
     // The sink's first two loops are those over tiles; in their body everything is computed.
     const Level root, outer{sink, 0}, body{sink, 1};
     const auto store = [&](TensorId tensor) {
-        const Overlap overlap = stack.strategy.overlap_of(workload.layers[map_of(network, workload, tensor)].name);
-        return overlap == Overlap::fully_cached ? root : overlap == Overlap::recompute ? body : outer;
+        const Overlap overlap =
+            stack.strategy.overlap_of(workload.layers[map_of(network, workload, tensor)].name);
+        return overlap == Overlap::fully_cached ? root
+               : overlap == Overlap::recompute  ? body
+                                                : outer;
     };
     const bool by_columns = goes_by_columns(workload, stack.layers, stack.strategy);
     GroupSchedule group;
@@ -86,16 +97,20 @@ GroupSchedule group_of(const Network& network, const Workload& workload, const s
         Nest nest;
         nest.layer = problem.name;
         const Dim first = by_columns ? Dim::x : Dim::y, second = by_columns ? Dim::y : Dim::x;
-        for (const Dim dim : {first, second, Dim::z, Dim::i}) nest.loops.push_back({dim, Band::outer});
-        for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({dim, Band::inner});
+        for (const Dim dim : {first, second, Dim::z, Dim::i})
+            nest.loops.push_back({dim, Band::outer});
+        for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i})
+            nest.loops.push_back({dim, Band::inner});
         nest.tile = problem.extent;
         if (problem.has_weights()) nest.w = Placement{root, root};
         nest.y = Placement{store(problem.output), body};
         group.nests.push_back(std::move(nest));
     }
     Nest& last = group.nests.back();
-    last.tile[static_cast<size_t>(Dim::x)] = std::min(stack.strategy.tile.x, problems.back()[Dim::x]);
-    last.tile[static_cast<size_t>(Dim::y)] = std::min(stack.strategy.tile.y, problems.back()[Dim::y]);
+    last.tile[static_cast<size_t>(Dim::x)] =
+        std::min(stack.strategy.tile.x, problems.back()[Dim::x]);
+    last.tile[static_cast<size_t>(Dim::y)] =
+        std::min(stack.strategy.tile.y, problems.back()[Dim::y]);
     last.y = Placement{body, body};
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
@@ -109,10 +124,12 @@ GroupSchedule group_of(const Network& network, const Workload& workload, const s
 
 }  // namespace
 
-Schedule schedule_of(const Network& network, const Workload& workload, const std::vector<ScheduledStack>& stacks) {
+Schedule schedule_of(const Network& network, const Workload& workload,
+                     const std::vector<ScheduledStack>& stacks) {
     std::vector<GroupSchedule> groups;
     for (const ScheduledStack& stack : stacks)
-        groups.push_back(group_of(network, workload, group_layers(network, workload, stack.layers), stack));
+        groups.push_back(
+            group_of(network, workload, group_layers(network, workload, stack.layers), stack));
     return Schedule(network, std::move(groups));
 }
 

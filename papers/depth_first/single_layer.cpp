@@ -9,8 +9,8 @@
 #include "papers/depth_first/data_growth.h"
 #include "papers/depth_first/transfers.h"
 
-// A layer on a machine: lanes, units of each memory, tiles and whether they fit. What they move is in transfers.cpp,
-// how long that takes in latency.cpp.
+// A layer on a machine: lanes, units of each memory, tiles and whether they fit. What they move is
+// in transfers.cpp, how long that takes in latency.cpp.
 
 namespace laminate::depth_first {
 
@@ -44,7 +44,8 @@ Dim dim_of_axis(const ArrayAxis& axis, const LayerShape& layer) {
 Unrolling default_unrolling(const Machine& machine, const LayerShape& layer) {
     Unrolling lanes;
     for (const ArrayAxis& axis : machine.axes)
-        lanes.push_back(axis.loop ? std::min(axis.lanes, layer.sizes[dim_of_axis(axis, layer)]) : 1);
+        lanes.push_back(axis.loop ? std::min(axis.lanes, layer.sizes[dim_of_axis(axis, layer)])
+                                  : 1);
     return lanes;
 }
 
@@ -57,11 +58,12 @@ WordCounts& WordCounts::operator+=(const WordCounts& other) {
 }
 
 WordCounts WordCounts::operator*(double times) const {
-    return {read_to_lower * times, write_from_lower * times, read_to_higher * times, write_from_higher * times};
+    return {read_to_lower * times, write_from_lower * times, read_to_higher * times,
+            write_from_higher * times};
 }
 
-MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const Unrolling& unrolling,
-                         const std::vector<size_t>& tops)
+MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer,
+                         const Unrolling& unrolling, const std::vector<size_t>& tops)
     : machine_(machine), layer_(layer) {
     const std::vector<Role> all = depth_first::roles(layer.type);
     if (tops.size() != all.size() || unrolling.size() != machine.axes.size())
@@ -69,9 +71,10 @@ MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const 
     for (size_t r = 0; r < all.size(); ++r) {
         RoleData data{};
         data.role = all[r];
-        data.bits = all[r] == Role::output   ? machine.bits.partial_sum
-                    : all[r] == Role::weight ? (layer.type == LayerType::pooling ? 0 : machine.bits.weight)
-                                             : machine.bits.input;
+        data.bits = all[r] == Role::output ? machine.bits.partial_sum
+                    : all[r] == Role::weight
+                        ? (layer.type == LayerType::pooling ? 0 : machine.bits.weight)
+                        : machine.bits.input;
         data.final_bits = all[r] == Role::output ? machine.bits.output : data.bits;
         data.levels = machine.hierarchy(operand_of(all[r]));
         if (tops[r] == 0 || tops[r] > data.levels.size())
@@ -85,7 +88,8 @@ MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const 
     for (size_t a = 0; a < machine.axes.size(); ++a) {
         for (const std::vector<Loop>& level : roles_[1].lanes) {
             for (const Loop& loop : level) {
-                if (machine.axes[a].loop && loop.dim == dim_of_axis(machine.axes[a], layer)) spatial_.push_back(loop);
+                if (machine.axes[a].loop && loop.dim == dim_of_axis(machine.axes[a], layer))
+                    spatial_.push_back(loop);
             }
         }
     }
@@ -105,7 +109,8 @@ MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const 
                     served.push_back(r);
             }
         }
-        if (roles_.back().role == Role::second_input && std::ranges::count(roles_.back().levels, memory) > 0)
+        if (roles_.back().role == Role::second_input &&
+            std::ranges::count(roles_.back().levels, memory) > 0)
             served.push_back(roles_.size() - 1);
         if (served.empty()) continue;
         memories_.push_back(memory);
@@ -114,8 +119,8 @@ MappedLayer::MappedLayer(const Machine& machine, const LayerShape& layer, const 
     count_port_readers();
 }
 
-/// Each axis lies at the lowest memory of the hierarchy that one copy of serves all its lanes. A loop that the lanes do
-/// not divide uses size / trips of them on average.
+/// Each axis lies at the lowest memory of the hierarchy that one copy of serves all its lanes. A
+/// loop that the lanes do not divide uses size / trips of them on average.
 void MappedLayer::place_lanes(RoleData& role, const Unrolling& unrolling) const {
     role.lanes.assign(role.levels.size() + 1, {});
     for (size_t a = 0; a < machine_.axes.size(); ++a) {
@@ -123,7 +128,8 @@ void MappedLayer::place_lanes(RoleData& role, const Unrolling& unrolling) const 
         if (!axis.loop) continue;
         const Dim dim = dim_of_axis(axis, layer_);
         const auto size = static_cast<double>(layer_.sizes[dim]);
-        const auto used = static_cast<double>(std::min({axis.lanes, unrolling[a], layer_.sizes[dim]}));
+        const auto used =
+            static_cast<double>(std::min({axis.lanes, unrolling[a], layer_.sizes[dim]}));
         const double lanes = size / std::ceil(size / used);
         size_t level = 0;
         while (level < role.levels.size() &&
@@ -137,8 +143,8 @@ void MappedLayer::place_lanes(RoleData& role, const Unrolling& unrolling) const 
     }
 }
 
-MappedLayer::RoleData::Units MappedLayer::units_of(const RoleData& role,
-                                                   const std::vector<std::vector<Loop>>& lanes) const {
+MappedLayer::RoleData::Units MappedLayer::units_of(
+    const RoleData& role, const std::vector<std::vector<Loop>>& lanes) const {
     DataGrowth growth(role.relevance, layer_);
     std::vector<double> data(lanes.size(), 1), all(lanes.size(), 1);
     for (size_t level = 0; level < lanes.size(); ++level) {
@@ -164,20 +170,22 @@ MappedLayer::RoleData::Units MappedLayer::units_of(const RoleData& role,
     return units;
 }
 
-/// Units are whole numbers; fractions of lanes are rounded, or, where the operands would disagree on the size of the
-/// array then, rounded up or down for all.
+/// Units are whole numbers; fractions of lanes are rounded, or, where the operands would disagree
+/// on the size of the array then, rounded up or down for all.
 void MappedLayer::agree_on_unit_counts(bool whole) {
     const auto with = [&](double (*round)(double)) {
         std::vector<double> arrays;
-        for (const RoleData& role : roles_) arrays.push_back(round((whole ? role.whole_units : role.units).count[0]));
+        for (const RoleData& role : roles_)
+            arrays.push_back(round((whole ? role.whole_units : role.units).count[0]));
         if (std::ranges::adjacent_find(arrays, std::not_equal_to<>()) != arrays.end()) return false;
         for (RoleData& role : roles_) {
-            for (double& count : (whole ? role.whole_units : role.units).count) count = round(count);
+            for (double& count : (whole ? role.whole_units : role.units).count)
+                count = round(count);
         }
         return true;
     };
-    if (with([](double v) { return std::nearbyint(v); }) || with([](double v) { return std::ceil(v); }) ||
-        with([](double v) { return std::floor(v); }))
+    if (with([](double v) { return std::nearbyint(v); }) ||
+        with([](double v) { return std::ceil(v); }) || with([](double v) { return std::floor(v); }))
         return;
     throw std::logic_error("operands disagree on the number of lanes in use");
 }
@@ -187,7 +195,8 @@ std::vector<std::pair<Dim, std::vector<int64_t>>> MappedLayer::temporal_factors(
     for (const Dim dim : {Dim::g, Dim::k, Dim::c, Dim::oy, Dim::ox, Dim::fy, Dim::fx}) {
         int64_t trips = layer_.sizes[dim];
         for (const Loop& loop : spatial_) {
-            if (loop.dim == dim) trips = static_cast<int64_t>(std::ceil(static_cast<double>(trips) / loop.size));
+            if (loop.dim == dim)
+                trips = static_cast<int64_t>(std::ceil(static_cast<double>(trips) / loop.size));
         }
         std::vector<int64_t> factors;
         for (int64_t prime = 2; prime * prime <= trips; ++prime) {
@@ -243,17 +252,20 @@ bool MappedLayer::fits(const LoopOrder& order, const Allocation& allocation) con
         for (size_t level = 0; level < role.levels.size(); ++level) {
             bool reduction_left = false;
             for (size_t i = below; i < order.size(); ++i)
-                reduction_left = reduction_left || (role.role == Role::output && role.irrelevant(order[i].dim));
+                reduction_left =
+                    reduction_left || (role.role == Role::output && role.irrelevant(order[i].dim));
             std::array<double, dim_count> loops{};
             loops.fill(1);
-            for (size_t i = 0; i < allocation[r][level]; ++i) loops[index_of(order[i].dim)] *= order[i].size;
+            for (size_t i = 0; i < allocation[r][level]; ++i)
+                loops[index_of(order[i].dim)] *= order[i].size;
             used[role.levels[level]] += level_bits(r, level, loops, reduction_left);
             below = allocation[r][level];
         }
         if (below != order.size()) return false;
     }
     for (size_t memory = 0; memory < used.size(); ++memory) {
-        if (used[memory] > static_cast<double>(machine_.memories[memory].capacity_bits)) return false;
+        if (used[memory] > static_cast<double>(machine_.memories[memory].capacity_bits))
+            return false;
     }
     return true;
 }
@@ -268,7 +280,8 @@ LayerCost MappedLayer::cost(const LoopOrder& order, const Allocation& allocation
         std::vector<WordCounts>& of_role = cost.words.emplace_back();
         of_role.reserve(roles_[r].levels.size());
         for (size_t level = 0; level < roles_[r].levels.size(); ++level) {
-            of_role.push_back(words(roles_[r], transfers(roles_[r], moved.back(), level, false), level));
+            of_role.push_back(
+                words(roles_[r], transfers(roles_[r], moved.back(), level, false), level));
             cost.memory_pj += energy(roles_[r], of_role.back(), level);
         }
     }

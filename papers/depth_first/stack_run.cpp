@@ -18,8 +18,9 @@ Level higher(Level a, Level b) { return a && b ? std::max(*a, *b) : (a ? a : b);
 
 }  // namespace
 
-StackRun::StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy,
-                   bool by_columns, bool with_details, AxisPlans& plans, Map map)
+StackRun::StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks,
+                   const Strategy& strategy, bool by_columns, bool with_details, AxisPlans& plans,
+                   Map map)
     : machine_(machine),
       stack_(stack),
       quirks_(quirks),
@@ -28,7 +29,8 @@ StackRun::StackRun(const Machine& machine, const Stack& stack, const Quirks& qui
       with_details_(with_details),
       map_(std::move(map)),
       plans_(plans) {
-    for (const Operand operand : all_operands) hierarchies_[static_cast<size_t>(operand)] = machine.hierarchy(operand);
+    for (const Operand operand : all_operands)
+        hierarchies_[static_cast<size_t>(operand)] = machine.hierarchy(operand);
     for (const Stack::Member& member : stack.members) {
         const Overlap overlap = strategy.overlap_of(member.layer.name);
         keeps_columns_.push_back(overlap == Overlap::h_cached || overlap == Overlap::fully_cached);
@@ -43,7 +45,8 @@ Place StackRun::place(size_t memory, Operand operand) const {
     return {operand, static_cast<size_t>(found - levels.begin())};
 }
 
-std::shared_ptr<const AxisPlan> AxisPlans::get(const Key& key, const std::function<AxisPlan()>& make) {
+std::shared_ptr<const AxisPlan> AxisPlans::get(const Key& key,
+                                               const std::function<AxisPlan()>& make) {
     {
         const std::scoped_lock lock(mutex_);
         const auto found = plans_.find(key);
@@ -70,7 +73,8 @@ AxisPlan StackRun::make_plan(Axis axis, int64_t tile) const {
     using Position = AxisPlan::Position;
     const int64_t size = size_along(axis);
     std::vector<int64_t> tiles(static_cast<size_t>(size / tile), tile);
-    if (size % tile != 0) tiles.insert(quirks_.left_over_tiles_first ? tiles.begin() : tiles.end(), size % tile);
+    if (size % tile != 0)
+        tiles.insert(quirks_.left_over_tiles_first ? tiles.begin() : tiles.end(), size % tile);
 
     std::vector<Kind> all;
     if (quirks_.unpadded) {
@@ -78,20 +82,23 @@ AxisPlan StackRun::make_plan(Axis axis, int64_t tile) const {
         const bool caches = axis == Axis::x ? caches_columns() : caches_rows();
         std::map<std::pair<int64_t, bool>, Kind> made;
         for (size_t t = 0; t < tiles.size(); ++t) {
-            const bool first = t == 0 && strategy_.overlap != Overlap::recompute;  // without caches all are
+            const bool first =
+                t == 0 && strategy_.overlap != Overlap::recompute;  // without caches all are
             auto [entry, is_new] = made.try_emplace({tiles[t], first});
             Kind& kind = entry->second;
             if (is_new) {
                 kind.tile = tiles[t];
                 kind.first = first;
                 kind.actual = endless_tile(stack_, axis, tiles[t], caches && !first);
-                const bool sized_as_cached = caches || (axis == Axis::y && quirks_.column_cache_sized_with_cached_rows);
+                const bool sized_as_cached =
+                    caches || (axis == Axis::y && quirks_.column_cache_sized_with_cached_rows);
                 kind.sizing = endless_tile(stack_, axis, tiles[t], sized_as_cached && !first);
             }
             all.push_back(kind);
         }
     } else {
-        for (AxisTile& actual : clipped_tiles(stack_, axis, tiles, axis == Axis::x ? keeps_columns_ : keeps_rows_)) {
+        for (AxisTile& actual :
+             clipped_tiles(stack_, axis, tiles, axis == Axis::x ? keeps_columns_ : keeps_rows_)) {
             const bool first = all.empty();
             all.push_back({tiles[all.size()], first, actual, actual, {}});
         }
@@ -119,17 +126,19 @@ AxisPlan StackRun::make_plan(Axis axis, int64_t tile) const {
     return plan;
 }
 
-int64_t StackRun::input_bits(size_t member, size_t operand, const AxisTile& x, const AxisTile& y) const {
+int64_t StackRun::input_bits(size_t member, size_t operand, const AxisTile& x,
+                             const AxisTile& y) const {
     return stack_.members[member].layer.source_channels[operand] * x.present[member][operand] *
            y.present[member][operand] * machine_.bits.input;
 }
 
 int64_t StackRun::output_bits(size_t member, const AxisTile& x, const AxisTile& y) const {
-    return stack_.members[member].layer.shape.output_channels() * x.computed[member] * y.computed[member] *
-           machine_.bits.output;
+    return stack_.members[member].layer.shape.output_channels() * x.computed[member] *
+           y.computed[member] * machine_.bits.output;
 }
 
-/// Most bits of maps that are alive at once: each layer's inputs as large as it needs them, outputs until their last reader is done.
+/// Most bits of maps that are alive at once: each layer's inputs as large as it needs them, outputs
+/// until their last reader is done.
 int64_t StackRun::largest_alive(const AxisTile& x, const AxisTile& y) const {
     int64_t now = 0, largest = 0;
     std::vector<size_t> readers_left;
@@ -140,7 +149,8 @@ int64_t StackRun::largest_alive(const AxisTile& x, const AxisTile& y) const {
         sources.erase(std::unique(sources.begin(), sources.end()), sources.end());
         int64_t produced = 0, read = 0;
         for (const size_t source : sources) produced += output_bits(source, x, y);
-        for (size_t operand = 0; operand < layer.sources.size(); ++operand) read += input_bits(n, operand, x, y);
+        for (size_t operand = 0; operand < layer.sources.size(); ++operand)
+            read += input_bits(n, operand, x, y);
         const int64_t output = output_bits(n, x, y);
         largest = std::max({largest, now - produced + read + output});
         now += output;
@@ -166,7 +176,8 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
             const int64_t column = layer.source_channels[operand] * machine_.bits.input;
             const int64_t overlap_x = x.sizing.overlap[n][operand];
             const int64_t overlap_y = y.sizing.overlap[n][operand];
-            // What the next tile shares is kept for it alone; what the next row (or column) of tiles shares, along the whole map.
+            // What the next tile shares is kept for it alone; what the next row (or column) of
+            // tiles shares, along the whole map.
             const Sizes& map = stack_.members[layer.sources[operand]].layer.shape.sizes;
             const int64_t width = by_columns_        ? x.sizing.present[n][operand]
                                   : quirks_.unpadded ? layer.shape.input_width()
@@ -182,8 +193,10 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
     const auto holds_inputs = [&](size_t memory) {
         return machine_.memories[memory].serves(Operand::input) && single(memory);
     };
-    // The first tile of a row (or column) of tiles makes the caches for the next tile, layer by layer; the others find them all.
-    const int64_t with_next = (by_columns_ ? y : x).first ? alive : alive + (by_columns_ ? rows : columns);
+    // The first tile of a row (or column) of tiles makes the caches for the next tile, layer by
+    // layer; the others find them all.
+    const int64_t with_next =
+        (by_columns_ ? y : x).first ? alive : alive + (by_columns_ ? rows : columns);
     const int64_t with_all = with_next + (by_columns_ ? columns : rows);
     Level next, line;
     const auto bits_of_all = [&](size_t memory) { return with_all - (memory == next ? both : 0); };
@@ -193,7 +206,8 @@ StackRun::Levels StackRun::levels(const Kind& x, const Kind& y) const {
         }
         return std::nullopt;
     };
-    if (by_columns_ ? caches_rows() : caches_columns()) next = lowest([&](size_t) { return with_next; });
+    if (by_columns_ ? caches_rows() : caches_columns())
+        next = lowest([&](size_t) { return with_next; });
     if (by_columns_ ? caches_columns() : caches_rows()) line = lowest(bits_of_all);
     Levels levels{.columns = by_columns_ ? line : next,
                   .rows = by_columns_ ? next : line,
@@ -232,15 +246,18 @@ void StackRun::add_to(DepthFirstCost& total) {
         }
     }
     const auto last = [](const AxisPlan& plan) {
-        return std::ranges::find_if(plan.positions, [](const auto& entry) { return !entry.first.after; })->first.here;
+        return std::ranges::find_if(plan.positions,
+                                    [](const auto& entry) { return !entry.first.after; })
+            ->first.here;
     };
     last_rows = found[last(*x_)][last(*y_)].rows;
     if (quirks_.last_cache_level_wins) rows = last_rows;
 
     // The cache between two neighbours of a row.
     const auto columns = [&](size_t left, size_t right, size_t y) {
-        return quirks_.last_cache_level_wins ? found[right][y].columns
-                                             : higher(found[left][y].columns, found[right][y].columns);
+        return quirks_.last_cache_level_wins
+                   ? found[right][y].columns
+                   : higher(found[left][y].columns, found[right][y].columns);
     };
     std::map<TileKind, int64_t> kinds;
     for (const auto& [x, across] : x_->positions) {
@@ -265,8 +282,9 @@ void StackRun::add_to(DepthFirstCost& total) {
     for (const auto& [kind, times] : kinds) add_tile(kind, times, total);
 }
 
-/// The layer in the levels of inputs and outputs that hold it, or, where no mapping fits: one level more for the output, then for the input instead,
-/// then for both, and so on; then with fewer lanes.
+/// The layer in the levels of inputs and outputs that hold it, or, where no mapping fits: one level
+/// more for the output, then for the input instead, then for both, and so on; then with fewer
+/// lanes.
 StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
     const AxisTile& x = x_->kinds[kind.x].actual;
     const AxisTile& y = y_->kinds[kind.y].actual;
@@ -274,16 +292,18 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
     const std::vector<size_t>& inputs = hierarchy(Operand::input);
     const std::vector<size_t>& outputs = hierarchy(Operand::output);
     int64_t input = 0;
-    for (size_t operand = 0; operand < layer.sources.size(); ++operand) input += input_bits(n, operand, x, y);
+    for (size_t operand = 0; operand < layer.sources.size(); ++operand)
+        input += input_bits(n, operand, x, y);
     const int64_t output = output_bits(n, x, y);
     size_t input_top = 0, output_top = 0;
-    while (input_top + 1 < inputs.size() && !(single(inputs[input_top]) && capacity(inputs[input_top]) >= input))
+    while (input_top + 1 < inputs.size() &&
+           !(single(inputs[input_top]) && capacity(inputs[input_top]) >= input))
         ++input_top;
     const bool is_output = n + 1 == stack_.members.size();
     while (output_top + 1 < outputs.size() &&
-           (is_output ||
-            !(single(outputs[output_top]) &&
-              capacity(outputs[output_top]) >= output + (outputs[output_top] == inputs[input_top] ? input : 0))))
+           (is_output || !(single(outputs[output_top]) &&
+                           capacity(outputs[output_top]) >=
+                               output + (outputs[output_top] == inputs[input_top] ? input : 0))))
         ++output_top;
 
     Mapped found;
@@ -296,12 +316,15 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
         found.tops = {found.output_level + 1};
         if (layer.shape.type != LayerType::addition) {
             const bool all = kind.weights_from_top || !weights_;
-            found.tops.push_back(all ? hierarchy(Operand::weight).size() : place(*weights_, Operand::weight).level + 1);
+            found.tops.push_back(all ? hierarchy(Operand::weight).size()
+                                     : place(*weights_, Operand::weight).level + 1);
         }
-        found.tops.resize(found.tops.size() + static_cast<size_t>(layer.shape.input_operands()), found.input_level + 1);
+        found.tops.resize(found.tops.size() + static_cast<size_t>(layer.shape.input_operands()),
+                          found.input_level + 1);
         found.mappings.clear();
         for (const LayerShape& shape : found.shapes) {
-            found.mappings.push_back(map_(stack_.members[n].workload_layer, shape, found.tops, halvings));
+            found.mappings.push_back(
+                map_(stack_.members[n].workload_layer, shape, found.tops, halvings));
             found.is_made = found.is_made && found.mappings.back();
             if (found.mappings.back() && !*found.mappings.back()) break;
         }
@@ -310,8 +333,9 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
         if (found.input_level + 1 == inputs.size() && found.output_level + 1 == outputs.size()) {
             // What all lanes work on at once is too much for a memory beside the array.
             if (quirks_.published_layers || halvings == most_halvings) {
-                throw InfeasibleMapping(layer.name + ": a tile of " + std::to_string(x.computed[n]) + "x" +
-                                        std::to_string(y.computed[n]) + " fits no memories of " + machine_.name);
+                throw InfeasibleMapping(
+                    layer.name + ": a tile of " + std::to_string(x.computed[n]) + "x" +
+                    std::to_string(y.computed[n]) + " fits no memories of " + machine_.name);
             }
             ++halvings;
             more_output = more_input = 0;
@@ -326,8 +350,10 @@ StackRun::Mapped StackRun::mapped(size_t n, const TileKind& kind) const {
     }
 }
 
-/// What has to lie in the layer's input memory before it runs: outputs of its sources, and what earlier tiles left in caches.
-void StackRun::add_input_copies(size_t n, const TileKind& kind, size_t input_level, const std::vector<Stored>& stored,
+/// What has to lie in the layer's input memory before it runs: outputs of its sources, and what
+/// earlier tiles left in caches.
+void StackRun::add_input_copies(size_t n, const TileKind& kind, size_t input_level,
+                                const std::vector<Stored>& stored,
                                 std::vector<DataCopy>& bundle) const {
     const AxisTile& x = x_->kinds[kind.x].actual;
     const AxisTile& y = y_->kinds[kind.y].actual;
@@ -339,23 +365,28 @@ void StackRun::add_input_copies(size_t n, const TileKind& kind, size_t input_lev
         const Stored& from = stored[source];
         if (from.bits == 0) continue;
         const auto end = inputs.begin() + static_cast<ptrdiff_t>(input_level) + 1;
-        const bool reachable = from.input ? std::find(inputs.begin(), end, from.memory) != end : from.memory == memory;
+        const bool reachable =
+            from.input ? std::find(inputs.begin(), end, from.memory) != end : from.memory == memory;
         if (reachable) continue;
-        const Operand operand =
-            machine_.memories[from.memory].serves(Operand::output) ? Operand::output : Operand::input;
-        bundle.push_back({DataCopy::Reason::output_to_input, from.bits, place(from.memory, operand), here});
+        const Operand operand = machine_.memories[from.memory].serves(Operand::output)
+                                    ? Operand::output
+                                    : Operand::input;
+        bundle.push_back(
+            {DataCopy::Reason::output_to_input, from.bits, place(from.memory, operand), here});
     }
     const auto read_cache = [&](DataCopy::Reason reason, Level cache, const auto& elements) {
         if (!cache || *cache == memory) return;
         for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
-            const int64_t bits = layer.source_channels[operand] * machine_.bits.output * elements(operand);
+            const int64_t bits =
+                layer.source_channels[operand] * machine_.bits.output * elements(operand);
             if (bits > 0) bundle.push_back({reason, bits, place(*cache, Operand::input), here});
         }
     };
     read_cache(DataCopy::Reason::column_cache_read, kind.use_columns,
                [&](size_t operand) { return x.overlap[n][operand] * y.present[n][operand]; });
     read_cache(DataCopy::Reason::row_cache_read, kind.use_rows, [&](size_t operand) {
-        return (x.present[n][operand] - (kind.use_columns ? x.overlap[n][operand] : 0)) * y.overlap[n][operand];
+        return (x.present[n][operand] - (kind.use_columns ? x.overlap[n][operand] : 0)) *
+               y.overlap[n][operand];
     });
 }
 
@@ -365,11 +396,12 @@ std::vector<DataCopy> StackRun::cache_writes(size_t n, const TileKind& kind, siz
     const Kind& row = y_->kinds[kind.y];
     std::vector<DataCopy> copies;
     if (stack_.readers[n].empty()) return copies;
-    const int64_t channel_bits = stack_.members[n].layer.shape.output_channels() * machine_.bits.output;
+    const int64_t channel_bits =
+        stack_.members[n].layer.shape.output_channels() * machine_.bits.output;
     const auto write = [&](DataCopy::Reason reason, Level cache, int64_t elements) {
         if (channel_bits * elements > 0)
-            copies.push_back(
-                {reason, channel_bits * elements, place(memory, Operand::output), place(*cache, Operand::output)});
+            copies.push_back({reason, channel_bits * elements, place(memory, Operand::output),
+                              place(*cache, Operand::output)});
     };
     // Rows first: their part of the columns has passed the columns' memory then.
     int64_t rows = 0;
@@ -392,18 +424,21 @@ void StackRun::charge(const CopyCost& cost, int64_t times, DepthFirstCost& total
         total.copy_words[memory] += cost.words[memory] * often;
 }
 
-void StackRun::charge(const LayerShape& shape, const LayerCost& cost, int64_t times, DepthFirstCost& total) const {
+void StackRun::charge(const LayerShape& shape, const LayerCost& cost, int64_t times,
+                      DepthFirstCost& total) const {
     const auto often = static_cast<double>(times);
     const bool multiplies = quirks_.counts_macs_of(shape.type);
     total.energy_pj += often * (multiplies ? cost.energy_pj : cost.memory_pj);
     if (multiplies) total.mac_pj += often * cost.mac_pj;
-    total.latency_cycles += times * (quirks_.no_off_load ? cost.latency.cycles() : cost.latency.cycles_with_off_load());
+    total.latency_cycles +=
+        times * (quirks_.no_off_load ? cost.latency.cycles() : cost.latency.cycles_with_off_load());
     total.macs += times * shape.macs();
     const std::vector<Role> all = roles(shape.type);
     for (size_t r = 0; r < all.size(); ++r) {
         const std::vector<size_t>& levels = hierarchy(operand_of(all[r]));
         for (size_t m = 0; m < cost.words[r].size(); ++m)
-            total.words[levels[m]][static_cast<size_t>(operand_of(all[r]))] += cost.words[r][m] * often;
+            total.words[levels[m]][static_cast<size_t>(operand_of(all[r]))] +=
+                cost.words[r][m] * often;
     }
 }
 
@@ -433,8 +468,8 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
                 if (single(candidate) && capacity(candidate) >= output) break;
             }
             stored[n] = {memory, output, true};
-            bundle.push_back(
-                {DataCopy::Reason::stack_input, output, place(highest, Operand::input), place(memory, Operand::input)});
+            bundle.push_back({DataCopy::Reason::stack_input, output, place(highest, Operand::input),
+                              place(memory, Operand::input)});
             charge(copy_cost(machine_, bundle), times, total);
             continue;
         }
@@ -444,8 +479,9 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
             int64_t elements = member.layer.shape.weight_elements();
             for (const LayerShape& shape : layer.shapes) elements -= shape.weight_elements();
             if (elements > 0)
-                bundle.push_back({DataCopy::Reason::weights_of_later_tiles, elements * machine_.bits.weight,
-                                  place(highest, Operand::weight), place(*weights_, Operand::weight)});
+                bundle.push_back({DataCopy::Reason::weights_of_later_tiles,
+                                  elements * machine_.bits.weight, place(highest, Operand::weight),
+                                  place(*weights_, Operand::weight)});
         }
         const size_t output_memory = hierarchy(Operand::output)[layer.output_level];
         stored[n] = {output_memory, output, false};
@@ -465,7 +501,8 @@ void StackRun::add_tile(const TileKind& kind, int64_t times, DepthFirstCost& tot
             const std::vector<Role> all = roles(detail.shape.type);
             for (size_t r = 0; r < all.size(); ++r) {
                 const std::vector<size_t>& levels = hierarchy(operand_of(all[r]));
-                detail.hierarchies.emplace_back(levels.begin(), levels.begin() + static_cast<ptrdiff_t>(layer.tops[r]));
+                detail.hierarchies.emplace_back(
+                    levels.begin(), levels.begin() + static_cast<ptrdiff_t>(layer.tops[r]));
             }
             total.details.push_back(std::move(detail));
         }

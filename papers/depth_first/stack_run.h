@@ -1,5 +1,5 @@
-// One stack under one strategy: its kinds of tiles, the memory level of each kind of data, copies, mappings, and the sum of it all. DeFiNES section III;
-// depth_first.h says what the steps are.
+// One stack under one strategy: its kinds of tiles, the memory level of each kind of data, copies,
+// mappings, and the sum of it all. DeFiNES section III; depth_first.h says what the steps are.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,8 @@ struct AxisPlan {
         int64_t tile = 0;
         bool first = false;
         AxisTile actual;
-        AxisTile sizing;               ///< what the levels of the caches are decided by; differs from `actual` by quirk
+        AxisTile sizing;  ///< what the levels of the caches are decided by; differs from `actual`
+                          ///< by quirk
         std::vector<int64_t> written;  ///< outputs that are new to the cache
         auto operator<=>(const Kind&) const = default;
     };
@@ -43,19 +44,21 @@ struct AxisPlan {
     Position first;
 };
 
-/// Plans of the stacks of one model, each made once: a sweep asks for the same ones with every size along the other axis. Calls
-/// from several threads are allowed.
+/// Plans of the stacks of one model, each made once: a sweep asks for the same ones with every size
+/// along the other axis. Calls from several threads are allowed.
 class AxisPlans {
 public:
     struct Key {
         std::vector<size_t> layers;  ///< of the stack
         Axis axis = Axis::x;
         int64_t tile = 0;
-        std::vector<bool> keeps;     ///< by member of the stack: what tiles before had of its map is there
+        std::vector<bool>
+            keeps;  ///< by member of the stack: what tiles before had of its map is there
         bool keeps_nothing = false;  ///< by the strategy's overlap
         auto operator<=>(const Key&) const = default;
     };
-    [[nodiscard]] std::shared_ptr<const AxisPlan> get(const Key& key, const std::function<AxisPlan()>& make);
+    [[nodiscard]] std::shared_ptr<const AxisPlan> get(const Key& key,
+                                                      const std::function<AxisPlan()>& make);
 
 private:
     std::mutex mutex_;
@@ -65,14 +68,16 @@ private:
 class StackRun {
 public:
     using MappingPtr = std::shared_ptr<const std::optional<LayerMapping>>;
-    /// A layer of the workload, executed in this shape with so many memories per role (MappedLayer), its lanes halved
-    /// so often. None: nothing fits. Null: the mapping is not made yet; what needs it is not charged.
-    using Map =
-        std::function<MappingPtr(size_t layer, const LayerShape& shape, const std::vector<size_t>& tops, int halvings)>;
+    /// A layer of the workload, executed in this shape with so many memories per role
+    /// (MappedLayer), its lanes halved so often. None: nothing fits. Null: the mapping is not made
+    /// yet; what needs it is not charged.
+    using Map = std::function<MappingPtr(size_t layer, const LayerShape& shape,
+                                         const std::vector<size_t>& tops, int halvings)>;
 
     /// Keeps references to all but `map`. `by_columns`: goes_by_columns() of the stack.
-    StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks, const Strategy& strategy,
-             bool by_columns, bool with_details, AxisPlans& plans, Map map);
+    StackRun(const Machine& machine, const Stack& stack, const Quirks& quirks,
+             const Strategy& strategy, bool by_columns, bool with_details, AxisPlans& plans,
+             Map map);
 
     /// Throws InfeasibleMapping.
     void add_to(DepthFirstCost& total);
@@ -108,7 +113,8 @@ private:
 
     /// Of any map but the output.
     [[nodiscard]] bool caches_columns() const {
-        return std::find(keeps_columns_.begin(), keeps_columns_.end() - 1, true) != keeps_columns_.end() - 1;
+        return std::find(keeps_columns_.begin(), keeps_columns_.end() - 1, true) !=
+               keeps_columns_.end() - 1;
     }
     [[nodiscard]] bool caches_rows() const {
         return std::find(keeps_rows_.begin(), keeps_rows_.end() - 1, true) != keeps_rows_.end() - 1;
@@ -116,8 +122,12 @@ private:
     [[nodiscard]] const std::vector<size_t>& hierarchy(Operand operand) const {
         return hierarchies_[static_cast<size_t>(operand)];
     }
-    [[nodiscard]] bool single(size_t memory) const { return machine_.memories[memory].replicated_along.empty(); }
-    [[nodiscard]] int64_t capacity(size_t memory) const { return machine_.memories[memory].capacity_bits; }
+    [[nodiscard]] bool single(size_t memory) const {
+        return machine_.memories[memory].replicated_along.empty();
+    }
+    [[nodiscard]] int64_t capacity(size_t memory) const {
+        return machine_.memories[memory].capacity_bits;
+    }
 
     /// Of the stack's output.
     [[nodiscard]] int64_t size_along(Axis axis) const {
@@ -125,17 +135,20 @@ private:
     }
     [[nodiscard]] std::shared_ptr<const AxisPlan> plan(Axis axis, int64_t tile) const;
     [[nodiscard]] AxisPlan make_plan(Axis axis, int64_t tile) const;
-    [[nodiscard]] int64_t input_bits(size_t member, size_t operand, const AxisTile& x, const AxisTile& y) const;
+    [[nodiscard]] int64_t input_bits(size_t member, size_t operand, const AxisTile& x,
+                                     const AxisTile& y) const;
     [[nodiscard]] int64_t output_bits(size_t member, const AxisTile& x, const AxisTile& y) const;
     [[nodiscard]] int64_t largest_alive(const AxisTile& x, const AxisTile& y) const;
     [[nodiscard]] Levels levels(const Kind& x, const Kind& y) const;
     [[nodiscard]] Place place(size_t memory, Operand operand) const;
     [[nodiscard]] Mapped mapped(size_t member, const TileKind& kind) const;
-    void add_input_copies(size_t member, const TileKind& kind, size_t input_level, const std::vector<Stored>& stored,
-                          std::vector<DataCopy>& bundle) const;
-    [[nodiscard]] std::vector<DataCopy> cache_writes(size_t member, const TileKind& kind, size_t memory) const;
+    void add_input_copies(size_t member, const TileKind& kind, size_t input_level,
+                          const std::vector<Stored>& stored, std::vector<DataCopy>& bundle) const;
+    [[nodiscard]] std::vector<DataCopy> cache_writes(size_t member, const TileKind& kind,
+                                                     size_t memory) const;
     void charge(const CopyCost& cost, int64_t times, DepthFirstCost& total) const;
-    void charge(const LayerShape& shape, const LayerCost& cost, int64_t times, DepthFirstCost& total) const;
+    void charge(const LayerShape& shape, const LayerCost& cost, int64_t times,
+                DepthFirstCost& total) const;
     void add_tile(const TileKind& kind, int64_t times, DepthFirstCost& total) const;
 
     const Machine& machine_;

@@ -1,5 +1,5 @@
-// laminate study: the case studies of DeFiNES (section V): networks x machines, each a sweep over tile sizes and
-// overlap modes.
+// laminate study: the case studies of DeFiNES (section V): networks x machines, each a sweep over
+// tile sizes and overlap modes.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,15 +11,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "answers/json_text.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/new_directory.h"
 #include "base/parallel.h"
-#include "papers/verbs.h"
-#include "papers/depth_first/report.h"
-#include "answers/json_text.h"
 #include "nets/zoo/zoo.h"
+#include "papers/depth_first/report.h"
 #include "papers/depth_first/sweep.h"
+#include "papers/verbs.h"
 
 namespace laminate::cli {
 
@@ -30,8 +30,9 @@ using depth_first::Sweep;
 using depth_first::SweepPoint;
 
 /// Machines in the order of the paper's Table I: each before its variant for depth-first execution.
-const std::vector<std::string> all_machines{"meta_proto",  "meta_proto_df", "tpu",       "tpu_df",    "edge_tpu",
-                                            "edge_tpu_df", "ascend",        "ascend_df", "tesla_npu", "tesla_npu_df"};
+const std::vector<std::string> all_machines{"meta_proto", "meta_proto_df", "tpu",    "tpu_df",
+                                            "edge_tpu",   "edge_tpu_df",   "ascend", "ascend_df",
+                                            "tesla_npu",  "tesla_npu_df"};
 const std::vector<std::string> all_networks{"fsrcnn-defines", "dmcnn-vd-defines", "mccnn-defines",
                                             "mobilenetv1-defines", "resnet18-defines"};
 
@@ -48,7 +49,10 @@ const std::vector<Study>& studies() {
          "FSRCNN on the Meta-proto-like DF machine: tile sizes and overlap modes (section V-A)",
          {"meta_proto_df"},
          {"fsrcnn-defines"}},
-        {"defines-2", "five networks on the Meta-proto-like DF machine (section V-B)", {"meta_proto_df"}, all_networks},
+        {"defines-2",
+         "five networks on the Meta-proto-like DF machine (section V-B)",
+         {"meta_proto_df"},
+         all_networks},
         {"defines-3", "five networks on ten machines (section V-C)", all_machines, all_networks},
     };
     return all;
@@ -75,7 +79,8 @@ double geometric_mean(const std::vector<double>& values) {
 }
 
 std::string cost_text(double energy_pj, int64_t latency_cycles) {
-    return fmt::format("{:.4g} / {:.1f}", energy_pj / 1e9, static_cast<double>(latency_cycles) / 1e6);
+    return fmt::format("{:.4g} / {:.1f}", energy_pj / 1e9,
+                       static_cast<double>(latency_cycles) / 1e6);
 }
 
 /// Case study 2: how far each network gets, and by which point.
@@ -95,20 +100,26 @@ std::string networks_text(const std::vector<Cell>& cells) {
         };
         table.add({cell.network, text(sweep.single_layer), text(sweep.layer_by_layer),
                    cost_text(best.energy_pj, best.latency_cycles), strategy_text(best.strategy),
-                   sweep.combination ? cost_text(sweep.combination->energy_pj, sweep.combination->latency_cycles) : "-",
+                   sweep.combination
+                       ? cost_text(sweep.combination->energy_pj, sweep.combination->latency_cycles)
+                       : "-",
                    sweep.single_layer && sweep.combination
-                       ? fmt::format("{:.1f}", sweep.single_layer->energy_pj / sweep.combination->energy_pj)
+                       ? fmt::format("{:.1f}",
+                                     sweep.single_layer->energy_pj / sweep.combination->energy_pj)
                        : "-"});
     }
     return table.text() + "gain: energy of single layers over that of the best per stack\n";
 }
 
-/// Layer by layer and the best point, mJ, over machines and networks; and geometric means over the networks.
+/// Layer by layer and the best point, mJ, over machines and networks; and geometric means over the
+/// networks.
 struct Means {
     std::string machine;
-    double gain = 0;               ///< layer by layer over the best point
-    double best_of_default = 0;    ///< best point of the default machine over that of its DF variant; 0: no variant
-    double layers_of_default = 0;  ///< layer by layer on the default machine over the best point on its DF variant
+    double gain = 0;  ///< layer by layer over the best point
+    double best_of_default =
+        0;  ///< best point of the default machine over that of its DF variant; 0: no variant
+    double layers_of_default =
+        0;  ///< layer by layer on the default machine over the best point on its DF variant
 };
 
 std::vector<Means> means_of(const std::vector<Cell>& cells) {
@@ -123,7 +134,8 @@ std::vector<Means> means_of(const std::vector<Cell>& cells) {
         Means means{.machine = machine};
         std::vector<double> gains, bests, layers;
         const bool is_variant = machine.ends_with("_df");
-        const auto plain = is_variant ? by_machine.find(machine.substr(0, machine.size() - 3)) : by_machine.end();
+        const auto plain =
+            is_variant ? by_machine.find(machine.substr(0, machine.size() - 3)) : by_machine.end();
         for (const auto& [network, sweep] : by_machine[machine]) {
             const double best = sweep->points[*sweep->best].energy_pj;
             if (sweep->layer_by_layer) gains.push_back(sweep->layer_by_layer->energy_pj / best);
@@ -140,7 +152,8 @@ std::vector<Means> means_of(const std::vector<Cell>& cells) {
     return result;
 }
 
-std::string machines_text(const std::vector<Cell>& cells, const std::vector<std::string>& networks) {
+std::string machines_text(const std::vector<Cell>& cells,
+                          const std::vector<std::string>& networks) {
     std::vector<Table::Column> columns{{"machine: mJ layer by layer, best"}};
     for (const std::string& network : networks) columns.push_back({network, Align::right});
     Table table(std::move(columns));
@@ -149,7 +162,9 @@ std::string machines_text(const std::vector<Cell>& cells, const std::vector<std:
         for (size_t n = begin; n < begin + networks.size(); ++n) {
             const Sweep& sweep = cells[n].sweep;
             row.push_back(fmt::format(
-                "{}, {:.4g}", sweep.layer_by_layer ? fmt::format("{:.4g}", sweep.layer_by_layer->energy_pj / 1e9) : "-",
+                "{}, {:.4g}",
+                sweep.layer_by_layer ? fmt::format("{:.4g}", sweep.layer_by_layer->energy_pj / 1e9)
+                                     : "-",
                 sweep.points[*sweep.best].energy_pj / 1e9));
         }
         table.add(std::move(row));
@@ -160,13 +175,15 @@ std::string machines_text(const std::vector<Cell>& cells, const std::vector<std:
                  {"LBL of default / best", Align::right}});
     const auto number = [](double value) { return value > 0 ? fmt::format("{:.2f}", value) : ""; };
     for (const Means& mean : means_of(cells))
-        means.add({mean.machine, number(mean.gain), number(mean.best_of_default), number(mean.layers_of_default)});
+        means.add({mean.machine, number(mean.gain), number(mean.best_of_default),
+                   number(mean.layers_of_default)});
     return table.text() + "\n" + means.text();
 }
 
 nlohmann::ordered_json cell_json(const Cell& cell) {
     const Sweep& sweep = cell.sweep;
-    nlohmann::ordered_json json{{"machine", cell.machine}, {"network", cell.network}, {"points", sweep.points.size()}};
+    nlohmann::ordered_json json{
+        {"machine", cell.machine}, {"network", cell.network}, {"points", sweep.points.size()}};
     if (sweep.single_layer) json["single_layer"] = sweep_point_json(*sweep.single_layer);
     if (sweep.layer_by_layer) json["layer_by_layer"] = sweep_point_json(*sweep.layer_by_layer);
     json["best"] = sweep_point_json(sweep.points[*sweep.best]);
@@ -189,21 +206,23 @@ std::string unproven_text(const std::vector<Cell>& cells) {
 
 std::string csv_of(const std::vector<Cell>& cells) {
     std::string csv =
-        "machine,network,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs,mapping_gap\n";
+        "machine,network,overlap,tile_columns,tile_rows,energy_pj,latency_cycles,on_chip_bits,macs,"
+        "mapping_gap\n";
     for (const Cell& cell : cells) {
         for (const SweepPoint& point : cell.sweep.points) {
             if (!point.fits) continue;
-            csv += fmt::format("{},{},{},{},{},{:.17g},{},{},{},{:.17g}\n", cell.machine, cell.network,
-                               depth_first::to_string(point.strategy.overlap), point.strategy.tile.x,
-                               point.strategy.tile.y, point.energy_pj, point.latency_cycles, point.on_chip_bits,
-                               point.macs, point.mapping_gap);
+            csv +=
+                fmt::format("{},{},{},{},{},{:.17g},{},{},{},{:.17g}\n", cell.machine, cell.network,
+                            depth_first::to_string(point.strategy.overlap), point.strategy.tile.x,
+                            point.strategy.tile.y, point.energy_pj, point.latency_cycles,
+                            point.on_chip_bits, point.macs, point.mapping_gap);
         }
     }
     return csv;
 }
 
-std::vector<std::string> chosen(const std::vector<std::string>& wanted, const std::vector<std::string>& all,
-                                const std::string& what) {
+std::vector<std::string> chosen(const std::vector<std::string>& wanted,
+                                const std::vector<std::string>& all, const std::string& what) {
     if (wanted.empty()) return all;
     for (const std::string& name : wanted) {
         if (std::ranges::find(all, name) != all.end()) continue;
@@ -217,13 +236,17 @@ std::vector<std::string> chosen(const std::vector<std::string>& wanted, const st
 Exit run(const Options& options, const CommonOptions& common, const Output& output) {
     std::vector<std::string> names;
     for (const Study& study : studies()) names.push_back(study.name);
-    const Study& study = studies()[static_cast<size_t>(std::ranges::find(names, options.study) - names.begin())];
-    const std::vector<std::string> machines = chosen(options.machines, study.machines, "--machines");
-    const std::vector<std::string> networks = chosen(options.networks, study.networks, "--networks");
+    const Study& study =
+        studies()[static_cast<size_t>(std::ranges::find(names, options.study) - names.begin())];
+    const std::vector<std::string> machines =
+        chosen(options.machines, study.machines, "--machines");
+    const std::vector<std::string> networks =
+        chosen(options.networks, study.networks, "--networks");
     std::optional<NewDirectory> files;
     if (!options.directory.empty())
         files.emplace(
-            options.directory, [](const auto& place) { return answer_files(place, "study.json", "laminate.study"); },
+            options.directory,
+            [](const auto& place) { return answer_files(place, "study.json", "laminate.study"); },
             "laminate study");
     const InterruptHandler interrupt;
     const auto begin = std::chrono::steady_clock::now();
@@ -236,7 +259,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     // Two sweeps at once: one works where the other waits for the last mappings of a round.
     in_parallel(cells.size(), std::min(2, common.thread_count()), [&](size_t n) {
         Cell& cell = cells[n];
-        const DepthFirst model(open_machine(cell.machine), zoo_network(cell.network), options.fidelity.get());
+        const DepthFirst model(open_machine(cell.machine), zoo_network(cell.network),
+                               options.fidelity.get());
         depth_first::SweepOptions search;
         search.objective = depth_first::parse_objective(options.objective);
         search.threads = common.thread_count();
@@ -244,8 +268,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
         search.progress = [&](size_t done, size_t total) {
             const std::scoped_lock lock(noting);
             notes.note([&] {
-                return fmt::format("{} on {}, {} of {}: {} of {} points", cell.network, cell.machine, n + 1,
-                                   cells.size(), done, total);
+                return fmt::format("{} on {}, {} of {}: {} of {} points", cell.network,
+                                   cell.machine, n + 1, cells.size(), done, total);
             });
         };
         cell.sweep = depth_first::sweep(model, search);
@@ -254,10 +278,11 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     for (const Cell& cell : cells) {
         if (!cell.sweep.complete) throw std::runtime_error("interrupted: nothing was written");
         if (!cell.sweep.best)
-            throw InfeasibleError(
-                fmt::format("{}: no tile fits the memories of machine {}", cell.network, cell.machine));
+            throw InfeasibleError(fmt::format("{}: no tile fits the memories of machine {}",
+                                              cell.network, cell.machine));
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     size_t points = 0;
     for (const Cell& cell : cells) points += cell.sweep.points.size();
 
@@ -273,7 +298,8 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     answer["cells"] = std::move(list);
     auto means = nlohmann::ordered_json::array();
     for (const Means& mean : means_of(cells)) {
-        nlohmann::ordered_json entry{{"machine", mean.machine}, {"layer_by_layer_over_best", mean.gain}};
+        nlohmann::ordered_json entry{{"machine", mean.machine},
+                                     {"layer_by_layer_over_best", mean.gain}};
         if (mean.best_of_default > 0) {
             entry["best_of_default_over_best"] = mean.best_of_default;
             entry["layer_by_layer_of_default_over_best"] = mean.layers_of_default;
@@ -289,8 +315,9 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
     output.print(cells.size() == 1      ? cells.front().text
                  : machines.size() == 1 ? networks_text(cells) + unproven_text(cells)
                                         : machines_text(cells, networks) + unproven_text(cells));
-    output.print(fmt::format("{} points of {} sweeps in {:.1f} s{}", points, cells.size(), seconds,
-                             files ? fmt::format("; all in {}: study.json, study.csv", options.directory) : ""));
+    output.print(fmt::format(
+        "{} points of {} sweeps in {:.1f} s{}", points, cells.size(), seconds,
+        files ? fmt::format("; all in {}: study.json, study.csv", options.directory) : ""));
     output.json(answer);
     return Exit::ok;
 }
@@ -298,11 +325,12 @@ Exit run(const Options& options, const CommonOptions& common, const Output& outp
 }  // namespace
 
 void add_study(Program& program) {
-    CLI::App* verb = program.add_verb("study", "The case studies of DeFiNES, run again",
-                                      "  laminate study defines-1\n"
-                                      "  laminate study defines-2 --as-published --lpf-limit 6\n"
-                                      "  laminate study defines-3 -o study/\n"
-                                      "  laminate study defines-3 --machines tpu,tpu_df --networks fsrcnn-defines");
+    CLI::App* verb = program.add_verb(
+        "study", "The case studies of DeFiNES, run again",
+        "  laminate study defines-1\n"
+        "  laminate study defines-2 --as-published --lpf-limit 6\n"
+        "  laminate study defines-3 -o study/\n"
+        "  laminate study defines-3 --machines tpu,tpu_df --networks fsrcnn-defines");
     auto options = std::make_shared<Options>();
     std::vector<std::string> names;
     std::string about = "One of";
@@ -311,16 +339,24 @@ void add_study(Program& program) {
         about += fmt::format("{} {}: {}", names.size() == 1 ? "" : ";", study.name, study.about);
     }
     verb->add_option("STUDY", options->study, about)->required()->check(CLI::IsMember(names));
-    verb->add_option("--machines", options->machines, "Only these of its machines")->delimiter(',')->type_name("NAME");
-    verb->add_option("--networks", options->networks, "Only these of its networks")->delimiter(',')->type_name("NAME");
-    verb->add_option("-o,--output", options->directory,
-                     "Directory to make; what a study left there before is replaced, other files stay")
+    verb->add_option("--machines", options->machines, "Only these of its machines")
+        ->delimiter(',')
+        ->type_name("NAME");
+    verb->add_option("--networks", options->networks, "Only these of its networks")
+        ->delimiter(',')
+        ->type_name("NAME");
+    verb->add_option(
+            "-o,--output", options->directory,
+            "Directory to make; what a study left there before is replaced, other files stay")
         ->type_name("DIR");
     verb->add_option("--objective", options->objective,
-                     "What best points, and the mapping of each layer, have least of: energy, latency or edp")
+                     "What best points, and the mapping of each layer, have least of: energy, "
+                     "latency or edp")
         ->capture_default_str();
     options->fidelity.declare(*verb);
-    program.on(verb, [options, &program](const Output& output) { return run(*options, program.common(), output); });
+    program.on(verb, [options, &program](const Output& output) {
+        return run(*options, program.common(), output);
+    });
 }
 
 }  // namespace laminate::cli

@@ -24,7 +24,9 @@ SweepPoint point_of(const Strategy& strategy, std::optional<DepthFirstCost> cost
     return point;
 }
 
-ManyOptions many_options(const SweepOptions& options) { return {options.threads, options.stop, options.progress}; }
+ManyOptions many_options(const SweepOptions& options) {
+    return {options.threads, options.stop, options.progress};
+}
 
 std::vector<int64_t> within(std::vector<int64_t> sizes, int64_t map) {
     std::set<int64_t> result;
@@ -43,8 +45,10 @@ std::vector<Strategy> all_strategies(const SweepOptions& options, int64_t width,
         for (const Overlap overlap : options.overlaps) {
             for (const int64_t y : within(options.rows, height)) {
                 for (const int64_t x : within(options.columns, width))
-                    strategies.push_back(
-                        {.tile = {x, y}, .overlap = overlap, .stacks = options.stacks, .mappings = mappings});
+                    strategies.push_back({.tile = {x, y},
+                                          .overlap = overlap,
+                                          .stacks = options.stacks,
+                                          .mappings = mappings});
             }
         }
     }
@@ -71,7 +75,8 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
         widest = std::max(widest, model.workload().layers[layer.back()].shape.sizes[Dim::ox]);
         highest = std::max(highest, model.workload().layers[layer.back()].shape.sizes[Dim::oy]);
     }
-    strategies.push_back({.tile = {widest, highest}, .stacks = Stacks::single_layer, .mappings = mappings});
+    strategies.push_back(
+        {.tile = {widest, highest}, .stacks = Stacks::single_layer, .mappings = mappings});
 
     std::vector<OneOfMany<DepthFirstCost>> costs = model.costs(strategies, many_options(options));
     std::vector<std::optional<SweepPoint>> made(strategies.size());
@@ -90,19 +95,22 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
     if (made[grid] && made[grid]->fits) result.layer_by_layer = std::move(made[grid]);
     if (made[grid + 1] && made[grid + 1]->fits) result.single_layer = std::move(made[grid + 1]);
 
-    const auto worth = [&](double energy, int64_t latency) { return value(options.objective, energy, latency); };
+    const auto worth = [&](double energy, int64_t latency) {
+        return value(options.objective, energy, latency);
+    };
     std::vector<size_t> order;
     for (size_t n = 0; n < result.points.size(); ++n) {
         const SweepPoint& point = result.points[n];
         if (!point.fits) continue;
         order.push_back(n);
-        if (!result.best ||
-            worth(point.energy_pj, point.latency_cycles) <
-                worth(result.points[*result.best].energy_pj, result.points[*result.best].latency_cycles))
+        if (!result.best || worth(point.energy_pj, point.latency_cycles) <
+                                worth(result.points[*result.best].energy_pj,
+                                      result.points[*result.best].latency_cycles))
             result.best = n;
     }
     std::ranges::stable_sort(order, {}, [&](size_t n) {
-        return std::tuple(result.points[n].energy_pj, result.points[n].latency_cycles, result.points[n].on_chip_bits);
+        return std::tuple(result.points[n].energy_pj, result.points[n].latency_cycles,
+                          result.points[n].on_chip_bits);
     });
     for (const size_t n : order) {
         const SweepPoint& point = result.points[n];
@@ -118,7 +126,8 @@ Sweep sweep(const DepthFirst& model, const SweepOptions& options) {
             size_t best = *result.best;
             const auto at = [&](size_t n) { return result.points[n].stacks[stack]; };
             for (const size_t n : order) {
-                if (worth(at(n).energy_pj, at(n).latency_cycles) < worth(at(best).energy_pj, at(best).latency_cycles))
+                if (worth(at(n).energy_pj, at(n).latency_cycles) <
+                    worth(at(best).energy_pj, at(best).latency_cycles))
                     best = n;
             }
             combination.points.push_back(best);
@@ -148,7 +157,8 @@ std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options
             }
         }
     }
-    const std::vector<OneOfMany<StackCost>> costs = model.stack_costs(choices, many_options(options));
+    const std::vector<OneOfMany<StackCost>> costs =
+        model.stack_costs(choices, many_options(options));
     if (!std::ranges::all_of(costs, &OneOfMany<StackCost>::is_done)) return std::nullopt;
 
     // Cuts of the first units that can be part of a best one.
@@ -159,7 +169,9 @@ std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options
         size_t before_units = 0;  ///< where it begins
         size_t before = 0;        ///< part of the units before it
     };
-    const auto worth = [&](const Part& part) { return value(options.objective, part.energy_pj, part.latency_cycles); };
+    const auto worth = [&](const Part& part) {
+        return value(options.objective, part.energy_pj, part.latency_cycles);
+    };
     std::vector<std::vector<Part>> best(units.size() + 1);
     best[0] = {{}};
     for (size_t end = 1; end <= units.size(); ++end) {
@@ -169,13 +181,15 @@ std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options
             if (runs[n].end != end || !cost) continue;
             for (size_t before = 0; before < best[runs[n].begin].size(); ++before) {
                 const Part& part = best[runs[n].begin][before];
-                parts.push_back({part.energy_pj + cost->energy_pj, part.latency_cycles + cost->latency_cycles, n,
-                                 runs[n].begin, before});
+                parts.push_back({part.energy_pj + cost->energy_pj,
+                                 part.latency_cycles + cost->latency_cycles, n, runs[n].begin,
+                                 before});
             }
         }
         if (options.objective == Objective::energy_delay) {
-            std::ranges::stable_sort(parts, {},
-                                     [](const Part& part) { return std::pair(part.energy_pj, part.latency_cycles); });
+            std::ranges::stable_sort(parts, {}, [](const Part& part) {
+                return std::pair(part.energy_pj, part.latency_cycles);
+            });
             for (const Part& part : parts) {
                 if (best[end].empty() || part.latency_cycles < best[end].back().latency_cycles)
                     best[end].push_back(part);

@@ -1,4 +1,5 @@
-// The space of DeFiNES over tile sizes and overlap modes, and its best points: as a whole, and with a choice of its own for each stack.
+// The space of DeFiNES over tile sizes and overlap modes, and its best points: as a whole, and with
+// a choice of its own for each stack.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,8 @@
 namespace laminate::depth_first {
 
 struct SweepOptions {
-    // Sizes of tiles; one larger than a stack's output means all of it. The defaults are those of the artifact's case study 1.
+    // Sizes of tiles; one larger than a stack's output means all of it. The defaults are those of
+    // the artifact's case study 1.
     std::vector<int64_t> columns{1, 4, 16, 60, 240, 960};
     std::vector<int64_t> rows{1, 4, 18, 72, 270, 540};
     std::vector<Overlap> overlaps{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached};
@@ -37,14 +39,14 @@ struct SweepPoint {
 };
 
 struct Sweep {
-    std::vector<SweepPoint>
-        points;  ///< objective of the mappings by objective, overlap by overlap, row by row; sizes beyond the map left out
+    std::vector<SweepPoint> points;  ///< objective of the mappings by objective, overlap by
+                                     ///< overlap, row by row; sizes beyond the map left out
     std::optional<size_t> best;
-    std::vector<size_t>
-        front;  ///< of energy, latency and on-chip memory: no other point has less of one and no more of the others; by energy
-    std::optional<SweepPoint>
-        layer_by_layer;  ///< the whole map as tile: layers one after the other, maps in the lowest memory that holds them
-    std::optional<SweepPoint> single_layer;  ///< every map through the highest memory
+    std::vector<size_t> front;  ///< of energy, latency and on-chip memory: no other point has less
+                                ///< of one and no more of the others; by energy
+    std::optional<SweepPoint> layer_by_layer;  ///< the whole map as tile: layers one after the
+                                               ///< other, maps in the lowest memory that holds them
+    std::optional<SweepPoint> single_layer;    ///< every map through the highest memory
     /// Each stack with its best point; none where a stack fits in none. Costs of stacks add.
     struct Combination {
         std::vector<size_t> points;
@@ -69,9 +71,10 @@ struct Cut {
     int64_t on_chip_bits = 0;  ///< the largest of the stacks
 };
 
-/// Of all cuts of the network between its units (DepthFirst::units()), each stack with any tile and overlap of `options`, one of least objective: every
-/// run of units is costed with every tile and overlap, and the best cut follows by dynamic programming (for energy x delay over the front of both).
-/// `options.stacks` is not looked at. None: nothing fits, or stopped.
+/// Of all cuts of the network between its units (DepthFirst::units()), each stack with any tile and
+/// overlap of `options`, one of least objective: every run of units is costed with every tile and
+/// overlap, and the best cut follows by dynamic programming (for energy x delay over the front of
+/// both). `options.stacks` is not looked at. None: nothing fits, or stopped.
 [[nodiscard]] std::optional<Cut> best_cut(const DepthFirst& model, const SweepOptions& options);
 
 [[nodiscard]] Sweep sweep(const DepthFirst& model, const SweepOptions& options);

@@ -22,9 +22,10 @@ struct WindowAlong {
 
 WindowAlong window(const WorkloadLayer& layer, Axis axis) {
     if (axis == Axis::x)
-        return {layer.shape.stride.x, layer.shape.sizes[Dim::fx], layer.pad_left, layer.shape.dilation.x,
-                layer.transposed};
-    return {layer.shape.stride.y, layer.shape.sizes[Dim::fy], layer.pad_top, layer.shape.dilation.y, layer.transposed};
+        return {layer.shape.stride.x, layer.shape.sizes[Dim::fx], layer.pad_left,
+                layer.shape.dilation.x, layer.transposed};
+    return {layer.shape.stride.y, layer.shape.sizes[Dim::fy], layer.pad_top, layer.shape.dilation.y,
+            layer.transposed};
 }
 
 int64_t full_size(const WorkloadLayer& layer, Axis axis) {
@@ -32,15 +33,17 @@ int64_t full_size(const WorkloadLayer& layer, Axis axis) {
 }
 
 int64_t spanned(int64_t outputs, const WindowAlong& window) {
-    return static_cast<int64_t>(span(static_cast<double>(outputs), window.stride, static_cast<double>(window.kernel)));
+    return static_cast<int64_t>(
+        span(static_cast<double>(outputs), window.stride, static_cast<double>(window.kernel)));
 }
 
 AxisTile empty_tile(const Stack& stack) {
     const size_t members = stack.members.size();
     std::vector<std::vector<int64_t>> per_source;
-    for (const Stack::Member& member : stack.members) per_source.emplace_back(member.layer.sources.size(), 0);
-    return {std::vector<int64_t>(members, 0), std::vector<int64_t>(members, 0), per_source, per_source,
-            std::vector<int64_t>(members, 0)};
+    for (const Stack::Member& member : stack.members)
+        per_source.emplace_back(member.layer.sources.size(), 0);
+    return {std::vector<int64_t>(members, 0), std::vector<int64_t>(members, 0), per_source,
+            per_source, std::vector<int64_t>(members, 0)};
 }
 
 struct Range {
@@ -52,7 +55,8 @@ struct Range {
 Range inputs_under(const Range& outputs, const WindowAlong& window) {
     const int64_t reach = (window.kernel - 1) * window.dilation;
     if (!window.transposed)
-        return {outputs.begin * window.stride - window.pad, (outputs.end - 1) * window.stride - window.pad + reach + 1};
+        return {outputs.begin * window.stride - window.pad,
+                (outputs.end - 1) * window.stride - window.pad + reach + 1};
     return {floor_div(outputs.begin + window.pad - reach + window.stride - 1, window.stride),
             floor_div(outputs.end - 1 + window.pad, window.stride) + 1};
 }
@@ -61,8 +65,9 @@ Range inputs_under(const Range& outputs, const WindowAlong& window) {
 
 AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
     AxisTile result = empty_tile(stack);
-    // Branches run ahead of each other: a member's lag is how far its last column lies behind that of the output. The walk is the artifact's: from
-    // the output along every path, and what a reader wants is what its last visit said, with the lag known when that visit was noted.
+    // Branches run ahead of each other: a member's lag is how far its last column lies behind that
+    // of the output. The walk is the artifact's: from the output along every path, and what a
+    // reader wants is what its last visit said, with the lag known when that visit was noted.
     struct Wanted {
         int64_t overlap;
         int64_t lag;
@@ -86,10 +91,13 @@ AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
             result.present[n][operand] = present;
             result.overlap[n][operand] = overlap;
             const size_t source = layer.sources[operand];
-            result.computed[source] = std::max(result.computed[source], present - (use ? overlap : 0));
-            wanted[source][n] = {overlap, w.stride * lag - floor_half(beyond + w.stride - 1) + overlap};
+            result.computed[source] =
+                std::max(result.computed[source], present - (use ? overlap : 0));
+            wanted[source][n] = {overlap,
+                                 w.stride * lag - floor_half(beyond + w.stride - 1) + overlap};
             int64_t furthest = wanted[source][n].lag;
-            for (const auto& [reader, entry] : wanted[source]) furthest = std::max(furthest, entry.lag);
+            for (const auto& [reader, entry] : wanted[source])
+                furthest = std::max(furthest, entry.lag);
             to_visit.push_back({source, furthest});
         }
     }
@@ -105,7 +113,8 @@ AxisTile endless_tile(const Stack& stack, Axis axis, int64_t tile, bool use) {
     return result;
 }
 
-std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::vector<int64_t>& tiles,
+std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis,
+                                    const std::vector<int64_t>& tiles,
                                     const std::vector<bool>& kept) {
     const size_t members = stack.members.size();
     std::vector<int64_t> frontier(members, 0);  // end of what earlier tiles needed
@@ -134,9 +143,10 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::ve
                 if (in.empty()) continue;
                 reads[n][operand] = in;
                 here.present[n][operand] = in.end - in.begin;
-                ranges[source] = ranges[source].empty() ? in
-                                                        : Range{std::min(ranges[source].begin, in.begin),
-                                                                std::max(ranges[source].end, in.end)};
+                ranges[source] = ranges[source].empty()
+                                     ? in
+                                     : Range{std::min(ranges[source].begin, in.begin),
+                                             std::max(ranges[source].end, in.end)};
             }
         }
         for (size_t n = 0; n < members; ++n) {
@@ -144,15 +154,16 @@ std::vector<AxisTile> clipped_tiles(const Stack& stack, Axis axis, const std::ve
             for (size_t operand = 0; operand < layer.sources.size(); ++operand) {
                 if (!kept[layer.sources[operand]]) continue;
                 const Range in = reads[n][operand];
-                here.overlap[n][operand] =
-                    std::max<int64_t>(0, std::min(in.end, frontier[layer.sources[operand]]) - in.begin);
+                here.overlap[n][operand] = std::max<int64_t>(
+                    0, std::min(in.end, frontier[layer.sources[operand]]) - in.begin);
             }
         }
         for (size_t n = 0; n < members; ++n) frontier[n] = std::max(frontier[n], ranges[n].end);
         // What this tile reads again of the tiles before, they had to keep.
         if (!result.empty()) {
             for (size_t n = 0; n < members; ++n) {
-                for (size_t operand = 0; operand < stack.members[n].layer.sources.size(); ++operand) {
+                for (size_t operand = 0; operand < stack.members[n].layer.sources.size();
+                     ++operand) {
                     int64_t& cached = result.back().cached[stack.members[n].layer.sources[operand]];
                     cached = std::max(cached, here.overlap[n][operand]);
                 }

@@ -6,13 +6,14 @@
 
 #include "papers/depth_first/data_growth.h"
 
-// Words and energy: of whole mappings, level by level, and of one boundary between two levels, which is all that the
-// search of mappings asks for.
+// Words and energy: of whole mappings, level by level, and of one boundary between two levels,
+// which is all that the search of mappings asks for.
 
 namespace laminate::depth_first {
 
 MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrder& order,
-                                            const std::vector<size_t>& allocated, bool whole) const {
+                                            const std::vector<size_t>& allocated,
+                                            bool whole) const {
     const std::vector<std::vector<Loop>>& lanes = whole ? role.whole_lanes : role.lanes;
     const size_t levels = role.levels.size();
     Movement moved;
@@ -45,7 +46,8 @@ MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrde
             bool here = moved.partial[m + 1];
             for (size_t i = moved.bounds[m]; i < moved.bounds[m + 1]; ++i)
                 here = here || (role.irrelevant(order[i].dim) && order[i].size > 1);
-            for (const Loop& loop : lanes[m + 1]) here = here || (role.irrelevant(loop.dim) && loop.size > 1);
+            for (const Loop& loop : lanes[m + 1])
+                here = here || (role.irrelevant(loop.dim) && loop.size > 1);
             moved.partial[m] = here;
         }
     } else {
@@ -54,23 +56,24 @@ MappedLayer::Movement MappedLayer::movement(const RoleData& role, const LoopOrde
     return moved;
 }
 
-MappedLayer::Transfers MappedLayer::transfers(const RoleData& role, const Movement& moved, size_t level,
-                                              bool whole) const {
+MappedLayer::Transfers MappedLayer::transfers(const RoleData& role, const Movement& moved,
+                                              size_t level, bool whole) const {
     const RoleData::Units& units = whole ? role.whole_units : role.units;
     const double total = moved.cycles.back();
     const bool top = level + 1 == role.levels.size();
     using One = Transfers::One;
     const One below{moved.elements[level] * units.boost[level], moved.cycles[level],
                     std::floor(total / moved.cycles[level]), role.bits};
-    const One above{moved.elements[level + 1], moved.cycles[level + 1], std::floor(total / moved.cycles[level + 1]),
-                    role.bits};
+    const One above{moved.elements[level + 1], moved.cycles[level + 1],
+                    std::floor(total / moved.cycles[level + 1]), role.bits};
     Transfers result;
     if (role.role != Role::output) {
         result.read_to_lower = below;
         if (!top) result.write_from_higher = above;
         return result;
     }
-    // A sum that is not finished comes back each time that it is taken up again, the first time too.
+    // A sum that is not finished comes back each time that it is taken up again, the first time
+    // too.
     result.write_from_lower = below;
     if (moved.partial[level]) {
         result.read_to_lower = below;
@@ -89,7 +92,8 @@ MappedLayer::Transfers MappedLayer::transfers(const RoleData& role, const Moveme
 }
 
 /// Of one memory: towards the array and away from it.
-BoundaryPeriod MappedLayer::words_of_periods(const RoleData& role, const Transfers& transfers, size_t level) const {
+BoundaryPeriod MappedLayer::words_of_periods(const RoleData& role, const Transfers& transfers,
+                                             size_t level) const {
     const Memory& memory = machine_.memories[role.levels[level]];
     const double copies = role.units.count[level + 1];
     const auto per_access = [](double bits, const WordAccess& access) {
@@ -97,30 +101,36 @@ BoundaryPeriod MappedLayer::words_of_periods(const RoleData& role, const Transfe
         return std::ceil(bits / smallest) * (smallest / static_cast<double>(access.word_bits));
     };
     // Towards the array: as much at once as both sides can.
-    const auto below = [&](const Transfers::One& one, const WordAccess& access, const WordAccess* other) {
+    const auto below = [&](const Transfers::One& one, const WordAccess& access,
+                           const WordAccess* other) {
         if (one.amount == 0 || one.bits == 0) return PeriodWords{};
         const auto bits = static_cast<double>(one.bits);
         double at_once = one.amount, accesses = 1;
         if (other != nullptr) {
-            const double other_width =
-                static_cast<double>(other->word_bits) * (role.units.unique[level] / role.units.unique[level + 1]);
-            at_once = std::min({other_width / bits, static_cast<double>(access.word_bits) / bits, one.amount});
+            const double other_width = static_cast<double>(other->word_bits) *
+                                       (role.units.unique[level] / role.units.unique[level + 1]);
+            at_once = std::min(
+                {other_width / bits, static_cast<double>(access.word_bits) / bits, one.amount});
             accesses = std::ceil(one.amount / at_once);
         }
         return PeriodWords{per_access(at_once * bits, access), accesses, copies};
     };
     const auto above = [&](const Transfers::One& one, const WordAccess& access) {
         if (one.amount == 0) return PeriodWords{};
-        return PeriodWords{per_access(one.amount * static_cast<double>(one.bits), access), 1, copies};
+        return PeriodWords{per_access(one.amount * static_cast<double>(one.bits), access), 1,
+                           copies};
     };
     const Memory* lower = level > 0 ? &machine_.memories[role.levels[level - 1]] : nullptr;
-    return {.read_to_lower = below(transfers.read_to_lower, memory.read, lower ? &lower->write : nullptr),
-            .write_from_lower = below(transfers.write_from_lower, memory.write, lower ? &lower->read : nullptr),
+    return {.read_to_lower =
+                below(transfers.read_to_lower, memory.read, lower ? &lower->write : nullptr),
+            .write_from_lower =
+                below(transfers.write_from_lower, memory.write, lower ? &lower->read : nullptr),
             .read_to_higher = above(transfers.read_to_higher, memory.read),
             .write_from_higher = above(transfers.write_from_higher, memory.write)};
 }
 
-WordCounts MappedLayer::words(const RoleData& role, const Transfers& transfers, size_t level) const {
+WordCounts MappedLayer::words(const RoleData& role, const Transfers& transfers,
+                              size_t level) const {
     const BoundaryPeriod period = words_of_periods(role, transfers, level);
     return {.read_to_lower = period.read_to_lower.in(transfers.read_to_lower.count),
             .write_from_lower = period.write_from_lower.in(transfers.write_from_lower.count),
@@ -128,7 +138,9 @@ WordCounts MappedLayer::words(const RoleData& role, const Transfers& transfers, 
             .write_from_higher = period.write_from_higher.in(transfers.write_from_higher.count)};
 }
 
-double MappedLayer::mac_energy() const { return machine_.mac_pj * static_cast<double>(layer_.macs()); }
+double MappedLayer::mac_energy() const {
+    return machine_.mac_pj * static_cast<double>(layer_.macs());
+}
 
 double MappedLayer::memory_energy(const LoopOrder& order, const Allocation& allocation) const {
     double sum = 0;
@@ -144,8 +156,10 @@ double MappedLayer::memory_energy(const LoopOrder& order, const Allocation& allo
 
 double MappedLayer::energy(const RoleData& role, const WordCounts& count, size_t level) const {
     const Memory& memory = machine_.memories[role.levels[level]];
-    const double read = memory.read.word_pj * count.read_to_higher + memory.read.word_pj * count.read_to_lower;
-    const double write = memory.write.word_pj * count.write_from_higher + memory.write.word_pj * count.write_from_lower;
+    const double read =
+        memory.read.word_pj * count.read_to_higher + memory.read.word_pj * count.read_to_lower;
+    const double write = memory.write.word_pj * count.write_from_higher +
+                         memory.write.word_pj * count.write_from_lower;
     return read + write;
 }
 
@@ -183,13 +197,15 @@ void MappedLayer::tile_elements(size_t r, const std::array<double, dim_count>& l
 }
 
 std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_transfers(
-    size_t r, size_t level, double elements, double cycles, double count, bool reduction_above, bool whole) const {
+    size_t r, size_t level, double elements, double cycles, double count, bool reduction_above,
+    bool whole) const {
     const RoleData& role = roles_[r];
     const bool output = role.role == Role::output;
     const bool partial = output && (reduction_above || lanes_reduce_above(r, level));
     const int64_t bits = partial ? role.bits : role.final_bits;
     const Transfers::One above{elements, cycles, count, bits};
-    const Transfers::One below{elements * (whole ? role.whole_units : role.units).boost[level], cycles, count, bits};
+    const Transfers::One below{elements * (whole ? role.whole_units : role.units).boost[level],
+                               cycles, count, bits};
     std::pair<Transfers, Transfers> transfers;
     auto& [upper, lower] = transfers;
     (output ? upper.write_from_lower : upper.read_to_lower) = below;
@@ -201,9 +217,11 @@ std::pair<MappedLayer::Transfers, MappedLayer::Transfers> MappedLayer::boundary_
     return transfers;
 }
 
-BoundaryPeriod MappedLayer::boundary_period(size_t r, size_t level, double elements, bool reduction_above) const {
+BoundaryPeriod MappedLayer::boundary_period(size_t r, size_t level, double elements,
+                                            bool reduction_above) const {
     constexpr double any = 1;  // how many periods there are, and how long, is not asked
-    const auto [upper, lower] = boundary_transfers(r, level, elements, any, any, reduction_above, false);
+    const auto [upper, lower] =
+        boundary_transfers(r, level, elements, any, any, reduction_above, false);
     BoundaryPeriod period = words_of_periods(roles_[r], upper, level);
     if (level == 0) return period;
     const BoundaryPeriod below = words_of_periods(roles_[r], lower, level - 1);
@@ -212,17 +230,19 @@ BoundaryPeriod MappedLayer::boundary_period(size_t r, size_t level, double eleme
     return period;
 }
 
-double MappedLayer::boundary_energy(size_t r, size_t level, const BoundaryPeriod& period, double count) const {
+double MappedLayer::boundary_energy(size_t r, size_t level, const BoundaryPeriod& period,
+                                    double count) const {
     const Memory& above = machine_.memories[roles_[r].levels[level]];
-    const double upper =
-        above.read.word_pj * period.read_to_lower.in(count) + above.write.word_pj * period.write_from_lower.in(count);
+    const double upper = above.read.word_pj * period.read_to_lower.in(count) +
+                         above.write.word_pj * period.write_from_lower.in(count);
     if (level == 0) return upper;
     const Memory& below = machine_.memories[roles_[r].levels[level - 1]];
     return upper + (below.read.word_pj * period.read_to_higher.in(count) +
                     below.write.word_pj * period.write_from_higher.in(count));
 }
 
-double MappedLayer::boundary_energy(size_t r, size_t level, const std::array<double, dim_count>& loops, double total,
+double MappedLayer::boundary_energy(size_t r, size_t level,
+                                    const std::array<double, dim_count>& loops, double total,
                                     bool reduction_above) const {
     double cycles = 1;
     for (const double trips : loops) cycles *= trips;

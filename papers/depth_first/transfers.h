@@ -9,8 +9,8 @@
 
 namespace laminate::depth_first {
 
-/// Per transfer of one memory: elements per period, period and number of periods in cycles, bits of an element. No
-/// periods: nothing moves.
+/// Per transfer of one memory: elements per period, period and number of periods in cycles, bits of
+/// an element. No periods: nothing moves.
 struct MappedLayer::Transfers {
     struct One {
         double amount = 0;
@@ -19,7 +19,8 @@ struct MappedLayer::Transfers {
         int64_t bits = 0;
         /// Of a port, each period.
         [[nodiscard]] double cycles(const WordAccess& access) const {
-            return std::ceil(amount * static_cast<double>(bits) / static_cast<double>(access.word_bits));
+            return std::ceil(amount * static_cast<double>(bits) /
+                             static_cast<double>(access.word_bits));
         }
     };
     One read_to_lower, write_from_lower, read_to_higher, write_from_higher;

@@ -13,7 +13,8 @@ namespace {
 
 [[noreturn]] void refuse(const Layer& layer, const std::string& what) {
     throw InputError(layer.name + " (" + operation_text(layer) + "): " + what +
-                     "; the depth-first model knows convolutions, pooling, fully connected layers, concatenations and "
+                     "; the depth-first model knows convolutions, pooling, fully connected layers, "
+                     "concatenations and "
                      "additions of two tensors");
 }
 
@@ -76,7 +77,8 @@ std::vector<LayerShape> shape_of(const Network& network, const Layer& layer) {
         case LayerKind::activation:
             return {};
         case LayerKind::concat:
-            if (layer.axis != 1) refuse(layer, "concatenated along axis " + std::to_string(layer.axis));
+            if (layer.axis != 1)
+                refuse(layer, "concatenated along axis " + std::to_string(layer.axis));
             return {};
         case LayerKind::depth_to_space:
             // It only says where on the map an element lies, which matters to a reader alone.
@@ -121,12 +123,14 @@ struct Phases {
 std::vector<Phases> phases(OutputSpan outputs, int64_t stride, int64_t kernel) {
     std::vector<Phases> result;
     for (int64_t phase = 0; phase < stride; ++phase) {
-        const int64_t before = (phase - outputs.phase + stride) % stride;  // outputs of other phases that come first
+        const int64_t before =
+            (phase - outputs.phase + stride) % stride;  // outputs of other phases that come first
         const Phases here{1, before < outputs.size ? ceil_div(outputs.size - before, stride) : 0,
                           ceil_div(kernel - phase, stride)};
         if (here.outputs == 0) continue;
-        const auto alike = std::ranges::find_if(
-            result, [&](const Phases& p) { return p.outputs == here.outputs && p.taps == here.taps; });
+        const auto alike = std::ranges::find_if(result, [&](const Phases& p) {
+            return p.outputs == here.outputs && p.taps == here.taps;
+        });
         if (alike == result.end()) {
             result.push_back(here);
         } else {
@@ -138,7 +142,8 @@ std::vector<Phases> phases(OutputSpan outputs, int64_t stride, int64_t kernel) {
 
 }  // namespace
 
-std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer, OutputSpan columns, OutputSpan rows) {
+std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer, OutputSpan columns,
+                                        OutputSpan rows) {
     LayerShape shape = layer.shape;
     shape.sizes[Dim::ox] = columns.size;
     shape.sizes[Dim::oy] = rows.size;
@@ -146,14 +151,16 @@ std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer, OutputSpan c
     shape.stride = {};
     std::vector<LayerShape> shapes;
     for (const Phases& down : phases(rows, layer.shape.stride.y, layer.shape.sizes[Dim::fy])) {
-        for (const Phases& across : phases(columns, layer.shape.stride.x, layer.shape.sizes[Dim::fx])) {
+        for (const Phases& across :
+             phases(columns, layer.shape.stride.x, layer.shape.sizes[Dim::fx])) {
             LayerShape part = shape;
             part.sizes[Dim::k] *= across.count * down.count;
             part.sizes[Dim::ox] = across.outputs;
             part.sizes[Dim::oy] = down.outputs;
             part.sizes[Dim::fx] = across.taps;
             part.sizes[Dim::fy] = down.taps;
-            if (part.sizes[Dim::k] > 1 && part.type == LayerType::depthwise) part.type = LayerType::convolution;
+            if (part.sizes[Dim::k] > 1 && part.type == LayerType::depthwise)
+                part.type = LayerType::convolution;
             shapes.push_back(part);
         }
     }
@@ -167,9 +174,11 @@ std::vector<LayerShape> executed_shapes(const WorkloadLayer& layer) {
 }
 
 bool only_selects(const Layer& layer) {
-    if (layer.kind != LayerKind::conv || layer.bias || layer.activation.kind != ActivationKind::none || !layer.weights)
+    if (layer.kind != LayerKind::conv || layer.bias ||
+        layer.activation.kind != ActivationKind::none || !layer.weights)
         return false;
-    const auto kernel = static_cast<size_t>(layer.weights->dims[1] * layer.window.kernel[0] * layer.window.kernel[1]);
+    const auto kernel = static_cast<size_t>(layer.weights->dims[1] * layer.window.kernel[0] *
+                                            layer.window.kernel[1]);
     for (size_t begin = 0; begin < layer.weights->values.size(); begin += kernel) {
         size_t ones = 0;
         for (size_t i = begin; i < begin + kernel; ++i) {
@@ -194,7 +203,8 @@ Workload workload_of(const Network& network, bool unpadded_from_output) {
         size_t layer;
         int64_t channels;
     };
-    std::map<TensorId, std::vector<Part>> written;  // tensor -> layers of the workload that hold its channels
+    std::map<TensorId, std::vector<Part>>
+        written;  // tensor -> layers of the workload that hold its channels
     const auto parts_of = [&](TensorId tensor) -> const std::vector<Part>& {
         const auto found = written.find(tensor);
         if (found != written.end()) return found->second;
@@ -219,18 +229,19 @@ Workload workload_of(const Network& network, bool unpadded_from_output) {
             written[layer.output] = std::move(read);
             continue;
         }
-        WorkloadLayer added{.name = layer.name, .layer = static_cast<LayerId>(id), .shape = shapes[0]};
+        WorkloadLayer added{
+            .name = layer.name, .layer = static_cast<LayerId>(id), .shape = shapes[0]};
         for (const Part& part : read) added.sources.push_back(part.layer);
         added.transposed = layer.kind == LayerKind::conv_transpose;
         const Stride one;
         if (unpadded_from_output && (added.transposed || added.shape.dilation != one))
             refuse(layer, "not known without padding");
         if (added.transposed && added.shape.dilation != one) refuse(layer, "dilated");
-        if (added.transposed &&
-            (added.shape.sizes[Dim::fx] < added.shape.stride.x || added.shape.sizes[Dim::fy] < added.shape.stride.y))
+        if (added.transposed && (added.shape.sizes[Dim::fx] < added.shape.stride.x ||
+                                 added.shape.sizes[Dim::fy] < added.shape.stride.y))
             refuse(layer, "stride above the kernel");
-        if (!unpadded_from_output &&
-            (layer.kind == LayerKind::conv || added.transposed || added.shape.type == LayerType::pooling)) {
+        if (!unpadded_from_output && (layer.kind == LayerKind::conv || added.transposed ||
+                                      added.shape.type == LayerType::pooling)) {
             added.pad_top = layer.window.pad_begin[0];
             added.pad_left = layer.window.pad_begin[1];
         }
@@ -242,10 +253,12 @@ Workload workload_of(const Network& network, bool unpadded_from_output) {
             const int64_t elements = added.shape.sizes[Dim::fy] * added.shape.sizes[Dim::fx];
             added.shape.sizes[Dim::c] /= elements;
         }
-        // A layer that selects channels is left out: what its reader wants counts, not what lies there.
+        // A layer that selects channels is left out: what its reader wants counts, not what lies
+        // there.
         const bool concatenated = read.size() > layer.inputs.size();
         for (const Part& part : read)
-            added.source_channels.push_back(concatenated ? part.channels : added.shape.input_channels());
+            added.source_channels.push_back(concatenated ? part.channels
+                                                         : added.shape.input_channels());
         const int64_t channels = added.shape.output_channels();
         workload.layers.push_back(std::move(added));
         written[layer.output] = {{workload.layers.size() - 1, channels}};

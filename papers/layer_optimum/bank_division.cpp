@@ -14,8 +14,8 @@ namespace {
 /// Extra words of one tensor by banks: lower bounds, and exact numbers once they are asked for.
 class TensorCurve {
 public:
-    TensorCurve(const ConvolutionProblem& problem, size_t tensor, const BlockOrder& order, const BankedBuffer& buffer,
-                SpillEvaluator evaluator, KnownSpills& known)
+    TensorCurve(const ConvolutionProblem& problem, size_t tensor, const BlockOrder& order,
+                const BankedBuffer& buffer, SpillEvaluator evaluator, KnownSpills& known)
         : problem_(problem),
           order_(order),
           tensor_(tensor),
@@ -23,11 +23,13 @@ public:
           evaluator_(evaluator),
           traffic_(spill_traffic(all_operands[tensor])),
           known_(known) {
-        const int64_t block = touched_words(problem, all_operands[tensor], block_extents(problem, order));
+        const int64_t block =
+            touched_words(problem, all_operands[tensor], block_extents(problem, order));
         least_banks_ = ceil_div(block, buffer.bank_words);
     }
     [[nodiscard]] int64_t least_banks() const { return least_banks_; }
-    /// Nothing where the stream is too long to be gone through; infinite where there must be no spill.
+    /// Nothing where the stream is too long to be gone through; infinite where there must be no
+    /// spill.
     [[nodiscard]] std::optional<int64_t> exact(int64_t banks) {
         const std::optional<int64_t> words = spilled(banks);
         return words ? std::optional(permitted(*words)) : words;
@@ -35,12 +37,15 @@ public:
     /// Under belady, of the complete order; at least the bound of its prefix.
     [[nodiscard]] int64_t bound(int64_t banks) {
         if (!bound_) bound_.emplace(problem_, all_operands[tensor_], order_);
-        return permitted(checked_multiply(bound_->spills(checked_multiply(banks, bank_words_)), traffic_));
+        return permitted(
+            checked_multiply(bound_->spills(checked_multiply(banks, bank_words_)), traffic_));
     }
 
 private:
     [[nodiscard]] int64_t permitted(int64_t words) const {
-        return words > 0 && problem_.finished && all_operands[tensor_] == Operand::output ? infinite_words : words;
+        return words > 0 && problem_.finished && all_operands[tensor_] == Operand::output
+                   ? infinite_words
+                   : words;
     }
     [[nodiscard]] std::optional<int64_t> spilled(int64_t banks) {
         const int64_t memory = checked_multiply(banks, bank_words_);
@@ -55,7 +60,8 @@ private:
         const int64_t uses = BeladyStream::uses(problem_, all_operands[tensor_], needed, memory);
         if (uses > std::min(known_.longest, known_.together)) return {};
         known_.together -= uses;
-        words = checked_multiply(BeladyStream(problem_, all_operands[tensor_], needed, memory).spills(), traffic_);
+        words = checked_multiply(
+            BeladyStream(problem_, all_operands[tensor_], needed, memory).spills(), traffic_);
         return words;
     }
 
@@ -75,19 +81,24 @@ private:
 
 BankCurves zero_curves(const BankedBuffer& buffer) {
     BankCurves curves;
-    for (std::vector<int64_t>& curve : curves) curve.assign(static_cast<size_t>(buffer.banks - 2), 0);
+    for (std::vector<int64_t>& curve : curves)
+        curve.assign(static_cast<size_t>(buffer.banks - 2), 0);
     return curves;
 }
 
-Division least_division(const BankCurves& curves, int64_t banks, const PerOperand& least, int64_t limit) {
+Division least_division(const BankCurves& curves, int64_t banks, const PerOperand& least,
+                        int64_t limit) {
     Division best{{}, limit};
-    const auto words_of = [&](size_t t, int64_t b) { return curves[t][static_cast<size_t>(b - 1)]; };
+    const auto words_of = [&](size_t t, int64_t b) {
+        return curves[t][static_cast<size_t>(b - 1)];
+    };
     // The least of weights and output with no more than so many banks.
     const int64_t spare = banks - least[0] - least[1] - least[2];
     std::array<std::vector<int64_t>, 2> fewest;
     for (size_t t = 1; t < 3; ++t) {
         for (int64_t b = least[t]; b <= least[t] + spare; ++b)
-            fewest[t - 1].push_back(b == least[t] ? words_of(t, b) : std::min(fewest[t - 1].back(), words_of(t, b)));
+            fewest[t - 1].push_back(b == least[t] ? words_of(t, b)
+                                                  : std::min(fewest[t - 1].back(), words_of(t, b)));
     }
     for (int64_t more = 0; more <= spare; ++more) {
         const int64_t i = least[0] + more;
@@ -102,8 +113,9 @@ Division least_division(const BankCurves& curves, int64_t banks, const PerOperan
     return best;
 }
 
-ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder& order, const BankedBuffer& buffer,
-                             SpillEvaluator evaluator, BankCurves curves, int64_t limit, KnownSpills& known) {
+ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder& order,
+                             const BankedBuffer& buffer, SpillEvaluator evaluator,
+                             BankCurves curves, int64_t limit, KnownSpills& known) {
     std::array<TensorCurve, 3> tensors{TensorCurve(problem, 0, order, buffer, evaluator, known),
                                        TensorCurve(problem, 1, order, buffer, evaluator, known),
                                        TensorCurve(problem, 2, order, buffer, evaluator, known)};
@@ -113,10 +125,12 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
     limit = std::min(limit, infinite_words);
     if (least[0] + least[1] + least[2] > buffer.banks) return result;
     if (evaluator == SpillEvaluator::eq7) {
-        // The formula is quick: all of its curves, as long as what is known stays below the limit; that of the windows, which takes longest, at last.
+        // The formula is quick: all of its curves, as long as what is known stays below the limit;
+        // that of the windows, which takes longest, at last.
         Division division;
         const int64_t spare = buffer.banks - least[0] - least[1] - least[2];
-        for (const size_t t : problem.transposed ? std::array<size_t, 3>{0, 1, 2} : std::array<size_t, 3>{1, 2, 0}) {
+        for (const size_t t :
+             problem.transposed ? std::array<size_t, 3>{0, 1, 2} : std::array<size_t, 3>{1, 2, 0}) {
             for (int64_t b = least[t]; b <= least[t] + spare; ++b)
                 curves[t][static_cast<size_t>(b - 1)] = tensors[t].exact(b).value();
             division = least_division(curves, buffer.banks, least, limit);
@@ -152,7 +166,8 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
             const bool is_more = *words > curves[t][b];
             curves[t][b] = *words;
             // With fewer banks there are no fewer spills.
-            for (size_t fewer = b; fewer-- > 0;) curves[t][fewer] = std::max(curves[t][fewer], *words);
+            for (size_t fewer = b; fewer-- > 0;)
+                curves[t][fewer] = std::max(curves[t][fewer], *words);
             if (is_more) break;  // perhaps that rules the division out
         }
         if (all_exact) {
@@ -162,20 +177,24 @@ ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder
     }
 }
 
-DividedBanks divided_banks(const ConvolutionProblem& problem, const Division& division, const BlockOrder& order,
-                           const BankedBuffer& buffer, SpillEvaluator evaluator) {
+DividedBanks divided_banks(const ConvolutionProblem& problem, const Division& division,
+                           const BlockOrder& order, const BankedBuffer& buffer,
+                           SpillEvaluator evaluator) {
     DividedBanks result;
     result.banks = division.banks;
     for (size_t t = 0; t < 3; ++t) {
         KnownSpills known;
         TensorCurve curve(problem, t, order, buffer, evaluator, known);
-        result.spills[t] =
-            checked_multiply(curve.exact(division.banks[t]).value() / spill_traffic(all_operands[t]), problem.groups);
+        result.spills[t] = checked_multiply(
+            curve.exact(division.banks[t]).value() / spill_traffic(all_operands[t]),
+            problem.groups);
     }
     return result;
 }
 
-const char* to_string(SpillEvaluator evaluator) { return evaluator == SpillEvaluator::eq7 ? "eq7" : "belady"; }
+const char* to_string(SpillEvaluator evaluator) {
+    return evaluator == SpillEvaluator::eq7 ? "eq7" : "belady";
+}
 
 SpillEvaluator parse_spill_evaluator(const std::string& name) {
     for (const SpillEvaluator evaluator : {SpillEvaluator::eq7, SpillEvaluator::belady})
@@ -187,8 +206,8 @@ std::optional<DividedBanks> divide_banks(const ConvolutionProblem& problem, cons
                                          const BankedBuffer& buffer, SpillEvaluator evaluator) {
     if (buffer.banks < 3) return {};
     KnownSpills known;
-    const ExactDivision division =
-        exact_division(problem, order, buffer, evaluator, zero_curves(buffer), infinite_words, known);
+    const ExactDivision division = exact_division(problem, order, buffer, evaluator,
+                                                  zero_curves(buffer), infinite_words, known);
     if (!division.best) return {};
     return divided_banks(problem, *division.best, order, buffer, evaluator);
 }

@@ -1,7 +1,9 @@
-// The division of a buffer's banks among input, weights and output with the fewest spills, for one order of blocks. CNNFlow 5.1.
+// The division of a buffer's banks among input, weights and output with the fewest spills, for one
+// order of blocks. CNNFlow 5.1.
 //
-// CNNFlow gives the next bank to the tensor that gains most (Alg. 2), which misses the best division where gains rise with more banks; here
-// all divisions are compared. Lower bounds come first and exact spills only where the least sum of what is known asks for them.
+// CNNFlow gives the next bank to the tensor that gains most (Alg. 2), which misses the best
+// division where gains rise with more banks; here all divisions are compared. Lower bounds come
+// first and exact spills only where the least sum of what is known asks for them.
 #pragma once
 
 #include <array>
@@ -41,14 +43,18 @@ struct DividedBanks {
     /// Beyond every tensor once: each spill of the output counts twice.
     [[nodiscard]] int64_t extra_words() const { return spills[0] + spills[1] + 2 * spills[2]; }
 };
-/// Nothing where the blocks do not fit. The first of equal divisions in the order of banks of the input, then weights.
-[[nodiscard]] std::optional<DividedBanks> divide_banks(const ConvolutionProblem& problem, const BlockOrder& order,
-                                                       const BankedBuffer& buffer, SpillEvaluator evaluator);
+/// Nothing where the blocks do not fit. The first of equal divisions in the order of banks of the
+/// input, then weights.
+[[nodiscard]] std::optional<DividedBanks> divide_banks(const ConvolutionProblem& problem,
+                                                       const BlockOrder& order,
+                                                       const BankedBuffer& buffer,
+                                                       SpillEvaluator evaluator);
 
 /// More than any number of words; sums of three do not overflow.
 inline constexpr int64_t infinite_words = INT64_MAX / 8;
 
-/// Words beyond every tensor once, of one of the problem's groups, by banks: [Operand][banks - 1], for 1 to all banks but two.
+/// Words beyond every tensor once, of one of the problem's groups, by banks: [Operand][banks - 1],
+/// for 1 to all banks but two.
 using BankCurves = std::array<std::vector<int64_t>, 3>;
 [[nodiscard]] BankCurves zero_curves(const BankedBuffer& buffer);
 
@@ -57,11 +63,13 @@ struct Division {
     int64_t words = infinite_words;
 };
 
-/// Least sum of the curves over all divisions of at least so many banks for each, if it is below the limit; else no
-/// division of as many words as the limit.
-[[nodiscard]] Division least_division(const BankCurves& curves, int64_t banks, const PerOperand& least, int64_t limit);
+/// Least sum of the curves over all divisions of at least so many banks for each, if it is below
+/// the limit; else no division of as many words as the limit.
+[[nodiscard]] Division least_division(const BankCurves& curves, int64_t banks,
+                                      const PerOperand& least, int64_t limit);
 
-/// Extra words of a tensor by tensor, banks and the loops that matter; nothing for streams that are too long.
+/// Extra words of a tensor by tensor, banks and the loops that matter; nothing for streams that are
+/// too long.
 struct KnownSpills {
     std::map<std::tuple<size_t, int64_t, std::string>, std::optional<int64_t>> words;
     int64_t longest = INT64_MAX;   ///< uses that a stream may have
@@ -69,17 +77,21 @@ struct KnownSpills {
 };
 
 struct ExactDivision {
-    std::optional<Division> best;       ///< of less than the limit
-    int64_t unproven = infinite_words;  ///< divisions that could not be evaluated have at least this many words
+    std::optional<Division> best;  ///< of less than the limit
+    int64_t unproven =
+        infinite_words;  ///< divisions that could not be evaluated have at least this many words
 };
 
-/// The best division of less than `limit` extra words, of one of the problem's groups. `bounds`: lower bounds by tensor and banks.
-[[nodiscard]] ExactDivision exact_division(const ConvolutionProblem& problem, const BlockOrder& order,
-                                           const BankedBuffer& buffer, SpillEvaluator evaluator, BankCurves bounds,
+/// The best division of less than `limit` extra words, of one of the problem's groups. `bounds`:
+/// lower bounds by tensor and banks.
+[[nodiscard]] ExactDivision exact_division(const ConvolutionProblem& problem,
+                                           const BlockOrder& order, const BankedBuffer& buffer,
+                                           SpillEvaluator evaluator, BankCurves bounds,
                                            int64_t limit, KnownSpills& known);
 
 /// The spills of a division that exact_division() found, all groups of the problem.
-[[nodiscard]] DividedBanks divided_banks(const ConvolutionProblem& problem, const Division& division,
-                                         const BlockOrder& order, const BankedBuffer& buffer, SpillEvaluator evaluator);
+[[nodiscard]] DividedBanks divided_banks(const ConvolutionProblem& problem,
+                                         const Division& division, const BlockOrder& order,
+                                         const BankedBuffer& buffer, SpillEvaluator evaluator);
 
 }  // namespace laminate

@@ -18,8 +18,8 @@ struct WindowCells {
     int64_t tap_blocks = 1;
 };
 
-WindowCells window_cells(int64_t outputs, int64_t taps, int64_t output_block, int64_t tap_block, int64_t stride,
-                         int64_t dilation) {
+WindowCells window_cells(int64_t outputs, int64_t taps, int64_t output_block, int64_t tap_block,
+                         int64_t stride, int64_t dilation) {
     const int64_t output_blocks = ceil_div(outputs, output_block);
     WindowCells cells;
     cells.tap_blocks = ceil_div(taps, tap_block);
@@ -51,7 +51,8 @@ WindowCells window_cells(int64_t outputs, int64_t taps, int64_t output_block, in
     for (int64_t block = 0; block < output_blocks * cells.tap_blocks; ++block) {
         std::vector<int32_t>& list = cells.blocks.emplace_back();
         for_each_word(block, [&](size_t word) {
-            const auto [entry, is_new] = numbers.emplace(cell_of[word], static_cast<int32_t>(numbers.size()));
+            const auto [entry, is_new] =
+                numbers.emplace(cell_of[word], static_cast<int32_t>(numbers.size()));
             list.push_back(entry->second);
         });
         std::sort(list.begin(), list.end());
@@ -70,7 +71,8 @@ int64_t last_block(const ConvolutionProblem& problem, const BlockLoop& l) {
     return rest == 0 ? l.block : rest;
 }
 
-/// A set of numbers below a limit whose largest one is at hand: bits, and bits of the words of bits that hold any.
+/// A set of numbers below a limit whose largest one is at hand: bits, and bits of the words of bits
+/// that hold any.
 class LargestOf {
 public:
     explicit LargestOf(int64_t limit) {
@@ -110,19 +112,21 @@ private:
 
 }  // namespace
 
-BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, int64_t memory) {
+BlockOrder needed_order(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order,
+                        int64_t memory) {
     const TensorAccess access = tensor_access(problem, operand);
     LoopExtents extents = problem.extent;
     for (size_t p = 0; p < order.size(); ++p) {
-        if (access[order[p].loop] == LoopRole::reuse && touched_words(problem, operand, extents) <= memory)
+        if (access[order[p].loop] == LoopRole::reuse &&
+            touched_words(problem, operand, extents) <= memory)
             return {order.begin(), order.begin() + static_cast<std::ptrdiff_t>(p)};
         at(extents, order[p].loop) = order[p].block;
     }
     return order;
 }
 
-int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order,
-                           int64_t memory) {
+int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand,
+                           const BlockOrder& whole_order, int64_t memory) {
     const TensorAccess access = tensor_access(problem, operand);
     const BlockOrder order = needed_order(problem, operand, whole_order, memory);
     int64_t steps = 1;
@@ -142,17 +146,19 @@ int64_t BeladyStream::uses(const ConvolutionProblem& problem, Operand operand, c
     const LoopExtents blocks = block_extents(problem, order);
     for (size_t a = 0; a < 2; ++a) {
         if (access.role[3 + a] != LoopRole::partial) continue;
-        // Borders of the neighbours' windows cut a block: about one per window that reaches into it, at most one per word.
-        const int64_t width = touched_words(blocks[3 + a], blocks[5 + a], problem.stride[a], problem.dilation[a]);
-        const int64_t reach =
-            ceil_div(width, blocks[3 + a] * problem.stride[a]) * ceil_div(problem.extent[5 + a], blocks[5 + a]);
+        // Borders of the neighbours' windows cut a block: about one per window that reaches into
+        // it, at most one per word.
+        const int64_t width =
+            touched_words(blocks[3 + a], blocks[5 + a], problem.stride[a], problem.dilation[a]);
+        const int64_t reach = ceil_div(width, blocks[3 + a] * problem.stride[a]) *
+                              ceil_div(problem.extent[5 + a], blocks[5 + a]);
         patterns = checked_multiply(patterns, std::min(width, 2 * reach));
     }
     return checked_add(checked_multiply(steps, kinds), patterns);
 }
 
-BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, const BlockOrder& whole_order,
-                           int64_t memory)
+BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand,
+                           const BlockOrder& whole_order, int64_t memory)
     : memory_(memory) {
     const TensorAccess access = tensor_access(problem, operand);
     const BlockOrder order = needed_order(problem, operand, whole_order, memory);
@@ -181,8 +187,8 @@ BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, c
     std::array<WindowCells, 2> axes;
     for (size_t a = 0; a < 2; ++a) {
         if (access.role[3 + a] == LoopRole::partial) {
-            axes[a] = window_cells(problem.extent[3 + a], problem.extent[5 + a], blocks[3 + a], blocks[5 + a],
-                                   problem.stride[a], problem.dilation[a]);
+            axes[a] = window_cells(problem.extent[3 + a], problem.extent[5 + a], blocks[3 + a],
+                                   blocks[5 + a], problem.stride[a], problem.dilation[a]);
         } else {
             axes[a] = {{1}, {{0}}, 1};
         }
@@ -204,12 +210,14 @@ BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, c
         loops_.insert(loops_.begin(), loop);
     }
 
-    // Of every pattern the step that it stands at where related loops are at their first iteration, and its blocks along the axes.
+    // Of every pattern the step that it stands at where related loops are at their first iteration,
+    // and its blocks along the axes.
     std::vector<int64_t> step_of(static_cast<size_t>(patterns));
     pattern_begin_.assign(static_cast<size_t>(patterns) + 1, 0);
     pattern_words_.assign(static_cast<size_t>(patterns), 0);
     const size_t y_cells = axes[1].words.size();
-    std::vector<int64_t> next(axes[0].words.size() * y_cells, -1);  // pattern of the next use of a cell
+    std::vector<int64_t> next(axes[0].words.size() * y_cells,
+                              -1);  // pattern of the next use of a cell
     std::vector<std::vector<Wait>> waits(static_cast<size_t>(patterns));
     for (int64_t pattern = patterns; pattern-- > 0;) {
         const auto number = static_cast<size_t>(pattern);
@@ -222,22 +230,24 @@ BeladyStream::BeladyStream(const ConvolutionProblem& problem, Operand operand, c
         }
         std::array<const std::vector<int32_t>*, 2> cells{};
         for (size_t a = 0; a < 2; ++a) {
-            cells[a] =
-                access.role[3 + a] == LoopRole::partial
-                    ? &axes[a].blocks[static_cast<size_t>(block_index[3 + a] * axes[a].tap_blocks + block_index[5 + a])]
-                    : &axes[a].blocks.front();
+            cells[a] = access.role[3 + a] == LoopRole::partial
+                           ? &axes[a].blocks[static_cast<size_t>(
+                                 block_index[3 + a] * axes[a].tap_blocks + block_index[5 + a])]
+                           : &axes[a].blocks.front();
         }
         std::vector<Wait>& own = waits[number];
         for (const int32_t cell_x : *cells[0]) {
             for (const int32_t cell_y : *cells[1]) {
-                const int64_t words =
-                    axes[0].words[static_cast<size_t>(cell_x)] * axes[1].words[static_cast<size_t>(cell_y)];
+                const int64_t words = axes[0].words[static_cast<size_t>(cell_x)] *
+                                      axes[1].words[static_cast<size_t>(cell_y)];
                 pattern_words_[number] += words;
-                int64_t& later = next[static_cast<size_t>(cell_x) * y_cells + static_cast<size_t>(cell_y)];
+                int64_t& later =
+                    next[static_cast<size_t>(cell_x) * y_cells + static_cast<size_t>(cell_y)];
                 if (later >= 0) {
                     const int64_t steps = step_of[static_cast<size_t>(later)] - step_of[number];
-                    const auto same =
-                        std::find_if(own.begin(), own.end(), [&](const Wait& wait) { return wait.steps == steps; });
+                    const auto same = std::find_if(own.begin(), own.end(), [&](const Wait& wait) {
+                        return wait.steps == steps;
+                    });
                     if (same == own.end()) {
                         own.push_back({steps, words});
                     } else {
@@ -262,8 +272,9 @@ int64_t BeladyStream::spills() const {
 }
 
 int64_t BeladyStream::spills_of_instance(int64_t factor) const {
-    std::vector<int64_t> ending(static_cast<size_t>(steps_), 0);  // words that are kept, by the step of their next use
-    LargestOf kept(steps_);                                       // those steps
+    std::vector<int64_t> ending(static_cast<size_t>(steps_),
+                                0);  // words that are kept, by the step of their next use
+    LargestOf kept(steps_);          // those steps
     int64_t waiting = 0;
     int64_t spilled = 0;
     std::vector<int64_t> index(loops_.size(), 0);
@@ -273,7 +284,8 @@ int64_t BeladyStream::spills_of_instance(int64_t factor) const {
         related_words = factor;
         for (size_t p = 0; p < loops_.size(); ++p)
             if (loops_[p].pattern_stride == 0)
-                related_words *= index[p] + 1 == loops_[p].iterations ? loops_[p].last_words : loops_[p].words;
+                related_words *=
+                    index[p] + 1 == loops_[p].iterations ? loops_[p].last_words : loops_[p].words;
     };
     count_related();
     for (int64_t s = 0; s < steps_; ++s) {
@@ -316,9 +328,10 @@ int64_t BeladyStream::spills_of_instance(int64_t factor) const {
 
 namespace {
 
-/// Product of the extents of a tensor's related loops within one iteration of the first `until` loops, of the smallest or a full one.
-int64_t related_words(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order,
-                      size_t until, bool smallest) {
+/// Product of the extents of a tensor's related loops within one iteration of the first `until`
+/// loops, of the smallest or a full one.
+int64_t related_words(const ConvolutionProblem& problem, const TensorAccess& access,
+                      const BlockOrder& order, size_t until, bool smallest) {
     int64_t words = 1;
     for (size_t l = 0; l < convolution_loops; ++l) {
         if (access.role[l] != LoopRole::related) continue;
@@ -331,17 +344,19 @@ int64_t related_words(const ConvolutionProblem& problem, const TensorAccess& acc
     return words;
 }
 
-/// Words of a step at the border between two iterations of a loop over output columns (or rows), position p, beyond those that cross the border.
+/// Words of a step at the border between two iterations of a loop over output columns (or rows),
+/// position p, beyond those that cross the border.
 struct BesideBorder {
     /// First step of the later iteration: of its block, what the earlier iteration did not touch.
     int64_t beside = 0;
-    /// First step of the last iteration of the next inner loop over rows (columns), within the earlier iteration: what that loop's
-    /// iterations share and the new rows of the block, less what the step comes too early for. 0 where there is no such loop.
+    /// First step of the last iteration of the next inner loop over rows (columns), within the
+    /// earlier iteration: what that loop's iterations share and the new rows of the block, less
+    /// what the step comes too early for. 0 where there is no such loop.
     int64_t inner = 0;
 };
 
-BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order,
-                           size_t p, bool is_prefix) {
+BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess& access,
+                           const BlockOrder& order, size_t p, bool is_prefix) {
     const auto last_of = [&](const BlockLoop& l) { return last_block(problem, l); };
     const auto is_tap = [&](size_t q) {
         return order[q].loop == ConvolutionLoop::m || order[q].loop == ConvolutionLoop::n;
@@ -370,19 +385,22 @@ BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess
     BesideBorder result;
     const bool has_other_axis = access.role[3 + b] == LoopRole::partial;
     const int64_t smallest_block = windows_are_whole ? related(order.size(), true) : 0;
-    result.beside =
-        smallest_block * (width(a, before + after) - width(a, before)) * (has_other_axis ? width(b, taps[3 + b]) : 1);
+    result.beside = smallest_block * (width(a, before + after) - width(a, before)) *
+                    (has_other_axis ? width(b, taps[3 + b]) : 1);
 
     size_t next = p + 1;
     while (next < order.size() && access[order[next].loop] == LoopRole::related) ++next;
-    if (next == order.size() || static_cast<size_t>(order[next].loop) != 3 + b || !has_other_axis) return result;
-    // Where taps are ragged outside of both loops, windows differ from instance to instance; not looked at.
+    if (next == order.size() || static_cast<size_t>(order[next].loop) != 3 + b || !has_other_axis)
+        return result;
+    // Where taps are ragged outside of both loops, windows differ from instance to instance; not
+    // looked at.
     for (size_t q = 0; q < p; ++q)
         if (is_tap(q)) return result;
     const int64_t rows = problem.extent[3 + b];
     const int64_t last = last_of(order[next]);
     const int64_t new_rows = width(b, rows) - width(b, rows - last);
-    const int64_t shared_rows = width(b, order[next].block) + width(b, last) - width(b, order[next].block + last);
+    const int64_t shared_rows =
+        width(b, order[next].block) + width(b, last) - width(b, order[next].block + last);
     const int64_t shared_columns = width(a, before) + width(a, before) - width(a, before + before);
     result.inner = related(next + 1, true) * shared_rows * width(a, before) -
                    related(next + 1, false) * shared_columns * (new_rows + shared_rows) +
@@ -391,11 +409,12 @@ BesideBorder beside_border(const ConvolutionProblem& problem, const TensorAccess
     return result;
 }
 
-/// Words that a sweep of windows over columns and rows (rows and columns) holds in its midst: what neighbouring tiles share and, within a tile, neighbouring
-/// rows of it. For the loops from position `begin` on, inside a reuse group of so many rounds. 0 where they are no such sweep, or too short for a step
-/// in every round with a whole window between their places.
-int64_t sweeping_windows(const ConvolutionProblem& problem, const TensorAccess& access, const BlockOrder& order,
-                         size_t begin, int64_t rounds) {
+/// Words that a sweep of windows over columns and rows (rows and columns) holds in its midst: what
+/// neighbouring tiles share and, within a tile, neighbouring rows of it. For the loops from
+/// position `begin` on, inside a reuse group of so many rounds. 0 where they are no such sweep, or
+/// too short for a step in every round with a whole window between their places.
+int64_t sweeping_windows(const ConvolutionProblem& problem, const TensorAccess& access,
+                         const BlockOrder& order, size_t begin, int64_t rounds) {
     const auto next_other = [&](size_t from) {
         while (from < order.size() && access[order[from].loop] == LoopRole::related) ++from;
         return from;
@@ -416,34 +435,42 @@ int64_t sweeping_windows(const ConvolutionProblem& problem, const TensorAccess& 
     const size_t a = order[outer].loop == ConvolutionLoop::x ? 0 : 1;
     const size_t b = 1 - a;
     const auto width = [&](size_t axis, int64_t outputs) {
-        return touched_words(outputs, problem.extent[5 + axis], problem.stride[axis], problem.dilation[axis]);
+        return touched_words(outputs, problem.extent[5 + axis], problem.stride[axis],
+                             problem.dilation[axis]);
     };
     const int64_t tile = order[outer].block;
-    // Neighbouring tiles that a word can be in: the steps of two rounds lie so far apart that none is in the tiles of both. The first and the last tile
-    // share words with one neighbour only.
-    const int64_t reach = ceil_div((problem.extent[5 + a] - 1) * problem.dilation[a], tile * problem.stride[a]) + 1;
+    // Neighbouring tiles that a word can be in: the steps of two rounds lie so far apart that none
+    // is in the tiles of both. The first and the last tile share words with one neighbour only.
+    const int64_t reach =
+        ceil_div((problem.extent[5 + a] - 1) * problem.dilation[a], tile * problem.stride[a]) + 1;
     if (problem.extent[3 + a] / tile < 3 + (rounds - 1) * reach) return 0;
     const int64_t rows = order[inner].block;
     const int64_t last = last_of(order[inner]);
     const int64_t shared_columns = 2 * width(a, tile) - width(a, 2 * tile);
     const int64_t shared_rows = width(b, rows) + width(b, last) - width(b, rows + last);
-    return std::max<int64_t>(0, related(outer + 1, true) * shared_columns * width(b, problem.extent[3 + b]) +
-                                    related(inner + 1, true) * shared_rows * width(a, tile) -
-                                    related(inner + 1, false) * shared_columns * shared_rows);
+    return std::max<int64_t>(
+        0, related(outer + 1, true) * shared_columns * width(b, problem.extent[3 + b]) +
+               related(inner + 1, true) * shared_rows * width(a, tile) -
+               related(inner + 1, false) * shared_columns * shared_rows);
 }
 
 }  // namespace
 
-BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, bool is_prefix) {
+BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand,
+                         const BlockOrder& order, bool is_prefix) {
     const TensorAccess access = tensor_access(problem, operand);
-    const auto iterations = [&](size_t p) { return ceil_div(at(problem.extent, order[p].loop), order[p].block); };
-    // Of one iteration of the loops before a position: words of all instances together, and of the smallest.
+    const auto iterations = [&](size_t p) {
+        return ceil_div(at(problem.extent, order[p].loop), order[p].block);
+    };
+    // Of one iteration of the loops before a position: words of all instances together, and of the
+    // smallest.
     LoopExtents blocks = problem.extent;    // full blocks of the loops before the position
     LoopExtents smallest = problem.extent;  // last blocks
     int64_t outside = 1;                    // iterations of all loops further out
     int64_t outside_size = 1;               // and of those that are no related loops
     int64_t repeats = 1;
-    // Blocks of the related loops further out, by their extents: how many, and words with all other related loops whole.
+    // Blocks of the related loops further out, by their extents: how many, and words with all other
+    // related loops whole.
     struct Blocks {
         int64_t count = 1;
         int64_t words = 1;
@@ -455,16 +482,19 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
     const auto alike_instances = [&](int64_t factor, int64_t borders, int64_t rounds) {
         std::vector<AlikeInstances> alike;
         for (const Blocks& kind : kinds) {
-            const int64_t crossing = checked_multiply(checked_multiply(kind.count, kind.words), factor);
-            alike.push_back({kind.count * outside_size * borders, crossing, checked_multiply(crossing, rounds)});
+            const int64_t crossing =
+                checked_multiply(checked_multiply(kind.count, kind.words), factor);
+            alike.push_back({kind.count * outside_size * borders, crossing,
+                             checked_multiply(crossing, rounds)});
         }
         return alike;
     };
     const auto axis_sum = [&](size_t a, const auto& of_block) {
         int64_t sum = 0;
         for_each_block(problem.extent[3 + a], blocks[3 + a], [&](int64_t n, int64_t outputs) {
-            for_each_block(problem.extent[5 + a], blocks[5 + a],
-                           [&](int64_t k, int64_t taps) { sum += n * k * of_block(outputs, taps); });
+            for_each_block(problem.extent[5 + a], blocks[5 + a], [&](int64_t k, int64_t taps) {
+                sum += n * k * of_block(outputs, taps);
+            });
         });
         return sum;
     };
@@ -482,8 +512,10 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
             g.instances = outside;
             int64_t factor = repeats;  // words that cross for each of the related loops
             for (size_t a = 0; a < 2; ++a) {
-                if (access.role[3 + a] != LoopRole::partial || number == 3 + a || number == 5 + a) continue;
-                factor = checked_multiply(factor, axis_sum(a, [&](int64_t i, int64_t j) { return words(a, i, j); }));
+                if (access.role[3 + a] != LoopRole::partial || number == 3 + a || number == 5 + a)
+                    continue;
+                factor = checked_multiply(
+                    factor, axis_sum(a, [&](int64_t i, int64_t j) { return words(a, i, j); }));
             }
             if (role == LoopRole::reuse) {
                 g.is_reuse = true;
@@ -492,14 +524,17 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
                 // Adjacent reuse loops are one group.
                 int64_t rounds = n;
                 size_t inner = p + 1;
-                for (; inner < order.size() && access[order[inner].loop] == LoopRole::reuse; ++inner)
+                for (; inner < order.size() && access[order[inner].loop] == LoopRole::reuse;
+                     ++inner)
                     rounds *= iterations(inner);
-                // Steps of a round: subgroups between this group and the next one of a reuse loop, else blocks.
+                // Steps of a round: subgroups between this group and the next one of a reuse loop,
+                // else blocks.
                 int64_t steps = 1;
                 size_t next = inner;
                 for (; next < order.size() && access[order[next].loop] != LoopRole::reuse; ++next)
                     steps *= iterations(next);
-                // The innermost group of a prefix may have any number of steps, or be the blocks' own.
+                // The innermost group of a prefix may have any number of steps, or be the blocks'
+                // own.
                 const bool is_open = is_prefix && next == order.size();
                 if (is_open || steps > 1) {
                     g.steps = is_open ? rounds - 1 : (rounds - 1) * steps / (steps - 1);
@@ -522,16 +557,18 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
             const bool is_output = number < 5;
             const int64_t extent = problem.extent[number];
             int64_t shared = 0;
-            for_each_block(
-                problem.extent[is_output ? 5 + a : 3 + a], blocks[is_output ? 5 + a : 3 + a],
-                [&](int64_t count, int64_t other) {
-                    const auto width = [&](int64_t own) {
-                        return is_output ? words(a, own, other) : words(a, other, own);
-                    };
-                    for_each_border(extent, order[p].block, [&](int64_t borders, int64_t before, int64_t after) {
-                        shared += count * borders * (width(before) + width(after) - width(before + after));
-                    });
-                });
+            for_each_block(problem.extent[is_output ? 5 + a : 3 + a],
+                           blocks[is_output ? 5 + a : 3 + a], [&](int64_t count, int64_t other) {
+                               const auto width = [&](int64_t own) {
+                                   return is_output ? words(a, own, other) : words(a, other, own);
+                               };
+                               for_each_border(extent, order[p].block,
+                                               [&](int64_t borders, int64_t before, int64_t after) {
+                                                   shared += count * borders *
+                                                             (width(before) + width(after) -
+                                                              width(before + after));
+                                               });
+                           });
             g.alike = alike_instances(checked_multiply(factor, shared), n - 1, 1);
             for (const AlikeInstances& part : g.alike) g.all = checked_add(g.all, part.all);
             g.instances = outside * (n - 1);
@@ -542,7 +579,8 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
                     return touched_words(problem, operand, extents);
                 };
                 const int64_t before_border = order[p].block;
-                return touched(before_border) + touched(after_border) - touched(before_border + after_border);
+                return touched(before_border) + touched(after_border) -
+                       touched(before_border + after_border);
             };
             g.smallest = shared_words(smallest, last_block(problem, order[p]));
             g.largest = shared_words(blocks, order[p].block);
@@ -557,9 +595,11 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
         if (role == LoopRole::related) {
             std::vector<Blocks> split;
             for (const Blocks& kind : kinds) {
-                for_each_block(problem.extent[number], order[p].block, [&](int64_t count, int64_t extent) {
-                    split.push_back({kind.count * count, kind.words / problem.extent[number] * extent});
-                });
+                for_each_block(
+                    problem.extent[number], order[p].block, [&](int64_t count, int64_t extent) {
+                        split.push_back(
+                            {kind.count * count, kind.words / problem.extent[number] * extent});
+                    });
             }
             kinds = std::move(split);
         } else {
@@ -567,12 +607,15 @@ BeladyBound::BeladyBound(const ConvolutionProblem& problem, Operand operand, con
         }
         if (role == LoopRole::reuse) repeats *= n;
         blocks[number] = order[p].block;
-        smallest[number] =
-            problem.extent[number] % order[p].block == 0 ? order[p].block : problem.extent[number] % order[p].block;
+        smallest[number] = problem.extent[number] % order[p].block == 0
+                               ? order[p].block
+                               : problem.extent[number] % order[p].block;
     }
 }
 
-int64_t BeladyBound::spills(int64_t memory) const { return std::max(spills(memory, false), spills(memory, true)); }
+int64_t BeladyBound::spills(int64_t memory) const {
+    return std::max(spills(memory, false), spills(memory, true));
+}
 
 int64_t BeladyBound::spills(int64_t memory, bool apart) const {
     int64_t sum = 0;
@@ -587,7 +630,8 @@ int64_t BeladyBound::spills(int64_t memory, bool apart) const {
             is_free_inside = false;
             continue;
         }
-        // The better of two steps at every border; the inner one takes from the next inner group, which then has none of its own.
+        // The better of two steps at every border; the inner one takes from the next inner group,
+        // which then has none of its own.
         const int64_t more = is_free_inside ? std::max(g->beside, g->inner) : g->beside;
         const int64_t held = (g->is_reuse ? counted : memory) - more;
         const auto spilled_of = [&](int64_t instances, int64_t crossing, int64_t all) {
@@ -604,11 +648,11 @@ int64_t BeladyBound::spills(int64_t memory, bool apart) const {
         if (!apart) spilled = spilled_of(g->instances, crossing, g->all);
         if (apart && spilled > 0) counted = std::max(counted, g->largest);
         sum += spilled;
-        // Or, instead of all steps so far, one in the midst of every round: all words that are used in the next round cross one of them, and what
-        // the windows hold.
+        // Or, instead of all steps so far, one in the midst of every round: all words that are used
+        // in the next round cross one of them, and what the windows hold.
         if (g->sweep > 0 && !is_spilled_inside)
-            sum =
-                std::max(sum, g->all - checked_multiply(checked_multiply(g->instances, g->rounds), memory - g->sweep));
+            sum = std::max(sum, g->all - checked_multiply(checked_multiply(g->instances, g->rounds),
+                                                          memory - g->sweep));
         is_free_inside = spilled == 0;
         is_spilled_inside = is_spilled_inside || g->smallest > memory;
     }

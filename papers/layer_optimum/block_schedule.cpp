@@ -12,7 +12,8 @@ namespace laminate {
 std::string to_text(const BlockOrder& order) {
     std::string text;
     for (const BlockLoop& l : order)
-        text += (text.empty() ? "" : " ") + std::string(1, to_char(l.loop)) + std::to_string(l.block);
+        text +=
+            (text.empty() ? "" : " ") + std::string(1, to_char(l.loop)) + std::to_string(l.block);
     return text;
 }
 
@@ -25,10 +26,12 @@ BlockOrder parse_block_order(const ConvolutionProblem& problem, const std::strin
         const auto loop = static_cast<ConvolutionLoop>(number);
         int64_t block = 0;
         const char* const end = word.data() + word.size();
-        if (number == std::string::npos || std::from_chars(word.data() + 1, end, block).ptr != end || block < 1 ||
+        if (number == std::string::npos ||
+            std::from_chars(word.data() + 1, end, block).ptr != end || block < 1 ||
             block > at(problem.extent, loop) || !seen.insert(loop).second) {
             throw InputError("block order \"" + text + "\": found \"" + word +
-                             "\", expected each of f k c x y m n at most once, with a block of 1 to its extent in " +
+                             "\", expected each of f k c x y m n at most once, with a block of 1 "
+                             "to its extent in " +
                              to_text(problem));
         }
         if (block < at(problem.extent, loop)) order.push_back({loop, block});
@@ -57,7 +60,8 @@ std::vector<int64_t> block_candidates(int64_t extent, int64_t step) {
 
 std::vector<int64_t> block_candidates(const ConvolutionProblem& problem, ConvolutionLoop loop) {
     const bool is_x = loop == ConvolutionLoop::x;
-    if (!problem.finished || (!is_x && loop != ConvolutionLoop::y)) return block_candidates(at(problem.extent, loop));
+    if (!problem.finished || (!is_x && loop != ConvolutionLoop::y))
+        return block_candidates(at(problem.extent, loop));
     return block_candidates(at(problem.extent, loop), (*problem.finished)[is_x ? 0 : 1]);
 }
 

@@ -1,4 +1,5 @@
-// What CNNFlow decides at the DRAM level: a block of every loop and the order of the loops over blocks.
+// What CNNFlow decides at the DRAM level: a block of every loop and the order of the loops over
+// blocks.
 //
 // Text form, outermost loop first, loops that are not cut left out: "f1 x19 y8 k24".
 #pragma once
@@ -22,18 +23,22 @@ struct BlockLoop {
 using BlockOrder = std::vector<BlockLoop>;
 
 [[nodiscard]] std::string to_text(const BlockOrder& order);
-/// Throws InputError for what is no order of the problem's loops. Loops of a single block are dropped.
-[[nodiscard]] BlockOrder parse_block_order(const ConvolutionProblem& problem, const std::string& text);
+/// Throws InputError for what is no order of the problem's loops. Loops of a single block are
+/// dropped.
+[[nodiscard]] BlockOrder parse_block_order(const ConvolutionProblem& problem,
+                                           const std::string& text);
 
 /// Block of every loop: as in the order, else its extent.
 [[nodiscard]] LoopExtents block_extents(const ConvolutionProblem& problem, const BlockOrder& order);
 
-/// The smallest block for every number of blocks that a loop of this extent can have, from one block (the extent) down to 1.
-/// At most 2 sqrt(extent) values; a larger block for the same number of blocks needs more memory and saves nothing (CNNFlow 5.2, Lemma 5.3).
-/// `step`: only blocks of whole steps, and the extent.
+/// The smallest block for every number of blocks that a loop of this extent can have, from one
+/// block (the extent) down to 1. At most 2 sqrt(extent) values; a larger block for the same number
+/// of blocks needs more memory and saves nothing (CNNFlow 5.2, Lemma 5.3). `step`: only blocks of
+/// whole steps, and the extent.
 [[nodiscard]] std::vector<int64_t> block_candidates(int64_t extent, int64_t step = 1);
 /// Of one loop of a problem.
-[[nodiscard]] std::vector<int64_t> block_candidates(const ConvolutionProblem& problem, ConvolutionLoop loop);
+[[nodiscard]] std::vector<int64_t> block_candidates(const ConvolutionProblem& problem,
+                                                    ConvolutionLoop loop);
 
 /// Calls visit(count, extent) for the blocks of a loop, alike ones together.
 template <class Visit>

@@ -28,7 +28,8 @@ bool windows_overlap(const ConvolutionProblem& p, size_t axis) {
 
 ConvolutionProblem convolution_problem(const Network& network, LayerId layer) {
     if (!must_be_scheduled(network, layer)) {
-        throw InputError("layer " + network.layer(layer).name + ": a " + operation_text(network.layer(layer)) +
+        throw InputError("layer " + network.layer(layer).name + ": a " +
+                         operation_text(network.layer(layer)) +
                          " has no loops over weights; expected a convolution or Gemm");
     }
     const LayerProblem p = layer_problem(network, layer);
@@ -39,7 +40,8 @@ ConvolutionProblem convolution_problem(const Network& network, LayerId layer) {
     const int64_t batch = network.tensor(p.output).dims.at(0);
     // A transposed convolution runs over the columns and rows of its input.
     const auto positions = [&](const AxisWindow& w) { return c.transposed ? w.in : w.out; };
-    c.extent = {batch, p[Dim::z] / p.groups, p[Dim::i], positions(p.x()), positions(p.y()), p.x().kernel, p.y().kernel};
+    c.extent = {batch,        p[Dim::z] / p.groups, p[Dim::i], positions(p.x()), positions(p.y()),
+                p.x().kernel, p.y().kernel};
     c.stride = {p.x().stride, p.y().stride};
     c.dilation = {p.x().dilation, p.y().dilation};
     return c;
@@ -68,9 +70,9 @@ ConvolutionProblem parse_convolution(const std::string& text) {
     ConvolutionProblem p;
     std::istringstream in(text);
     const auto fail = [&](const std::string& word) -> InputError {
-        return InputError(
-            "convolution \"" + text + "\": found \"" + word +
-            "\", expected f, k, c, x, y, m or n with a number, stride, dilation, groups, transposed or finished");
+        return InputError("convolution \"" + text + "\": found \"" + word +
+                          "\", expected f, k, c, x, y, m or n with a number, stride, dilation, "
+                          "groups, transposed or finished");
     };
     const auto number = [&](const std::string& word, const char* begin, const char* end) {
         int64_t value = 0;
@@ -81,7 +83,8 @@ ConvolutionProblem parse_convolution(const std::string& text) {
     for (std::string word; in >> word;) {
         if (word == "transposed") {
             p.transposed = true;
-        } else if (word == "stride" || word == "dilation" || word == "groups" || word == "finished") {
+        } else if (word == "stride" || word == "dilation" || word == "groups" ||
+                   word == "finished") {
             std::string value;
             in >> value;
             const size_t cross = value.find('x');
@@ -89,7 +92,8 @@ ConvolutionProblem parse_convolution(const std::string& text) {
             const char* const end = begin + value.size();
             const char* const first_end = cross == std::string::npos ? end : begin + cross;
             const int64_t first = number(value, begin, first_end);
-            const int64_t second = cross == std::string::npos ? first : number(value, first_end + 1, end);
+            const int64_t second =
+                cross == std::string::npos ? first : number(value, first_end + 1, end);
             if (word == "groups") {
                 if (cross != std::string::npos) throw fail(value);
                 p.groups = first;
@@ -112,7 +116,8 @@ TensorAccess tensor_access(const ConvolutionProblem& p, Operand operand) {
     access.role.fill(LoopRole::reuse);
     access.traffic = spill_traffic(operand);
     const auto related = [&](std::initializer_list<ConvolutionLoop> loops) {
-        for (const ConvolutionLoop loop : loops) access.role[static_cast<size_t>(loop)] = LoopRole::related;
+        for (const ConvolutionLoop loop : loops)
+            access.role[static_cast<size_t>(loop)] = LoopRole::related;
     };
     if (operand == Operand::weight) {
         related({k, c, m, n});
@@ -139,7 +144,8 @@ int64_t touched_words(int64_t outputs, int64_t taps, int64_t stride, int64_t dil
     if (stride == 1 || outputs == 1) return outputs * taps;
     std::vector<bool> touched(static_cast<size_t>(span), false);
     for (int64_t i = 0; i < outputs; ++i)
-        for (int64_t j = 0; j < taps; ++j) touched[static_cast<size_t>(i * stride + j * dilation)] = true;
+        for (int64_t j = 0; j < taps; ++j)
+            touched[static_cast<size_t>(i * stride + j * dilation)] = true;
     return std::count(touched.begin(), touched.end(), true);
 }
 

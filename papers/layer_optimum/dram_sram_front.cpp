@@ -14,8 +14,13 @@ namespace {
 class FrontSearch {
 public:
     FrontSearch(const ConvolutionProblem& problem, const BankedBuffer& buffer,
-                const std::optional<RegisterArray>& registers, int64_t most_sram_words, const std::atomic<bool>* stop)
-        : problem_(problem), buffer_(buffer), bounds_(problem, buffer), most_sram_words_(most_sram_words), stop_(stop) {
+                const std::optional<RegisterArray>& registers, int64_t most_sram_words,
+                const std::atomic<bool>* stop)
+        : problem_(problem),
+          buffer_(buffer),
+          bounds_(problem, buffer),
+          most_sram_words_(most_sram_words),
+          stop_(stop) {
         if (registers) mapper_.emplace(problem, *registers, stop);
     }
 
@@ -30,7 +35,9 @@ public:
         }
     }
     [[nodiscard]] int64_t nodes() const { return nodes_; }
-    [[nodiscard]] bool is_stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+    [[nodiscard]] bool is_stopped() const {
+        return stop_ != nullptr && stop_->load(std::memory_order_relaxed);
+    }
 
     struct Point {
         BlockOrder order;
@@ -48,7 +55,8 @@ private:
         return after == points_.begin() ? infinite_words : std::prev(after)->second.division.words;
     }
 
-    /// The least SRAM words, at most most_sram_words_, from which on an order of so many extra words is worth nothing.
+    /// The least SRAM words, at most most_sram_words_, from which on an order of so many extra
+    /// words is worth nothing.
     [[nodiscard]] int64_t worthless_from(int64_t extra_words) const {
         for (const auto& [sram, point] : points_)
             if (point.division.words <= extra_words) return sram;
@@ -69,7 +77,8 @@ private:
         return known.best && known.best->extra_words() < below ? &*known.best : nullptr;
     }
 
-    /// Takes the order in if the registers can serve it with so few extra accesses that no point is as good.
+    /// Takes the order in if the registers can serve it with so few extra accesses that no point is
+    /// as good.
     void take(const BlockOrder& order, const Division& division, int64_t sram) {
         Point point{order, division, {}};
         if (mapper_) {
@@ -90,14 +99,16 @@ private:
     void visit(const Prefix& prefix) {
         if (is_stopped()) return;
         ++nodes_;
-        // Extensions have no fewer SRAM words: more block computations, of blocks that together are no smaller.
+        // Extensions have no fewer SRAM words: more block computations, of blocks that together are
+        // no smaller.
         const LoopExtents blocks = block_extents(problem_, prefix.order);
         if (prefix.order.size() >= evaluated_) {
             const int64_t sram = sram_words_of_blocks(problem_, blocks);
             const int64_t below = limit(sram);
             if (bounds_.bound(prefix, {}, bounds_.least_banks(prefix, blocks)) < below) {
                 const ExactDivision division =
-                    exact_division(problem_, prefix.order, buffer_, SpillEvaluator::eq7, prefix.curves, below, known_);
+                    exact_division(problem_, prefix.order, buffer_, SpillEvaluator::eq7,
+                                   prefix.curves, below, known_);
                 if (division.best) take(prefix.order, *division.best, sram);
             }
         }
@@ -108,7 +119,8 @@ private:
             return limit(sram_words_of_blocks(problem_, next));
         };
         for (const Extension& e : bounds_.extensions(prefix, limit_of))
-            if (e.bound < limit_of(e.loop, e.candidate)) visit(bounds_.extended(prefix, e.loop, e.candidate));
+            if (e.bound < limit_of(e.loop, e.candidate))
+                visit(bounds_.extended(prefix, e.loop, e.candidate));
     }
 
     const ConvolutionProblem& problem_;
@@ -128,8 +140,8 @@ private:
 }  // namespace
 
 DramSramFront dram_sram_front(const ConvolutionProblem& problem, const BankedBuffer& buffer,
-                              const std::optional<RegisterArray>& registers, int64_t most_sram_words,
-                              const std::atomic<bool>* stop) {
+                              const std::optional<RegisterArray>& registers,
+                              int64_t most_sram_words, const std::atomic<bool>* stop) {
     DramSramFront front;
     if (buffer.banks < 3) return front;
     FrontSearch search(problem, buffer, registers, most_sram_words, stop);
@@ -139,7 +151,8 @@ DramSramFront dram_sram_front(const ConvolutionProblem& problem, const BankedBuf
     for (const auto& [sram, point] : search.points()) {
         DramSramPoint& p = front.points.emplace_back();
         p.order = point.order;
-        p.division = divided_banks(problem, point.division, point.order, buffer, SpillEvaluator::eq7);
+        p.division =
+            divided_banks(problem, point.division, point.order, buffer, SpillEvaluator::eq7);
         p.dram_words = checked_add(compulsory_words(problem), p.division.extra_words());
         p.sram_words = sram;
         p.registers = point.registers;
@@ -151,8 +164,9 @@ const DramSramPoint& choose(const DramSramFront& front, double weight) {
     const auto cost = [&](const DramSramPoint& p) {
         return static_cast<double>(p.dram_words) + weight * static_cast<double>(p.sram_words);
     };
-    return *std::min_element(front.points.begin(), front.points.end(),
-                             [&](const DramSramPoint& a, const DramSramPoint& b) { return cost(a) < cost(b); });
+    return *std::min_element(
+        front.points.begin(), front.points.end(),
+        [&](const DramSramPoint& a, const DramSramPoint& b) { return cost(a) < cost(b); });
 }
 
 }  // namespace laminate

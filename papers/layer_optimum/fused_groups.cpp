@@ -10,10 +10,10 @@
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/units.h"
-#include "scheduler/explore/explore.h"
 #include "papers/layer_optimum/managed_schedule.h"
 #include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/dag/dag_groups.h"
+#include "scheduler/explore/explore.h"
 
 namespace laminate {
 
@@ -28,19 +28,23 @@ int64_t span_of(const AxisWindow& w) {
     return w.transposed ? w.in : (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation + 1;
 }
 
-/// Words of the output as layer_optimum() counts them: of a transposed convolution with what is cropped.
+/// Words of the output as layer_optimum() counts them: of a transposed convolution with what is
+/// cropped.
 int64_t output_words(const LayerProblem& p) {
     int64_t words = p[Dim::z];
     for (const AxisWindow& w : p.window)
         words = checked_multiply(
-            words, w.transposed ? std::max(w.out, touched_words(w.in, w.kernel, w.stride, w.dilation)) : w.out);
+            words, w.transposed
+                       ? std::max(w.out, touched_words(w.in, w.kernel, w.stride, w.dilation))
+                       : w.out);
     return words;
 }
 
-// ------------------------------------------------------------------------------------------------------- one layer, finished blocks
+// ---- one layer, finished blocks
 
 int64_t words_once(const Network& network, const LayerProblem& p) {
-    return checked_multiply(images_of(network, p), (p.input_elements() + p.output_elements()).value());
+    return checked_multiply(images_of(network, p),
+                            (p.input_elements() + p.output_elements()).value());
 }
 
 OptimumGroup of_optimum(std::vector<LayerId> layers, GroupMeans means, LayerOptimum optimum) {
@@ -59,26 +63,33 @@ OptimumGroup layer_alone(const Network& network, LayerId layer, const BankedBuff
     if (!must_be_scheduled(network, layer)) {
         OptimumGroup group;
         group.layers = {layer};
-        group.dram_words = group.lower_bound_words = words_once(network, layer_problem(network, layer));
+        group.dram_words = group.lower_bound_words =
+            words_once(network, layer_problem(network, layer));
         return group;
     }
     const ConvolutionProblem problem = convolution_problem(network, layer);
     const auto known = options.known.find(to_text(problem));
-    if (known != options.known.end()) return of_optimum({layer}, GroupMeans::layer_optimum, known->second);
+    if (known != options.known.end())
+        return of_optimum({layer}, GroupMeans::layer_optimum, known->second);
     auto found = layer_optimum(problem, buffer, options.evaluator, options.limits);
     return of_optimum({layer}, GroupMeans::layer_optimum, std::get<LayerOptimum>(std::move(found)));
 }
 
-/// Columns and rows of the first layer's output that a block has to hold whole so that the others can follow it. None: they cannot.
+/// Columns and rows of the first layer's output that a block has to hold whole so that the others
+/// can follow it. None: they cannot.
 std::optional<std::array<int64_t, 2>> finished_steps(const std::vector<LayerProblem>& problems) {
     if (!problems.front().has_weights() || problems.front().y().transposed) return {};
     std::array<int64_t, 2> steps{1, 1};
     for (size_t k = 1; k < problems.size(); ++k) {
         const LayerProblem& p = problems[k];
-        if (p.has_weights() || p.inputs.size() != 1 || p.inputs.front().tensor != problems[k - 1].output) return {};
-        for (const auto& [step, w] : {std::pair<int64_t*, const AxisWindow*>{&steps[0], &p.x()}, {&steps[1], &p.y()}}) {
+        if (p.has_weights() || p.inputs.size() != 1 ||
+            p.inputs.front().tensor != problems[k - 1].output)
+            return {};
+        for (const auto& [step, w] :
+             {std::pair<int64_t*, const AxisWindow*>{&steps[0], &p.x()}, {&steps[1], &p.y()}}) {
             // One window over everything, or windows that do not reach into their neighbours.
-            if (w->pad_begin != 0 || w->dilation != 1 || (w->out > 1 && w->kernel > w->stride)) return {};
+            if (w->pad_begin != 0 || w->dilation != 1 || (w->out > 1 && w->kernel > w->stride))
+                return {};
             *step = checked_multiply(*step, w->out == 1 ? w->in : w->stride);
         }
     }
@@ -87,8 +98,10 @@ std::optional<std::array<int64_t, 2>> finished_steps(const std::vector<LayerProb
     return steps;
 }
 
-std::optional<OptimumGroup> in_finished_blocks(const Network& network, const std::vector<LayerId>& layers,
-                                               const std::vector<LayerProblem>& problems, const BankedBuffer& buffer,
+std::optional<OptimumGroup> in_finished_blocks(const Network& network,
+                                               const std::vector<LayerId>& layers,
+                                               const std::vector<LayerProblem>& problems,
+                                               const BankedBuffer& buffer,
                                                const FusionOptions& options) {
     const auto steps = finished_steps(problems);
     if (!steps) return {};
@@ -97,17 +110,18 @@ std::optional<OptimumGroup> in_finished_blocks(const Network& network, const std
     auto found = layer_optimum(problem, buffer, options.evaluator, options.limits);
     auto* optimum = std::get_if<LayerOptimum>(&found);
     if (optimum == nullptr) return {};
-    const int64_t saved = tensor_words(problem, Operand::output) -
-                          checked_multiply(images_of(network, problems.back()), output_words(problems.back()));
+    const int64_t saved =
+        tensor_words(problem, Operand::output) -
+        checked_multiply(images_of(network, problems.back()), output_words(problems.back()));
     optimum->dram_words -= saved;
     optimum->lower_bound_words -= saved;
     return of_optimum(layers, GroupMeans::finished_blocks, std::move(*optimum));
 }
 
-// --------------------------------------------------------------------------------------------------------------------- schedules
+// ---- schedules
 
-/// The problems of a group with what its first layers pad stored, and what its last one crops kept, so that both count. None: layers that share an input pad it
-/// differently.
+/// The problems of a group with what its first layers pad stored, and what its last one crops kept,
+/// so that both count. None: layers that share an input pad it differently.
 std::optional<std::vector<LayerProblem>> with_padding_as_data(std::vector<LayerProblem> problems) {
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
@@ -125,7 +139,8 @@ std::optional<std::vector<LayerProblem>> with_padding_as_data(std::vector<LayerP
             };
             if (first.transposed && tensor.readers.size() == 1) continue;
             if (std::all_of(tensor.readers.begin(), tensor.readers.end(), is_inside)) continue;
-            if (!std::all_of(tensor.readers.begin(), tensor.readers.end(), is_like_first)) return {};
+            if (!std::all_of(tensor.readers.begin(), tensor.readers.end(), is_like_first))
+                return {};
             for (const TensorReader& reader : tensor.readers) {
                 window(reader).in = span_of(first);
                 window(reader).pad_begin = 0;
@@ -149,8 +164,8 @@ struct ScheduleCost {
     int64_t banks = 0;
 };
 
-ScheduleCost schedule_cost(const std::vector<LayerProblem>& problems, const GroupSchedule& group, int64_t images,
-                           const BankedBuffer& buffer) {
+ScheduleCost schedule_cost(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
+                           int64_t images, const BankedBuffer& buffer) {
     const GroupCounts counts = two_level_counts(problems, group);
     Elements every_image = counts.output_reads + counts.output_writes + counts.input_reads();
     Elements once;
@@ -159,7 +174,8 @@ ScheduleCost schedule_cost(const std::vector<LayerProblem>& problems, const Grou
         const bool stays = w && w->store.is_root() && w->compute.is_root();
         (stays ? once : every_image) += counts.layers[k].weight_reads;
     }
-    return {checked_add(checked_multiply(images, every_image.value()), once.value()), banks_of(counts, buffer)};
+    return {checked_add(checked_multiply(images, every_image.value()), once.value()),
+            banks_of(counts, buffer)};
 }
 
 /// Chains up to this length are searched completely besides, with tiles that divide.
@@ -169,8 +185,10 @@ constexpr int64_t search_steps = 400'000;
 
 }  // namespace
 
-std::optional<OptimumGroup> searched_schedule(const Network& network, const std::vector<LayerId>& layers,
-                                              const BankedBuffer& buffer, const FusionOptions& options) {
+std::optional<OptimumGroup> searched_schedule(const Network& network,
+                                              const std::vector<LayerId>& layers,
+                                              const BankedBuffer& buffer,
+                                              const FusionOptions& options) {
     const std::vector<LayerProblem> real = layer_problems(network, layers);
     const auto problems = with_padding_as_data(real);
     if (!problems) return {};
@@ -187,7 +205,8 @@ std::optional<OptimumGroup> searched_schedule(const Network& network, const std:
     if (is_chain && layers.size() <= longest_searched) {
         explore.tiles = TileSizes::divisors;
         explore.max_steps = search_steps;
-        for (GroupPoint& point : group_front(*problems, explore)) points.push_back(std::move(point));
+        for (GroupPoint& point : group_front(*problems, explore))
+            points.push_back(std::move(point));
     }
     const int64_t images = images_of(network, real.back());
     std::optional<OptimumGroup> best;
@@ -214,15 +233,18 @@ std::optional<OptimumGroup> searched_schedule(const Network& network, const std:
 
 namespace {
 
-// --------------------------------------------------------------------------------------------------------------------- lower bound
+// ---- lower bound
 
 /// Rows and columns of a map.
 using NeededPlaces = std::array<std::vector<bool>, 2>;
 
-/// Places of an axis of its input that a window reads for these places of its output; with what lies on padding, places count from the first of it.
-std::vector<bool> places_read(const AxisWindow& w, const std::vector<bool>& outputs, bool with_padding) {
+/// Places of an axis of its input that a window reads for these places of its output; with what
+/// lies on padding, places count from the first of it.
+std::vector<bool> places_read(const AxisWindow& w, const std::vector<bool>& outputs,
+                              bool with_padding) {
     with_padding = with_padding && !w.transposed;
-    std::vector<bool> places(static_cast<size_t>(with_padding ? std::max(span_of(w), w.in) : w.in), false);
+    std::vector<bool> places(static_cast<size_t>(with_padding ? std::max(span_of(w), w.in) : w.in),
+                             false);
     for (int64_t out = 0; out < w.out; ++out) {
         if (!outputs[static_cast<size_t>(out)]) continue;
         for (int64_t tap = 0; tap < w.kernel; ++tap) {
@@ -234,7 +256,7 @@ std::vector<bool> places_read(const AxisWindow& w, const std::vector<bool>& outp
     return places;
 }
 
-// ------------------------------------------------------------------------------------------------------------------------- covers
+// ---- covers
 
 struct Total {
     int64_t words = infinite_words;
@@ -247,12 +269,16 @@ struct Total {
 };
 
 /// The cover of least words, then of fewest groups, by the words of every group.
-Total best_cover(const Network& network, const OneSinkGroups& groups, const std::vector<int64_t>& words) {
+Total best_cover(const Network& network, const OneSinkGroups& groups,
+                 const std::vector<int64_t>& words) {
     return over_covers(
-        network, groups, Total{0, 0, nullptr}, Total{}, [&](const Total& before, size_t group, Total& target) {
+        network, groups, Total{0, 0, nullptr}, Total{},
+        [&](const Total& before, size_t group, Total& target) {
             const int64_t sum = checked_add(before.words, words[group]);
-            if (std::tuple(sum, before.groups + 1) >= std::tuple(target.words, target.groups)) return;
-            target = {sum, before.groups + 1, std::make_shared<const Total::Link>(Total::Link{group, before.chosen})};
+            if (std::tuple(sum, before.groups + 1) >= std::tuple(target.words, target.groups))
+                return;
+            target = {sum, before.groups + 1,
+                      std::make_shared<const Total::Link>(Total::Link{group, before.chosen})};
         });
 }
 
@@ -290,12 +316,15 @@ int64_t compulsory_words(const Network& network, const std::vector<LayerId>& lay
             int64_t words = p.inputs[static_cast<size_t>(reader.operand)].channels;
             for (size_t axis = 0; axis < 2; ++axis) {
                 places[axis] =
-                    places_read(p.window[axis], needed[static_cast<size_t>(reader.nest)][axis], tensor.is_external());
-                words = checked_multiply(words, std::count(places[axis].begin(), places[axis].end(), true));
+                    places_read(p.window[axis], needed[static_cast<size_t>(reader.nest)][axis],
+                                tensor.is_external());
+                words = checked_multiply(
+                    words, std::count(places[axis].begin(), places[axis].end(), true));
             }
             if (words <= most) continue;
             most = words;
-            if (!tensor.is_external()) needed[static_cast<size_t>(tensor.producer)] = std::move(places);
+            if (!tensor.is_external())
+                needed[static_cast<size_t>(tensor.producer)] = std::move(places);
         }
         if (tensor.is_external()) each = checked_add(each, most);
     }
@@ -304,23 +333,29 @@ int64_t compulsory_words(const Network& network, const std::vector<LayerId>& lay
     return checked_add(checked_multiply(images_of(network, problems.back()), each), once);
 }
 
-std::optional<OptimumGroup> optimum_group(const Network& network, const std::vector<LayerId>& layers,
-                                          const BankedBuffer& buffer, const FusionOptions& options) {
+std::optional<OptimumGroup> optimum_group(const Network& network,
+                                          const std::vector<LayerId>& layers,
+                                          const BankedBuffer& buffer,
+                                          const FusionOptions& options) {
     if (buffer.banks < 3)
-        throw InputError(std::to_string(buffer.banks) +
-                         " banks, expected three or more, one at least for each of input, weights and output");
+        throw InputError(
+            std::to_string(buffer.banks) +
+            " banks, expected three or more, one at least for each of input, weights and output");
     if (layers.size() == 1) return layer_alone(network, layers.front(), buffer, options);
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
-    std::optional<OptimumGroup> best = in_finished_blocks(network, layers, problems, buffer, options);
+    std::optional<OptimumGroup> best =
+        in_finished_blocks(network, layers, problems, buffer, options);
     std::optional<OptimumGroup> schedule = searched_schedule(network, layers, buffer, options);
     if (schedule && (!best || schedule->dram_words < best->dram_words)) best = std::move(schedule);
     if (best) best->lower_bound_words = compulsory_words(network, layers);
     return best;
 }
 
-FusedOptimum fused_optimum(const Network& network, const BankedBuffer& buffer, const FusionOptions& options) {
+FusedOptimum fused_optimum(const Network& network, const BankedBuffer& buffer,
+                           const FusionOptions& options) {
     OneSinkGroups groups = one_sink_groups(network, options.max_layers);
-    if (groups.layers.empty()) throw InputError("network " + network.name + ": no layer that a schedule covers");
+    if (groups.layers.empty())
+        throw InputError("network " + network.name + ": no layer that a schedule covers");
     FusedOptimum result;
     result.groups_looked_at = static_cast<int64_t>(groups.layers.size());
     std::map<std::pair<std::vector<int64_t>, int64_t>, size_t> shapes;
@@ -329,13 +364,15 @@ FusedOptimum fused_optimum(const Network& network, const BankedBuffer& buffer, c
     for (size_t g = 0; g < groups.layers.size(); ++g) {
         const std::vector<LayerProblem> problems = layer_problems(network, groups.layers[g]);
         like.push_back(
-            shapes.emplace(std::pair(shape_key(problems), images_of(network, problems.back())), g).first->second);
+            shapes.emplace(std::pair(shape_key(problems), images_of(network, problems.back())), g)
+                .first->second);
         if (like.back() == g) work.push_back(g);
     }
     result.shapes = static_cast<int64_t>(work.size());
     // Large groups take longest. Every answer needs the single layers.
-    std::stable_sort(work.begin(), work.end(),
-                     [&](size_t a, size_t b) { return groups.layers[a].size() > groups.layers[b].size(); });
+    std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) {
+        return groups.layers[a].size() > groups.layers[b].size();
+    });
     std::vector<std::optional<OptimumGroup>> found(groups.layers.size());
     std::vector<char> is_skipped(groups.layers.size(), 0);
     std::mutex mutex;
@@ -349,13 +386,13 @@ FusedOptimum fused_optimum(const Network& network, const BankedBuffer& buffer, c
         found[work[n]] = optimum_group(network, layers, buffer, options);
         if (!options.progress) return;
         const std::lock_guard lock(mutex);
-        options.progress(
-            ++done, result.shapes,
-            network.layer(layers.front()).name + (layers.size() > 1 ? " .. " + network.layer(layers.back()).name : ""));
+        options.progress(++done, result.shapes,
+                         network.layer(layers.front()).name +
+                             (layers.size() > 1 ? " .. " + network.layer(layers.back()).name : ""));
     });
-    result.is_complete =
-        std::none_of(is_skipped.begin(), is_skipped.end(), [](char skipped) { return skipped != 0; }) &&
-        (options.stop == nullptr || !options.stop->load());
+    result.is_complete = std::none_of(is_skipped.begin(), is_skipped.end(),
+                                      [](char skipped) { return skipped != 0; }) &&
+                         (options.stop == nullptr || !options.stop->load());
 
     std::vector<int64_t> words;
     std::vector<int64_t> least;

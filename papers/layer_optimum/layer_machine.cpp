@@ -12,16 +12,19 @@ LayerMachine layer_machine(const Machine& machine) {
     };
     LayerMachine result;
     result.word_bits = machine.bits.input;
-    for (const int64_t bits : {machine.bits.weight, machine.bits.partial_sum, machine.bits.output}) {
+    for (const int64_t bits :
+         {machine.bits.weight, machine.bits.partial_sum, machine.bits.output}) {
         if (bits != result.word_bits) {
-            throw refuse("words of " + std::to_string(result.word_bits) + " and " + std::to_string(bits) +
+            throw refuse("words of " + std::to_string(result.word_bits) + " and " +
+                         std::to_string(bits) +
                          " bits, expected one width for input, weights and outputs");
         }
     }
     std::vector<size_t> levels = machine.hierarchy(Operand::input);
     for (const Operand operand : all_operands) {
         if (machine.hierarchy(operand) != levels)
-            throw refuse("operands with memories of their own, expected memories that all operands share");
+            throw refuse(
+                "operands with memories of their own, expected memories that all operands share");
     }
     if (levels.size() < 2 || levels.size() > 3) {
         throw refuse(std::to_string(levels.size()) +
@@ -29,15 +32,18 @@ LayerMachine layer_machine(const Machine& machine) {
     }
     const Memory& buffer = machine.memories[levels[levels.size() - 2]];
     if (buffer.banks < 3) {
-        throw refuse("memory " + buffer.name + " has " + std::to_string(buffer.banks) +
-                     " banks, expected three or more, one at least for each of input, weights and output");
+        throw refuse(
+            "memory " + buffer.name + " has " + std::to_string(buffer.banks) +
+            " banks, expected three or more, one at least for each of input, weights and output");
     }
     result.buffer = {buffer.banks, buffer.capacity_bits / buffer.banks / result.word_bits};
-    if (result.buffer.bank_words < 1) throw refuse("memory " + buffer.name + ": a bank holds no word");
+    if (result.buffer.bank_words < 1)
+        throw refuse("memory " + buffer.name + ": a bank holds no word");
     if (levels.size() == 3) {
         const Memory& registers = machine.memories[levels[0]];
         if (machine.copies(registers) != machine.mac_count())
-            throw refuse("memory " + registers.name + " is not one for every lane, expected registers of every PE");
+            throw refuse("memory " + registers.name +
+                         " is not one for every lane, expected registers of every PE");
         result.registers.emplace();
         for (const ArrayAxis& axis : machine.axes) result.registers->lanes.push_back(axis.lanes);
         result.registers->words = registers.capacity_bits / result.word_bits;

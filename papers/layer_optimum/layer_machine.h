@@ -1,12 +1,13 @@
-// What the model of one layer needs of a machine: the banked buffer below external memory, and the PE array with its registers.
+// What the model of one layer needs of a machine: the banked buffer below external memory, and the
+// PE array with its registers.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include "scheduler/machine/machine.h"
 #include "papers/layer_optimum/bank_division.h"
 #include "papers/layer_optimum/register_mapping.h"
+#include "scheduler/machine/machine.h"
 
 namespace laminate {
 
@@ -16,8 +17,9 @@ struct LayerMachine {
     std::optional<RegisterArray> registers;  ///< none where the buffer is the lowest memory
 };
 
-/// Throws InputError, naming the machine, where words of the tensors differ in width, where the memory below the highest does not serve all
-/// three operands or has fewer than three banks, or where a memory between it and the array is no register file of every PE.
+/// Throws InputError, naming the machine, where words of the tensors differ in width, where the
+/// memory below the highest does not serve all three operands or has fewer than three banks, or
+/// where a memory between it and the array is no register file of every PE.
 [[nodiscard]] LayerMachine layer_machine(const Machine& machine);
 
 }  // namespace laminate

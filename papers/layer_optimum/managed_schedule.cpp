@@ -33,7 +33,8 @@ struct DimBlock {
 };
 
 /// The order over a schedule's dimensions, of one image. None: a schedule cannot say it.
-std::optional<std::vector<DimBlock>> as_dims(const ConvolutionProblem& problem, const BlockOrder& order) {
+std::optional<std::vector<DimBlock>> as_dims(const ConvolutionProblem& problem,
+                                             const BlockOrder& order) {
     std::vector<DimBlock> dims;
     for (const BlockLoop& l : order) {
         if (l.loop == ConvolutionLoop::f) continue;
@@ -44,7 +45,9 @@ std::optional<std::vector<DimBlock>> as_dims(const ConvolutionProblem& problem, 
     if (problem.groups == 1) return dims;
     const int64_t channels = at(problem.extent, ConvolutionLoop::k);
     for (size_t p = 0; p < dims.size(); ++p) {
-        if (dims[p].dim == Dim::i || (dims[p].dim == Dim::z && (p > 0 || channels % dims[p].block != 0))) return {};
+        if (dims[p].dim == Dim::i ||
+            (dims[p].dim == Dim::z && (p > 0 || channels % dims[p].block != 0)))
+            return {};
     }
     if (dims.empty() || dims.front().dim != Dim::z) dims.insert(dims.begin(), {Dim::z, channels});
     return dims;
@@ -66,17 +69,19 @@ std::vector<Loop> loops(const std::vector<Dim>& outer, const std::vector<Dim>& i
     return result;
 }
 
-/// The nests of the group, everything at the root but the maps between, which live for a block of the sink. A layer in front of the sink cannot
-/// tile input channels: from their loop on the order is that of its single iterations, which move no more, for its outputs stay until they are
+/// The nests of the group, everything at the root but the maps between, which live for a block of
+/// the sink. A layer in front of the sink cannot tile input channels: from their loop on the order
+/// is that of its single iterations, which move no more, for its outputs stay until they are
 /// finished.
-GroupSchedule nests_of(const std::vector<LayerProblem>& problems, const std::vector<DimBlock>& order) {
+GroupSchedule nests_of(const std::vector<LayerProblem>& problems,
+                       const std::vector<DimBlock>& order) {
     GroupSchedule group;
     const int sink = static_cast<int>(problems.size()) - 1;
     std::vector<DimBlock> blocks = order;
     std::vector<Dim> iterations;
     if (sink > 0) {
-        const auto channels =
-            std::find_if(blocks.begin(), blocks.end(), [](const DimBlock& d) { return d.dim == Dim::i; });
+        const auto channels = std::find_if(blocks.begin(), blocks.end(),
+                                           [](const DimBlock& d) { return d.dim == Dim::i; });
         for (auto d = channels; d != blocks.end(); ++d) iterations.push_back(d->dim);
         blocks.erase(channels, blocks.end());
     }
@@ -91,13 +96,15 @@ GroupSchedule nests_of(const std::vector<LayerProblem>& problems, const std::vec
         if (problem.has_weights()) nest.w = Placement{};
         if (k == 0) nest.x = {{0, Placement{}}};
         if (k < sink) nest.y = {block, block};
-        nest.loops = loops(k == sink ? outer : std::vector<Dim>{}, k == 0 ? iterations : std::vector<Dim>{});
+        nest.loops =
+            loops(k == sink ? outer : std::vector<Dim>{}, k == 0 ? iterations : std::vector<Dim>{});
     }
     Nest& last = group.nests.back();
     for (const DimBlock& d : blocks) {
         int64_t tile = d.block;
         if (d.dim == Dim::x || d.dim == Dim::y) {
-            // Whole windows of every layer that follows; the last of them may reach beyond what is read.
+            // Whole windows of every layer that follows; the last of them may reach beyond what is
+            // read.
             for (size_t k = 1; k < problems.size(); ++k) {
                 const AxisWindow& w = d.dim == Dim::y ? problems[k].y() : problems[k].x();
                 tile = w.out == 1 ? 1 : ceil_div(tile, w.stride);
@@ -120,7 +127,9 @@ struct Choice {
 
 int64_t banks_of(const GroupCounts& counts, const BankedBuffer& buffer) {
     int64_t banks = 0;
-    const auto hold = [&](Elements elements) { banks += ceil_div(elements.value(), buffer.bank_words); };
+    const auto hold = [&](Elements elements) {
+        banks += ceil_div(elements.value(), buffer.bank_words);
+    };
     for (const InputCounts& input : counts.inputs) hold(input.buffer);
     for (const LayerCounts& layer : counts.layers) {
         hold(layer.weight_buffer);
@@ -129,9 +138,12 @@ int64_t banks_of(const GroupCounts& counts, const BankedBuffer& buffer) {
     return banks;
 }
 
-std::optional<ManagedSchedule> managed_schedule(const Network& network, const std::vector<LayerId>& layers,
-                                                const BlockOrder& order, const BankedBuffer& buffer) {
-    const std::optional<std::vector<DimBlock>> dims = as_dims(convolution_problem(network, layers.front()), order);
+std::optional<ManagedSchedule> managed_schedule(const Network& network,
+                                                const std::vector<LayerId>& layers,
+                                                const BlockOrder& order,
+                                                const BankedBuffer& buffer) {
+    const std::optional<std::vector<DimBlock>> dims =
+        as_dims(convolution_problem(network, layers.front()), order);
     if (!dims) return {};
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
     GroupSchedule group = nests_of(problems, *dims);
@@ -146,11 +158,12 @@ std::optional<ManagedSchedule> managed_schedule(const Network& network, const st
 
     // The counts of a tensor depend on its own levels alone, so each is looked at by itself.
     TwoLevelCache cache;
-    const auto choices = [&](const std::vector<Level>& at_levels, bool at_one_level, const auto& place,
-                             const auto& moved, const auto& held) {
+    const auto choices = [&](const std::vector<Level>& at_levels, bool at_one_level,
+                             const auto& place, const auto& moved, const auto& held) {
         std::vector<Choice> list;
         for (size_t store = 0; store < at_levels.size(); ++store) {
-            for (size_t compute = store; compute < (at_one_level ? store + 1 : at_levels.size()); ++compute) {
+            for (size_t compute = store; compute < (at_one_level ? store + 1 : at_levels.size());
+                 ++compute) {
                 Choice choice{{at_levels[store], at_levels[compute]}};
                 GroupSchedule candidate = group;
                 place(candidate) = choice.placement;
@@ -168,7 +181,9 @@ std::optional<ManagedSchedule> managed_schedule(const Network& network, const st
         }
         return list;
     };
-    const auto input = [](GroupSchedule& g) -> Placement& { return g.nests.front().x.front().placement; };
+    const auto input = [](GroupSchedule& g) -> Placement& {
+        return g.nests.front().x.front().placement;
+    };
     const auto weights = [](GroupSchedule& g) -> Placement& { return *g.nests.front().w; };
     const auto output = [](GroupSchedule& g) -> Placement& { return g.nests.back().y; };
     const std::vector<Choice> of_input = choices(
@@ -183,14 +198,16 @@ std::optional<ManagedSchedule> managed_schedule(const Network& network, const st
     int64_t between = 0;  // words of the maps between the layers
     if (sink > 0) {
         const GroupCounts counts = two_level_counts(problems, group, &cache);
-        for (int k = 0; k < sink; ++k) between += counts.layers[static_cast<size_t>(k)].output_buffer.value();
+        for (int k = 0; k < sink; ++k)
+            between += counts.layers[static_cast<size_t>(k)].output_buffer.value();
     }
     using Cost = std::tuple<int64_t, int64_t, int64_t>;  // moved, banks, held
     std::optional<Cost> best;
     for (const Choice& x : of_input) {
         for (const Choice& w : of_weights) {
             for (const Choice& y : of_output) {
-                const int64_t banks = x.banks + w.banks + ceil_div(between + y.held, buffer.bank_words);
+                const int64_t banks =
+                    x.banks + w.banks + ceil_div(between + y.held, buffer.bank_words);
                 const Cost cost{x.moved + w.moved + y.moved, banks, x.held + w.held + y.held};
                 if (std::get<1>(cost) > buffer.banks || (best && *best <= cost)) continue;
                 best = cost;

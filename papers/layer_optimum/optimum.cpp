@@ -23,8 +23,9 @@ public:
           bounds_(problem, buffer, {.evaluator = evaluator}),
           known_{{}, limits.longest, limits.together} {}
 
-    /// Short orders first: a good one is found soon, and without one the long ones would take many more nodes. Orders that
-    /// need long streams wait: what time there is for them is spent on those of the least bounds.
+    /// Short orders first: a good one is found soon, and without one the long ones would take many
+    /// more nodes. Orders that need long streams wait: what time there is for them is spent on
+    /// those of the least bounds.
     void run() {
         const int64_t longest = std::exchange(known_.longest, known_.longest / shorter_streams);
         in_passes([&] { visit(bounds_.root()); });
@@ -46,7 +47,8 @@ public:
 
     /// Takes the order as the best so far if it is.
     ExactDivision evaluate(const BlockOrder& order, const BankCurves& bounds) {
-        ExactDivision division = exact_division(problem_, order, buffer_, evaluator_, bounds, best_words_, known_);
+        ExactDivision division =
+            exact_division(problem_, order, buffer_, evaluator_, bounds, best_words_, known_);
         if (division.best) {
             best_ = division.best;
             best_words_ = division.best->words;
@@ -88,17 +90,21 @@ private:
     }
 
     void visit(const Prefix& prefix) {
-        if (!bounds_.may_be_below(prefix, bounds_.least_banks(prefix, bounds_.smallest_blocks(prefix)), best_words_))
+        if (!bounds_.may_be_below(
+                prefix, bounds_.least_banks(prefix, bounds_.smallest_blocks(prefix)), best_words_))
             return;
         ++nodes_;
         if (is_new(prefix) &&
-            bounds_.may_be_below(prefix, bounds_.least_banks(prefix, block_extents(problem_, prefix.order)),
+            bounds_.may_be_below(prefix,
+                                 bounds_.least_banks(prefix, block_extents(problem_, prefix.order)),
                                  best_words_)) {
             const ExactDivision division = evaluate(prefix.order, bounds_.curves(prefix));
-            if (division.unproven < best_words_) waiting_.push_back({division.unproven, prefix.order});
+            if (division.unproven < best_words_)
+                waiting_.push_back({division.unproven, prefix.order});
         }
         if (prefix.order.size() == depth_) return;
-        for (const Extension& e : bounds_.extensions(prefix, [&](size_t, size_t) { return best_words_; })) {
+        for (const Extension& e :
+             bounds_.extensions(prefix, [&](size_t, size_t) { return best_words_; })) {
             if (e.bound >= best_words_) break;
             visit(bounds_.extended(prefix, e.loop, e.candidate));
         }
@@ -106,12 +112,16 @@ private:
 
     void visit_tie(const Prefix& prefix) {
         const int64_t limit = best_words_ + 1;
-        if (!bounds_.may_be_below(prefix, bounds_.least_banks(prefix, bounds_.smallest_blocks(prefix)), limit)) return;
+        if (!bounds_.may_be_below(
+                prefix, bounds_.least_banks(prefix, bounds_.smallest_blocks(prefix)), limit))
+            return;
         ++nodes_;
         if (is_new(prefix) &&
-            bounds_.may_be_below(prefix, bounds_.least_banks(prefix, block_extents(problem_, prefix.order)), limit)) {
-            const ExactDivision division =
-                exact_division(problem_, prefix.order, buffer_, evaluator_, bounds_.curves(prefix), limit, known_);
+            bounds_.may_be_below(prefix,
+                                 bounds_.least_banks(prefix, block_extents(problem_, prefix.order)),
+                                 limit)) {
+            const ExactDivision division = exact_division(
+                problem_, prefix.order, buffer_, evaluator_, bounds_.curves(prefix), limit, known_);
             if (division.best) {
                 best_ = division.best;
                 best_words_ = division.best->words;
@@ -120,7 +130,8 @@ private:
             }
         }
         if (prefix.order.size() == depth_) return;
-        // Extensions have no fewer SRAM words: more block computations, of blocks that together are no smaller.
+        // Extensions have no fewer SRAM words: more block computations, of blocks that together are
+        // no smaller.
         const LoopExtents blocks = block_extents(problem_, prefix.order);
         const auto sram_of = [&](size_t loop, size_t candidate) {
             LoopExtents next = blocks;
@@ -154,7 +165,8 @@ private:
     int64_t best_sram_words_ = 0;
     int64_t nodes_ = 0;
 
-    /// An order some divisions of which have a stream that is not gone through at once, and what these have at least.
+    /// An order some divisions of which have a stream that is not gone through at once, and what
+    /// these have at least.
     struct Waiting {
         int64_t bound = 0;
         BlockOrder order;
@@ -167,7 +179,8 @@ private:
 
 int64_t compulsory_words(const ConvolutionProblem& problem) {
     int64_t words = 0;
-    for (const Operand operand : all_operands) words = checked_add(words, tensor_words(problem, operand));
+    for (const Operand operand : all_operands)
+        words = checked_add(words, tensor_words(problem, operand));
     return words;
 }
 
@@ -176,21 +189,25 @@ int64_t io_lower_bound_words(const ConvolutionProblem& problem, int64_t buffer_w
     for (const int64_t extent : problem.extent) macs *= static_cast<double>(extent);
     double reuse = 1;
     for (size_t a = 0; a < 2; ++a) {
-        // Taps that a word along the axis serves at most: those that are a multiple of the stride apart.
+        // Taps that a word along the axis serves at most: those that are a multiple of the stride
+        // apart.
         const int64_t apart = problem.stride[a] / std::gcd(problem.stride[a], problem.dilation[a]);
-        reuse *= static_cast<double>(std::min(ceil_div(problem.extent[5 + a], apart), problem.extent[3 + a]));
+        reuse *= static_cast<double>(
+            std::min(ceil_div(problem.extent[5 + a], apart), problem.extent[3 + a]));
     }
     const auto words = static_cast<double>(buffer_words);
     const double phases = 2 * macs / std::sqrt(reuse * words) - 2 * words;
     // One word less for the rounding of doubles.
-    const int64_t bound = phases <= 1 ? 0 : static_cast<int64_t>(std::floor(phases * (1 - 1e-12))) - 1;
+    const int64_t bound =
+        phases <= 1 ? 0 : static_cast<int64_t>(std::floor(phases * (1 - 1e-12))) - 1;
     return std::max(compulsory_words(problem), checked_multiply(bound, problem.groups));
 }
 
 int64_t sram_words_of_blocks(const ConvolutionProblem& problem, const LoopExtents& blocks) {
     int64_t words = 0;
     for (const Operand operand : all_operands)
-        words = checked_add(words, checked_multiply(spill_traffic(operand), touched_words(problem, operand, blocks)));
+        words = checked_add(words, checked_multiply(spill_traffic(operand),
+                                                    touched_words(problem, operand, blocks)));
     return checked_multiply(words, block_computations(problem, blocks));
 }
 int64_t sram_words(const ConvolutionProblem& problem, const BlockOrder& order) {
@@ -211,13 +228,16 @@ ConvolutionProblem with_groups_as_published(ConvolutionProblem problem) {
     return problem;
 }
 
-std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProblem& problem, const BankedBuffer& buffer,
-                                                         SpillEvaluator evaluator, const StreamLimits& limits) {
+std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProblem& problem,
+                                                         const BankedBuffer& buffer,
+                                                         SpillEvaluator evaluator,
+                                                         const StreamLimits& limits) {
     // A block of one iteration is one word of each tensor.
     if (buffer.banks < 3) return BufferTooSmall{3};
     Search search(problem, buffer, evaluator, limits);
     if (evaluator == SpillEvaluator::belady) {
-        // A good start: what is best by the formula, which is fast; all of its prefixes, for the stream of the whole may be too long.
+        // A good start: what is best by the formula, which is fast; all of its prefixes, for the
+        // stream of the whole may be too long.
         Search by_formula(problem, buffer, SpillEvaluator::eq7, limits);
         by_formula.run();
         for (BlockOrder order = by_formula.best_order(); !order.empty(); order.pop_back())
@@ -235,7 +255,8 @@ std::variant<LayerOptimum, BufferTooSmall> layer_optimum(const ConvolutionProble
     optimum.nodes = nodes;
     optimum.tie_nodes = search.nodes() - nodes;
     optimum.lower_bound_words =
-        compulsory_words(problem) + checked_multiply(std::min(search.best()->words, search.unproven()), problem.groups);
+        compulsory_words(problem) +
+        checked_multiply(std::min(search.best()->words, search.unproven()), problem.groups);
     return optimum;
 }
 
@@ -252,12 +273,14 @@ std::optional<int64_t> prefix_bound(const ConvolutionProblem& problem, const Blo
         const auto found = std::find(candidates.begin(), candidates.end(), l.block);
         if (found == candidates.end()) return {};
         const auto candidate = static_cast<size_t>(found - candidates.begin());
-        words = std::max(words, bounds.bound(state, bounds.hinges(state, loop, candidate), least()));
+        words =
+            std::max(words, bounds.bound(state, bounds.hinges(state, loop, candidate), least()));
         state = bounds.extended(state, loop, candidate);
     }
     words = std::max(words, bounds.bound(state, {}, least()));
     if (words >= infinite_words || !bounds.may_be_below(state, least(), infinite_words)) return {};
-    return std::max(words, least_division(bounds.curves(state), buffer.banks, least(), infinite_words).words);
+    return std::max(
+        words, least_division(bounds.curves(state), buffer.banks, least(), infinite_words).words);
 }
 
 }  // namespace laminate

@@ -24,8 +24,9 @@ GroupSchedule smallest_schedule(const Network& network, LayerId layer) {
     ExploreOptions explore;
     explore.footprint = Footprint::sum;
     const std::vector<GroupPoint> points = dag_group_front(network, {layer}, explore);
-    return std::min_element(points.begin(), points.end(),
-                            [](const GroupPoint& a, const GroupPoint& b) { return a.live_total < b.live_total; })
+    return std::min_element(
+               points.begin(), points.end(),
+               [](const GroupPoint& a, const GroupPoint& b) { return a.live_total < b.live_total; })
         ->group;
 }
 
@@ -41,7 +42,8 @@ public:
         Elements apart;
         std::vector<Made> alone;
         for (const LayerId layer : group.layers) {
-            alone.push_back(*known_by_shape(optimum_group(network_, {layer}, buffer_, options_).value()));
+            alone.push_back(
+                *known_by_shape(optimum_group(network_, {layer}, buffer_, options_).value()));
             if (alone.back().means != WrittenAs::too_large) alone.back().means = WrittenAs::apart;
             apart += alone.back().counts.accesses();
         }
@@ -55,7 +57,8 @@ public:
 private:
     /// None: several layers of which no schedule fits.
     const std::optional<Made>& known_by_shape(const OptimumGroup& group) {
-        std::pair<std::vector<int64_t>, std::string> key{shape_key(layer_problems(network_, group.layers)), ""};
+        std::pair<std::vector<int64_t>, std::string> key{
+            shape_key(layer_problems(network_, group.layers)), ""};
         if (group.schedule) key.second = to_text(*group.schedule);
         if (group.optimum) key.second = to_text(group.optimum->order);
         const auto [entry, is_new] = made_.try_emplace(std::move(key));
@@ -83,30 +86,37 @@ private:
                                               WrittenAs means) const {
         auto schedule = managed_schedule(network_, group.layers, order, buffer_);
         if (!schedule) return {};
-        return Made{std::move(schedule->group), means, std::move(schedule->counts), schedule->banks};
+        return Made{std::move(schedule->group), means, std::move(schedule->counts),
+                    schedule->banks};
     }
 
     [[nodiscard]] std::optional<Made> of_another_order(const OptimumGroup& group) const {
         std::optional<Made> best;
         if (auto searched = searched_schedule(network_, group.layers, buffer_, options_))
-            best = counted(std::move(*searched->schedule), group.optimum ? WrittenAs::other : WrittenAs::found);
+            best = counted(std::move(*searched->schedule),
+                           group.optimum ? WrittenAs::other : WrittenAs::found);
         if (!group.optimum) return best;
         BlockOrder whole_kernels = group.optimum->order;
-        std::erase_if(whole_kernels,
-                      [](const BlockLoop& l) { return l.loop == ConvolutionLoop::m || l.loop == ConvolutionLoop::n; });
+        std::erase_if(whole_kernels, [](const BlockLoop& l) {
+            return l.loop == ConvolutionLoop::m || l.loop == ConvolutionLoop::n;
+        });
         if (whole_kernels == group.optimum->order) return best;
         auto other = managed(group, whole_kernels, WrittenAs::other);
-        return other && (!best || other->counts.accesses() < best->counts.accesses()) ? other : best;
+        return other && (!best || other->counts.accesses() < best->counts.accesses()) ? other
+                                                                                      : best;
     }
 
     void add(const Made& made, const std::vector<LayerId>& layers, int64_t number) {
         GroupSchedule& group = groups_.emplace_back(made.group);
-        for (size_t k = 0; k < layers.size(); ++k) group.nests[k].layer = network_.layer(layers[k]).name;
-        WrittenGroup& written =
-            written_.emplace_back(WrittenGroup{layers, made.means, number, made.counts, made.banks});
-        for (size_t k = 0; k < layers.size(); ++k) written.counts.layers[k].layer = group.nests[k].layer;
+        for (size_t k = 0; k < layers.size(); ++k)
+            group.nests[k].layer = network_.layer(layers[k]).name;
+        WrittenGroup& written = written_.emplace_back(
+            WrittenGroup{layers, made.means, number, made.counts, made.banks});
+        for (size_t k = 0; k < layers.size(); ++k)
+            written.counts.layers[k].layer = group.nests[k].layer;
         const std::vector<GroupTensor> tensors = group_tensors(layer_problems(network_, layers));
-        for (size_t n = 0; n < written.counts.inputs.size(); ++n) written.counts.inputs[n].tensor = tensors[n].name;
+        for (size_t n = 0; n < written.counts.inputs.size(); ++n)
+            written.counts.inputs[n].tensor = tensors[n].name;
     }
 
     const Network& network_;
@@ -144,7 +154,8 @@ std::vector<OptimumGroup> layers_alone(const Network& network, const BankedBuffe
                                        const FusionOptions& options) {
     std::vector<OptimumGroup> groups;
     for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id)
-        if (is_schedulable(network, id)) groups.push_back(optimum_group(network, {id}, buffer, options).value());
+        if (is_schedulable(network, id))
+            groups.push_back(optimum_group(network, {id}, buffer, options).value());
     return groups;
 }
 

@@ -16,20 +16,23 @@ WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>
     const auto words = [&](int64_t i, int64_t j) { return touched_words(i, j, stride, dilation); };
     WindowSums sums;
     for (const int64_t b : output_blocks) {
-        for (auto* table : {&sums.touched, &sums.output_overlap, &sums.tap_overlap}) table->emplace_back();
+        for (auto* table : {&sums.touched, &sums.output_overlap, &sums.tap_overlap})
+            table->emplace_back();
         for (const int64_t q : tap_blocks) {
             int64_t touched = 0;
             int64_t output_overlap = 0;
             int64_t tap_overlap = 0;
             for_each_block(outputs, b, [&](int64_t n, int64_t i) {
-                for_each_block(taps, q, [&](int64_t k, int64_t j) { touched += n * k * words(i, j); });
+                for_each_block(taps, q,
+                               [&](int64_t k, int64_t j) { touched += n * k * words(i, j); });
                 for_each_border(taps, q, [&](int64_t k, int64_t before, int64_t j) {
                     tap_overlap += n * k * (words(i, before) + words(i, j) - words(i, before + j));
                 });
             });
             for_each_block(taps, q, [&](int64_t k, int64_t j) {
                 for_each_border(outputs, b, [&](int64_t n, int64_t before, int64_t i) {
-                    output_overlap += n * k * (words(before, j) + words(i, j) - words(before + i, j));
+                    output_overlap +=
+                        n * k * (words(before, j) + words(i, j) - words(before + i, j));
                 });
             });
             sums.touched.back().push_back(touched);
@@ -40,7 +43,8 @@ WindowSums window_sums(int64_t outputs, int64_t taps, const std::vector<int64_t>
     return sums;
 }
 
-/// A convex function in whole steps, nowhere above a falling one: its hull, less what rounding its steps costs.
+/// A convex function in whole steps, nowhere above a falling one: its hull, less what rounding its
+/// steps costs.
 void put_convex_below(const std::vector<int64_t>& curve, std::vector<int64_t>& convex) {
     __extension__ using Wide = __int128;
     const size_t count = curve.size();
@@ -55,7 +59,8 @@ void put_convex_below(const std::vector<int64_t>& curve, std::vector<int64_t>& c
             if (slope_times(n, to - from) >= slope_times(to, n - from)) to = n;
         const auto steps = static_cast<int64_t>(to - from);
         const int64_t fall = curve[from] - curve[to];
-        for (int64_t n = 0; n < steps; ++n) convex[++from] = fall / steps + (n < fall % steps ? 1 : 0);
+        for (int64_t n = 0; n < steps; ++n)
+            convex[++from] = fall / steps + (n < fall % steps ? 1 : 0);
     }
     std::sort(convex.begin() + 1, convex.end(), std::greater<>());
     convex.front() = curve.front();
@@ -64,8 +69,12 @@ void put_convex_below(const std::vector<int64_t>& curve, std::vector<int64_t>& c
 
 }  // namespace
 
-PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer, const BoundWeights& weights)
-    : problem_(problem), buffer_(buffer), weights_(weights), windows_tensor_(problem.transposed ? 2 : 0) {
+PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer& buffer,
+                           const BoundWeights& weights)
+    : problem_(problem),
+      buffer_(buffer),
+      weights_(weights),
+      windows_tensor_(problem.transposed ? 2 : 0) {
     for (size_t l = 0; l < convolution_loops; ++l)
         candidates_[l] = block_candidates(problem, static_cast<ConvolutionLoop>(l));
     for (size_t t = 0; t < 3; ++t) {
@@ -75,8 +84,8 @@ PrefixBounds::PrefixBounds(const ConvolutionProblem& problem, const BankedBuffer
             if (access_[t].role[l] == LoopRole::related) related_words_[t] *= problem.extent[l];
     }
     for (size_t a = 0; a < 2; ++a) {
-        windows_[a] = window_sums(problem.extent[3 + a], problem.extent[5 + a], candidates_[3 + a], candidates_[5 + a],
-                                  problem.stride[a], problem.dilation[a]);
+        windows_[a] = window_sums(problem.extent[3 + a], problem.extent[5 + a], candidates_[3 + a],
+                                  candidates_[5 + a], problem.stride[a], problem.dilation[a]);
     }
     is_square_ = weights.columns_like_rows && problem.extent[3] == problem.extent[4] &&
                  problem.extent[5] == problem.extent[6] && problem.stride[0] == problem.stride[1] &&
@@ -100,7 +109,8 @@ int64_t PrefixBounds::words_of_round(const Prefix& prefix, size_t t) const {
     return words;
 }
 
-std::array<Hinge, 3> PrefixBounds::hinges(const Prefix& prefix, size_t loop, size_t candidate) const {
+std::array<Hinge, 3> PrefixBounds::hinges(const Prefix& prefix, size_t loop,
+                                          size_t candidate) const {
     std::array<Hinge, 3> added;
     const int64_t iterations = ceil_div(problem_.extent[loop], candidates_[loop][candidate]);
     for (size_t t = 0; t < 3; ++t) {
@@ -131,15 +141,17 @@ PerOperand PrefixBounds::least_banks(const Prefix& prefix, const LoopExtents& bl
     PerOperand banks;
     for (size_t t = 0; t < 3; ++t)
         banks[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
-    banks[windows_tensor_] = std::max(banks[windows_tensor_], ceil_div(prefix.held_words, buffer_.bank_words));
+    banks[windows_tensor_] =
+        std::max(banks[windows_tensor_], ceil_div(prefix.held_words, buffer_.bank_words));
     return banks;
 }
 
 int64_t PrefixBounds::held_words(const Prefix& prefix, size_t loop) const {
-    if (loop < 3 || !weights_.held[(loop - 3) % 2] || prefix.is_in_order[loop < 5 ? loop + 2 : loop - 2])
+    if (loop < 3 || !weights_.held[(loop - 3) % 2] ||
+        prefix.is_in_order[loop < 5 ? loop + 2 : loop - 2])
         return prefix.held_words;
-    return std::max(prefix.held_words,
-                    touched_words(problem_, all_operands[windows_tensor_], block_extents(problem_, prefix.order)));
+    return std::max(prefix.held_words, touched_words(problem_, all_operands[windows_tensor_],
+                                                     block_extents(problem_, prefix.order)));
 }
 
 LoopExtents PrefixBounds::smallest_blocks(const Prefix& prefix) const {
@@ -148,15 +160,17 @@ LoopExtents PrefixBounds::smallest_blocks(const Prefix& prefix) const {
     return blocks;
 }
 
-int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least) const {
+int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added,
+                            const PerOperand& least) const {
     PerOperand division = least;
     return bound(prefix, added, least, division);
 }
 
-int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added, const PerOperand& least,
-                            PerOperand& division) const {
+int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& added,
+                            const PerOperand& least, PerOperand& division) const {
     const auto value = [&](size_t t, int64_t banks) {
-        return prefix.curves[t][static_cast<size_t>(banks - 1)] + added[t].at(banks * buffer_.bank_words);
+        return prefix.curves[t][static_cast<size_t>(banks - 1)] +
+               added[t].at(banks * buffer_.bank_words);
     };
     PerOperand floor = least;
     if (problem_.finished)
@@ -183,8 +197,10 @@ int64_t PrefixBounds::bound(const Prefix& prefix, const std::array<Hinge, 3>& ad
     };
     for (size_t t = 0; t < 3; ++t) look(t);
     while (true) {
-        const size_t to = gain[0] >= gain[1] ? (gain[0] >= gain[2] ? 0 : 2) : (gain[1] >= gain[2] ? 1 : 2);
-        const size_t from = loss[0] <= loss[1] ? (loss[0] <= loss[2] ? 0 : 2) : (loss[1] <= loss[2] ? 1 : 2);
+        const size_t to =
+            gain[0] >= gain[1] ? (gain[0] >= gain[2] ? 0 : 2) : (gain[1] >= gain[2] ? 1 : 2);
+        const size_t from =
+            loss[0] <= loss[1] ? (loss[0] <= loss[2] ? 0 : 2) : (loss[1] <= loss[2] ? 1 : 2);
         if (gain[to] <= loss[from]) return words[0] + words[1] + words[2];
         ++division[to];
         --division[from];
@@ -217,13 +233,15 @@ Prefix PrefixBounds::extended(const Prefix& prefix, size_t loop, size_t candidat
     return next;
 }
 
-void PrefixBounds::put_closest(const BlockOrder& prefix, size_t t, std::vector<int64_t>& curve) const {
+void PrefixBounds::put_closest(const BlockOrder& prefix, size_t t,
+                               std::vector<int64_t>& curve) const {
     const auto at_least = [&](const auto& spills) {
         int64_t with_more = 0;  // with fewer banks there are no fewer spills
         for (int64_t b = buffer_.banks - 2; b >= 1; --b) {
             int64_t& words = curve[static_cast<size_t>(b - 1)];
             words = with_more =
-                std::max({words, with_more, checked_multiply(spills(b * buffer_.bank_words), per_spill_[t])});
+                std::max({words, with_more,
+                          checked_multiply(spills(b * buffer_.bank_words), per_spill_[t])});
         }
     };
     if (*weights_.evaluator == SpillEvaluator::eq7) {
@@ -235,45 +253,51 @@ void PrefixBounds::put_closest(const BlockOrder& prefix, size_t t, std::vector<i
     }
 }
 
-bool PrefixBounds::may_be_below(const Prefix& prefix, const PerOperand& least, int64_t limit) const {
+bool PrefixBounds::may_be_below(const Prefix& prefix, const PerOperand& least,
+                                int64_t limit) const {
     if (!weights_.evaluator) return bound(prefix, {}, least) < limit;
     if (least[0] + least[1] + least[2] > buffer_.banks) return false;
     return least_division(prefix.closest, buffer_.banks, least, limit).words < limit;
 }
 
-int64_t PrefixBounds::least_per_round(const Prefix& prefix, size_t loop, const PerOperand& least) const {
+int64_t PrefixBounds::least_per_round(const Prefix& prefix, size_t loop,
+                                      const PerOperand& least) const {
     size_t t = 0;
     while (access_[t].role[loop] != LoopRole::reuse) ++t;
     const int64_t most = buffer_.banks - least[(t + 1) % 3] - least[(t + 2) % 3];
-    return Hinge{words_of_round(prefix, t) * per_spill_[t], prefix.iterations * per_spill_[t]}.at(most *
-                                                                                                  buffer_.bank_words);
+    return Hinge{words_of_round(prefix, t) * per_spill_[t], prefix.iterations * per_spill_[t]}.at(
+        most * buffer_.bank_words);
 }
 
 std::vector<Extension> PrefixBounds::extensions(
-    const Prefix& prefix, const std::function<int64_t(size_t loop, size_t candidate)>& limit) const {
+    const Prefix& prefix,
+    const std::function<int64_t(size_t loop, size_t candidate)>& limit) const {
     std::vector<Extension> list;
     LoopExtents blocks = smallest_blocks(prefix);
     const PerOperand least = least_banks(prefix, blocks);
     PerOperand division = least;  // neighbouring blocks divide the banks alike
-    // Quickly, before the hinges of a loop: the loops so far cost `base`, and the tensor that the loop uses again pays
-    // for its rounds with all the banks that it could get.
+    // Quickly, before the hinges of a loop: the loops so far cost `base`, and the tensor that the
+    // loop uses again pays for its rounds with all the banks that it could get.
     const int64_t base = bound(prefix, {}, least, division);
-    const bool is_first_window =
-        !prefix.is_in_order[3] && !prefix.is_in_order[4] && !prefix.is_in_order[5] && !prefix.is_in_order[6];
+    const bool is_first_window = !prefix.is_in_order[3] && !prefix.is_in_order[4] &&
+                                 !prefix.is_in_order[5] && !prefix.is_in_order[6];
     for (size_t l = 0; l < convolution_loops; ++l) {
         if (prefix.is_in_order[l]) continue;
-        if (is_square_ && is_first_window && (l == 4 || l == 6)) continue;  // columns and rows alike
+        if (is_square_ && is_first_window && (l == 4 || l == 6))
+            continue;  // columns and rows alike
         const int64_t per_round = least_per_round(prefix, l, least);
         const int64_t held = ceil_div(held_words(prefix, l), buffer_.bank_words);
         for (size_t c = 1; c < candidates_[l].size(); ++c) {
             const int64_t below = limit(l, c);
             if (base >= below) continue;
             blocks[l] = candidates_[l][c];
-            if (per_round >= ceil_div(below - base, ceil_div(problem_.extent[l], blocks[l]) - 1)) continue;
+            if (per_round >= ceil_div(below - base, ceil_div(problem_.extent[l], blocks[l]) - 1))
+                continue;
             PerOperand needed = least;
             for (size_t t = 0; t < 3; ++t) {
                 if (access_[t].role[l] == LoopRole::reuse) continue;
-                needed[t] = ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
+                needed[t] =
+                    ceil_div(touched_words(problem_, all_operands[t], blocks), buffer_.bank_words);
             }
             needed[windows_tensor_] = std::max(needed[windows_tensor_], held);
             const int64_t extra = bound(prefix, hinges(prefix, l, c), needed, division);

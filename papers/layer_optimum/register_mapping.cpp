@@ -28,7 +28,8 @@ void spread(int64_t lanes, size_t first, LoopExtents& batch, std::vector<LoopExt
     }
 }
 
-/// Orders of the loops with x beside y and m beside n. Where outputs stay and channels come one by one ("cmnfxyk") first: it serves most.
+/// Orders of the loops with x beside y and m beside n. Where outputs stay and channels come one by
+/// one ("cmnfxyk") first: it serves most.
 std::vector<std::string> pe_orders() {
     std::vector<std::string> parts{"c", "f", "k", "mn", "xy"};
     std::vector<std::string> orders{"cmnfxyk"};
@@ -52,11 +53,13 @@ ConvolutionProblem share_problem(const ConvolutionProblem& problem, const LoopEx
 /// How the PEs of an array have one tensor of a block computation in common.
 class ArrayTensor {
 public:
-    ArrayTensor(const ConvolutionProblem& problem, Operand operand, const LoopExtents& blocks, const LoopExtents& share)
+    ArrayTensor(const ConvolutionProblem& problem, Operand operand, const LoopExtents& blocks,
+                const LoopExtents& share)
         : operand_(operand), share_(share) {
         const TensorAccess access = tensor_access(problem, operand);
         traffic_ = access.traffic;
-        has_windows_ = operand != Operand::weight && (operand == Operand::output) == problem.transposed;
+        has_windows_ =
+            operand != Operand::weight && (operand == Operand::output) == problem.transposed;
         for (size_t l = 0; l < convolution_loops; ++l) {
             if (access.role[l] == LoopRole::reuse || (has_windows_ && l >= 3)) continue;
             lanes_ *= ceil_div(blocks[l], share[l]);
@@ -71,15 +74,18 @@ public:
             axis.of_block = touched(blocks);
             axis.of_lane = touched(share);
             // Without overlap each word is one lane's.
-            axis.of_lanes =
-                access.role[3 + a] == LoopRole::partial
-                    ? ceil_div(blocks[3 + a], share[3 + a]) * ceil_div(blocks[5 + a], share[5 + a]) * axis.of_lane
-                    : axis.of_block;
+            axis.of_lanes = access.role[3 + a] == LoopRole::partial
+                                ? ceil_div(blocks[3 + a], share[3 + a]) *
+                                      ceil_div(blocks[5 + a], share[5 + a]) * axis.of_lane
+                                : axis.of_block;
         }
     }
     /// Whether lanes share words of columns (0) or rows (1), so that it matters when they come.
-    [[nodiscard]] bool lanes_overlap(size_t axis) const { return axis_[axis].of_lanes > axis_[axis].of_block; }
-    /// Words of all lanes for one of a PE, at least, if the words of an axis come to its lanes together, or do not.
+    [[nodiscard]] bool lanes_overlap(size_t axis) const {
+        return axis_[axis].of_lanes > axis_[axis].of_block;
+    }
+    /// Words of all lanes for one of a PE, at least, if the words of an axis come to its lanes
+    /// together, or do not.
     [[nodiscard]] int64_t least_factor(const std::array<bool, 2>& together) const {
         int64_t words = lanes_;
         for (size_t a = 0; a < 2; ++a) words *= together[a] ? axis_[a].of_block : axis_[a].of_lanes;
@@ -100,11 +106,12 @@ public:
     /// Of blocks of the share in an order.
     class InOrder {
     public:
-        InOrder(const ArrayTensor& tensor, const ConvolutionProblem& of_share, const BlockOrder& order)
+        InOrder(const ArrayTensor& tensor, const ConvolutionProblem& of_share,
+                const BlockOrder& order)
             : tensor_(tensor), groups_(reuse_groups(of_share, tensor.operand_, order)) {
             if (!tensor.has_windows_) return;
-            // Loops from one on may be taken together without more spills where it is a reuse loop, or none outside it
-            // uses words again (belady.h, needed_order()).
+            // Loops from one on may be taken together without more spills where it is a reuse loop,
+            // or none outside it uses words again (belady.h, needed_order()).
             const TensorAccess access = tensor_access(of_share, tensor.operand_);
             LoopExtents inside = tensor.share_;
             int64_t together = 0;
@@ -131,13 +138,15 @@ public:
                 one_lane *= axis.of_lane;
             }
             const int64_t again = ceil_div(checked_multiply(spills, all_lanes), one_lane);
-            return checked_add(checked_multiply(again, tensor_.traffic_), tensor_.doubled(together));
+            return checked_add(checked_multiply(again, tensor_.traffic_),
+                               tensor_.doubled(together));
         }
 
     private:
         const ArrayTensor& tensor_;
         TensorGroups groups_;
-        std::array<int64_t, 2> held_{};  ///< words that must fit for an axis to come together; 0: it is not cut
+        std::array<int64_t, 2>
+            held_{};  ///< words that must fit for an axis to come together; 0: it is not cut
     };
 
 private:
@@ -156,11 +165,13 @@ private:
     std::array<Axis, 2> axis_;
 };
 
-/// The orders of one share: branch and bound over prefixes, as for the buffer, with registers for banks of one word.
+/// The orders of one share: branch and bound over prefixes, as for the buffer, with registers for
+/// banks of one word.
 class ShareSearch {
 public:
-    ShareSearch(const ConvolutionProblem& problem, const LoopExtents& blocks, const LoopExtents& share, int64_t words,
-                int64_t below, const std::atomic<bool>* stop)
+    ShareSearch(const ConvolutionProblem& problem, const LoopExtents& blocks,
+                const LoopExtents& share, int64_t words, int64_t below,
+                const std::atomic<bool>* stop)
         : share_(share_problem(problem, share)),
           registers_{words, 1},
           tensors_{ArrayTensor(problem, Operand::input, blocks, share),
@@ -171,19 +182,22 @@ public:
         columns_like_rows_ = blocks[3] == blocks[4] && blocks[5] == blocks[6];
     }
 
-    /// Finds orders in four parts: the words of columns, or rows, that lanes share come together, or for each lane.
+    /// Finds orders in four parts: the words of columns, or rows, that lanes share come together,
+    /// or for each lane.
     void run() {
         for (const bool columns : {true, false}) {
             for (const bool rows : {true, false}) {
                 const ArrayTensor& windows = tensors_[share_.transposed ? 2 : 0];
                 together_ = {columns, rows};
-                if ((!columns && !windows.lanes_overlap(0)) || (!rows && !windows.lanes_overlap(1))) continue;
+                if ((!columns && !windows.lanes_overlap(0)) || (!rows && !windows.lanes_overlap(1)))
+                    continue;
                 doubled_ = windows.doubled(together_);
                 if (!can_be_below()) continue;
                 BoundWeights weights;
                 for (size_t t = 0; t < 3; ++t) weights.of[t] = tensors_[t].least_factor(together_);
                 weights.columns_like_rows = columns_like_rows_ && columns == rows;
-                weights.held = {columns && windows.lanes_overlap(0), rows && windows.lanes_overlap(1)};
+                weights.held = {columns && windows.lanes_overlap(0),
+                                rows && windows.lanes_overlap(1)};
                 bounds_.emplace(share_, registers_, weights);
                 for (depth_ = 1; depth_ <= convolution_loops; ++depth_) visit(bounds_->root());
             }
@@ -194,18 +208,20 @@ public:
     [[nodiscard]] const BlockOrder& best_order() const { return best_order_; }
 
 private:
-    /// Of whatever loop comes first, one tensor at least is used again, and the registers hold a part of it at most.
+    /// Of whatever loop comes first, one tensor at least is used again, and the registers hold a
+    /// part of it at most.
     [[nodiscard]] bool can_be_below() const {
         PerOperand words;
-        for (size_t t = 0; t < 3; ++t) words[t] = touched_words(share_, all_operands[t], share_.extent);
+        for (size_t t = 0; t < 3; ++t)
+            words[t] = touched_words(share_, all_operands[t], share_.extent);
         if (words[0] + words[1] + words[2] <= registers_.banks) return doubled_ < below_;
         for (size_t l = 0; l < convolution_loops; ++l) {
             if (share_.extent[l] == 1) continue;
             int64_t extra = doubled_;
             for (size_t t = 0; t < 3; ++t) {
                 if (tensor_access(share_, all_operands[t]).role[l] != LoopRole::reuse) continue;
-                extra += std::max<int64_t>(words[t] - (registers_.banks - 2), 0) * tensors_[t].least_factor(together_) *
-                         tensors_[t].traffic();
+                extra += std::max<int64_t>(words[t] - (registers_.banks - 2), 0) *
+                         tensors_[t].least_factor(together_) * tensors_[t].traffic();
             }
             if (extra < below_) return true;
         }
@@ -214,11 +230,13 @@ private:
     void visit(const Prefix& prefix) {
         if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) return;
         if (prefix.order.size() == depth_ || depth_ == 1) {
-            const PerOperand least = bounds_->least_banks(prefix, block_extents(share_, prefix.order));
+            const PerOperand least =
+                bounds_->least_banks(prefix, block_extents(share_, prefix.order));
             if (bounds_->bound(prefix, {}, least) + doubled_ < below_) evaluate(prefix, least);
         }
         if (prefix.order.size() == depth_) return;
-        for (const Extension& e : bounds_->extensions(prefix, [&](size_t, size_t) { return below_ - doubled_; })) {
+        for (const Extension& e :
+             bounds_->extensions(prefix, [&](size_t, size_t) { return below_ - doubled_; })) {
             if (e.bound + doubled_ >= below_) break;
             visit(bounds_->extended(prefix, e.loop, e.candidate));
         }
@@ -228,7 +246,8 @@ private:
         Division division;
         for (const size_t t : {size_t{1}, size_t{2}, size_t{0}}) {
             const ArrayTensor::InOrder in_order(tensors_[t], share_, prefix.order);
-            least[t] = std::max(least[t], in_order.least_words());  // the formula pads the last block
+            least[t] =
+                std::max(least[t], in_order.least_words());  // the formula pads the last block
             if (least[0] + least[1] + least[2] > registers_.banks) return;
             const int64_t most = registers_.banks - least[(t + 1) % 3] - least[(t + 2) % 3];
             for (int64_t words = least[t]; words <= most; ++words)
@@ -290,15 +309,18 @@ std::vector<RegisterMapper::Share> RegisterMapper::shares(const LoopExtents& blo
     std::vector<Share> list;
     for (const LoopExtents& batch : batches_) {
         Share share{{}, batch};
-        for (size_t l = 0; l < convolution_loops; ++l) share.extents[l] = ceil_div(blocks[l], batch[l]);
+        for (size_t l = 0; l < convolution_loops; ++l)
+            share.extents[l] = ceil_div(blocks[l], batch[l]);
         if (seen.insert(share.extents).second) list.push_back(share);
     }
     return list;
 }
 
-/// Loops one by one (blocks of 1), and of each tensor what lies inside the outermost loop that uses words of it again:
-/// if that fits, nothing comes twice. Found quickly, and most block computations have such a mapping.
-std::optional<RegisterMapping> RegisterMapper::without_extra(const std::vector<Share>& shares) const {
+/// Loops one by one (blocks of 1), and of each tensor what lies inside the outermost loop that uses
+/// words of it again: if that fits, nothing comes twice. Found quickly, and most block computations
+/// have such a mapping.
+std::optional<RegisterMapping> RegisterMapper::without_extra(
+    const std::vector<Share>& shares) const {
     for (const std::string& order : orders_) {
         for (const Share& share : shares) {
             RegisterMapping mapping{share.lanes, {}, {}, {}};
@@ -323,7 +345,8 @@ std::optional<RegisterMapping> RegisterMapper::without_extra(const std::vector<S
     return {};
 }
 
-std::optional<RegisterMapping> RegisterMapper::fewest_extra(const LoopExtents& blocks, int64_t below) const {
+std::optional<RegisterMapping> RegisterMapper::fewest_extra(const LoopExtents& blocks,
+                                                            int64_t below) const {
     if (below <= 0 || registers_.words < 3) return {};
     below = std::min(below, infinite_words);
     const std::vector<Share> all = shares(blocks);
@@ -341,7 +364,8 @@ std::optional<RegisterMapping> RegisterMapper::fewest_extra(const LoopExtents& b
     return best;
 }
 
-std::optional<PerOperand> extra_accesses(const ConvolutionProblem& problem, const LoopExtents& blocks,
+std::optional<PerOperand> extra_accesses(const ConvolutionProblem& problem,
+                                         const LoopExtents& blocks,
                                          const RegisterMapping& mapping) {
     LoopExtents share;
     for (size_t l = 0; l < convolution_loops; ++l) share[l] = ceil_div(blocks[l], mapping.lanes[l]);

@@ -31,8 +31,8 @@ struct Interval {
 struct AxisWords {
     int64_t begin = 0;
     int64_t end = 0;
-    std::vector<uint64_t>
-        bits;  ///< of the places from 0 on, none set outside of [begin, end); empty where there are no gaps
+    std::vector<uint64_t> bits;  ///< of the places from 0 on, none set outside of [begin, end);
+                                 ///< empty where there are no gaps
 
     static AxisWords windows(int64_t outputs, int64_t taps, int64_t stride, int64_t dilation) {
         AxisWords words;
@@ -72,7 +72,9 @@ struct AxisWords {
     }
 
 private:
-    void set(int64_t place) { bits[static_cast<size_t>(place / 64)] |= uint64_t{1} << (place % 64); }
+    void set(int64_t place) {
+        bits[static_cast<size_t>(place / 64)] |= uint64_t{1} << (place % 64);
+    }
     [[nodiscard]] bool has(int64_t place) const {
         return (bits[static_cast<size_t>(place / 64)] >> (place % 64) & 1) != 0;
     }
@@ -80,13 +82,16 @@ private:
     [[nodiscard]] static uint64_t within(size_t n, const AxisWords& words) {
         const int64_t first = static_cast<int64_t>(n) * 64;
         uint64_t part = ~uint64_t{0};
-        if (words.begin > first) part &= words.begin >= first + 64 ? 0 : part << (words.begin - first);
-        if (words.end < first + 64) part &= words.end <= first ? 0 : ~uint64_t{0} >> (first + 64 - words.end);
+        if (words.begin > first)
+            part &= words.begin >= first + 64 ? 0 : part << (words.begin - first);
+        if (words.end < first + 64)
+            part &= words.end <= first ? 0 : ~uint64_t{0} >> (first + 64 - words.end);
         return part;
     }
 };
 
-/// A product of words along axes: the loops that address an axis alone, from 0 to their extent, and the axes with windows.
+/// A product of words along axes: the loops that address an axis alone, from 0 to their extent, and
+/// the axes with windows.
 template <class Axis>
 struct SpillBox {
     int64_t plain = 1;  ///< product of the extents of related loops
@@ -133,13 +138,14 @@ public:
                     opened.back().last = p;
                     opened.back().subgroups *= iterations;
                 }
-            } else if (role == LoopRole::reuse && p > 0 && !opened.empty() && opened.back().last == p - 1 &&
-                       opened.back().first == p - 1 && !opened.back().partial) {
+            } else if (role == LoopRole::reuse && p > 0 && !opened.empty() &&
+                       opened.back().last == p - 1 && opened.back().first == p - 1 &&
+                       !opened.back().partial) {
                 opened.back().first = opened.back().last = p;
                 opened.back().rounds *= iterations;
             } else {
-                opened.push_back(
-                    {p, p, outside, iterations, 1, role == LoopRole::partial ? std::optional(loop) : std::nullopt});
+                opened.push_back({p, p, outside, iterations, 1,
+                                  role == LoopRole::partial ? std::optional(loop) : std::nullopt});
             }
             outside *= iterations;
         }
@@ -190,7 +196,8 @@ private:
         }
         for (size_t a = 0; a < 2; ++a) {
             if (access_.role[3 + a] == LoopRole::partial) {
-                box.axis[a] = Axis::windows(extents[3 + a], extents[5 + a], problem_.stride[a], problem_.dilation[a]);
+                box.axis[a] = Axis::windows(extents[3 + a], extents[5 + a], problem_.stride[a],
+                                            problem_.dilation[a]);
             } else {
                 box.axis[a].end = 1;
             }
@@ -202,19 +209,23 @@ private:
     [[nodiscard]] Box overlap(const Box& box, ConvolutionLoop loop) const {
         const auto number = static_cast<size_t>(loop);
         const size_t axis = (number - 3) % 2;
-        const int64_t step = (number < 5 ? problem_.stride : problem_.dilation)[axis] * at(blocks_, loop);
+        const int64_t step =
+            (number < 5 ? problem_.stride : problem_.dilation)[axis] * at(blocks_, loop);
         Box both = box;
         both.axis[axis] = box.axis[axis] & box.axis[axis].shifted(step);
         return both;
     }
 
-    /// Words of the union of the boxes from `next` on within places of the axes: inclusion and exclusion. Boxes come from the inside out, and the related loops of an
-    /// inner one lie within those of an outer one: `plain` of the first box chosen holds for all further ones, -1: none yet.
-    [[nodiscard]] static int64_t words_within(const std::vector<Box>& boxes, size_t next, int64_t plain,
-                                              const std::array<Axis, 2>& places) {
+    /// Words of the union of the boxes from `next` on within places of the axes: inclusion and
+    /// exclusion. Boxes come from the inside out, and the related loops of an inner one lie within
+    /// those of an outer one: `plain` of the first box chosen holds for all further ones, -1: none
+    /// yet.
+    [[nodiscard]] static int64_t words_within(const std::vector<Box>& boxes, size_t next,
+                                              int64_t plain, const std::array<Axis, 2>& places) {
         int64_t words = 0;
         for (size_t b = next; b < boxes.size(); ++b) {
-            const std::array<Axis, 2> both{places[0] & boxes[b].axis[0], places[1] & boxes[b].axis[1]};
+            const std::array<Axis, 2> both{places[0] & boxes[b].axis[0],
+                                           places[1] & boxes[b].axis[1]};
             const int64_t area = both[0].size() * both[1].size();
             if (area == 0) continue;
             const int64_t first = plain < 0 ? boxes[b].plain : plain;
@@ -241,14 +252,17 @@ private:
 };
 
 /// Whether windows of these blocks, and so of all larger ones, leave gaps.
-bool has_gaps(const ConvolutionProblem& problem, const TensorAccess& access, const LoopExtents& blocks) {
+bool has_gaps(const ConvolutionProblem& problem, const TensorAccess& access,
+              const LoopExtents& blocks) {
     for (size_t a = 0; a < 2; ++a)
-        if (access.role[3 + a] == LoopRole::partial && (problem.dilation[a] != 1 || blocks[5 + a] < problem.stride[a]))
+        if (access.role[3 + a] == LoopRole::partial &&
+            (problem.dilation[a] != 1 || blocks[5 + a] < problem.stride[a]))
             return true;
     return false;
 }
 
-/// Belady on a cyclic sweep keeps the same M - D words for T - D accesses, then the kept window moves on.
+/// Belady on a cyclic sweep keeps the same M - D words for T - D accesses, then the kept window
+/// moves on.
 int64_t spills(const ReuseGroup& g, int64_t memory) {
     if (memory >= g.spill_free) return 0;
     const int64_t all = checked_multiply(g.reused, g.rounds - 1);
@@ -260,20 +274,24 @@ int64_t spills(const ReuseGroup& g, int64_t memory) {
            std::max<int64_t>(last - (usable - g.resident), 0);
 }
 
-TensorGroups groups_of(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order, bool has_block) {
+TensorGroups groups_of(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order,
+                       bool has_block) {
     const TensorAccess access = tensor_access(problem, operand);
     const LoopExtents blocks = block_extents(problem, order);
-    if (has_gaps(problem, access, blocks)) return Walk<AxisWords>(problem, access, order, blocks).groups(has_block);
+    if (has_gaps(problem, access, blocks))
+        return Walk<AxisWords>(problem, access, order, blocks).groups(has_block);
     return Walk<Interval>(problem, access, order, blocks).groups(has_block);
 }
 
 }  // namespace
 
-TensorGroups reuse_groups(const ConvolutionProblem& problem, Operand operand, const BlockOrder& order) {
+TensorGroups reuse_groups(const ConvolutionProblem& problem, Operand operand,
+                          const BlockOrder& order) {
     return groups_of(problem, operand, order, true);
 }
 
-TensorGroups groups_of_prefix(const ConvolutionProblem& problem, Operand operand, const BlockOrder& prefix) {
+TensorGroups groups_of_prefix(const ConvolutionProblem& problem, Operand operand,
+                              const BlockOrder& prefix) {
     return groups_of(problem, operand, prefix, false);
 }
 

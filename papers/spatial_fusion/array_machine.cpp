@@ -10,7 +10,8 @@ namespace {
 /// Energy of one element: the mean of reading and writing it.
 double element_pj(const Memory& memory, int64_t bits) {
     const auto of = [&](const WordAccess& access) {
-        const int64_t moved = ceil_div(bits, access.smallest_access_bits) * access.smallest_access_bits;
+        const int64_t moved =
+            ceil_div(bits, access.smallest_access_bits) * access.smallest_access_bits;
         return access.word_pj * static_cast<double>(moved) / static_cast<double>(access.word_bits);
     };
     return (of(memory.read) + of(memory.write)) / 2;
@@ -32,22 +33,26 @@ ArrayMachine array_machine(const Machine& machine, std::optional<int64_t> elemen
     const std::vector<size_t> levels = machine.hierarchy(Operand::input);
     for (const Operand operand : all_operands) {
         if (machine.hierarchy(operand) != levels || levels.size() != 3)
-            throw refuse("expected three memories that all operands share: registers, one on chip, external");
+            throw refuse(
+                "expected three memories that all operands share: registers, one on chip, "
+                "external");
     }
     const Memory& registers = machine.memories[levels[0]];
     if (machine.copies(registers) != machine.mac_count())
         throw refuse("memory " + registers.name + ": expected registers of every PE");
     const Memory& on_chip = machine.memories[levels[1]];
-    if (machine.copies(on_chip) != 1) throw refuse("memory " + on_chip.name + ": expected one copy");
+    if (machine.copies(on_chip) != 1)
+        throw refuse("memory " + on_chip.name + ": expected one copy");
     const Memory& external = machine.memories[levels[2]];
     for (const int64_t bits : {machine.bits.weight, machine.bits.output}) {
         if (bits != machine.bits.input)
-            throw refuse("elements of " + std::to_string(machine.bits.input) + " and " + std::to_string(bits) +
-                         " bits, expected one width");
+            throw refuse("elements of " + std::to_string(machine.bits.input) + " and " +
+                         std::to_string(bits) + " bits, expected one width");
     }
     result.element_bits = element_bits.value_or(machine.bits.input);
     if (result.element_bits % 8 != 0 || result.element_bits < 8)
-        throw refuse("elements of " + std::to_string(result.element_bits) + " bits, expected whole bytes");
+        throw refuse("elements of " + std::to_string(result.element_bits) +
+                     " bits, expected whole bytes");
     result.on_chip_bytes = on_chip.capacity_bits / 8;
     result.register_bytes = registers.capacity_bits / 8;
     if (result.element_bits == machine.bits.input) result.mac_pj = machine.mac_pj;
@@ -57,7 +62,8 @@ ArrayMachine array_machine(const Machine& machine, std::optional<int64_t> elemen
     const MachineConstant* inputs = machine.constant("register_input_bytes");
     const MachineConstant* outputs = machine.constant("register_output_bytes");
     if (weights != nullptr && inputs != nullptr && outputs != nullptr)
-        result.register_sections = {static_cast<int64_t>(weights->value), static_cast<int64_t>(inputs->value),
+        result.register_sections = {static_cast<int64_t>(weights->value),
+                                    static_cast<int64_t>(inputs->value),
                                     static_cast<int64_t>(outputs->value)};
     const auto constant = [&](const std::string& name) {
         const MachineConstant* found = machine.constant(name);

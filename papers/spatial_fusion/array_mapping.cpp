@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/units.h"
-#include "scheduler/explore/explore.h"
+#include "scheduler/explore/options.h"
 
 namespace laminate::spatial_fusion {
 
@@ -23,14 +23,15 @@ struct Place {
     int64_t row = 0;
 };
 
-/// Lays rectangles on an array. Pushed down and left as far as they go, each begins where the widths (heights) of some others
-/// end, so those sums are all the places to try.
+/// Lays rectangles on an array. Pushed down and left as far as they go, each begins where the
+/// widths (heights) of some others end, so those sums are all the places to try.
 class Packer {
 public:
     /// `steps`: places that may be tried in all.
     Packer(Size array, int64_t& steps) : array_(array), steps_(steps) {}
 
-    /// Places in the order of `sizes`; nothing where they do not fit, or where too many places were tried: gave_up().
+    /// Places in the order of `sizes`; nothing where they do not fit, or where too many places were
+    /// tried: gave_up().
     [[nodiscard]] std::optional<std::vector<Place>> pack(const std::vector<Size>& sizes) {
         constexpr int64_t most_places = 50'000;
         steps_of_this_ = std::min(steps_, most_places);
@@ -38,7 +39,8 @@ public:
         sizes_ = sizes;
         order_.resize(sizes.size());
         std::iota(order_.begin(), order_.end(), size_t{0});
-        std::ranges::stable_sort(order_, [&](size_t a, size_t b) { return sizes[a].area() > sizes[b].area(); });
+        std::ranges::stable_sort(
+            order_, [&](size_t a, size_t b) { return sizes[a].area() > sizes[b].area(); });
         columns_ = ends(&Size::columns, array_.columns);
         rows_ = ends(&Size::rows, array_.rows);
         places_.assign(sizes.size(), {});
@@ -63,7 +65,8 @@ private:
         for (size_t m = 0; m < n; ++m) {
             const Size& other = sizes_[order_[m]];
             const Place& there = places_[order_[m]];
-            if (at.column < there.column + other.columns && there.column < at.column + sizes_[order_[n]].columns &&
+            if (at.column < there.column + other.columns &&
+                there.column < at.column + sizes_[order_[n]].columns &&
                 at.row < there.row + other.rows && there.row < at.row + sizes_[order_[n]].rows)
                 return false;
         }
@@ -104,9 +107,12 @@ private:
 /// Branch and bound over the sizes of the layers' sub-arrays.
 class PartitionSearch {
 public:
-    PartitionSearch(const Stack& stack, const std::vector<int64_t>& tile_rows, const ArrayMachine& machine,
-                    Together together, int64_t max_steps)
-        : array_{machine.columns, machine.rows}, together_(together), steps_(max_steps), packer_(array_, steps_) {
+    PartitionSearch(const Stack& stack, const std::vector<int64_t>& tile_rows,
+                    const ArrayMachine& machine, Together together, int64_t max_steps)
+        : array_{machine.columns, machine.rows},
+          together_(together),
+          steps_(max_steps),
+          packer_(array_, steps_) {
         for (size_t l = 0; l < stack.size(); ++l) {
             std::vector<Option> options;
             for (const int64_t columns : tile_sizes(machine.columns, TileSizes::divisors)) {
@@ -120,12 +126,14 @@ public:
             for (const Option& option : options) {
                 const bool beaten = std::ranges::any_of(options, [&](const Option& other) {
                     return other.size != option.size && other.size.columns <= option.size.columns &&
-                           other.size.rows <= option.size.rows && other.mapping.cycles <= option.mapping.cycles;
+                           other.size.rows <= option.size.rows &&
+                           other.mapping.cycles <= option.mapping.cycles;
                 });
                 if (!beaten) kept.push_back(option);
             }
-            std::ranges::stable_sort(
-                kept, {}, [](const Option& option) { return std::pair(option.mapping.cycles, option.size); });
+            std::ranges::stable_sort(kept, {}, [](const Option& option) {
+                return std::pair(option.mapping.cycles, option.size);
+            });
             options_.push_back(std::move(kept));
         }
         // By the layers that remain: the least cycles and PEs that they need.
@@ -136,7 +144,8 @@ public:
             int64_t area = options_[l].front().size.area();
             for (const Option& option : options_[l]) area = std::min(area, option.size.area());
             least_area_[l] = least_area_[l + 1] + area;
-            least_cycles_[l] = together_cycles(options_[l].front().mapping.cycles, least_cycles_[l + 1]);
+            least_cycles_[l] =
+                together_cycles(options_[l].front().mapping.cycles, least_cycles_[l + 1]);
         }
         chosen_.resize(stack.size());
     }
@@ -162,11 +171,13 @@ private:
 
     [[nodiscard]] int64_t chosen_cycles() const {
         int64_t cycles = 0;
-        for (const Option* option : chosen_) cycles = together_cycles(cycles, option->mapping.cycles);
+        for (const Option* option : chosen_)
+            cycles = together_cycles(cycles, option->mapping.cycles);
         return cycles;
     }
 
-    /// A first partition: the smallest sub-arrays, then one larger after the other, each time the one that gains most.
+    /// A first partition: the smallest sub-arrays, then one larger after the other, each time the
+    /// one that gains most.
     void begin_small() {
         for (size_t l = 0; l < options_.size(); ++l)
             chosen_[l] = &*std::ranges::min_element(options_[l], {}, [](const Option& option) {
@@ -195,7 +206,8 @@ private:
     }
 
     void choose(size_t l, int64_t cycles, int64_t area) {
-        if (steps_ < 0 || (best_ && together_cycles(cycles, least_cycles_[l]) >= best_->cycles)) return;
+        if (steps_ < 0 || (best_ && together_cycles(cycles, least_cycles_[l]) >= best_->cycles))
+            return;
         if (l == options_.size()) {
             keep_if_it_fits(cycles);
             return;
@@ -204,7 +216,8 @@ private:
             if (--steps_ < 0) return;
             if (area + option.size.area() + least_area_[l + 1] > array_.area()) continue;
             chosen_[l] = &option;
-            choose(l + 1, together_cycles(cycles, option.mapping.cycles), area + option.size.area());
+            choose(l + 1, together_cycles(cycles, option.mapping.cycles),
+                   area + option.size.area());
         }
     }
 
@@ -223,8 +236,8 @@ private:
         best_.emplace();
         best_->cycles = cycles;
         for (size_t l = 0; l < sizes.size(); ++l)
-            best_->layers.push_back(
-                {sizes[l].columns, sizes[l].rows, (*places)[l].column, (*places)[l].row, chosen_[l]->mapping});
+            best_->layers.push_back({sizes[l].columns, sizes[l].rows, (*places)[l].column,
+                                     (*places)[l].row, chosen_[l]->mapping});
     }
 
     Size array_;
@@ -249,8 +262,8 @@ int64_t largest_divisor(int64_t extent, int64_t limit) {
 
 }  // namespace
 
-std::optional<RowStationary> row_stationary(const LayerProblem& layer, int64_t columns, int64_t rows,
-                                            int64_t tile_rows) {
+std::optional<RowStationary> row_stationary(const LayerProblem& layer, int64_t columns,
+                                            int64_t rows, int64_t tile_rows) {
     if (layer.y().kernel > columns) return {};
     RowStationary best;
     best.in_channels = largest_divisor(layer[Dim::i], columns / layer.y().kernel);
@@ -262,7 +275,8 @@ std::optional<RowStationary> row_stationary(const LayerProblem& layer, int64_t c
     }
     best.cycles = checked_multiply(
         checked_multiply(layer[Dim::z] / best.out_channels, layer[Dim::i] / best.in_channels),
-        checked_multiply(layer[Dim::y] / best.out_rows, checked_multiply(layer[Dim::x], layer.x().kernel)));
+        checked_multiply(layer[Dim::y] / best.out_rows,
+                         checked_multiply(layer[Dim::x], layer.x().kernel)));
     return best;
 }
 
@@ -270,7 +284,8 @@ std::vector<int64_t> output_tile_rows(const Stack& stack, int64_t bottom_tile_ro
     const std::vector<int64_t> spans = tile_spans(stack, 0, bottom_tile_rows);
     std::vector<int64_t> rows;
     for (size_t l = 0; l < stack.size(); ++l)
-        rows.push_back(std::min(stack[l][Dim::y], l + 1 < stack.size() ? spans[l + 1] : bottom_tile_rows));
+        rows.push_back(
+            std::min(stack[l][Dim::y], l + 1 < stack.size() ? spans[l + 1] : bottom_tile_rows));
     return rows;
 }
 
@@ -281,7 +296,8 @@ std::optional<TemporalPartition> temporal_partition(const Stack& stack, int64_t 
     result.register_bytes = machine.register_bytes / static_cast<int64_t>(stack.size());
     result.register_sections = machine.register_sections;
     if (result.register_sections)
-        for (int64_t& bytes : *result.register_sections) bytes /= static_cast<int64_t>(stack.size());
+        for (int64_t& bytes : *result.register_sections)
+            bytes /= static_cast<int64_t>(stack.size());
     for (size_t l = 0; l < stack.size(); ++l) {
         const auto mapping = row_stationary(stack[l], machine.columns, machine.rows, tile_rows[l]);
         if (!mapping) return {};
@@ -291,20 +307,27 @@ std::optional<TemporalPartition> temporal_partition(const Stack& stack, int64_t 
     return result;
 }
 
-const char* to_string(Together together) { return together == Together::serial ? "serial" : "parallel"; }
+const char* to_string(Together together) {
+    return together == Together::serial ? "serial" : "parallel";
+}
 
 std::optional<SpatialPartition> spatial_partition(const Stack& stack, int64_t bottom_tile_rows,
-                                                  const ArrayMachine& machine, Together together, int64_t max_steps) {
-    return PartitionSearch(stack, output_tile_rows(stack, bottom_tile_rows), machine, together, max_steps).run();
+                                                  const ArrayMachine& machine, Together together,
+                                                  int64_t max_steps) {
+    return PartitionSearch(stack, output_tile_rows(stack, bottom_tile_rows), machine, together,
+                           max_steps)
+        .run();
 }
 
 double communication_cycles(int64_t volume, const ArrayMachine& machine) {
-    return static_cast<double>(checked_multiply(volume, machine.element_bytes())) / machine.dram_bytes_per_cycle;
+    return static_cast<double>(checked_multiply(volume, machine.element_bytes())) /
+           machine.dram_bytes_per_cycle;
 }
 
 std::optional<double> energy_pj(int64_t operations, int64_t volume, const ArrayMachine& machine) {
     if (!machine.mac_pj) return {};
-    return static_cast<double>(operations) * (*machine.mac_pj + machine.on_chip_accesses_per_mac * machine.on_chip_pj) +
+    return static_cast<double>(operations) *
+               (*machine.mac_pj + machine.on_chip_accesses_per_mac * machine.on_chip_pj) +
            static_cast<double>(volume) * (machine.dram_pj + machine.on_chip_pj);
 }
 

@@ -1,6 +1,6 @@
-// Layers on an array of PEs: row-stationary mapping, the array divided in time or in space among the layers of a stack, cycles
-// and energy.
-// HW-Flow-Fusion Table 2, sections 4.3 and 5; cycles are of our reading (docs/hw-flow-fusion.md).
+// Layers on an array of PEs: row-stationary mapping, the array divided in time or in space among
+// the layers of a stack, cycles and energy. HW-Flow-Fusion Table 2, sections 4.3 and 5; cycles are
+// of our reading (docs/hw-flow-fusion.md).
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,46 @@
 
 namespace laminate::spatial_fusion {
 
-/// Kernel rows lie along the columns of the array, Pif input channels beside each other; Poy output rows and Pof output channels
-/// share its rows. Each PE convolves along a row.
+/// Kernel rows lie along the columns of the array, Pif input channels beside each other; Poy output
+/// rows and Pof output channels share its rows. Each PE convolves along a row.
 struct RowStationary {
     int64_t in_channels = 1;   ///< Pif, divides Nif; K Pif <= columns
     int64_t out_channels = 1;  ///< Pof, divides Nof
     int64_t out_rows = 1;      ///< Poy, divides Noy; at most the rows of a tile; Pof Poy <= rows
     int64_t cycles = 0;        ///< of the whole layer: (Nof / Pof) (Nif / Pif) (Noy / Poy) Nox K
 };
-/// The fewest cycles on columns x rows; nothing where the kernel has more rows than the array columns. A channelwise layer has
-/// Nif = 1.
-[[nodiscard]] std::optional<RowStationary> row_stationary(const LayerProblem& layer, int64_t columns, int64_t rows,
+/// The fewest cycles on columns x rows; nothing where the kernel has more rows than the array
+/// columns. A channelwise layer has Nif = 1.
+[[nodiscard]] std::optional<RowStationary> row_stationary(const LayerProblem& layer,
+                                                          int64_t columns, int64_t rows,
                                                           int64_t tile_rows);
 
 /// Rows of each layer's output tile, by Eq. 4, not above its map: what bounds Poy.
 [[nodiscard]] std::vector<int64_t> output_tile_rows(const Stack& stack, int64_t bottom_tile_rows);
 
-/// Temporal fusion: layers take turns on the whole array, the registers are divided. Nothing where a kernel is too tall.
+/// Temporal fusion: layers take turns on the whole array, the registers are divided. Nothing where
+/// a kernel is too tall.
 struct TemporalPartition {
     std::vector<RowStationary> layers;
-    int64_t register_bytes = 0;                               ///< of a PE, for each layer; changes no count
-    std::optional<std::array<int64_t, 3>> register_sections;  ///< same, by section, where the machine has them
+    int64_t register_bytes = 0;  ///< of a PE, for each layer; changes no count
+    std::optional<std::array<int64_t, 3>>
+        register_sections;  ///< same, by section, where the machine has them
     int64_t cycles = 0;
 };
-[[nodiscard]] std::optional<TemporalPartition> temporal_partition(const Stack& stack, int64_t bottom_tile_rows,
+[[nodiscard]] std::optional<TemporalPartition> temporal_partition(const Stack& stack,
+                                                                  int64_t bottom_tile_rows,
                                                                   const ArrayMachine& machine);
 
 /// How sub-arrays work together.
 enum class Together {
-    serial,    ///< one layer after the other, each on its own sub-array: what the published latencies need
+    serial,  ///< one layer after the other, each on its own sub-array: what the published latencies
+             ///< need
     parallel,  ///< all at once, as a pipeline of tiles: the slowest layer decides
 };
 [[nodiscard]] const char* to_string(Together together);
 
-/// Spatial fusion: a rectangle of PEs for each layer, widths dividing PEx, heights PEy, none over another.
+/// Spatial fusion: a rectangle of PEs for each layer, widths dividing PEx, heights PEy, none over
+/// another.
 struct SubArray {
     int64_t columns = 1;
     int64_t rows = 1;
@@ -57,26 +63,33 @@ struct SubArray {
 struct SpatialPartition {
     std::vector<SubArray> layers;
     int64_t cycles = 0;
-    int64_t least_cycles = 0;  ///< no partition needs fewer; equal to `cycles` unless the search was ended
+    int64_t least_cycles =
+        0;  ///< no partition needs fewer; equal to `cycles` unless the search was ended
     [[nodiscard]] bool is_proven() const { return cycles == least_cycles; }
 };
-/// The partition of fewest cycles, by branch and bound over all sizes and places; for stacks of seven and more layers mostly the
-/// best of `max_steps` places tried, with a bound. Nothing where there is none, or none was found among these.
-[[nodiscard]] std::optional<SpatialPartition> spatial_partition(const Stack& stack, int64_t bottom_tile_rows,
-                                                                const ArrayMachine& machine, Together together,
+/// The partition of fewest cycles, by branch and bound over all sizes and places; for stacks of
+/// seven and more layers mostly the best of `max_steps` places tried, with a bound. Nothing where
+/// there is none, or none was found among these.
+[[nodiscard]] std::optional<SpatialPartition> spatial_partition(const Stack& stack,
+                                                                int64_t bottom_tile_rows,
+                                                                const ArrayMachine& machine,
+                                                                Together together,
                                                                 int64_t max_steps = 2'000'000);
 
 /// Latency is kept as a pair; the paper adds the two, nothing overlaps.
 struct Latency {
     int64_t compute_cycles = 0;
     double communication_cycles = 0;
-    [[nodiscard]] double total_cycles() const { return static_cast<double>(compute_cycles) + communication_cycles; }
+    [[nodiscard]] double total_cycles() const {
+        return static_cast<double>(compute_cycles) + communication_cycles;
+    }
 };
 [[nodiscard]] double communication_cycles(int64_t volume, const ArrayMachine& machine);
 
-/// operations (e_mac + accesses per MAC x e_chip) + V (e_dram + e_chip): an element moved is read at its source and written at
-/// its destination.
-[[nodiscard]] std::optional<double> energy_pj(int64_t operations, int64_t volume, const ArrayMachine& machine);
+/// operations (e_mac + accesses per MAC x e_chip) + V (e_dram + e_chip): an element moved is read
+/// at its source and written at its destination.
+[[nodiscard]] std::optional<double> energy_pj(int64_t operations, int64_t volume,
+                                              const ArrayMachine& machine);
 
 /// Computation to communication: operations / (ctc_divisor V).
 [[nodiscard]] double ctc_ratio(int64_t operations, int64_t volume, const ArrayMachine& machine);

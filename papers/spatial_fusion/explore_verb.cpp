@@ -1,5 +1,5 @@
-// explore --model spatial-fusion: stacks of layers without recomputation on an array of PEs (HW-Flow-Fusion); -o writes them as a
-// schedule.
+// explore --model spatial-fusion: stacks of layers without recomputation on an array of PEs
+// (HW-Flow-Fusion); -o writes them as a schedule.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -10,16 +10,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/new_directory.h"
 #include "answers/checks.h"
-#include "papers/verbs.h"
 #include "answers/front_report.h"
 #include "answers/json_text.h"
 #include "answers/report_page.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/new_directory.h"
 #include "papers/spatial_fusion/fusion_cost.h"
 #include "papers/spatial_fusion/fusion_schedule.h"
+#include "papers/verbs.h"
 #include "scheduler/counts/two_level/two_level.h"
 
 namespace laminate::cli {
@@ -36,17 +36,21 @@ struct Options {
     std::vector<std::string> baseline;
 };
 
-const std::map<std::string, Reading> reading_names{{"exact", Reading::exact}, {"paper", Reading::paper}};
-const std::map<std::string, Growth> growth_names{{"optimal", Growth::optimal}, {"paper", Growth::paper}};
-const std::map<std::string, ReuseModel> reuse_names{{"own", ReuseModel::own}, {"alwani", ReuseModel::alwani}};
+const std::map<std::string, Reading> reading_names{{"exact", Reading::exact},
+                                                   {"paper", Reading::paper}};
+const std::map<std::string, Growth> growth_names{{"optimal", Growth::optimal},
+                                                 {"paper", Growth::paper}};
+const std::map<std::string, ReuseModel> reuse_names{{"own", ReuseModel::own},
+                                                    {"alwani", ReuseModel::alwani}};
 const std::map<std::string, TileSizes> tile_names{
     {"all", TileSizes::all}, {"divisors", TileSizes::divisors}, {"pow2", TileSizes::powers_of_two}};
 
-/// A baseline that was given: rows of single layers' tiles of whole rows and all channels, by layer; Eq. 2 as printed. Layers
-/// that are not named are pools, in one tile.
+/// A baseline that was given: rows of single layers' tiles of whole rows and all channels, by
+/// layer; Eq. 2 as printed. Layers that are not named are pools, in one tile.
 class GivenBaseline {
 public:
-    GivenBaseline(const Network& network, const std::vector<std::string>& entries) : network_(network) {
+    GivenBaseline(const Network& network, const std::vector<std::string>& entries)
+        : network_(network) {
         for (const std::string& entry : entries) {
             const size_t equals = entry.find('=');
             const std::string name = entry.substr(0, equals);
@@ -55,8 +59,9 @@ public:
             if (id < 0 || rows.empty() || rows.size() > 9 ||
                 rows.find_first_not_of("0123456789") != std::string::npos || std::stoll(rows) < 1)
                 throw UsageError(fmt::format(
-                    "--baseline-rows {}: found {}, expected LAYER=ROWS with a layer of {} and one row or more", entry,
-                    id < 0 ? "no such layer" : "no number of rows", network.name));
+                    "--baseline-rows {}: found {}, expected LAYER=ROWS with a layer of {} and one "
+                    "row or more",
+                    entry, id < 0 ? "no such layer" : "no number of rows", network.name));
             rows_[id] = std::stoll(rows);
         }
     }
@@ -68,9 +73,11 @@ public:
             const LayerProblem layer = layer_problem(network_, id);
             const auto rows = rows_.find(id);
             if (!can_be_stacked(layer) || (rows == rows_.end() && layer.has_weights())) return {};
-            const int64_t tile_rows = rows == rows_.end() ? layer[Dim::y] : std::min(rows->second, layer[Dim::y]);
-            sum += single_layer_volume(layer, {layer[Dim::x], tile_rows, layer[Dim::z], layer.inputs.front().channels},
-                                       Reading::paper);
+            const int64_t tile_rows =
+                rows == rows_.end() ? layer[Dim::y] : std::min(rows->second, layer[Dim::y]);
+            sum += single_layer_volume(
+                layer, {layer[Dim::x], tile_rows, layer[Dim::z], layer.inputs.front().channels},
+                Reading::paper);
         }
         return sum;
     }
@@ -154,8 +161,9 @@ nlohmann::ordered_json temporal_json(const Entry& entry) {
     nlohmann::ordered_json json = latency_json(entry.cost.temporal_latency());
     json["register_bytes_per_layer"] = entry.cost.temporal->register_bytes;
     if (const auto& sections = entry.cost.temporal->register_sections)
-        json["register_bytes_of"] = {
-            {"weights", (*sections)[0]}, {"inputs", (*sections)[1]}, {"partial_sums", (*sections)[2]}};
+        json["register_bytes_of"] = {{"weights", (*sections)[0]},
+                                     {"inputs", (*sections)[1]},
+                                     {"partial_sums", (*sections)[2]}};
     auto layers = nlohmann::ordered_json::array();
     for (size_t l = 0; l < entry.cost.temporal->layers.size(); ++l)
         layers.push_back(mapping_json(entry.names[l], entry.cost.temporal->layers[l]));
@@ -163,9 +171,11 @@ nlohmann::ordered_json temporal_json(const Entry& entry) {
     return json;
 }
 
-nlohmann::ordered_json spatial_json(const Entry& entry, const std::optional<SpatialPartition>& partition) {
+nlohmann::ordered_json spatial_json(const Entry& entry,
+                                    const std::optional<SpatialPartition>& partition) {
     if (!partition) return nullptr;
-    nlohmann::ordered_json json = latency_json(Latency{partition->cycles, entry.cost.communication_cycles});
+    nlohmann::ordered_json json =
+        latency_json(Latency{partition->cycles, entry.cost.communication_cycles});
     json["is_proven"] = partition->is_proven();
     json["least_compute_cycles"] = partition->least_cycles;
     auto layers = nlohmann::ordered_json::array();
@@ -182,10 +192,12 @@ nlohmann::ordered_json spatial_json(const Entry& entry, const std::optional<Spat
     return json;
 }
 
-/// Number of different tiles, or 0 where three classes an axis do not hold and only the prefix rule does.
+/// Number of different tiles, or 0 where three classes an axis do not hold and only the prefix rule
+/// does.
 int64_t different_tiles(const Stack& stack, const Tile& tile) {
     try {
-        return tile_classes(stack, 0, tile.y).front().different() * tile_classes(stack, 1, tile.x).front().different();
+        return tile_classes(stack, 0, tile.y).front().different() *
+               tile_classes(stack, 1, tile.x).front().different();
     } catch (const InputError&) {
         return 0;
     }
@@ -215,7 +227,8 @@ nlohmann::ordered_json entry_json(const Network& network, const Entry& entry) {
                                 {"temporal", temporal_json(entry)}};
     if (stack.is_fused()) {
         const int64_t classes = different_tiles(layer_problems(network, stack.layers), stack.tile);
-        json["tile_classes"] = classes > 0 ? nlohmann::ordered_json(classes) : nlohmann::ordered_json();
+        json["tile_classes"] =
+            classes > 0 ? nlohmann::ordered_json(classes) : nlohmann::ordered_json();
         json["spatial_serial"] = spatial_json(entry, entry.cost.serial);
         json["spatial_parallel"] = spatial_json(entry, entry.cost.parallel);
     }
@@ -230,7 +243,9 @@ nlohmann::ordered_json entry_json(const Network& network, const Entry& entry) {
     return json;
 }
 
-double ratio(int64_t part, int64_t whole) { return static_cast<double>(part) / static_cast<double>(whole); }
+double ratio(int64_t part, int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
+}
 
 std::string latency_text(const std::optional<Latency>& latency) {
     return latency ? fmt::format("{} + {}", grouped(latency->compute_cycles),
@@ -239,9 +254,9 @@ std::string latency_text(const std::optional<Latency>& latency) {
 }
 
 std::string layers_text(const Entry& entry) {
-    return entry.names.size() == 1
-               ? entry.names.front()
-               : fmt::format("{} .. {} ({})", entry.names.front(), entry.names.back(), entry.names.size());
+    return entry.names.size() == 1 ? entry.names.front()
+                                   : fmt::format("{} .. {} ({})", entry.names.front(),
+                                                 entry.names.back(), entry.names.size());
 }
 
 std::string table_text(const Priced& priced) {
@@ -255,7 +270,9 @@ std::string table_text(const Priced& priced) {
                  {"compute + communication", Align::right},
                  {"spatial serial", Align::right},
                  {"energy uJ", Align::right}});
-    const auto kib = [](int64_t bytes) { return fmt::format("{:.1f}", static_cast<double>(bytes) / 1024); };
+    const auto kib = [](int64_t bytes) {
+        return fmt::format("{:.1f}", static_cast<double>(bytes) / 1024);
+    };
     const auto energy = [](const std::optional<double>& pj) {
         return pj ? fmt::format("{:.1f}", *pj / 1e6) : std::string("-");
     };
@@ -263,21 +280,24 @@ std::string table_text(const Priced& priced) {
         int64_t alone = 0;
         for (const StackCost& single : entry.singles) alone += single.volume_bytes;
         const Tile& tile = entry.stack->tile;
-        table.add(
-            {layers_text(entry),
-             entry.stack->is_join ? ""
-                                  : fmt::format("{} {} {} {}", tile.x, tile.y, tile.out_channels, tile.in_channels),
-             kib(entry.cost.volume_bytes), kib(alone), fmt::format("{:.3f}", ratio(entry.cost.volume_bytes, alone)),
-             kib(entry.cost.footprint_bytes), fmt::format("{:.3f}", entry.cost.ctc),
-             latency_text(entry.cost.temporal_latency()),
-             entry.cost.serial ? grouped(entry.cost.serial->cycles) + (entry.cost.serial->is_proven() ? "" : " (bound)")
-                               : "",
-             energy(entry.cost.energy_pj)});
+        table.add({layers_text(entry),
+                   entry.stack->is_join ? ""
+                                        : fmt::format("{} {} {} {}", tile.x, tile.y,
+                                                      tile.out_channels, tile.in_channels),
+                   kib(entry.cost.volume_bytes), kib(alone),
+                   fmt::format("{:.3f}", ratio(entry.cost.volume_bytes, alone)),
+                   kib(entry.cost.footprint_bytes), fmt::format("{:.3f}", entry.cost.ctc),
+                   latency_text(entry.cost.temporal_latency()),
+                   entry.cost.serial ? grouped(entry.cost.serial->cycles) +
+                                           (entry.cost.serial->is_proven() ? "" : " (bound)")
+                                     : "",
+                   energy(entry.cost.energy_pj)});
     }
     table.add_rule();
-    table.add({"all", "", kib(priced.together.volume_bytes), kib(priced.apart.volume_bytes),
-               fmt::format("{:.3f}", ratio(priced.together.volume_bytes, priced.apart.volume_bytes)), "", "",
-               latency_text(priced.together.latency), "", energy(priced.together.energy_pj)});
+    table.add(
+        {"all", "", kib(priced.together.volume_bytes), kib(priced.apart.volume_bytes),
+         fmt::format("{:.3f}", ratio(priced.together.volume_bytes, priced.apart.volume_bytes)), "",
+         "", latency_text(priced.together.latency), "", energy(priced.together.energy_pj)});
     return table.text();
 }
 
@@ -318,7 +338,8 @@ Priced price(const Network& network, const FusionPlan& plan, const ArrayMachine&
 nlohmann::ordered_json totals_json(const Priced& priced) {
     nlohmann::ordered_json json{
         {"all_layers", {{"stacks", sum_json(priced.together)}, {"apart", sum_json(priced.apart)}}},
-        {"fused_layers", {{"stacks", sum_json(priced.fused_together)}, {"apart", sum_json(priced.fused_apart)}}}};
+        {"fused_layers",
+         {{"stacks", sum_json(priced.fused_together)}, {"apart", sum_json(priced.fused_apart)}}}};
     if (priced.has_baseline) json["fused_layers"]["baseline_bytes"] = priced.fused_baseline_bytes;
     return json;
 }
@@ -333,7 +354,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     if (!request.directory.empty()) {
         files.emplace(
             request.directory,
-            [](const auto& place) { return answer_files(place, "stacks.json", "laminate.spatial_fusion"); },
+            [](const auto& place) {
+                return answer_files(place, "stacks.json", "laminate.spatial_fusion");
+            },
             "laminate explore --model spatial-fusion");
     }
     FusionOptions search = options.search;
@@ -346,9 +369,10 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
     const double search_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     if (const auto* infeasible = std::get_if<Infeasible>(&found)) {
-        throw InfeasibleError(
-            fmt::format("{}: a layer does not fit in {} bytes; the smallest budget that works is {} bytes",
-                        network.name, machine.on_chip_bytes, infeasible->demand.value() * machine.element_bytes()));
+        throw InfeasibleError(fmt::format(
+            "{}: a layer does not fit in {} bytes; the smallest budget that works is {} bytes",
+            network.name, machine.on_chip_bytes,
+            infeasible->demand.value() * machine.element_bytes()));
     }
     const FusionPlan& plan = std::get<FusionPlan>(found);
     if (!plan.is_complete) output.note("interrupted: layers that were not looked at are not fused");
@@ -356,7 +380,8 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 
     std::optional<Schedule> schedule;
     if (files) schedule = fusion_schedule(network, plan);
-    const Priced priced = price(network, plan, machine, {search.reading, options.burst_bytes}, baseline, schedule);
+    const Priced priced =
+        price(network, plan, machine, {search.reading, options.burst_bytes}, baseline, schedule);
 
     auto stacks = nlohmann::ordered_json::array();
     for (const Entry& entry : priced.entries) stacks.push_back(entry_json(network, entry));
@@ -372,8 +397,9 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"burst_bytes", or_null(options.burst_bytes)},
         {"count", spatial_fusion::to_string(search.reading)},
         {"search", spatial_fusion::to_string(search.growth)},
-        {"stack_tiles",
-         std::ranges::find(tile_names, search.tiles, &std::pair<const std::string, TileSizes>::second)->first},
+        {"stack_tiles", std::ranges::find(tile_names, search.tiles,
+                                          &std::pair<const std::string, TileSizes>::second)
+                            ->first},
         {"full_rows", search.full_rows},
         {"reuse", spatial_fusion::to_string(search.reuse)},
         {"max_layers", search.max_layers},
@@ -383,32 +409,37 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
         {"totals", totals_json(priced)}};
     if (schedule) {
         const auto too_large = std::ranges::count_if(priced.entries, [&](const Entry& entry) {
-            return entry.counted->live_total.value() * machine.element_bytes() > machine.on_chip_bytes;
+            return entry.counted->live_total.value() * machine.element_bytes() >
+                   machine.on_chip_bytes;
         });
         if (too_large > 0) {
-            output.note(fmt::format(
-                "{} of {} stacks hold more in the schedule, whose buffers are boxes, than the {} of the machine",
-                too_large, priced.entries.size(), bytes_text(machine.on_chip_bytes)));
+            output.note(
+                fmt::format("{} of {} stacks hold more in the schedule, whose buffers are boxes, "
+                            "than the {} of the machine",
+                            too_large, priced.entries.size(), bytes_text(machine.on_chip_bytes)));
         }
         answer["structure_hash"] = structure_hash(network);
-        write_front(files->aside(), network, found_front(network, {*schedule}, "spatial-fusion", request.network));
+        write_front(files->aside(), network,
+                    found_front(network, {*schedule}, "spatial-fusion", request.network));
         write_file_atomically(files->aside() / "stacks.json", json_text(answer));
         files->publish();
     }
     output.print(table_text(priced));
     if (priced.fused_apart.volume_bytes > 0) {
         const int64_t fused = priced.fused_together.volume_bytes;
-        output.print(fmt::format(
-            "fused layers: {:.1f} % of what they move apart{}", 100 * ratio(fused, priced.fused_apart.volume_bytes),
-            priced.has_baseline
-                ? fmt::format(", {:.1f} % of the baseline given", 100 * ratio(fused, priced.fused_baseline_bytes))
-                : ""));
+        output.print(fmt::format("fused layers: {:.1f} % of what they move apart{}",
+                                 100 * ratio(fused, priced.fused_apart.volume_bytes),
+                                 priced.has_baseline
+                                     ? fmt::format(", {:.1f} % of the baseline given",
+                                                   100 * ratio(fused, priced.fused_baseline_bytes))
+                                     : ""));
     }
-    output.print(
-        fmt::format("{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
-                    files ? fmt::format("; all in {}: stacks.json, report.html and front.json, for --schedule {}",
-                                        request.directory, request.directory)
-                          : ""));
+    output.print(fmt::format(
+        "{} stacks in {:.1f} ms{}", priced.entries.size(), search_ms,
+        files
+            ? fmt::format("; all in {}: stacks.json, report.html and front.json, for --schedule {}",
+                          request.directory, request.directory)
+            : ""));
     output.json(answer);
     return Exit::ok;
 }
@@ -417,45 +448,56 @@ RunModel declare(CLI::App& app) {
     auto options = std::make_shared<Options>();
     FusionOptions& search = options->search;
     app.add_option("--count", search.reading,
-                   "What moves: exact (real pixels once, weights again where they do not stay) or paper (Eq. 2 and 6 "
+                   "What moves: exact (real pixels once, weights again where they do not stay) or "
+                   "paper (Eq. 2 and 6 "
                    "as printed)")
         ->transform(one_of(reading_names))
         ->default_str("exact");
     app.add_option("--search", search.growth,
-                   "Stacks: optimal (the best cut of every chain) or paper (grown from the front of a chain)")
+                   "Stacks: optimal (the best cut of every chain) or paper (grown from the front "
+                   "of a chain)")
         ->transform(one_of(growth_names))
         ->default_str("optimal");
     app.add_option("--stack-tiles", search.tiles, "Tile sizes to look at: all, divisors or pow2")
         ->transform(one_of(tile_names))
         ->default_str("all");
     app.add_flag("--full-rows", search.full_rows, "Tiles as wide as the map: line buffers");
-    app.add_option("--reuse", search.reuse, "What is kept between tiles: own (Eq. 8) or alwani (Eq. 9)")
+    app.add_option("--reuse", search.reuse,
+                   "What is kept between tiles: own (Eq. 8) or alwani (Eq. 9)")
         ->transform(one_of(reuse_names))
         ->default_str("own");
-    app.add_option("--max-layers", search.max_layers, "Layers in a stack at most (default: any number)")
+    app.add_option("--max-layers", search.max_layers,
+                   "Layers in a stack at most (default: any number)")
         ->check(positive());
-    app.add_option("--element-bits", options->element_bits, "Width of all elements instead of the machine's")
+    app.add_option("--element-bits", options->element_bits,
+                   "Width of all elements instead of the machine's")
         ->check(CLI::IsMember({8, 16, 32}));
     app.add_option("--burst-bytes", options->burst_bytes,
-                   "External memory moves whole bursts: CTC and communication count every run of a tile as so many of "
+                   "External memory moves whole bursts: CTC and communication count every run of a "
+                   "tile as so many of "
                    "them (the paper's memory: 8)")
         ->check(CLI::Range(1, 1 << 20));
-    app.add_option("--on-chip", options->on_chip, "On-chip memory instead of the machine's, e.g. 64KiB")
+    app.add_option("--on-chip", options->on_chip,
+                   "On-chip memory instead of the machine's, e.g. 64KiB")
         ->type_name("SIZE");
     app.add_option("--baseline-rows", options->baseline,
-                   "A baseline to compare with as well: rows of the tiles of single layers, whole rows wide, as "
+                   "A baseline to compare with as well: rows of the tiles of single layers, whole "
+                   "rows wide, as "
                    "LAYER=ROWS,...; "
                    "pools need not be named")
         ->delimiter(',')
         ->type_name("LAYER=ROWS");
-    return [options](const ModelRequest& request, const Output& output) { return run(*options, request, output); };
+    return [options](const ModelRequest& request, const Output& output) {
+        return run(*options, request, output);
+    };
 }
 
 }  // namespace
 
 CostModel explore_spatial_fusion() {
     return {"spatial-fusion",
-            "stacks of layers without recomputation, tile classes, an array divided among layers (HW-Flow-Fusion)",
+            "stacks of layers without recomputation, tile classes, an array divided among layers "
+            "(HW-Flow-Fusion)",
             declare};
 }
 

@@ -17,13 +17,15 @@ StackCost stack_cost(const Network& network, const PlannedStack& stack, const Ar
     StackCost cost;
     cost.volume_bytes = stack.volume * machine.element_bytes();
     cost.footprint_bytes = stack.footprint * machine.element_bytes();
-    cost.exact_footprint_bytes = stack.keeps_halos
-                                     ? exact_stack_footprint(problems, stack.tile).total() * machine.element_bytes()
-                                     : cost.footprint_bytes;
+    cost.exact_footprint_bytes =
+        stack.keeps_halos
+            ? exact_stack_footprint(problems, stack.tile).total() * machine.element_bytes()
+            : cost.footprint_bytes;
     int64_t crossing = stack.volume;
     if (communication.burst_bytes) {
-        crossing = volume_in_bursts(problems, stack, communication.reading,
-                                    std::max<int64_t>(1, *communication.burst_bytes / machine.element_bytes()));
+        crossing = volume_in_bursts(
+            problems, stack, communication.reading,
+            std::max<int64_t>(1, *communication.burst_bytes / machine.element_bytes()));
         cost.burst_volume_bytes = crossing * machine.element_bytes();
     }
     cost.ctc = ctc_ratio(stack.operations, crossing, machine);

@@ -46,14 +46,20 @@ GroupSchedule fusion_group(const Network& network, const PlannedStack& stack) {
         for (int k = 0; k < sink; ++k) group.nests[static_cast<size_t>(k)].y = kept;
         if (last.w && !all_channels) last.w = Placement{channels, channels};
     } else {
-        // Eq. 2: an input tile with all its channels stays while output channels turn, else its channels come in turn.
+        // Eq. 2: an input tile with all its channels stays while output channels turn, else its
+        // channels come in turn.
         last.tile[static_cast<size_t>(Dim::i)] =
-            is_channelwise(bottom) ? 1 : std::max<int64_t>(1, stack.tile.in_channels / bottom.groups);
-        const bool all_inputs = !is_channelwise(bottom) && stack.tile.in_channels == bottom.inputs.front().channels;
-        const Level inputs = all_inputs ? tile : is_channelwise(bottom) ? channels : level(Dim::i, Band::outer);
+            is_channelwise(bottom) ? 1
+                                   : std::max<int64_t>(1, stack.tile.in_channels / bottom.groups);
+        const bool all_inputs =
+            !is_channelwise(bottom) && stack.tile.in_channels == bottom.inputs.front().channels;
+        const Level inputs = all_inputs               ? tile
+                             : is_channelwise(bottom) ? channels
+                                                      : level(Dim::i, Band::outer);
         last.x = {{0, {inputs, inputs}}};
         if (last.w && !(all_channels && (all_inputs || is_channelwise(bottom)))) {
-            const Level weights = is_channelwise(bottom) || all_inputs ? channels : level(Dim::i, Band::outer);
+            const Level weights =
+                is_channelwise(bottom) || all_inputs ? channels : level(Dim::i, Band::outer);
             last.w = Placement{weights, weights};
         }
     }

@@ -17,7 +17,8 @@ class Best {
 public:
     void offer(int64_t volume, int64_t footprint, const Tile& tile, bool keeps_halos) {
         const auto rank = [](const PlannedStack& s) {
-            return std::tuple(s.volume, s.footprint, s.tile.x, s.tile.y, s.tile.out_channels, s.tile.in_channels);
+            return std::tuple(s.volume, s.footprint, s.tile.x, s.tile.y, s.tile.out_channels,
+                              s.tile.in_channels);
         };
         PlannedStack offered;
         offered.volume = volume;
@@ -32,14 +33,16 @@ private:
     std::optional<PlannedStack> best_;
 };
 
-/// Volumes grow with the tiles and the input of a cut, footprints with the extent: a cut that no smaller one equals in both.
+/// Volumes grow with the tiles and the input of a cut, footprints with the extent: a cut that no
+/// smaller one equals in both.
 template <class CutOf>
 std::vector<AxisCut> useful_cuts(const std::vector<int64_t>& sizes, const CutOf& cut_of) {
     std::vector<AxisCut> cuts;
     for (const int64_t size : sizes) {
         const AxisCut cut = cut_of(size);
-        const bool beaten = std::ranges::any_of(
-            cuts, [&](const AxisCut& other) { return other.tiles <= cut.tiles && other.input <= cut.input; });
+        const bool beaten = std::ranges::any_of(cuts, [&](const AxisCut& other) {
+            return other.tiles <= cut.tiles && other.input <= cut.input;
+        });
         if (!beaten) cuts.push_back(cut);
     }
     return cuts;
@@ -54,24 +57,29 @@ void offer_stack(const Stack& stack, const FusionOptions& options, Best& best) {
     const auto cut_of = [&](size_t axis) {
         return [&, axis](int64_t size) { return stack_cut(stack, axis, size, options.reading); };
     };
-    const std::vector<AxisCut> ys = useful_cuts(tile_sizes(bottom[Dim::y], options.tiles), cut_of(0));
+    const std::vector<AxisCut> ys =
+        useful_cuts(tile_sizes(bottom[Dim::y], options.tiles), cut_of(0));
     const std::vector<AxisCut> xs = useful_cuts(column_sizes(bottom[Dim::x], options), cut_of(1));
     for (const AxisCut& y : ys) {
         for (const AxisCut& x : xs) {
-            // Fewer channels need less room; whether all are there is all that the volume asks. A stack's layers have all input
-            // channels, so one that goes channel by channel has all of its outputs.
-            for (const int64_t channels : {is_channelwise(bottom) ? bottom[Dim::z] : int64_t{1}, bottom[Dim::z]}) {
+            // Fewer channels need less room; whether all are there is all that the volume asks. A
+            // stack's layers have all input channels, so one that goes channel by channel has all
+            // of its outputs.
+            for (const int64_t channels :
+                 {is_channelwise(bottom) ? bottom[Dim::z] : int64_t{1}, bottom[Dim::z]}) {
                 const Tile tile{x.tile, y.tile, channels, stack.front().inputs.front().channels};
                 const int64_t footprint = stack_footprint(stack, tile, options.reuse).total();
                 if (footprint <= options.capacity)
-                    best.offer(stack_volume(stack, y, x, tile, options.reading), footprint, tile, true);
+                    best.offer(stack_volume(stack, y, x, tile, options.reading), footprint, tile,
+                               true);
             }
         }
     }
 }
 
 /// Channels of a tile of Eq. 1 and 2: (Tof, Tif) of which no other fetches as little in less room.
-std::vector<std::pair<int64_t, int64_t>> channel_tiles(const LayerProblem& layer, const FusionOptions& options) {
+std::vector<std::pair<int64_t, int64_t>> channel_tiles(const LayerProblem& layer,
+                                                       const FusionOptions& options) {
     const int64_t outs = layer[Dim::z];
     const int64_t ins = layer.inputs.front().channels;
     if (is_channelwise(layer)) return {{outs, outs}, {1, 1}};
@@ -86,9 +94,12 @@ std::vector<std::pair<int64_t, int64_t>> channel_tiles(const LayerProblem& layer
 
 void offer_single(const LayerProblem& layer, const FusionOptions& options, Best& best) {
     const auto cut_of = [&](size_t axis) {
-        return [&, axis](int64_t size) { return single_layer_cut(layer, axis, size, options.reading); };
+        return [&, axis](int64_t size) {
+            return single_layer_cut(layer, axis, size, options.reading);
+        };
     };
-    const std::vector<AxisCut> ys = useful_cuts(tile_sizes(layer[Dim::y], options.tiles), cut_of(0));
+    const std::vector<AxisCut> ys =
+        useful_cuts(tile_sizes(layer[Dim::y], options.tiles), cut_of(0));
     const std::vector<AxisCut> xs = useful_cuts(column_sizes(layer[Dim::x], options), cut_of(1));
     const auto channels = channel_tiles(layer, options);
     for (const AxisCut& y : ys) {
@@ -97,7 +108,8 @@ void offer_single(const LayerProblem& layer, const FusionOptions& options, Best&
                 const Tile tile{x.tile, y.tile, out, in};
                 const int64_t footprint = single_layer_footprint(layer, tile);
                 if (footprint <= options.capacity)
-                    best.offer(single_layer_volume(layer, y, x, tile, options.reading), footprint, tile, false);
+                    best.offer(single_layer_volume(layer, y, x, tile, options.reading), footprint,
+                               tile, false);
             }
         }
     }
@@ -128,36 +140,41 @@ std::optional<PlannedStack> best_of_layer(const LayerProblem& layer, const Fusio
 int64_t least_footprint(const LayerProblem& layer, const FusionOptions& options) {
     if (!can_be_stacked(layer)) return static_cast<int64_t>(layer.inputs.size()) + 1;
     const bool by_groups = layer.groups > 1 && !is_channelwise(layer);
-    return single_layer_footprint(
-        layer, {options.full_rows ? layer[Dim::x] : 1, 1, 1, by_groups ? layer.inputs.front().channels : 1});
+    return single_layer_footprint(layer, {options.full_rows ? layer[Dim::x] : 1, 1, 1,
+                                          by_groups ? layer.inputs.front().channels : 1});
 }
 
 /// What every layer of the network needs.
 int64_t least_footprint(const Network& network, const FusionOptions& options) {
     int64_t least = 0;
     for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id)
-        if (is_schedulable(network, id)) least = std::max(least, least_footprint(layer_problem(network, id), options));
+        if (is_schedulable(network, id))
+            least = std::max(least, least_footprint(layer_problem(network, id), options));
     return least;
 }
 
 /// Best stacks and singles of a network, equal shapes once.
 class Finder {
 public:
-    Finder(const Network& network, const FusionOptions& options) : network_(network), options_(options) {}
+    Finder(const Network& network, const FusionOptions& options)
+        : network_(network), options_(options) {}
 
     [[nodiscard]] std::optional<PlannedStack> stack(const std::vector<LayerId>& layers) {
-        return remembered(layers, stacks_, [&](const Stack& problems) { return best_of_stack(problems, options_); });
+        return remembered(layers, stacks_,
+                          [&](const Stack& problems) { return best_of_stack(problems, options_); });
     }
     [[nodiscard]] std::optional<PlannedStack> single(LayerId layer) {
-        return remembered({layer}, singles_,
-                          [&](const Stack& problems) { return best_of_layer(problems.front(), options_); });
+        return remembered({layer}, singles_, [&](const Stack& problems) {
+            return best_of_layer(problems.front(), options_);
+        });
     }
 
 private:
     using Memory = std::map<std::vector<int64_t>, std::optional<PlannedStack>>;
 
     template <class Find>
-    std::optional<PlannedStack> remembered(const std::vector<LayerId>& layers, Memory& memory, const Find& find) {
+    std::optional<PlannedStack> remembered(const std::vector<LayerId>& layers, Memory& memory,
+                                           const Find& find) {
         const Stack problems = layer_problems(network_, layers);
         const std::vector<int64_t> key = shape_key(problems);
         auto known = memory.find(key);
@@ -180,7 +197,8 @@ private:
     Memory singles_;
 };
 
-/// Stacks of a chain that may be used, by first layer and number of layers; at [first][0] the single layer.
+/// Stacks of a chain that may be used, by first layer and number of layers; at [first][0] the
+/// single layer.
 using Candidates = std::vector<std::vector<PlannedStack>>;
 
 /// The cut of least volume, of these the one with the fewest stacks.
@@ -196,7 +214,8 @@ void append_best_cut(const Candidates& candidates, std::vector<PlannedStack>& re
             const Cut& rest = best[begin + stack.layers.size()];
             const Cut cut{checked_add(stack.volume, rest.volume), 1 + rest.stacks, &stack};
             if (best[begin].first == nullptr ||
-                std::tuple(cut.volume, cut.stacks) < std::tuple(best[begin].volume, best[begin].stacks))
+                std::tuple(cut.volume, cut.stacks) <
+                    std::tuple(best[begin].volume, best[begin].stacks))
                 best[begin] = cut;
         }
     }
@@ -223,7 +242,8 @@ int64_t FusionPlan::single_volume() const {
 int64_t FusionPlan::single_volume(const std::vector<LayerId>& layers) const {
     int64_t sum = 0;
     for (const PlannedStack& single : singles)
-        if (std::ranges::find(layers, single.layers.front()) != layers.end()) sum = checked_add(sum, single.volume);
+        if (std::ranges::find(layers, single.layers.front()) != layers.end())
+            sum = checked_add(sum, single.volume);
     return sum;
 }
 
@@ -232,7 +252,8 @@ std::optional<PlannedStack> best_stack(const Network& network, const std::vector
     return Finder(network, options).stack(layers);
 }
 
-std::optional<PlannedStack> best_single(const Network& network, LayerId layer, const FusionOptions& options) {
+std::optional<PlannedStack> best_single(const Network& network, LayerId layer,
+                                        const FusionOptions& options) {
     return Finder(network, options).single(layer);
 }
 
@@ -245,10 +266,10 @@ std::vector<std::vector<LayerId>> stackable_chains(const Network& network) {
     for (LayerId first = 0; first < static_cast<LayerId>(network.layers.size()); ++first) {
         if (taken[static_cast<size_t>(first)] || !is_schedulable(network, first)) continue;
         if (network.layer(first).kind == LayerKind::conv_transpose)
-            throw InputError(
-                network.layer(first).name +
-                ": a transposed convolution; the spatial-fusion model knows convolutions, pools, fully connected "
-                "layers, activations, additions and concatenations");
+            throw InputError(network.layer(first).name +
+                             ": a transposed convolution; the spatial-fusion model knows "
+                             "convolutions, pools, fully connected "
+                             "layers, activations, additions and concatenations");
         std::vector<LayerId> chain{first};
         for (LayerId id = first; stackable(id);) {
             const TensorId out = network.layer(id).output;
@@ -263,17 +284,21 @@ std::vector<std::vector<LayerId>> stackable_chains(const Network& network) {
     return chains;
 }
 
-std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network, const FusionOptions& options) {
+std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network,
+                                                 const FusionOptions& options) {
     Finder finder(network, options);
     FusionPlan plan;
     for (const std::vector<LayerId>& chain : stackable_chains(network)) {
         const auto stopped = [&] { return options.stop != nullptr && options.stop->load(); };
         if (options.progress)
-            options.progress(network.layer(chain.front()).name + ": a chain of " + std::to_string(chain.size()));
+            options.progress(network.layer(chain.front()).name + ": a chain of " +
+                             std::to_string(chain.size()));
         Candidates candidates(chain.size());
         for (size_t n = 0; n < chain.size(); ++n) {
             const auto single = finder.single(chain[n]);
-            if (!single) return Infeasible{Elements(least_footprint(network, options)), Elements(options.capacity)};
+            if (!single)
+                return Infeasible{Elements(least_footprint(network, options)),
+                                  Elements(options.capacity)};
             plan.singles.push_back(*single);
             candidates[n].push_back(*single);
         }
@@ -298,8 +323,10 @@ std::variant<FusionPlan, Infeasible> plan_fusion(const Network& network, const F
         append_best_cut(candidates, plan.stacks);
     }
     // Chains interleave: a stack runs when its last layer's turn has come.
-    std::ranges::stable_sort(plan.stacks, {}, [](const PlannedStack& stack) { return stack.layers.back(); });
-    std::ranges::stable_sort(plan.singles, {}, [](const PlannedStack& single) { return single.layers.back(); });
+    std::ranges::stable_sort(plan.stacks, {},
+                             [](const PlannedStack& stack) { return stack.layers.back(); });
+    std::ranges::stable_sort(plan.singles, {},
+                             [](const PlannedStack& single) { return single.layers.back(); });
     return plan;
 }
 

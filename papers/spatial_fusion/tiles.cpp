@@ -25,7 +25,8 @@ std::vector<int64_t> tile_spans(const Stack& stack, size_t axis, int64_t tile) {
 std::vector<std::vector<Range>> new_inputs(const Stack& stack, size_t axis, int64_t tile) {
     const int64_t extent = stack.back().window[axis].out;
     std::vector<Range> wanted;
-    for (int64_t begin = 0; begin < extent; begin += tile) wanted.push_back({begin, std::min(begin + tile, extent)});
+    for (int64_t begin = 0; begin < extent; begin += tile)
+        wanted.push_back({begin, std::min(begin + tile, extent)});
     std::vector<std::vector<Range>> result(stack.size());
     for (size_t l = stack.size(); l-- > 0;) {
         int64_t frontier = 0;
@@ -59,9 +60,10 @@ std::vector<TileClasses> tile_classes(const Stack& stack, size_t axis, int64_t t
         }
         const int64_t last = needed - first - step * (tiles - 2);
         if (last < 0) {
-            throw InputError(stack[l].name + ": tiles of " + std::to_string(tile) + (axis == 0 ? " rows" : " columns") +
-                             " leave " + std::to_string(last) +
-                             " new ones for the last tile, expected 0 or more for three classes of tiles");
+            throw InputError(
+                stack[l].name + ": tiles of " + std::to_string(tile) +
+                (axis == 0 ? " rows" : " columns") + " leave " + std::to_string(last) +
+                " new ones for the last tile, expected 0 or more for three classes of tiles");
         }
         classes[l] = {tiles, first, tiles > 2 ? step : 0, last};
     }
@@ -69,24 +71,28 @@ std::vector<TileClasses> tile_classes(const Stack& stack, size_t axis, int64_t t
 }
 
 std::vector<int64_t> kept_inputs(const Stack& stack, int64_t tile_y, int64_t tile_x) {
-    // By tile of an axis: where the new coordinates begin and end, and what is read by it and by all later ones.
+    // By tile of an axis: where the new coordinates begin and end, and what is read by it and by
+    // all later ones.
     struct Step {
         int64_t present_before = 0;  ///< coordinates below are there before the tile
         int64_t present = 0;
         int64_t read_from = 0;
     };
-    const auto steps_of = [&](size_t l, size_t axis, const std::vector<std::vector<Range>>& inputs, int64_t tile) {
+    const auto steps_of = [&](size_t l, size_t axis, const std::vector<std::vector<Range>>& inputs,
+                              int64_t tile) {
         const AxisWindow& w = stack[l].window[axis];
         std::vector<Step> steps;
         int64_t present = 0;
         for (size_t j = 0; j < inputs[l].size(); ++j) {
-            Range out = l + 1 < stack.size() ? inputs[l + 1][j]
-                                             : Range{static_cast<int64_t>(j) * tile,
-                                                     std::min(static_cast<int64_t>(j + 1) * tile, w.out)};
+            Range out = l + 1 < stack.size()
+                            ? inputs[l + 1][j]
+                            : Range{static_cast<int64_t>(j) * tile,
+                                    std::min(static_cast<int64_t>(j + 1) * tile, w.out)};
             const Range& in = inputs[l][j];
             const int64_t before = in.empty() ? present : std::max(present, in.begin);
             present = std::max(present, in.end);
-            // A tile that computes nothing reads nothing; what it leaves is for the next one that does.
+            // A tile that computes nothing reads nothing; what it leaves is for the next one that
+            // does.
             steps.push_back({before, present, out.empty() ? -1 : window_of(w, out).begin});
         }
         int64_t next = present;
@@ -106,17 +112,21 @@ std::vector<int64_t> kept_inputs(const Stack& stack, int64_t tile_y, int64_t til
         int64_t most = 0;
         for (size_t j = 0; j < ys.size(); ++j) {
             const Step& y = ys[j];
-            // Rows that this row of tiles is the last to read, and rows that the next one reads too; of each those that were
-            // there before and new ones.
+            // Rows that this row of tiles is the last to read, and rows that the next one reads
+            // too; of each those that were there before and new ones.
             const int64_t next_from = j + 1 < ys.size() ? ys[j + 1].read_from : y.present;
-            const int64_t old_done = std::max<int64_t>(0, std::min(next_from, y.present_before) - y.read_from);
-            const int64_t new_done =
-                std::max<int64_t>(0, std::min(next_from, y.present) - std::max(y.read_from, y.present_before));
-            const int64_t old_kept = std::max<int64_t>(0, y.present_before - std::max(y.read_from, next_from));
-            const int64_t new_kept = std::max<int64_t>(0, y.present - std::max(y.present_before, next_from));
+            const int64_t old_done =
+                std::max<int64_t>(0, std::min(next_from, y.present_before) - y.read_from);
+            const int64_t new_done = std::max<int64_t>(
+                0, std::min(next_from, y.present) - std::max(y.read_from, y.present_before));
+            const int64_t old_kept =
+                std::max<int64_t>(0, y.present_before - std::max(y.read_from, next_from));
+            const int64_t new_kept =
+                std::max<int64_t>(0, y.present - std::max(y.present_before, next_from));
             for (const Step& x : xs) {
-                const int64_t now = old_done * (width - x.read_from) + new_done * (x.present - x.read_from) +
-                                    old_kept * width + new_kept * x.present;
+                const int64_t now = old_done * (width - x.read_from) +
+                                    new_done * (x.present - x.read_from) + old_kept * width +
+                                    new_kept * x.present;
                 most = std::max(most, now);
             }
         }

@@ -48,18 +48,21 @@ bool is_channelwise(const LayerProblem& layer) {
 }
 
 int64_t operations(const LayerProblem& layer) {
-    return product({layer.y().kernel, layer.x().kernel, layer[Dim::i], layer.output_elements().value()});
+    return product(
+        {layer.y().kernel, layer.x().kernel, layer[Dim::i], layer.output_elements().value()});
 }
 
 int64_t each_tensor_once(const LayerProblem& layer) {
-    return sum({layer.input_elements().value(), layer.weight_elements().value(), layer.output_elements().value()});
+    return sum({layer.input_elements().value(), layer.weight_elements().value(),
+                layer.output_elements().value()});
 }
 
 int64_t single_layer_footprint(const LayerProblem& layer, const Tile& tile) {
     const int64_t rows = (tile.y - 1) * layer.y().stride + window_extent(layer.y());
     const int64_t columns = (tile.x - 1) * layer.x().stride + window_extent(layer.x());
     const int64_t kernel_channels = layer.groups == 1 ? tile.in_channels : layer[Dim::i];
-    return sum({product({rows, columns, tile.in_channels}), product({tile.y, tile.x, tile.out_channels}),
+    return sum({product({rows, columns, tile.in_channels}),
+                product({tile.y, tile.x, tile.out_channels}),
                 weights_of(layer, tile.out_channels, kernel_channels)});
 }
 
@@ -75,14 +78,16 @@ AxisCut single_layer_cut(const LayerProblem& layer, size_t axis, int64_t tile, R
     return cut;
 }
 
-int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const AxisCut& x, const Tile& tile,
-                            Reading reading) {
+int64_t single_layer_volume(const LayerProblem& layer, const AxisCut& y, const AxisCut& x,
+                            const Tile& tile, Reading reading) {
     const bool all_inputs = is_channelwise(layer) || tile.in_channels == input_channels(layer);
     const int64_t input_visits = all_inputs ? 1 : ceil_div(layer[Dim::z], tile.out_channels);
-    const bool resident = reading == Reading::exact && all_inputs && tile.out_channels == layer[Dim::z];
+    const bool resident =
+        reading == Reading::exact && all_inputs && tile.out_channels == layer[Dim::z];
     const int64_t weight_visits = resident ? 1 : product({y.tiles, x.tiles});
     return sum({product({y.input, x.input, input_channels(layer), input_visits}),
-                product({weight_visits, layer.weight_elements().value()}), layer.output_elements().value()});
+                product({weight_visits, layer.weight_elements().value()}),
+                layer.output_elements().value()});
 }
 
 int64_t single_layer_volume(const LayerProblem& layer, const Tile& tile, Reading reading) {
@@ -97,15 +102,20 @@ StackFootprint stack_footprint(const Stack& stack, const Tile& tile, ReuseModel 
     for (size_t l = 0; l < stack.size(); ++l) {
         const LayerProblem& layer = stack[l];
         const int64_t channels = input_channels(layer);
-        const auto overlap = [&](const AxisWindow& w) { return std::max<int64_t>(0, window_extent(w) - w.stride); };
+        const auto overlap = [&](const AxisWindow& w) {
+            return std::max<int64_t>(0, window_extent(w) - w.stride);
+        };
         result.inputs = sum({result.inputs, product({rows[l], columns[l], channels})});
-        int64_t kept = product({std::max<int64_t>(0, padded(layer.x()) - columns[l]), overlap(layer.y())});
+        int64_t kept =
+            product({std::max<int64_t>(0, padded(layer.x()) - columns[l]), overlap(layer.y())});
         if (model == ReuseModel::alwani)
-            kept = sum({kept, product({std::max<int64_t>(0, rows[l] - overlap(layer.y())), overlap(layer.x())})});
+            kept = sum({kept, product({std::max<int64_t>(0, rows[l] - overlap(layer.y())),
+                                       overlap(layer.x())})});
         result.reuse = sum({result.reuse, product({kept, channels})});
         const bool bottom = l + 1 == stack.size();
         result.weights =
-            sum({result.weights, weights_of(layer, bottom ? tile.out_channels : layer[Dim::z], layer[Dim::i])});
+            sum({result.weights,
+                 weights_of(layer, bottom ? tile.out_channels : layer[Dim::z], layer[Dim::i])});
     }
     result.output = product({tile.y, tile.x, tile.out_channels});
     return result;
@@ -115,7 +125,8 @@ StackFootprint exact_stack_footprint(const Stack& stack, const Tile& tile) {
     StackFootprint result = stack_footprint(stack, tile, ReuseModel::own);
     result.inputs = 0;
     result.reuse = 0;
-    for (const int64_t kept : kept_inputs(stack, tile.y, tile.x)) result.inputs = sum({result.inputs, kept});
+    for (const int64_t kept : kept_inputs(stack, tile.y, tile.x))
+        result.inputs = sum({result.inputs, kept});
     return result;
 }
 
@@ -129,20 +140,23 @@ AxisCut stack_cut(const Stack& stack, size_t axis, int64_t tile, Reading reading
     return cut;
 }
 
-int64_t stack_volume(const Stack& stack, const AxisCut& y, const AxisCut& x, const Tile& tile, Reading reading) {
+int64_t stack_volume(const Stack& stack, const AxisCut& y, const AxisCut& x, const Tile& tile,
+                     Reading reading) {
     const LayerProblem& bottom = stack.back();
-    int64_t volume =
-        sum({product({y.input, x.input, input_channels(stack.front())}), bottom.output_elements().value()});
+    int64_t volume = sum({product({y.input, x.input, input_channels(stack.front())}),
+                          bottom.output_elements().value()});
     for (size_t l = 0; l < stack.size(); ++l) {
-        const bool again = reading == Reading::exact && l + 1 == stack.size() && tile.out_channels < bottom[Dim::z];
-        volume = sum({volume, product({stack[l].weight_elements().value(), again ? product({y.tiles, x.tiles}) : 1})});
+        const bool again = reading == Reading::exact && l + 1 == stack.size() &&
+                           tile.out_channels < bottom[Dim::z];
+        volume = sum({volume, product({stack[l].weight_elements().value(),
+                                       again ? product({y.tiles, x.tiles}) : 1})});
     }
     return volume;
 }
 
 int64_t stack_volume(const Stack& stack, const Tile& tile, Reading reading) {
-    return stack_volume(stack, stack_cut(stack, 0, tile.y, reading), stack_cut(stack, 1, tile.x, reading), tile,
-                        reading);
+    return stack_volume(stack, stack_cut(stack, 0, tile.y, reading),
+                        stack_cut(stack, 1, tile.x, reading), tile, reading);
 }
 
 int64_t stack_operations(const Stack& stack, const Tile& tile) {
@@ -150,9 +164,11 @@ int64_t stack_operations(const Stack& stack, const Tile& tile) {
                                                                 new_inputs(stack, 1, tile.x)};
     int64_t result = 0;
     for (size_t l = 0; l < stack.size(); ++l) {
-        int64_t layer = product({stack[l].y().kernel, stack[l].x().kernel, stack[l][Dim::i], stack[l][Dim::z]});
+        int64_t layer =
+            product({stack[l].y().kernel, stack[l].x().kernel, stack[l][Dim::i], stack[l][Dim::z]});
         for (size_t axis = 0; axis < 2; ++axis)
-            layer = product({layer, l + 1 < stack.size() ? total(inputs[axis][l + 1]) : stack[l].window[axis].out});
+            layer = product({layer, l + 1 < stack.size() ? total(inputs[axis][l + 1])
+                                                         : stack[l].window[axis].out});
         result = sum({result, layer});
     }
     return result;

@@ -17,10 +17,12 @@ namespace laminate {
 
 /// Write to `file`; messages name `where`.
 void write_png(const Picture& picture, const std::filesystem::path& file, const std::string& where);
-void write_jpeg(const Picture& picture, int quality, const std::filesystem::path& file, const std::string& where);
+void write_jpeg(const Picture& picture, int quality, const std::filesystem::path& file,
+                const std::string& where);
 
 /// A picture of these dims with black samples; refuses what is empty or too large.
-[[nodiscard]] Picture blank_picture(int64_t height, int64_t width, int64_t channels, const std::string& where);
+[[nodiscard]] Picture blank_picture(int64_t height, int64_t width, int64_t channels,
+                                    const std::string& where);
 
 /// The nearest sample of 8 bits for an element in [0, 1], clamped; 0 for what is not a number.
 [[nodiscard]] inline uint8_t to_sample(double value) {

@@ -1,5 +1,6 @@
-// libjpeg reports failure by a callback that must not return; ours jumps. The functions that call the library hold no
-// object with a destructor, so that a jump skips none; whoever calls them throws.
+// libjpeg reports failure by a callback that must not return; ours jumps. The functions that call
+// the library hold no object with a destructor, so that a jump skips none; whoever calls them
+// throws.
 #include <cerrno>
 #include <csetjmp>
 #include <cstdio>
@@ -26,8 +27,8 @@ struct Failure {
     std::longjmp(failure->jump, 1);
 }
 
-/// Negative levels are warnings. A file that is cut off is one to libjpeg, which paints the rest grey; to us it is an
-/// error.
+/// Negative levels are warnings. A file that is cut off is one to libjpeg, which paints the rest
+/// grey; to us it is an error.
 void on_message(j_common_ptr info, int level) {
     if (level >= 0) return;
     const int code = info->err->msg_code;
@@ -60,7 +61,8 @@ bool read_header(Reader& reader, std::string_view bytes) {
     jpeg_mem_src(&reader.info, reinterpret_cast<const unsigned char*>(bytes.data()),
                  static_cast<unsigned long>(bytes.size()));
     jpeg_read_header(&reader.info, TRUE);
-    reader.info.out_color_space = reader.info.jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
+    reader.info.out_color_space =
+        reader.info.jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
     return true;
 }
 
@@ -102,9 +104,9 @@ bool write_all(Writer& writer, const Picture& picture, int quality) {
     jpeg_start_compress(&writer.info, TRUE);
     while (writer.info.next_scanline < writer.info.image_height) {
         // The library takes a pointer to mutable samples and does not write there.
-        JSAMPROW row =
-            const_cast<JSAMPROW>(picture.samples.data()) +
-            static_cast<size_t>(writer.info.next_scanline) * static_cast<size_t>(picture.width * picture.channels);
+        JSAMPROW row = const_cast<JSAMPROW>(picture.samples.data()) +
+                       static_cast<size_t>(writer.info.next_scanline) *
+                           static_cast<size_t>(picture.width * picture.channels);
         jpeg_write_scanlines(&writer.info, &row, 1);
     }
     jpeg_finish_compress(&writer.info);
@@ -115,15 +117,20 @@ bool write_all(Writer& writer, const Picture& picture, int quality) {
 
 Picture decode_jpeg(std::string_view bytes, const std::string& where) {
     Reader reader;
-    const auto fail = [&] { throw InputError(where + ": damaged JPEG: " + reader.failure.message); };
+    const auto fail = [&] {
+        throw InputError(where + ": damaged JPEG: " + reader.failure.message);
+    };
     if (!read_header(reader, bytes)) fail();
     const int64_t channels = reader.info.out_color_space == JCS_GRAYSCALE ? 1 : 3;
-    Picture picture = blank_picture(reader.info.image_height, reader.info.image_width, channels, where);
-    if (!read_rows(reader, picture.samples.data(), static_cast<size_t>(picture.width * channels))) fail();
+    Picture picture =
+        blank_picture(reader.info.image_height, reader.info.image_width, channels, where);
+    if (!read_rows(reader, picture.samples.data(), static_cast<size_t>(picture.width * channels)))
+        fail();
     return picture;
 }
 
-void write_jpeg(const Picture& picture, int quality, const std::filesystem::path& file, const std::string& where) {
+void write_jpeg(const Picture& picture, int quality, const std::filesystem::path& file,
+                const std::string& where) {
     Writer writer;
     writer.file = std::fopen(file.c_str(), "wb");
     if (!writer.file) throw InputError(where + ": cannot be written: " + std::strerror(errno));
@@ -131,7 +138,8 @@ void write_jpeg(const Picture& picture, int quality, const std::filesystem::path
         throw InputError(where + ": cannot be written: " + writer.failure.message);
     std::FILE* done = writer.file;
     writer.file = nullptr;
-    if (std::fclose(done) != 0) throw InputError(where + ": cannot be written: " + std::strerror(errno));
+    if (std::fclose(done) != 0)
+        throw InputError(where + ": cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace laminate

@@ -12,7 +12,8 @@
 namespace laminate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "elements are copied as they lie in the file");
+static_assert(std::endian::native == std::endian::little,
+              "elements are copied as they lie in the file");
 
 constexpr std::string_view magic("\x93NUMPY", 6);
 /// NumPy itself refuses more dimensions.
@@ -32,7 +33,8 @@ public:
             const std::string key = quoted();
             expect(':');
             if (key == "descr") {
-                if (peek() != '\'' && peek() != '"') fail("element type is a record, expected <f4, <f8, |u1 or |i1");
+                if (peek() != '\'' && peek() != '"')
+                    fail("element type is a record, expected <f4, <f8, |u1 or |i1");
                 header.descr = quoted();
                 descr = true;
             } else if (key == "fortran_order") {
@@ -54,7 +56,9 @@ public:
     }
 
 private:
-    [[noreturn]] void fail(const std::string& message) const { throw InputError(where_ + ": " + message); }
+    [[noreturn]] void fail(const std::string& message) const {
+        throw InputError(where_ + ": " + message);
+    }
 
     void skip_space() {
         while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
@@ -70,7 +74,8 @@ private:
     }
     void expect(char c) {
         if (!take(c))
-            fail("header is malformed at byte " + std::to_string(at_) + ", expected '" + std::string(1, c) + "'");
+            fail("header is malformed at byte " + std::to_string(at_) + ", expected '" +
+                 std::string(1, c) + "'");
     }
     std::string quoted() {
         const char quote = peek();
@@ -100,10 +105,12 @@ private:
         int64_t value = 0;
         const size_t begin = at_;
         for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_) {
-            if (value > (std::numeric_limits<int64_t>::max() - 9) / 10) fail("shape has a number beyond 64 bits");
+            if (value > (std::numeric_limits<int64_t>::max() - 9) / 10)
+                fail("shape has a number beyond 64 bits");
             value = value * 10 + (text_[at_] - '0');
         }
-        if (at_ == begin) fail("header is malformed at byte " + std::to_string(at_) + ", expected a number");
+        if (at_ == begin)
+            fail("header is malformed at byte " + std::to_string(at_) + ", expected a number");
         return value;
     }
     std::vector<int64_t> shape_tuple() {
@@ -128,7 +135,8 @@ private:
 
 uint32_t little_endian(std::string_view bytes) {
     uint32_t value = 0;
-    for (size_t k = bytes.size(); k-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[k]);
+    for (size_t k = bytes.size(); k-- > 0;)
+        value = value << 8 | static_cast<unsigned char>(bytes[k]);
     return value;
 }
 
@@ -150,7 +158,8 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& where) {
     if (!is_npy(bytes)) fail("is no .npy file");
     if (bytes.size() < 12) fail("ends within the header");
     const int version = static_cast<unsigned char>(bytes[6]);
-    if (version < 1 || version > 3) fail("is of format version " + std::to_string(version) + ", expected 1 to 3");
+    if (version < 1 || version > 3)
+        fail("is of format version " + std::to_string(version) + ", expected 1 to 3");
     const size_t length_bytes = version == 1 ? 2 : 4;
     const size_t begin = 8 + length_bytes;
     const size_t length = little_endian(bytes.substr(8, length_bytes));
@@ -168,17 +177,19 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
                                  : header.descr == "<f8"                          ? 8
                                  : header.descr == "|u1" || header.descr == "|i1" ? 1
                                                                                   : 0;
-    if (element_bytes == 0) fail("has elements of type " + header.descr + ", expected <f4, <f8, |u1 or |i1");
+    if (element_bytes == 0)
+        fail("has elements of type " + header.descr + ", expected <f4, <f8, |u1 or |i1");
     const std::string_view data = bytes.substr(static_cast<size_t>(header.data_offset_bytes));
     uint64_t count = 1;
     for (const int64_t d : header.dims) {
-        if (d < 1) fail("has a dimension of " + std::to_string(d) + " elements, expected 1 or more");
+        if (d < 1)
+            fail("has a dimension of " + std::to_string(d) + " elements, expected 1 or more");
         if (__builtin_mul_overflow(count, static_cast<uint64_t>(d), &count))
             fail("has more elements than 64 bits count");
     }
     if (data.size() % element_bytes != 0 || data.size() / element_bytes != count) {
-        fail("holds " + std::to_string(data.size()) + " bytes of elements, expected " + std::to_string(count) +
-             " elements of " + std::to_string(element_bytes) + " bytes");
+        fail("holds " + std::to_string(data.size()) + " bytes of elements, expected " +
+             std::to_string(count) + " elements of " + std::to_string(element_bytes) + " bytes");
     }
     std::vector<float> values(count);
     if (element_bytes == 4) convert<float>(data, values);
@@ -189,7 +200,8 @@ Constant parse_npy(std::string_view bytes, const std::string& where) {
 }
 
 Constant load_npy(const std::filesystem::path& path) {
-    constexpr size_t most_bytes = size_t{1} << 40;  // arrays of whole pictures, unlike models, have no limit
+    constexpr size_t most_bytes = size_t{1}
+                                  << 40;  // arrays of whole pictures, unlike models, have no limit
     return parse_npy(read_file(path, most_bytes), path.string());
 }
 
@@ -197,18 +209,22 @@ std::string npy_header(const std::vector<int64_t>& dims) {
     std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
     for (const int64_t d : dims) header += std::to_string(d) + ", ";
     header += "), }";
-    // A comma before the parenthesis is legal for every number of dimensions but none, where we write none.
+    // A comma before the parenthesis is legal for every number of dimensions but none, where we
+    // write none.
     constexpr size_t prefix = 10, boundary = 64;
-    header.resize((prefix + header.size() + 1 + boundary - 1) / boundary * boundary - prefix - 1, ' ');
+    header.resize((prefix + header.size() + 1 + boundary - 1) / boundary * boundary - prefix - 1,
+                  ' ');
     header += '\n';
     std::string bytes(magic);
-    bytes += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+    bytes += {'\x01', '\x00', static_cast<char>(header.size() & 0xff),
+              static_cast<char>(header.size() >> 8)};
     return bytes + header;
 }
 
 void save_npy(const Constant& array, const std::filesystem::path& path) {
     std::string bytes = npy_header(array.dims);
-    bytes.append(reinterpret_cast<const char*>(array.values.data()), array.values.size() * sizeof(float));
+    bytes.append(reinterpret_cast<const char*>(array.values.data()),
+                 array.values.size() * sizeof(float));
     write_file_atomically(path, bytes);
 }
 

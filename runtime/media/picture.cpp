@@ -15,7 +15,8 @@ Picture blank_picture(int64_t height, int64_t width, int64_t channels, const std
         throw InputError(where + ": is " + std::to_string(width) + " x " + std::to_string(height) +
                          " pixels, expected 1 to " + std::to_string(most_pixels) + " in all");
     }
-    return {height, width, channels, std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
+    return {height, width, channels,
+            std::vector<uint8_t>(static_cast<size_t>(height * width * channels))};
 }
 
 namespace {
@@ -29,7 +30,9 @@ Picture load_pnm(const std::filesystem::path& path) {
     return from_planar(values.data(), channels, height, width);
 }
 
-bool is_pnm(const std::string& extension) { return extension == ".pgm" || extension == ".ppm" || extension == ".pnm"; }
+bool is_pnm(const std::string& extension) {
+    return extension == ".pgm" || extension == ".ppm" || extension == ".pnm";
+}
 
 }  // namespace
 
@@ -49,16 +52,19 @@ bool is_picture_file(const std::filesystem::path& path) {
 
 void save_picture(const Picture& picture, const std::filesystem::path& path, int jpeg_quality) {
     if (!is_picture_file(path))
-        throw InputError(path.string() + ": expected a name that ends in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
-    if (picture.height < 1 || picture.width < 1 || (picture.channels != 1 && picture.channels != 3) ||
+        throw InputError(path.string() +
+                         ": expected a name that ends in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
+    if (picture.height < 1 || picture.width < 1 ||
+        (picture.channels != 1 && picture.channels != 3) ||
         std::ssize(picture.samples) != picture.height * picture.width * picture.channels) {
         throw InputError(path.string() + ": picture of " + std::to_string(picture.height) + " x " +
-                         std::to_string(picture.width) + " x " + std::to_string(picture.channels) + " with " +
-                         std::to_string(picture.samples.size()) +
+                         std::to_string(picture.width) + " x " + std::to_string(picture.channels) +
+                         " with " + std::to_string(picture.samples.size()) +
                          " samples, expected 1 or 3 channels and a sample for each");
     }
     if (is_pnm(lower_extension(path))) {
-        RasterWriter file(path, {picture.channels, picture.height, picture.width, SampleType::uint8});
+        RasterWriter file(path,
+                          {picture.channels, picture.height, picture.width, SampleType::uint8});
         file.write_picture({0, 0, picture.height, picture.width}, picture);
         return file.publish();
     }

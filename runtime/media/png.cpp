@@ -1,5 +1,5 @@
-// libpng reports failure by longjmp. The functions that call it hold no object with a destructor, so that a jump skips
-// none; whoever calls them throws.
+// libpng reports failure by longjmp. The functions that call it hold no object with a destructor,
+// so that a jump skips none; whoever calls them throws.
 #include <png.h>
 
 #include <cerrno>
@@ -80,7 +80,8 @@ bool finish_header(Reader& reader) {
 struct Writer {
     Failure failure;
     std::FILE* file = nullptr;
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &failure, on_error, on_warning);
+    png_structp png =
+        png_create_write_struct(PNG_LIBPNG_VER_STRING, &failure, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : nullptr;
 
     Writer() = default;
@@ -97,8 +98,8 @@ bool write_all(Writer& writer, const Picture& picture) {
     png_init_io(writer.png, writer.file);
     png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(picture.width),
                  static_cast<png_uint_32>(picture.height), 8,
-                 picture.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
-                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+                 picture.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(writer.png, writer.info);
     for (int64_t y = 0; y < picture.height; ++y) {
         png_write_row(writer.png, picture.samples.data() + y * picture.width * picture.channels);
@@ -117,33 +118,40 @@ Picture decode_png(std::string_view bytes, const std::string& where) {
     if (!read_header(reader, source)) fail();
     const int64_t height = png_get_image_height(reader.png, reader.info),
                   width = png_get_image_width(reader.png, reader.info);
-    // Deflate gains at most a factor of 1032: a file that promises more has been cut off or made up.
+    // Deflate gains at most a factor of 1032: a file that promises more has been cut off or made
+    // up.
     const int64_t packed_bytes = static_cast<int64_t>(png_get_rowbytes(reader.png, reader.info));
     if (packed_bytes > 0 && height / 1100 > static_cast<int64_t>(bytes.size()) / packed_bytes + 1) {
-        throw InputError(where + ": damaged PNG: " + std::to_string(bytes.size()) + " bytes cannot hold " +
-                         std::to_string(width) + " x " + std::to_string(height) + " pixels");
+        throw InputError(where + ": damaged PNG: " + std::to_string(bytes.size()) +
+                         " bytes cannot hold " + std::to_string(width) + " x " +
+                         std::to_string(height) + " pixels");
     }
     const bool grey = !(png_get_color_type(reader.png, reader.info) & PNG_COLOR_MASK_COLOR);
     Picture picture = blank_picture(height, width, grey ? 1 : 3, where);
     if (!finish_header(reader)) fail();
-    if (png_get_rowbytes(reader.png, reader.info) != static_cast<size_t>(width * picture.channels)) {
+    if (png_get_rowbytes(reader.png, reader.info) !=
+        static_cast<size_t>(width * picture.channels)) {
         throw InputError(where + ": PNG: unexpected pixel format");
     }
     std::vector<png_bytep> rows;
-    for (int64_t y = 0; y < height; ++y) rows.push_back(picture.samples.data() + y * width * picture.channels);
+    for (int64_t y = 0; y < height; ++y)
+        rows.push_back(picture.samples.data() + y * width * picture.channels);
     if (!read_rows(reader, rows.data())) fail();
     return picture;
 }
 
-void write_png(const Picture& picture, const std::filesystem::path& file, const std::string& where) {
+void write_png(const Picture& picture, const std::filesystem::path& file,
+               const std::string& where) {
     Writer writer;
     if (!writer.info) throw InputError(where + ": PNG: out of memory");
     writer.file = std::fopen(file.c_str(), "wb");
     if (!writer.file) throw InputError(where + ": cannot be written: " + std::strerror(errno));
-    if (!write_all(writer, picture)) throw InputError(where + ": cannot be written: " + writer.failure.message);
+    if (!write_all(writer, picture))
+        throw InputError(where + ": cannot be written: " + writer.failure.message);
     std::FILE* done = writer.file;
     writer.file = nullptr;
-    if (std::fclose(done) != 0) throw InputError(where + ": cannot be written: " + std::strerror(errno));
+    if (std::fclose(done) != 0)
+        throw InputError(where + ": cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace laminate

@@ -25,19 +25,24 @@
 namespace laminate {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "floats are copied as they lie in little-endian files");
+static_assert(std::endian::native == std::endian::little,
+              "floats are copied as they lie in little-endian files");
 
 constexpr int64_t most_extent = std::numeric_limits<int32_t>::max();
 
-int64_t sample_bytes(SampleType type) { return type == SampleType::uint8 ? 1 : type == SampleType::uint16 ? 2 : 4; }
+int64_t sample_bytes(SampleType type) {
+    return type == SampleType::uint8 ? 1 : type == SampleType::uint16 ? 2 : 4;
+}
 
 int64_t data_bytes(const RasterShape& shape) {
-    return checked_multiply(checked_multiply(checked_multiply(shape.channels, shape.height), shape.width),
-                            sample_bytes(shape.type));
+    return checked_multiply(
+        checked_multiply(checked_multiply(shape.channels, shape.height), shape.width),
+        sample_bytes(shape.type));
 }
 
 std::string shape_text(const RasterShape& shape) {
-    return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " + std::to_string(shape.width);
+    return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
+           std::to_string(shape.width);
 }
 
 /// Words of a PNM header: separated by white space, # begins a comment up to the end of the line.
@@ -65,8 +70,8 @@ public:
         int64_t value = 0;
         const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
         if (error != std::errc{} || end != word.data() + word.size() || value < 1 || value > most) {
-            throw InputError(where_ + ": found " + name + " \"" + word.substr(0, 24) + "\", expected 1 to " +
-                             std::to_string(most));
+            throw InputError(where_ + ": found " + name + " \"" + word.substr(0, 24) +
+                             "\", expected 1 to " + std::to_string(most));
         }
         return value;
     }
@@ -74,7 +79,9 @@ public:
     [[nodiscard]] int64_t end() const { return static_cast<int64_t>(at_) + 1; }
 
 private:
-    [[nodiscard]] bool is_space() const { return std::isspace(static_cast<unsigned char>(bytes_[at_])) != 0; }
+    [[nodiscard]] bool is_space() const {
+        return std::isspace(static_cast<unsigned char>(bytes_[at_])) != 0;
+    }
 
     const std::string& bytes_;
     const std::string& where_;
@@ -86,7 +93,8 @@ std::string pnm_header(const RasterLayout& layout) {
     const std::string size = std::to_string(s.width) + " " + std::to_string(s.height) + "\n";
     if (s.type == SampleType::float32)
         return (s.channels == 1 ? "Pf\n" : "PF\n") + size + "-1.0\n";  // negative: little endian
-    return (s.channels == 1 ? "P5\n" : "P6\n") + size + (s.type == SampleType::uint8 ? "255\n" : "65535\n");
+    return (s.channels == 1 ? "P5\n" : "P6\n") + size +
+           (s.type == SampleType::uint8 ? "255\n" : "65535\n");
 }
 
 RasterLayout npy_layout(const std::string& bytes, int64_t file_bytes, const std::string& where) {
@@ -97,19 +105,22 @@ RasterLayout npy_layout(const std::string& bytes, int64_t file_bytes, const std:
         throw InputError(where + ": is " + dims_text(header.dims) +
                          ", expected channels x rows x columns of one picture");
     if (header.descr != "<f4" && header.descr != "|u1")
-        throw InputError(where + ": has elements of type " + header.descr + ", expected <f4 or |u1");
-    RasterLayout layout{
-        .shape = {dims[0], dims[1], dims[2], header.descr == "<f4" ? SampleType::float32 : SampleType::uint8}};
+        throw InputError(where + ": has elements of type " + header.descr +
+                         ", expected <f4 or |u1");
+    RasterLayout layout{.shape = {dims[0], dims[1], dims[2],
+                                  header.descr == "<f4" ? SampleType::float32 : SampleType::uint8}};
     layout.offset_bytes = header.data_offset_bytes;
     layout.planar = true;
-    if (const int64_t expected = data_bytes(layout.shape); file_bytes - layout.offset_bytes != expected) {
+    if (const int64_t expected = data_bytes(layout.shape);
+        file_bytes - layout.offset_bytes != expected) {
         throw InputError(where + ": holds " + std::to_string(file_bytes - layout.offset_bytes) +
                          " bytes of elements, expected " + std::to_string(expected));
     }
     return layout;
 }
 
-/// Runs of elements that lie together in the file: calls work(file offset, channel or 0, row of the box).
+/// Runs of elements that lie together in the file: calls work(file offset, channel or 0, row of the
+/// box).
 template <class Work>
 void for_each_run(const RasterLayout& layout, const PictureBox& box, const Work& work) {
     const RasterShape& s = layout.shape;
@@ -117,8 +128,8 @@ void for_each_run(const RasterLayout& layout, const PictureBox& box, const Work&
     for (int64_t c = 0; c < (layout.planar ? s.channels : 1); ++c) {
         for (int64_t y = 0; y < box.height; ++y) {
             const int64_t row = layout.bottom_up ? s.height - 1 - (box.y + y) : box.y + y;
-            const int64_t element =
-                layout.planar ? (c * s.height + row) * s.width + box.x : (row * s.width + box.x) * s.channels;
+            const int64_t element = layout.planar ? (c * s.height + row) * s.width + box.x
+                                                  : (row * s.width + box.x) * s.channels;
             work(layout.offset_bytes + element * bytes, c, y);
         }
     }
@@ -132,34 +143,37 @@ size_t run_bytes(const RasterLayout& layout, const PictureBox& box) {
 
 void read_at(int file, void* to, size_t bytes, int64_t offset, const std::string& where) {
     for (size_t done = 0; done < bytes;) {
-        const ssize_t got =
-            ::pread(file, static_cast<char*>(to) + done, bytes - done, offset + static_cast<int64_t>(done));
+        const ssize_t got = ::pread(file, static_cast<char*>(to) + done, bytes - done,
+                                    offset + static_cast<int64_t>(done));
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0)
-            throw InputError(where + ": cannot be read: " +
-                             (got == 0 ? "it has become shorter" : std::generic_category().message(errno)));
+            throw InputError(
+                where + ": cannot be read: " +
+                (got == 0 ? "it has become shorter" : std::generic_category().message(errno)));
         done += static_cast<size_t>(got);
     }
 }
 
 void write_at(int file, const void* from, size_t bytes, int64_t offset, const std::string& where) {
     for (size_t done = 0; done < bytes;) {
-        const ssize_t put =
-            ::pwrite(file, static_cast<const char*>(from) + done, bytes - done, offset + static_cast<int64_t>(done));
+        const ssize_t put = ::pwrite(file, static_cast<const char*>(from) + done, bytes - done,
+                                     offset + static_cast<int64_t>(done));
         if (put < 0 && errno == EINTR) continue;
         if (put <= 0)
-            throw InputError(where +
-                             ": cannot be written: " + std::generic_category().message(put == 0 ? ENOSPC : errno));
+            throw InputError(where + ": cannot be written: " +
+                             std::generic_category().message(put == 0 ? ENOSPC : errno));
         done += static_cast<size_t>(put);
     }
 }
 
 /// One channel of a run to floats; `step` samples from one element to the next.
-void decode(const RasterLayout& layout, const unsigned char* run, int64_t count, int64_t step, float* values) {
+void decode(const RasterLayout& layout, const unsigned char* run, int64_t count, int64_t step,
+            float* values) {
     const auto largest = static_cast<float>(layout.largest);
     switch (layout.shape.type) {
         case SampleType::uint8:
-            for (int64_t k = 0; k < count; ++k) values[k] = static_cast<float>(run[k * step]) / largest;
+            for (int64_t k = 0; k < count; ++k)
+                values[k] = static_cast<float>(run[k * step]) / largest;
             return;
         case SampleType::uint16:
             for (int64_t k = 0; k < count; ++k) {
@@ -178,15 +192,18 @@ void decode(const RasterLayout& layout, const unsigned char* run, int64_t count,
     }
 }
 
-void encode(const RasterLayout& layout, const float* values, int64_t count, int64_t step, unsigned char* run) {
+void encode(const RasterLayout& layout, const float* values, int64_t count, int64_t step,
+            unsigned char* run) {
     switch (layout.shape.type) {
         case SampleType::uint8:
-            for (int64_t k = 0; k < count; ++k) run[k * step] = to_sample(static_cast<double>(values[k]));
+            for (int64_t k = 0; k < count; ++k)
+                run[k * step] = to_sample(static_cast<double>(values[k]));
             return;
         case SampleType::uint16:
             for (int64_t k = 0; k < count; ++k) {
                 const auto value = static_cast<double>(values[k]);
-                const auto sample = static_cast<uint32_t>(value > 0 ? std::min(value, 1.0) * 65535.0 + 0.5 : 0.0);
+                const auto sample =
+                    static_cast<uint32_t>(value > 0 ? std::min(value, 1.0) * 65535.0 + 0.5 : 0.0);
                 run[2 * k * step] = static_cast<unsigned char>(sample >> 8);
                 run[2 * k * step + 1] = static_cast<unsigned char>(sample & 0xff);
             }
@@ -200,7 +217,8 @@ void encode(const RasterLayout& layout, const float* values, int64_t count, int6
 int open_file(const std::filesystem::path& path, int flags, const std::string& verb) {
     const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
     if (file < 0)
-        throw InputError(path.string() + ": cannot be " + verb + ": " + std::generic_category().message(errno));
+        throw InputError(path.string() + ": cannot be " + verb + ": " +
+                         std::generic_category().message(errno));
     return file;
 }
 
@@ -212,13 +230,19 @@ RasterLayout layout_for(const std::filesystem::path& path, const RasterShape& sh
         layout.planar = true;
         return layout;
     }
-    const int64_t expected = extension == ".pgm" ? 1 : extension == ".ppm" ? 3 : shape.channels == 3 ? 3 : 1;
+    const int64_t expected = extension == ".pgm"   ? 1
+                             : extension == ".ppm" ? 3
+                             : shape.channels == 3 ? 3
+                                                   : 1;
     if (shape.channels != expected) {
-        throw InputError(path.string() + ": found " + shape_text(shape) + " elements to write, expected " +
-                         std::to_string(expected) + (expected == 1 ? " channel" : " channels"));
+        throw InputError(path.string() + ": found " + shape_text(shape) +
+                         " elements to write, expected " + std::to_string(expected) +
+                         (expected == 1 ? " channel" : " channels"));
     }
     layout.bottom_up = extension == ".pfm";
-    layout.largest = shape.type == SampleType::uint8 ? 255 : shape.type == SampleType::uint16 ? 65535 : 1;
+    layout.largest = shape.type == SampleType::uint8    ? 255
+                     : shape.type == SampleType::uint16 ? 65535
+                                                        : 1;
     return layout;
 }
 
@@ -226,14 +250,16 @@ RasterLayout layout_for(const std::filesystem::path& path, const RasterShape& sh
 
 bool is_raster_file(const std::filesystem::path& path) {
     const std::string extension = lower_extension(path);
-    return extension == ".pgm" || extension == ".ppm" || extension == ".pnm" || extension == ".pfm" ||
-           extension == ".npy";
+    return extension == ".pgm" || extension == ".ppm" || extension == ".pnm" ||
+           extension == ".pfm" || extension == ".npy";
 }
 
-RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes, const std::string& where) {
+RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes,
+                              const std::string& where) {
     const std::string kind = bytes.substr(0, 2);
     const bool floats = kind == "Pf" || kind == "PF";
-    if (!floats && kind != "P5" && kind != "P6") throw InputError(where + ": is no PNM file of kind P5, P6, Pf or PF");
+    if (!floats && kind != "P5" && kind != "P6")
+        throw InputError(where + ": is no PNM file of kind P5, P6, Pf or PF");
     PnmWords words(bytes, where);
     if (words.next() != kind) throw InputError(where + ": is no PNM file of kind P5, P6, Pf or PF");
     RasterLayout layout;
@@ -245,8 +271,10 @@ RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes, cons
         const std::string word = words.next();
         double scale = 0;
         const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), scale);
-        if (error != std::errc{} || end != word.data() + word.size() || scale == 0 || !std::isfinite(scale))
-            throw InputError(where + ": found scale \"" + word.substr(0, 24) + "\", expected a number other than 0");
+        if (error != std::errc{} || end != word.data() + word.size() || scale == 0 ||
+            !std::isfinite(scale))
+            throw InputError(where + ": found scale \"" + word.substr(0, 24) +
+                             "\", expected a number other than 0");
         shape.type = SampleType::float32;
         layout.bottom_up = true;
         layout.big_endian = scale > 0;
@@ -259,7 +287,8 @@ RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes, cons
     layout.offset_bytes = words.end();
     if (const int64_t expected = data_bytes(shape); file_bytes - layout.offset_bytes < expected) {
         throw InputError(where + ": holds " + std::to_string(file_bytes - layout.offset_bytes) +
-                         " bytes of samples, expected " + std::to_string(expected) + " for " + shape_text(shape));
+                         " bytes of samples, expected " + std::to_string(expected) + " for " +
+                         shape_text(shape));
     }
     return layout;
 }
@@ -276,7 +305,8 @@ RasterReader::RasterReader(const std::filesystem::path& path)
     constexpr int64_t most_header = 64 << 10;
     std::string head(static_cast<size_t>(std::min<int64_t>(most_header, status.st_size)), '\0');
     read_at(file_.get(), head.data(), head.size(), 0, where_);
-    layout_ = is_npy(head) ? npy_layout(head, status.st_size, where_) : parse_pnm_header(head, status.st_size, where_);
+    layout_ = is_npy(head) ? npy_layout(head, status.st_size, where_)
+                           : parse_pnm_header(head, status.st_size, where_);
 }
 
 void RasterReader::read(const PictureBox& box, float* values, int64_t plane, int64_t row) const {
@@ -292,11 +322,14 @@ void RasterReader::read(const PictureBox& box, float* values, int64_t plane, int
 
 Picture RasterReader::read_picture(const PictureBox& box) const {
     if (layout_.planar || layout_.shape.type != SampleType::uint8 || layout_.largest != 255)
-        throw InputError(where_ + ": is no picture of 8 bits per sample, expected P5 or P6 with largest value 255");
+        throw InputError(
+            where_ +
+            ": is no picture of 8 bits per sample, expected P5 or P6 with largest value 255");
     Picture picture = blank_picture(box.height, box.width, layout_.shape.channels, where_);
     const size_t bytes = run_bytes(layout_, box);
     for_each_run(layout_, box, [&](int64_t offset, int64_t, int64_t y) {
-        read_at(file_.get(), picture.samples.data() + static_cast<size_t>(y) * bytes, bytes, offset, where_);
+        read_at(file_.get(), picture.samples.data() + static_cast<size_t>(y) * bytes, bytes, offset,
+                where_);
     });
     return picture;
 }
@@ -310,10 +343,12 @@ SampleType RasterWriter::type_for(const std::filesystem::path& path, SampleType 
 RasterWriter::RasterWriter(const std::filesystem::path& path, const RasterShape& shape)
     : where_(path.string()), new_file_(path), file_(-1) {
     if (!is_raster_file(path))
-        throw InputError(path.string() + ": expected a name that ends in .pgm, .ppm, .pnm, .pfm or .npy");
+        throw InputError(path.string() +
+                         ": expected a name that ends in .pgm, .ppm, .pnm, .pfm or .npy");
     layout_ = layout_for(path, shape);
-    const std::string header =
-        layout_.planar ? npy_header({1, shape.channels, shape.height, shape.width}) : pnm_header(layout_);
+    const std::string header = layout_.planar
+                                   ? npy_header({1, shape.channels, shape.height, shape.width})
+                                   : pnm_header(layout_);
     layout_.offset_bytes = std::ssize(header);
     const int64_t bytes = checked_add(layout_.offset_bytes, data_bytes(shape));
     file_.reset(open_file(new_file_.aside(), O_RDWR | O_CREAT | O_TRUNC, "written"));
@@ -335,12 +370,14 @@ void RasterWriter::write(const PictureBox& box, const float* values, int64_t pla
 
 void RasterWriter::write_picture(const PictureBox& box, const Picture& picture) {
     const size_t bytes = run_bytes(layout_, box);
-    if (layout_.planar || layout_.shape.type != SampleType::uint8 || picture.channels != layout_.shape.channels ||
+    if (layout_.planar || layout_.shape.type != SampleType::uint8 ||
+        picture.channels != layout_.shape.channels ||
         picture.samples.size() != bytes * static_cast<size_t>(box.height)) {
         throw InputError(where_ + ": expected a part of a picture of 8 bits per sample");
     }
     for_each_run(layout_, box, [&](int64_t offset, int64_t, int64_t y) {
-        write_at(file_.get(), picture.samples.data() + static_cast<size_t>(y) * bytes, bytes, offset, where_);
+        write_at(file_.get(), picture.samples.data() + static_cast<size_t>(y) * bytes, bytes,
+                 offset, where_);
     });
 }
 

@@ -1,7 +1,10 @@
-// Picture files of which any part can be read or written by itself, for pictures larger than memory:
-//   PNM    P5 (grey) and P6 (colour) of 8 or 16 bits, Pf and PF (one and three channels of 32-bit floats); netpbm's pgm(5), ppm(5), pfm(5)
-//   .npy   float32 or uint8 of channels x rows x columns, with or without 1 x before it
-// Elements are floats: samples of P5 and P6 divided by the header's largest value, all others as they are.
+// Picture files of which any part can be read or written by itself, for pictures larger than
+// memory:
+//   PNM    P5 (grey) and P6 (colour) of 8 or 16 bits, Pf and PF (one and three channels of 32-bit
+//   floats); netpbm's pgm(5), ppm(5), pfm(5) .npy   float32 or uint8 of channels x rows x columns,
+//   with or without 1 x before it
+// Elements are floats: samples of P5 and P6 divided by the header's largest value, all others as
+// they are.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +40,10 @@ struct RasterLayout {
 /// True for .pgm, .ppm, .pnm, .pfm and .npy, in either case.
 [[nodiscard]] bool is_raster_file(const std::filesystem::path& path);
 
-/// Throws InputError "WHERE: ..." unless `bytes`, the beginning of a file of file_bytes, is the header of a PNM file whose elements are all there.
-[[nodiscard]] RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes, const std::string& where);
+/// Throws InputError "WHERE: ..." unless `bytes`, the beginning of a file of file_bytes, is the
+/// header of a PNM file whose elements are all there.
+[[nodiscard]] RasterLayout parse_pnm_header(const std::string& bytes, int64_t file_bytes,
+                                            const std::string& where);
 
 /// An open file descriptor.
 class RasterDescriptor {
@@ -61,7 +66,8 @@ public:
     /// Throws InputError when the file is missing, of another kind, damaged or cut off.
     explicit RasterReader(const std::filesystem::path& path);
     [[nodiscard]] const RasterShape& shape() const { return layout_.shape; }
-    /// Element (c, y, x) of the box goes to values[c * plane + y * row + x]. Throws InputError when the file cannot be read.
+    /// Element (c, y, x) of the box goes to values[c * plane + y * row + x]. Throws InputError when
+    /// the file cannot be read.
     void read(const PictureBox& box, float* values, int64_t plane, int64_t row) const;
     /// The samples of a part of an 8-bit PNM file.
     [[nodiscard]] Picture read_picture(const PictureBox& box) const;
@@ -72,11 +78,13 @@ private:
     RasterLayout layout_;
 };
 
-/// Writes aside; publish() puts the file in its place (NewFile of base/files.h). Without publish() nothing is left. Several threads may write at once, different parts.
+/// Writes aside; publish() puts the file in its place (NewFile of base/files.h). Without publish()
+/// nothing is left. Several threads may write at once, different parts.
 class RasterWriter {
 public:
-    /// By extension: .npy float32, .pfm float32, .pgm, .ppm and .pnm 8 or 16 bits. Throws InputError for another, for channels that the format has not, and
-    /// when the file cannot be made.
+    /// By extension: .npy float32, .pfm float32, .pgm, .ppm and .pnm 8 or 16 bits. Throws
+    /// InputError for another, for channels that the format has not, and when the file cannot be
+    /// made.
     RasterWriter(const std::filesystem::path& path, const RasterShape& shape);
     RasterWriter(const RasterWriter&) = delete;
     RasterWriter& operator=(const RasterWriter&) = delete;

@@ -22,7 +22,8 @@ std::optional<std::string> line_of(std::istream& stream, const std::string& wher
     for (int c = stream.get(); c != std::istream::traits_type::eof(); c = stream.get()) {
         if (c == '\n') return line;
         if (line.size() == longest_line)
-            throw InputError(where + ": is no YUV4MPEG2 stream: a line of its headers is longer than " +
+            throw InputError(where +
+                             ": is no YUV4MPEG2 stream: a line of its headers is longer than " +
                              std::to_string(longest_line) + " bytes");
         line.push_back(static_cast<char>(c));
     }
@@ -35,7 +36,8 @@ int64_t size_of(const std::string& tag, const std::string& where) {
     const char* end = tag.data() + tag.size();
     const auto [stopped, error] = std::from_chars(tag.data() + 1, end, value);
     if (error != std::errc{} || stopped != end || value < 1 || value > most_pixels)
-        throw InputError(where + ": found \"" + tag + "\", expected " + tag[0] + " and a number of pixels");
+        throw InputError(where + ": found \"" + tag + "\", expected " + tag[0] +
+                         " and a number of pixels");
     return value;
 }
 
@@ -48,12 +50,15 @@ bool is_known(const std::string& chroma) {
 
 }  // namespace
 
-int64_t Y4mHeader::chroma_width() const { return chroma == "mono" ? 0 : chroma == "444" ? width : ceil_div(width, 2); }
+int64_t Y4mHeader::chroma_width() const {
+    return chroma == "mono" ? 0 : chroma == "444" ? width : ceil_div(width, 2);
+}
 int64_t Y4mHeader::chroma_height() const {
     return chroma == "mono" ? 0 : chroma == "444" || chroma == "422" ? height : ceil_div(height, 2);
 }
 
-Y4mReader::Y4mReader(std::istream& stream, std::string where) : stream_(stream), where_(std::move(where)) {
+Y4mReader::Y4mReader(std::istream& stream, std::string where)
+    : stream_(stream), where_(std::move(where)) {
     std::istringstream words(line_of(stream_, where_).value_or(""));
     std::string word;
     words >> word;
@@ -69,18 +74,20 @@ Y4mReader::Y4mReader(std::istream& stream, std::string where) : stream_(stream),
             case 'C':
                 header_.chroma = word.substr(1);
                 if (!is_known(header_.chroma))
-                    throw InputError(where_ + ": found samples " + word +
-                                     ", expected 8 bits: mono, 420, 420jpeg, 420mpeg2, 420paldv, 422 or 444");
+                    throw InputError(
+                        where_ + ": found samples " + word +
+                        ", expected 8 bits: mono, 420, 420jpeg, 420mpeg2, 420paldv, 422 or 444");
                 break;
             default:
                 header_.parameters += (header_.parameters.empty() ? "" : " ") + word;
         }
     }
-    if (header_.width == 0 || header_.height == 0) throw InputError(where_ + ": its header has no width or no height");
+    if (header_.width == 0 || header_.height == 0)
+        throw InputError(where_ + ": its header has no width or no height");
     if (header_.height > most_pixels / header_.width)
         throw InputError(where_ + ": frames of " + std::to_string(header_.width) + " x " +
-                         std::to_string(header_.height) + ", expected at most " + std::to_string(most_pixels) +
-                         " pixels");
+                         std::to_string(header_.height) + ", expected at most " +
+                         std::to_string(most_pixels) + " pixels");
 }
 
 bool Y4mReader::read(Y4mFrame& frame) {
@@ -103,8 +110,9 @@ bool Y4mReader::read(Y4mFrame& frame) {
 
 Y4mWriter::Y4mWriter(std::ostream& stream, const Y4mHeader& header, std::string where)
     : stream_(stream), where_(std::move(where)) {
-    stream_ << magic << " W" << header.width << " H" << header.height << (header.parameters.empty() ? "" : " ")
-            << header.parameters << " C" << header.chroma << '\n';
+    stream_ << magic << " W" << header.width << " H" << header.height
+            << (header.parameters.empty() ? "" : " ") << header.parameters << " C" << header.chroma
+            << '\n';
     if (!stream_) throw InputError(where_ + ": cannot be written");
 }
 

@@ -1,5 +1,5 @@
-// Uncompressed video, frame by frame: YUV4MPEG2, what ffmpeg and mpv read and write as .y4m and through pipes. 8 bits per sample, progressive
-// or interlaced alike; grey, 4:2:0, 4:2:2 and 4:4:4.
+// Uncompressed video, frame by frame: YUV4MPEG2, what ffmpeg and mpv read and write as .y4m and
+// through pipes. 8 bits per sample, progressive or interlaced alike; grey, 4:2:0, 4:2:2 and 4:4:4.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ namespace laminate {
 struct Y4mHeader {
     int64_t width = 0;
     int64_t height = 0;
-    /// The tag behind "C": "mono", "420jpeg", "420mpeg2", "420paldv", "420", "422" or "444"; 420jpeg when the stream has none.
+    /// The tag behind "C": "mono", "420jpeg", "420mpeg2", "420paldv", "420", "422" or "444";
+    /// 420jpeg when the stream has none.
     std::string chroma = "420jpeg";
     /// All other tags as they stand, "F25:1 Ip A1:1".
     std::string parameters;
@@ -30,7 +31,8 @@ struct Y4mFrame {
 
 class Y4mReader {
 public:
-    /// Reads the header; `where` begins messages. Throws InputError when it is no such stream, of other samples or too large.
+    /// Reads the header; `where` begins messages. Throws InputError when it is no such stream, of
+    /// other samples or too large.
     Y4mReader(std::istream& stream, std::string where);
     [[nodiscard]] const Y4mHeader& header() const { return header_; }
     /// The next frame; false at the end. Throws InputError when it is cut off.

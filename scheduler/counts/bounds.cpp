@@ -55,18 +55,22 @@ using BoxTaps = std::array<AxisTaps, 2>;
 int64_t size(const Box& box) { return size(box[0]) * size(box[1]); }
 
 Box whole_output(const LayerProblem& p) {
-    return {Coordinates(static_cast<size_t>(p.y().out), true), Coordinates(static_cast<size_t>(p.x().out), true)};
+    return {Coordinates(static_cast<size_t>(p.y().out), true),
+            Coordinates(static_cast<size_t>(p.x().out), true)};
 }
 
 BoxTaps box_taps(const LayerProblem& p, const Box& outputs) {
     return {axis_taps(p.y(), outputs[0]), axis_taps(p.x(), outputs[1])};
 }
 
-/// What must be known of each tensor that layers read. Of several readers' needs the largest is kept: no more than their union.
+/// What must be known of each tensor that layers read. Of several readers' needs the largest is
+/// kept: no more than their union.
 class Needs {
 public:
     void whole(const LayerProblem& producer) { boxes_[producer.output] = whole_output(producer); }
-    [[nodiscard]] const Box& of_output(const LayerProblem& producer) const { return boxes_.at(producer.output); }
+    [[nodiscard]] const Box& of_output(const LayerProblem& producer) const {
+        return boxes_.at(producer.output);
+    }
     /// Passes the need of the layer's output on to what it reads.
     void pass(const LayerProblem& reader) {
         const BoxTaps taps = box_taps(reader, of_output(reader));
@@ -89,7 +93,9 @@ Elements read_of(const LayerProblem& reader, const LayerInput& input, const Need
 
 bool is_weighted_chain(const std::vector<LayerProblem>& group) {
     for (size_t k = 0; k < group.size(); ++k) {
-        if (!group[k].has_weights() || (k > 0 && group[k].inputs.front().tensor != group[k - 1].output)) return false;
+        if (!group[k].has_weights() ||
+            (k > 0 && group[k].inputs.front().tensor != group[k - 1].output))
+            return false;
     }
     return true;
 }
@@ -100,7 +106,8 @@ NetworkBound::Tail tail(const std::vector<LayerProblem>& chain, int64_t max_dept
     const LayerProblem& sink = chain.back();
     Box needed = whole_output(sink);
     Elements weights;
-    for (size_t k = chain.size(); k-- > 0 && static_cast<int64_t>(tail.layers.size()) < max_depth;) {
+    for (size_t k = chain.size();
+         k-- > 0 && static_cast<int64_t>(tail.layers.size()) < max_depth;) {
         const LayerProblem& p = chain[k];
         const BoxTaps axes = box_taps(p, needed);
         NetworkBound::Layer layer;
@@ -108,11 +115,13 @@ NetworkBound::Tail tail(const std::vector<LayerProblem>& chain, int64_t max_dept
         layer.weights = static_cast<double>(p.weight_elements().value());
         layer.reuse = static_cast<double>(axes[0].most_per_input * axes[1].most_per_input);
         layer.macs_per_output = static_cast<double>(p[Dim::i] * axes[0].least * axes[1].least);
-        layer.macs_over_root_reuse = static_cast<double>(p[Dim::z] * p[Dim::i]) * static_cast<double>(axes[0].taps) *
+        layer.macs_over_root_reuse = static_cast<double>(p[Dim::z] * p[Dim::i]) *
+                                     static_cast<double>(axes[0].taps) *
                                      static_cast<double>(axes[1].taps) / std::sqrt(layer.reuse);
         tail.layers.push_back(layer);
         weights += p.weight_elements();
-        tail.compulsory.push_back(Elements(p.inputs.front().channels) * size(axes[0].inputs) * size(axes[1].inputs) +
+        tail.compulsory.push_back(Elements(p.inputs.front().channels) * size(axes[0].inputs) *
+                                      size(axes[1].inputs) +
                                   weights + sink.output_elements());
         for (size_t axis = 0; axis < 2; ++axis) needed[axis] = axes[axis].inputs;
     }
@@ -124,11 +133,12 @@ double computed_whole(const NetworkBound::Tail& tail, size_t depth, double memor
     double sum = 0, before = 0;
     for (size_t k = depth; --k > 0;) {  // producers first; the sink's output is Y
         const NetworkBound::Layer& layer = tail.layers[k];
-        // a_k + b_k <= S + T + c_(k-1); the product is largest in halves, unless there are fewer weights.
+        // a_k + b_k <= S + T + c_(k-1); the product is largest in halves, unless there are fewer
+        // weights.
         const double touched = memory + reads + before;
         const double weights = std::min(layer.weights, touched / 2);
-        const double computed =
-            layer.reuse * weights * (touched - weights) / (layer.macs_per_output * layer.macs_per_output);
+        const double computed = layer.reuse * weights * (touched - weights) /
+                                (layer.macs_per_output * layer.macs_per_output);
         before = std::min(layer.outputs, computed);
         sum += before;
     }
@@ -150,8 +160,8 @@ int64_t phase_bound(const NetworkBound::Tail& tail, size_t depth, Elements memor
         const double first = depth == 1 ? t : s + t + whole;
         const double later = depth == 1 ? s + t : 3 * s + t + whole;
         // Rounded so that an error of the arithmetic never raises the bound.
-        const double phases =
-            std::ceil((work - most_work(first)) / most_work(later) - 1e-9 * (1 + work / most_work(later)));
+        const double phases = std::ceil((work - most_work(first)) / most_work(later) -
+                                        1e-9 * (1 + work / most_work(later)));
         if (phases <= 0) break;  // longer ones hold all of the work even more so
         best = std::max(best, checked_multiply(reads, static_cast<int64_t>(phases)));
     }
@@ -167,7 +177,8 @@ Elements bound(const NetworkBound::Tail& tail, size_t depth, Elements memory) {
 int64_t reuse_per_input(const LayerProblem& problem) {
     int64_t reuse = 1;
     for (const AxisWindow& window : problem.window)
-        reuse *= axis_taps(window, Coordinates(static_cast<size_t>(window.out), true)).most_per_input;
+        reuse *=
+            axis_taps(window, Coordinates(static_cast<size_t>(window.out), true)).most_per_input;
     return reuse;
 }
 
@@ -201,8 +212,9 @@ Elements compulsory_accesses(const Network& network) {
         const LayerProblem p = layer_problem(network, id);
         const std::vector<LayerId> readers = network.consumers(p.output);
         const bool leaves = network.is_output(p.output) ||
-                            std::any_of(readers.begin(), readers.end(),
-                                        [&](LayerId reader) { return !is_schedulable(network, reader); });
+                            std::any_of(readers.begin(), readers.end(), [&](LayerId reader) {
+                                return !is_schedulable(network, reader);
+                            });
         if (leaves) needs.whole(p);
         needs.pass(p);
         if (!p.has_weights()) continue;
@@ -229,8 +241,11 @@ GroupShape group_shape(const Network& network, const GroupSchedule& group) {
 
 GroupShape group_shape(const Network& network, const Schedule& schedule) {
     const std::vector<GroupSchedule>& groups = schedule.groups();
-    const auto is_chain = [&](const GroupSchedule& group) { return group_shape(network, group) == GroupShape::chain; };
-    return std::all_of(groups.begin(), groups.end(), is_chain) ? GroupShape::chain : GroupShape::dag;
+    const auto is_chain = [&](const GroupSchedule& group) {
+        return group_shape(network, group) == GroupShape::chain;
+    };
+    return std::all_of(groups.begin(), groups.end(), is_chain) ? GroupShape::chain
+                                                               : GroupShape::dag;
 }
 
 NetworkBound::NetworkBound(const Network& network, GroupShape shape, int64_t max_depth) {
@@ -293,7 +308,8 @@ Elements NetworkBound::accesses(Elements memory) const {
 
 Certificate NetworkBound::certificate(const NetworkCounts& achieved) const {
     const Elements bound = accesses(achieved.live_total);
-    return {bound, static_cast<double>(achieved.accesses.value()) / static_cast<double>(bound.value())};
+    return {bound,
+            static_cast<double>(achieved.accesses.value()) / static_cast<double>(bound.value())};
 }
 
 Certificate certificate(const Network& network, const NetworkCounts& achieved, GroupShape shape) {

@@ -15,7 +15,8 @@ struct LayerCounts {
     Macs macs;
     Elements weight_reads;   ///< external reads of this layer's weights
     Elements weight_buffer;  ///< size of its weight buffer
-    Elements output_buffer;  ///< size of the buffer of its output: intermediate tensor, or Y for the sink
+    Elements output_buffer;  ///< size of the buffer of its output: intermediate tensor, or Y for
+                             ///< the sink
     friend bool operator==(const LayerCounts&, const LayerCounts&) = default;
 };
 
@@ -57,12 +58,15 @@ struct GroupCounts {
         return sum;
     }
     /// All external traffic: reads of X, W, Y and writes of Y.
-    [[nodiscard]] Elements accesses() const { return input_reads() + weight_reads() + output_reads + output_writes; }
+    [[nodiscard]] Elements accesses() const {
+        return input_reads() + weight_reads() + output_reads + output_writes;
+    }
 };
 
-/// Empty when equal, else one line naming every field that differs, "conv1 MACs: model 34992, measured 34990; ...".
-[[nodiscard]] std::string difference(const GroupCounts& a, const std::string& a_name, const GroupCounts& b,
-                                     const std::string& b_name);
+/// Empty when equal, else one line naming every field that differs, "conv1 MACs: model 34992,
+/// measured 34990; ...".
+[[nodiscard]] std::string difference(const GroupCounts& a, const std::string& a_name,
+                                     const GroupCounts& b, const std::string& b_name);
 
 /// A network: sums of accesses and MACs over its groups, maxima of the two footprints.
 struct NetworkCounts {

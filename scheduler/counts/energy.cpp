@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "scheduler/machine/embedded_machines.h"
 #include "base/json_object.h"
+#include "scheduler/machine/embedded_machines.h"
 
 namespace laminate {
 
@@ -22,10 +22,12 @@ EnergyTable parse_energy_table(const std::string& json, const std::string& where
     table.internal_access_base_pj = file.sourced_number("internal_access_base_pj");
     table.internal_access_pj_per_root_bit = file.sourced_number("internal_access_pj_per_root_bit");
     if (file.has("bank_bits") || file.has("bank_select_fraction_per_log"))
-        table.banks = {file.positive_sourced_number("bank_bits"), file.sourced_number("bank_select_fraction_per_log")};
+        table.banks = {file.positive_sourced_number("bank_bits"),
+                       file.sourced_number("bank_select_fraction_per_log")};
     if (file.has("register_file_elements") || file.has("register_file_access_pj")) {
-        table.register_file = {Elements(static_cast<int64_t>(file.positive_sourced_number("register_file_elements"))),
-                               file.sourced_number("register_file_access_pj")};
+        table.register_file = {
+            Elements(static_cast<int64_t>(file.positive_sourced_number("register_file_elements"))),
+            file.sourced_number("register_file_access_pj")};
     }
     file.refuse_other_keys();
     return table;
@@ -52,15 +54,18 @@ EnergyCounts energy_counts(const std::vector<GroupCounts>& groups, Elements foot
 double internal_access_pj(const EnergyTable& table, Elements footprint) {
     const double bits = table.element_bits * static_cast<double>(footprint.value());
     const auto one_memory = [&](double size) {
-        return table.internal_access_base_pj + table.internal_access_pj_per_root_bit * std::sqrt(size);
+        return table.internal_access_base_pj +
+               table.internal_access_pj_per_root_bit * std::sqrt(size);
     };
     if (!table.banks || bits == 0) return one_memory(bits);
     const double count = std::ceil(bits / table.banks->bits);
-    return one_memory(std::min(bits, table.banks->bits)) * (1 + table.banks->select_fraction_per_log * std::log(count));
+    return one_memory(std::min(bits, table.banks->bits)) *
+           (1 + table.banks->select_fraction_per_log * std::log(count));
 }
 
 Energy energy(const EnergyTable& table, const EnergyCounts& counts) {
-    const auto operand_accesses = table.internal_accesses_per_mac * static_cast<double>(counts.macs.value());
+    const auto operand_accesses =
+        table.internal_accesses_per_mac * static_cast<double>(counts.macs.value());
     const Elements accesses = counts.external_reads + counts.external_writes;
     Energy energy;
     energy.macs_pj = table.mac_pj * static_cast<double>(counts.macs.value());

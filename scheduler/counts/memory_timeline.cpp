@@ -14,24 +14,28 @@ struct StoredBuffer {
     LiveBuffer buffer;
 };
 
-std::vector<StoredBuffer> stored_buffers(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
-                                         const GroupCounts& counts) {
+std::vector<StoredBuffer> stored_buffers(const std::vector<LayerProblem>& problems,
+                                         const GroupSchedule& group, const GroupCounts& counts) {
     std::vector<StoredBuffer> all;
     size_t input = 0;
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;
-        all.push_back({placement_of(group, tensor).store, {"X " + tensor.name, counts.inputs.at(input++).buffer}});
+        all.push_back({placement_of(group, tensor).store,
+                       {"X " + tensor.name, counts.inputs.at(input++).buffer}});
     }
     for (size_t k = 0; k < group.nests.size(); ++k) {
         const Nest& nest = group.nests[k];
         const bool is_sink = static_cast<int>(k) == group.sink();
-        if (nest.w) all.push_back({nest.w->store, {"W " + nest.layer, counts.layers[k].weight_buffer}});
-        all.push_back({nest.y.store, {(is_sink ? "Y " : "A ") + nest.layer, counts.layers[k].output_buffer}});
+        if (nest.w)
+            all.push_back({nest.w->store, {"W " + nest.layer, counts.layers[k].weight_buffer}});
+        all.push_back(
+            {nest.y.store, {(is_sink ? "Y " : "A ") + nest.layer, counts.layers[k].output_buffer}});
     }
     return all;
 }
 
-/// Goes through a group body by body, with the sink's outermost `depth` loops trip by trip and one trip of the others.
+/// Goes through a group body by body, with the sink's outermost `depth` loops trip by trip and one
+/// trip of the others.
 class Unfolder {
 public:
     Unfolder(const std::vector<LayerProblem>& problems, const GroupSchedule& group, size_t depth)
@@ -52,11 +56,13 @@ public:
     std::vector<MemoryRun> runs;
 
 private:
-    using Extents = std::array<int64_t, 4>;  ///< by Dim, of the part of the sink's output that a body covers
+    using Extents =
+        std::array<int64_t, 4>;  ///< by Dim, of the part of the sink's output that a body covers
 
     static int64_t step_of(const Nest& nest, Loop loop) {
         if (loop.band == Band::inner) return 1;
-        return loop.band == Band::outer ? nest[loop.dim] : nest.strip[static_cast<size_t>(loop.dim) - 1];
+        return loop.band == Band::outer ? nest[loop.dim]
+                                        : nest.strip[static_cast<size_t>(loop.dim) - 1];
     }
 
     void add(int phase, int64_t times) {
@@ -93,11 +99,13 @@ private:
         }
     }
 
-    /// Of the sink's unfolded loops from the `first` on, which call nobody: together, no more than are of interest.
+    /// Of the sink's unfolded loops from the `first` on, which call nobody: together, no more than
+    /// are of interest.
     [[nodiscard]] int64_t trips_from(int first, const Extents& extents) const {
         int64_t trips = 1;
         for (size_t d = 0; d < extents.size(); ++d)
-            trips = std::min(most_ + 1, trips * trips_along(static_cast<Dim>(d), first, extents[d]));
+            trips =
+                std::min(most_ + 1, trips * trips_along(static_cast<Dim>(d), first, extents[d]));
         return trips;
     }
 
@@ -116,15 +124,17 @@ private:
     const GroupSchedule& group_;
     Extents whole_;
     int depth_;
-    int innermost_call_ = -1;  ///< loop of the sink, in whose body a producer is called; -1: none, or at the root
+    int innermost_call_ =
+        -1;  ///< loop of the sink, in whose body a producer is called; -1: none, or at the root
     int64_t most_ = 0;
     int64_t steps_ = 0;
 };
 
 }  // namespace
 
-MemoryTimeline memory_timeline(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
-                               const GroupCounts& counts, int64_t max_steps) {
+MemoryTimeline memory_timeline(const std::vector<LayerProblem>& problems,
+                               const GroupSchedule& group, const GroupCounts& counts,
+                               int64_t max_steps) {
     MemoryTimeline timeline;
     const std::vector<StoredBuffer> buffers = stored_buffers(problems, group, counts);
     for (size_t k = 0; k < group.nests.size(); ++k) {
@@ -138,8 +148,8 @@ MemoryTimeline memory_timeline(const std::vector<LayerProblem>& problems, const 
         }
         timeline.phases.push_back(std::move(phase));
     }
-    const int64_t most =
-        std::max(max_steps, static_cast<int64_t>(group.nests.size()));  // one each with nothing unfolded
+    const int64_t most = std::max(
+        max_steps, static_cast<int64_t>(group.nests.size()));  // one each with nothing unfolded
     for (size_t depth = 0; depth <= group.nests.back().loops.size(); ++depth) {
         Unfolder unfolder(problems, group, depth);
         if (!unfolder.run(most)) break;

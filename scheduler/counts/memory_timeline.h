@@ -1,13 +1,16 @@
 // What a group keeps in memory while it runs: the curve behind GroupCounts::live_total.
 //
-// A buffer occupies its whole size (GroupCounts) during the whole body of its store level (docs/counting.md section 5). Every moment of
-// a group belongs to the innermost body of one nest, and what lives there is what is stored on the path to it: so there is one
-// level of memory per nest, a *phase*, and running a group is going from phase to phase, producers first within each body.
+// A buffer occupies its whole size (GroupCounts) during the whole body of its store level
+// (docs/counting.md section 5). Every moment of a group belongs to the innermost body of one nest,
+// and what lives there is what is stored on the path to it: so there is one level of memory per
+// nest, a *phase*, and running a group is going from phase to phase, producers first within each
+// body.
 //
-// The order of phases is exact for the loops of the sink, whose trips are known from the sizes alone. They are unfolded from
-// the outermost inwards as far as `max_steps` allows; in what stays folded each nest has one step per body. The time of a step is in
-// MACs: the MACs of a phase (exact) divided evenly among its steps (calls differ: the first one of a lifetime does
-// more). A step whose call finds everything present is not told from the others.
+// The order of phases is exact for the loops of the sink, whose trips are known from the sizes
+// alone. They are unfolded from the outermost inwards as far as `max_steps` allows; in what stays
+// folded each nest has one step per body. The time of a step is in MACs: the MACs of a phase
+// (exact) divided evenly among its steps (calls differ: the first one of a lifetime does more). A
+// step whose call finds everything present is not told from the others.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +31,7 @@ struct LiveBuffer {
 /// The innermost body of one nest.
 struct MemoryPhase {
     std::string layer;
-    Macs macs;                        ///< of the layer, over the whole group; 0 for pooling, Add, Concat
+    Macs macs;  ///< of the layer, over the whole group; 0 for pooling, Add, Concat
     std::vector<LiveBuffer> buffers;  ///< that live meanwhile, outermost store level first
     Elements live;                    ///< their sum
 };
@@ -46,8 +49,10 @@ struct MemoryTimeline {
     int64_t unfolded_loops = 0;       ///< of the sink, from the outermost inwards
 };
 
-/// `group` is legal and `counts` are its counts. At least one step per nest, whatever `max_steps` says.
-[[nodiscard]] MemoryTimeline memory_timeline(const std::vector<LayerProblem>& problems, const GroupSchedule& group,
-                                             const GroupCounts& counts, int64_t max_steps = 400);
+/// `group` is legal and `counts` are its counts. At least one step per nest, whatever `max_steps`
+/// says.
+[[nodiscard]] MemoryTimeline memory_timeline(const std::vector<LayerProblem>& problems,
+                                             const GroupSchedule& group, const GroupCounts& counts,
+                                             int64_t max_steps = 400);
 
 }  // namespace laminate

@@ -15,12 +15,12 @@
 #include "base/parallel.h"
 #include "scheduler/counts/bounds.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/explore/group_search/call_bound.h"
 #include "scheduler/explore/dag/dag_groups.h"
 #include "scheduler/explore/front_builder.h"
+#include "scheduler/explore/group_search/call_bound.h"
 #include "scheduler/explore/group_search/group_search.h"
-#include "scheduler/explore/pareto.h"
 #include "scheduler/explore/group_search/sequences.h"
+#include "scheduler/explore/pareto.h"
 
 namespace laminate {
 
@@ -30,20 +30,7 @@ using search::Archive;
 using search::Cost;
 using search::GroupSearch;
 
-// --------------------------------------------------------------------------------------------------------------- one segment
-
-search::Tiles tiles_of(const ExploreOptions& options) {
-    if (options.space == Space::baseline) return search::Tiles::whole;
-    switch (options.tiles) {
-        case TileSizes::divisors:
-            return search::Tiles::divisors;
-        case TileSizes::powers_of_two:
-            return search::Tiles::powers_of_two;
-        case TileSizes::all:
-            break;
-    }
-    return search::Tiles::all;
-}
+// ---- one segment
 
 struct SegmentFront {
     std::vector<GroupPoint> points;
@@ -52,37 +39,39 @@ struct SegmentFront {
 };
 
 Cost cost_of(const GroupPoint& point) {
-    return {static_cast<double>(point.accesses.value()), static_cast<double>(point.live_total.value()),
-            static_cast<double>(point.macs.value())};
+    return {static_cast<double>(point.accesses.value()),
+            static_cast<double>(point.live_total.value()), static_cast<double>(point.macs.value())};
 }
 
 /// With the counts of the model.
-void add_point(SegmentFront& front, GroupSchedule group, const GroupCounts& counts, Footprint footprint) {
+void add_point(SegmentFront& front, GroupSchedule group, const GroupCounts& counts,
+               Footprint footprint) {
     front.counts.push_back(total({counts}));
-    front.points.push_back(
-        {std::move(group), counts.accesses(), memory_of(front.counts.back(), footprint), counts.macs()});
+    front.points.push_back({std::move(group), counts.accesses(),
+                            memory_of(front.counts.back(), footprint), counts.macs()});
 }
 
 /// The point with the counts of the model, which must be those of the search.
-void add_checked_point(SegmentFront& front, const std::vector<LayerProblem>& problems, const GroupSearch::Point& point,
-                       Footprint footprint, TwoLevelCache& cache) {
+void add_checked_point(SegmentFront& front, const std::vector<LayerProblem>& problems,
+                       const GroupSearch::Point& point, Footprint footprint, TwoLevelCache& cache) {
     GroupSchedule group = search::group_schedule(problems, point.choice);
     const GroupCounts counts = two_level_counts(problems, group, &cache);
     add_point(front, std::move(group), counts, footprint);
     const GroupPoint& result = front.points.back();
     if (cost_of(result) == point.cost) return;
     const auto text = [](const Cost& c) {
-        return "accesses " + std::to_string(c.accesses) + ", memory " + std::to_string(c.memory) + ", MACs " +
-               std::to_string(c.macs);
+        return "accesses " + std::to_string(c.accesses) + ", memory " + std::to_string(c.memory) +
+               ", MACs " + std::to_string(c.macs);
     };
-    throw std::logic_error("search: " + to_text(result.group) + ": searched " + text(point.cost) + "; model " +
-                           text(cost_of(result)));
+    throw std::logic_error("search: " + to_text(result.group) + ": searched " + text(point.cost) +
+                           "; model " + text(cost_of(result)));
 }
 
 /// From this depth on everything takes so long that most of it is bounded anyway.
 constexpr size_t very_deep = 6;
 
-/// Pairs end. What has parts that were left half done would be left so itself: it gets enough work to be good, and is bounded by its calls.
+/// Pairs end. What has parts that were left half done would be left so itself: it gets enough work
+/// to be good, and is bounded by its calls.
 int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
     if (layers <= 2) return max_steps < INT64_MAX / 10 ? 10 * max_steps : max_steps;
     if (max_steps == INT64_MAX) return max_steps;
@@ -90,7 +79,8 @@ int64_t steps_of(int64_t max_steps, size_t layers, bool parts_are_complete) {
     return layers >= very_deep ? max_steps / 20 : max_steps;
 }
 
-/// From this depth on the line-buffer family is searched first: without its points to compare with, bounds prune little.
+/// From this depth on the line-buffer family is searched first: without its points to compare with,
+/// bounds prune little.
 constexpr size_t deep = 4;
 
 Archive<char> archive_of(const std::vector<Cost>& costs, bool macs_is_axis) {
@@ -99,11 +89,13 @@ Archive<char> archive_of(const std::vector<Cost>& costs, bool macs_is_axis) {
     return archive;
 }
 
-/// `known`: costs that shorter segments reach together. `parts_are_complete`: they were searched to the end.
-SegmentFront search_segment(const std::vector<LayerProblem>& problems, const ExploreOptions& options, bool macs_is_axis,
+/// `known`: costs that shorter segments reach together. `parts_are_complete`: they were searched to
+/// the end.
+SegmentFront search_segment(const std::vector<LayerProblem>& problems,
+                            const ExploreOptions& options, bool macs_is_axis,
                             const std::vector<Cost>& known, bool parts_are_complete) {
     search::GroupSearchOptions own;
-    own.tiles = tiles_of(options);
+    own.tiles = search_tiles(options);
     own.live = options.footprint == Footprint::live;
     own.macs_is_axis = macs_is_axis;
     own.recompute = options.recompute && options.space != Space::fusion;
@@ -154,9 +146,11 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
         std::erase_if(result.open, [&](const Cost& cost) { return reached.beats_all_above(cost); });
     }
     TwoLevelCache cache;
-    for (const GroupSearch::Point& point : found) add_checked_point(result, problems, point, options.footprint, cache);
+    for (const GroupSearch::Point& point : found)
+        add_checked_point(result, problems, point, options.footprint, cache);
     if (problems.size() > 1 && !result.open.empty()) {
-        // Not all was looked at: what line buffers and tiles of the whole group reach is there in any case.
+        // Not all was looked at: what line buffers and tiles of the whole group reach is there in
+        // any case.
         ExploreOptions coarse = options;
         coarse.tiles = TileSizes::powers_of_two;
         for (GroupPoint& point : family_front(problems, coarse, options.tiles)) {
@@ -167,7 +161,7 @@ SegmentFront search_segment(const std::vector<LayerProblem>& problems, const Exp
     return result;
 }
 
-// ----------------------------------------------------------------------------------------------------------- whole networks
+// ---- whole networks
 
 /// A partial answer: a group, or two answers side by side. A bound has neither.
 struct Partial {
@@ -203,7 +197,8 @@ struct Segment {
     SegmentFront front;
 };
 
-/// Partitions of one sequence: the best for every contiguous run of its layers, and the least that they could be.
+/// Partitions of one sequence: the best for every contiguous run of its layers, and the least that
+/// they could be.
 class Partitions {
 public:
     Partitions(size_t layers, bool macs_is_axis) : layers_(layers) {
@@ -216,15 +211,19 @@ public:
     /// Shorter runs together.
     void combine(size_t begin, size_t end) {
         for (size_t middle = begin + 1; middle < end; ++middle) {
-            add_pairs(at(best_, begin, middle), segment_fronts_.at({middle, end}).first, at(best_, begin, end));
-            add_pairs(at(least_, begin, middle), segment_fronts_.at({middle, end}).second, at(least_, begin, end));
+            add_pairs(at(best_, begin, middle), segment_fronts_.at({middle, end}).first,
+                      at(best_, begin, end));
+            add_pairs(at(least_, begin, middle), segment_fronts_.at({middle, end}).second,
+                      at(least_, begin, end));
         }
     }
 
     void add(const Segment& segment, bool macs_is_axis) {
         const size_t end = segment.begin + segment.layers.size();
         auto& [points, least] =
-            segment_fronts_.try_emplace({segment.begin, end}, Partials(macs_is_axis), Partials(false)).first->second;
+            segment_fronts_
+                .try_emplace({segment.begin, end}, Partials(macs_is_axis), Partials(false))
+                .first->second;
         for (size_t n = 0; n < segment.front.points.size(); ++n) {
             const GroupPoint& point = segment.front.points[n];
             const auto partial = std::make_shared<const Partial>(
@@ -240,8 +239,12 @@ public:
         }
     }
 
-    [[nodiscard]] const Partials& best(size_t begin, size_t end) const { return best_[begin * (layers_ + 1) + end]; }
-    [[nodiscard]] const Partials& least(size_t begin, size_t end) const { return least_[begin * (layers_ + 1) + end]; }
+    [[nodiscard]] const Partials& best(size_t begin, size_t end) const {
+        return best_[begin * (layers_ + 1) + end];
+    }
+    [[nodiscard]] const Partials& least(size_t begin, size_t end) const {
+        return least_[begin * (layers_ + 1) + end];
+    }
 
 private:
     [[nodiscard]] Partials& at(std::vector<Partials>& table, size_t begin, size_t end) {
@@ -264,21 +267,26 @@ void collect_groups(const Partial& partial, std::vector<const Partial*>& groups)
 
 class Explorer {
 public:
-    Explorer(const Network& network, const ExploreOptions& options) : network_(network), options_(options) {
+    Explorer(const Network& network, const ExploreOptions& options)
+        : network_(network), options_(options) {
         sequences_ = search::sequences_of(network);
         if (sequences_.empty())
-            throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
-        macs_is_axis_ = options.macs_is_axis.value_or(sequences_.size() == 1 && sequences_.front().size() <= 4);
+            throw InputError("network " + network.name +
+                             ": no layer that a schedule covers; nothing to explore");
+        macs_is_axis_ =
+            options.macs_is_axis.value_or(sequences_.size() == 1 && sequences_.front().size() <= 4);
         find_segments();
         is_searched_.assign(segments_.size(), false);
-        for (const auto& sequence : sequences_) partitions_.emplace_back(sequence.size(), macs_is_axis_);
+        for (const auto& sequence : sequences_)
+            partitions_.emplace_back(sequence.size(), macs_is_axis_);
     }
 
     Front run() {
         {
             const std::lock_guard<std::mutex> lock(mutex_);
             for (size_t s = 0; s < sequences_.size(); ++s) {
-                for (size_t begin = 0; begin < sequences_[s].size(); ++begin) open({s, begin, begin + 1});
+                for (size_t begin = 0; begin < sequences_[s].size(); ++begin)
+                    open({s, begin, begin + 1});
             }
         }
         const int threads = std::max(1, options_.threads);
@@ -289,15 +297,21 @@ public:
 private:
     void find_segments() {
         std::map<std::vector<int64_t>, size_t> shapes;
-        const bool fuses = options_.space == Space::fusion || options_.space == Space::fusion_recompute;
-        const int64_t deepest = fuses ? options_.max_depth.value_or(default_max_depth(options_.space)) : 1;
-        const auto depth = static_cast<size_t>(std::clamp<int64_t>(deepest, 1, GroupSearch::most_layers));
+        const bool fuses =
+            options_.space == Space::fusion || options_.space == Space::fusion_recompute;
+        const int64_t deepest =
+            fuses ? options_.max_depth.value_or(default_max_depth(options_.space)) : 1;
+        const auto depth =
+            static_cast<size_t>(std::clamp<int64_t>(deepest, 1, GroupSearch::most_layers));
         for (size_t s = 0; s < sequences_.size(); ++s) {
             for (size_t length = 1; length <= std::min(depth, sequences_[s].size()); ++length) {
                 for (size_t begin = 0; begin + length <= sequences_[s].size(); ++begin) {
                     const auto first = sequences_[s].begin() + static_cast<std::ptrdiff_t>(begin);
-                    Segment segment{
-                        {first, first + static_cast<std::ptrdiff_t>(length)}, s, begin, segments_.size(), {}};
+                    Segment segment{{first, first + static_cast<std::ptrdiff_t>(length)},
+                                    s,
+                                    begin,
+                                    segments_.size(),
+                                    {}};
                     const auto key = shape_key(layer_problems(network_, segment.layers));
                     segment.like = shapes.emplace(key, segments_.size()).first->second;
                     progress_.segments_total += segment.like == segments_.size() ? 1 : 0;
@@ -308,8 +322,9 @@ private:
         }
     }
 
-    // Runs of layers, shorter ones first: what is known of all that a run contains prunes its search, and nothing else does. So each is searched as soon as
-    // the two that lack one layer of it are, whatever other runs are still at, and the answer does not depend on the order.
+    // Runs of layers, shorter ones first: what is known of all that a run contains prunes its
+    // search, and nothing else does. So each is searched as soon as the two that lack one layer of
+    // it are, whatever other runs are still at, and the answer does not depend on the order.
 
     /// Of a sequence, without the layer `end`.
     struct Run {
@@ -323,7 +338,8 @@ private:
     void open(const Run& run) {
         partitions_[run.sequence].combine(run.begin, run.end);
         const auto found = segment_of_.find(run);
-        if (found == segment_of_.end()) {  // no segment of the space: still what its parts make of it
+        if (found ==
+            segment_of_.end()) {  // no segment of the space: still what its parts make of it
             Segment none;
             none.begin = run.begin;
             none.layers.resize(run.end - run.begin);
@@ -332,7 +348,8 @@ private:
         Segment& segment = segments_[found->second];
         const bool is_first = segment.like == found->second;
         if (is_first) {
-            // The longest first: they take longest, and what waits for them is waited for by nobody else.
+            // The longest first: they take longest, and what waits for them is waited for by nobody
+            // else.
             ready_.emplace(-std::ssize(segment.layers), found->second);
         } else if (is_searched_[segment.like]) {
             segment.front = segments_[segment.like].front;
@@ -348,7 +365,8 @@ private:
             if (++closed_parts_[longer] == 2) open(longer);
         };
         if (run.begin > 0) part_is_closed({run.sequence, run.begin - 1, run.end});
-        if (run.end < sequences_[run.sequence].size()) part_is_closed({run.sequence, run.begin, run.end + 1});
+        if (run.end < sequences_[run.sequence].size())
+            part_is_closed({run.sequence, run.begin, run.end + 1});
     }
 
     void search_what_is_ready() {
@@ -382,19 +400,23 @@ private:
         for (const Run& run : std::exchange(followers_[n], {})) open(run);
     }
 
-    [[nodiscard]] bool is_over() const { return progress_.segments_done == progress_.segments_total; }
+    [[nodiscard]] bool is_over() const {
+        return progress_.segments_done == progress_.segments_total;
+    }
 
     void tell(const Segment& segment) {
         if (!options_.progress) return;
         progress_.segment = network_.layer(segment.layers.front()).name;
-        if (segment.layers.size() > 1) progress_.segment += " .. " + network_.layer(segment.layers.back()).name;
+        if (segment.layers.size() > 1)
+            progress_.segment += " .. " + network_.layer(segment.layers.back()).name;
         options_.progress(progress_);
     }
 
     /// The two runs that lack one layer of it were; they contain all others.
     [[nodiscard]] bool parts_are_complete(const Segment& segment) const {
         return std::all_of(segments_.begin(), segments_.end(), [&](const Segment& s) {
-            const bool is_part = s.sequence == segment.sequence && s.layers.size() + 1 == segment.layers.size() &&
+            const bool is_part = s.sequence == segment.sequence &&
+                                 s.layers.size() + 1 == segment.layers.size() &&
                                  (s.begin == segment.begin || s.begin == segment.begin + 1);
             return !is_part || s.front.open.empty();
         });
@@ -413,9 +435,10 @@ private:
             own.stop = nullptr;
             own.tiles = TileSizes::powers_of_two;
         }
-        const Partials& known =
-            partitions_[segment.sequence].best(segment.begin, segment.begin + segment.layers.size());
-        segment.front = search_segment(problems, own, macs_is_axis_, known.costs(), parts_are_complete(segment));
+        const Partials& known = partitions_[segment.sequence].best(
+            segment.begin, segment.begin + segment.layers.size());
+        segment.front = search_segment(problems, own, macs_is_axis_, known.costs(),
+                                       parts_are_complete(segment));
         if (stopped) segment.front.open.push_back(compulsory);
     }
 
@@ -446,8 +469,8 @@ private:
         }
         Front result = points_of(front);
         result.macs_is_axis = macs_is_axis;
-        result.is_complete =
-            std::all_of(segments_.begin(), segments_.end(), [](const Segment& s) { return s.front.open.empty(); });
+        result.is_complete = std::all_of(segments_.begin(), segments_.end(),
+                                         [](const Segment& s) { return s.front.open.empty(); });
         if (!result.is_complete) add_bounds(front, least, result);
         return result;
     }
@@ -459,13 +482,15 @@ private:
         for (const auto& partial : front.items()) {
             groups.clear();
             collect_groups(*partial, groups);
-            std::ranges::sort(groups, {}, [](const Partial* group) { return group->layers->back(); });
+            std::ranges::sort(groups, {},
+                              [](const Partial* group) { return group->layers->back(); });
             std::vector<uint32_t> point;
             for (const Partial* group : groups) {
                 const auto [entry, is_new] = known.try_emplace(group);
                 if (is_new)
-                    entry->second =
-                        builder.group(search::on_layers(network_, group->group->group, *group->layers), *group->counts);
+                    entry->second = builder.group(
+                        search::on_layers(network_, group->group->group, *group->layers),
+                        *group->counts);
                 point.push_back(entry->second);
             }
             builder.add_point(std::move(point));
@@ -476,16 +501,16 @@ private:
     static void add_bounds(const Partials& front, const Partials& least, Front& result) {
         const Partials reached = on_two_axes(front);
         for (const Cost& bound : least.costs()) {
-            result.bounds.push_back(
-                {Elements(static_cast<int64_t>(bound.memory)), Elements(static_cast<int64_t>(bound.accesses))});
+            result.bounds.push_back({Elements(static_cast<int64_t>(bound.memory)),
+                                     Elements(static_cast<int64_t>(bound.accesses))});
             // From there on the bound holds; the front begins at its own least memory.
             const Cost* best = nullptr;
             for (const Cost& cost : reached.costs()) {
                 if (best == nullptr || cost.memory <= bound.memory) best = &cost;
             }
             if (best == nullptr) continue;
-            const double ratio =
-                bound.accesses > 0 ? best->accesses / bound.accesses : std::numeric_limits<double>::infinity();
+            const double ratio = bound.accesses > 0 ? best->accesses / bound.accesses
+                                                    : std::numeric_limits<double>::infinity();
             result.gap = std::max(result.gap, ratio - 1);
         }
     }
@@ -510,25 +535,19 @@ private:
 
 }  // namespace
 
-int64_t default_max_depth(Space space) { return space == Space::dag ? 8 : GroupSearch::most_layers; }
-
-std::vector<int64_t> tile_sizes(int64_t extent, TileSizes kind) {
-    ExploreOptions options;
-    options.tiles = kind;
-    return search::tile_candidates(extent, tiles_of(options));
-}
-
 std::vector<GroupPoint> group_front(const Network& network, const std::vector<LayerId>& segment,
                                     const ExploreOptions& options) {
-    if (segment.size() > 1 &&
-        !std::all_of(segment.begin(), segment.end(), [&](LayerId l) { return search::may_fuse(network, l); }))
+    if (segment.size() > 1 && !std::all_of(segment.begin(), segment.end(),
+                                           [&](LayerId l) { return search::may_fuse(network, l); }))
         return {};
     return group_front(layer_problems(network, segment), options);
 }
 
-std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options) {
+std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems,
+                                    const ExploreOptions& options) {
     if (problems.size() > 1 &&
-        !std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) { return search::may_fuse(p); }))
+        !std::all_of(problems.begin(), problems.end(),
+                     [](const LayerProblem& p) { return search::may_fuse(p); }))
         return {};
     std::vector<GroupPoint> points =
         search_segment(problems, options, options.macs_is_axis.value_or(true), {}, true).points;
@@ -538,45 +557,8 @@ std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems, c
 }
 
 Front explore(const Network& network, const ExploreOptions& options) {
-    return options.space == Space::dag ? explore_dag(network, options) : Explorer(network, options).run();
-}
-
-Schedule schedule_of(const Network& network, const Front& front, const FrontPoint& point) {
-    std::vector<GroupSchedule> groups;
-    for (const uint32_t group : point.groups) groups.push_back(front.groups[group]);
-    return {network, std::move(groups)};
-}
-
-Front front_of(const Network& network, const std::vector<Schedule>& schedules) {
-    search::FrontBuilder builder(network);
-    for (const Schedule& schedule : schedules) {
-        std::vector<uint32_t> point;
-        for (const GroupSchedule& group : schedule.groups()) point.push_back(builder.group(group));
-        builder.add_point(std::move(point));
-    }
-    Front front = std::move(builder).front(Footprint::live);
-    front.is_complete = false;
-    front.gap = std::numeric_limits<double>::infinity();
-    return front;
-}
-
-std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget) {
-    const auto text = [&](const FrontPoint& point) {
-        std::string all;
-        for (const uint32_t group : point.groups) all += to_text(front.groups[group]) + " ";
-        return all;
-    };
-    const FrontPoint* best = nullptr;
-    Elements least = front.points.at(0).counts.live_total;
-    for (const FrontPoint& point : front.points) {
-        least = std::min(least, point.counts.live_total);
-        if (point.counts.live_total > budget) continue;
-        const auto key = [](const FrontPoint& p) { return std::tuple(p.counts.accesses, p.counts.macs); };
-        if (best == nullptr || key(point) < key(*best) || (key(point) == key(*best) && text(point) < text(*best)))
-            best = &point;
-    }
-    if (best == nullptr) return Infeasible{least, budget};
-    return *best;
+    return options.space == Space::dag ? explore_dag(network, options)
+                                       : Explorer(network, options).run();
 }
 
 }  // namespace laminate

@@ -16,9 +16,12 @@ namespace laminate::search {
 
 namespace {
 
-bool is_stopped(const ExploreOptions& options) { return options.stop != nullptr && options.stop->load(); }
+bool is_stopped(const ExploreOptions& options) {
+    return options.stop != nullptr && options.stop->load();
+}
 
-/// One group for a whole sequence that moves no more than this, of those the one with the fewest MACs.
+/// One group for a whole sequence that moves no more than this, of those the one with the fewest
+/// MACs.
 std::optional<GroupSchedule> fused_whole(const Network& network, const std::vector<LayerId>& layers,
                                          const ExploreOptions& options) {
     const std::vector<LayerProblem> problems = layer_problems(network, layers);
@@ -35,14 +38,17 @@ std::optional<GroupSchedule> fused_whole(const Network& network, const std::vect
 
 /// Every sequence fused whole, where that reaches the bound of the network in this memory.
 std::optional<Front> at_the_bound(const Network& network, const ExploreOptions& options) {
-    if (options.space != Space::fusion && options.space != Space::fusion_recompute) return std::nullopt;
+    if (options.space != Space::fusion && options.space != Space::fusion_recompute)
+        return std::nullopt;
     const std::vector<std::vector<LayerId>> sequences = sequences_of(network);
     std::map<std::vector<int64_t>, size_t> shapes;  // first sequence of each
     std::vector<size_t> like, work;
     for (const std::vector<LayerId>& layers : sequences) {
-        if (static_cast<int64_t>(layers.size()) > options.max_depth.value_or(default_max_depth(options.space)))
+        if (static_cast<int64_t>(layers.size()) >
+            options.max_depth.value_or(default_max_depth(options.space)))
             return std::nullopt;
-        like.push_back(shapes.emplace(shape_key(layer_problems(network, layers)), like.size()).first->second);
+        like.push_back(
+            shapes.emplace(shape_key(layer_problems(network, layers)), like.size()).first->second);
         if (like.back() + 1 == like.size()) work.push_back(like.back());
     }
     // In turns of as many as there are threads: one that does not reach its bound ends it.
@@ -65,7 +71,8 @@ std::optional<Front> at_the_bound(const Network& network, const ExploreOptions& 
     Front front = std::move(builder).front(options.footprint);
     front.macs_is_axis = false;
     const Elements memory = options.memory.value_or(Elements(INT64_MAX));
-    if (front.points.front().counts.accesses != NetworkBound(network).accesses(memory)) return std::nullopt;
+    if (front.points.front().counts.accesses != NetworkBound(network).accesses(memory))
+        return std::nullopt;
     return front;
 }
 
@@ -77,7 +84,8 @@ Front fewest_accesses(const Network& network, const ExploreOptions& options) {
     search.macs_is_axis = false;
     Front all = explore(network, search);
     if (all.points.empty()) return all;
-    // All of them fit. By accesses, fewest first; then by memory: the last of the equal ones computes least.
+    // All of them fit. By accesses, fewest first; then by memory: the last of the equal ones
+    // computes least.
     const auto begin = all.points.begin();
     const auto end = std::find_if(begin, all.points.end(), [&](const FrontPoint& point) {
         return point.counts.accesses != begin->counts.accesses;
@@ -93,13 +101,15 @@ Front fewest_accesses(const Network& network, const ExploreOptions& options) {
     front.is_complete = false;
     front.gap = all.gap;
     if (all.bounds.empty()) return front;
-    // What was left out costs no less than one of the steps: more memory than the budget, or so many accesses.
+    // What was left out costs no less than one of the steps: more memory than the budget, or so
+    // many accesses.
     const Elements memory = options.memory.value_or(Elements(INT64_MAX));
     std::erase_if(all.bounds, [&](const FrontBound& step) { return step.memory > memory; });
     Elements bound = front.points.front().counts.accesses;
     for (const FrontBound& step : all.bounds) bound = std::min(bound, step.accesses);
-    front.gap =
-        static_cast<double>(front.points.front().counts.accesses.value()) / static_cast<double>(bound.value()) - 1;
+    front.gap = static_cast<double>(front.points.front().counts.accesses.value()) /
+                    static_cast<double>(bound.value()) -
+                1;
     front.is_complete = front.gap == 0;
     if (!front.is_complete) front.bounds = std::move(all.bounds);
     return front;

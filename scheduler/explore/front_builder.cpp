@@ -18,12 +18,14 @@ void add(NetworkCounts& sum, const NetworkCounts& group) {
 
 }  // namespace
 
-GroupSchedule on_layers(const Network& network, GroupSchedule group, const std::vector<LayerId>& layers) {
+GroupSchedule on_layers(const Network& network, GroupSchedule group,
+                        const std::vector<LayerId>& layers) {
     for (size_t k = 0; k < layers.size(); ++k) group.nests[k].layer = network.layer(layers[k]).name;
     return group;
 }
 
-FrontBuilder::FrontBuilder(const Network& network) : network_(network), is_covered_(network.layers.size()) {
+FrontBuilder::FrontBuilder(const Network& network)
+    : network_(network), is_covered_(network.layers.size()) {
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         if (must_be_scheduled(network, id)) must_be_covered_.push_back(id);
     }
@@ -36,10 +38,12 @@ uint32_t FrontBuilder::group(GroupSchedule group, const NetworkCounts& counts) {
 }
 
 uint32_t FrontBuilder::group(GroupSchedule group, const NetworkCounts* counts) {
-    const auto [known, is_new] = known_.try_emplace(to_text(group), static_cast<uint32_t>(front_.groups.size()));
+    const auto [known, is_new] =
+        known_.try_emplace(to_text(group), static_cast<uint32_t>(front_.groups.size()));
     if (!is_new) return known->second;
     check_group(network_, group);
-    counts_.push_back(counts != nullptr ? *counts : total({two_level_counts(network_, group, &cache_)}));
+    counts_.push_back(counts != nullptr ? *counts
+                                        : total({two_level_counts(network_, group, &cache_)}));
     std::vector<LayerId> layers;
     for (const Nest& nest : group.nests) layers.push_back(network_.find_layer(nest.layer));
     layers_.push_back(std::move(layers));
@@ -55,7 +59,8 @@ void FrontBuilder::add_point(std::vector<uint32_t> groups) {
         for (const LayerId layer : layers_[group]) {
             char& is_covered = is_covered_[static_cast<size_t>(layer)];
             if (is_covered != 0)
-                throw std::logic_error("search: layer " + network_.layer(layer).name + " is in two groups");
+                throw std::logic_error("search: layer " + network_.layer(layer).name +
+                                       " is in two groups");
             is_covered = 1;
         }
     }
@@ -69,7 +74,8 @@ void FrontBuilder::add_point(std::vector<uint32_t> groups) {
 Front FrontBuilder::front(Footprint footprint) && {
     front_.footprint = footprint;
     std::ranges::stable_sort(front_.points, {}, [&](const FrontPoint& point) {
-        return std::tuple(point.counts.accesses, memory_of(point.counts, footprint), point.counts.macs);
+        return std::tuple(point.counts.accesses, memory_of(point.counts, footprint),
+                          point.counts.macs);
     });
     return std::move(front_);
 }

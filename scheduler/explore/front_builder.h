@@ -1,4 +1,5 @@
-// The points of a front from their groups. Points share most of theirs, so each group is checked, counted and kept once.
+// The points of a front from their groups. Points share most of theirs, so each group is checked,
+// counted and kept once.
 #pragma once
 
 #include <string>
@@ -6,13 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/explore/explore.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/front.h"
 
 namespace laminate::search {
 
 /// `group`, found for layers of the same shape, with these layers in their place.
-[[nodiscard]] GroupSchedule on_layers(const Network& network, GroupSchedule group, const std::vector<LayerId>& layers);
+[[nodiscard]] GroupSchedule on_layers(const Network& network, GroupSchedule group,
+                                      const std::vector<LayerId>& layers);
 
 class FrontBuilder {
 public:
@@ -23,11 +25,12 @@ public:
     /// With the model's counts of the same group on layers of the same shape at hand.
     [[nodiscard]] uint32_t group(GroupSchedule group, const NetworkCounts& counts);
 
-    /// Groups in the order of the schedule, which are a schedule of the network together. Throws std::logic_error where a layer is in two of them or a layer
-    /// that must be in one is not.
+    /// Groups in the order of the schedule, which are a schedule of the network together. Throws
+    /// std::logic_error where a layer is in two of them or a layer that must be in one is not.
     void add_point(std::vector<uint32_t> groups);
 
-    /// Points by accesses, then memory, then MACs; of equal ones the first added comes first. What else a front says is for the caller to fill in.
+    /// Points by accesses, then memory, then MACs; of equal ones the first added comes first. What
+    /// else a front says is for the caller to fill in.
     [[nodiscard]] Front front(Footprint footprint) &&;
 
 private:

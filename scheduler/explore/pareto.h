@@ -10,8 +10,8 @@
 
 namespace laminate::search {
 
-/// Smaller is better in each. Doubles, because searches multiply lower bounds by the million: exact up to 2^53, and rounding is
-/// monotone, so a bound stays one.
+/// Smaller is better in each. Doubles, because searches multiply lower bounds by the million: exact
+/// up to 2^53, and rounding is monotone, so a bound stays one.
 struct Cost {
     double accesses = 0;  ///< elements
     double memory = 0;    ///< elements, of the footprint that is looked at
@@ -19,8 +19,9 @@ struct Cost {
     friend auto operator<=>(const Cost&, const Cost&) = default;
 };
 
-/// True when nothing of cost `b` or worse is wanted beside `a`. On two axes the MACs only decide between equal accesses, which makes
-/// (accesses, MACs) one axis in lexicographic order: ordered totally and kept in order by sums.
+/// True when nothing of cost `b` or worse is wanted beside `a`. On two axes the MACs only decide
+/// between equal accesses, which makes (accesses, MACs) one axis in lexicographic order: ordered
+/// totally and kept in order by sums.
 [[nodiscard]] inline bool beats(const Cost& a, const Cost& b, bool macs_is_axis) {
     if (a.memory > b.memory) return false;
     if (macs_is_axis) return a.accesses <= b.accesses && a.macs <= b.macs;
@@ -54,7 +55,8 @@ public:
         return false;
     }
 
-    /// What needs at least so much memory and so many MACs is beaten by some point if it moves more than this; on three axes, if it moves as much.
+    /// What needs at least so much memory and so many MACs is beaten by some point if it moves more
+    /// than this; on three axes, if it moves as much.
     [[nodiscard]] double most_accesses(double memory, double macs) const {
         const size_t end = first_above(memory);
         double most = std::numeric_limits<double>::infinity();
@@ -90,11 +92,14 @@ public:
     }
 
 private:
-    /// On two axes those that the new one beats are neighbours: by memory rising, (accesses, MACs) fall.
+    /// On two axes those that the new one beats are neighbours: by memory rising, (accesses, MACs)
+    /// fall.
     void replace_beaten(const Cost& cost, Item item) {
-        const auto first = std::lower_bound(costs_.begin(), costs_.end(), cost.memory,
-                                            [](const Cost& c, double memory) { return c.memory < memory; });
-        const auto last = std::find_if(first, costs_.end(), [&](const Cost& c) { return !beats(cost, c, false); });
+        const auto first =
+            std::lower_bound(costs_.begin(), costs_.end(), cost.memory,
+                             [](const Cost& c, double memory) { return c.memory < memory; });
+        const auto last = std::find_if(first, costs_.end(),
+                                       [&](const Cost& c) { return !beats(cost, c, false); });
         const auto own = items_.begin() + (first - costs_.begin());
         if (first == last) {
             items_.insert(own, std::move(item));
@@ -108,8 +113,9 @@ private:
     }
 
     [[nodiscard]] size_t first_above(double memory) const {
-        const auto at = std::upper_bound(costs_.begin(), costs_.end(), memory,
-                                         [](double value, const Cost& cost) { return value < cost.memory; });
+        const auto at =
+            std::upper_bound(costs_.begin(), costs_.end(), memory,
+                             [](double value, const Cost& cost) { return value < cost.memory; });
         return static_cast<size_t>(at - costs_.begin());
     }
 
@@ -118,7 +124,8 @@ private:
     std::vector<Item> items_;
 };
 
-/// Every item of `a` together with every item of `b`, as join(item, item), into `sum`. On two axes only the best within each memory counts: one pass over both.
+/// Every item of `a` together with every item of `b`, as join(item, item), into `sum`. On two axes
+/// only the best within each memory counts: one pass over both.
 template <class A, class B, class Sum, class Join>
 void add_pairs(const Archive<A>& a, const Archive<B>& b, Archive<Sum>& sum, const Join& join) {
     const auto offer = [&](size_t i, size_t j) {
@@ -138,7 +145,8 @@ void add_pairs(const Archive<A>& a, const Archive<B>& b, Archive<Sum>& sum, cons
         // The next memory at which either has something better.
         const double next_a = i + 1 == a.size() ? never : a.costs()[i + 1].memory;
         const double next_b = j + 1 == b.size() ? never : b.costs()[j + 1].memory;
-        const double next = std::max({a.costs()[i].memory, b.costs()[j].memory, std::min(next_a, next_b)});
+        const double next =
+            std::max({a.costs()[i].memory, b.costs()[j].memory, std::min(next_a, next_b)});
         if (next == never) return;
         if (next_a <= next) ++i;
         if (next_b <= next) ++j;

@@ -1,5 +1,5 @@
-// Data files that the build puts into the program (scheduler/CMakeLists.txt), so that names work from
-// anywhere. Private to the scheduler.
+// Data files that the build puts into the program (scheduler/CMakeLists.txt), so that names work
+// from anywhere. Private to the scheduler.
 #pragma once
 
 #include <string>
@@ -22,8 +22,8 @@ struct FoundFile {
     std::string text;
     std::string where;  ///< begins messages about it
 };
-/// The one of this name, otherwise the file on disk. Throws InputError, which lists the names, when there is neither; `kind`
-/// begins messages about those that are embedded.
+/// The one of this name, otherwise the file on disk. Throws InputError, which lists the names, when
+/// there is neither; `kind` begins messages about those that are embedded.
 [[nodiscard]] FoundFile find_file(const std::vector<EmbeddedFile>& files, const std::string& kind,
                                   const std::string& name_or_file);
 

@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "scheduler/machine/embedded_machines.h"
 #include "base/json_object.h"
+#include "scheduler/machine/embedded_machines.h"
 
 namespace laminate {
 
@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::array<ArrayLoop, 6> all_loops{ArrayLoop::k,  ArrayLoop::c,  ArrayLoop::ox,
                                              ArrayLoop::oy, ArrayLoop::fx, ArrayLoop::fy};
-constexpr std::array<Transfer, 4> all_transfers{Transfer::write_from_lower, Transfer::write_from_higher,
+constexpr std::array<Transfer, 4> all_transfers{Transfer::write_from_lower,
+                                                Transfer::write_from_higher,
                                                 Transfer::read_to_lower, Transfer::read_to_higher};
 
 /// Inputs and weights go down only; outputs come up, and go down again as partial sums.
@@ -29,7 +30,8 @@ std::vector<Transfer> transfers_of(Operand operand) {
 
 /// The value whose name is `text`.
 template <typename Values>
-auto named(const Values& values, const std::string& text, const JsonObject& object, const std::string& key) {
+auto named(const Values& values, const std::string& text, const JsonObject& object,
+           const std::string& key) {
     std::string names;
     for (const auto& value : values) {
         if (to_string(value) == text) return value;
@@ -41,7 +43,8 @@ auto named(const Values& values, const std::string& text, const JsonObject& obje
 WordAccess parse_access(JsonObject object) {
     WordAccess access;
     access.word_bits = object.positive_integer("word_bits");
-    access.smallest_access_bits = object.positive_integer_or("smallest_access_bits", access.word_bits);
+    access.smallest_access_bits =
+        object.positive_integer_or("smallest_access_bits", access.word_bits);
     if (access.word_bits % access.smallest_access_bits != 0)
         object.fail("smallest_access_bits", std::to_string(access.smallest_access_bits),
                     "a divisor of word_bits " + std::to_string(access.word_bits));
@@ -72,7 +75,8 @@ std::vector<MemoryPort::Carried> all_carried(const Memory& memory, bool reads, b
 
 void parse_ports(Memory& memory, JsonObject& object) {
     if (!object.has("ports")) {
-        memory.ports = {{"read", all_carried(memory, true, false)}, {"write", all_carried(memory, false, true)}};
+        memory.ports = {{"read", all_carried(memory, true, false)},
+                        {"write", all_carried(memory, false, true)}};
         return;
     }
     for (JsonObject& entry : object.objects("ports")) {
@@ -96,7 +100,8 @@ void parse_ports(Memory& memory, JsonObject& object) {
         }
         entry.refuse_other_keys();
         for (const MemoryPort& other : memory.ports) {
-            if (other.name == port.name) entry.fail("name", "\"" + port.name + "\" twice", "one port of a name");
+            if (other.name == port.name)
+                entry.fail("name", "\"" + port.name + "\" twice", "one port of a name");
         }
         memory.ports.push_back(std::move(port));
     }
@@ -107,7 +112,8 @@ void parse_ports(Memory& memory, JsonObject& object) {
             });
             if (carriers != 1)
                 object.fail("ports",
-                            std::to_string(carriers) + " that carry " + to_string(operand) + ":" + to_string(transfer),
+                            std::to_string(carriers) + " that carry " + to_string(operand) + ":" +
+                                to_string(transfer),
                             "1");
         }
     }
@@ -125,11 +131,13 @@ std::vector<size_t> parse_axes_of_copies(const Machine& machine, JsonObject& obj
     for (const std::string& text : object.texts(key)) {
         const ArrayLoop loop = named(all_loops, text, object, key);
         const auto axis = std::ranges::find(machine.axes, loop, &ArrayAxis::loop);
-        if (axis == machine.axes.end()) object.fail(key, "\"" + text + "\"", "\"all\", or loops of axes of the array");
+        if (axis == machine.axes.end())
+            object.fail(key, "\"" + text + "\"", "\"all\", or loops of axes of the array");
         result.push_back(static_cast<size_t>(axis - machine.axes.begin()));
     }
     std::ranges::sort(result);
-    if (std::ranges::adjacent_find(result) != result.end()) object.fail(key, "an axis twice", "each axis once");
+    if (std::ranges::adjacent_find(result) != result.end())
+        object.fail(key, "an axis twice", "each axis once");
     return result;
 }
 
@@ -139,7 +147,8 @@ Memory parse_memory(const Machine& machine, JsonObject& object) {
     for (const std::string& text : object.texts("operands"))
         memory.operands.push_back(named(all_operands, text, object, "operands"));
     if (memory.operands.empty()) object.fail("operands", "none", "at least one of I, W, O");
-    if (std::set<Operand>(memory.operands.begin(), memory.operands.end()).size() != memory.operands.size())
+    if (std::set<Operand>(memory.operands.begin(), memory.operands.end()).size() !=
+        memory.operands.size())
         object.fail("operands", "one twice", "each once");
     memory.capacity_bits = object.positive_integer("capacity_bits");
     memory.banks = object.positive_integer_or("banks", 1);
@@ -204,15 +213,22 @@ const char* to_string(Transfer transfer) {
     throw std::logic_error("to_string(Transfer)");
 }
 
-bool is_read(Transfer transfer) { return transfer == Transfer::read_to_lower || transfer == Transfer::read_to_higher; }
+bool is_read(Transfer transfer) {
+    return transfer == Transfer::read_to_lower || transfer == Transfer::read_to_higher;
+}
 
-bool Memory::serves(Operand operand) const { return std::ranges::find(operands, operand) != operands.end(); }
+bool Memory::serves(Operand operand) const {
+    return std::ranges::find(operands, operand) != operands.end();
+}
 
 const MemoryPort& Memory::port_of(Operand operand, Transfer transfer) const {
     for (const MemoryPort& port : ports) {
-        if (std::ranges::find(port.carries, MemoryPort::Carried{operand, transfer}) != port.carries.end()) return port;
+        if (std::ranges::find(port.carries, MemoryPort::Carried{operand, transfer}) !=
+            port.carries.end())
+            return port;
     }
-    throw std::out_of_range(name + ": no port carries " + to_string(operand) + ":" + to_string(transfer));
+    throw std::out_of_range(name + ": no port carries " + to_string(operand) + ":" +
+                            to_string(transfer));
 }
 
 int64_t Machine::mac_count() const {
@@ -237,7 +253,8 @@ std::vector<size_t> Machine::hierarchy(Operand operand) const {
 
 int64_t Machine::on_chip_bits() const {
     int64_t sum = 0;
-    for (size_t i = 0; i + 1 < memories.size(); ++i) sum += memories[i].capacity_bits * copies(memories[i]);
+    for (size_t i = 0; i + 1 < memories.size(); ++i)
+        sum += memories[i].capacity_bits * copies(memories[i]);
     return sum;
 }
 
@@ -257,7 +274,8 @@ Machine parse_machine(const std::string& json, const std::string& where) {
     JsonObject bits = file.object("element_bits");
     machine.bits = {bits.positive_integer("input"), bits.positive_integer("weight"),
                     bits.positive_integer("partial_sum"), bits.positive_integer("output")};
-    // A finished output is the last of its sums; the bounds of the mappers rest on tiles that shrink when they finish.
+    // A finished output is the last of its sums; the bounds of the mappers rest on tiles that
+    // shrink when they finish.
     if (machine.bits.partial_sum < machine.bits.output)
         bits.fail("partial_sum", std::to_string(machine.bits.partial_sum),
                   "at least the bits of an output, " + std::to_string(machine.bits.output));
@@ -272,7 +290,8 @@ Machine parse_machine(const std::string& json, const std::string& where) {
         if (entry.has("loop")) {
             axis.loop = named(all_loops, entry.text("loop"), entry, "loop");
             if (!on_axes.insert(*axis.loop).second)
-                entry.fail("loop", std::string(to_string(*axis.loop)) + " twice", "a loop on one axis");
+                entry.fail("loop", std::string(to_string(*axis.loop)) + " twice",
+                           "a loop on one axis");
         }
         axis.lanes = entry.positive_integer("lanes");
         if (axis.lanes > (int64_t{1} << 31) / lanes)
@@ -286,13 +305,15 @@ Machine parse_machine(const std::string& json, const std::string& where) {
     for (JsonObject& entry : file.objects("memories")) {
         Memory memory = parse_memory(machine, entry);
         for (const Memory& other : machine.memories) {
-            if (other.name == memory.name) entry.fail("name", "\"" + memory.name + "\" twice", "one memory of a name");
+            if (other.name == memory.name)
+                entry.fail("name", "\"" + memory.name + "\" twice", "one memory of a name");
         }
         machine.memories.push_back(std::move(memory));
     }
     if (file.has("constants")) {
         for (JsonObject& entry : file.objects("constants")) {
-            MachineConstant constant{entry.text("name"), entry.number("value"), false, entry.text("source")};
+            MachineConstant constant{entry.text("name"), entry.number("value"), false,
+                                     entry.text("source")};
             if (entry.has("fitted")) {
                 const nlohmann::json& fitted = entry.at("fitted", "true or false");
                 if (!fitted.is_boolean()) entry.fail("fitted", fitted.dump(), "true or false");
@@ -319,12 +340,14 @@ std::vector<std::string> names_of(const std::vector<EmbeddedFile>& files) {
     return names;
 }
 
-FoundFile find_file(const std::vector<EmbeddedFile>& files, const std::string& kind, const std::string& name_or_file) {
+FoundFile find_file(const std::vector<EmbeddedFile>& files, const std::string& kind,
+                    const std::string& name_or_file) {
     for (const EmbeddedFile& file : files) {
         if (file.name == name_or_file) return {std::string(file.text), kind + " " + name_or_file};
     }
     std::error_code error;
-    if (std::filesystem::exists(name_or_file, error)) return {read_file(name_or_file), name_or_file};
+    if (std::filesystem::exists(name_or_file, error))
+        return {read_file(name_or_file), name_or_file};
     std::string names;
     for (const std::string& name : names_of(files)) names += (names.empty() ? "" : ", ") + name;
     throw InputError(kind + " " + name_or_file + ": no such name or file; names: " + names);

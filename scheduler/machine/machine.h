@@ -1,13 +1,16 @@
-// A machine: an array of multiply-accumulators and the memories above it, as data (machines/*.json).
+// A machine: an array of multiply-accumulators and the memories above it, as data
+// (machines/*.json).
 //
-// Memories are listed from the array upwards. The memories that serve an operand, in this order, are its hierarchy:
-// operands may share a memory or have their own. Data moves between neighbours of a hierarchy in words; an access of
-// b bits to a memory with words of w bits and a smallest access of g bits costs ceil(b / g) * g / w times the energy
-// of a word. The highest memory serves all operands and holds the network's tensors.
+// Memories are listed from the array upwards. The memories that serve an operand, in this order,
+// are its hierarchy: operands may share a memory or have their own. Data moves between neighbours
+// of a hierarchy in words; an access of b bits to a memory with words of w bits and a smallest
+// access of g bits costs ceil(b / g) * g / w times the energy of a word. The highest memory serves
+// all operands and holds the network's tensors.
 //
-// The array has axes, each with lanes; a lane works on its own index of the loop that lies on the axis. A memory has one copy
-// for each lane of the axes that it is replicated along; over the other axes a copy is shared: its word is broadcast, or for
-// outputs the lanes' products are summed on the way to it (an adder tree).
+// The array has axes, each with lanes; a lane works on its own index of the loop that lies on the
+// axis. A memory has one copy for each lane of the axes that it is replicated along; over the other
+// axes a copy is shared: its word is broadcast, or for outputs the lanes' products are summed on
+// the way to it (an adder tree).
 //
 //   const Machine machine = open_machine("meta_proto_df");     // or a file
 //   const std::vector<int> levels = machine.hierarchy(Operand::input);
@@ -25,13 +28,15 @@ namespace laminate {
 
 /// I input feature map, W weights, O output feature map of a layer.
 enum class Operand { input, weight, output };
-inline constexpr std::array<Operand, 3> all_operands{Operand::input, Operand::weight, Operand::output};
+inline constexpr std::array<Operand, 3> all_operands{Operand::input, Operand::weight,
+                                                     Operand::output};
 
-/// Loops of a layer in the hardware papers' letters; in ours: z, i, x, y, m, n (docs/counting.md). A depthwise layer's
-/// groups lie where K does.
+/// Loops of a layer in the hardware papers' letters; in ours: z, i, x, y, m, n (docs/counting.md).
+/// A depthwise layer's groups lie where K does.
 enum class ArrayLoop { k, c, ox, oy, fx, fy };
 
-/// How data of an operand crosses one side of a memory. Reads leave the memory, writes enter it; lower is nearer the array.
+/// How data of an operand crosses one side of a memory. Reads leave the memory, writes enter it;
+/// lower is nearer the array.
 enum class Transfer { write_from_lower, write_from_higher, read_to_lower, read_to_higher };
 
 [[nodiscard]] const char* to_string(Operand operand);    ///< "I", "W", "O"
@@ -69,8 +74,9 @@ struct Memory {
     std::vector<size_t> replicated_along;  ///< axes of the array, ascending; a copy per lane
     WordAccess read;
     WordAccess write;
-    std::vector<MemoryPort> ports;  ///< every transfer of every operand served is carried by exactly one
-    std::string source;             ///< of its numbers, empty: the machine's
+    std::vector<MemoryPort>
+        ports;           ///< every transfer of every operand served is carried by exactly one
+    std::string source;  ///< of its numbers, empty: the machine's
 
     [[nodiscard]] bool serves(Operand operand) const;
     /// Throws std::out_of_range when the operand is not served.
@@ -84,7 +90,8 @@ struct ElementBits {
     int64_t output = 0;
 };
 
-/// A number that only one model asks for. `is_fitted`: chosen so that published results come out, where the source itself does not give it.
+/// A number that only one model asks for. `is_fitted`: chosen so that published results come out,
+/// where the source itself does not give it.
 struct MachineConstant {
     std::string name;
     double value = 0;
@@ -112,13 +119,14 @@ struct Machine {
     [[nodiscard]] const MachineConstant* constant(const std::string& wanted) const;
 };
 
-/// Throws InputError: no JSON, a key that is missing, unknown or out of range, a transfer without a port. `where` begins
-/// the messages.
+/// Throws InputError: no JSON, a key that is missing, unknown or out of range, a transfer without a
+/// port. `where` begins the messages.
 [[nodiscard]] Machine parse_machine(const std::string& json, const std::string& where);
 
 /// Names of the machines that come with the program, sorted.
 [[nodiscard]] std::vector<std::string> machine_names();
-/// One of machine_names(), or else a path. Throws InputError as parse_machine, or listing the names.
+/// One of machine_names(), or else a path. Throws InputError as parse_machine, or listing the
+/// names.
 [[nodiscard]] Machine open_machine(const std::string& name_or_file);
 
 }  // namespace laminate

@@ -28,19 +28,23 @@ private:
     void body(Level level, int depth) {
         for (int k = 0; k <= group_.sink(); ++k) {
             for (const GroupTensor& t : tensors_) {
-                if (t.is_external() && t.readers.front().nest == k && placement_of(group_, t).store == level)
+                if (t.is_external() && t.readers.front().nest == k &&
+                    placement_of(group_, t).store == level)
                     line(depth, "buffer " + name_of(t));
             }
             if (nest(k).w && nest(k).w->store == level) line(depth, "buffer W of " + nest(k).layer);
             if (nest(k).y.store == level)
-                line(depth, "buffer " + std::string(k == group_.sink() ? "Y" : "output") + " of " + nest(k).layer);
+                line(depth, "buffer " + std::string(k == group_.sink() ? "Y" : "output") + " of " +
+                                nest(k).layer);
         }
         for (int k = 0; k <= group_.sink(); ++k) {
             for (const GroupTensor& t : tensors_) {
-                if (t.is_external() && t.readers.front().nest == k && placement_of(group_, t).compute == level)
+                if (t.is_external() && t.readers.front().nest == k &&
+                    placement_of(group_, t).compute == level)
                     line(depth, "load new part of " + name_of(t));
             }
-            if (nest(k).w && nest(k).w->compute == level) line(depth, "load new part of W of " + nest(k).layer);
+            if (nest(k).w && nest(k).w->compute == level)
+                line(depth, "load new part of W of " + nest(k).layer);
             if (k != group_.sink() && nest(k).y.compute == level) {
                 line(depth, "compute new part of output of " + nest(k).layer + ":");
                 loops(k, 0, depth + 1);
@@ -55,8 +59,9 @@ private:
 
     /// X where there is one, else X with the tensor's name.
     [[nodiscard]] std::string name_of(const GroupTensor& t) const {
-        const auto externals = std::count_if(tensors_.begin(), tensors_.end(),
-                                             [](const GroupTensor& other) { return other.is_external(); });
+        const auto externals =
+            std::count_if(tensors_.begin(), tensors_.end(),
+                          [](const GroupTensor& other) { return other.is_external(); });
         return externals == 1 ? "X" : "X (" + t.name + ")";
     }
 
@@ -84,10 +89,12 @@ private:
             if (trips > 1) {
                 const auto d = static_cast<size_t>(loop.dim);
                 std::string text = "for " + nest(k).layer + "." + to_text(loop);
-                if (loop.band == Band::strip) text += " in strips of " + std::to_string(nest(k).strip[d - 1]);
-                if (loop.band == Band::outer) text += " in tiles of " + std::to_string(nest(k).tile[d]);
-                line(depth++,
-                     text + " (" + (k == group_.sink() ? "" : "at most ") + std::to_string(trips) + " trips):");
+                if (loop.band == Band::strip)
+                    text += " in strips of " + std::to_string(nest(k).strip[d - 1]);
+                if (loop.band == Band::outer)
+                    text += " in tiles of " + std::to_string(nest(k).tile[d]);
+                line(depth++, text + " (" + (k == group_.sink() ? "" : "at most ") +
+                                  std::to_string(trips) + " trips):");
             }
             if (group_.is_placed(level)) return body(level, depth);
         }
@@ -133,7 +140,8 @@ private:
 std::string loop_nest_text(const Network& network, const Schedule& schedule) {
     std::string text;
     for (size_t g = 0; g < schedule.groups().size(); ++g) {
-        text += "group " + std::to_string(g + 1) + " of " + std::to_string(schedule.groups().size()) + ":";
+        text += "group " + std::to_string(g + 1) + " of " +
+                std::to_string(schedule.groups().size()) + ":";
         for (const Nest& nest : schedule.groups()[g].nests) text += " " + nest.layer;
         text += "\n" + loop_nest_text(network, schedule.groups()[g]);
     }

@@ -22,7 +22,9 @@ std::optional<int64_t> AxisWindow::input(int64_t out_at, int64_t tap) const {
 Elements LayerProblem::weight_elements() const {
     return has_weights() ? Elements(y().kernel) * x().kernel * extent[3] * extent[0] : Elements{};
 }
-Elements LayerProblem::output_elements() const { return Elements(extent[0]) * extent[1] * extent[2]; }
+Elements LayerProblem::output_elements() const {
+    return Elements(extent[0]) * extent[1] * extent[2];
+}
 Elements LayerProblem::input_elements() const {
     Elements sum;
     for (const LayerInput& input : inputs) sum += Elements(input.channels) * y().in * x().in;
@@ -31,21 +33,26 @@ Elements LayerProblem::input_elements() const {
 
 namespace {
 
-/// Whether every output coordinate's window reaches at least one real input: true of every sensible layer. Where it
-/// does not hold, parts of the output depend on padding alone, and a needed region can be empty in the middle of a loop.
+/// Whether every output coordinate's window reaches at least one real input: true of every sensible
+/// layer. Where it does not hold, parts of the output depend on padding alone, and a needed region
+/// can be empty in the middle of a loop.
 bool windows_reach_input(const AxisWindow& w) {
-    // Away from the borders outputs are alike: tap 0 is an input; of a transposed window all taps that the stride does not leave out are. Checked
-    // for every schedule that is made, so not one by one.
-    const int64_t alike_from = w.transposed ? std::max<int64_t>(0, (w.kernel - 1) * w.dilation - w.pad_begin) + w.stride
-                                            : ceil_div(w.pad_begin, w.stride);
-    const int64_t alike_to = w.transposed ? (w.in - 1) * w.stride - w.pad_begin : (w.in - 1 + w.pad_begin) / w.stride;
+    // Away from the borders outputs are alike: tap 0 is an input; of a transposed window all taps
+    // that the stride does not leave out are. Checked for every schedule that is made, so not one
+    // by one.
+    const int64_t alike_from =
+        w.transposed ? std::max<int64_t>(0, (w.kernel - 1) * w.dilation - w.pad_begin) + w.stride
+                     : ceil_div(w.pad_begin, w.stride);
+    const int64_t alike_to =
+        w.transposed ? (w.in - 1) * w.stride - w.pad_begin : (w.in - 1 + w.pad_begin) / w.stride;
     for (int64_t out = 0; out < w.out; ++out) {
         if (out >= alike_from && out <= alike_to) {
             out = alike_to;
             continue;
         }
         bool reaches = false;
-        for (int64_t tap = 0; tap < w.kernel && !reaches; ++tap) reaches = w.input(out, tap).has_value();
+        for (int64_t tap = 0; tap < w.kernel && !reaches; ++tap)
+            reaches = w.input(out, tap).has_value();
         if (!reaches) return false;
     }
     // Tap sets of a strided and dilated transposed window are no intervals.
@@ -55,7 +62,8 @@ bool windows_reach_input(const AxisWindow& w) {
 std::optional<Operation> operation_of(const Network& network, const Layer& layer) {
     const auto is_feature_map = [&](TensorId id) { return network.tensor(id).dims.size() == 4; };
     if (layer.kind == LayerKind::gemm) return Operation::multiply_accumulate;
-    if (!is_feature_map(layer.output) || !std::all_of(layer.inputs.begin(), layer.inputs.end(), is_feature_map))
+    if (!is_feature_map(layer.output) ||
+        !std::all_of(layer.inputs.begin(), layer.inputs.end(), is_feature_map))
         return {};
     const std::set<TensorId> distinct(layer.inputs.begin(), layer.inputs.end());
     const bool joins = layer.inputs.size() > 1 && distinct.size() == layer.inputs.size();
@@ -92,7 +100,8 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
     int64_t channels = 0;
     for (const TensorId tensor : layer.inputs) {
         const Tensor& t = network.tensor(tensor);
-        p.inputs.push_back({tensor, t.name, t.dims.at(1), *operation == Operation::concat ? channels : 0});
+        p.inputs.push_back(
+            {tensor, t.name, t.dims.at(1), *operation == Operation::concat ? channels : 0});
         channels += t.dims.at(1);
     }
     const std::vector<int64_t>& in = network.tensor(layer.inputs.at(0)).dims;
@@ -117,8 +126,9 @@ std::optional<LayerProblem> problem_of(const Network& network, LayerId id) {
 
 AxisWindow axis_window(const Layer& layer, size_t axis) {
     AxisWindow w;
-    const bool has_window = layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose ||
-                            layer.kind == LayerKind::max_pool || layer.kind == LayerKind::average_pool;
+    const bool has_window =
+        layer.kind == LayerKind::conv || layer.kind == LayerKind::conv_transpose ||
+        layer.kind == LayerKind::max_pool || layer.kind == LayerKind::average_pool;
     if (!has_window) return w;
     w.transposed = layer.kind == LayerKind::conv_transpose;
     w.kernel = layer.window.kernel[axis];
@@ -139,7 +149,9 @@ std::optional<LayerProblem> schedulable_problem(const Network& network, LayerId 
 
 }  // namespace
 
-bool is_schedulable(const Network& network, LayerId id) { return schedulable_problem(network, id).has_value(); }
+bool is_schedulable(const Network& network, LayerId id) {
+    return schedulable_problem(network, id).has_value();
+}
 
 bool must_be_scheduled(const Network& network, LayerId id) {
     const std::optional<LayerProblem> p = schedulable_problem(network, id);
@@ -156,7 +168,8 @@ LayerProblem layer_problem(const Network& network, LayerId id) {
     return *std::move(p);
 }
 
-std::vector<LayerProblem> layer_problems(const Network& network, const std::vector<LayerId>& layers) {
+std::vector<LayerProblem> layer_problems(const Network& network,
+                                         const std::vector<LayerId>& layers) {
     std::vector<LayerProblem> problems;
     for (const LayerId id : layers) problems.push_back(layer_problem(network, id));
     return problems;
@@ -170,13 +183,16 @@ std::vector<int64_t> shape_key(const std::vector<LayerProblem>& problems) {
         key.insert(key.end(), p.extent.begin(), p.extent.end());
         key.push_back(p.groups);
         for (const AxisWindow& w : p.window)
-            key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in, w.out});
+            key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation,
+                                   w.pad_begin, w.in, w.out});
         key.push_back(static_cast<int64_t>(p.inputs.size()));
         for (const LayerInput& input : p.inputs) {
-            key.push_back(numbers.emplace(input.tensor, static_cast<int64_t>(numbers.size())).first->second);
+            key.push_back(
+                numbers.emplace(input.tensor, static_cast<int64_t>(numbers.size())).first->second);
             key.insert(key.end(), {input.channels, input.first_output_channel});
         }
-        key.push_back(numbers.emplace(p.output, static_cast<int64_t>(numbers.size())).first->second);
+        key.push_back(
+            numbers.emplace(p.output, static_cast<int64_t>(numbers.size())).first->second);
     }
     return key;
 }
@@ -186,7 +202,8 @@ bool suits_winograd(const LayerProblem& p) {
     for (const AxisWindow& w : p.window) {
         if (w.transposed || w.kernel != 3 || w.stride != 1 || w.dilation != 1) return false;
     }
-    // Instructions for one tile of 2x4 outputs: 24 products and about 240 (inputs) and 160 (outputs) for the transforms of a channel, against 72 products.
+    // Instructions for one tile of 2x4 outputs: 24 products and about 240 (inputs) and 160
+    // (outputs) for the transforms of a channel, against 72 products.
     const auto in = static_cast<double>(p[Dim::i]);
     const auto out = static_cast<double>(p[Dim::z]);
     return 24 * in * out + 240 * in + 160 * out < 0.75 * 72 * in * out;

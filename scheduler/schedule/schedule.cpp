@@ -22,14 +22,16 @@ std::optional<Loop> loop_from_text(const std::string& text) {
     const auto* d = std::find(dim_letters.begin(), dim_letters.end(), text[0]);
     const auto* b = std::find(band_letters.begin(), band_letters.end(), text[1]);
     if (d == dim_letters.end() || b == band_letters.end()) return std::nullopt;
-    return Loop{static_cast<Dim>(d - dim_letters.begin()), static_cast<Band>(b - band_letters.begin())};
+    return Loop{static_cast<Dim>(d - dim_letters.begin()),
+                static_cast<Band>(b - band_letters.begin())};
 }
 
 bool is_spatial(Dim d) { return d == Dim::y || d == Dim::x; }
 
 std::string levels_text(const GroupSchedule& group, int nest, const std::vector<Level>& levels) {
     std::string text;
-    for (const Level& level : levels) text += (text.empty() ? "" : ", ") + level_text(group, nest, level);
+    for (const Level& level : levels)
+        text += (text.empty() ? "" : ", ") + level_text(group, nest, level);
     return text;
 }
 
@@ -39,30 +41,35 @@ int position(const std::vector<Level>& levels, Level level) {
     return it == levels.end() ? -1 : static_cast<int>(it - levels.begin());
 }
 
-void check_placement(const GroupSchedule& group, int nest, const std::string& array, const Placement& placement,
-                     const std::vector<Level>& levels, int user) {
+void check_placement(const GroupSchedule& group, int nest, const std::string& array,
+                     const Placement& placement, const std::vector<Level>& levels, int user) {
     const std::string where = group.nests[static_cast<size_t>(nest)].layer + ": ";
     const int store = position(levels, placement.store);
     const int compute = position(levels, placement.compute);
     if (store < 0) {
-        throw InputError(where + "store level of " + array + " is " + level_text(group, nest, placement.store) +
-                         ", which is not around its user; legal: " + levels_text(group, user, levels));
+        throw InputError(
+            where + "store level of " + array + " is " + level_text(group, nest, placement.store) +
+            ", which is not around its user; legal: " + levels_text(group, user, levels));
     }
     if (compute < store) {
         const std::vector<Level> legal(levels.begin() + store, levels.end());
-        throw InputError(where + "compute level of " + array + " is " + level_text(group, nest, placement.compute) +
-                         ", outside its store level " + level_text(group, nest, placement.store) +
+        throw InputError(where + "compute level of " + array + " is " +
+                         level_text(group, nest, placement.compute) + ", outside its store level " +
+                         level_text(group, nest, placement.store) +
                          "; legal: " + levels_text(group, user, legal));
     }
 }
 
-/// Inside `ii` a grouped layer reads one channel of each group of its z range: no interval, so no box to bring in.
-void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& problem, const Placement& input) {
+/// Inside `ii` a grouped layer reads one channel of each group of its z range: no interval, so no
+/// box to bring in.
+void check_grouped_input(const GroupSchedule& group, int k, const LayerProblem& problem,
+                         const Placement& input) {
     if (problem.groups == 1 || problem[Dim::i] == 1) return;
     const Nest& nest = group.nests[static_cast<size_t>(k)];
     if (input.compute.nest == k && input.compute.loop >= nest.find(Loop{Dim::i, Band::inner})) {
         throw InputError(nest.layer + ": the input of a grouped convolution has compute level " +
-                         level_text(group, k, input.compute) + ", not outside ii; expected a loop around ii");
+                         level_text(group, k, input.compute) +
+                         ", not outside ii; expected a loop around ii");
     }
 }
 
@@ -82,14 +89,17 @@ void check_wiring(const Network& network, const std::vector<LayerProblem>& probl
         const std::string& name = problems[k].name;
         const std::vector<LayerId> readers = network.consumers(problems[k].output);
         if (network.is_output(problems[k].output))
-            throw InputError(name + ": its output is an output of the network, so it can only be the last of a group");
+            throw InputError(
+                name +
+                ": its output is an output of the network, so it can only be the last of a group");
         for (const LayerId reader : readers) {
             const auto nest = nest_of.find(reader);
             const std::string& reader_name = network.layer(reader).name;
             if (nest == nest_of.end()) {
-                throw InputError(name + ": its output is read by " + reader_name +
-                                 " outside the group; expected a group with every reader of it, or " + name +
-                                 " as its last layer");
+                throw InputError(
+                    name + ": its output is read by " + reader_name +
+                    " outside the group; expected a group with every reader of it, or " + name +
+                    " as its last layer");
             }
             if (nest->second <= k)
                 throw InputError(name + ": stands after " + reader_name +
@@ -98,8 +108,10 @@ void check_wiring(const Network& network, const std::vector<LayerProblem>& probl
     }
 }
 
-/// A tensor that several nests read is one box with all of its channels, kept at least as long as what they compute from it.
-void check_shared(const GroupSchedule& group, const std::vector<GroupTensor>& tensors, const GroupTensor& tensor) {
+/// A tensor that several nests read is one box with all of its channels, kept at least as long as
+/// what they compute from it.
+void check_shared(const GroupSchedule& group, const std::vector<GroupTensor>& tensors,
+                  const GroupTensor& tensor) {
     const Placement& placement = placement_of(group, tensor);
     for (const int k : branch_nests(tensors, tensor)) {
         const Nest& nest = group.nests[static_cast<size_t>(k)];
@@ -118,21 +130,30 @@ void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
     std::vector<Loop> outer;
     std::vector<Loop> inner;
     for (const Loop& loop : nest.loops) {
-        (loop.band == Band::strip ? strips : loop.band == Band::outer ? outer : inner).push_back(loop);
+        (loop.band == Band::strip   ? strips
+         : loop.band == Band::outer ? outer
+                                    : inner)
+            .push_back(loop);
     }
     std::vector<Loop> ordered = strips;
     ordered.insert(ordered.end(), outer.begin(), outer.end());
     ordered.insert(ordered.end(), inner.begin(), inner.end());
     const std::set<Loop> distinct(nest.loops.begin(), nest.loops.end());
-    if (ordered != nest.loops || outer.size() != 4 || inner.size() != 4 || distinct.size() != nest.loops.size()) {
-        throw InputError(where + "loops are " + [&] {
-            std::string text;
-            for (const Loop& loop : nest.loops) text += (text.empty() ? "" : " ") + to_text(loop);
-            return text;
-        }() + "; expected strip loops (sink only), then zo yo xo io in some order, then zi yi xi ii in some order");
+    if (ordered != nest.loops || outer.size() != 4 || inner.size() != 4 ||
+        distinct.size() != nest.loops.size()) {
+        throw InputError(where + "loops are " +
+                         [&] {
+                             std::string text;
+                             for (const Loop& loop : nest.loops)
+                                 text += (text.empty() ? "" : " ") + to_text(loop);
+                             return text;
+                         }() +
+                         "; expected strip loops (sink only), then zo yo xo io in some order, then "
+                         "zi yi xi ii in some order");
     }
     for (const Loop& loop : strips) {
-        if (!is_spatial(loop.dim)) throw InputError(where + "strip loop " + to_text(loop) + "; only ys and xs exist");
+        if (!is_spatial(loop.dim))
+            throw InputError(where + "strip loop " + to_text(loop) + "; only ys and xs exist");
     }
     if (!strips.empty() && !is_sink) {
         throw InputError(where + "strip loop " + to_text(strips.front()) +
@@ -142,30 +163,35 @@ void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
         const Loop loop{axis == 0 ? Dim::y : Dim::x, Band::strip};
         const bool present = distinct.count(loop) > 0;
         const int64_t extent = problem[loop.dim];
-        if (!present && nest.strip[axis] != 0) throw InputError(where + "strip size without loop " + to_text(loop));
+        if (!present && nest.strip[axis] != 0)
+            throw InputError(where + "strip size without loop " + to_text(loop));
         if (present && (nest.strip[axis] < 1 || nest.strip[axis] > extent)) {
-            throw InputError(where + "strip of " + dim_letters[axis + 1] + " is " + std::to_string(nest.strip[axis]) +
-                             "; expected 1 to " + std::to_string(extent));
+            throw InputError(where + "strip of " + dim_letters[axis + 1] + " is " +
+                             std::to_string(nest.strip[axis]) + "; expected 1 to " +
+                             std::to_string(extent));
         }
     }
     for (size_t d = 0; d < 4; ++d) {
         if (nest.tile[d] < 1 || nest.tile[d] > problem.extent[d]) {
-            throw InputError(where + "tile of " + dim_letters[d] + " is " + std::to_string(nest.tile[d]) +
-                             "; expected 1 to " + std::to_string(problem.extent[d]));
+            throw InputError(where + "tile of " + dim_letters[d] + " is " +
+                             std::to_string(nest.tile[d]) + "; expected 1 to " +
+                             std::to_string(problem.extent[d]));
         }
     }
     if (nest[Dim::i] != problem[Dim::i] && (!is_sink || problem.groups != 1)) {
-        throw InputError(where + "tile of i is " + std::to_string(nest[Dim::i]) + " of " +
-                         std::to_string(problem[Dim::i]) + "; " +
-                         (is_sink ? "a grouped convolution" : "a layer that is not the last of its group") +
-                         " cannot leave partial sums");
+        throw InputError(
+            where + "tile of i is " + std::to_string(nest[Dim::i]) + " of " +
+            std::to_string(problem[Dim::i]) + "; " +
+            (is_sink ? "a grouped convolution" : "a layer that is not the last of its group") +
+            " cannot leave partial sums");
     }
 }
 
 }  // namespace
 
 std::string to_text(Loop loop) {
-    return {dim_letters[static_cast<size_t>(loop.dim)], band_letters[static_cast<size_t>(loop.band)]};
+    return {dim_letters[static_cast<size_t>(loop.dim)],
+            band_letters[static_cast<size_t>(loop.band)]};
 }
 
 int Nest::find(Loop loop) const {
@@ -216,22 +242,24 @@ const Placement& placement_of(const GroupSchedule& group, const GroupTensor& ten
     for (const InputPlacement& x : group.nests[static_cast<size_t>(first.nest)].x) {
         if (x.operand == first.operand) return x.placement;
     }
-    throw InputError(group.nests[static_cast<size_t>(first.nest)].layer + ": no placement of " + tensor.name +
-                     ", an external input of the group");
+    throw InputError(group.nests[static_cast<size_t>(first.nest)].layer + ": no placement of " +
+                     tensor.name + ", an external input of the group");
 }
 
 std::vector<int> branch_nests(const std::vector<GroupTensor>& tensors, const GroupTensor& tensor) {
     const auto reads = [](const GroupTensor& t, int nest) {
-        return std::any_of(t.readers.begin(), t.readers.end(), [&](const TensorReader& r) { return r.nest == nest; });
+        return std::any_of(t.readers.begin(), t.readers.end(),
+                           [&](const TensorReader& r) { return r.nest == nest; });
     };
     std::vector<int> nests;
     std::vector<const GroupTensor*> computed{&tensor};  // and whatever is computed from it
     int last = tensor.readers.back().nest;              // that reads any of them
     for (int k = tensor.readers.front().nest;; ++k) {
-        if (std::none_of(computed.begin(), computed.end(), [&](const GroupTensor* t) { return reads(*t, k); }))
+        if (std::none_of(computed.begin(), computed.end(),
+                         [&](const GroupTensor* t) { return reads(*t, k); }))
             continue;
-        const auto output =
-            std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == k; });
+        const auto output = std::find_if(tensors.begin(), tensors.end(),
+                                         [&](const GroupTensor& t) { return t.producer == k; });
         if (output == tensors.end()) break;  // the sink
         if (k < last || reads(tensor, k)) nests.push_back(k);
         if (k == last) break;  // all has come together
@@ -249,7 +277,8 @@ std::vector<Level> path(const GroupSchedule& group, int nest) {
         levels = path(group, hang.nest);
         levels.resize(static_cast<size_t>(position(levels, hang)) + 1);
     }
-    for (int loop = 0; loop < static_cast<int>(own.loops.size()); ++loop) levels.push_back(Level{nest, loop});
+    for (int loop = 0; loop < static_cast<int>(own.loops.size()); ++loop)
+        levels.push_back(Level{nest, loop});
     return levels;
 }
 
@@ -262,7 +291,8 @@ bool encloses(const GroupSchedule& group, int nest, Level outer, Level inner) {
 
 std::vector<LayerProblem> group_problems(const Network& network, const GroupSchedule& group) {
     std::vector<LayerProblem> problems;
-    for (const Nest& nest : group.nests) problems.push_back(layer_problem(network, network.find_layer(nest.layer)));
+    for (const Nest& nest : group.nests)
+        problems.push_back(layer_problem(network, network.find_layer(nest.layer)));
     return problems;
 }
 
@@ -270,7 +300,8 @@ void check_group(const Network& network, const GroupSchedule& group) {
     if (group.nests.empty()) throw InputError("schedule: a group without layers");
     for (const Nest& nest : group.nests) {
         const LayerId id = network.find_layer(nest.layer);
-        if (id < 0) throw InputError("schedule: network " + network.name + " has no layer " + nest.layer);
+        if (id < 0)
+            throw InputError("schedule: network " + network.name + " has no layer " + nest.layer);
         if (!is_schedulable(network, id)) {
             throw InputError(nest.layer + ": a " + operation_text(network.layer(id)) +
                              " cannot be scheduled; it runs on the reference operators");
@@ -302,7 +333,8 @@ void check_group(const Network& network, const GroupSchedule& group) {
                 if (tensor.producer != k) continue;
                 for (const TensorReader& reader : tensor.readers) {
                     check_placement(group, k, "Y", nest.y, path(group, reader.nest), reader.nest);
-                    check_grouped_input(group, reader.nest, problems[static_cast<size_t>(reader.nest)], nest.y);
+                    check_grouped_input(group, reader.nest,
+                                        problems[static_cast<size_t>(reader.nest)], nest.y);
                 }
             }
         }
@@ -317,14 +349,16 @@ void check_group(const Network& network, const GroupSchedule& group) {
             const std::string key = input_key(problem, x.operand);
             if (x.operand <= last_operand || !is_first_reader(k, x.operand)) {
                 throw InputError(nest.layer + ": " + key +
-                                 " is placed; expected in order, once, the inputs that come from outside the group and "
+                                 " is placed; expected in order, once, the inputs that come from "
+                                 "outside the group and "
                                  "that no earlier layer of it reads");
             }
             last_operand = x.operand;
         }
         for (int operand = 0; operand < static_cast<int>(problem.inputs.size()); ++operand) {
-            const bool is_placed = std::any_of(nest.x.begin(), nest.x.end(),
-                                               [&](const InputPlacement& x) { return x.operand == operand; });
+            const bool is_placed =
+                std::any_of(nest.x.begin(), nest.x.end(),
+                            [&](const InputPlacement& x) { return x.operand == operand; });
             if (!is_placed && is_first_reader(k, operand)) {
                 throw InputError(nest.layer + ": no placement of " + input_key(problem, operand) +
                                  ", an external input of the group");
@@ -336,15 +370,16 @@ void check_group(const Network& network, const GroupSchedule& group) {
         for (const TensorReader& reader : tensor.readers) {
             if (!tensor.is_external()) continue;
             const LayerProblem& problem = problems[static_cast<size_t>(reader.nest)];
-            check_placement(group, reader.nest, input_key(problem, reader.operand), placement, path(group, reader.nest),
-                            reader.nest);
+            check_placement(group, reader.nest, input_key(problem, reader.operand), placement,
+                            path(group, reader.nest), reader.nest);
             check_grouped_input(group, reader.nest, problem, placement);
         }
         if (tensor.is_shared()) check_shared(group, tensors, tensor);
     }
 }
 
-Schedule::Schedule(const Network& network, std::vector<GroupSchedule> groups) : groups_(std::move(groups)) {
+Schedule::Schedule(const Network& network, std::vector<GroupSchedule> groups)
+    : groups_(std::move(groups)) {
     std::set<std::string> seen;
     for (const GroupSchedule& group : groups_) {
         check_group(network, group);
@@ -360,7 +395,7 @@ Schedule::Schedule(const Network& network, std::vector<GroupSchedule> groups) : 
     }
 }
 
-// ---------------------------------------------------------------------------------------------------------------- text
+// ---- text
 
 std::string level_text(const GroupSchedule& group, int nest, Level level) {
     if (level.is_root()) return "root";
@@ -374,7 +409,8 @@ std::string to_text(const GroupSchedule& group) {
     for (int k = 0; k <= group.sink(); ++k) {
         const Nest& nest = group.nests[static_cast<size_t>(k)];
         const auto placement = [&](const std::string& array, const Placement& p) {
-            return "; " + array + " " + level_text(group, k, p.store) + "/" + level_text(group, k, p.compute);
+            return "; " + array + " " + level_text(group, k, p.store) + "/" +
+                   level_text(group, k, p.compute);
         };
         text += (k == 0 ? "" : " & ") + nest.layer + ":";
         Band band = nest.loops.empty() ? Band::outer : nest.loops.front().band;
@@ -388,16 +424,20 @@ std::string to_text(const GroupSchedule& group) {
             text += " strip";
             for (size_t axis = 0; axis < 2; ++axis) {
                 if (nest.strip[axis] != 0)
-                    text += std::string(" ") + dim_letters[axis + 1] + std::to_string(nest.strip[axis]);
+                    text +=
+                        std::string(" ") + dim_letters[axis + 1] + std::to_string(nest.strip[axis]);
             }
             text += ";";
         }
         text += " tile";
-        for (size_t d = 0; d < 4; ++d) text += std::string(" ") + dim_letters[d] + std::to_string(nest.tile[d]);
+        for (size_t d = 0; d < 4; ++d)
+            text += std::string(" ") + dim_letters[d] + std::to_string(nest.tile[d]);
         for (const InputPlacement& x : nest.x) {
-            // Which operands come from outside is known to the network alone, so operand 0 goes without its number.
-            text +=
-                placement(x.operand == 0 && nest.x.size() == 1 ? "X" : "X" + std::to_string(x.operand), x.placement);
+            // Which operands come from outside is known to the network alone, so operand 0 goes
+            // without its number.
+            text += placement(
+                x.operand == 0 && nest.x.size() == 1 ? "X" : "X" + std::to_string(x.operand),
+                x.placement);
         }
         if (nest.w) text += placement("W", *nest.w);
         text += placement("Y", nest.y);
@@ -407,7 +447,8 @@ std::string to_text(const GroupSchedule& group) {
 
 std::string to_text(const Schedule& schedule) {
     std::string text;
-    for (const GroupSchedule& group : schedule.groups()) text += (text.empty() ? "" : " ") + to_text(group);
+    for (const GroupSchedule& group : schedule.groups())
+        text += (text.empty() ? "" : " ") + to_text(group);
     return text;
 }
 
@@ -438,7 +479,8 @@ public:
                 Placement& placement = level.array == 'X'   ? nest.x[level.index].placement
                                        : level.array == 'W' ? *nest.w
                                                             : nest.y;
-                (level.is_store ? placement.store : placement.compute) = resolve(group, static_cast<int>(k), level);
+                (level.is_store ? placement.store : placement.compute) =
+                    resolve(group, static_cast<int>(k), level);
             }
         }
         return group;
@@ -467,7 +509,8 @@ private:
     }
 
     void skip_space() {
-        while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
+        while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0)
+            ++at_;
     }
 
     bool accept(const std::string& token) {
@@ -484,7 +527,8 @@ private:
     std::string word(const std::string& expected) {
         skip_space();
         const size_t begin = at_;
-        while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
+        while (at_ < text_.size() &&
+               (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
             ++at_;
         if (begin == at_) fail(expected);
         return text_.substr(begin, at_ - begin);
@@ -509,13 +553,16 @@ private:
         nest.layer = word("a layer name");
         expect(":");
         while (!accept(";")) {
-            if (accept("|")) continue;  // separators are for the reader; the loop names carry their band
+            if (accept("|"))
+                continue;  // separators are for the reader; the loop names carry their band
             skip_space();
             const size_t column = at_;
             const std::string name = word("a loop (zo yo xo io zi yi xi ii ys xs n m)");
             if (name == "n" || name == "m") continue;
             const std::optional<Loop> loop = loop_from_text(name);
-            if (!loop) fail_at(column, "found \"" + name + "\", expected a loop (zo yo xo io zi yi xi ii ys xs n m)");
+            if (!loop)
+                fail_at(column, "found \"" + name +
+                                    "\", expected a loop (zo yo xo io zi yi xi ii ys xs n m)");
             nest.loops.push_back(*loop);
         }
         std::set<std::string> seen;
@@ -528,7 +575,9 @@ private:
                 std::set<char> letters;
                 while (true) {
                     skip_space();
-                    if (at_ >= text_.size() || text_[at_] == ';' || text_[at_] == '&' || text_[at_] == '}') break;
+                    if (at_ >= text_.size() || text_[at_] == ';' || text_[at_] == '&' ||
+                        text_[at_] == '}')
+                        break;
                     const size_t token_column = at_;
                     const std::string token = word("a size like y4");
                     const auto* d = std::find(dim_letters.begin(), dim_letters.end(), token[0]);
@@ -536,22 +585,28 @@ private:
                     if (d == dim_letters.end() || (key == "strip" && dim != 1 && dim != 2) ||
                         !letters.insert(token[0]).second) {
                         fail_at(token_column, "found \"" + token + "\", expected each of " +
-                                                  (key == "tile" ? "z y x i" : "y x") + " at most once with its size");
+                                                  (key == "tile" ? "z y x i" : "y x") +
+                                                  " at most once with its size");
                     }
-                    (key == "tile" ? nest.tile[dim] : nest.strip[dim - 1]) = number_after_letter(token, token_column);
+                    (key == "tile" ? nest.tile[dim] : nest.strip[dim - 1]) =
+                        number_after_letter(token, token_column);
                 }
-                if (key == "tile" && letters.size() != 4) fail_at(column, "expected tile sizes of z, y, x and i");
+                if (key == "tile" && letters.size() != 4)
+                    fail_at(column, "expected tile sizes of z, y, x and i");
             } else if (key == "W" || key == "Y" || is_input_key(key)) {
                 if (key == "W") nest.w = Placement{};
                 if (key[0] == 'X')
-                    nest.x.push_back({key.size() == 1 ? 0 : static_cast<int>(number_after_letter(key, column)), {}});
+                    nest.x.push_back(
+                        {key.size() == 1 ? 0 : static_cast<int>(number_after_letter(key, column)),
+                         {}});
                 for (const bool is_store : {true, false}) {
                     if (!is_store) expect("/");
                     skip_space();
                     const size_t level_column = at_;
                     std::string level = word("a level (root, yi, conv2.yo)");
                     if (accept(".")) level += "." + word("a loop");
-                    pending.push_back({key[0], nest.x.empty() ? 0 : nest.x.size() - 1, is_store, level, level_column});
+                    pending.push_back({key[0], nest.x.empty() ? 0 : nest.x.size() - 1, is_store,
+                                       level, level_column});
                 }
             } else {
                 fail_at(column, "found \"" + key + "\", expected strip, tile, X, W or Y");
@@ -575,17 +630,20 @@ private:
         int owner = nest;
         if (dot != std::string::npos) {
             const std::string layer = pending.text.substr(0, dot);
-            const auto it =
-                std::find_if(group.nests.begin(), group.nests.end(), [&](const Nest& n) { return n.layer == layer; });
+            const auto it = std::find_if(group.nests.begin(), group.nests.end(),
+                                         [&](const Nest& n) { return n.layer == layer; });
             if (it == group.nests.end())
-                fail_at(pending.column, "level " + pending.text + " names a layer outside the group");
+                fail_at(pending.column,
+                        "level " + pending.text + " names a layer outside the group");
             owner = static_cast<int>(it - group.nests.begin());
         }
-        const std::string name = dot == std::string::npos ? pending.text : pending.text.substr(dot + 1);
+        const std::string name =
+            dot == std::string::npos ? pending.text : pending.text.substr(dot + 1);
         const std::optional<Loop> loop = loop_from_text(name);
         const int index = loop ? group.nests[static_cast<size_t>(owner)].find(*loop) : -1;
         if (index < 0) {
-            fail_at(pending.column, "found level \"" + pending.text + "\", expected root or a loop of " +
+            fail_at(pending.column, "found level \"" + pending.text +
+                                        "\", expected root or a loop of " +
                                         group.nests[static_cast<size_t>(owner)].layer);
         }
         return Level{owner, index};
@@ -642,15 +700,17 @@ Schedule parse_schedule_file(const Network& network, const std::string& content)
     if (json.value("schema", nlohmann::json()) != "laminate.schedule") {
         throw InputError("no \"schema\": \"laminate.schedule\"");
     }
-    if (const nlohmann::json version = json.value("version", nlohmann::json()); version != schedule_file_version) {
+    if (const nlohmann::json version = json.value("version", nlohmann::json());
+        version != schedule_file_version) {
         throw InputError("schedule file of version " + version.dump() + ", expected " +
-                         std::to_string(schedule_file_version) + "; its \"schedule\" text can be given as it is");
+                         std::to_string(schedule_file_version) +
+                         "; its \"schedule\" text can be given as it is");
     }
     const nlohmann::json hash = json.value("structure_hash", nlohmann::json());
     const std::string expected = structure_hash(network);
     if (!hash.is_string() || hash.get<std::string>() != expected) {
-        throw InputError("made for another network (hash " + hash.dump() + "), expected " + network.name + " (hash \"" +
-                         expected + "\")");
+        throw InputError("made for another network (hash " + hash.dump() + "), expected " +
+                         network.name + " (hash \"" + expected + "\")");
     }
     const nlohmann::json text = json.value("schedule", nlohmann::json());
     if (!text.is_string()) throw InputError("no \"schedule\" text");

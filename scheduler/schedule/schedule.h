@@ -1,17 +1,21 @@
-// A schedule: how a network is cut into groups and how each group's loop nests run (the dataflow half of design 3).
-// An immutable value; construction refuses what is illegal, so whoever receives one need not check it again. Meaning:
-// docs/counting.md.
+// A schedule: how a network is cut into groups and how each group's loop nests run (the dataflow
+// half of design 3). An immutable value; construction refuses what is illegal, so whoever receives
+// one need not check it again. Meaning: docs/counting.md.
 //
-// Text form (its identity; parse_schedule(to_text(s)) == s). One group in braces, its nests in execution order joined by
-// " & ", the sink last; `n m` are always innermost and only there for the reader:
+// Text form (its identity; parse_schedule(to_text(s)) == s). One group in braces, its nests in
+// execution order joined by " & ", the sink last; `n m` are always innermost and only there for the
+// reader:
 //
-//   {conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo &
+//   {conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y
+//   root/conv2.yo &
 //    conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}
 //
-// `X store/compute` places an external input of the group, at the first nest that reads it (where the input is not its first or only one, `X0`, `X1`, ...
-// say which), `W` the weights where the layer has any, `Y` the output: for the sink a level
-// of its own path, for another layer the buffer of the intermediate tensor, on the path of every nest that reads it. A level is a loop of the nest
-// itself (`yi`), of a nest around it (`conv2.yo`), or `root`; it means the body of that loop. A sink with strips reads
+// `X store/compute` places an external input of the group, at the first nest that reads it (where
+// the input is not its first or only one, `X0`, `X1`, ... say which), `W` the weights where the
+// layer has any, `Y` the output: for the sink a level of its own path, for another layer the buffer
+// of the intermediate tensor, on the path of every nest that reads it. A level is a loop of the
+// nest itself (`yi`), of a nest around it (`conv2.yo`), or `root`; it means the body of that loop.
+// A sink with strips reads
 //   conv2: ys xs || zo yo xo io | zi yi xi ii n m; strip y270 x480; tile ...
 #pragma once
 
@@ -37,7 +41,8 @@ struct Loop {
 /// "ys", "zo", "xi".
 [[nodiscard]] std::string to_text(Loop loop);
 
-/// Body of loop number `loop` (index into Nest::loops) of nest number `nest` of the group; the root has nest == -1.
+/// Body of loop number `loop` (index into Nest::loops) of nest number `nest` of the group; the root
+/// has nest == -1.
 struct Level {
     int nest = -1;
     int loop = -1;
@@ -60,11 +65,13 @@ struct InputPlacement {
 
 struct Nest {
     std::string layer;
-    std::vector<Loop> loops;  ///< strip loops (sink only), the four outer, the four inner, outermost first
+    std::vector<Loop>
+        loops;  ///< strip loops (sink only), the four outer, the four inner, outermost first
     std::array<int64_t, 4> tile{1, 1, 1, 1};  ///< T by Dim, 1 <= T <= D
-    std::array<int64_t, 2> strip{0, 0};       ///< strip extents in y, x; 0 where there is no such strip loop
-    std::vector<InputPlacement> x;            ///< external inputs that no earlier nest reads, by operand
-    std::optional<Placement> w;               ///< layers with weights
+    std::array<int64_t, 2> strip{
+        0, 0};                      ///< strip extents in y, x; 0 where there is no such strip loop
+    std::vector<InputPlacement> x;  ///< external inputs that no earlier nest reads, by operand
+    std::optional<Placement> w;     ///< layers with weights
     Placement y;
     [[nodiscard]] int64_t operator[](Dim d) const { return tile[static_cast<size_t>(d)]; }
     /// Position of a loop in `loops`, -1 when absent.
@@ -96,15 +103,18 @@ struct GroupTensor {
     /// Read by several nests: docs/counting.md section 4 rule 8.
     [[nodiscard]] bool is_shared() const { return readers.size() > 1; }
 };
-/// External inputs first, by first reader and operand; then the outputs of the nests but the sink, in order.
+/// External inputs first, by first reader and operand; then the outputs of the nests but the sink,
+/// in order.
 [[nodiscard]] std::vector<GroupTensor> group_tensors(const std::vector<LayerProblem>& problems);
 [[nodiscard]] const Placement& placement_of(const GroupSchedule& group, const GroupTensor& tensor);
-/// Nests whose outputs a shared tensor must outlive (docs/counting.md section 4 rule 8): those that read it or what was computed from it,
-/// up to the nest in which all of that comes together again; that one only where it reads the tensor itself, and never the sink.
-[[nodiscard]] std::vector<int> branch_nests(const std::vector<GroupTensor>& tensors, const GroupTensor& tensor);
+/// Nests whose outputs a shared tensor must outlive (docs/counting.md section 4 rule 8): those that
+/// read it or what was computed from it, up to the nest in which all of that comes together again;
+/// that one only where it reads the tensor itself, and never the sink.
+[[nodiscard]] std::vector<int> branch_nests(const std::vector<GroupTensor>& tensors,
+                                            const GroupTensor& tensor);
 
-/// Levels that enclose nest k's innermost body, outermost first: root, loops of the nests around it down to the level
-/// where it hangs, its own loops.
+/// Levels that enclose nest k's innermost body, outermost first: root, loops of the nests around it
+/// down to the level where it hangs, its own loops.
 [[nodiscard]] std::vector<Level> path(const GroupSchedule& group, int nest);
 /// True when `outer` is `inner` or encloses it; both on path(group, nest).
 [[nodiscard]] bool encloses(const GroupSchedule& group, int nest, Level outer, Level inner);
@@ -113,8 +123,8 @@ class Schedule {
 public:
     /// Throws InputError naming layer, what was found and what would be legal, e.g.
     ///   conv2: compute level of X is yo, outside its store level xi; legal: xi, ii
-    /// Every layer that must be scheduled is in exactly one group, other schedulable layers are in at most one. Groups come in an
-    /// order in which every group finds its inputs computed.
+    /// Every layer that must be scheduled is in exactly one group, other schedulable layers are in
+    /// at most one. Groups come in an order in which every group finds its inputs computed.
     Schedule(const Network& network, std::vector<GroupSchedule> groups);
 
     [[nodiscard]] const std::vector<GroupSchedule>& groups() const { return groups_; }
@@ -128,7 +138,8 @@ private:
 /// Throws InputError when the group is illegal in this network.
 void check_group(const Network& network, const GroupSchedule& group);
 /// The loop problems of a group's nests, in order; the group is legal.
-[[nodiscard]] std::vector<LayerProblem> group_problems(const Network& network, const GroupSchedule& group);
+[[nodiscard]] std::vector<LayerProblem> group_problems(const Network& network,
+                                                       const GroupSchedule& group);
 
 [[nodiscard]] std::string to_text(const GroupSchedule& group);
 [[nodiscard]] std::string to_text(const Schedule& schedule);
@@ -138,9 +149,11 @@ void check_group(const Network& network, const GroupSchedule& group);
 [[nodiscard]] GroupSchedule parse_group(const Network& network, const std::string& text);
 [[nodiscard]] Schedule parse_schedule(const Network& network, const std::string& text);
 
-/// JSON file {"schema":"laminate.schedule","version":2,"network":NAME,"structure_hash":HASH,"schedule":TEXT}.
+/// JSON file
+/// {"schema":"laminate.schedule","version":2,"network":NAME,"structure_hash":HASH,"schedule":TEXT}.
 [[nodiscard]] std::string to_json(const Network& network, const Schedule& schedule);
-/// Reads a schedule file (JSON, or the bare text form); refuses one made for a network of another structure.
+/// Reads a schedule file (JSON, or the bare text form); refuses one made for a network of another
+/// structure.
 [[nodiscard]] Schedule load_schedule(const Network& network, const std::string& path);
 
 }  // namespace laminate

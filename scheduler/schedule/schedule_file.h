@@ -7,7 +7,8 @@
 
 namespace laminate {
 
-/// JSON or the bare text form. Throws InputError when it is neither, or made for a network of another structure.
+/// JSON or the bare text form. Throws InputError when it is neither, or made for a network of
+/// another structure.
 [[nodiscard]] Schedule parse_schedule_file(const Network& network, const std::string& content);
 
 }  // namespace laminate

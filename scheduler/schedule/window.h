@@ -33,7 +33,8 @@ struct Range {
 [[nodiscard]] inline Range window_of(const AxisWindow& w, Range out) {
     Range in;
     if (w.transposed) {
-        in.begin = floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1, w.stride);
+        in.begin = floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1,
+                             w.stride);
         in.end = floor_div(out.end - 1 + w.pad_begin, w.stride) + 1;
     } else {
         in.begin = out.begin * w.stride - w.pad_begin;
@@ -42,14 +43,16 @@ struct Range {
     return {std::max<int64_t>(in.begin, 0), std::min(in.end, w.in)};
 }
 
-/// Kernel positions that outputs [out.begin, out.end) multiply, summed; positions on padding included.
+/// Kernel positions that outputs [out.begin, out.end) multiply, summed; positions on padding
+/// included.
 [[nodiscard]] inline int64_t taps_of(const AxisWindow& w, Range out) {
     if (!w.transposed) return checked_multiply(out.size(), w.kernel);
     // Tap n serves the outputs o with (o + pad - n * dilation) divisible by the stride.
     int64_t taps = 0;
     for (int64_t n = 0; n < w.kernel; ++n) {
         const int64_t shift = w.pad_begin - n * w.dilation;
-        taps += floor_div(out.end - 1 + shift, w.stride) - floor_div(out.begin - 1 + shift, w.stride);
+        taps +=
+            floor_div(out.end - 1 + shift, w.stride) - floor_div(out.begin - 1 + shift, w.stride);
     }
     return taps;
 }

@@ -9,7 +9,8 @@ namespace {
 
 GroupCounts group(const std::string& layer, int64_t base) {
     GroupCounts counts;
-    counts.layers = {{layer, Macs(10 * base), Elements(2 * base), Elements(3 * base), Elements(base)}};
+    counts.layers = {
+        {layer, Macs(10 * base), Elements(2 * base), Elements(3 * base), Elements(base)}};
     counts.inputs = {{"x", Elements(5 * base), Elements(7 * base)}};
     counts.output_reads = Elements(base);
     counts.output_writes = Elements(4 * base);
@@ -35,9 +36,12 @@ TEST(SideBySide, ADifferenceIsMarkedInItsRowOnly) {
     GroupCounts wrong = group("a", 1);
     wrong.output_writes += Elements(1);
     const std::string text = side_by_side({{"model", {group("a", 1)}}, {"measured", {wrong}}});
-    EXPECT_NE(text.find("external writes of Y          4         5  DIFFERENT\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("external writes of Y          4         5  DIFFERENT\n"),
+              std::string::npos)
+        << text;
     EXPECT_EQ(text.find("DIFFERENT"), text.rfind("DIFFERENT")) << text;
-    EXPECT_NE(text.find("MACs                         10        10  equal\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("MACs                         10        10  equal\n"), std::string::npos)
+        << text;
 }
 
 }  // namespace

@@ -6,18 +6,20 @@
 
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
-#include "scheduler/schedule/loop_nest.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/schedule/loop_nest.h"
+#include "scheduler/explore/random_schedule.h"
 
 namespace laminate::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// As in tests/scheduler/counts/memory_timeline_test.cpp: conv1 in rows for strips of 4 of conv2's 16 rows, 2 rows kept between them.
+// As in tests/scheduler/counts/memory_timeline_test.cpp: conv1 in rows for strips of 4 of conv2's
+// 16 rows, 2 rows kept between them.
 constexpr const char* fused_rows =
-    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.yo/conv2.yo; W root/root; Y root/conv2.yo & "
+    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.yo/conv2.yo; W root/root; "
+    "Y root/conv2.yo & "
     "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y yo/yo}";
 
 Json drawing(const Network& network, const GroupSchedule& group) {
@@ -28,16 +30,22 @@ TEST(GroupDrawings, TrafficPerTensorAndMemoryPerPhase) {
     const Network network = zoo_network("l2net");
     const Json group = drawing(network, parse_group(network, fused_rows));
     EXPECT_EQ(group["layers"], Json({"conv1", "conv2"}));
-    // X: four strips; a strip's new rows of conv1 are 6, 4, 4, 4, for which it reads 8, 6, 6, 6 rows of 3 x 20: 26 * 60 = 1560.
-    EXPECT_EQ(group["traffic"][0], Json({{"name", "X input"}, {"reads", 1560}, {"writes", 0}, {"elements", 1200}}));
-    EXPECT_EQ(group["traffic"][1], Json({{"name", "W conv1"}, {"reads", 108}, {"writes", 0}, {"elements", 108}}));
-    EXPECT_EQ(group["traffic"][2], Json({{"name", "W conv2"}, {"reads", 144}, {"writes", 0}, {"elements", 144}}));
-    EXPECT_EQ(group["traffic"][3], Json({{"name", "Y conv2"}, {"reads", 0}, {"writes", 1024}, {"elements", 1024}}));
+    // X: four strips; a strip's new rows of conv1 are 6, 4, 4, 4, for which it reads 8, 6, 6, 6
+    // rows of 3 x 20: 26 * 60 = 1560.
+    EXPECT_EQ(group["traffic"][0],
+              Json({{"name", "X input"}, {"reads", 1560}, {"writes", 0}, {"elements", 1200}}));
+    EXPECT_EQ(group["traffic"][1],
+              Json({{"name", "W conv1"}, {"reads", 108}, {"writes", 0}, {"elements", 108}}));
+    EXPECT_EQ(group["traffic"][2],
+              Json({{"name", "W conv2"}, {"reads", 144}, {"writes", 0}, {"elements", 144}}));
+    EXPECT_EQ(group["traffic"][3],
+              Json({{"name", "Y conv2"}, {"reads", 0}, {"writes", 1024}, {"elements", 1024}}));
     EXPECT_EQ(group["accesses"], 1560 + 108 + 144 + 1024);
     EXPECT_EQ(group["least"], 1200 + 108 + 144 + 1024);
     EXPECT_EQ(group["live"], 1420);
     EXPECT_EQ(group["phases"].size(), 2u);
-    // Runs of one phase; conv1 and conv2 take turns in the four strips of 4 rows, drawn channel by channel and row by row of conv2.
+    // Runs of one phase; conv1 and conv2 take turns in the four strips of 4 rows, drawn channel by
+    // channel and row by row of conv2.
     EXPECT_EQ(group["steps"], Json::parse("[[0,1],[1,16],[0,1],[1,16],[0,1],[1,16],[0,1],[1,16]]"));
     EXPECT_NE(group["nest"].get<std::string>().find("for conv2.yo"), std::string::npos);
 }
@@ -80,15 +88,17 @@ void expect_each_as_by_itself(const Network& network, const std::vector<GroupSch
 }
 
 TEST(GroupDrawings, GroupsAreDrawnTogetherAsEachByItself) {
-    const Network alike = zoo_network("dmcnn-vd", {.height = 20, .width = 20});  // 18 layers of one shape
+    const Network alike =
+        zoo_network("dmcnn-vd", {.height = 20, .width = 20});  // 18 layers of one shape
     const std::vector<GroupSchedule> schedule = some_groups(alike, 1);
     expect_each_as_by_itself(alike, schedule);
     // The very same nest on every layer.
     std::vector<GroupSchedule> renamed;
     for (LayerId id = 1; id < 6; ++id) {
-        renamed.push_back(parse_group(alike, "{" + alike.layer(id).name +
-                                                 ": zo yo xo io | zi yi xi ii n m; tile z8 y20 x5 i64; X xo/xo; W "
-                                                 "root/root; Y zo/zo}"));
+        renamed.push_back(parse_group(
+            alike, "{" + alike.layer(id).name +
+                       ": zo yo xo io | zi yi xi ii n m; tile z8 y20 x5 i64; X xo/xo; W "
+                       "root/root; Y zo/zo}"));
     }
     expect_each_as_by_itself(alike, renamed);
     for (uint64_t seed = 1; seed <= 12; ++seed) {

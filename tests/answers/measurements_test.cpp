@@ -1,9 +1,9 @@
 #include "answers/measurements.h"
 
-#include "base/error.h"
-#include "base/files.h"
 #include "answers/front_file.h"
 #include "answers/front_report.h"
+#include "base/error.h"
+#include "base/files.h"
 #include "nets/zoo/zoo.h"
 #include "tests/support/run_program.h"
 
@@ -23,14 +23,17 @@ TEST(Measurements, OfValidateAndBenchAreFoundBesideTheFrontAndShown) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front";
     ASSERT_EQ(run_program("explore zoo:l2net --max-depth 1 -o " + front).exit_code, 0);
+    ASSERT_EQ(run_program("validate zoo:l2net --front " + front + " --points 2 --json " + front +
+                          "/counted.json")
+                  .exit_code,
+              0);
+    ASSERT_EQ(run_program("bench zoo:l2net --schedule " + front + "#0 --seconds 0 --json " + front +
+                          "/timed.json")
+                  .exit_code,
+              0);
     ASSERT_EQ(
-        run_program("validate zoo:l2net --front " + front + " --points 2 --json " + front + "/counted.json").exit_code,
-        0);
-    ASSERT_EQ(
-        run_program("bench zoo:l2net --schedule " + front + "#0 --seconds 0 --json " + front + "/timed.json").exit_code,
-        0);
-    ASSERT_EQ(run_program("validate zoo:l3net --random 1 --json " + front + "/other.json").exit_code,
-              0);  // of another network: left out
+        run_program("validate zoo:l3net --random 1 --json " + front + "/other.json").exit_code,
+        0);  // of another network: left out
 
     const Network network = zoo_network("l2net");
     const std::vector<Measurement> beside = measurements_beside(front + "/front.json", network);
@@ -46,16 +49,19 @@ TEST(Measurements, OfValidateAndBenchAreFoundBesideTheFrontAndShown) {
     EXPECT_TRUE(counted["equal"].get<bool>());
     EXPECT_EQ(counted["witnesses"], Json({"model", "walker", "measured"}));
     // conv1: 18 x 18 x 4 outputs of 3 x 9 products, conv2: 16 x 16 x 4 of 4 x 9.
-    EXPECT_EQ(counted["rows"][0], Json({"MACs", 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36,
-                                        18 * 18 * 4 * 27 + 16 * 16 * 4 * 36, 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36}));
+    EXPECT_EQ(counted["rows"][0],
+              Json({"MACs", 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36,
+                    18 * 18 * 4 * 27 + 16 * 16 * 4 * 36, 18 * 18 * 4 * 27 + 16 * 16 * 4 * 36}));
     EXPECT_GT(measured["points"][0]["timed"]["fused"]["median_ms"].get<double>(), 0);
     EXPECT_TRUE(measured["points"].back().contains("counted"));  // --points: the first and the last
     EXPECT_FALSE(measured["points"].back().contains("timed"));
 
     const ProgramResult report = run_program("report " + front);
     ASSERT_EQ(report.exit_code, 0) << report.err;
-    EXPECT_NE(report.err.find("measured: " + front + "/timed.json"), std::string::npos) << report.err;
-    EXPECT_NE(read_file(front + "/report.html").find("\"timed\":{\"fused\":{\"median_ms\":"), std::string::npos);
+    EXPECT_NE(report.err.find("measured: " + front + "/timed.json"), std::string::npos)
+        << report.err;
+    EXPECT_NE(read_file(front + "/report.html").find("\"timed\":{\"fused\":{\"median_ms\":"),
+              std::string::npos);
 }
 
 // As bench writes it when the network layer by layer does not fit in this machine's memory.
@@ -63,14 +69,17 @@ TEST(Measurements, ABenchThatLeftOutLayerByLayerIsShownWithItsReason) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front", file = front + "/timed.json";
     ASSERT_EQ(run_program("explore zoo:l2net --max-depth 1 -o " + front).exit_code, 0);
-    ASSERT_EQ(run_program("bench zoo:l2net --schedule " + front + "#0 --seconds 0 --json " + file).exit_code, 0);
+    ASSERT_EQ(run_program("bench zoo:l2net --schedule " + front + "#0 --seconds 0 --json " + file)
+                  .exit_code,
+              0);
     Json answer = Json::parse(read_file(file));
     answer.erase("layer_by_layer");
     answer.erase("speedup");
     answer["left_out"] = "layer by layer is left out: no room";
     write_file_atomically(file, answer.dump());
 
-    const Json measured = measured_json(front_schedules(front), {read_measurement(file, zoo_network("l2net"))});
+    const Json measured =
+        measured_json(front_schedules(front), {read_measurement(file, zoo_network("l2net"))});
     const Json& timed = measured["points"][0]["timed"];
     EXPECT_GT(timed["fused"]["median_ms"].get<double>(), 0);
     EXPECT_EQ(timed["left_out"], "layer by layer is left out: no room");
@@ -94,14 +103,15 @@ TEST(Measurements, WhatIsNoneIsRefusedByFile) {
         return report.err;
     };
     const std::string hash = structure_hash(zoo_network("l2net"));
-    EXPECT_NE(
-        refusal("{}").find("given.json: is no measurement; expected what --json of laminate validate or bench wrote"),
-        std::string::npos);
+    EXPECT_NE(refusal("{}").find("given.json: is no measurement; expected what --json of laminate "
+                                 "validate or bench wrote"),
+              std::string::npos);
     EXPECT_NE(refusal("[1").find("given.json: is no measurement"), std::string::npos);
     EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": "0"})")
                   .find("given.json: is not about network l2net"),
               std::string::npos);
-    EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": ")" + hash + "\"}").find("given.json: "),
+    EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": ")" + hash + "\"}")
+                  .find("given.json: "),
               std::string::npos);
     EXPECT_NE(refusal(R"({"schema": "laminate.validate", "structure_hash": ")" + hash +
                       R"(", "schedules": [{"schedule": 7}]})")

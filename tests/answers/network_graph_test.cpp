@@ -6,7 +6,7 @@
 
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 
 namespace laminate::cli {
 namespace {
@@ -15,13 +15,15 @@ namespace {
 std::string text_of(const Network& network, const std::vector<GraphRow>& rows) {
     std::string text;
     for (const GraphRow& row : rows) {
-        const std::string name = row.layer < 0 ? network.tensor(row.tensor).name : network.layer(row.layer).name;
+        const std::string name =
+            row.layer < 0 ? network.tensor(row.tensor).name : network.layer(row.layer).name;
         text += (text.empty() ? "" : " | ") + name + " " + std::to_string(row.lane);
     }
     return text;
 }
 
-/// Layers `name: inputs`, of one shape; x is the network's input. No weights: groups are up to the schedule.
+/// Layers `name: inputs`, of one shape; x is the network's input. No weights: groups are up to the
+/// schedule.
 Network diamond() {
     Network network;
     network.name = "diamond";
@@ -37,18 +39,22 @@ Network diamond() {
     pointwise("a", 0, 1);
     pointwise("b", 1, 2);
     pointwise("c", 2, 3);
-    network.layers.push_back({.name = "join", .kind = LayerKind::add, .inputs = {1, 3}, .output = 4});
+    network.layers.push_back(
+        {.name = "join", .kind = LayerKind::add, .inputs = {1, 3}, .output = 4});
     check(network);
     return network;
 }
 
 TEST(NetworkGraph, ASkipEdgeKeepsItsLaneWhileTheBranchTakesAnother) {
     const Network network = diamond();
-    // a waits for the join in lane 0; b and c have lane 1; the join takes the lane that is free again.
-    EXPECT_EQ(text_of(network, network_graph(network, Schedule(network, {}))), "x 0 | a 0 | b 1 | c 1 | join 0");
+    // a waits for the join in lane 0; b and c have lane 1; the join takes the lane that is free
+    // again.
+    EXPECT_EQ(text_of(network, network_graph(network, Schedule(network, {}))),
+              "x 0 | a 0 | b 1 | c 1 | join 0");
 }
 
-// The rule of the header, on random networks under random schedules: no two tensors that wait share a lane, readers stand below, groups are pieces.
+// The rule of the header, on random networks under random schedules: no two tensors that wait share
+// a lane, readers stand below, groups are pieces.
 TEST(NetworkGraph, LanesAndRowsOfRandomNetworks) {
     int forks = 0;
     for (uint64_t seed = 1; seed <= 60; ++seed) {
@@ -57,7 +63,8 @@ TEST(NetworkGraph, LanesAndRowsOfRandomNetworks) {
         const std::vector<GraphRow> rows = network_graph(network, schedule);
         ASSERT_EQ(rows.size(), network.inputs.size() + network.layers.size()) << seed;
         std::map<TensorId, size_t> row_of;
-        for (size_t at = 0; at < rows.size(); ++at) ASSERT_TRUE(row_of.emplace(rows[at].tensor, at).second) << seed;
+        for (size_t at = 0; at < rows.size(); ++at)
+            ASSERT_TRUE(row_of.emplace(rows[at].tensor, at).second) << seed;
         std::vector<size_t> last(rows.size());
         for (size_t at = 0; at < rows.size(); ++at) {
             last[at] = at;
@@ -71,12 +78,15 @@ TEST(NetworkGraph, LanesAndRowsOfRandomNetworks) {
         }
         for (size_t above = 0; above < rows.size(); ++above) {
             for (size_t at = above + 1; at < last[above]; ++at)
-                ASSERT_NE(rows[at].lane, rows[above].lane) << "seed " << seed << ": " << text_of(network, rows);
+                ASSERT_NE(rows[at].lane, rows[above].lane)
+                    << "seed " << seed << ": " << text_of(network, rows);
         }
         for (const GroupSchedule& group : schedule.groups()) {
-            const size_t first = row_of.at(network.layer(network.find_layer(group.nests.front().layer)).output);
+            const size_t first =
+                row_of.at(network.layer(network.find_layer(group.nests.front().layer)).output);
             for (size_t k = 0; k < group.nests.size(); ++k)
-                ASSERT_EQ(network.layer(rows.at(first + k).layer).name, group.nests[k].layer) << "seed " << seed;
+                ASSERT_EQ(network.layer(rows.at(first + k).layer).name, group.nests[k].layer)
+                    << "seed " << seed;
         }
     }
     EXPECT_GT(forks, 20);

@@ -11,7 +11,8 @@ namespace {
 
 class Caches : public ::testing::Test {
 protected:
-    void add(int index, const std::string& level, const std::string& kind, const std::string& size) {
+    void add(int index, const std::string& level, const std::string& kind,
+             const std::string& size) {
         const std::filesystem::path place = directory_ / ("index" + std::to_string(index));
         std::filesystem::create_directories(place);
         std::ofstream(place / "level") << level << "\n";
@@ -19,8 +20,8 @@ protected:
         std::ofstream(place / "size") << size << "\n";
     }
     void TearDown() override { std::filesystem::remove_all(directory_); }
-    std::filesystem::path directory_ =
-        std::filesystem::path(::testing::TempDir()) / ("laminate_caches_" + std::to_string(::getpid()));
+    std::filesystem::path directory_ = std::filesystem::path(::testing::TempDir()) /
+                                       ("laminate_caches_" + std::to_string(::getpid()));
 };
 
 TEST_F(Caches, AreDataAndUnifiedOnesNearestFirst) {

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 class Files : public ::testing::Test {
 protected:
     void SetUp() override {
-        directory_ = fs::path(::testing::TempDir()) / ("laminate_files_" + std::to_string(::getpid()));
+        directory_ =
+            fs::path(::testing::TempDir()) / ("laminate_files_" + std::to_string(::getpid()));
         fs::create_directories(directory_);
     }
     void TearDown() override { fs::remove_all(directory_); }
@@ -66,14 +67,15 @@ TEST_F(Files, APipeIsWrittenAndStaysAPipe) {
 TEST_F(Files, ALinkStaysOneAndWhatItNamesIsWritten) {
     fs::create_directory(directory_ / "elsewhere");
     write_file_atomically(directory_ / "elsewhere/f", "old");
-    fs::create_symlink("elsewhere/f", directory_ / "link");           // relative to where the link is
+    fs::create_symlink("elsewhere/f", directory_ / "link");  // relative to where the link is
     fs::create_symlink(directory_ / "link", directory_ / "further");  // by way of another
-    fs::create_symlink("elsewhere/new", directory_ / "dangling");     // to a file that is to be made
+    fs::create_symlink("elsewhere/new", directory_ / "dangling");  // to a file that is to be made
     write_file_atomically(directory_ / "further", "one");
     EXPECT_EQ(read_file(directory_ / "elsewhere/f"), "one");
     write_file_atomically(directory_ / "dangling", "two");
     EXPECT_EQ(read_file(directory_ / "elsewhere/new"), "two");
-    for (const char* link : {"link", "further", "dangling"}) EXPECT_TRUE(fs::is_symlink(directory_ / link)) << link;
+    for (const char* link : {"link", "further", "dangling"})
+        EXPECT_TRUE(fs::is_symlink(directory_ / link)) << link;
     EXPECT_EQ(files_in_directory(), 4);
 
     fs::create_symlink("circle", directory_ / "circle");
@@ -115,8 +117,8 @@ TEST_F(Files, AMissingDirectoryIsNamed) {
         write_file_atomically(directory_ / "none" / "f", "x");
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
-        EXPECT_EQ(error.what(),
-                  (directory_ / "none" / "f").string() + ": cannot be written: No such file or directory");
+        EXPECT_EQ(error.what(), (directory_ / "none" / "f").string() +
+                                    ": cannot be written: No such file or directory");
     }
 }
 
@@ -156,7 +158,8 @@ TEST_F(Files, AFileWithoutAnEndIsRefused) {
         (void)read_file("/dev/zero", 5'000'000);
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
-        EXPECT_STREQ(error.what(), "/dev/zero: is larger than 5000000 bytes, the most that is read");
+        EXPECT_STREQ(error.what(),
+                     "/dev/zero: is larger than 5000000 bytes, the most that is read");
     }
 }
 

@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 class NewDirectoryTest : public ::testing::Test {
 protected:
     NewDirectoryTest()
-        : root_(fs::path(::testing::TempDir()) / ("laminate_new_directory_" + std::to_string(::getpid()))) {
+        : root_(fs::path(::testing::TempDir()) /
+                ("laminate_new_directory_" + std::to_string(::getpid()))) {
         fs::remove_all(root_);
         fs::create_directories(root_);
     }
@@ -27,7 +28,8 @@ protected:
         return std::vector<std::string>{"mark", "more"};
     }
     [[nodiscard]] size_t entries() const {
-        return static_cast<size_t>(std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
+        return static_cast<size_t>(
+            std::distance(fs::directory_iterator(root_), fs::directory_iterator()));
     }
 
     fs::path root_;
@@ -54,7 +56,8 @@ TEST_F(NewDirectoryTest, RemovesWhatAKilledProcessLeftAndNothingElse) {
     ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(unreaped), &ended, WEXITED | WNOWAIT), 0);
     const fs::path dead = root_ / ("out.partial-" + std::to_string(child)),
                    zombie = root_ / ("out.partial-" + std::to_string(unreaped)),
-                   living = root_ / ("out.partial-" + std::to_string(::getppid())), other = root_ / "out.partial-notes";
+                   living = root_ / ("out.partial-" + std::to_string(::getppid())),
+                   other = root_ / "out.partial-notes";
     for (const fs::path& directory : {dead, zombie, living, other}) {
         fs::create_directory(directory);
         put(directory / "half", "1");
@@ -95,7 +98,8 @@ TEST_F(NewDirectoryTest, ReplacesItsOwnKindAndNothingElse) {
         FAIL() << "a directory of somebody else was accepted";
     } catch (const InputError& error) {
         EXPECT_EQ(error.what(),
-                  (root_ / "out").string() + ": is not empty and was not made by this test; expected a new directory");
+                  (root_ / "out").string() +
+                      ": is not empty and was not made by this test; expected a new directory");
     }
     EXPECT_EQ(read_file(root_ / "out/precious"), "mine");
     EXPECT_EQ(entries(), 1U);

@@ -48,13 +48,17 @@ TEST(InParallel, AThreadThatTheSystemDoesNotStartIsAnExceptionAndNoAbort) {
             if (std::fscanf(file, "%ld", &pages) != 1) ::_exit(2);
             std::fclose(file);
         }
-        const rlim_t bytes = static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (64U << 20);
+        const rlim_t bytes =
+            static_cast<rlim_t>(pages) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (64U << 20);
         const rlimit limit{bytes, bytes};
         if (::setrlimit(RLIMIT_AS, &limit) != 0) ::_exit(3);
         try {
             in_parallel(1000, 1000, [](size_t) { ::usleep(1000); });
         } catch (const std::system_error& error) {
-            ::_exit(std::string(error.what()).find(" of 1000 cannot be started: ") != std::string::npos ? 0 : 4);
+            ::_exit(std::string(error.what()).find(" of 1000 cannot be started: ") !=
+                            std::string::npos
+                        ? 0
+                        : 4);
         }
         ::_exit(5);
     }

@@ -29,7 +29,8 @@ TEST(SharedLoop, EveryIterationIsDoneOnceWhoeverHelps) {
             }
         });
     }
-    // Plain integers: what others did must be seen when parallel_for returns; counters that are gone must not be touched.
+    // Plain integers: what others did must be seen when parallel_for returns; counters that are
+    // gone must not be touched.
     const auto led = [&] {
         const SharedLoop::Leader leader(&loop);
         for (int round = 0; round < 2000; ++round) {
@@ -60,7 +61,8 @@ TEST(SharedLoop, ALoopWithinALoopIsItsThreadsOwn) {
     std::vector<int> done(12, 0);
     for (int round = 0; round < 2; ++round) {
         parallel_for(3, 1, [&](int64_t outer) {
-            parallel_for(4, 1, [&](int64_t inner) { ++done[static_cast<size_t>(4 * outer + inner)]; });
+            parallel_for(4, 1,
+                         [&](int64_t inner) { ++done[static_cast<size_t>(4 * outer + inner)]; });
         });
     }
     EXPECT_EQ(done, std::vector<int>(12, 2));
@@ -69,7 +71,8 @@ TEST(SharedLoop, ALoopWithinALoopIsItsThreadsOwn) {
 TEST(SharedLoop, WithoutALeaderOpenMpsThreadsShareALoop) {
     for (const int threads : {1, 2, 3}) {
         std::vector<int> done(501, 0);
-        parallel_for(501, threads, [&](int64_t k) { done[static_cast<size_t>(k)] += omp_get_num_threads(); });
+        parallel_for(501, threads,
+                     [&](int64_t k) { done[static_cast<size_t>(k)] += omp_get_num_threads(); });
         EXPECT_EQ(done, std::vector<int>(501, threads));
     }
     parallel_for(0, 2, [](int64_t) { ADD_FAILURE(); });
@@ -77,7 +80,8 @@ TEST(SharedLoop, WithoutALeaderOpenMpsThreadsShareALoop) {
 
 /// OpenMP's threads are not there in a child, and it would wait for them.
 TEST(SharedLoop, AForkedChildGoesOnAlone) {
-    if (test::is_thread_sanitized) GTEST_SKIP() << "the sanitizer does not let a child of several threads start any";
+    if (test::is_thread_sanitized)
+        GTEST_SKIP() << "the sanitizer does not let a child of several threads start any";
     parallel_for(2, 2, [](int64_t) {});
     const pid_t child = fork();
     ASSERT_GE(child, 0);

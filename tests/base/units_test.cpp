@@ -14,7 +14,8 @@ concept Addable = requires(A a, B b) {
 };
 static_assert(Addable<Elements, Elements>);
 static_assert(!Addable<Elements, Macs>, "elements and MACs are different things");
-static_assert(!std::is_convertible_v<Elements, Bytes>, "only to_bytes() leads from elements to bytes");
+static_assert(!std::is_convertible_v<Elements, Bytes>,
+              "only to_bytes() leads from elements to bytes");
 static_assert(!std::is_convertible_v<int64_t, Elements>);
 
 TEST(Count, OverflowThrowsInsteadOfWrapping) {

@@ -1,4 +1,5 @@
-// The verb `bench`: its JSON, and that its figures fit together. Speed itself is no test: machines are busy.
+// The verb `bench`: its JSON, and that its figures fit together. Speed itself is no test: machines
+// are busy.
 #include <nlohmann/json.hpp>
 
 #include "tests/support/run_program.h"
@@ -19,10 +20,12 @@ TEST(Bench, FiguresOfBothVariantsAreConsistent) {
         const auto& variant = answer.at(name);
         EXPECT_GE(variant.at("times_ms").size(), 3U);
         EXPECT_LE(variant.at("min_ms").get<double>(), variant.at("median_ms").get<double>());
-        EXPECT_NEAR(variant.at("gflops").get<double>(), gflop / (1e-3 * variant.at("median_ms").get<double>()),
+        EXPECT_NEAR(variant.at("gflops").get<double>(),
+                    gflop / (1e-3 * variant.at("median_ms").get<double>()),
                     1e-6 * variant.at("gflops").get<double>());
         EXPECT_NEAR(variant.at("of_peak").get<double>(),
-                    variant.at("gflops").get<double>() / answer.at("peak_gflops").get<double>(), 1e-6);
+                    variant.at("gflops").get<double>() / answer.at("peak_gflops").get<double>(),
+                    1e-6);
         EXPECT_EQ(variant.at("predicted"), variant.at("measured"));
     }
     EXPECT_LT(answer.at("fused").at("arena_bytes").get<int64_t>(),
@@ -32,16 +35,19 @@ TEST(Bench, FiguresOfBothVariantsAreConsistent) {
 }
 
 TEST(Bench, WhatNeedsMoreMemoryThanThereIsIsRefusedBeforeItRuns) {
-    const ProgramResult result = run_program("bench 'zoo:fsrcnn?height=100000&width=100000' --seconds 0");
+    const ProgramResult result =
+        run_program("bench 'zoo:fsrcnn?height=100000&width=100000' --seconds 0");
     EXPECT_EQ(result.exit_code, 4);
-    EXPECT_NE(result.err.find("fsrcnn: checking the code of the group of"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("fsrcnn: checking the code of the group of"), std::string::npos)
+        << result.err;
     EXPECT_NE(result.err.find("of memory that are available"), std::string::npos) << result.err;
 }
 
 TEST(Bench, ACompiledDirectoryIsTimed) {
     const ScratchDirectory scratch;
     ASSERT_EQ(run_program("compile zoo:l3net -o " + (scratch / "net")).exit_code, 0);
-    const ProgramResult result = run_program("bench " + (scratch / "net") + " --seconds 0.01 --json -");
+    const ProgramResult result =
+        run_program("bench " + (scratch / "net") + " --seconds 0.01 --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     EXPECT_EQ(answer.at("network"), "l3net");

@@ -11,11 +11,13 @@ namespace {
 
 // L2Net fused: rows of conv1 stay on chip between tiles of four rows of conv2.
 constexpr const char* fused =
-    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo & "
+    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y "
+    "root/conv2.yo & "
     "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}";
 
 TEST(Cost, AFusedPairMovesItsInputItsWeightsAndItsOutputOnce) {
-    const ProgramResult result = run_program("cost zoo:l2net --schedule '" + std::string(fused) + "' --json -");
+    const ProgramResult result =
+        run_program("cost zoo:l2net --schedule '" + std::string(fused) + "' --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     const auto& counts = answer.at("counts");
@@ -23,8 +25,10 @@ TEST(Cost, AFusedPairMovesItsInputItsWeightsAndItsOutputOnce) {
     EXPECT_EQ(counts.at("reads").at("W"), 3 * 3 * 3 * 4 + 3 * 3 * 4 * 4);
     EXPECT_EQ(counts.at("reads").at("Y"), 0);
     EXPECT_EQ(counts.at("writes").at("Y"), 16 * 16 * 4);
-    EXPECT_EQ(answer.at("macs"), 18 * 18 * 4 * 3 * 9 + 16 * 16 * 4 * 4 * 9);  // every row of conv1 once
-    // The first tile of conv2 wants 6 rows of conv1 and these 8 rows of X; later ones 4 new rows, which need 6 of X.
+    EXPECT_EQ(answer.at("macs"),
+              18 * 18 * 4 * 3 * 9 + 16 * 16 * 4 * 4 * 9);  // every row of conv1 once
+    // The first tile of conv2 wants 6 rows of conv1 and these 8 rows of X; later ones 4 new rows,
+    // which need 6 of X.
     EXPECT_EQ(counts.at("buffer_elements").at("X"), 8 * 20 * 3);
     EXPECT_EQ(counts.at("buffer_elements").at("intermediates"), 6 * 18 * 4);
     EXPECT_EQ(counts.at("buffer_elements").at("Y"), 1);  // zi yi xi are outside: one sum at a time
@@ -32,16 +36,19 @@ TEST(Cost, AFusedPairMovesItsInputItsWeightsAndItsOutputOnce) {
 }
 
 TEST(Cost, TellsHowFarFromTheBoundItIs) {
-    const ProgramResult result = run_program("cost zoo:l2net --schedule '" + std::string(fused) + "' --json -");
+    const ProgramResult result =
+        run_program("cost zoo:l2net --schedule '" + std::string(fused) + "' --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
-    EXPECT_EQ(answer.at("bound_accesses_elements"), 2476);  // input, weights and output once; reached
+    EXPECT_EQ(answer.at("bound_accesses_elements"),
+              2476);  // input, weights and output once; reached
     EXPECT_EQ(answer.at("achieved_over_bound"), 1);
 }
 
 TEST(Cost, EnergyByPartOnAMachine) {
     const std::string machines = std::string(LAMINATE_MACHINES) + "/convfusion-40nm";
-    const std::string command = "cost zoo:l2net --schedule '" + std::string(fused) + "' --machine " + machines;
+    const std::string command =
+        "cost zoo:l2net --schedule '" + std::string(fused) + "' --machine " + machines;
     const ProgramResult result = run_program(command + ".json --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto energy = nlohmann::json::parse(result.out).at("energy");
@@ -49,7 +56,8 @@ TEST(Cost, EnergyByPartOnAMachine) {
     EXPECT_DOUBLE_EQ(energy.at("macs_pj"), 10.2 * 71'856);
     EXPECT_DOUBLE_EQ(energy.at("external_pj"), 1120.0 * 2476);
     // 1165 elements live; four accesses per MAC, one more for each of 1452 external reads.
-    EXPECT_DOUBLE_EQ(energy.at("internal_pj"), (0.012 * std::sqrt(16.0 * 1165) + 4.61) * (4 * 71'856 + 1452));
+    EXPECT_DOUBLE_EQ(energy.at("internal_pj"),
+                     (0.012 * std::sqrt(16.0 * 1165) + 4.61) * (4 * 71'856 + 1452));
     EXPECT_EQ(energy.at("register_file_pj"), 0);
 
     const ProgramResult levels = run_program(command + "-banked-rf.json");
@@ -58,9 +66,11 @@ TEST(Cost, EnergyByPartOnAMachine) {
 
     const ProgramResult missing = run_program(command + "-nowhere.json");
     EXPECT_EQ(missing.exit_code, 3);
-    EXPECT_EQ(missing.err, "laminate: error: energy table " + machines +
-                               "-nowhere.json: no such name or file; names: convfusion-40nm, convfusion-40nm-banked, "
-                               "convfusion-40nm-banked-rf\n");
+    EXPECT_EQ(
+        missing.err,
+        "laminate: error: energy table " + machines +
+            "-nowhere.json: no such name or file; names: convfusion-40nm, convfusion-40nm-banked, "
+            "convfusion-40nm-banked-rf\n");
 }
 
 TEST(Cost, AnIllegalScheduleIsBadInputAndNamesTheLayer) {
@@ -84,8 +94,8 @@ TEST(Show, AFileThatNamesNoNetworkSaysWhatToGive) {
     std::ofstream(scratch / "s.json") << R"({"schema":"laminate.schedule"})";
     const ProgramResult result = run_program("show " + (scratch / "s.json"));
     EXPECT_EQ(result.exit_code, 3);
-    EXPECT_EQ(result.err,
-              "laminate: error: " + (scratch / "s.json") + ": names no network; give the network with --net\n");
+    EXPECT_EQ(result.err, "laminate: error: " + (scratch / "s.json") +
+                              ": names no network; give the network with --net\n");
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ nlohmann::json json_file(const std::string& path) { return nlohmann::json::parse
 
 TEST(Explore, AFrontHasNoPointThatAnotherBeatsAndItsSchedulesCostWhatItSays) {
     const ScratchDirectory scratch;
-    const ProgramResult result = run_program("explore zoo:l2net --tiles pow2 -o " + (scratch / "front"));
+    const ProgramResult result =
+        run_program("explore zoo:l2net --tiles pow2 -o " + (scratch / "front"));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto front = json_file(scratch / "front/front.json");
     const auto& points = front.at("points");
@@ -24,15 +25,18 @@ TEST(Explore, AFrontHasNoPointThatAnotherBeatsAndItsSchedulesCostWhatItSays) {
             const auto no_worse = [&](const char* key) {
                 return points[b].at(key).get<int64_t>() <= points[a].at(key).get<int64_t>();
             };
-            EXPECT_FALSE(a != b && no_worse("accesses_elements") && no_worse("live_bytes") && no_worse("macs"))
+            EXPECT_FALSE(a != b && no_worse("accesses_elements") && no_worse("live_bytes") &&
+                         no_worse("macs"))
                 << b << " beats " << a;
         }
     }
     // The least traffic there can be: every input, weight and output once.
     EXPECT_EQ(points[0].at("accesses_elements"), 20 * 20 * 3 + 108 + 144 + 16 * 16 * 4);
     const std::string last = "#" + std::to_string(points.size() - 1);
-    const ProgramResult cost = run_program("cost zoo:l2net --json - --schedule " + (scratch / ("front" + last)));
-    EXPECT_EQ(nlohmann::json::parse(cost.out).at("accesses_elements"), points.back().at("accesses_elements"));
+    const ProgramResult cost =
+        run_program("cost zoo:l2net --json - --schedule " + (scratch / ("front" + last)));
+    EXPECT_EQ(nlohmann::json::parse(cost.out).at("accesses_elements"),
+              points.back().at("accesses_elements"));
     const std::string csv = read_file(scratch / "front/front.csv");
     EXPECT_EQ(static_cast<size_t>(std::count(csv.begin(), csv.end(), '\n')), points.size() + 1);
     EXPECT_NE(read_file(scratch / "front/report.html").find(last), std::string::npos);
@@ -40,8 +44,9 @@ TEST(Explore, AFrontHasNoPointThatAnotherBeatsAndItsSchedulesCostWhatItSays) {
 
 TEST(Explore, EveryPointTellsItsBoundAndOnAMachineItsEnergy) {
     const ScratchDirectory scratch;
-    const ProgramResult result = run_program("explore zoo:l2net --tiles pow2 -o " + (scratch / "front") +
-                                             " --machine " + LAMINATE_MACHINES + "/convfusion-40nm-banked-rf.json");
+    const ProgramResult result =
+        run_program("explore zoo:l2net --tiles pow2 -o " + (scratch / "front") + " --machine " +
+                    LAMINATE_MACHINES + "/convfusion-40nm-banked-rf.json");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto front = json_file(scratch / "front/front.json");
     double least = HUGE_VAL;
@@ -49,9 +54,11 @@ TEST(Explore, EveryPointTellsItsBoundAndOnAMachineItsEnergy) {
     for (size_t n = 0; n < front.at("points").size(); ++n) {
         const auto& point = front["points"][n];
         EXPECT_GE(point.at("accesses_elements"), point.at("bound_accesses_elements"));
-        EXPECT_DOUBLE_EQ(point.at("achieved_over_bound"), point.at("accesses_elements").get<double>() /
-                                                              point.at("bound_accesses_elements").get<double>());
-        EXPECT_EQ(point.at("energy").at("external_pj"), 1120 * point.at("accesses_elements").get<double>());
+        EXPECT_DOUBLE_EQ(point.at("achieved_over_bound"),
+                         point.at("accesses_elements").get<double>() /
+                             point.at("bound_accesses_elements").get<double>());
+        EXPECT_EQ(point.at("energy").at("external_pj"),
+                  1120 * point.at("accesses_elements").get<double>());
         if (point.at("energy").at("total_pj") >= least) continue;
         least = point.at("energy").at("total_pj");
         best = n;
@@ -60,19 +67,23 @@ TEST(Explore, EveryPointTellsItsBoundAndOnAMachineItsEnergy) {
     EXPECT_EQ(front["points"][best].at("names"), nlohmann::json({"least-energy"}));
     EXPECT_EQ(run_program("show " + (scratch / "front#least-energy")).out,
               run_program("show " + (scratch / "front#") + std::to_string(best)).out);
-    EXPECT_NE(result.out.find("least energy on convfusion-40nm-banked-rf: #" + std::to_string(best) + ","),
+    EXPECT_NE(result.out.find("least energy on convfusion-40nm-banked-rf: #" +
+                              std::to_string(best) + ","),
               std::string::npos)
         << result.out;
-    EXPECT_NE(read_file(scratch / "front/front.csv").find("achieved_over_bound,live_bytes,macs,groups,total_pj\n"),
+    EXPECT_NE(read_file(scratch / "front/front.csv")
+                  .find("achieved_over_bound,live_bytes,macs,groups,total_pj\n"),
               std::string::npos);
 }
 
 TEST(Explore, NothingWithinTheBudgetNamesTheSmallestThatWorks) {
     const ScratchDirectory scratch;
-    const std::string command = "explore zoo:l2net --tiles pow2 -o " + (scratch / "front") + " --memory ";
+    const std::string command =
+        "explore zoo:l2net --tiles pow2 -o " + (scratch / "front") + " --memory ";
     const ProgramResult result = run_program(command + "16");
     EXPECT_EQ(result.exit_code, 4);
-    ASSERT_NE(result.err.find("no schedule fits in 16 B; the smallest budget that works is "), std::string::npos)
+    ASSERT_NE(result.err.find("no schedule fits in 16 B; the smallest budget that works is "),
+              std::string::npos)
         << result.err;
     EXPECT_TRUE(scratch.is_empty());
     const int64_t bytes = std::stoll(result.err.substr(result.err.find("works is ") + 9));
@@ -81,13 +92,15 @@ TEST(Explore, NothingWithinTheBudgetNamesTheSmallestThatWorks) {
 
 TEST(Explore, OneAxisIsTheScheduleWithTheFewestAccesses) {
     const ScratchDirectory scratch;
-    const std::string command = "explore zoo:l3net --tiles pow2 -o " + (scratch / "front") + " --json - -q ";
+    const std::string command =
+        "explore zoo:l3net --tiles pow2 -o " + (scratch / "front") + " --json - -q ";
     const auto front = nlohmann::json::parse(run_program(command + "--axes 2").out);
     EXPECT_EQ(front.at("axes"), 2);
     const auto& points = front.at("points");
     for (const size_t n : {size_t{0}, points.size() / 2, points.size() - 1}) {
         const auto bytes = points[n].at("live_bytes").get<int64_t>();
-        const ProgramResult result = run_program(command + "--axes 1 --memory " + std::to_string(bytes));
+        const ProgramResult result =
+            run_program(command + "--axes 1 --memory " + std::to_string(bytes));
         ASSERT_EQ(result.exit_code, 0) << result.err;
         const auto one = nlohmann::json::parse(result.out);
         EXPECT_EQ(one.at("axes"), 1);
@@ -96,11 +109,14 @@ TEST(Explore, OneAxisIsTheScheduleWithTheFewestAccesses) {
         EXPECT_LE(one["points"][0].at("accesses_elements"), points[n].at("accesses_elements"));
         EXPECT_LE(one["points"][0].at("live_bytes"), bytes);
     }
-    const ProgramResult told = run_program("explore zoo:l3net --tiles pow2 --axes 1 -o " + (scratch / "front"));
-    EXPECT_NE(told.out.find("complete: no schedule of this space that fits moves less\n1 schedule in "),
-              std::string::npos)
+    const ProgramResult told =
+        run_program("explore zoo:l3net --tiles pow2 --axes 1 -o " + (scratch / "front"));
+    EXPECT_NE(
+        told.out.find("complete: no schedule of this space that fits moves less\n1 schedule in "),
+        std::string::npos)
         << told.out;
-    EXPECT_NE(read_file(scratch / "front/report.html").find("one schedule, the fewest accesses in the memory"),
+    EXPECT_NE(read_file(scratch / "front/report.html")
+                  .find("one schedule, the fewest accesses in the memory"),
               std::string::npos);
     EXPECT_EQ(run_program(command + "--axes 1 --memory 16").exit_code, 4);
 }
@@ -108,8 +124,11 @@ TEST(Explore, OneAxisIsTheScheduleWithTheFewestAccesses) {
 TEST(Explore, AScheduleOfAFrontIsTakenByNumberAndWhatIsNoneIsRefused) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front";
-    ASSERT_EQ(run_program("explore 'zoo:l2net?height=12&width=12' --tiles pow2 -o " + front).exit_code, 0);
-    // The front says which network; a number with zeros before it, and the file instead of the directory, are the same.
+    ASSERT_EQ(
+        run_program("explore 'zoo:l2net?height=12&width=12' --tiles pow2 -o " + front).exit_code,
+        0);
+    // The front says which network; a number with zeros before it, and the file instead of the
+    // directory, are the same.
     const ProgramResult shown = run_program("show " + front + "#1 --json -");
     ASSERT_EQ(shown.exit_code, 0) << shown.err;
     EXPECT_EQ(run_program("show " + front + "/#0001 --json -").out, shown.out);
@@ -118,7 +137,8 @@ TEST(Explore, AScheduleOfAFrontIsTakenByNumberAndWhatIsNoneIsRefused) {
     const auto answer = json_file(front + "/front.json");
     std::string text;
     for (const auto& group : answer["points"][1]["schedule"])
-        text += (text.empty() ? "" : " ") + answer["group_schedules"].at(group.get<size_t>()).get<std::string>();
+        text += (text.empty() ? "" : " ") +
+                answer["group_schedules"].at(group.get<size_t>()).get<std::string>();
     EXPECT_EQ(nlohmann::json::parse(shown.out)["schedule"], text);
 
     const auto refusal = [&](const std::string& schedule,
@@ -131,19 +151,24 @@ TEST(Explore, AScheduleOfAFrontIsTakenByNumberAndWhatIsNoneIsRefused) {
     const std::string count = std::to_string(answer["points"].size()),
                       last = std::to_string(answer["points"].size() - 1);
     EXPECT_NE(refusal(front + "#" + count)
-                  .find("front.json: has " + count + " schedules, found #" + count + ", expected #0 to #" + last),
+                  .find("front.json: has " + count + " schedules, found #" + count +
+                        ", expected #0 to #" + last),
               std::string::npos);
-    EXPECT_NE(refusal(front + "#best").find("found #best, expected #0 to #" + last), std::string::npos);
-    EXPECT_NE(refusal(front).find("has " + count + " schedules, found none chosen, expected #0 to #" + last),
+    EXPECT_NE(refusal(front + "#best").find("found #best, expected #0 to #" + last),
+              std::string::npos);
+    EXPECT_NE(refusal(front).find("has " + count +
+                                  " schedules, found none chosen, expected #0 to #" + last),
               std::string::npos);
     EXPECT_NE(refusal(front + "#-1").find("found #-1"), std::string::npos);
-    EXPECT_NE(refusal((scratch / "nowhere") + "#1").find("nowhere#1: no such file"), std::string::npos);
+    EXPECT_NE(refusal((scratch / "nowhere") + "#1").find("nowhere#1: no such file"),
+              std::string::npos);
     EXPECT_NE(refusal(front + "#0", "zoo:l3net").find("is for network l2net"), std::string::npos);
     auto damaged = answer;
     damaged["points"][0]["schedule"] = {answer["group_schedules"].size()};
     write_file_atomically(front + "/front.json", damaged.dump());
     EXPECT_NE(refusal(front + "#0")
-                  .find("front.json: points[0].schedule: found array, expected a list of places in group_schedules"),
+                  .find("front.json: points[0].schedule: found array, expected a list of places in "
+                        "group_schedules"),
               std::string::npos);
 }
 
@@ -151,18 +176,22 @@ TEST(Explore, SecondsEndASearchWithWhatWasFoundAndItsGap) {
     const ScratchDirectory scratch;
     // To the end this takes minutes.
     const std::string command =
-        "explore 'zoo:fsrcnn?height=480&width=270' --tiles divisors --threads 1 -o " + (scratch / "front");
+        "explore 'zoo:fsrcnn?height=480&width=270' --tiles divisors --threads 1 -o " +
+        (scratch / "front");
     const ProgramResult result = run_program(command + " --seconds 1");
     ASSERT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_NE(result.err.find("stopped after 1 s, as --seconds asked"), std::string::npos) << result.err;
-    EXPECT_NE(result.out.find("not complete: at no memory does a schedule of this space move less than 1/"),
+    EXPECT_NE(result.err.find("stopped after 1 s, as --seconds asked"), std::string::npos)
+        << result.err;
+    EXPECT_NE(result.out.find(
+                  "not complete: at no memory does a schedule of this space move less than 1/"),
               std::string::npos)
         << result.out;
     const auto front = json_file(scratch / "front/front.json");
     EXPECT_FALSE(front.at("complete").get<bool>());
     EXPECT_FALSE(front.at("points").empty());
 
-    const ProgramResult early = run_program("explore zoo:l2net --tiles pow2 --seconds 1000 -o " + (scratch / "whole"));
+    const ProgramResult early =
+        run_program("explore zoo:l2net --tiles pow2 --seconds 1000 -o " + (scratch / "whole"));
     EXPECT_EQ(early.exit_code, 0) << early.err;
     EXPECT_EQ(early.err.find("stopped"), std::string::npos) << early.err;
     EXPECT_TRUE(json_file(scratch / "whole/front.json").at("complete").get<bool>());

@@ -31,10 +31,11 @@ TEST(MachineVerb, EnergyTablesHaveNames) {
     const auto listed = nlohmann::json::parse(run_program("machine list --json -").out);
     ASSERT_FALSE(listed["energy_tables"].empty());
     for (const auto& name : listed["energy_tables"]) {
-        const ProgramResult shown = run_program("machine show " + name.get<std::string>() + " --json -");
+        const ProgramResult shown =
+            run_program("machine show " + name.get<std::string>() + " --json -");
         ASSERT_EQ(shown.exit_code, 0) << shown.err;
-        const auto file =
-            nlohmann::json::parse(read_file(std::string(LAMINATE_MACHINES) + "/" + name.get<std::string>() + ".json"));
+        const auto file = nlohmann::json::parse(
+            read_file(std::string(LAMINATE_MACHINES) + "/" + name.get<std::string>() + ".json"));
         const auto answer = nlohmann::json::parse(shown.out);
         for (const auto& [key, entry] : file.items()) {
             if (!entry.is_object()) continue;
@@ -42,21 +43,25 @@ TEST(MachineVerb, EnergyTablesHaveNames) {
         }
     }
     const ScratchDirectory scratch;
-    const ProgramResult explored = run_program("explore zoo:l2net --machine convfusion-40nm -o " + (scratch / "front"));
+    const ProgramResult explored =
+        run_program("explore zoo:l2net --machine convfusion-40nm -o " + (scratch / "front"));
     EXPECT_EQ(explored.exit_code, 0) << explored.err;
     EXPECT_NE(explored.out.find("convfusion-40nm"), std::string::npos) << explored.out;
-    const ProgramResult other = run_program("explore zoo:l2net --machine tpu -o " + (scratch / "front"));
+    const ProgramResult other =
+        run_program("explore zoo:l2net --machine tpu -o " + (scratch / "front"));
     EXPECT_EQ(other.exit_code, 3);
-    EXPECT_NE(other.err.find("energy table tpu: no such name or file; names: convfusion-40nm,"), std::string::npos)
+    EXPECT_NE(other.err.find("energy table tpu: no such name or file; names: convfusion-40nm,"),
+              std::string::npos)
         << other.err;
 }
 
 TEST(MachineVerb, ChecksBothKindsOfFiles) {
     const std::string machines = LAMINATE_MACHINES;
-    EXPECT_NE(run_program("machine check " + machines + "/tpu.json").out.find("machine tpu, ok"), std::string::npos);
-    EXPECT_NE(
-        run_program("machine check " + machines + "/convfusion-40nm.json").out.find("energy table convfusion-40nm, ok"),
-        std::string::npos);
+    EXPECT_NE(run_program("machine check " + machines + "/tpu.json").out.find("machine tpu, ok"),
+              std::string::npos);
+    EXPECT_NE(run_program("machine check " + machines + "/convfusion-40nm.json")
+                  .out.find("energy table convfusion-40nm, ok"),
+              std::string::npos);
 
     const ScratchDirectory scratch;
     std::string text = read_file(machines + "/tpu.json");
@@ -65,7 +70,8 @@ TEST(MachineVerb, ChecksBothKindsOfFiles) {
     write_file_atomically(scratch / "wrong.json", text);
     const ProgramResult wrong = run_program("machine check " + (scratch / "wrong.json"));
     EXPECT_EQ(wrong.exit_code, 3);
-    EXPECT_NE(wrong.err.find("wrong.json: array: mac_pj: missing, expected a number >= 0"), std::string::npos)
+    EXPECT_NE(wrong.err.find("wrong.json: array: mac_pj: missing, expected a number >= 0"),
+              std::string::npos)
         << wrong.err;
     EXPECT_EQ(run_program("machine show no-such-machine").exit_code, 3);
 }
@@ -79,7 +85,8 @@ TEST(MachineVerb, MeasuresThisMachine) {
     EXPECT_GT(answer["peak_gflops"], 0.5);
     ASSERT_GE(answer["memories"].size(), 1U);
     EXPECT_EQ(answer["memories"].back()["name"], "DRAM");
-    for (const auto& memory : answer["memories"]) EXPECT_GT(memory["read_gigabytes_per_second"], 0.1) << memory;
+    for (const auto& memory : answer["memories"])
+        EXPECT_GT(memory["read_gigabytes_per_second"], 0.1) << memory;
     // No cache is slower than a fourth of the memory behind all of them, however busy the machine.
     EXPECT_GT(answer["memories"].front()["read_gigabytes_per_second"].get<double>(),
               answer["memories"].back()["read_gigabytes_per_second"].get<double>() / 4);
@@ -87,7 +94,8 @@ TEST(MachineVerb, MeasuresThisMachine) {
 
 TEST(MachineVerb, ArraysInMainMemoryShareABudgetAndExceedTheCaches) {
     constexpr int64_t mebi = 1 << 20, gibi = 1 << 30;
-    // Four times a last level of 32 MiB; of 2 GiB for 40 threads each has a 40th; 1024 threads would have less than four times 1 MiB of their own.
+    // Four times a last level of 32 MiB; of 2 GiB for 40 threads each has a 40th; 1024 threads
+    // would have less than four times 1 MiB of their own.
     EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 2, 2 * gibi), 128 * mebi);
     EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 40, 2 * gibi), 2 * gibi / 40);
     EXPECT_EQ(main_memory_array_bytes(32 * mebi, mebi, 1024, 2 * gibi), 4 * mebi);
@@ -98,7 +106,8 @@ TEST(MachineVerb, ArraysInMainMemoryShareABudgetAndExceedTheCaches) {
 TEST(MachineVerb, WithoutRoomForItsThreadsIsOneLineAndNoAbort) {
     if (test::is_sanitized) GTEST_SKIP() << "a sanitizer wants the address space";
     const ScratchDirectory scratch;
-    // The program itself takes some 500 MB of addresses; each thread wants 8 MiB of stack and its array.
+    // The program itself takes some 500 MB of addresses; each thread wants 8 MiB of stack and its
+    // array.
     const std::string command = "ulimit -v 1500000; exec " + std::string(LAMINATE_PROGRAM) +
                                 " machine measure --threads 400 >/dev/null 2>" + (scratch / "said");
     const int status = std::system(command.c_str());

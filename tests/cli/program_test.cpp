@@ -15,7 +15,8 @@ TEST(Program, NoVerbIsAUsageErrorOfOneLine) {
     const ProgramResult result = run_program("");
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(result.out, "");
-    EXPECT_EQ(result.err.rfind("laminate: error: found none, expected a verb: info, zoo, ", 0), 0U) << result.err;
+    EXPECT_EQ(result.err.rfind("laminate: error: found none, expected a verb: info, zoo, ", 0), 0U)
+        << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 }
 
@@ -25,43 +26,55 @@ TEST(Program, AVerbOfAVerbIsNamedTheSameWay) {
         EXPECT_EQ(result.exit_code, 2) << arguments;
         return result.err;
     };
-    EXPECT_EQ(refusal("zoo"), "laminate: error: found none, expected a verb after \"zoo\": list, export\n");
-    EXPECT_EQ(refusal("zoo lsit"), "laminate: error: found \"lsit\", expected a verb after \"zoo\": list, export\n");
+    EXPECT_EQ(refusal("zoo"),
+              "laminate: error: found none, expected a verb after \"zoo\": list, export\n");
+    EXPECT_EQ(refusal("zoo lsit"),
+              "laminate: error: found \"lsit\", expected a verb after \"zoo\": list, export\n");
     EXPECT_EQ(refusal("machine"),
-              "laminate: error: found none, expected a verb after \"machine\": list, show, check, measure\n");
+              "laminate: error: found none, expected a verb after \"machine\": list, show, check, "
+              "measure\n");
     // An option that is missing is no missing verb.
-    EXPECT_EQ(refusal("zoo export l2net"), "laminate: error: --output is required (see laminate --help)\n");
+    EXPECT_EQ(refusal("zoo export l2net"),
+              "laminate: error: --output is required (see laminate --help)\n");
 }
 
 TEST(Program, AnUnknownVerbIsNamedWithThoseThatThereAre) {
     const ProgramResult result = run_program("exlpore zoo:l2net");
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.err.rfind("laminate: error: found \"exlpore\", expected a verb: info, zoo, ", 0), 0U)
+    EXPECT_EQ(
+        result.err.rfind("laminate: error: found \"exlpore\", expected a verb: info, zoo, ", 0), 0U)
         << result.err;
     EXPECT_EQ(result.err.find("reference"), std::string::npos) << "a hidden verb: " << result.err;
 }
 
 TEST(Program, ValuesAreNamedWithWhatIsExpected) {
     EXPECT_EQ(run_program("info zoo:l2net --height 0").err,
-              "laminate: error: --height: found \"0\", expected a whole number from 1 (see laminate --help)\n");
+              "laminate: error: --height: found \"0\", expected a whole number from 1 (see "
+              "laminate --help)\n");
     EXPECT_EQ(run_program("explore zoo:l2net --seconds -1").err,
-              "laminate: error: --seconds: found \"-1\", expected a number above 0 (see laminate --help)\n");
-    for (const std::string option : {"bench zoo:l2net --reference-macs", "validate zoo:l2net --walker-macs",
-                                     "validate zoo:l2net --execute-macs"}) {
-        EXPECT_EQ(run_program(option + " -1").err, "laminate: error: " + option.substr(option.find("--")) +
-                                                       ": found \"-1\", expected a number, 0 or more (see laminate "
-                                                       "--help)\n");
+              "laminate: error: --seconds: found \"-1\", expected a number above 0 (see laminate "
+              "--help)\n");
+    for (const std::string option :
+         {"bench zoo:l2net --reference-macs", "validate zoo:l2net --walker-macs",
+          "validate zoo:l2net --execute-macs"}) {
+        EXPECT_EQ(run_program(option + " -1").err,
+                  "laminate: error: " + option.substr(option.find("--")) +
+                      ": found \"-1\", expected a number, 0 or more (see laminate "
+                      "--help)\n");
     }
     EXPECT_EQ(run_program("explore zoo:l2net --tiles none").err,
-              "laminate: error: --tiles: found \"none\", expected one of all,divisors,pow2 (see laminate --help)\n");
+              "laminate: error: --tiles: found \"none\", expected one of all,divisors,pow2 (see "
+              "laminate --help)\n");
 }
 
 TEST(Program, VeryLongWordsAreCutInTheirMiddle) {
     const std::string name(5000, 'x');
-    EXPECT_EQ(run_program("info " + name).err,
-              "laminate: error: " + name.substr(0, 200) + "..." + name.substr(0, 78) + ": no such file\n");
-    for (const auto& [arguments, exit_code] :
-         {std::pair{"report ", 3}, {"validate zoo:l2net --front ", 3}, {"explore zoo:l2net --tiles ", 2}, {"", 2}}) {
+    EXPECT_EQ(run_program("info " + name).err, "laminate: error: " + name.substr(0, 200) + "..." +
+                                                   name.substr(0, 78) + ": no such file\n");
+    for (const auto& [arguments, exit_code] : {std::pair{"report ", 3},
+                                               {"validate zoo:l2net --front ", 3},
+                                               {"explore zoo:l2net --tiles ", 2},
+                                               {"", 2}}) {
         const ProgramResult result = run_program(arguments + name);
         EXPECT_EQ(result.exit_code, exit_code) << arguments << result.err;
         EXPECT_LT(result.err.size(), 600U) << arguments;
@@ -77,7 +90,8 @@ TEST(Program, VeryLongWordsAreCutInTheirMiddle) {
 TEST(Program, AFileWithoutANameIsAUsageError) {
     const ProgramResult result = run_program("info zoo:l2net --json ''");
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.err, "laminate: error: --json: found \"\", expected a file (see laminate --help)\n");
+    EXPECT_EQ(result.err,
+              "laminate: error: --json: found \"\", expected a file (see laminate --help)\n");
 }
 
 TEST(Program, AnUnknownOptionIsAUsageError) {
@@ -121,7 +135,8 @@ TEST(Program, AnUnknownZooNameIsBadInputAndListsTheKnownOnes) {
 TEST(Program, ADimensionWithoutAValueIsAUsageError) {
     const ProgramResult result = run_program("info zoo:l2net --dim H");
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.err, "laminate: error: --dim: found \"H\", expected SYMBOL=VALUE with a positive value\n");
+    EXPECT_EQ(result.err,
+              "laminate: error: --dim: found \"H\", expected SYMBOL=VALUE with a positive value\n");
 }
 
 TEST(Info, JsonOnStdoutIsNothingButJsonAndItsSumsAreTheLayersSums) {
@@ -139,7 +154,8 @@ TEST(Info, JsonOnStdoutIsNothingButJsonAndItsSumsAreTheLayersSums) {
     // ConvFusion Table 6: conv1 18x18x4 from 3 channels, conv2 16x16x4 from 4, kernels 3x3.
     EXPECT_EQ(macs, 18 * 18 * 4 * 3 * 9 + 16 * 16 * 4 * 4 * 9);
     EXPECT_EQ(answer.at("macs"), macs);
-    // Input 20x20x3 and conv1's output together are more than conv1's and conv2's outputs: 1200 + 1296 > 1296 + 1024.
+    // Input 20x20x3 and conv1's output together are more than conv1's and conv2's outputs: 1200 +
+    // 1296 > 1296 + 1024.
     EXPECT_EQ(peak, 4 * (20 * 20 * 3 + 18 * 18 * 4));
     EXPECT_EQ(answer.at("layer_by_layer_peak_bytes"), peak);
 }
@@ -150,7 +166,8 @@ double seconds_for_chain(int layers) {
     chain.name = "chain";
     chain.inputs = {0};
     chain.outputs = {layers};
-    for (int id = 0; id <= layers; ++id) chain.tensors.push_back({"t" + std::to_string(id), {1, 2, 3, 4}});
+    for (int id = 0; id <= layers; ++id)
+        chain.tensors.push_back({"t" + std::to_string(id), {1, 2, 3, 4}});
     for (int id = 0; id < layers; ++id) {
         chain.layers.push_back({.name = "layer" + std::to_string(id),
                                 .kind = LayerKind::activation,
@@ -163,14 +180,16 @@ double seconds_for_chain(int layers) {
     const auto seconds = [] {
         rusage used{};
         ::getrusage(RUSAGE_CHILDREN, &used);
-        return static_cast<double>(used.ru_utime.tv_sec) + 1e-6 * static_cast<double>(used.ru_utime.tv_usec);
+        return static_cast<double>(used.ru_utime.tv_sec) +
+               1e-6 * static_cast<double>(used.ru_utime.tv_usec);
     };
     const double before = seconds();
     const ProgramResult result = run_program("info " + (scratch / "chain.onnx") + " --json -");
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     EXPECT_EQ(answer.at("layers").size(), static_cast<size_t>(layers));
-    EXPECT_EQ(answer.at("layer_by_layer_peak_bytes"), 4 * 2 * (2 * 3 * 4));  // a layer's input and its output
+    EXPECT_EQ(answer.at("layer_by_layer_peak_bytes"),
+              4 * 2 * (2 * 3 * 4));  // a layer's input and its output
     return seconds() - before;
 }
 

@@ -12,17 +12,22 @@ namespace laminate::cli {
 namespace {
 
 TEST(Reference, TheDocumentIsThatOfThisProgram) {
-    const std::string document = read_file(LAMINATE_CLI_DOCUMENT), made = run_program("reference markdown").out;
+    const std::string document = read_file(LAMINATE_CLI_DOCUMENT),
+                      made = run_program("reference markdown").out;
     const size_t at = static_cast<size_t>(
-        std::mismatch(document.begin(), document.end(), made.begin(), made.end()).first - document.begin());
-    EXPECT_TRUE(document == made) << "docs/cli.md is of another program: `make docs`; they part at \""
-                                  << document.substr(at, 80) << "\"";
+        std::mismatch(document.begin(), document.end(), made.begin(), made.end()).first -
+        document.begin());
+    EXPECT_TRUE(document == made)
+        << "docs/cli.md is of another program: `make docs`; they part at \""
+        << document.substr(at, 80) << "\"";
 }
 
 TEST(Reference, IsHiddenFromHelpButListsEveryVerbOfIt) {
-    const std::string help = run_program("--help").out, document = run_program("reference markdown").out;
+    const std::string help = run_program("--help").out,
+                      document = run_program("reference markdown").out;
     EXPECT_EQ(help.find("  reference "), std::string::npos);
-    for (const char* verb : {"info", "zoo list", "zoo export", "machine check", "explore", "run", "sweep"})
+    for (const char* verb :
+         {"info", "zoo list", "zoo export", "machine check", "explore", "run", "sweep"})
         EXPECT_NE(document.find("\n## " + std::string(verb) + "\n"), std::string::npos) << verb;
 }
 
@@ -34,7 +39,9 @@ protected:
         CLI::App* verb = app_.add_subcommand("fold", "Fold a sheet");
         verb->add_option("SHEET", text_, "What is folded")->required();
         verb->add_option("-o,--output", text_, "Where it goes")->required()->type_name("DIR");
-        verb->add_option("--times", number_, "How often")->check(CLI::Range(1, 7))->capture_default_str();
+        verb->add_option("--times", number_, "How often")
+            ->check(CLI::Range(1, 7))
+            ->capture_default_str();
         verb->add_flag("--neat", flag_, "Corner to corner");
         verb->add_option_group("--by hand", "slowly")
             ->add_option("--hand", text_, "Which: it's [either]")
@@ -65,22 +72,30 @@ TEST_F(SmallProgram, IsDescribedWhole) {
 
 TEST_F(SmallProgram, InMarkdown) {
     const std::string text = markdown_text(reference_of(app_));
-    EXPECT_NE(text.find("    laminate fold -o DIR [OPTIONS] SHEET\n\n- `SHEET`: What is folded (required)\n"),
+    EXPECT_NE(
+        text.find(
+            "    laminate fold -o DIR [OPTIONS] SHEET\n\n- `SHEET`: What is folded (required)\n"),
+        std::string::npos)
+        << text;
+    EXPECT_NE(text.find("- `--times INT`: How often (1 to 7; default 1)\n"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("- `--hand TEXT`: Which: it's [either] (one of left, right)\n"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("- `--times INT`: How often (1 to 7; default 1)\n"), std::string::npos) << text;
-    EXPECT_NE(text.find("- `--hand TEXT`: Which: it's [either] (one of left, right)\n"), std::string::npos) << text;
     EXPECT_NE(text.find("    laminate fold a.txt -o b\\c/\n"), std::string::npos) << text;
 }
 
 TEST_F(SmallProgram, InRoffAndShellsWithWhatTheyQuote) {
-    EXPECT_NE(manual_page(reference_of(app_), "laminate 1").find("laminate fold a.txt \\-o b\\ec/\n"),
-              std::string::npos);
     EXPECT_NE(
-        bash_completion(reference_of(app_)).find("'fold:--hand') COMPREPLY=($(compgen -W 'left right' -- \"$word\"))"),
+        manual_page(reference_of(app_), "laminate 1").find("laminate fold a.txt \\-o b\\ec/\n"),
         std::string::npos);
+    EXPECT_NE(bash_completion(reference_of(app_))
+                  .find("'fold:--hand') COMPREPLY=($(compgen -W 'left right' -- \"$word\"))"),
+              std::string::npos);
     const std::string zsh = zsh_completion(reference_of(app_));
-    EXPECT_NE(zsh.find("'--hand[Which\\: it'\\''s \\[either\\]]:TEXT:(left right)'"), std::string::npos) << zsh;
+    EXPECT_NE(zsh.find("'--hand[Which\\: it'\\''s \\[either\\]]:TEXT:(left right)'"),
+              std::string::npos)
+        << zsh;
 }
 
 }  // namespace

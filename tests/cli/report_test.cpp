@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "base/files.h"
 #include "answers/version.h"
+#include "base/files.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/schedule/schedule.h"
 #include "tests/support/run_program.h"
@@ -15,9 +15,11 @@
 namespace laminate::cli {
 namespace {
 
-// As in tests/scheduler/counts/memory_timeline_test.cpp: conv1 in rows for strips of 4 of conv2's 16 rows, 2 rows kept between them.
+// As in tests/scheduler/counts/memory_timeline_test.cpp: conv1 in rows for strips of 4 of conv2's
+// 16 rows, 2 rows kept between them.
 constexpr const char* fused_rows =
-    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.yo/conv2.yo; W root/root; Y root/conv2.yo & "
+    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X conv2.yo/conv2.yo; W root/root; "
+    "Y root/conv2.yo & "
     "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y yo/yo}";
 
 nlohmann::ordered_json front_of(const Network& network, const std::vector<std::string>& schedules) {
@@ -58,8 +60,10 @@ TEST(ReportPage, HoldsEveryPointAndIsDeterministic) {
     EXPECT_EQ(data["points"][1]["accesses"], 2486);
     EXPECT_EQ(data["points"][1]["bytes"], 4 * 1419);
     EXPECT_EQ(data["groups"].size(), 1u);  // the same in all three
-    EXPECT_EQ(data["details"],
-              nlohmann::json::parse(R"([{"groups":[0],"graph":0},{"groups":[0],"graph":0},{"groups":[0],"graph":0}])"));
+    EXPECT_EQ(
+        data["details"],
+        nlohmann::json::parse(
+            R"([{"groups":[0],"graph":0},{"groups":[0],"graph":0},{"groups":[0],"graph":0}])"));
     // input, conv1, conv2: one below the other.
     EXPECT_EQ(data["graphs"], nlohmann::json::parse(R"([{"rows":[-1,0,1],"lanes":[0,0,0]}])"));
     EXPECT_EQ(data["network"]["layers"][1]["reads"], nlohmann::json::parse("[0]"));
@@ -70,10 +74,12 @@ TEST(ReportPage, HoldsEveryPointAndIsDeterministic) {
 TEST(ReportPage, NeedsNothingElse) {
     const Network network = zoo_network("l2net");
     const std::string page = report_page(network, front_of(network, {fused_rows}));
-    EXPECT_EQ(page.find("http://"),
-              page.find("http://www.w3.org/2000/svg"));  // the name of SVG, not an address that is loaded
+    EXPECT_EQ(
+        page.find("http://"),
+        page.find("http://www.w3.org/2000/svg"));  // the name of SVG, not an address that is loaded
     EXPECT_EQ(page.find("https://"), std::string::npos);
-    EXPECT_FALSE(std::regex_search(page, std::regex("<(link|script|img)[^>]*(src|href)=\"(?!data:)")));
+    EXPECT_FALSE(
+        std::regex_search(page, std::regex("<(link|script|img)[^>]*(src|href)=\"(?!data:)")));
     EXPECT_EQ(page.find("@TITLE@"), std::string::npos);
 }
 
@@ -82,7 +88,8 @@ TEST(ReportPage, NothingInTheDataEndsItsScript) {
     network.name = "</script><b>&";
     const std::string page = report_page(network, front_of(network, {fused_rows}));
     EXPECT_NE(data_of(page)["about"].get<std::string>().find("</script><b>&"), std::string::npos);
-    EXPECT_NE(page.find("<title>&lt;/script&gt;&lt;b&gt;&amp;: schedules</title>"), std::string::npos);
+    EXPECT_NE(page.find("<title>&lt;/script&gt;&lt;b&gt;&amp;: schedules</title>"),
+              std::string::npos);
 }
 
 TEST(ReportPage, ALargeFrontIsShownWholeAndDetailedInPart) {
@@ -111,17 +118,22 @@ TEST(ReportPage, FootprintSumAndBoundsWhereTheFrontHasThem) {
 TEST(ReportPage, WhatIsNotCompleteSaysHowFarItMayBeOff) {
     const Network network = zoo_network("l2net");
     nlohmann::ordered_json front = front_of(network, {fused_rows});
-    const auto about = [&] { return data_of(report_page(network, front))["about"].get<std::string>(); };
+    const auto about = [&] {
+        return data_of(report_page(network, front))["about"].get<std::string>();
+    };
     EXPECT_EQ(about().find("not complete"), std::string::npos);
     front["complete"] = false;
     front["gap"] = 0.25;
     front["bounds"] = {{{"memory_elements", 100}, {"accesses_elements", 2400}}};
-    EXPECT_NE(about().find("not complete: at no memory does a schedule of the space move less than 1/1.250"),
+    EXPECT_NE(about().find(
+                  "not complete: at no memory does a schedule of the space move less than 1/1.250"),
               std::string::npos)
         << about();
-    EXPECT_EQ(data_of(report_page(network, front))["bounds"][0], nlohmann::json({{"bytes", 400}, {"accesses", 2400}}));
+    EXPECT_EQ(data_of(report_page(network, front))["bounds"][0],
+              nlohmann::json({{"bytes", 400}, {"accesses", 2400}}));
     front["gap"] = nullptr;
-    EXPECT_NE(about().find("not complete: part of the space was not looked at"), std::string::npos) << about();
+    EXPECT_NE(about().find("not complete: part of the space was not looked at"), std::string::npos)
+        << about();
 }
 
 TEST(Report, RewritesThePageOfAFront) {
@@ -131,7 +143,8 @@ TEST(Report, RewritesThePageOfAFront) {
     const std::string page = scratch / "front/report.html";
     const std::string written = read_file(page);
     std::filesystem::remove(page);
-    const ProgramResult report = run_program("report " + directory);  // front.json says which network
+    const ProgramResult report =
+        run_program("report " + directory);  // front.json says which network
     EXPECT_EQ(report.exit_code, 0) << report.err;
     EXPECT_EQ(read_file(page), written);
     EXPECT_EQ(run_program("report " + directory + " --net 'zoo:l2net?seed=3'").exit_code, 0);

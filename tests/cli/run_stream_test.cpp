@@ -1,4 +1,5 @@
-// The verb `run` on pictures in windows, videos and folders: the same pixels as whole pictures, memory as announced, and what is refused.
+// The verb `run` on pictures in windows, videos and folders: the same pixels as whole pictures,
+// memory as announced, and what is refused.
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -7,9 +8,9 @@
 #include <vector>
 
 #include "base/files.h"
-#include "tests/support/run_program.h"
 #include "runtime/media/colour.h"
 #include "runtime/media/picture.h"
+#include "tests/support/run_program.h"
 #include "tests/support/sanitized.h"
 
 namespace laminate::cli {
@@ -21,7 +22,8 @@ const std::string upscaler = data + "/fsrcnn_x2.onnx";
 /// The left top part of an example picture of 300 x 451, odd in both directions.
 Picture part_of_chelsea(int64_t height, int64_t width) {
     const Picture whole = load_picture(data + "/chelsea.png");
-    if (height > whole.height || width > whole.width) throw std::out_of_range("the picture is smaller");
+    if (height > whole.height || width > whole.width)
+        throw std::out_of_range("the picture is smaller");
     Picture part{height, width, whole.channels, {}};
     for (int64_t y = 0; y < height; ++y) {
         const auto row = whole.samples.begin() + y * whole.width * whole.channels;
@@ -35,7 +37,8 @@ Picture grey(const Picture& picture) {
     return from_planar(luma.values.data(), 1, picture.height, picture.width);
 }
 
-void expect_windows_make_the_whole(const Picture& picture, const std::string& options, const std::string& budget) {
+void expect_windows_make_the_whole(const Picture& picture, const std::string& options,
+                                   const std::string& budget) {
     const ScratchDirectory scratch;
     save_picture(picture, scratch / "small.ppm");
     const std::string input = "run " + upscaler + options + " --input " + (scratch / "small.ppm");
@@ -45,7 +48,8 @@ void expect_windows_make_the_whole(const Picture& picture, const std::string& op
                                               " --stream --threads 2 --json - --memory " + budget);
     ASSERT_EQ(windows.exit_code, 0) << windows.err;
     EXPECT_GT(nlohmann::json::parse(windows.out).at("windows").at("count").get<int64_t>(), 1);
-    EXPECT_TRUE(load_picture(scratch / "windows.ppm").samples == load_picture(scratch / "whole.ppm").samples);
+    EXPECT_TRUE(load_picture(scratch / "windows.ppm").samples ==
+                load_picture(scratch / "whole.ppm").samples);
 }
 
 TEST(RunStream, ColourInWindowsIsTheWholePictureToTheLastBit) {
@@ -61,20 +65,24 @@ TEST(RunStream, MemoryIsAnnouncedKeptAndSeen) {
     const ScratchDirectory scratch;
     // 1500 rows and 1500 columns of noise.
     Picture noise{1500, 1500, 1, {}};
-    for (int64_t k = 0; k < 1500 * 1500; ++k) noise.samples.push_back(static_cast<uint8_t>(k * k % 251));
+    for (int64_t k = 0; k < 1500 * 1500; ++k)
+        noise.samples.push_back(static_cast<uint8_t>(k * k % 251));
     save_picture(noise, scratch / "a.pgm");
-    const ProgramResult result = run_program("run " + upscaler + " --stream --memory 12MiB --threads 1 --input " +
-                                             (scratch / "a.pgm") + " --output " + (scratch / "b.pgm") + " --json -");
+    const ProgramResult result =
+        run_program("run " + upscaler + " --stream --memory 12MiB --threads 1 --input " +
+                    (scratch / "a.pgm") + " --output " + (scratch / "b.pgm") + " --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     const auto announced = answer.at("memory_bytes").get<int64_t>();
-    EXPECT_EQ(announced, answer.at("arena_bytes").get<int64_t>() + answer.at("window_bytes").get<int64_t>());
+    EXPECT_EQ(announced,
+              answer.at("arena_bytes").get<int64_t>() + answer.at("window_bytes").get<int64_t>());
     EXPECT_LE(announced, 12 << 20);
     const auto window = answer.at("windows");
     // One channel in, one of twice the height and width out, four bytes each.
     EXPECT_EQ(answer.at("window_bytes").get<int64_t>(),
               5 * 4 * window.at("height").get<int64_t>() * window.at("width").get<int64_t>());
-    // What Linux counts beyond it: pages of the buffers of files, stacks; under a sanitizer its shadow too.
+    // What Linux counts beyond it: pages of the buffers of files, stacks; under a sanitizer its
+    // shadow too.
     if (!test::is_sanitized && answer.contains("resident_growth_bytes")) {
         EXPECT_LE(answer.at("resident_growth_bytes").get<int64_t>(), announced + (4 << 20));
         EXPECT_GE(answer.at("resident_growth_bytes").get<int64_t>(), announced / 2);
@@ -86,30 +94,35 @@ TEST(RunStream, WhatCannotBeStreamedIsRefusedAndLeavesNothing) {
     const ScratchDirectory scratch;
     save_picture(grey(part_of_chelsea(40, 50)), scratch / "a.pgm");
     const std::string files = " --stream --input " + (scratch / "a.pgm") + " --output ";
-    const auto refused = [&](const std::string& command, int exit_code, const std::string& message) {
+    const auto refused = [&](const std::string& command, int exit_code,
+                             const std::string& message) {
         const ProgramResult result = run_program(command);
         EXPECT_EQ(result.exit_code, exit_code) << result.err;
         EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
         EXPECT_FALSE(std::filesystem::exists(scratch / "b.pgm"));
     };
-    refused("run zoo:mobilenetv2" + files + (scratch / "b.pgm"), 3, "cannot run in windows: layer ");
+    refused("run zoo:mobilenetv2" + files + (scratch / "b.pgm"), 3,
+            "cannot run in windows: layer ");
     refused("run zoo:fsrcnn?height=30" + files + (scratch / "b.pgm"), 3,
             "expected rows and columns that are left open");
     refused("run " + upscaler + files + (scratch / "b.png"), 2,
             "expected .pgm, .ppm, .pnm, .pfm or .npy with --stream");
     refused("run " + upscaler + files + (scratch / "b.ppm"), 3, "expected 3 channels");
-    refused("run " + upscaler + files + (scratch / "b.pgm") + " --memory 2KiB", 4, "no window fits in 2.0 KiB");
-    refused("run " + upscaler + files + (scratch / "b.pgm") + " --expected x.npy", 2, "--expected: not with --stream");
+    refused("run " + upscaler + files + (scratch / "b.pgm") + " --memory 2KiB", 4,
+            "no window fits in 2.0 KiB");
+    refused("run " + upscaler + files + (scratch / "b.pgm") + " --expected x.npy", 2,
+            "--expected: not with --stream");
     refused("run " + upscaler + files + (scratch / "no/where/b.pgm"), 3, "cannot be written");
 }
 
 /// Two frames of grey gradients, chroma 4:2:0.
 std::string small_video(int64_t width, int64_t height) {
-    std::string bytes =
-        "YUV4MPEG2 W" + std::to_string(width) + " H" + std::to_string(height) + " F25:1 Ip A1:1 C420jpeg\n";
+    std::string bytes = "YUV4MPEG2 W" + std::to_string(width) + " H" + std::to_string(height) +
+                        " F25:1 Ip A1:1 C420jpeg\n";
     for (int frame = 0; frame < 2; ++frame) {
         bytes += "FRAME\n";
-        for (int64_t k = 0; k < width * height; ++k) bytes += static_cast<char>(40 + (k * 7 + frame * 50) % 170);
+        for (int64_t k = 0; k < width * height; ++k)
+            bytes += static_cast<char>(40 + (k * 7 + frame * 50) % 170);
         bytes += std::string(static_cast<size_t>(2 * ((width + 1) / 2) * ((height + 1) / 2)),
                              static_cast<char>(frame == 0 ? 128 : 90));
     }
@@ -121,17 +134,21 @@ TEST(RunStream, APictureThatIsTooLargeToBeRunWholeSaysWhyItIsStreamed) {
     const ScratchDirectory scratch;
     const std::string head = "P5\n16384 8193\n255\n";  // 2^27 samples and a row
     write_file_atomically(scratch / "huge.pgm", head);
-    std::filesystem::resize_file(scratch / "huge.pgm", head.size() + 16384 * 8193);  // takes no disk
+    std::filesystem::resize_file(scratch / "huge.pgm",
+                                 head.size() + 16384 * 8193);  // takes no disk
     const std::string run = "run " + upscaler + " --input " + (scratch / "huge.pgm") + " --output ";
     const ProgramResult picture = run_program(run + (scratch / "large.png"));
     EXPECT_EQ(picture.exit_code, 2);
-    EXPECT_EQ(picture.err, "laminate: error: --output: found \"" + (scratch / "large.png") +
-                               "\", expected .pgm, .ppm, .pnm, .pfm or .npy with a picture of more than 134,217,728 "
-                               "samples, which is streamed\n");
+    EXPECT_EQ(
+        picture.err,
+        "laminate: error: --output: found \"" + (scratch / "large.png") +
+            "\", expected .pgm, .ppm, .pnm, .pfm or .npy with a picture of more than 134,217,728 "
+            "samples, which is streamed\n");
     const ProgramResult counts = run_program(run + (scratch / "large.pgm") + " --counts");
     EXPECT_EQ(counts.exit_code, 2);
     EXPECT_EQ(counts.err,
-              "laminate: error: --counts: not with a picture of more than 134,217,728 samples, which is streamed\n");
+              "laminate: error: --counts: not with a picture of more than 134,217,728 samples, "
+              "which is streamed\n");
 }
 
 TEST(RunVideo, AFrameIsThePictureOfItsLumaAndChromaKeepsItsLevel) {
@@ -140,11 +157,12 @@ TEST(RunVideo, AFrameIsThePictureOfItsLumaAndChromaKeepsItsLevel) {
     const std::string video = small_video(width, height);
     write_file_atomically(scratch / "SMALL.Y4M", video);
     // From a file and through a pipe, the same.
-    ASSERT_EQ(
-        run_program("run " + upscaler + " --input " + (scratch / "SMALL.Y4M") + " --output " + (scratch / "large.y4m"))
-            .exit_code,
-        0);
-    const ProgramResult pipe = run_program("run " + upscaler + " --input - --output - <" + (scratch / "SMALL.Y4M"));
+    ASSERT_EQ(run_program("run " + upscaler + " --input " + (scratch / "SMALL.Y4M") + " --output " +
+                          (scratch / "large.y4m"))
+                  .exit_code,
+              0);
+    const ProgramResult pipe =
+        run_program("run " + upscaler + " --input - --output - <" + (scratch / "SMALL.Y4M"));
     ASSERT_EQ(pipe.exit_code, 0) << pipe.err;
     const std::string large = read_file(scratch / "large.y4m");
     EXPECT_EQ(pipe.out, large);
@@ -174,7 +192,8 @@ TEST(RunVideo, ADamagedStreamLeavesNoFile) {
     const std::string video = small_video(24, 16);
     write_file_atomically(scratch / "cut.y4m", video.substr(0, video.size() - 5));
     const ProgramResult result =
-        run_program("run " + upscaler + " --input " + (scratch / "cut.y4m") + " --output " + (scratch / "large.y4m"));
+        run_program("run " + upscaler + " --input " + (scratch / "cut.y4m") + " --output " +
+                    (scratch / "large.y4m"));
     EXPECT_EQ(result.exit_code, 3);
     EXPECT_NE(result.err.find("cut.y4m: frame 2: ends too early"), std::string::npos) << result.err;
     std::filesystem::remove(scratch / "cut.y4m");
@@ -188,21 +207,23 @@ TEST(RunFolder, EveryPictureOfEverySizeInColourOrGrey) {
     save_picture(grey(part_of_chelsea(24, 30)), scratch / "in/b.pgm");
     save_picture(part_of_chelsea(16, 21), scratch / "in/c.png");
     write_file_atomically(scratch / "in/notes.txt", "no picture");
-    const ProgramResult result =
-        run_program("run " + upscaler + " --input " + (scratch / "in") + " --output " + (scratch / "out"));
+    const ProgramResult result = run_program("run " + upscaler + " --input " + (scratch / "in") +
+                                             " --output " + (scratch / "out"));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(load_picture(scratch / "out/a.png").channels, 3);
     EXPECT_EQ(load_picture(scratch / "out/b.pgm").channels, 1);
     EXPECT_EQ(load_picture(scratch / "out/c.png").width, 42);
     EXPECT_FALSE(std::filesystem::exists(scratch / "out/notes.txt"));
-    ASSERT_EQ(run_program("run " + upscaler + " --input " + (scratch / "in/c.png") + " --output " + (scratch / "c.png"))
+    ASSERT_EQ(run_program("run " + upscaler + " --input " + (scratch / "in/c.png") + " --output " +
+                          (scratch / "c.png"))
                   .exit_code,
               0);
     EXPECT_EQ(load_picture(scratch / "c.png"), load_picture(scratch / "out/c.png"));
     // What is there is never overwritten.
-    EXPECT_EQ(
-        run_program("run " + upscaler + " --input " + (scratch / "in") + " --output " + (scratch / "out")).exit_code,
-        3);
+    EXPECT_EQ(run_program("run " + upscaler + " --input " + (scratch / "in") + " --output " +
+                          (scratch / "out"))
+                  .exit_code,
+              3);
 }
 
 }  // namespace

@@ -15,7 +15,8 @@ namespace laminate::cli {
 namespace {
 
 std::string list(const std::string& sweeps) {
-    return R"({"schema": "laminate.jobs", "version": 1, "name": "test", "sweeps": [)" + sweeps + "]}";
+    return R"({"schema": "laminate.jobs", "version": 1, "name": "test", "sweeps": [)" + sweeps +
+           "]}";
 }
 
 std::string refusal(const std::string& text) {
@@ -33,8 +34,8 @@ TEST(SweepJobs, AreAllNetworksTimesMachinesTimesBudgets) {
             R"({"networks": ["zoo:l2net", "a/b.onnx"], "machines": ["m.json"], "memory": ["1KiB", "2KiB"], "arguments": ["--max-depth=2"]})"),
         "jobs.json");
     ASSERT_EQ(jobs.size(), 4U);  // 2 x 1 x 2
-    EXPECT_EQ(jobs[3].arguments,
-              (std::vector<std::string>{"a/b.onnx", "--machine=m.json", "--memory=2KiB", "--max-depth=2"}));
+    EXPECT_EQ(jobs[3].arguments, (std::vector<std::string>{"a/b.onnx", "--machine=m.json",
+                                                           "--memory=2KiB", "--max-depth=2"}));
     EXPECT_EQ(jobs[0].id.substr(0, 6), "l2net-");
     EXPECT_EQ(jobs[3].id.substr(0, 2), "b-");
 }
@@ -42,7 +43,8 @@ TEST(SweepJobs, AreAllNetworksTimesMachinesTimesBudgets) {
 TEST(SweepJobs, KeepTheirNamesWhenTheListGrowsAndOccurOnce) {
     const auto one = sweep_jobs(list(R"({"networks": ["zoo:l3net"]})"), "jobs.json");
     const auto more =
-        sweep_jobs(list(R"({"networks": ["zoo:l2net", "zoo:l3net"]}, {"networks": ["zoo:l3net"]})"), "jobs.json");
+        sweep_jobs(list(R"({"networks": ["zoo:l2net", "zoo:l3net"]}, {"networks": ["zoo:l3net"]})"),
+                   "jobs.json");
     ASSERT_EQ(more.size(), 2U);
     EXPECT_EQ(more[1].id, one[0].id);
 }
@@ -55,9 +57,9 @@ TEST(SweepJobs, AWrongListIsRefusedByName) {
     EXPECT_EQ(refusal(list(R"({"networks": ["zoo:l2net"], "budget": ["1KiB"]})"))
                   .find("jobs.json: sweeps[0]: unknown key \"budget\""),
               0U);
-    EXPECT_NE(
-        refusal(list(R"({"networks": ["zoo:l2net"], "arguments": ["-o", "x"]})")).find("options of explore without -o"),
-        std::string::npos);
+    EXPECT_NE(refusal(list(R"({"networks": ["zoo:l2net"], "arguments": ["-o", "x"]})"))
+                  .find("options of explore without -o"),
+              std::string::npos);
 }
 
 class SweepTest : public ::testing::Test {
@@ -66,13 +68,15 @@ protected:
     SweepTest() {
         write_file_atomically(
             scratch_ / "jobs.json",
-            list(R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:l3net"], "memory": ["16B", "1KiB"]})"));
+            list(
+                R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:l3net"], "memory": ["16B", "1KiB"]})"));
     }
     [[nodiscard]] std::string command(const std::string& directory) const {
         return "sweep " + (scratch_ / "jobs.json") + " -o " + (scratch_ / directory);
     }
     [[nodiscard]] std::string merged(const std::string& directory) const {
-        return read_file(scratch_ / (directory + "/sweep.json")) + read_file(scratch_ / (directory + "/sweep.csv"));
+        return read_file(scratch_ / (directory + "/sweep.json")) +
+               read_file(scratch_ / (directory + "/sweep.csv"));
     }
     ScratchDirectory scratch_;
 };
@@ -84,15 +88,18 @@ TEST_F(SweepTest, GivesEveryJobAnOutcomeAndInfeasibleIsOne) {
     ASSERT_EQ(answer.at("jobs").size(), 3U);
     EXPECT_EQ(answer["jobs"][0]["exit_code"], 0);
     EXPECT_EQ(answer["jobs"][1]["exit_code"], 4);
-    EXPECT_NE(answer["jobs"][1]["message"].get<std::string>().find("no schedule fits in 16 B"), std::string::npos);
+    EXPECT_NE(answer["jobs"][1]["message"].get<std::string>().find("no schedule fits in 16 B"),
+              std::string::npos);
     // The job's own answer is that of explore alone.
     const std::string id = answer["jobs"][0]["id"];
     ASSERT_EQ(run_program("explore zoo:l2net -o " + (scratch_ / "alone")).exit_code, 0);
-    EXPECT_EQ(read_file(scratch_ / ("out/" + id + "/front.json")), read_file(scratch_ / "alone/front.json"));
+    EXPECT_EQ(read_file(scratch_ / ("out/" + id + "/front.json")),
+              read_file(scratch_ / "alone/front.json"));
     // One line of CSV per schedule of the two that have some, and the head.
     const std::string csv = read_file(scratch_ / "out/sweep.csv");
     EXPECT_EQ(static_cast<size_t>(std::count(csv.begin(), csv.end(), '\n')),
-              1 + answer["jobs"][0]["schedules"].get<size_t>() + answer["jobs"][2]["schedules"].get<size_t>());
+              1 + answer["jobs"][0]["schedules"].get<size_t>() +
+                  answer["jobs"][2]["schedules"].get<size_t>());
 }
 
 TEST_F(SweepTest, ItsDirectoryIsNoFrontButThoseOfItsJobsAre) {
@@ -100,16 +107,19 @@ TEST_F(SweepTest, ItsDirectoryIsNoFrontButThoseOfItsJobsAre) {
     const auto answer = nlohmann::json::parse(read_file(scratch_ / "d/sweep.json"));
     std::vector<std::string> fronts;  // one job of the three has none
     for (const auto& job : answer.at("jobs")) {
-        if (job.contains("schedules")) fronts.push_back(scratch_ / ("d/" + job.at("id").get<std::string>()));
+        if (job.contains("schedules"))
+            fronts.push_back(scratch_ / ("d/" + job.at("id").get<std::string>()));
     }
     ASSERT_EQ(fronts.size(), 2U);
     const std::string whole = scratch_ / "d";
-    for (const std::string& arguments : {"report " + whole, "validate zoo:l2net --front " + whole}) {
+    for (const std::string& arguments :
+         {"report " + whole, "validate zoo:l2net --front " + whole}) {
         const ProgramResult result = run_program(arguments);
         EXPECT_EQ(result.exit_code, 3);
-        EXPECT_EQ(result.err, "laminate: error: " + whole +
-                                  ": has no front.json, expected the directory of one front, such as " +
-                                  std::min(fronts[0], fronts[1]) + "\n");
+        EXPECT_EQ(result.err,
+                  "laminate: error: " + whole +
+                      ": has no front.json, expected the directory of one front, such as " +
+                      std::min(fronts[0], fronts[1]) + "\n");
     }
     for (const std::string& front : fronts) {
         std::filesystem::remove(front + "/report.html");
@@ -124,7 +134,8 @@ TEST_F(SweepTest, ADirectoryOfSomethingElseIsLeftAlone) {
     write_file_atomically(scratch_ / "other/photograph.txt", "holiday");
     const ProgramResult result = run_program(command("other"));
     EXPECT_EQ(result.exit_code, 3);
-    EXPECT_NE(result.err.find("other: is not empty and was not made by laminate sweep"), std::string::npos)
+    EXPECT_NE(result.err.find("other: is not empty and was not made by laminate sweep"),
+              std::string::npos)
         << result.err;
     std::filesystem::remove(scratch_ / "other/photograph.txt");
     EXPECT_TRUE(std::filesystem::is_empty(scratch_ / "other"));
@@ -133,7 +144,8 @@ TEST_F(SweepTest, ADirectoryOfSomethingElseIsLeftAlone) {
 TEST_F(SweepTest, TwoProcessesOnOneDirectoryGiveTheSame) {
     ASSERT_EQ(run_program(command("one") + " --processes 1").exit_code, 0);
     // As mpirun starts them: the second one merges nothing.
-    const std::string program = std::string(LAMINATE_PROGRAM) + " " + command("two") + " --processes 1 --quiet";
+    const std::string program =
+        std::string(LAMINATE_PROGRAM) + " " + command("two") + " --processes 1 --quiet";
     const std::string both = "OMPI_COMM_WORLD_RANK=1 " + program + " > " + (scratch_ / "second") +
                              " & OMPI_COMM_WORLD_RANK=0 " + program + " > " + (scratch_ / "first") +
                              "; first=$?; wait $!; exit $((first + $?))";
@@ -145,7 +157,8 @@ TEST_F(SweepTest, TwoProcessesOnOneDirectoryGiveTheSame) {
 
 TEST_F(SweepTest, ExploreOfAListIsTheSame) {
     ASSERT_EQ(run_program(command("swept")).exit_code, 0);
-    const std::string explore = "explore " + (scratch_ / "jobs.json") + " -o " + (scratch_ / "explored");
+    const std::string explore =
+        "explore " + (scratch_ / "jobs.json") + " -o " + (scratch_ / "explored");
     const ProgramResult result = run_program(explore);
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(merged("explored"), merged("swept"));
@@ -153,7 +166,9 @@ TEST_F(SweepTest, ExploreOfAListIsTheSame) {
     const ProgramResult options = run_program(explore + " --tiles all");
     EXPECT_EQ(options.exit_code, 2);
     EXPECT_NE(options.err.find("--tiles: "), std::string::npos) << options.err;
-    EXPECT_NE(options.err.find("is a list of jobs, which brings its own options"), std::string::npos) << options.err;
+    EXPECT_NE(options.err.find("is a list of jobs, which brings its own options"),
+              std::string::npos)
+        << options.err;
     EXPECT_EQ(run_program("explore " + (scratch_ / "jobs.json")).exit_code, 2);
 }
 
@@ -167,9 +182,11 @@ bool has_mpirun() { return std::system("mpirun --version > /dev/null 2> /dev/nul
 TEST_F(SweepTest, UnderMpirunIsTheSame) {
     if (!has_mpirun()) GTEST_SKIP() << "no mpirun";
     ASSERT_EQ(run_program(command("one")).exit_code, 0);
-    const std::string explore =
-        std::string(LAMINATE_PROGRAM) + " explore " + (scratch_ / "jobs.json") + " -o " + (scratch_ / "two");
-    ASSERT_EQ(std::system((mpirun(2) + explore + " > " + (scratch_ / "said") + " 2> /dev/null").c_str()), 0);
+    const std::string explore = std::string(LAMINATE_PROGRAM) + " explore " +
+                                (scratch_ / "jobs.json") + " -o " + (scratch_ / "two");
+    ASSERT_EQ(
+        std::system((mpirun(2) + explore + " > " + (scratch_ / "said") + " 2> /dev/null").c_str()),
+        0);
     EXPECT_EQ(merged("two"), merged("one"));
     // One of them speaks.
     const std::string said = read_file(scratch_ / "said");
@@ -185,24 +202,28 @@ TEST(ExploreOfOneNetwork, UnderMpirunIsTheSame) {
     ASSERT_EQ(alone.exit_code, 0) << alone.err;
     const std::string front = read_file(scratch / "front/front.json");
     std::filesystem::remove_all(scratch / "front");
-    ASSERT_EQ(std::system((mpirun(2) + LAMINATE_PROGRAM + " " + explore + (scratch / "front") + " > " +
-                           (scratch / "said") + " 2> /dev/null")
+    ASSERT_EQ(std::system((mpirun(2) + LAMINATE_PROGRAM + " " + explore + (scratch / "front") +
+                           " > " + (scratch / "said") + " 2> /dev/null")
                               .c_str()),
               0);
     EXPECT_EQ(read_file(scratch / "front/front.json"), front);
     EXPECT_EQ(read_file(scratch / "said"), alone.out);
 }
 
-// The same by hand, as launchers other than Open MPI's start processes: the first does it, the others leave it, each command of a launch has its first.
+// The same by hand, as launchers other than Open MPI's start processes: the first does it, the
+// others leave it, each command of a launch has its first.
 TEST(ExploreOfOneNetwork, IsDoneByTheFirstProcessOfACommand) {
     const ScratchDirectory scratch;
-    const std::string explore = std::string(LAMINATE_PROGRAM) + " explore zoo:l2net --max-depth 1 -o " +
-                                (scratch / "front") + " > " + (scratch / "said") + " 2> " + (scratch / "remarks");
-    for (const char* second : {"OMPI_COMM_WORLD_RANK=1 OMPI_FIRST_RANKS=0 ", "PMI_RANK=3 ", "SLURM_PROCID=1 "}) {
+    const std::string explore = std::string(LAMINATE_PROGRAM) +
+                                " explore zoo:l2net --max-depth 1 -o " + (scratch / "front") +
+                                " > " + (scratch / "said") + " 2> " + (scratch / "remarks");
+    for (const char* second :
+         {"OMPI_COMM_WORLD_RANK=1 OMPI_FIRST_RANKS=0 ", "PMI_RANK=3 ", "SLURM_PROCID=1 "}) {
         ASSERT_EQ(std::system((second + explore).c_str()), 0) << second;
         EXPECT_FALSE(std::filesystem::exists(scratch / "front")) << second;
         EXPECT_EQ(read_file(scratch / "said"), "") << second;
-        EXPECT_NE(read_file(scratch / "remarks").find("one network is explored by the first process alone"),
+        EXPECT_NE(read_file(scratch / "remarks")
+                      .find("one network is explored by the first process alone"),
                   std::string::npos)
             << second;
     }
@@ -223,8 +244,8 @@ TEST_F(SweepTest, GoesOnAfterAKill) {
     const pid_t child = ::fork();
     if (child == 0) {
         const std::string jobs = scratch_ / "jobs.json", out = scratch_ / "killed";
-        ::execl(LAMINATE_PROGRAM, "laminate", "sweep", jobs.c_str(), "-o", out.c_str(), "--processes", "1", "--quiet",
-                static_cast<char*>(nullptr));
+        ::execl(LAMINATE_PROGRAM, "laminate", "sweep", jobs.c_str(), "-o", out.c_str(),
+                "--processes", "1", "--quiet", static_cast<char*>(nullptr));
         ::_exit(127);
     }
     // In the midst: the first job has its outcome, the last has begun.
@@ -266,7 +287,8 @@ pid_t started(const std::vector<std::string>& words, const std::string& said) {
 bool appears(const std::string& file, const std::string& text) {
     for (int tries = 0; tries < 6000; ++tries) {
         std::error_code error;
-        if (std::filesystem::exists(file, error) && read_file(file).find(text) != std::string::npos) return true;
+        if (std::filesystem::exists(file, error) && read_file(file).find(text) != std::string::npos)
+            return true;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return false;
@@ -278,16 +300,19 @@ TEST_F(SweepTest, AnInterruptEndsItsJobsAndItAndSaysHowToGoOn) {
         list(
             R"({"networks": ["zoo:l2net"]}, {"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=4", "--tiles=pow2"]})"));
     const pid_t child = started(
-        {"laminate", "sweep", scratch_ / "jobs.json", "-o", scratch_ / "out", "--processes", "1"}, scratch_ / "said");
+        {"laminate", "sweep", scratch_ / "jobs.json", "-o", scratch_ / "out", "--processes", "1"},
+        scratch_ / "said");
     ASSERT_TRUE(appears(scratch_ / "said", "(1 of 2)"));
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the second is under way
-    ::kill(-child, SIGINT);                                       // as a terminal does: all of the group
+    ::kill(-child, SIGINT);  // as a terminal does: all of the group
     int status = 0;
     ::waitpid(child, &status, 0);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) << status;
     const std::string said = read_file(scratch_ / "said");
-    EXPECT_NE(said.find("\nlaminate: interrupted; 1 of 2 jobs are done, the same command goes on from here\n"),
-              std::string::npos)
+    EXPECT_NE(
+        said.find(
+            "\nlaminate: interrupted; 1 of 2 jobs are done, the same command goes on from here\n"),
+        std::string::npos)
         << said;
     EXPECT_EQ(said.find("error"), std::string::npos) << said;
     // Of the job that was ended there is neither an outcome nor half of a directory.
@@ -301,34 +326,44 @@ TEST_F(SweepTest, AFailureIsNotMetAgainByTheOtherProcessesOfTheSweep) {
     // The first process is busy for seconds, the second fails meanwhile.
     write_file_atomically(
         scratch_ / "jobs.json",
-        list(R"({"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=3", "--tiles=pow2"]}, {"networks": [")" +
-             (scratch_ / "none.onnx") + R"("]})"));
-    const std::string program = std::string(LAMINATE_PROGRAM) + " " + command("out") + " --processes 1";
-    const std::string both = "OMPI_COMM_WORLD_RANK=0 " + program + " > /dev/null 2> " + (scratch_ / "first") +
-                             " & until test -e " + (scratch_ / "out/claims") +
+        list(
+            R"({"networks": ["zoo:fsrcnn"], "arguments": ["--max-depth=3", "--tiles=pow2"]}, {"networks": [")" +
+            (scratch_ / "none.onnx") + R"("]})"));
+    const std::string program =
+        std::string(LAMINATE_PROGRAM) + " " + command("out") + " --processes 1";
+    const std::string both = "OMPI_COMM_WORLD_RANK=0 " + program + " > /dev/null 2> " +
+                             (scratch_ / "first") + " & until test -e " +
+                             (scratch_ / "out/claims") +
                              "; do sleep 0.01; done; sleep 0.2; OMPI_COMM_WORLD_RANK=1 " + program +
                              " > /dev/null 2> " + (scratch_ / "second") + "; wait $!";
     const int status = std::system(both.c_str());
     EXPECT_EQ(WEXITSTATUS(status), 3);
     const std::string failure = "none.onnx: no such file (";
-    EXPECT_NE(read_file(scratch_ / "second").find(failure), std::string::npos) << read_file(scratch_ / "second");
-    EXPECT_EQ(read_file(scratch_ / "first").find(failure), std::string::npos) << read_file(scratch_ / "first");
+    EXPECT_NE(read_file(scratch_ / "second").find(failure), std::string::npos)
+        << read_file(scratch_ / "second");
+    EXPECT_EQ(read_file(scratch_ / "first").find(failure), std::string::npos)
+        << read_file(scratch_ / "first");
 }
 
 TEST_F(SweepTest, AJobThatFailsIsSaidAtTheEndAndTriedAgain) {
     const std::string network = scratch_ / "late.onnx";
-    write_file_atomically(scratch_ / "jobs.json", list(R"({"networks": [")" + network + R"(", "zoo:l2net"]})"));
+    write_file_atomically(scratch_ / "jobs.json",
+                          list(R"({"networks": [")" + network + R"(", "zoo:l2net"]})"));
     const ProgramResult result = run_program(command("out"));
     EXPECT_EQ(result.exit_code, 3);
-    EXPECT_NE(result.err.find("jobs.json: 1 of 2 jobs failed; sweep.json says why"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("jobs.json: 1 of 2 jobs failed; sweep.json says why"),
+              std::string::npos)
+        << result.err;
     const auto answer = nlohmann::json::parse(read_file(scratch_ / "out/sweep.json"));
-    EXPECT_NE(answer["jobs"][0]["message"].get<std::string>().find("late.onnx: no such file"), std::string::npos)
+    EXPECT_NE(answer["jobs"][0]["message"].get<std::string>().find("late.onnx: no such file"),
+              std::string::npos)
         << answer;
     EXPECT_EQ(answer["jobs"][1]["exit_code"], 0);
 
     ASSERT_EQ(run_program("zoo export l3net -o " + network).exit_code, 0);
     EXPECT_EQ(run_program(command("out")).exit_code, 0);
-    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "out/sweep.json"))["jobs"][0]["exit_code"], 0);
+    EXPECT_EQ(nlohmann::json::parse(read_file(scratch_ / "out/sweep.json"))["jobs"][0]["exit_code"],
+              0);
 }
 
 }  // namespace

@@ -17,14 +17,16 @@ TEST(Validate, TenRandomSchedulesOfL2NetAgreeAndAreReported) {
     for (const auto& entry : answer.at("schedules")) {
         EXPECT_EQ(entry.at("model"), entry.at("walker")) << entry.at("schedule");
         EXPECT_EQ(entry.at("model"), entry.at("measured")) << entry.at("schedule");
-        EXPECT_GE(entry.at("model").at("macs").get<int64_t>(), 71856) << "less work than the network has";
+        EXPECT_GE(entry.at("model").at("macs").get<int64_t>(), 71856)
+            << "less work than the network has";
     }
 }
 
 TEST(Validate, ASeedGivesTheSameSchedulesHoweverManyAreAskedFor) {
     const auto schedules = [](int count) {
         const auto answer = nlohmann::json::parse(
-            run_program("validate zoo:l2net --seed 5 --json - --random " + std::to_string(count)).out);
+            run_program("validate zoo:l2net --seed 5 --json - --random " + std::to_string(count))
+                .out);
         return answer.at("schedules");
     };
     const auto two = schedules(2);
@@ -37,24 +39,28 @@ TEST(Validate, ASeedGivesTheSameSchedulesHoweverManyAreAskedFor) {
 TEST(Validate, NothingToValidateIsAUsageError) {
     const ProgramResult result = run_program("validate zoo:l2net");
     EXPECT_EQ(result.exit_code, 2);
-    EXPECT_EQ(result.err, "laminate: error: validate: expected --schedule F, --front DIR or --random N\n");
+    EXPECT_EQ(result.err,
+              "laminate: error: validate: expected --schedule F, --front DIR or --random N\n");
 }
 
 TEST(Validate, AFrontAgreesAndPointsTakesSomeOfIt) {
     const ScratchDirectory scratch;
     const std::string front = scratch / "front";
-    const ProgramResult explored = run_program("explore zoo:l2net --tiles pow2 --json - -o " + front);
+    const ProgramResult explored =
+        run_program("explore zoo:l2net --tiles pow2 --json - -o " + front);
     ASSERT_EQ(explored.exit_code, 0) << explored.err;
     const auto found = nlohmann::json::parse(explored.out);
     const auto& points = found.at("points");
     const auto text = [&](const nlohmann::json& point) {
         std::string all;
         for (const auto& group : point.at("schedule"))
-            all += (all.empty() ? "" : " ") + found["group_schedules"].at(group.get<size_t>()).get<std::string>();
+            all += (all.empty() ? "" : " ") +
+                   found["group_schedules"].at(group.get<size_t>()).get<std::string>();
         return all;
     };
     ASSERT_GE(points.size(), 3U);
-    const ProgramResult result = run_program("validate zoo:l2net --json - --points 2 --front " + front);
+    const ProgramResult result =
+        run_program("validate zoo:l2net --json - --points 2 --front " + front);
     ASSERT_EQ(result.exit_code, 0) << result.err << result.out;
     const auto answer = nlohmann::json::parse(result.out);
     EXPECT_EQ(answer.at("equal"), 2);
@@ -66,13 +72,17 @@ TEST(Validate, AFrontAgreesAndPointsTakesSomeOfIt) {
 }
 
 TEST(Validate, SaysWhichGroupsWereExecuted) {
-    // Layer by layer on l2net: conv1 has 18 * 18 * 4 * 27 = 34992 MACs, conv2 16 * 16 * 4 * 36 = 36864.
+    // Layer by layer on l2net: conv1 has 18 * 18 * 4 * 27 = 34992 MACs, conv2 16 * 16 * 4 * 36 =
+    // 36864.
     const std::string schedule =
-        "'{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x6 i3; X io/io; W io/io; Y xi/xi}{conv2: zo yo xo io | zi "
+        "'{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x6 i3; X io/io; W io/io; Y "
+        "xi/xi}{conv2: zo yo xo io | zi "
         "yi xi ii n m; tile z4 y4 x4 i4; X io/io; W io/io; Y xi/xi}'";
-    const ProgramResult some = run_program("validate zoo:l2net --execute-macs 36000 --schedule " + schedule);
+    const ProgramResult some =
+        run_program("validate zoo:l2net --execute-macs 36000 --schedule " + schedule);
     ASSERT_EQ(some.exit_code, 0) << some.err << some.out;
-    EXPECT_NE(some.out.find("1 of 2 different groups executed and their results compared; the others have more than "
+    EXPECT_NE(some.out.find("1 of 2 different groups executed and their results compared; the "
+                            "others have more than "
                             "--execute-macs 36000 MACs"),
               std::string::npos)
         << some.out;
@@ -87,9 +97,11 @@ TEST(Validate, AFrontOfAnotherNetworkIsRefused) {
     const ScratchDirectory scratch;
     std::ofstream(scratch / "front.json")
         << R"({"schema":"laminate.front","version":3,"network":"other","structure_hash":"0","group_schedules":[],"points":[]})";
-    const ProgramResult result = run_program("validate zoo:l2net --front " + (scratch / "front.json"));
+    const ProgramResult result =
+        run_program("validate zoo:l2net --front " + (scratch / "front.json"));
     EXPECT_EQ(result.exit_code, 3);
-    EXPECT_NE(result.err.find("is for network other (0), found l2net"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("is for network other (0), found l2net"), std::string::npos)
+        << result.err;
 }
 
 TEST(Validate, AFrontWhosePointsAreSomethingElseIsRefusedByPlace) {
@@ -97,11 +109,15 @@ TEST(Validate, AFrontWhosePointsAreSomethingElseIsRefusedByPlace) {
     for (const auto& [points, message] :
          {std::pair{"7", "points: found number, expected a list"},
           {"[7]", "points[0]: found number, expected an object"},
-          {R"([{"macs":5}])", "points[0].schedule: found null, expected a list of places in group_schedules"},
-          {R"([{"schedule":[1]}])", "points[0].schedule: found array, expected a list of places in group_schedules"}}) {
+          {R"([{"macs":5}])",
+           "points[0].schedule: found null, expected a list of places in group_schedules"},
+          {R"([{"schedule":[1]}])",
+           "points[0].schedule: found array, expected a list of places in group_schedules"}}) {
         std::ofstream(scratch / "front.json")
-            << R"({"schema":"laminate.front","version":3,"group_schedules":["{}"],"points":)" << points << "}";
-        const ProgramResult result = run_program("validate zoo:l2net --front " + (scratch / "front.json"));
+            << R"({"schema":"laminate.front","version":3,"group_schedules":["{}"],"points":)"
+            << points << "}";
+        const ProgramResult result =
+            run_program("validate zoo:l2net --front " + (scratch / "front.json"));
         EXPECT_EQ(result.exit_code, 3);
         EXPECT_NE(result.err.find(message), std::string::npos) << result.err;
     }

@@ -1,13 +1,17 @@
-// Runs the onnx project's backend tests: import, code generation, execution, comparison with the expected outputs.
+// Runs the onnx project's backend tests: import, code generation, execution, comparison with the
+// expected outputs.
 //
 //   conformance --data DIRECTORY --exceptions FILE [--shard K/N] [--only NAME] [-v]
 //
-// DIRECTORY is what backend_tests.py writes. FILE names the tests that do not pass and says why: a line "reason: text" opens a reason, the lines after it
-// name its tests, one each as SET/NAME. Exit 1 when a test that is not listed fails, or one that is listed passes or does not exist; 77 without DIRECTORY.
+// DIRECTORY is what backend_tests.py writes. FILE names the tests that do not pass and says why: a
+// line "reason: text" opens a reason, the lines after it name its tests, one each as SET/NAME. Exit
+// 1 when a test that is not listed fails, or one that is listed passes or does not exist; 77
+// without DIRECTORY.
 //
-// A backend test gives weights, axes and the like as inputs of the graph. Here convolution weights must be known before the run, as must everything
-// that a shape depends on. So inputs that are not FLOAT are made initializers; and where the importer then refuses the model, all inputs but the first
-// FLOAT one. The table says how many tests ran each way.
+// A backend test gives weights, axes and the like as inputs of the graph. Here convolution weights
+// must be known before the run, as must everything that a shape depends on. So inputs that are not
+// FLOAT are made initializers; and where the importer then refuses the model, all inputs but the
+// first FLOAT one. The table says how many tests ran each way.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -24,8 +28,8 @@
 #include "base/files.h"
 #include "generators/compile/compile.h"
 #include "nets/onnx/onnx.h"
-#include "onnx.pb.h"
 #include "nets/operators/reference_operators.h"
+#include "onnx.pb.h"
 #include "runtime/session.h"
 #include "scheduler/explore/planner/line_buffers.h"
 
@@ -42,7 +46,8 @@ constexpr int exit_failed = 1, exit_usage = 2, exit_skipped = 77;
 
 proto::TensorProto read_tensor(const fs::path& path) {
     proto::TensorProto tensor;
-    if (!tensor.ParseFromString(read_file(path))) throw InputError(path.string() + ": is no tensor");
+    if (!tensor.ParseFromString(read_file(path)))
+        throw InputError(path.string() + ": is no tensor");
     return tensor;
 }
 
@@ -68,8 +73,8 @@ BoundModel bind(const fs::path& test, bool only_first_is_live) {
         if (initialized.contains(graph.input(k).name())) continue;
         const fs::path path = data_file(test, "input", file++);
         proto::TensorProto tensor = read_tensor(path);
-        const bool is_live =
-            tensor.data_type() == proto::TensorProto::FLOAT && !(only_first_is_live && !bound.inputs.empty());
+        const bool is_live = tensor.data_type() == proto::TensorProto::FLOAT &&
+                             !(only_first_is_live && !bound.inputs.empty());
         if (is_live) {
             bound.inputs.push_back(load_tensor_proto(path.string()).values);
         } else {
@@ -89,7 +94,8 @@ std::string difference(const std::vector<float>& found, const Constant& expected
         const bool equal = a == b || (std::isnan(a) && std::isnan(b)) ||
                            std::abs(a - b) <= absolute_tolerance + relative_tolerance * std::abs(b);
         if (!equal)
-            return "element " + std::to_string(k) + " is " + std::to_string(a) + ", expected " + std::to_string(b);
+            return "element " + std::to_string(k) + " is " + std::to_string(a) + ", expected " +
+                   std::to_string(b);
     }
     return "";
 }
@@ -104,7 +110,8 @@ std::string run(const fs::path& test, const BoundModel& model, const Network& ne
         if (wanted.empty()) wanted = {1};  // a scalar
         const auto& dims = network.tensor(network.outputs[k]).dims;
         if (dims != wanted)
-            return "output " + std::to_string(k) + " is " + dims_text(dims) + ", expected " + dims_text(wanted);
+            return "output " + std::to_string(k) + " is " + dims_text(dims) + ", expected " +
+                   dims_text(wanted);
     }
     const auto schedule = line_buffer_schedule(network);
     if (!std::holds_alternative<Schedule>(schedule)) return "no schedule fits";
@@ -179,8 +186,11 @@ std::map<std::string, std::string> read_exceptions(const std::string& path) {
             reason = line.substr(std::strlen(opening));
             continue;
         }
-        if (reason.empty()) throw InputError(where + ": \"" + line + "\", expected \"reason: \" before the first test");
-        if (!reasons.emplace(line, reason).second) throw InputError(where + ": \"" + line + "\" is listed twice");
+        if (reason.empty())
+            throw InputError(where + ": \"" + line +
+                             "\", expected \"reason: \" before the first test");
+        if (!reasons.emplace(line, reason).second)
+            throw InputError(where + ": \"" + line + "\" is listed twice");
     }
     return reasons;
 }
@@ -226,18 +236,21 @@ int conformance(const Arguments& arguments) {
         if (result.passed && result.scheduled) ++total.scheduled;
         if (!result.passed && is_excepted) ++total.excepted;
         if (result.passed == is_excepted) {
-            std::cout << name << ": " << (result.passed ? "passes, but is listed as an exception" : result.message)
+            std::cout << name << ": "
+                      << (result.passed ? "passes, but is listed as an exception" : result.message)
                       << '\n';
             ++wrong;
         } else if (arguments.verbose) {
             std::cout << name << ": "
-                      << (is_excepted    ? "exception: " + reasons.at(name) + " [" + result.message + "]"
+                      << (is_excepted
+                              ? "exception: " + reasons.at(name) + " [" + result.message + "]"
                           : result.bound ? "passes, bound"
                                          : "passes")
                       << '\n';
         }
     }
-    std::cout << "set                  passed, of these weights bound, compiled kernels   exceptions\n";
+    std::cout
+        << "set                  passed, of these weights bound, compiled kernels   exceptions\n";
     for (const auto& [set, total] : totals) {
         std::string line = set;
         for (const auto& [column, value] : {std::pair{21, total.as_it_is + total.bound},

@@ -1,5 +1,7 @@
-// libFuzzer's program: `fuzzer --target=NAME DIR` starts from the files in DIR, adds what it learns, and stops at the first finding; libFuzzer leaves options that
-// begin with two dashes to us. `fuzzer --seeds=DIR` writes where to start: a directory for each target, with its seeds and corpus.
+// libFuzzer's program: `fuzzer --target=NAME DIR` starts from the files in DIR, adds what it
+// learns, and stops at the first finding; libFuzzer leaves options that begin with two dashes to
+// us. `fuzzer --seeds=DIR` writes where to start: a directory for each target, with its seeds and
+// corpus.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Replays the seeds and the corpus of a target, and seeded damage to them. Whatever is no InputError fails, and so does a crash or a run-away allocation.
+// Replays the seeds and the corpus of a target, and seeded damage to them. Whatever is no
+// InputError fails, and so does a crash or a run-away allocation.
 //
 //   fuzz_smoke TARGET [ROUNDS [SEED]]
 #include <sys/resource.h>
@@ -15,13 +16,17 @@
 namespace laminate::fuzz {
 namespace {
 
-/// A few changes of the kinds that find faults: bits, values at the limits of their type, pieces repeated, swapped, removed, or from another seed.
+/// A few changes of the kinds that find faults: bits, values at the limits of their type, pieces
+/// repeated, swapped, removed, or from another seed.
 std::string damaged(const std::vector<std::string>& seeds, Rng& rng) {
-    const auto any = [&]() -> const std::string& { return seeds[static_cast<size_t>(rng.below(std::ssize(seeds)))]; };
+    const auto any = [&]() -> const std::string& {
+        return seeds[static_cast<size_t>(rng.below(std::ssize(seeds)))];
+    };
     std::string bytes = any();
     for (int64_t change = rng.between(1, 4); change > 0 && !bytes.empty(); --change) {
         const auto at = static_cast<size_t>(rng.below(std::ssize(bytes)));
-        const auto length = std::min<size_t>(static_cast<size_t>(rng.between(1, 32)), bytes.size() - at);
+        const auto length =
+            std::min<size_t>(static_cast<size_t>(rng.between(1, 32)), bytes.size() - at);
         switch (rng.below(8)) {
             case 0:
                 bytes[at] = static_cast<char>(bytes[at] ^ (1 << rng.below(8)));
@@ -37,10 +42,11 @@ std::string damaged(const std::vector<std::string>& seeds, Rng& rng) {
                 break;
             }
             case 3: {  // in a binary file likewise: a varint of 64 ones, a little-endian 0x7fffffff
-                static constexpr std::string_view values[] = {{"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10},
-                                                              {"\xff\xff\xff\x7f", 4},
-                                                              {"\0\0\0\0", 4},
-                                                              {"\x80\x80\x80\x80\x10", 5}};
+                static constexpr std::string_view values[] = {
+                    {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 10},
+                    {"\xff\xff\xff\x7f", 4},
+                    {"\0\0\0\0", 4},
+                    {"\x80\x80\x80\x80\x10", 5}};
                 bytes.replace(at, std::min(length, values[0].size()), values[rng.below(4)]);
                 break;
             }
@@ -84,8 +90,9 @@ int smoke(const Target& target, int64_t rounds, uint64_t seed) {
         std::cout << target.name << ": " << place << ": " << error.what() << '\n';
         return 1;
     }
-    std::cout << target.name << ": " << whole << " seeds, " << seeds.size() - whole << " files of the corpus, "
-              << rounds << " damaged inputs, " << accepted << " of them accepted\n";
+    std::cout << target.name << ": " << whole << " seeds, " << seeds.size() - whole
+              << " files of the corpus, " << rounds << " damaged inputs, " << accepted
+              << " of them accepted\n";
     return 0;
 }
 
@@ -100,7 +107,8 @@ int main(int count, char** words) {
     setrlimit(RLIMIT_AS, &memory);
 #endif
     try {
-        return laminate::fuzz::smoke(laminate::fuzz::target(name), count > 2 ? std::stoll(words[2]) : 1000,
+        return laminate::fuzz::smoke(laminate::fuzz::target(name),
+                                     count > 2 ? std::stoll(words[2]) : 1000,
                                      count > 3 ? std::stoull(words[3]) : 1);
     } catch (const std::exception& error) {
         std::cerr << "fuzz_smoke: " << error.what() << '\n';

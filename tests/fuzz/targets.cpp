@@ -9,18 +9,18 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "answers/front_file.h"
 #include "base/error.h"
 #include "base/files.h"
-#include "answers/front_file.h"
 #include "cli/sweep_jobs.h"
 #include "nets/onnx/onnx.h"
+#include "nets/operators/reference_operators.h"
 #include "nets/zoo/zoo.h"
 #include "runtime/manifest.h"
 #include "runtime/media/codecs.h"
 #include "runtime/media/npy.h"
 #include "runtime/media/raster.h"
 #include "runtime/media/y4m.h"
-#include "nets/operators/reference_operators.h"
 #include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/machine/machine.h"
 #include "scheduler/schedule/schedule_file.h"
@@ -36,7 +36,8 @@ using test::ModelBuilder;
 class MemoryFile {
 public:
     explicit MemoryFile(std::string_view bytes)
-        : file_(::memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(file_)) {
+        : file_(::memfd_create("fuzz", MFD_CLOEXEC)),
+          path_("/proc/self/fd/" + std::to_string(file_)) {
         if (file_ < 0 || ::write(file_, bytes.data(), bytes.size()) != std::ssize(bytes))
             throw std::runtime_error("a file in memory cannot be made");
     }
@@ -50,13 +51,16 @@ private:
     std::string path_;
 };
 
-// ---- ONNX -----------------------------------------------------------------------------------------------------------------
+// ---- ONNX
 
 /// Small models in which every family of operators is met.
 std::vector<std::string> onnx_seeds() {
     std::vector<std::string> seeds;
     ModelBuilder picture({1, 2, 6, 6});
-    picture.weights("w", {4, 1, 3, 3}).weights("b", {4}).weights("d", {4, 2, 2, 2}).weights("slope", {4, 1, 1});
+    picture.weights("w", {4, 1, 3, 3})
+        .weights("b", {4})
+        .weights("d", {4, 2, 2, 2})
+        .weights("slope", {4, 1, 1});
     picture.node("Conv", {"x", "w", "b"}, "a")
         .integer("group", 2)
         .integers("pads", {1, 1, 1, 1})
@@ -149,9 +153,12 @@ void read_onnx(std::string_view bytes) {
         const Layer& layer = network.layer(id);
         const int64_t out = element_count(network.tensor(layer.output).dims);
         int64_t taps = 1;
-        for (const int64_t k : layer.window.kernel) taps = std::min(taps * std::min(k, affordable), affordable);
-        for (const int64_t k : layer.general.kernel) taps = std::min(taps * std::min(k, affordable), affordable);
-        for (const int64_t k : layer.general.tap_counts) taps = std::min(taps * std::min(k, affordable), affordable);
+        for (const int64_t k : layer.window.kernel)
+            taps = std::min(taps * std::min(k, affordable), affordable);
+        for (const int64_t k : layer.general.kernel)
+            taps = std::min(taps * std::min(k, affordable), affordable);
+        for (const int64_t k : layer.general.tap_counts)
+            taps = std::min(taps * std::min(k, affordable), affordable);
         work += std::min(layer_macs(network, id), affordable * affordable) + out * taps;
         if (work > 16 * affordable) return;
     }
@@ -161,7 +168,7 @@ void read_onnx(std::string_view bytes) {
     (void)run_reference_network(network, inputs, {}, 1);
 }
 
-// ---- schedules ------------------------------------------------------------------------------------------------------------
+// ---- schedules
 
 const Network& schedule_network() {
     static const Network network = zoo_network("l2net");
@@ -174,16 +181,23 @@ std::vector<std::string> schedule_text_seeds() {
     return {to_text(example_schedule()), to_text(layer_by_layer_schedule(schedule_network(), 4))};
 }
 
-void read_schedule_text(std::string_view bytes) { (void)parse_schedule(schedule_network(), std::string(bytes)); }
+void read_schedule_text(std::string_view bytes) {
+    (void)parse_schedule(schedule_network(), std::string(bytes));
+}
 
-std::vector<std::string> schedule_json_seeds() { return {to_json(schedule_network(), example_schedule())}; }
+std::vector<std::string> schedule_json_seeds() {
+    return {to_json(schedule_network(), example_schedule())};
+}
 
-void read_schedule_json(std::string_view bytes) { (void)parse_schedule_file(schedule_network(), std::string(bytes)); }
+void read_schedule_json(std::string_view bytes) {
+    (void)parse_schedule_file(schedule_network(), std::string(bytes));
+}
 
 std::vector<std::string> front_seeds() {
     using Json = nlohmann::ordered_json;
-    const Json point{{"accesses_elements", 5}, {"live_total_elements", 6}, {"macs", 7}, {"groups", 1},
-                     {"names", {"best"}},      {"schedule", {0}}};
+    const Json point{
+        {"accesses_elements", 5}, {"live_total_elements", 6}, {"macs", 7}, {"groups", 1},
+        {"names", {"best"}},      {"schedule", {0}}};
     const Json front{{"schema", "laminate.front"},
                      {"version", cli::front_version},
                      {"network", schedule_network().name},
@@ -202,10 +216,11 @@ void read_front(std::string_view bytes) {
     (void)cli::point_of({"front", "best"}, front);
 }
 
-// ---- other files ----------------------------------------------------------------------------------------------------------
+// ---- other files
 
 std::vector<std::string> machine_seeds() {
-    return {read_file(LAMINATE_MACHINES "/eyeriss.json"), read_file(LAMINATE_MACHINES "/ascend.json")};
+    return {read_file(LAMINATE_MACHINES "/eyeriss.json"),
+            read_file(LAMINATE_MACHINES "/ascend.json")};
 }
 
 void read_machine(std::string_view bytes) { (void)parse_machine(std::string(bytes), "machine"); }
@@ -218,7 +233,8 @@ std::vector<std::string> jobs_seeds() {
 
 void read_jobs(std::string_view bytes) { (void)cli::sweep_jobs(std::string(bytes), "jobs"); }
 
-/// One layer of each way to store one: a convolution with constants, and a general layer with lists.
+/// One layer of each way to store one: a convolution with constants, and a general layer with
+/// lists.
 std::vector<std::string> manifest_seeds() {
     Manifest manifest;
     manifest.network = manifest.library = "net";
@@ -240,7 +256,8 @@ std::vector<std::string> manifest_seeds() {
                       .tap_counts = {1, 1, 1, 1},
                       .sources = {0, 0, 0, 1, -1, 0, 1},
                       .alpha = 1};
-    for (const Layer& layer : {conv, padded}) manifest.steps.emplace_back(layer_step(layer, constants));
+    for (const Layer& layer : {conv, padded})
+        manifest.steps.emplace_back(layer_step(layer, constants));
     return {to_json(manifest)};
 }
 
@@ -253,7 +270,8 @@ void read_manifest(std::string_view bytes) {
         if (layer_of_step == nullptr) continue;
         const Layer layer = restored_layer(*layer_of_step, constants.data(), std::ssize(constants));
         std::vector<std::vector<int64_t>> dims;
-        for (const TensorId id : layer.inputs) dims.push_back(manifest.tensors[static_cast<size_t>(id)].dims);
+        for (const TensorId id : layer.inputs)
+            dims.push_back(manifest.tensors[static_cast<size_t>(id)].dims);
         try {
             (void)infer_output_dims(layer, dims);
         } catch (const std::overflow_error&) {  // Session::open() makes a message of it
@@ -262,9 +280,10 @@ void read_manifest(std::string_view bytes) {
 }
 
 /// What `write` leaves in a file whose name ends in `extension`.
-std::string written(const std::string& extension, void (*write)(const std::filesystem::path& path)) {
-    const auto path =
-        std::filesystem::temp_directory_path() / ("laminate_fuzz_" + std::to_string(::getpid()) + extension);
+std::string written(const std::string& extension,
+                    void (*write)(const std::filesystem::path& path)) {
+    const auto path = std::filesystem::temp_directory_path() /
+                      ("laminate_fuzz_" + std::to_string(::getpid()) + extension);
     write(path);
     std::string bytes = read_file(path);
     std::filesystem::remove(path);
@@ -272,29 +291,36 @@ std::string written(const std::string& extension, void (*write)(const std::files
 }
 
 std::vector<std::string> npy_seeds() {
-    return {written(".npy", [](const auto& path) { save_npy({{2, 3}, {1, 2, 3, 4, 5, 6}}, path); })};
+    return {written(".npy", [](const auto& path) {
+        save_npy({{2, 3}, {1, 2, 3, 4, 5, 6}}, path);
+    })};
 }
 
 void read_npy(std::string_view bytes) { (void)parse_npy(bytes, "array"); }
 
 std::vector<std::string> tensor_seeds() {
-    return {written(".pb", [](const auto& path) { save_tensor_proto({{2, 3}, {1, 2, 3, 4, 5, 6}}, "tensor", path); })};
+    return {written(".pb", [](const auto& path) {
+        save_tensor_proto({{2, 3}, {1, 2, 3, 4, 5, 6}}, "tensor", path);
+    })};
 }
 
 void read_tensor(std::string_view bytes) { (void)load_tensor_proto(MemoryFile(bytes).path()); }
 
 Picture example_picture() {
     Picture picture = blank_picture(5, 7, 3, "picture");
-    for (size_t k = 0; k < picture.samples.size(); ++k) picture.samples[k] = static_cast<uint8_t>(k * 37);
+    for (size_t k = 0; k < picture.samples.size(); ++k)
+        picture.samples[k] = static_cast<uint8_t>(k * 37);
     return picture;
 }
 
 std::vector<std::string> png_seeds() {
-    return {written(".png", [](const auto& path) { write_png(example_picture(), path, "picture"); })};
+    return {
+        written(".png", [](const auto& path) { write_png(example_picture(), path, "picture"); })};
 }
 
 std::vector<std::string> jpeg_seeds() {
-    return {written(".jpg", [](const auto& path) { write_jpeg(example_picture(), 80, path, "picture"); })};
+    return {written(".jpg",
+                    [](const auto& path) { write_jpeg(example_picture(), 80, path, "picture"); })};
 }
 
 std::vector<std::string> raster_seeds() {
@@ -308,9 +334,11 @@ void read_raster(std::string_view bytes) {
     const RasterReader reader(file.path());
     const RasterShape& shape = reader.shape();
     constexpr int64_t affordable = 1 << 10;
-    const int64_t height = std::min(shape.height, affordable), width = std::min(shape.width, affordable);
+    const int64_t height = std::min(shape.height, affordable),
+                  width = std::min(shape.width, affordable);
     std::vector<float> values(static_cast<size_t>(shape.channels * height * width));
-    reader.read({shape.height - height, shape.width - width, height, width}, values.data(), height * width, width);
+    reader.read({shape.height - height, shape.width - width, height, width}, values.data(),
+                height * width, width);
     if (bytes.starts_with("P5") || bytes.starts_with("P6")) (void)load_picture(file.path());
 }
 
@@ -381,8 +409,8 @@ bool accepts(const Target& target, std::string_view bytes) {
 std::vector<std::string> corpus(const Target& target) {
     std::vector<std::filesystem::path> files;
     std::error_code none;
-    for (const auto& entry :
-         std::filesystem::directory_iterator(std::filesystem::path(LAMINATE_FUZZ_CORPUS) / target.name, none))
+    for (const auto& entry : std::filesystem::directory_iterator(
+             std::filesystem::path(LAMINATE_FUZZ_CORPUS) / target.name, none))
         files.push_back(entry.path());
     std::ranges::sort(files);
     std::vector<std::string> all;

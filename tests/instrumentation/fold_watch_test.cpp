@@ -32,8 +32,8 @@ TEST(FoldWatch, WithoutLoopsTheLargestNeedIsHeld) {
 }
 
 TEST(FoldWatch, RowsThatOverlapFoldAndEndTheWalk) {
-    // Rows y to y+2 for y = 0..5, the columns 0-3 and 2-5 in two trips each: the second trip of rows needs rows again,
-    // so columns are not folded.
+    // Rows y to y+2 for y = 0..5, the columns 0-3 and 2-5 in two trips each: the second trip of
+    // rows needs rows again, so columns are not folded.
     Loops loops;
     FoldWatch watch({{loops.bodies.data(), rows}, {&loops.bodies[1], columns}});
     for (int64_t y = 0; y < 6; ++y) {
@@ -88,10 +88,11 @@ TEST(FoldWatch, ALoopThatIndexesNothingEndsTheWalk) {
 }
 
 TEST(FoldWatch, AdjacentLoopsOfOneDimensionActAsOne) {
-    // Tiles of 4 rows, row by row, 3 rows each, around a loop over columns with a single trip: tile bodies hold 6 rows,
-    // but rows rotate through the tiles: 3.
+    // Tiles of 4 rows, row by row, 3 rows each, around a loop over columns with a single trip: tile
+    // bodies hold 6 rows, but rows rotate through the tiles: 3.
     Loops loops;
-    FoldWatch watch({{loops.bodies.data(), rows}, {&loops.bodies[1], columns}, {&loops.bodies[2], rows}});
+    FoldWatch watch(
+        {{loops.bodies.data(), rows}, {&loops.bodies[1], columns}, {&loops.bodies[2], rows}});
     for (int64_t yo = 0; yo < 8; yo += 4) {
         loops.step(0);
         loops.step(1);
@@ -105,9 +106,11 @@ TEST(FoldWatch, AdjacentLoopsOfOneDimensionActAsOne) {
 }
 
 TEST(FoldWatch, ColumnsBetweenKeepRowLoopsApart) {
-    // The same with two trips of columns: the tiles of rows overlap, so the walk ends there with the 6 rows of a tile.
+    // The same with two trips of columns: the tiles of rows overlap, so the walk ends there with
+    // the 6 rows of a tile.
     Loops loops;
-    FoldWatch watch({{loops.bodies.data(), rows}, {&loops.bodies[1], columns}, {&loops.bodies[2], rows}});
+    FoldWatch watch(
+        {{loops.bodies.data(), rows}, {&loops.bodies[1], columns}, {&loops.bodies[2], rows}});
     for (int64_t yo = 0; yo < 8; yo += 4) {
         loops.step(0);
         for (int64_t x = 0; x < 10; x += 5) {
@@ -123,8 +126,8 @@ TEST(FoldWatch, ColumnsBetweenKeepRowLoopsApart) {
 }
 
 TEST(FoldWatch, HeldReachesUpToTheFrontier) {
-    // Recomputed calls: rows 0-6, then 2-3 (there already), then 4-8. At the second, rows 2-6 are held although it
-    // needs two; the largest is the first, 7 rows.
+    // Recomputed calls: rows 0-6, then 2-3 (there already), then 4-8. At the second, rows 2-6 are
+    // held although it needs two; the largest is the first, 7 rows.
     Loops loops;
     FoldWatch watch({{loops.bodies.data(), rows}});
     for (const Interval need : {Interval{0, 7}, Interval{2, 4}, Interval{4, 9}}) {

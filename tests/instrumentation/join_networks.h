@@ -1,4 +1,5 @@
-// Small networks with forks and joins, each one group: the shapes in which tensors are shared and come together again.
+// Small networks with forks and joins, each one group: the shapes in which tensors are shared and
+// come together again.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 namespace laminate {
 
-/// Layers are named by kind and number: conv1, pool2, add3, ... Weights are whole numbers from -2 to 2, so sums are exact.
+/// Layers are named by kind and number: conv1, pool2, add3, ... Weights are whole numbers from -2
+/// to 2, so sums are exact.
 class JoinBuilder {
 public:
     TensorId input(int64_t channels, int64_t rows, int64_t columns) {
@@ -35,18 +37,23 @@ public:
     TensorId max_pool(TensorId x, int64_t kernel, int64_t stride, int64_t pad) {
         return append(windowed(LayerKind::max_pool, kernel, stride, pad), {x});
     }
-    TensorId average_pool(TensorId x, int64_t kernel, int64_t stride, int64_t pad, bool counts_padding) {
+    TensorId average_pool(TensorId x, int64_t kernel, int64_t stride, int64_t pad,
+                          bool counts_padding) {
         Layer layer = windowed(LayerKind::average_pool, kernel, stride, pad);
         layer.count_include_pad = counts_padding;
         return append(std::move(layer), {x});
     }
-    TensorId global_pool(TensorId x) { return append({.kind = LayerKind::global_average_pool}, {x}); }
+    TensorId global_pool(TensorId x) {
+        return append({.kind = LayerKind::global_average_pool}, {x});
+    }
     TensorId add(TensorId a, TensorId b, ActivationKind activation = ActivationKind::none) {
         Layer layer{.kind = LayerKind::add};
         layer.activation.kind = activation;
         return append(std::move(layer), {a, b});
     }
-    TensorId concat(std::vector<TensorId> parts) { return append({.kind = LayerKind::concat}, std::move(parts)); }
+    TensorId concat(std::vector<TensorId> parts) {
+        return append({.kind = LayerKind::concat}, std::move(parts));
+    }
     TensorId relu(TensorId x) {
         Layer layer{.kind = LayerKind::activation};
         layer.activation.kind = ActivationKind::relu;
@@ -107,8 +114,9 @@ inline std::vector<Network> join_networks() {
     {
         JoinBuilder b;  // a bottleneck with a projection, as in ResNet
         const TensorId x = b.input(3, 9, 8);
-        const TensorId branch =
-            b.conv(b.conv(b.conv(x, 2, 1, 1, 1, ActivationKind::relu), 2, 3, 2, 1, ActivationKind::relu), 4, 1);
+        const TensorId branch = b.conv(
+            b.conv(b.conv(x, 2, 1, 1, 1, ActivationKind::relu), 2, 3, 2, 1, ActivationKind::relu),
+            4, 1);
         b.add(branch, b.conv(x, 4, 1, 2), ActivationKind::relu);
         all.push_back(b.finish("bottleneck"));
     }

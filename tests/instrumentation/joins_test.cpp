@@ -1,5 +1,5 @@
-// Groups that are DAGs, as generated code: forks and joins, pooling, several inputs. Counts by hand, then all three witnesses and the
-// reference operators on random schedules.
+// Groups that are DAGs, as generated code: forks and joins, pooling, several inputs. Counts by
+// hand, then all three witnesses and the reference operators on random schedules.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,7 +14,7 @@
 #include "instrumentation/walker.h"
 #include "nets/random/random_network.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 #include "tests/instrumentation/join_networks.h"
 #include "tests/support/sanitized.h"
 
@@ -28,18 +28,22 @@ std::string disagreement(const Network& network, const GroupSchedule& group, uin
     std::string text = difference(model, "model", code.counts, "measured");
     text += difference(model, "model", walk(network, group), "walker");
     text += code.wrong_result;
-    return text.empty() ? "" : network.name + ", seed " + std::to_string(seed) + ": " + text + "\n" + to_text(group);
+    return text.empty() ? ""
+                        : network.name + ", seed " + std::to_string(seed) + ": " + text + "\n" +
+                              to_text(group);
 }
 
 TEST(Joins, ResidualByHand) {
     const Network network = small_residual();
-    const GroupSchedule group = parse_group(
-        network,
-        "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X root/add2.yo; W root/root; Y add2.yo/add2.yo & "
-        "add2: zo yo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}");
+    const GroupSchedule group =
+        parse_group(network,
+                    "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i2; X root/add2.yo; W "
+                    "root/root; Y add2.yo/add2.yo & "
+                    "add2: zo yo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}");
     const GroupCounts counts = measure(network, group);
-    EXPECT_EQ(counts.inputs.at(0).reads, Elements(2 * 6 * 6));   // for both readers once
-    EXPECT_EQ(counts.inputs.at(0).buffer, Elements(2 * 4 * 6));  // rows 1 to 4 for rows 2 and 3 of conv1
+    EXPECT_EQ(counts.inputs.at(0).reads, Elements(2 * 6 * 6));  // for both readers once
+    EXPECT_EQ(counts.inputs.at(0).buffer,
+              Elements(2 * 4 * 6));  // rows 1 to 4 for rows 2 and 3 of conv1
     EXPECT_EQ(counts.layers.at(0).macs, Macs(2 * 6 * 6 * 2 * 9));
     EXPECT_EQ(counts.layers.at(1).macs, Macs(0));
     EXPECT_EQ(counts.layers.at(0).output_buffer, Elements(2 * 2 * 6));
@@ -51,15 +55,18 @@ TEST(Joins, ResidualByHand) {
 TEST(Joins, ConcatCallsOnlyTheBranchThatATileTouches) {
     const Network network = small_concat();
     // Channels 0-1 are conv1's, 2-4 conv2's: tiles [0,2), [2,4), [4,5).
-    const GroupSchedule group = parse_group(
-        network,
-        "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i2; X root/concat3.zo; W root/root; Y "
-        "concat3.zo/concat3.zo & "
-        "conv2: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; W concat3.zo/concat3.zo; Y concat3.zo/concat3.zo & "
-        "concat3: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i1; Y zo/zo}");
+    const GroupSchedule group =
+        parse_group(network,
+                    "{conv1: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i2; X root/concat3.zo; W "
+                    "root/root; Y "
+                    "concat3.zo/concat3.zo & "
+                    "conv2: zo yo xo io | zi yi xi ii n m; tile z3 y4 x4 i2; W "
+                    "concat3.zo/concat3.zo; Y concat3.zo/concat3.zo & "
+                    "concat3: zo yo xo io | zi yi xi ii n m; tile z2 y4 x4 i1; Y zo/zo}");
     const GroupCounts counts = measure(network, group);
-    EXPECT_EQ(counts.layers.at(0).macs, Macs(2 * 16 * 2));      // conv1 in the first tile only
-    EXPECT_EQ(counts.layers.at(1).macs, Macs(3 * 16 * 2 * 9));  // conv2 in the other two, two channels and one
+    EXPECT_EQ(counts.layers.at(0).macs, Macs(2 * 16 * 2));  // conv1 in the first tile only
+    EXPECT_EQ(counts.layers.at(1).macs,
+              Macs(3 * 16 * 2 * 9));  // conv2 in the other two, two channels and one
     EXPECT_EQ(counts.layers.at(1).weight_reads, Elements(3 * 2 * 9));
     EXPECT_EQ(counts.layers.at(1).weight_buffer, Elements(2 * 2 * 9));
     EXPECT_EQ(counts.layers.at(1).output_buffer, Elements(2 * 16));
@@ -67,19 +74,22 @@ TEST(Joins, ConcatCallsOnlyTheBranchThatATileTouches) {
     EXPECT_EQ(disagreement(network, group, 1), "");
 }
 
-/// conv2 takes every second column, so conv1 skips the others, also when conv3 has conv2 computed again.
+/// conv2 takes every second column, so conv1 skips the others, also when conv3 has conv2 computed
+/// again.
 TEST(Joins, ColumnsThatAStrideSkipsAreNotBroughtIn) {
     JoinBuilder b;
     b.conv(b.conv(b.conv(b.input(1, 1, 9), 1, 3), 1, 1, 2), 1, 3);
     const Network network = b.finish("skips");
     const GroupSchedule group = parse_group(
         network,
-        "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x9 i1; X conv3.xi/conv3.xi; W root/root; Y root/conv2.xi & "
-        "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y1 x5 i1; W root/root; Y conv3.xi/conv3.xi & "
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y1 x9 i1; X conv3.xi/conv3.xi; W "
+        "root/root; Y root/conv2.xi & "
+        "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y1 x5 i1; W root/root; Y conv3.xi/conv3.xi "
+        "& "
         "conv3: zo yo xo io | zi yi xi ii n m; tile z1 y1 x5 i1; W root/root; Y root/root}");
     const GroupCounts counts = measure(network, group);
-    // Columns of conv3 one by one: conv2 computes 0-1, 0-2, 1-3, 2-4, 3-4; conv1 what is new of 0, 2, 4, 6, 8: 0 and 2, then 4, 6, 8,
-    // nothing. X: [0,4), [3,6), [5,8), [7,9).
+    // Columns of conv3 one by one: conv2 computes 0-1, 0-2, 1-3, 2-4, 3-4; conv1 what is new of 0,
+    // 2, 4, 6, 8: 0 and 2, then 4, 6, 8, nothing. X: [0,4), [3,6), [5,8), [7,9).
     EXPECT_EQ(counts.layers.at(1).macs, Macs(2 + 3 + 3 + 3 + 2));
     EXPECT_EQ(counts.layers.at(0).macs, Macs(5 * 9));
     EXPECT_EQ(counts.inputs.at(0).reads, Elements(4 + 3 + 3 + 2));
@@ -121,29 +131,32 @@ TEST(Joins, OptimisedCodeComputesTheSame) {
 }
 
 /// Random networks of all kinds; returns how many groups of which size were seen.
-std::map<size_t, int> sweep(uint64_t first, uint64_t count,
-                            const std::function<std::string(const Network&, const GroupSchedule&, uint64_t)>& check) {
+std::map<size_t, int> sweep(
+    uint64_t first, uint64_t count,
+    const std::function<std::string(const Network&, const GroupSchedule&, uint64_t)>& check) {
     std::map<size_t, int> groups;
     std::mutex mutex;
-    in_parallel(count, static_cast<int>(std::max(1U, std::thread::hardware_concurrency())), [&](size_t n) {
-        const uint64_t seed = first + n;
-        const Network network = random_network(seed);
-        RandomOptions options;
-        options.max_macs = Macs(3'000'000);
-        const Schedule schedule = random_schedule(network, 3 * seed + 1, options);
-        for (const GroupSchedule& group : schedule.groups()) {
-            const std::string found = check(network, group, seed);
-            const std::lock_guard lock(mutex);
-            EXPECT_EQ(found, "");
-            ++groups[group.nests.size()];
-        }
-    });
+    in_parallel(count, static_cast<int>(std::max(1U, std::thread::hardware_concurrency())),
+                [&](size_t n) {
+                    const uint64_t seed = first + n;
+                    const Network network = random_network(seed);
+                    RandomOptions options;
+                    options.max_macs = Macs(3'000'000);
+                    const Schedule schedule = random_schedule(network, 3 * seed + 1, options);
+                    for (const GroupSchedule& group : schedule.groups()) {
+                        const std::string found = check(network, group, seed);
+                        const std::lock_guard lock(mutex);
+                        EXPECT_EQ(found, "");
+                        ++groups[group.nests.size()];
+                    }
+                });
     return groups;
 }
 
 TEST(Joins, RandomNetworks) { EXPECT_GE(sweep(1, 12, disagreement).size(), 2U); }
 
-/// `make test-long`: two thousand schedules and more, compiled, counted and compared, a hundred in a part.
+/// `make test-long`: two thousand schedules and more, compiled, counted and compared, a hundred in
+/// a part.
 class JoinsLong : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(JoinsLong, AHundredSchedules) {
@@ -163,7 +176,9 @@ TEST_P(OptimisedJoinsLong, AHundredSchedules) {
         const GroupCode code = optimised_code(network, group, unit);
         const JitGroup jit(code.body, false);
         const std::string wrong = wrong_result(network, group, code, jit.function());
-        return wrong.empty() ? "" : "seed " + std::to_string(seed) + ": " + wrong + "\n" + to_text(group);
+        return wrong.empty()
+                   ? ""
+                   : "seed " + std::to_string(seed) + ": " + wrong + "\n" + to_text(group);
     };
     EXPECT_GT(sweep(5001 + 100 * GetParam(), 100, wrong_of).size(), 3U);
 }

@@ -1,4 +1,5 @@
-// Traffic is real: the lines that deployed code brings into a last-level cache follow the external accesses that the model counts.
+// Traffic is real: the lines that deployed code brings into a last-level cache follow the external
+// accesses that the model counts.
 #include "instrumentation/line_trace.h"
 
 #include <gtest/gtest.h>
@@ -7,14 +8,15 @@
 
 #include "base/aligned.h"
 #include "generators/kernels/optimised.h"
-#include "scheduler/explore/planner/line_buffers.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/planner/line_buffers.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
 namespace {
 
-/// The lines of all groups of a schedule in turn, tensors and constants in arrays of their own, one scratch area.
+/// The lines of all groups of a schedule in turn, tensors and constants in arrays of their own, one
+/// scratch area.
 LineTrace traced(const Network& network, const Schedule& schedule, int64_t& scratch_bytes) {
     std::vector<GroupCode> codes;
     scratch_bytes = 0;
@@ -24,23 +26,27 @@ LineTrace traced(const Network& network, const Schedule& schedule, int64_t& scra
     }
     std::vector<std::unique_ptr<AlignedFloats>> tensors;
     for (const Tensor& tensor : network.tensors)
-        tensors.push_back(std::make_unique<AlignedFloats>(static_cast<size_t>(element_count(tensor.dims)), 0.0F));
+        tensors.push_back(
+            std::make_unique<AlignedFloats>(static_cast<size_t>(element_count(tensor.dims)), 0.0F));
     AlignedFloats scratch(static_cast<size_t>(scratch_bytes / bytes_per_element), 0.0F);
     std::vector<std::unique_ptr<AlignedFloats>> constants;
-    for (const GroupCode& code : codes) constants.push_back(std::make_unique<AlignedFloats>(code.constants));
+    for (const GroupCode& code : codes)
+        constants.push_back(std::make_unique<AlignedFloats>(code.constants));
     LineTrace trace;
     for (size_t g = 0; g < codes.size(); ++g) {
         const GroupSchedule& group = schedule.groups()[g];
-        const TensorId from = network.layer(network.find_layer(group.nests.front().layer)).inputs.front();
+        const TensorId from =
+            network.layer(network.find_layer(group.nests.front().layer)).inputs.front();
         const TensorId to = network.layer(network.find_layer(group.nests.back().layer)).output;
-        trace.run(codes[g], {tensors[static_cast<size_t>(from)]->data()}, tensors[static_cast<size_t>(to)]->data(),
-                  constants[g]->data(), scratch.data());
+        trace.run(codes[g], {tensors[static_cast<size_t>(from)]->data()},
+                  tensors[static_cast<size_t>(to)]->data(), constants[g]->data(), scratch.data());
     }
     return trace;
 }
 
 TEST(LineTrace, MissesOfFusedAndLayerByLayerCodeFollowThePredictedAccesses) {
-    // Three 3x3 layers 8 -> 8 on 96 rows of 96: a tensor is 8 * 96 * 96 * 4 = 294,912 bytes, more than the cache of 192 KiB.
+    // Three 3x3 layers 8 -> 8 on 96 rows of 96: a tensor is 8 * 96 * 96 * 4 = 294,912 bytes, more
+    // than the cache of 192 KiB.
     const LayerSpec layer{8, square_window(3, 1, 1)};
     const Network network = chain(8, 96, 96, {layer, layer, layer});
     constexpr int64_t cache_bytes = 192 * 1024;
@@ -57,9 +63,12 @@ TEST(LineTrace, MissesOfFusedAndLayerByLayerCodeFollowThePredictedAccesses) {
     EXPECT_EQ(two_level_counts(network, fused).accesses, Elements(2 * tensor + weights));
     EXPECT_EQ(two_level_counts(network, apart).accesses, Elements(6 * tensor + weights));
 
-    // Beyond what is predicted: scratch and constants come in once, and a few lines at borders of arrays.
-    const auto expect_follows = [&](const LineTrace& trace, const Schedule& schedule, int64_t scratch_bytes) {
-        const int64_t predicted = two_level_counts(network, schedule).accesses.value() / line_elements;
+    // Beyond what is predicted: scratch and constants come in once, and a few lines at borders of
+    // arrays.
+    const auto expect_follows = [&](const LineTrace& trace, const Schedule& schedule,
+                                    int64_t scratch_bytes) {
+        const int64_t predicted =
+            two_level_counts(network, schedule).accesses.value() / line_elements;
         const int64_t misses = trace.misses(cache_bytes);
         EXPECT_GE(misses, predicted);
         EXPECT_LE(misses, predicted + scratch_bytes / cache_line_bytes + predicted / 50)

@@ -8,7 +8,7 @@
 #include "instrumentation/count_pass.h"
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 
 namespace laminate {
 namespace {
@@ -18,15 +18,18 @@ using namespace Halide::Internal;
 
 Expr name(const std::string& text) { return Variable::make(Halide::Int(32), text); }
 Expr counter(int id) {
-    return Load::make(Halide::Int(64), counters_argument, id, Halide::Buffer<>(), Halide::Parameter(), const_true(),
-                      ModulusRemainder());
+    return Load::make(Halide::Int(64), counters_argument, id, Halide::Buffer<>(),
+                      Halide::Parameter(), const_true(), ModulusRemainder());
 }
 Stmt set(const std::string& array, const Expr& value, int id) {
     return Store::make(array, value, id, Halide::Parameter(), const_true(), ModulusRemainder());
 }
-Stmt count(int id, const Expr& n) { return set(counters_argument, counter(id) + Halide::cast<int64_t>(n), id); }
+Stmt count(int id, const Expr& n) {
+    return set(counters_argument, counter(id) + Halide::cast<int64_t>(n), id);
+}
 Stmt loop(const std::string& variable, const Expr& extent, const Stmt& body) {
-    return For::make(variable, 0, extent, ForType::Serial, Halide::Partition::Never, Halide::DeviceAPI::None, body);
+    return For::make(variable, 0, extent, ForType::Serial, Halide::Partition::Never,
+                     Halide::DeviceAPI::None, body);
 }
 
 struct Sums {
@@ -53,12 +56,14 @@ TEST(LoopSums, AConditionOnTwoLoopsSplitsTheOuterOne) {
     const Stmt body = IfThenElse::make(name("a") * 8 + name("b") < 21, count(0, 1), count(1, 10));
     const Sums found = sums(loop("a", 5, loop("b", 8, body)), 2);
     EXPECT_EQ(found.together.counters, (std::vector<int64_t>{21, 190}));
-    EXPECT_EQ(found.together.bodies, (1 + 1) + (1 + 2) + (1 + 1));  // tiles 0-1, tile 2 in two parts, tiles 3-4
+    EXPECT_EQ(found.together.bodies,
+              (1 + 1) + (1 + 2) + (1 + 1));  // tiles 0-1, tile 2 in two parts, tiles 3-4
     EXPECT_EQ(found.stepped.counters, found.together.counters);
 }
 
 TEST(LoopSums, QuotientsRepeatAfterTheirDivisor) {
-    // Taps of a transposed convolution of stride 2 with 3 taps: 2 on even rows, 1 on odd ones; two rows make a round after the first.
+    // Taps of a transposed convolution of stride 2 with 3 taps: 2 on even rows, 1 on odd ones; two
+    // rows make a round after the first.
     const Expr y = name("y");
     const Sums found = sums(loop("y", 1001, count(0, (3 - y % 2 + 1) / 2)), 1);
     EXPECT_EQ(found.together.counters[0], 501 * 2 + 500);
@@ -69,13 +74,14 @@ TEST(LoopSums, QuotientsRepeatAfterTheirDivisor) {
 TEST(LoopSums, WhatABodyLeavesInMemoryIsSeenByTheNext) {
     // first_trip: the first trip at or after 5 counts 100, every later one 1.
     const Expr x = name("x");
-    const Expr noted = Load::make(Halide::Int(32), "first_trip", 0, Halide::Buffer<>(), Halide::Parameter(),
-                                  const_true(), ModulusRemainder());
+    const Expr noted = Load::make(Halide::Int(32), "first_trip", 0, Halide::Buffer<>(),
+                                  Halide::Parameter(), const_true(), ModulusRemainder());
     const Stmt first = Block::make(count(0, 100), set("first_trip", x, 0));
-    const Stmt body =
-        IfThenElse::make(x >= 5, IfThenElse::make(noted < 0, first, IfThenElse::make(noted < x, count(0, 1))));
-    const Stmt lifetime = Allocate::make("first_trip", Halide::Int(32), Halide::MemoryType::Stack, {1}, const_true(),
-                                         Block::make(set("first_trip", -1, 0), loop("x", 50, body)));
+    const Stmt body = IfThenElse::make(
+        x >= 5, IfThenElse::make(noted < 0, first, IfThenElse::make(noted < x, count(0, 1))));
+    const Stmt lifetime =
+        Allocate::make("first_trip", Halide::Int(32), Halide::MemoryType::Stack, {1}, const_true(),
+                       Block::make(set("first_trip", -1, 0), loop("x", 50, body)));
     const Sums found = sums(loop("y", 7, lifetime), 1);
     EXPECT_EQ(found.together.counters[0], 7 * (100 + 44));
     EXPECT_EQ(found.together.bodies, 1 + 3);  // one y; x 0-4, 5, 6-49
@@ -84,7 +90,8 @@ TEST(LoopSums, WhatABodyLeavesInMemoryIsSeenByTheNext) {
 
 TEST(LoopSums, ACounterThatOthersAreMadeOfMustNotChange) {
     // live grows by 2 in each iteration, its peak with it: nothing may be skipped.
-    const Stmt body = Block::make(count(0, 2), set(counters_argument, Halide::max(counter(1), counter(0)), 1));
+    const Stmt body =
+        Block::make(count(0, 2), set(counters_argument, Halide::max(counter(1), counter(0)), 1));
     const Sums found = sums(loop("x", 9, body), 2);
     EXPECT_EQ(found.together.counters, (std::vector<int64_t>{18, 18}));
     EXPECT_EQ(found.together.bodies, 9);
@@ -102,12 +109,13 @@ std::string disagreement(const Network& network, const GroupSchedule& group, int
     const Stmt statement = with_counters(code, CountMode::count_only);
     const size_t counters = CounterLayout{code.arrays.size()}.size();
     const SummedCounters together = summed_counters(statement, counters, code.strips);
-    const SummedCounters stepped = summed_counters(statement, counters, code.strips, LoopSteps::every_iteration);
+    const SummedCounters stepped =
+        summed_counters(statement, counters, code.strips, LoopSteps::every_iteration);
     *saved += stepped.bodies - together.bodies;
     if (together.counters == stepped.counters) return "";
     return network.name + ": " +
-           difference(counts_of(code, group, together.counters), "together", counts_of(code, group, stepped.counters),
-                      "stepped") +
+           difference(counts_of(code, group, together.counters), "together",
+                      counts_of(code, group, stepped.counters), "stepped") +
            "\n" + to_text(group);
 }
 

@@ -24,17 +24,18 @@ TEST(Presence, MissingIsWhatIsNotThereAndItsBoundingBox) {
     presence.begin_lifetime();
     presence.bring_in(box({0, 4}, {0, 8}));
     presence.bring_in(box({0, 6}, {0, 4}));
-    // Of rows 3-5, columns 2-6 of both channels: in channel 0 rows 4 and 5 lack columns 4-6, in channel 1 nothing is
-    // there: 6 + 15.
-    const Presence::Missing missing = presence.missing({Interval{0, 2}, Interval{3, 6}, Interval{2, 7}});
+    // Of rows 3-5, columns 2-6 of both channels: in channel 0 rows 4 and 5 lack columns 4-6, in
+    // channel 1 nothing is there: 6 + 15.
+    const Presence::Missing missing =
+        presence.missing({Interval{0, 2}, Interval{3, 6}, Interval{2, 7}});
     EXPECT_EQ(missing.count, 6 + 15);
     EXPECT_EQ(missing.box, (Box{Interval{0, 2}, Interval{3, 6}, Interval{2, 7}}));
     EXPECT_EQ(presence.missing(box({3, 6}, {2, 7})).box, box({4, 6}, {4, 7}));
 }
 
 TEST(Presence, GapsThatWerePassedStayOut) {
-    // Pixels (0,0), (0,4), (4,0), (4,4) one after the other: then all below row 5, column 5 counts as present, and of
-    // 0-8 x 0-4 rows 5-8 are missing.
+    // Pixels (0,0), (0,4), (4,0), (4,4) one after the other: then all below row 5, column 5 counts
+    // as present, and of 0-8 x 0-4 rows 5-8 are missing.
     Presence presence({1, 16, 16});
     presence.begin_lifetime();
     for (const int64_t y : {0, 4}) {
@@ -47,7 +48,8 @@ TEST(Presence, GapsThatWerePassedStayOut) {
 }
 
 TEST(Presence, RowsAboveThePresentOnesAreNotClosedByColumnsToTheRight) {
-    // Strip by strip: rows 0-3 of columns 0-3, then rows 4-7 of them; columns 4-7 of no row are there.
+    // Strip by strip: rows 0-3 of columns 0-3, then rows 4-7 of them; columns 4-7 of no row are
+    // there.
     Presence presence({1, 8, 8});
     presence.begin_lifetime();
     presence.bring_in(box({0, 4}, {0, 4}));

@@ -11,26 +11,36 @@ namespace {
 using test::expect_contains;
 using test::message_of;
 
-std::vector<int64_t> input_dims(const Network& network) { return network.tensor(network.inputs[0]).dims; }
+std::vector<int64_t> input_dims(const Network& network) {
+    return network.tensor(network.inputs[0]).dims;
+}
 
 TEST(OpenNetwork, ZooWithOptions) {
     EXPECT_EQ(input_dims(open_network("zoo:fsrcnn")), (std::vector<int64_t>{1, 1, 540, 960}));
-    EXPECT_EQ(input_dims(open_network("zoo:fsrcnn?height=54&width=96&batch=2")), (std::vector<int64_t>{2, 1, 54, 96}));
-    EXPECT_NE(network_hash(open_network("zoo:l2net?seed=7")), network_hash(open_network("zoo:l2net")));
+    EXPECT_EQ(input_dims(open_network("zoo:fsrcnn?height=54&width=96&batch=2")),
+              (std::vector<int64_t>{2, 1, 54, 96}));
+    EXPECT_NE(network_hash(open_network("zoo:l2net?seed=7")),
+              network_hash(open_network("zoo:l2net")));
 }
 
 TEST(OpenNetwork, AnOptionInTheSpecWins) {
     const InputSizes sizes{.height = 30, .width = 40};
     EXPECT_EQ(input_dims(open_network("zoo:l2net", sizes)), (std::vector<int64_t>{1, 3, 30, 40}));
-    EXPECT_EQ(input_dims(open_network("zoo:l2net?height=25", sizes)), (std::vector<int64_t>{1, 3, 25, 40}));
+    EXPECT_EQ(input_dims(open_network("zoo:l2net?height=25", sizes)),
+              (std::vector<int64_t>{1, 3, 25, 40}));
 }
 
 TEST(OpenNetwork, RefusesOptionsItCannotRead) {
-    const auto error = [](const std::string& spec) { return message_of([&] { (void)open_network(spec); }); };
-    expect_contains(error("zoo:l2net?heigth=3"),
-                    "zoo:l2net?heigth=3: unknown option \"heigth\"; expected height, width, batch or seed");
-    expect_contains(error("zoo:l2net?height=3x"), "option height is \"3x\", expected a whole number");
-    expect_contains(error("zoo:l2net?height=8&width=8&height=9"), "option height is given twice, expected once");
+    const auto error = [](const std::string& spec) {
+        return message_of([&] { (void)open_network(spec); });
+    };
+    expect_contains(
+        error("zoo:l2net?heigth=3"),
+        "zoo:l2net?heigth=3: unknown option \"heigth\"; expected height, width, batch or seed");
+    expect_contains(error("zoo:l2net?height=3x"),
+                    "option height is \"3x\", expected a whole number");
+    expect_contains(error("zoo:l2net?height=8&width=8&height=9"),
+                    "option height is given twice, expected once");
     expect_contains(error("zoo:l2net?height"), "option height is \"\", expected a whole number");
     expect_contains(error("zoo:l2net?height=99999999999999999999"), "expected a whole number");
     expect_contains(error("zoo:l2net?height=-4"), "dimension -4, expected 1 to 2147483647");

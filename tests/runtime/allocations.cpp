@@ -17,8 +17,8 @@ void* operator new(std::size_t size) {
     if (void* memory = std::malloc(size ? size : 1)) return memory;
     throw std::bad_alloc();
 }
-// Every form that the library does not build on another of these needs its own, or memory would change hands to the
-// wrong delete.
+// Every form that the library does not build on another of these needs its own, or memory would
+// change hands to the wrong delete.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
     ++allocations;
     return std::malloc(size ? size : 1);
@@ -29,7 +29,8 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace laminate {
 
-const bool allocations_are_counted = !test::is_sanitized;  // a sanitizer's own operators count nothing
+const bool allocations_are_counted =
+    !test::is_sanitized;  // a sanitizer's own operators count nothing
 
 int64_t allocation_count() { return allocations; }
 

@@ -16,7 +16,8 @@ TEST(ArenaPlan, AChainNeedsTwoNeighboursAtATime) {
 }
 
 TEST(ArenaPlan, LargestFirstThenTheLowestGap) {
-    // Largest first: 256 at 0. The 64 of step 1 goes to 0 (the 256 are dead), the 128 of steps 0-1 behind the 256.
+    // Largest first: 256 at 0. The 64 of step 1 goes to 0 (the 256 are dead), the 128 of steps 0-1
+    // behind the 256.
     const std::vector<Lifetime> lifetimes{{64, 1, 1}, {256, 0, 0}, {128, 0, 1}};
     const ArenaPlan plan = plan_arena(lifetimes);
     EXPECT_EQ(plan.offsets, (std::vector<int64_t>{0, 0, 256}));
@@ -54,7 +55,8 @@ TEST(ArenaPlan, LiveBlocksNeverOverlap) {
                                        lifetimes[b].first_step <= lifetimes[a].last_step;
                 const bool apart = plan.offsets[a] + lifetimes[a].bytes <= plan.offsets[b] ||
                                    plan.offsets[b] + lifetimes[b].bytes <= plan.offsets[a];
-                EXPECT_TRUE(!both_live || apart) << "seed " << seed << ", blocks " << b << " and " << a;
+                EXPECT_TRUE(!both_live || apart)
+                    << "seed " << seed << ", blocks " << b << " and " << a;
             }
         }
         EXPECT_GE(plan.bytes, arena_lower_bound(lifetimes)) << "seed " << seed;

@@ -14,7 +14,8 @@ extern "C" int32_t run_from_c(const laminate_compiled_network* network, const fl
 namespace laminate {
 namespace {
 
-int negate(const float* const* inputs, float* const* outputs, const float*, void*, int32_t, int32_t) {
+int negate(const float* const* inputs, float* const* outputs, const float*, void*, int32_t,
+           int32_t) {
     if (inputs[0][0] == 13) return 5;
     for (int k = 0; k < 6; ++k) outputs[0][k] = -inputs[0][k];
     return 0;
@@ -42,8 +43,9 @@ TEST(CApi, OpensListsRunsAndCloses) {
     EXPECT_EQ(laminate_input_type(session, 1), nullptr);
     ASSERT_EQ(laminate_input_rank(session, 0), 4);
     ASSERT_EQ(laminate_output_rank(session, 0), 4);
-    EXPECT_EQ(std::vector<int64_t>(laminate_input_dims(session, 0), laminate_input_dims(session, 0) + 4),
-              (std::vector<int64_t>{1, 1, 2, 3}));
+    EXPECT_EQ(
+        std::vector<int64_t>(laminate_input_dims(session, 0), laminate_input_dims(session, 0) + 4),
+        (std::vector<int64_t>{1, 1, 2, 3}));
     EXPECT_EQ(laminate_output_dims(session, 0)[3], 3);
     EXPECT_EQ(laminate_arena_bytes(session), 128);  // 100 bytes of scratch in whole cache lines
     const std::vector<float> x{1, 2, 3, 4, 5, 6};

@@ -5,8 +5,8 @@
 
 namespace {
 
-int times(const float* const* inputs, float* const* outputs, const float* constants, void*, int32_t begin,
-          int32_t end) {
+int times(const float* const* inputs, float* const* outputs, const float* constants, void*,
+          int32_t begin, int32_t end) {
     for (int k = 2 * begin; k < 2 * end; ++k) outputs[0][k] = constants[0] * inputs[0][k];
     return 0;
 }

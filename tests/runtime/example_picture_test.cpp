@@ -1,13 +1,13 @@
-// The example network on pictures that it was not trained on, by the reference operators: the figures that the README
-// quotes.
+// The example network on pictures that it was not trained on, by the reference operators: the
+// figures that the README quotes.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
 
 #include "nets/onnx/onnx.h"
-#include "runtime/media/colour.h"
 #include "nets/operators/reference_operators.h"
+#include "runtime/media/colour.h"
 
 namespace laminate {
 namespace {
@@ -21,7 +21,8 @@ Quality upscaled(const std::string& name) {
     const std::filesystem::path data = LAMINATE_EXAMPLE_DATA;
     const Plane small = to_luma_chroma(load_picture(data / (name + "_half.png"))).y;
     const int64_t height = 2 * small.height, width = 2 * small.width;
-    const Plane original = cropped(to_luma_chroma(load_picture(data / (name + ".png"))).y, height, width);
+    const Plane original =
+        cropped(to_luma_chroma(load_picture(data / (name + ".png"))).y, height, width);
     InputSizes sizes;
     sizes.height = small.height;
     sizes.width = small.width;

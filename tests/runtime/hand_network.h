@@ -29,8 +29,9 @@ struct HandNetwork {
         manifest.tensors.push_back({name, std::move(dims)});
         return static_cast<TensorId>(manifest.tensors.size()) - 1;
     }
-    void group(laminate_group_function function, std::vector<TensorId> inputs, std::vector<TensorId> outputs,
-               int32_t strips = 1, int64_t scratch_bytes = 0, const std::vector<float>& values = {}) {
+    void group(laminate_group_function function, std::vector<TensorId> inputs,
+               std::vector<TensorId> outputs, int32_t strips = 1, int64_t scratch_bytes = 0,
+               const std::vector<float>& values = {}) {
         GroupStep step;
         step.group = static_cast<int32_t>(groups.size());
         step.name = "group" + std::to_string(groups.size());

@@ -17,7 +17,8 @@ ConstantPtr constant(std::vector<int64_t> dims, std::vector<float> values) {
     return std::make_shared<const Constant>(Constant{std::move(dims), std::move(values)});
 }
 
-/// x -> group -> a -> convolution -> b, with every attribute of a layer unlike its default somewhere.
+/// x -> group -> a -> convolution -> b, with every attribute of a layer unlike its default
+/// somewhere.
 HandNetwork example() {
     HandNetwork network;
     network.manifest.cpu_features = {"avx2", "fma"};
@@ -81,7 +82,8 @@ TEST(Manifest, StepsComeBackWithEveryField) {
 TEST(Manifest, ConstantsOfALayerLieOnCacheLinesAndComeBack) {
     const HandNetwork network = example();
     const auto& step = std::get<LayerStep>(network.manifest.steps[1]);
-    // Three elements of the group, then 64-byte boundaries (16 elements): 8 weights, 2 biases, 1 slope.
+    // Three elements of the group, then 64-byte boundaries (16 elements): 8 weights, 2 biases, 1
+    // slope.
     EXPECT_EQ(step.weights->offset_elements, 16);
     EXPECT_EQ(step.bias->offset_elements, 32);
     EXPECT_EQ(step.slope->offset_elements, 48);
@@ -97,19 +99,23 @@ TEST(Manifest, ConstantsOfALayerLieOnCacheLinesAndComeBack) {
 TEST(Manifest, ConstantsThatEndOutsideTheBlockAreRefused) {
     const HandNetwork network = example();
     try {
-        (void)restored_layer(std::get<LayerStep>(network.manifest.steps[1]), network.constants.data(), 48);
+        (void)restored_layer(std::get<LayerStep>(network.manifest.steps[1]),
+                             network.constants.data(), 48);
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
-        EXPECT_STREQ(error.what(),
-                     "conv: slopes are 1 at element 48 of the constants, expected an end at or before 48");
+        EXPECT_STREQ(
+            error.what(),
+            "conv: slopes are 1 at element 48 of the constants, expected an end at or before 48");
     }
 }
 
 TEST(Manifest, EveryAttributeOfALayerComesBack) {
     Layer layer;
-    layer.name = "all", layer.kind = LayerKind::conv_transpose, layer.inputs = {0}, layer.output = 1;
+    layer.name = "all", layer.kind = LayerKind::conv_transpose, layer.inputs = {0},
+    layer.output = 1;
     layer.window = {{2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}, {1, 2}};
-    layer.groups = 12, layer.axis = 2, layer.block = 3, layer.depth_to_space_crd = true, layer.count_include_pad = true;
+    layer.groups = 12, layer.axis = 2, layer.block = 3, layer.depth_to_space_crd = true,
+    layer.count_include_pad = true;
     layer.activation.kind = ActivationKind::unary;
     layer.activation.function = GeneralFunction::selu;
     layer.activation.alpha = 0.3f;
@@ -166,7 +172,8 @@ TEST(Manifest, WhatIsWrongIsNamedWithItsPlace) {
               "m.json: tensor a: tensor of 1073741824x1073741824: more than 2^40 elements");
     EXPECT_EQ(error_after([](Json& m) { m["inputs"] = Json::object(); }),
               "m.json.inputs: is object, expected an array");
-    EXPECT_EQ(error_after([](Json& m) { m["inputs"][0] = 4; }), "m.json: inputs names tensor 4 of 4");
+    EXPECT_EQ(error_after([](Json& m) { m["inputs"][0] = 4; }),
+              "m.json: inputs names tensor 4 of 4");
     EXPECT_EQ(error_after([](Json& m) { m["inputs"][0] = 5000000000; }),
               "m.json.inputs[0]: is 5000000000, expected an integer 0 to 2147483647");
     EXPECT_EQ(error_after([](Json& m) { m["inputs"][0] = 18446744073709551615u; }),
@@ -177,7 +184,8 @@ TEST(Manifest, WhatIsWrongIsNamedWithItsPlace) {
     EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["strips"] = 0; }),
               "m.json.steps[0].strips: is 0, expected an integer 1 to 2147483647");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["scratch_bytes"] = int64_t{1} << 50; }),
-              "m.json: step group0 needs 1125899906842624 bytes of scratch, expected at most 1099511627776");
+              "m.json: step group0 needs 1125899906842624 bytes of scratch, expected at most "
+              "1099511627776");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][0]["outputs"] = {0}; }),
               "m.json: step group0 writes tensor x, which is already written");
     EXPECT_EQ(error_after([](Json& m) { m["steps"].erase(0); }),
@@ -189,10 +197,12 @@ TEST(Manifest, WhatIsWrongIsNamedWithItsPlace) {
               }),
               "m.json.steps[1].layer.window.kernel: has 3 elements, expected 2, y and x");
     EXPECT_EQ(error_after([](Json& m) { m["steps"][1]["layer"]["activation"]["kind"] = "gelu"; }),
-              "m.json.steps[1].layer.activation.kind: is \"gelu\", expected one of none, relu, leaky_relu, prelu, "
+              "m.json.steps[1].layer.activation.kind: is \"gelu\", expected one of none, relu, "
+              "leaky_relu, prelu, "
               "clip, sigmoid, tanh, unary");
-    EXPECT_EQ(error_after([](Json& m) { m["steps"][1]["layer"]["weights"]["offset_elements"] = -1; }),
-              "m.json.steps[1].layer.weights.offset_elements: is -1, expected an integer from 0");
+    EXPECT_EQ(
+        error_after([](Json& m) { m["steps"][1]["layer"]["weights"]["offset_elements"] = -1; }),
+        "m.json.steps[1].layer.weights.offset_elements: is -1, expected an integer from 0");
 }
 
 TEST(Manifest, GarbageIsAnErrorNeverACrash) {

@@ -17,10 +17,12 @@ TEST(PartQueue, EveryPartIsDoneOnceWhoeverComes) {
                 std::vector<std::atomic<int>> done(static_cast<size_t>(parts));
                 std::vector<std::thread> team;
                 for (int t = 0; t < coming; ++t)
-                    team.emplace_back(
-                        [&, t] { queue.work(t, [&](int64_t part) { ++done[static_cast<size_t>(part)]; }); });
+                    team.emplace_back([&, t] {
+                        queue.work(t, [&](int64_t part) { ++done[static_cast<size_t>(part)]; });
+                    });
                 for (std::thread& thread : team) thread.join();
-                for (const std::atomic<int>& times : done) ASSERT_EQ(times, 1) << threads << " threads, " << parts;
+                for (const std::atomic<int>& times : done)
+                    ASSERT_EQ(times, 1) << threads << " threads, " << parts;
             }
         }
     }
@@ -51,7 +53,8 @@ TEST(PartQueue, WorkIsOverWhenItsPartsAreDone) {
             for (size_t n = 0; n < row.size(); ++n) {
                 row[n].finish(t, [&](int64_t part) {
                     for (int64_t before = 0; n > 0 && before < parts; ++before) {
-                        if (done[n - 1][static_cast<size_t>(before)] != static_cast<int64_t>(n)) ++too_early;
+                        if (done[n - 1][static_cast<size_t>(before)] != static_cast<int64_t>(n))
+                            ++too_early;
                     }
                     done[n][static_cast<size_t>(part)] += static_cast<int64_t>(n) + 1;
                 });
@@ -61,7 +64,8 @@ TEST(PartQueue, WorkIsOverWhenItsPartsAreDone) {
     for (std::thread& thread : team) thread.join();
     EXPECT_EQ(too_early, 0);
     for (size_t n = 0; n < row.size(); ++n)
-        EXPECT_EQ(done[n], std::vector<int64_t>(parts, static_cast<int64_t>(n) + 1)) << "queue " << n;
+        EXPECT_EQ(done[n], std::vector<int64_t>(parts, static_cast<int64_t>(n) + 1))
+            << "queue " << n;
 }
 
 TEST(PartQueue, AThreadThatComesLateFindsAllDone) {

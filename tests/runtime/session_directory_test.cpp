@@ -70,7 +70,8 @@ TEST_F(CompiledDirectory, AFileThatIsNoLibraryIsRefused) {
 TEST_F(CompiledDirectory, ALibraryOfAnotherMakeIsRefused) {
     put(double_manifest, LAMINATE_TEST_LIBRARY_without_symbol);
     EXPECT_EQ(error(),
-              path("libdouble.so") + ": has no symbol laminate_network, expected a library of `laminate compile`");
+              path("libdouble.so") +
+                  ": has no symbol laminate_network, expected a library of `laminate compile`");
 }
 
 TEST_F(CompiledDirectory, ALibraryOfAnotherVersionIsRefused) {
@@ -82,10 +83,12 @@ TEST_F(CompiledDirectory, AManifestOfAnotherCompilationIsRefused) {
     std::string other = double_manifest;
     other.replace(other.find("0000000000000000"), 16, "1111111111111111");
     put(other, LAMINATE_TEST_LIBRARY_good);
-    EXPECT_EQ(error(), path("libdouble.so") + ": was not made together with " + path("manifest.json"));
+    EXPECT_EQ(error(),
+              path("libdouble.so") + ": was not made together with " + path("manifest.json"));
 }
 
-// manifest.json of `compile` knows the library's bytes; a library changed or cut short is not even loaded.
+// manifest.json of `compile` knows the library's bytes; a library changed or cut short is not even
+// loaded.
 TEST_F(CompiledDirectory, ADamagedLibraryIsRefusedBeforeLoading) {
     const auto with_identity = [](const FileIdentity& identity) {
         Manifest manifest = parse_manifest(double_manifest, "manifest");
@@ -96,18 +99,21 @@ TEST_F(CompiledDirectory, ADamagedLibraryIsRefusedBeforeLoading) {
     const FileIdentity whole = identity_of(path("libdouble.so"));
     EXPECT_EQ(whole.bytes, static_cast<int64_t>(std::filesystem::file_size(path("libdouble.so"))));
     write_file_atomically(directory_ / manifest_file, with_identity(whole));
-    EXPECT_EQ(parse_manifest(read_file(directory_ / manifest_file), "manifest").library_file, whole);
+    EXPECT_EQ(parse_manifest(read_file(directory_ / manifest_file), "manifest").library_file,
+              whole);
 
     std::string bytes = read_file(directory_ / "libdouble.so");
     bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
     write_file_atomically(directory_ / "libdouble.so", bytes);
     const FileIdentity changed = identity_of(path("libdouble.so"));
-    EXPECT_EQ(error(), path("libdouble.so") + ": is damaged or of another compilation: its XXH64 is " + changed.xxh64 +
+    EXPECT_EQ(error(), path("libdouble.so") +
+                           ": is damaged or of another compilation: its XXH64 is " + changed.xxh64 +
                            ", expected " + whole.xxh64);
 
     bytes.resize(1000);
     write_file_atomically(directory_ / "libdouble.so", bytes);
-    EXPECT_EQ(error(), path("libdouble.so") + ": is damaged or of another compilation: 1000 bytes, expected " +
+    EXPECT_EQ(error(), path("libdouble.so") +
+                           ": is damaged or of another compilation: 1000 bytes, expected " +
                            std::to_string(whole.bytes));
 }
 
@@ -116,7 +122,8 @@ TEST_F(CompiledDirectory, AMachineWithoutTheInstructionsRefusesBeforeLoading) {
     other.replace(other.find("\"cpu_features\": []"), 18, "\"cpu_features\": [\"avx4096\"]");
     write_file_atomically(directory_ / manifest_file, other);
     write_file_atomically(directory_ / "libdouble.so", "never loaded");
-    EXPECT_EQ(error(), path("libdouble.so") + ": was compiled for host, this machine has no avx4096");
+    EXPECT_EQ(error(),
+              path("libdouble.so") + ": was compiled for host, this machine has no avx4096");
 }
 
 }  // namespace

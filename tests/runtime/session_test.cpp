@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "base/error.h"
-#include "runtime/arena_plan.h"
 #include "nets/operators/reference_operators.h"
+#include "runtime/arena_plan.h"
 #include "tests/runtime/allocations.h"
 #include "tests/runtime/hand_network.h"
 #include "tests/support/sanitized.h"
@@ -20,10 +20,10 @@ using Values = std::vector<float>;
 
 constexpr int rows = 6, columns = 4;
 
-/// One row per strip: out(y) = in(y) + constants[0] * in(y + 1). The row is built in scratch with a pause in between,
-/// so that threads which shared a scratch would spoil each other's row.
-int blur(const float* const* inputs, float* const* outputs, const float* constants, void* scratch, int32_t begin,
-         int32_t end) {
+/// One row per strip: out(y) = in(y) + constants[0] * in(y + 1). The row is built in scratch with a
+/// pause in between, so that threads which shared a scratch would spoil each other's row.
+int blur(const float* const* inputs, float* const* outputs, const float* constants, void* scratch,
+         int32_t begin, int32_t end) {
     auto* row = static_cast<float*>(scratch);
     for (int y = begin; y < end; ++y) {
         for (int x = 0; x < columns; ++x) row[x] = inputs[0][y * columns + x];
@@ -37,8 +37,8 @@ int blur(const float* const* inputs, float* const* outputs, const float* constan
 }
 
 /// Two inputs, two outputs: sum and difference of a row per strip.
-int sum_and_difference(const float* const* inputs, float* const* outputs, const float*, void*, int32_t begin,
-                       int32_t end) {
+int sum_and_difference(const float* const* inputs, float* const* outputs, const float*, void*,
+                       int32_t begin, int32_t end) {
     for (int k = begin * columns; k < end * columns; ++k) {
         outputs[0][k] = inputs[0][k] + inputs[1][k];
         outputs[1][k] = inputs[0][k] - inputs[1][k];
@@ -50,7 +50,8 @@ int failing(const float* const*, float* const*, const float*, void*, int32_t beg
     return begin == 2 ? 7 : 0;
 }
 
-Layer layer_of(LayerKind kind, const std::string& name, std::vector<TensorId> inputs, TensorId output) {
+Layer layer_of(LayerKind kind, const std::string& name, std::vector<TensorId> inputs,
+               TensorId output) {
     Layer layer;
     layer.kind = kind;
     layer.name = name;
@@ -80,8 +81,10 @@ Values blurred(const Values& in, float factor, int images) {
 HandNetwork branches(int64_t images) {
     HandNetwork network;
     const std::vector<int64_t> dims{images, 1, rows, columns};
-    const TensorId x = network.tensor("x", dims), a = network.tensor("a", dims), b = network.tensor("b", dims);
-    const TensorId sum = network.tensor("sum", dims), difference = network.tensor("difference", dims);
+    const TensorId x = network.tensor("x", dims), a = network.tensor("a", dims),
+                   b = network.tensor("b", dims);
+    const TensorId sum = network.tensor("sum", dims),
+                   difference = network.tensor("difference", dims);
     network.manifest.inputs = {x};
     network.manifest.outputs = {difference, sum};
     network.group(blur, {x}, {a}, rows, columns * 4, {10});
@@ -94,14 +97,17 @@ TEST(Session, GroupsRunInOrderWithTheirConstantsForEveryImageAndThreadCount) {
     for (const int64_t images : {1, 3}) {
         HandNetwork network = branches(images);
         const Values x = ramp(static_cast<size_t>(images) * rows * columns, 1);
-        const Values a = blurred(x, 10, static_cast<int>(images)), b = blurred(a, 100, static_cast<int>(images));
+        const Values a = blurred(x, 10, static_cast<int>(images)),
+                     b = blurred(a, 100, static_cast<int>(images));
         for (const int threads : {1, 2, 5, 16}) {
             Session session = Session::open(network.compiled(), {threads, 0});
             Values difference(x.size(), -1), sum(x.size(), -1);
             session.run({x.data()}, {difference.data(), sum.data()});
             for (size_t k = 0; k < x.size(); ++k) {
-                ASSERT_EQ(sum[k], a[k] + b[k]) << images << " images, " << threads << " threads, element " << k;
-                ASSERT_EQ(difference[k], a[k] - b[k]) << images << " images, " << threads << " threads, element " << k;
+                ASSERT_EQ(sum[k], a[k] + b[k])
+                    << images << " images, " << threads << " threads, element " << k;
+                ASSERT_EQ(difference[k], a[k] - b[k])
+                    << images << " images, " << threads << " threads, element " << k;
             }
         }
     }
@@ -139,7 +145,8 @@ TEST(Session, LayersWithoutCodeOfTheirOwnRunInTheSameTeam) {
 }
 
 TEST(Session, TheArenaIsTensorsPlusOneScratchPerThread) {
-    // a and b live together; each is 6 * 4 floats = 96 bytes, in whole cache lines 128. Scratch: 16 bytes take 64.
+    // a and b live together; each is 6 * 4 floats = 96 bytes, in whole cache lines 128. Scratch: 16
+    // bytes take 64.
     HandNetwork network = branches(1);
     const Session session = Session::open(network.compiled(), {3});
     EXPECT_EQ(session.arena().tensors_bytes, 2 * 128);
@@ -191,7 +198,8 @@ TEST(Session, SeveralSessionsRunInsideACallersParallelRegion) {
             session.run({x.data()}, {difference.data(), results[static_cast<size_t>(k)].data()});
     }
     for (int k = 0; k < 4; ++k) {
-        const Values a = blurred(ramp(rows * columns, static_cast<float>(k)), 10, 1), b = blurred(a, 100, 1);
+        const Values a = blurred(ramp(rows * columns, static_cast<float>(k)), 10, 1),
+                     b = blurred(a, 100, 1);
         for (size_t at = 0; at < a.size(); ++at)
             ASSERT_EQ(results[static_cast<size_t>(k)][at], a[at] + b[at]) << "session " << k;
     }
@@ -228,18 +236,21 @@ TEST(Session, FlattenAliasesAndSharedStoragesReachEveryOutput) {
     EXPECT_EQ(session.arena_bytes(), 0);
     const Values in{-1, 2, -3, 4};
     std::vector<Values> out(5, Values(4, -99));
-    session.run({in.data()}, {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data()});
+    session.run({in.data()},
+                {out[0].data(), out[1].data(), out[2].data(), out[3].data(), out[4].data()});
     EXPECT_EQ(out[0], in);
     EXPECT_EQ(out[1], in);
     for (size_t k = 2; k < 5; ++k) EXPECT_EQ(out[k], (Values{0, 2, 0, 4})) << "output " << k;
 }
 
 TEST(Session, FlattenTakesNoMemory) {
-    // x -> relu -> a -> flatten -> flat -> softmax: a and flat are one array of 24 floats, 96 bytes in whole cache
-    // lines.
+    // x -> relu -> a -> flatten -> flat -> softmax: a and flat are one array of 24 floats, 96 bytes
+    // in whole cache lines.
     HandNetwork network;
-    const TensorId x = network.tensor("x", {1, 1, rows, columns}), a = network.tensor("a", {1, 1, rows, columns});
-    const TensorId flat = network.tensor("flat", {1, rows * columns}), y = network.tensor("y", {1, rows * columns});
+    const TensorId x = network.tensor("x", {1, 1, rows, columns}),
+                   a = network.tensor("a", {1, 1, rows, columns});
+    const TensorId flat = network.tensor("flat", {1, rows * columns}),
+                   y = network.tensor("y", {1, rows * columns});
     Layer relu = layer_of(LayerKind::activation, "relu", {x}, a);
     relu.activation.kind = ActivationKind::relu;
     network.layer(relu);
@@ -259,15 +270,17 @@ TEST(Session, PartsOfAConcatLieWithinIt) {
     // x -> relu -> a, x -> leaky -> b, (a, b) -> c -> relu -> y: c alone is there, 48 floats.
     HandNetwork network;
     const std::vector<int64_t> part{1, 1, rows, columns}, whole{1, 2, rows, columns};
-    const TensorId x = network.tensor("x", part), a = network.tensor("a", part), b = network.tensor("b", part),
-                   c = network.tensor("c", whole), y = network.tensor("y", whole);
+    const TensorId x = network.tensor("x", part), a = network.tensor("a", part),
+                   b = network.tensor("b", part), c = network.tensor("c", whole),
+                   y = network.tensor("y", whole);
     Layer relu = layer_of(LayerKind::activation, "relu", {x}, a),
           leaky = layer_of(LayerKind::activation, "leaky", {x}, b),
           last = layer_of(LayerKind::activation, "last", {c}, y);
     relu.activation.kind = last.activation.kind = ActivationKind::relu;
     leaky.activation.kind = ActivationKind::leaky_relu;
     leaky.activation.alpha = -2;
-    for (const Layer& layer : {relu, leaky, layer_of(LayerKind::concat, "join", {a, b}, c), last}) network.layer(layer);
+    for (const Layer& layer : {relu, leaky, layer_of(LayerKind::concat, "join", {a, b}, c), last})
+        network.layer(layer);
     network.manifest.inputs = {x};
     network.manifest.outputs = {y};
     Session session = Session::open(network.compiled());
@@ -280,13 +293,17 @@ TEST(Session, PartsOfAConcatLieWithinIt) {
 }
 
 TEST(Session, AConcatThatWouldEnlargeTheArenaCopies) {
-    // a waits for b while t1 and t2 come and go. Copied: t1 (8192 bytes), later c (4352) at 0, b (4096) behind c, t2 (2048) behind b, a (256) behind t2: 10752.
-    // Joined, c would be there from a on: t1, c, t2 one behind the other, 14592.
+    // a waits for b while t1 and t2 come and go. Copied: t1 (8192 bytes), later c (4352) at 0, b
+    // (4096) behind c, t2 (2048) behind b, a (256) behind t2: 10752. Joined, c would be there from
+    // a on: t1, c, t2 one behind the other, 14592.
     HandNetwork network;
-    const auto map = [&](const char* name, int64_t channels) { return network.tensor(name, {1, channels, 8, 8}); };
-    const TensorId x = map("x", 1), a = map("a", 1), t1 = map("t1", 32), t2 = map("t2", 8), b = map("b", 16),
-                   c = map("c", 17), y = map("y", 17);
-    for (const auto& [in, out] : {std::pair{x, a}, {x, t1}, {t1, t2}, {t2, b}}) network.group(failing, {in}, {out});
+    const auto map = [&](const char* name, int64_t channels) {
+        return network.tensor(name, {1, channels, 8, 8});
+    };
+    const TensorId x = map("x", 1), a = map("a", 1), t1 = map("t1", 32), t2 = map("t2", 8),
+                   b = map("b", 16), c = map("c", 17), y = map("y", 17);
+    for (const auto& [in, out] : {std::pair{x, a}, {x, t1}, {t1, t2}, {t2, b}})
+        network.group(failing, {in}, {out});
     network.layer(layer_of(LayerKind::concat, "join", {a, b}, c));
     network.group(failing, {c}, {y});
     network.manifest.inputs = {x};
@@ -294,8 +311,8 @@ TEST(Session, AConcatThatWouldEnlargeTheArenaCopies) {
     EXPECT_EQ(Session::open(network.compiled()).arena_bytes(), 10752);
 }
 
-/// A random DAG of layers on N x C x 2 x 2 tensors, flattened ones among them; some tensors are outputs, wherever they
-/// are. N is 1, where parts of a concat can lie within it, or 2.
+/// A random DAG of layers on N x C x 2 x 2 tensors, flattened ones among them; some tensors are
+/// outputs, wherever they are. N is 1, where parts of a concat can lie within it, or 2.
 Network random_network(uint32_t seed) {
     std::mt19937 random(seed);
     const auto pick = [&](size_t count) { return static_cast<TensorId>(random() % count); };
@@ -311,13 +328,15 @@ Network random_network(uint32_t seed) {
     for (int k = 0; k < layers; ++k) {
         const TensorId a = pick(network.tensors.size()), b = pick(network.tensors.size());
         const TensorId output = static_cast<TensorId>(network.tensors.size());
-        const bool both_maps = network.tensor(a).dims.size() == 4 && network.tensor(b).dims.size() == 4;
+        const bool both_maps =
+            network.tensor(a).dims.size() == 4 && network.tensor(b).dims.size() == 4;
         Layer layer = layer_of(LayerKind::activation, "layer" + std::to_string(k), {a}, output);
         const unsigned choice = random() % 4;
         if (choice == 0 && network.tensor(a).dims == network.tensor(b).dims) {
             layer.kind = LayerKind::add;
             layer.inputs = {a, b};
-        } else if (choice == 1 && both_maps && network.tensor(a).dims[1] + network.tensor(b).dims[1] < 20) {
+        } else if (choice == 1 && both_maps &&
+                   network.tensor(a).dims[1] + network.tensor(b).dims[1] < 20) {
             layer.kind = LayerKind::concat;
             layer.inputs = {a, b};
         } else if (choice == 2) {
@@ -350,8 +369,8 @@ TEST(Session, RandomNetworksInOneArenaEqualSeparateArrays) {
         std::vector<Values> inputs;
         std::vector<const float*> input_arrays;
         for (const Tensor& tensor : session.inputs()) {
-            inputs.push_back(
-                ramp(static_cast<size_t>(element_count(tensor.dims)), -5.0f + static_cast<float>(seed % 7)));
+            inputs.push_back(ramp(static_cast<size_t>(element_count(tensor.dims)),
+                                  -5.0f + static_cast<float>(seed % 7)));
         }
         for (const Values& values : inputs) input_arrays.push_back(values.data());
         std::vector<Values> outputs;
@@ -373,10 +392,13 @@ TEST(Session, RandomNetworksInOneArenaEqualSeparateArrays) {
             separate += aligned(4 * element_count(network.tensor(layer.output).dims));
         shared += session.arena().tensors_bytes * 2 < separate;
     }
-    EXPECT_GT(shared, test::samples(100));  // the arena really is shared, so the equality above means something
+    EXPECT_GT(
+        shared,
+        test::samples(100));  // the arena really is shared, so the equality above means something
 }
 
-std::string open_error(HandNetwork& network, const laminate_compiled_network* compiled, int threads = 1) {
+std::string open_error(HandNetwork& network, const laminate_compiled_network* compiled,
+                       int threads = 1) {
     (void)network;
     try {
         (void)Session::open(compiled, {threads});
@@ -393,7 +415,8 @@ TEST(Session, WhatCannotRunIsRefusedWhenOpened) {
 
     laminate_compiled_network changed = *good.compiled();
     changed.abi_version = 99;
-    EXPECT_EQ(open_error(good, &changed), "compiled network: is of version 99, this runtime is of version 1");
+    EXPECT_EQ(open_error(good, &changed),
+              "compiled network: is of version 99, this runtime is of version 1");
     changed = *good.compiled();
     changed.manifest = nullptr;
     EXPECT_EQ(open_error(good, &changed), "compiled network: has no manifest");
@@ -402,7 +425,8 @@ TEST(Session, WhatCannotRunIsRefusedWhenOpened) {
     EXPECT_EQ(open_error(good, &changed), "compiled network: step group2: group 2 of 2");
     changed = *good.compiled();
     changed.constant_count = 1;
-    EXPECT_EQ(open_error(good, &changed), "compiled network: step group1: constants end at element 1 + 1 of 1");
+    EXPECT_EQ(open_error(good, &changed),
+              "compiled network: step group1: constants end at element 1 + 1 of 1");
 
     HandNetwork no_function = branches(1);
     no_function.groups[1] = nullptr;
@@ -431,7 +455,8 @@ TEST(Session, WrongArraysAreRefused) {
     HandNetwork network = branches(1);
     Session session = Session::open(network.compiled());
     Values x(24), y(24);
-    const auto error = [&](const std::vector<const float*>& inputs, const std::vector<float*>& outputs) {
+    const auto error = [&](const std::vector<const float*>& inputs,
+                           const std::vector<float*>& outputs) {
         try {
             session.run(inputs, outputs);
         } catch (const InputError& e) {

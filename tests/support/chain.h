@@ -1,4 +1,5 @@
-// Chains of convolutions, and networks layer by layer, for the tests of this room. The model reads shapes only; weights are zeros.
+// Chains of convolutions, and networks layer by layer, for the tests of this room. The model reads
+// shapes only; weights are zeros.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,8 @@ struct LayerSpec {
 };
 
 /// The same along rows and columns.
-inline Window square_window(int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t dilation = 1) {
+inline Window square_window(int64_t kernel, int64_t stride = 1, int64_t pad = 0,
+                            int64_t dilation = 1) {
     Window w;
     w.kernel = {kernel, kernel};
     w.stride = {stride, stride};
@@ -42,11 +44,13 @@ inline TensorId append(Network& network, const std::string& name, Layer layer) {
     return network.outputs.front();
 }
 
-inline TensorId append(Network& network, const std::string& name, TensorId input, const LayerSpec& spec) {
+inline TensorId append(Network& network, const std::string& name, TensorId input,
+                       const LayerSpec& spec) {
     const int64_t channels = network.tensor(input).dims[1];
     const auto [kernel_y, kernel_x] = spec.window.kernel;
     std::vector<int64_t> dims{spec.channels, channels / spec.groups, kernel_y, kernel_x};
-    if (spec.kind == LayerKind::conv_transpose) dims = {channels, spec.channels / spec.groups, kernel_y, kernel_x};
+    if (spec.kind == LayerKind::conv_transpose)
+        dims = {channels, spec.channels / spec.groups, kernel_y, kernel_x};
     Constant weights{dims, std::vector<float>(static_cast<size_t>(element_count(dims)), 0.0f)};
     return append(network, name,
                   {.kind = spec.kind,
@@ -66,7 +70,8 @@ inline Network empty_network(int64_t channels, int64_t rows, int64_t columns) {
 }
 
 /// conv1, conv2, ... one after the other, on an input of channels x rows x columns.
-inline Network chain(int64_t channels, int64_t rows, int64_t columns, const std::vector<LayerSpec>& specs) {
+inline Network chain(int64_t channels, int64_t rows, int64_t columns,
+                     const std::vector<LayerSpec>& specs) {
     Network network = empty_network(channels, rows, columns);
     TensorId last = 0;
     for (const LayerSpec& spec : specs)
@@ -75,7 +80,8 @@ inline Network chain(int64_t channels, int64_t rows, int64_t columns, const std:
     return network;
 }
 
-/// ConvFusion Table 6: 3x3 convolutions without padding; conv1 3 -> 4 maps of 18 x 18, conv2 4 -> 4 maps of 16 x 16.
+/// ConvFusion Table 6: 3x3 convolutions without padding; conv1 3 -> 4 maps of 18 x 18, conv2 4 -> 4
+/// maps of 16 x 16.
 inline Network l2net() { return chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}}); }
 inline Network l3net() {
     return chain(3, 22, 22, {{4, square_window(3)}, {4, square_window(3)}, {4, square_window(3)}});
@@ -87,7 +93,8 @@ inline std::vector<LayerId> all_layers(const Network& network) {
     return ids;
 }
 
-/// A chain of 2 to `most` tiny convolutions: any kernel, stride, dilation and padding that is schedulable.
+/// A chain of 2 to `most` tiny convolutions: any kernel, stride, dilation and padding that is
+/// schedulable.
 inline Network tiny_chain(uint64_t seed, int64_t most) {
     for (Rng rng(seed);;) {
         std::vector<LayerSpec> specs;
@@ -97,7 +104,8 @@ inline Network tiny_chain(uint64_t seed, int64_t most) {
             spec.channels = rng.between(1, 3);
             const int64_t pad = rng.chance(1, 2) ? 1 : 0;
             spec.window = square_window(rng.between(1, 3), rng.chance(1, 4) ? 2 : 1, pad);
-            if (rng.chance(1, 4)) spec.window.kernel[1] = 1, spec.window.pad_begin[1] = spec.window.pad_end[1] = 0;
+            if (rng.chance(1, 4))
+                spec.window.kernel[1] = 1, spec.window.pad_begin[1] = spec.window.pad_end[1] = 0;
             if (rng.chance(1, 6)) spec.window.dilation = {2, 1};
             specs.push_back(spec);
         }

@@ -21,8 +21,8 @@ struct ProgramResult {
     std::string err;
 };
 
-/// Halide's compiler changes stacks, of which the address sanitizer says that it may report too much; nothing turns that
-/// line off.
+/// Halide's compiler changes stacks, of which the address sanitizer says that it may report too
+/// much; nothing turns that line off.
 inline std::string without_remark_on_stacks(const std::string& err) {
     constexpr const char* remark = "WARNING: ASan doesn't fully support makecontext/swapcontext";
     const size_t at = err.find(remark);
@@ -34,7 +34,8 @@ inline std::string without_remark_on_stacks(const std::string& err) {
 
 /// `arguments` go through the shell, so quote what needs it.
 inline ProgramResult run_program(const std::string& arguments) {
-    const std::string base = ::testing::TempDir() + "laminate_program_" + std::to_string(::getpid());
+    const std::string base =
+        ::testing::TempDir() + "laminate_program_" + std::to_string(::getpid());
     const std::string command =
         std::string(LAMINATE_PROGRAM) + " " + arguments + " >" + base + ".out 2>" + base + ".err";
     const int status = std::system(command.c_str());
@@ -42,7 +43,8 @@ inline ProgramResult run_program(const std::string& arguments) {
         std::ifstream in(path, std::ios::binary);
         return std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
     };
-    ProgramResult result{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(base + ".out"), read(base + ".err")};
+    ProgramResult result{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(base + ".out"),
+                         read(base + ".err")};
     if (test::is_sanitized) result.err = without_remark_on_stacks(result.err);
     std::filesystem::remove(base + ".out");
     std::filesystem::remove(base + ".err");
@@ -52,13 +54,16 @@ inline ProgramResult run_program(const std::string& arguments) {
 /// A directory that lives as long as the object.
 class ScratchDirectory {
 public:
-    ScratchDirectory() : path_(::testing::TempDir() + "laminate_scratch_" + std::to_string(::getpid())) {
+    ScratchDirectory()
+        : path_(::testing::TempDir() + "laminate_scratch_" + std::to_string(::getpid())) {
         std::filesystem::create_directories(path_);
     }
     ~ScratchDirectory() { std::filesystem::remove_all(path_); }
     ScratchDirectory(const ScratchDirectory&) = delete;
     ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-    [[nodiscard]] std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+    [[nodiscard]] std::string operator/(const std::string& name) const {
+        return (path_ / name).string();
+    }
     [[nodiscard]] bool is_empty() const { return std::filesystem::is_empty(path_); }
 
 private:

@@ -14,11 +14,12 @@ namespace {
 
 constexpr Range unit{0, 1};
 
-/// Runs the loops of one axis in their order, once, with the lifetimes and frontiers of all buffers.
+/// Runs the loops of one axis in their order, once, with the lifetimes and frontiers of all
+/// buffers.
 class AxisSweep {
 public:
-    /// Gives up (complete() is false) after `step_limit` bodies unless `remember` calls that repeat, which makes recomputation
-    /// linear instead of exponential in the number of layers.
+    /// Gives up (complete() is false) after `step_limit` bodies unless `remember` calls that
+    /// repeat, which makes recomputation linear instead of exponential in the number of layers.
     AxisSweep(const AxisProblem& problem, bool remember, int64_t step_limit)
         : problem_(problem), remember_(remember), steps_left_(step_limit) {
         lay_out();
@@ -54,7 +55,7 @@ private:
     struct Reader {
         AxisReader reader;
         bool inside = false;  ///< compute level in the nest's own loops (depth 0 included)
-        Range calls;          ///< otherwise: hull of the nest's calls in the compute body in progress
+        Range calls;  ///< otherwise: hull of the nest's calls in the compute body in progress
     };
     struct Buffer {
         bool is_weights = false;
@@ -71,13 +72,15 @@ private:
     struct Node {
         AxisLevel level;
         size_t parent = 0;
-        std::vector<size_t> stored;                      ///< buffers whose lifetime is one execution of this body
-        std::vector<size_t> computed;                    ///< tensors from the sink upwards, then weights
+        std::vector<size_t> stored;    ///< buffers whose lifetime is one execution of this body
+        std::vector<size_t> computed;  ///< tensors from the sink upwards, then weights
         std::vector<std::pair<size_t, size_t>> tracked;  ///< (buffer, track)
     };
 
     [[nodiscard]] int64_t count() const { return static_cast<int64_t>(problem_.nests.size()); }
-    [[nodiscard]] const AxisNest& nest(int64_t k) const { return problem_.nests[static_cast<size_t>(k)]; }
+    [[nodiscard]] const AxisNest& nest(int64_t k) const {
+        return problem_.nests[static_cast<size_t>(k)];
+    }
     [[nodiscard]] size_t node_of(AxisLevel level) const {
         return first_[static_cast<size_t>(level.nest)] + static_cast<size_t>(level.depth);
     }
@@ -105,7 +108,8 @@ private:
         nodes_[first_[nests - 1]].parent = first_[nests - 1];
         for (const AxisArray& array : problem_.arrays) {
             if (array.producer < 0) continue;
-            nodes_[first_[static_cast<size_t>(array.producer)]].parent = node_of(array.placement.compute);
+            nodes_[first_[static_cast<size_t>(array.producer)]].parent =
+                node_of(array.placement.compute);
         }
         waiting_.resize(nests);
         buffers_.resize(problem_.arrays.size());
@@ -179,7 +183,8 @@ private:
         return unit;
     }
 
-    /// What the body in progress, which covers `part` of its nest and is done but for what comes first in it, needs of the buffer.
+    /// What the body in progress, which covers `part` of its nest and is done but for what comes
+    /// first in it, needs of the buffer.
     [[nodiscard]] Range need_of(const Buffer& buffer, Range part) const {
         Range need;
         for (size_t r = buffer.readers_begin; r < buffer.readers_end; ++r) {
@@ -187,11 +192,13 @@ private:
             if (reader.inside)
                 need.extend(reads(reader.reader, buffer.is_weights, part));
             else if (!reader.calls.empty())
-                need.extend(reads(reader.reader, buffer.is_weights, range_of_call(reader.reader.nest, reader.calls)));
+                need.extend(reads(reader.reader, buffer.is_weights,
+                                  range_of_call(reader.reader.nest, reader.calls)));
         }
         if (need.empty()) return need;
         if (buffer.whole > 0) return {0, buffer.whole};
-        // One branch may jump over what another reads later: a shared tensor has no gaps above the begin of its lifetime.
+        // One branch may jump over what another reads later: a shared tensor has no gaps above the
+        // begin of its lifetime.
         const bool is_shared = buffer.readers_end - buffer.readers_begin > 1;
         if (is_shared && buffer.frontier > 0) need.begin = std::min(need.begin, buffer.frontier);
         return need;
@@ -210,20 +217,23 @@ private:
         }
         for (const auto& [b, t] : node.tracked) buffers_[b].tracks[t].need = {};
         for (const size_t b : node.computed) {
-            for (size_t r = buffers_[b].readers_begin; r < buffers_[b].readers_end; ++r) readers_[r].calls = {};
+            for (size_t r = buffers_[b].readers_begin; r < buffers_[b].readers_end; ++r)
+                readers_[r].calls = {};
         }
 
         const auto k = static_cast<size_t>(node.level.nest);
         const auto depth = static_cast<size_t>(node.level.depth);
         if (depth < loops_[k]) {
             const int64_t step = problem_.nests[k].steps[depth];
-            for (const auto& [b, t] : nodes_[node_index + 1].tracked) buffers_[b].tracks[t].trips = 0;
+            for (const auto& [b, t] : nodes_[node_index + 1].tracked)
+                buffers_[b].tracks[t].trips = 0;
             for (int64_t begin = part.begin; begin < part.end; begin += step) {
                 body(node_index + 1, {begin, std::min(begin + step, part.end)});
             }
         }
-        // A buffer changes only at its own compute level, so consumers may be looked at before their producers: what a
-        // producer must bring is what its consumers will call for in this body.
+        // A buffer changes only at its own compute level, so consumers may be looked at before
+        // their producers: what a producer must bring is what its consumers will call for in this
+        // body.
         for (const size_t b : node.computed) {
             const Range need = need_of(buffers_[b], part);
             if (!need.empty()) bring(b, need);
@@ -232,9 +242,11 @@ private:
             Track& track = buffers_[b].tracks[t];
             if (track.need.empty()) continue;
             track.seen.trips = std::max(track.seen.trips, ++track.trips);
-            // What came in before stays until now when its coordinates are needed again: from this need's begin to the
-            // frontier everything is held at once (at the moment when the frontier last moved).
-            track.seen.held = std::max(track.seen.held, std::max(track.frontier, track.need.end) - track.need.begin);
+            // What came in before stays until now when its coordinates are needed again: from this
+            // need's begin to the frontier everything is held at once (at the moment when the
+            // frontier last moved).
+            track.seen.held = std::max(track.seen.held,
+                                       std::max(track.frontier, track.need.end) - track.need.begin);
             if (track.need.begin < track.frontier) track.seen.overlaps = true;
             track.frontier = std::max(track.frontier, track.need.end);
         }
@@ -246,7 +258,8 @@ private:
         const auto alike = [&](const AxisLifetime& other) {
             for (size_t t = 0; t < other.size(); ++t) {
                 const AxisBody& seen = buffer.tracks[t].seen;
-                if ((other[t].trips > 1) != (seen.trips > 1) || other[t].overlaps != seen.overlaps) return false;
+                if ((other[t].trips > 1) != (seen.trips > 1) || other[t].overlaps != seen.overlaps)
+                    return false;
             }
             return true;
         };
@@ -274,8 +287,10 @@ private:
         buffer.brought = checked_add(buffer.brought, fresh.size());
         if (buffer.producer < 0) return;
         const AxisNest& p = nest(buffer.producer);
-        buffer.taps = checked_add(buffer.taps, p.role == Role::spatial ? taps_of(p.window, fresh) : fresh.size());
-        for (const size_t r : waiting_[static_cast<size_t>(buffer.producer)]) readers_[r].calls.extend(fresh);
+        buffer.taps = checked_add(
+            buffer.taps, p.role == Role::spatial ? taps_of(p.window, fresh) : fresh.size());
+        for (const size_t r : waiting_[static_cast<size_t>(buffer.producer)])
+            readers_[r].calls.extend(fresh);
         call(buffer.producer, fresh);
     }
 
@@ -293,17 +308,20 @@ private:
             replay(memory, known->second);
             return;
         }
-        // Run it, with the accumulators that reach outside set aside so that they show this call alone.
+        // Run it, with the accumulators that reach outside set aside so that they show this call
+        // alone.
         std::vector<int64_t> start;
         std::vector<Range> set_aside;
         for (const size_t b : memory.buffers) {
             start.push_back(buffers_[b].brought);
             start.push_back(buffers_[b].taps);
         }
-        for (const size_t r : memory.waiting) set_aside.push_back(std::exchange(readers_[r].calls, Range{}));
+        for (const size_t r : memory.waiting)
+            set_aside.push_back(std::exchange(readers_[r].calls, Range{}));
         std::vector<AxisBody> seen_before;
         for (const size_t b : memory.open) {
-            for (Track& t : buffers_[b].tracks) seen_before.push_back(std::exchange(t.seen, AxisBody{}));
+            for (Track& t : buffers_[b].tracks)
+                seen_before.push_back(std::exchange(t.seen, AxisBody{}));
         }
         body(node, range_of_call(k, box));
         Call result;
@@ -328,7 +346,7 @@ private:
         memory.calls.emplace(std::move(before), std::move(result));
     }
 
-    // ------------------------------------------------------------------------------------------ repeated calls, remembered
+    // ---- repeated calls, remembered
     struct Call {
         std::vector<int64_t> brought;  ///< by Memory::buffers
         std::vector<int64_t> taps;
@@ -367,7 +385,8 @@ private:
                 }
                 for (size_t r = buffers_[b].readers_begin; r < buffers_[b].readers_end; ++r) {
                     const auto reader = static_cast<size_t>(readers_[r].reader.nest);
-                    if (reader != k && runs_inside(first_[reader])) memories_[k].waiting.push_back(r);
+                    if (reader != k && runs_inside(first_[reader]))
+                        memories_[k].waiting.push_back(r);
                 }
             }
         }
@@ -391,7 +410,8 @@ private:
             buffer.brought = checked_add(buffer.brought, call.brought[n]);
             buffer.taps = checked_add(buffer.taps, call.taps[n]);
         }
-        for (size_t n = 0; n < memory.waiting.size(); ++n) readers_[memory.waiting[n]].calls.extend(call.calls[n]);
+        for (size_t n = 0; n < memory.waiting.size(); ++n)
+            readers_[memory.waiting[n]].calls.extend(call.calls[n]);
         size_t at = 0;
         size_t track = 0;
         for (size_t n = 0; n < memory.open.size(); ++n) {
@@ -430,19 +450,23 @@ std::vector<int64_t> AxisProblem::key() const {
         if (n.role == Role::grouped) key.insert(key.end(), {n.group_outputs, n.group_inputs});
         if (n.role != Role::spatial) continue;
         const AxisWindow& w = n.window;
-        key.insert(key.end(), {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in});
+        key.insert(key.end(),
+                   {w.transposed ? 1 : 0, w.kernel, w.stride, w.dilation, w.pad_begin, w.in});
     }
     for (const AxisArray& a : arrays) {
         const AxisPlacement& p = a.placement;
-        key.insert(key.end(), {a.is_weights ? 1 : 0, a.producer, a.whole, p.store.nest, p.store.depth, p.compute.nest,
-                               p.compute.depth, static_cast<int64_t>(a.readers.size())});
-        for (const AxisReader& r : a.readers) key.insert(key.end(), {r.nest, r.first_output, r.channels});
+        key.insert(key.end(),
+                   {a.is_weights ? 1 : 0, a.producer, a.whole, p.store.nest, p.store.depth,
+                    p.compute.nest, p.compute.depth, static_cast<int64_t>(a.readers.size())});
+        for (const AxisReader& r : a.readers)
+            key.insert(key.end(), {r.nest, r.first_output, r.channels});
     }
     return key;
 }
 
 AxisCounts axis_counts(const AxisProblem& problem) {
-    // Every coordinate of every nest a few times: enough where nothing is computed more than a few times.
+    // Every coordinate of every nest a few times: enough where nothing is computed more than a few
+    // times.
     int64_t plain_steps = 10'000;
     for (const AxisNest& n : problem.nests) plain_steps += 16 * n.extent;
     const AxisSweep plain(problem, false, plain_steps);

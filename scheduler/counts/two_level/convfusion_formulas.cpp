@@ -16,13 +16,17 @@ public:
     Levels(const Nest& nest, const Placement& placement) : nest_(nest), placement_(placement) {
         for (const Level level : {placement.store, placement.compute}) {
             if (level.is_root() || level.loop < outer_loops - 1)
-                throw InputError(nest.layer + ": ConvFusion's formulas have no level outside the innermost outer loop");
+                throw InputError(
+                    nest.layer +
+                    ": ConvFusion's formulas have no level outside the innermost outer loop");
         }
     }
     /// l in LT
     [[nodiscard]] bool below_store(Dim d) const { return position(d) > placement_.store.loop; }
     /// l in F
-    [[nodiscard]] bool folded(Dim d) const { return below_store(d) && position(d) <= placement_.compute.loop; }
+    [[nodiscard]] bool folded(Dim d) const {
+        return below_store(d) && position(d) <= placement_.compute.loop;
+    }
 
 private:
     [[nodiscard]] int position(Dim d) const { return nest_.find(Loop{d, Band::inner}); }
@@ -34,8 +38,10 @@ private:
 }  // namespace
 
 LayerFormulas formulas(const LayerProblem& p, const GroupSchedule& group) {
-    if (group.nests.size() != 1 || !p.has_weights() || p.groups != 1 || group.nests[0].loops.size() != 2 * outer_loops)
-        throw InputError(p.name + ": ConvFusion's formulas are for one ungrouped layer without strips");
+    if (group.nests.size() != 1 || !p.has_weights() || p.groups != 1 ||
+        group.nests[0].loops.size() != 2 * outer_loops)
+        throw InputError(p.name +
+                         ": ConvFusion's formulas are for one ungrouped layer without strips");
     const Nest& nest = group.nests[0];
     const Levels w(nest, *nest.w), x(nest, nest.x.front().placement), y(nest, nest.y);
     const auto window = [&](Dim d) -> const AxisWindow& { return d == Dim::y ? p.y() : p.x(); };
@@ -78,7 +84,8 @@ LayerFormulas formulas(const LayerProblem& p, const GroupSchedule& group) {
 Elements fewest_accesses(const std::vector<LayerProblem>& segment) {
     const LayerProblem& first = segment.front();
     Elements sum = Elements(first[Dim::i] * first.groups);
-    for (const AxisWindow& window : first.window) sum = sum * ((window.out - 1) * window.stride + window.kernel);
+    for (const AxisWindow& window : first.window)
+        sum = sum * ((window.out - 1) * window.stride + window.kernel);
     for (const LayerProblem& p : segment) sum += p.weight_elements();
     return sum + segment.back().output_elements();
 }

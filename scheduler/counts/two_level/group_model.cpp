@@ -9,7 +9,8 @@ namespace {
 /// Elements that one trip of the loop covers.
 int64_t step(const Nest& nest, Loop loop) {
     if (loop.band == Band::inner) return 1;
-    return loop.band == Band::outer ? nest[loop.dim] : nest.strip[static_cast<size_t>(loop.dim) - 1];
+    return loop.band == Band::outer ? nest[loop.dim]
+                                    : nest.strip[static_cast<size_t>(loop.dim) - 1];
 }
 
 }  // namespace
@@ -31,23 +32,26 @@ GroupModel::GroupModel(const std::vector<LayerProblem>& problems, const GroupSch
     for (const Axis& axis : axes_) {
         std::vector<AxisArray> on_axis;
         for (const Array& array : arrays_) {
-            AxisArray result{
-                array.is_weights,
-                array.producer,
-                {},
-                0,
-                {axis_level(axis, group, array.placement.store), axis_level(axis, group, array.placement.compute)}};
+            AxisArray result{array.is_weights,
+                             array.producer,
+                             {},
+                             0,
+                             {axis_level(axis, group, array.placement.store),
+                              axis_level(axis, group, array.placement.compute)}};
             for (const TensorReader& reader : array.readers) {
                 const auto nest = static_cast<size_t>(reader.nest);
                 result.readers.push_back({reader.nest, 0, 1});
                 if (axis.roles[nest] != Role::grouped || array.is_weights) continue;
-                const LayerInput& input = problems[nest].inputs[static_cast<size_t>(reader.operand)];
+                const LayerInput& input =
+                    problems[nest].inputs[static_cast<size_t>(reader.operand)];
                 result.readers.back().first_output = input.first_output_channel;
                 result.readers.back().channels = input.channels;
             }
             if (array.is_shared && axis.is_channels) {
-                const bool is_its_own = array.producer >= 0 && array.producer == axis.shared_output_of;
-                result.whole = is_its_own ? problems[static_cast<size_t>(array.producer)][Dim::z] : 1;
+                const bool is_its_own =
+                    array.producer >= 0 && array.producer == axis.shared_output_of;
+                result.whole =
+                    is_its_own ? problems[static_cast<size_t>(array.producer)][Dim::z] : 1;
             }
             on_axis.push_back(std::move(result));
         }
@@ -64,8 +68,9 @@ void GroupModel::find_arrays(const GroupSchedule& group) {
         if (t.is_external()) {
             ++external_count_;
             if (t.is_shared())
-                array.elements =
-                    (*problems_)[static_cast<size_t>(first.nest)].inputs[static_cast<size_t>(first.operand)].channels;
+                array.elements = (*problems_)[static_cast<size_t>(first.nest)]
+                                     .inputs[static_cast<size_t>(first.operand)]
+                                     .channels;
         }
         arrays_.push_back(std::move(array));
     }
@@ -73,20 +78,27 @@ void GroupModel::find_arrays(const GroupSchedule& group) {
         const LayerProblem& p = (*problems_)[k];
         weights_.push_back(p.has_weights() ? std::optional(arrays_.size()) : std::nullopt);
         if (!p.has_weights()) continue;
-        arrays_.push_back(
-            {*group.nests[k].w, {{static_cast<int>(k), 0}}, -1, true, false, p.y().kernel * p.x().kernel, {}});
+        arrays_.push_back({*group.nests[k].w,
+                           {{static_cast<int>(k), 0}},
+                           -1,
+                           true,
+                           false,
+                           p.y().kernel * p.x().kernel,
+                           {}});
     }
 }
 
 void GroupModel::find_axes() {
     const size_t nests = problems_->size();
     for (const Dim d : {Dim::y, Dim::x}) {
-        axes_.push_back({std::vector<std::optional<Dim>>(nests, d), std::vector<Role>(nests, Role::spatial)});
+        axes_.push_back(
+            {std::vector<std::optional<Dim>>(nests, d), std::vector<Role>(nests, Role::spatial)});
     }
-    // Channels: z of the sink and of every nest whose output is shared, and i of every nest, start an axis each. Tensors with one reader
-    // make a tree, so no nest is met twice on the way up.
+    // Channels: z of the sink and of every nest whose output is shared, and i of every nest, start
+    // an axis each. Tensors with one reader make a tree, so no nest is met twice on the way up.
     const auto start = [&](size_t nest, Dim d) {
-        Axis axis{std::vector<std::optional<Dim>>(nests), std::vector<Role>(nests, Role::none), true, -1};
+        Axis axis{std::vector<std::optional<Dim>>(nests), std::vector<Role>(nests, Role::none),
+                  true, -1};
         add_channels(axis, nest, d);
         axes_.push_back(std::move(axis));
     };
@@ -99,7 +111,8 @@ void GroupModel::find_axes() {
     }
 }
 
-/// The i of an ungrouped nest is the z of its producers; a grouped nest passes its own z on, and its i indexes nothing but its weights.
+/// The i of an ungrouped nest is the z of its producers; a grouped nest passes its own z on, and
+/// its i indexes nothing but its weights.
 void GroupModel::add_channels(Axis& axis, size_t nest, Dim d) const {
     const bool is_grouped = (*problems_)[nest].groups > 1;
     axis.dims[nest] = d;
@@ -109,7 +122,8 @@ void GroupModel::add_channels(Axis& axis, size_t nest, Dim d) const {
         axis.roles[nest] = is_grouped ? Role::grouped : Role::outputs;
     if (axis.roles[nest] != Role::inputs && axis.roles[nest] != Role::grouped) return;
     for (const GroupTensor& tensor : tensors_) {
-        const bool is_read_here_alone = !tensor.is_shared() && tensor.readers.front().nest == static_cast<int>(nest);
+        const bool is_read_here_alone =
+            !tensor.is_shared() && tensor.readers.front().nest == static_cast<int>(nest);
         if (is_read_here_alone && !tensor.is_external())
             add_channels(axis, static_cast<size_t>(tensor.producer), Dim::z);
     }
@@ -136,7 +150,8 @@ AxisLevel GroupModel::axis_level(const Axis& axis, const GroupSchedule& group, L
 
 size_t GroupModel::axis_of(size_t nest, Dim d) const {
     size_t a = 0;
-    while (!axes_[a].has(static_cast<int>(nest), d)) ++a;  // every loop belongs to an axis, see find_axes
+    while (!axes_[a].has(static_cast<int>(nest), d))
+        ++a;  // every loop belongs to an axis, see find_axes
     return a;
 }
 
@@ -162,12 +177,12 @@ AxisProblem GroupModel::axis_problem(size_t axis, const GroupSchedule& group) co
 }
 
 AxisTable GroupModel::empty_table() const {
-    return {std::vector<std::vector<const AxisBuffer*>>(axes_.size(),
-                                                        std::vector<const AxisBuffer*>(arrays_.size(), nullptr)),
+    return {std::vector<std::vector<const AxisBuffer*>>(
+                axes_.size(), std::vector<const AxisBuffer*>(arrays_.size(), nullptr)),
             std::vector<int64_t>(axes_.size(), 0)};
 }
 
-// ---------------------------------------------------------------------------------------------------------------- traffic
+// ---- traffic
 
 Elements GroupModel::brought(const AxisTable& table, size_t array) const {
     // Zero first: what no combination of the axes ever brings in must not overflow on the way.
@@ -184,7 +199,8 @@ Macs GroupModel::work(const AxisTable& table, size_t nest) const {
     if (!is_sink && brought(table, output_of(nest)) == Elements{}) return Macs{};
     Macs product((*problems_)[nest][Dim::i]);
     for (size_t a = 0; a < axes_.size(); ++a)
-        product = product * (is_sink ? table.sink_taps[a] : table.buffers[a][output_of(nest)]->taps);
+        product =
+            product * (is_sink ? table.sink_taps[a] : table.buffers[a][output_of(nest)]->taps);
     return product;
 }
 
@@ -206,7 +222,7 @@ int64_t GroupModel::output_visits(const GroupSchedule& group) const {
     return level >= nest.find(Loop{Dim::i, Band::outer}) ? ceil_div(extent, nest[Dim::i]) : 1;
 }
 
-// -------------------------------------------------------------------------------------------------------------- footprint
+// ---- footprint
 
 int64_t GroupModel::output_extent(const GroupSchedule& group, Dim d) const {
     const Nest& nest = group.nests.back();
@@ -222,28 +238,33 @@ void GroupModel::find_loops_between(const GroupSchedule& group) {
     for (const Array& array : arrays_) {
         const std::vector<size_t>& indexing = array.indexing_axes;
         std::vector<LoopBetween> loops;
-        std::vector<size_t> bodies(axes_.size(),
-                                   0);  // inside the store level, by axis: each loop and each call opens one
+        std::vector<size_t> bodies(
+            axes_.size(),
+            0);  // inside the store level, by axis: each loop and each call opens one
         // Down to the compute level the paths of all readers are one.
         const std::vector<Level> levels = path(group, array.readers.front().nest);
         const auto store = std::find(levels.begin(), levels.end(), array.placement.store);
         const auto compute = std::find(levels.begin(), levels.end(), array.placement.compute);
         for (auto level = store + 1; level <= compute; ++level) {
             const Level before = *(level - 1);
-            const bool is_call = level->nest != before.nest && !(before.is_root() && level->nest == group.sink());
-            const Dim d = group.nests[static_cast<size_t>(level->nest)].loops[static_cast<size_t>(level->loop)].dim;
+            const bool is_call =
+                level->nest != before.nest && !(before.is_root() && level->nest == group.sink());
+            const Dim d = group.nests[static_cast<size_t>(level->nest)]
+                              .loops[static_cast<size_t>(level->loop)]
+                              .dim;
             for (size_t a = 0; a < axes_.size(); ++a) {
                 if (is_call) ++bodies[a];
                 if (!axes_[a].has(level->nest, d)) continue;
-                loops.push_back({a, ++bodies[a], std::find(indexing.begin(), indexing.end(), a) != indexing.end()});
+                loops.push_back({a, ++bodies[a],
+                                 std::find(indexing.begin(), indexing.end(), a) != indexing.end()});
             }
         }
         loops_between_.push_back(std::move(loops));
     }
 }
 
-/// The fold rule holds for each lifetime by itself, and lifetimes combine freely over axes: the extents are maxima over all
-/// combinations of lifetimes that differ.
+/// The fold rule holds for each lifetime by itself, and lifetimes combine freely over axes: the
+/// extents are maxima over all combinations of lifetimes that differ.
 Elements GroupModel::size(const AxisTable& table, size_t array) const {
     if (brought(table, array) == Elements{}) return Elements{};
     std::vector<int64_t> extents(axes_.size(), 1);
@@ -251,7 +272,8 @@ Elements GroupModel::size(const AxisTable& table, size_t array) const {
     for (;;) {
         fold(table, array, lifetimes, extents);
         size_t a = 0;
-        while (a < axes_.size() && ++lifetimes[a] == table.buffers[a][array]->lifetimes.size()) lifetimes[a++] = 0;
+        while (a < axes_.size() && ++lifetimes[a] == table.buffers[a][array]->lifetimes.size())
+            lifetimes[a++] = 0;
         if (a == axes_.size()) break;
     }
     Elements product(arrays_[array].elements);
@@ -263,7 +285,8 @@ std::vector<Elements> GroupModel::sizes(const AxisTable& table, const GroupSched
     std::vector<Elements> sizes;
     for (size_t b = 0; b < arrays_.size(); ++b) sizes.push_back(size(table, b));
     sizes.emplace_back(1);
-    for (const Dim d : {Dim::z, Dim::y, Dim::x}) sizes.back() = sizes.back() * output_extent(group, d);
+    for (const Dim d : {Dim::z, Dim::y, Dim::x})
+        sizes.back() = sizes.back() * output_extent(group, d);
     return sizes;
 }
 
@@ -275,8 +298,9 @@ void GroupModel::fold(const AxisTable& table, size_t array, const std::vector<si
     };
     std::vector<int64_t> found(axes_.size(), 1);
     for (const size_t a : arrays_[array].indexing_axes) found[a] = lifetime(a).front().held;
-    const LoopBetween* run = nullptr;  // innermost of the adjacent loops of one dimension just walked
-    const auto close_run = [&] {       // false: nothing inside can fold
+    const LoopBetween* run =
+        nullptr;                  // innermost of the adjacent loops of one dimension just walked
+    const auto close_run = [&] {  // false: nothing inside can fold
         if (run == nullptr) return true;
         const AxisBody& body = lifetime(run->axis)[run->body];
         found[run->axis] = body.held;
@@ -328,15 +352,15 @@ Elements GroupModel::live(const std::vector<Elements>& sizes) const {
     return live.front();
 }
 
-// ------------------------------------------------------------------------------------------------------------------ counts
+// ---- counts
 
 GroupCounts GroupModel::counts(const AxisTable& table, const GroupSchedule& group) const {
     const std::vector<Elements> sizes = this->sizes(table, group);
     GroupCounts counts;
     for (size_t k = 0; k < problems_->size(); ++k) {
         const std::optional<size_t> w = weights_[k];
-        counts.layers.push_back({group.nests[k].layer, macs(table, k), w ? brought(table, *w) : Elements{},
-                                 w ? sizes[*w] : Elements{},
+        counts.layers.push_back({group.nests[k].layer, macs(table, k),
+                                 w ? brought(table, *w) : Elements{}, w ? sizes[*w] : Elements{},
                                  k + 1 < problems_->size() ? sizes[output_of(k)] : sizes.back()});
     }
     for (size_t b = 0; b < external_count_; ++b)

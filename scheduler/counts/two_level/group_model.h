@@ -1,6 +1,7 @@
-// The closed form with its two halves apart: what the loop orders and levels of a group decide once (which axes there are, which loops lie
-// between a buffer's levels, who lives inside whom), and the sums along axes, which depend on tile sizes and are combined here by
-// products. two_level_counts() joins them; the search keeps one GroupModel for thousands of tile sizes.
+// The closed form with its two halves apart: what the loop orders and levels of a group decide once
+// (which axes there are, which loops lie between a buffer's levels, who lives inside whom), and the
+// sums along axes, which depend on tile sizes and are combined here by products. two_level_counts()
+// joins them; the search keeps one GroupModel for thousands of tile sizes.
 #pragma once
 
 #include <optional>
@@ -19,8 +20,9 @@ struct AxisTable {
     void set(size_t axis, const AxisCounts& counts);
 };
 
-/// Arrays are numbered: the tensors that the group's nests read, as in group_tensors() (external inputs, then outputs of nests 0, 1, ...), then
-/// the weights of the nests that have any, in order. The sink's output Y comes last and is no AxisArray.
+/// Arrays are numbered: the tensors that the group's nests read, as in group_tensors() (external
+/// inputs, then outputs of nests 0, 1, ...), then the weights of the nests that have any, in order.
+/// The sink's output Y comes last and is no AxisArray.
 class GroupModel {
 public:
     struct Totals {
@@ -36,17 +38,21 @@ public:
     [[nodiscard]] size_t axis_count() const { return axes_.size(); }
     [[nodiscard]] const std::vector<GroupTensor>& tensors() const { return tensors_; }
     [[nodiscard]] size_t array_count() const { return arrays_.size(); }
-    [[nodiscard]] size_t output_of(size_t nest) const { return external_count_ + nest; }  ///< array; of the sink: none
+    [[nodiscard]] size_t output_of(size_t nest) const {
+        return external_count_ + nest;
+    }  ///< array; of the sink: none
     [[nodiscard]] std::optional<size_t> weights_of(size_t nest) const { return weights_[nest]; }
     /// The axis that a loop of this dimension belongs to.
     [[nodiscard]] size_t axis_of(size_t nest, Dim d) const;
-    /// The problem of one axis for the sizes of `group`, which has the orders and levels given to the constructor.
+    /// The problem of one axis for the sizes of `group`, which has the orders and levels given to
+    /// the constructor.
     [[nodiscard]] AxisProblem axis_problem(size_t axis, const GroupSchedule& group) const;
     [[nodiscard]] AxisTable empty_table() const;
 
     [[nodiscard]] GroupCounts counts(const AxisTable& table, const GroupSchedule& group) const;
     [[nodiscard]] Totals totals(const AxisTable& table, const GroupSchedule& group) const;
-    /// MACs, and of layers without weights the elements that they look at: the work of executing the group.
+    /// MACs, and of layers without weights the elements that they look at: the work of executing
+    /// the group.
     [[nodiscard]] Macs work(const AxisTable& table) const;
 
     /// Writes of an element of Y: one per iteration of the i loops around Y's level.
@@ -61,17 +67,22 @@ private:
         int producer = -1;
         bool is_weights = false;
         bool is_shared = false;
-        int64_t elements = 1;  ///< of what no axis indexes: kernel of weights, all channels of a shared input
+        int64_t elements =
+            1;  ///< of what no axis indexes: kernel of weights, all channels of a shared input
         std::vector<size_t> indexing_axes;  ///< along which it has more than the unit interval
     };
     struct Axis {
-        std::vector<std::optional<Dim>> dims;  ///< by nest: the dimension whose loops belong to the axis
+        std::vector<std::optional<Dim>>
+            dims;  ///< by nest: the dimension whose loops belong to the axis
         std::vector<Role> roles;
         bool is_channels = false;
         int shared_output_of = -1;  ///< nest whose z starts the axis and whose output is shared
-        [[nodiscard]] bool has(int nest, Dim d) const { return dims[static_cast<size_t>(nest)] == d; }
+        [[nodiscard]] bool has(int nest, Dim d) const {
+            return dims[static_cast<size_t>(nest)] == d;
+        }
     };
-    /// A loop between store and compute level of an array: its axis and the body in AxisBuffer::levels.
+    /// A loop between store and compute level of an array: its axis and the body in
+    /// AxisBuffer::levels.
     struct LoopBetween {
         size_t axis = 0;
         size_t body = 0;
@@ -89,11 +100,13 @@ private:
     [[nodiscard]] bool is_indexed(const Array& array, const Axis& axis) const;
     void find_loops_between(const GroupSchedule& group);
     size_t find_bodies(const GroupSchedule& group, Level level);
-    [[nodiscard]] AxisLevel axis_level(const Axis& axis, const GroupSchedule& group, Level level) const;
+    [[nodiscard]] AxisLevel axis_level(const Axis& axis, const GroupSchedule& group,
+                                       Level level) const;
     [[nodiscard]] Elements brought(const AxisTable& table, size_t array) const;
     [[nodiscard]] Macs work(const AxisTable& table, size_t nest) const;
     [[nodiscard]] Macs macs(const AxisTable& table, size_t nest) const;
-    [[nodiscard]] std::vector<Elements> sizes(const AxisTable& table, const GroupSchedule& group) const;
+    [[nodiscard]] std::vector<Elements> sizes(const AxisTable& table,
+                                              const GroupSchedule& group) const;
     [[nodiscard]] Elements size(const AxisTable& table, size_t array) const;
     void fold(const AxisTable& table, size_t array, const std::vector<size_t>& lifetimes,
               std::vector<int64_t>& extents) const;

@@ -35,26 +35,31 @@ GroupCounts two_level_counts(const std::vector<LayerProblem>& problems, const Gr
     TwoLevelCache& axes = cache != nullptr ? *cache : own;
     const two_level::GroupModel model(problems, group);
     two_level::AxisTable table = model.empty_table();
-    for (size_t a = 0; a < model.axis_count(); ++a) table.set(a, axes.counts(model.axis_problem(a, group)));
+    for (size_t a = 0; a < model.axis_count(); ++a)
+        table.set(a, axes.counts(model.axis_problem(a, group)));
     return model.counts(table, group);
 }
 
 Macs two_level_work(const std::vector<LayerProblem>& problems, const GroupSchedule& group) {
     const two_level::GroupModel model(problems, group);
     std::vector<two_level::AxisCounts> counts;
-    for (size_t a = 0; a < model.axis_count(); ++a) counts.push_back(axis_counts(model.axis_problem(a, group)));
+    for (size_t a = 0; a < model.axis_count(); ++a)
+        counts.push_back(axis_counts(model.axis_problem(a, group)));
     two_level::AxisTable table = model.empty_table();
     for (size_t a = 0; a < model.axis_count(); ++a) table.set(a, counts[a]);
     return model.work(table);
 }
 
-GroupCounts two_level_counts(const Network& network, const GroupSchedule& group, TwoLevelCache* cache) {
+GroupCounts two_level_counts(const Network& network, const GroupSchedule& group,
+                             TwoLevelCache* cache) {
     return two_level_counts(group_problems(network, group), group, cache);
 }
 
-NetworkCounts two_level_counts(const Network& network, const Schedule& schedule, TwoLevelCache* cache) {
+NetworkCounts two_level_counts(const Network& network, const Schedule& schedule,
+                               TwoLevelCache* cache) {
     std::vector<GroupCounts> groups;
-    for (const GroupSchedule& group : schedule.groups()) groups.push_back(two_level_counts(network, group, cache));
+    for (const GroupSchedule& group : schedule.groups())
+        groups.push_back(two_level_counts(network, group, cache));
     return total(groups);
 }
 

@@ -15,8 +15,9 @@
 #include "scheduler/counts/bounds.h"
 #include "scheduler/counts/two_level/group_model.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/explore/group_search/axis_options.h"
+#include "scheduler/explore/explore.h"
 #include "scheduler/explore/front_builder.h"
+#include "scheduler/explore/group_search/axis_options.h"
 #include "scheduler/explore/pareto.h"
 
 namespace laminate {
@@ -39,18 +40,21 @@ enum class Hang {
     own_rows,            ///< as deep as yi loops of all readers allow, stored at the root
     own_rows_in_strips,  ///< the same inside column strips xs, stored at xs
 };
-constexpr std::array<Hang, 8> all_hangs{Hang::rows_recomputed,    Hang::rows_kept,         Hang::tiles_recomputed,
-                                        Hang::tiles_kept_along_x, Hang::tiles_kept,        Hang::column_strips,
-                                        Hang::own_rows,           Hang::own_rows_in_strips};
+constexpr std::array<Hang, 8> all_hangs{
+    Hang::rows_recomputed, Hang::rows_kept,     Hang::tiles_recomputed, Hang::tiles_kept_along_x,
+    Hang::tiles_kept,      Hang::column_strips, Hang::own_rows,         Hang::own_rows_in_strips};
 
-bool has_strips(Hang hang) { return hang == Hang::column_strips || hang == Hang::own_rows_in_strips; }
+bool has_strips(Hang hang) {
+    return hang == Hang::column_strips || hang == Hang::own_rows_in_strips;
+}
 bool is_row_by_row(Hang hang) { return hang == Hang::own_rows || hang == Hang::own_rows_in_strips; }
 bool recomputes(Hang hang) {
-    return hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x ||
-           has_strips(hang);
+    return hang == Hang::rows_recomputed || hang == Hang::tiles_recomputed ||
+           hang == Hang::tiles_kept_along_x || has_strips(hang);
 }
 bool has_tile_columns(Hang hang) {
-    return hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x || hang == Hang::tiles_kept;
+    return hang == Hang::tiles_recomputed || hang == Hang::tiles_kept_along_x ||
+           hang == Hang::tiles_kept;
 }
 
 /// Levels on the paths of all readers, outermost first.
@@ -58,7 +62,8 @@ std::vector<Level> common_path(const GroupSchedule& group, const GroupTensor& te
     std::vector<Level> levels = path(group, tensor.readers.front().nest);
     for (const TensorReader& reader : tensor.readers) {
         const std::vector<Level> other = path(group, reader.nest);
-        levels.erase(std::mismatch(levels.begin(), levels.end(), other.begin(), other.end()).first, levels.end());
+        levels.erase(std::mismatch(levels.begin(), levels.end(), other.begin(), other.end()).first,
+                     levels.end());
     }
     return levels;
 }
@@ -68,13 +73,14 @@ public:
     Family(const std::vector<LayerProblem>& problems, Hang hang)
         : problems_(problems), tensors_(group_tensors(problems)), hang_(hang) {}
 
-    /// `refetched`: nests whose weights are fetched again in every call, slice by slice of z; the others' stay for the whole group.
+    /// `refetched`: nests whose weights are fetched again in every call, slice by slice of z; the
+    /// others' stay for the whole group.
     [[nodiscard]] GroupSchedule group(bool keep_inputs, const std::vector<bool>& refetched) const {
         GroupSchedule group;
         for (size_t k = 0; k < problems_.size(); ++k) group.nests.push_back(nest(k, refetched[k]));
         for (int k = group.sink() - 1; k >= 0; --k) {
-            const auto own =
-                std::find_if(tensors_.begin(), tensors_.end(), [&](const GroupTensor& t) { return t.producer == k; });
+            const auto own = std::find_if(tensors_.begin(), tensors_.end(),
+                                          [&](const GroupTensor& t) { return t.producer == k; });
             group.nests[static_cast<size_t>(k)].y = intermediate(group, *own);
         }
         for (const GroupTensor& tensor : tensors_) {
@@ -98,16 +104,20 @@ private:
             nest.strip[1] = p[Dim::x];
         }
         for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, Band::outer});
-        // A slice of refetched weights serves a whole call; resident weights let the input pass row by row.
+        // A slice of refetched weights serves a whole call; resident weights let the input pass row
+        // by row.
         if (is_refetched)
-            for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, Band::inner});
+            for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i})
+                nest.loops.push_back({d, Band::inner});
         else
-            for (const Dim d : {Dim::y, Dim::x, Dim::z, Dim::i}) nest.loops.push_back({d, Band::inner});
+            for (const Dim d : {Dim::y, Dim::x, Dim::z, Dim::i})
+                nest.loops.push_back({d, Band::inner});
         const int own = static_cast<int>(k);
         if (p.has_weights()) {
             nest.w = Placement{};
             if (is_refetched)
-                nest.w = Placement{{own, nest.find({Dim::i, Band::outer})}, {own, nest.find({Dim::z, Band::inner})}};
+                nest.w = Placement{{own, nest.find({Dim::i, Band::outer})},
+                                   {own, nest.find({Dim::z, Band::inner})}};
         }
         if (is_sink) {
             const Level y{own, nest.find({Dim::i, Band::inner}) - 1};
@@ -116,7 +126,8 @@ private:
         return nest;
     }
 
-    [[nodiscard]] Placement intermediate(const GroupSchedule& group, const GroupTensor& tensor) const {
+    [[nodiscard]] Placement intermediate(const GroupSchedule& group,
+                                         const GroupTensor& tensor) const {
         const Nest& last = group.nests.back();
         const Level rows{group.sink(), last.find({Dim::y, Band::outer})};
         const Level columns{group.sink(), last.find({Dim::x, Band::outer})};
@@ -140,20 +151,23 @@ private:
         }
         std::vector<Level> levels = common_path(group, tensor);
         const auto is_row_loop = [&](Level level) {
-            return level.is_root() ||
-                   group.nests[static_cast<size_t>(level.nest)].loops[static_cast<size_t>(level.loop)].dim == Dim::y;
+            return level.is_root() || group.nests[static_cast<size_t>(level.nest)]
+                                              .loops[static_cast<size_t>(level.loop)]
+                                              .dim == Dim::y;
         };
         while (!is_row_loop(levels.back())) levels.pop_back();
         return {hang_ == Hang::own_rows ? Level{} : strips, levels.back()};
     }
 
     /// As deep as it can be computed; kept for the group, or as long as the intermediates are.
-    [[nodiscard]] Placement external(const GroupSchedule& group, const GroupTensor& tensor, bool keep) const {
+    [[nodiscard]] Placement external(const GroupSchedule& group, const GroupTensor& tensor,
+                                     bool keep) const {
         std::vector<Level> levels = common_path(group, tensor);
         for (const TensorReader& reader : tensor.readers) {
             const LayerProblem& p = problems_[static_cast<size_t>(reader.nest)];
             if (p.groups == 1 || p[Dim::i] == 1) continue;
-            const Level ii{reader.nest, group.nests[static_cast<size_t>(reader.nest)].find({Dim::i, Band::inner})};
+            const Level ii{reader.nest, group.nests[static_cast<size_t>(reader.nest)].find(
+                                            {Dim::i, Band::inner})};
             levels.erase(std::find(levels.begin(), levels.end(), ii), levels.end());
         }
         Level store;
@@ -168,7 +182,8 @@ private:
 
 /// Sizes to try: of `all`, those that matter where no padding interferes.
 std::vector<int64_t> family_sizes(int64_t extent, TileSizes kind) {
-    return kind == TileSizes::all ? search::tile_candidates(extent, search::Tiles::trips) : tile_sizes(extent, kind);
+    return kind == TileSizes::all ? search::tile_candidates(extent, search::Tiles::trips)
+                                  : tile_sizes(extent, kind);
 }
 
 /// A point whose schedule is one that many share, with the sink's sizes of its own.
@@ -208,18 +223,20 @@ Cost cost_of(Elements accesses, Elements memory, Macs macs) {
 }
 
 /// `strips`: widths of strips that go row by row.
-SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options, TileSizes strips,
-                         Refetch refetch, bool macs_is_axis) {
+SizedPoints sized_family(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
+                         TileSizes strips, Refetch refetch, bool macs_is_axis) {
     std::vector<size_t> by_weights;
     for (size_t k = 0; k < problems.size(); ++k) {
         if (problems[k].has_weights()) by_weights.push_back(k);
     }
-    std::stable_sort(by_weights.begin(), by_weights.end(),
-                     [&](size_t a, size_t b) { return problems[a].weight_elements() > problems[b].weight_elements(); });
+    std::stable_sort(by_weights.begin(), by_weights.end(), [&](size_t a, size_t b) {
+        return problems[a].weight_elements() > problems[b].weight_elements();
+    });
     const LayerProblem& sink = problems.back();
     // The time of one schedule grows with the square of its layers.
-    const TileSizes kind =
-        problems.size() > long_group && options.tiles == TileSizes::all ? TileSizes::powers_of_two : options.tiles;
+    const TileSizes kind = problems.size() > long_group && options.tiles == TileSizes::all
+                               ? TileSizes::powers_of_two
+                               : options.tiles;
     const std::vector<int64_t> rows = family_sizes(sink[Dim::y], kind);
     const std::vector<int64_t> columns = family_sizes(sink[Dim::x], kind);
     const std::vector<int64_t> strip_columns = family_sizes(sink[Dim::x], strips);
@@ -230,7 +247,8 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         const GroupModel model(problems, group);
         TwoLevelCache cache;
         AxisTable table = model.empty_table();
-        for (size_t a = 0; a < model.axis_count(); ++a) table.set(a, cache.counts(model.axis_problem(a, group)));
+        for (size_t a = 0; a < model.axis_count(); ++a)
+            table.set(a, cache.counts(model.axis_problem(a, group)));
         const size_t y_axis = model.axis_of(problems.size() - 1, Dim::y);
         const size_t x_axis = model.axis_of(problems.size() - 1, Dim::x);
         const bool many_columns = has_tile_columns(hang) || has_strips(hang);
@@ -239,11 +257,12 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
             table.set(y_axis, cache.counts(model.axis_problem(y_axis, group)));
             for (const int64_t column : hang == Hang::own_rows_in_strips ? strip_columns
                                         : many_columns                   ? columns
-                                                                         : std::vector<int64_t>{sink[Dim::x]}) {
+                                                       : std::vector<int64_t>{sink[Dim::x]}) {
                 SizedPoint::set_sizes(group, row, column);
                 table.set(x_axis, cache.counts(model.axis_problem(x_axis, group)));
                 const GroupModel::Totals totals = model.totals(table, group);
-                const Elements memory = options.footprint == Footprint::live ? totals.live_total : totals.sum_total;
+                const Elements memory =
+                    options.footprint == Footprint::live ? totals.live_total : totals.sum_total;
                 if (options.memory && memory > *options.memory) continue;
                 points.offer(cost_of(totals.accesses, memory, totals.macs), {shared, row, column});
             }
@@ -255,9 +274,11 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
         for (const bool keep_inputs : {false, true}) {
             if (keep_inputs && !recomputes(hang)) continue;  // kept anyway
             for (const size_t count : refetch_counts(by_weights.size())) {
-                if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none || options.space == Space::fusion))
+                if (count > 0 && (is_row_by_row(hang) || refetch == Refetch::none ||
+                                  options.space == Space::fusion))
                     continue;
-                if (options.stop != nullptr && options.stop->load() && points.size() > 0) return points;
+                if (options.stop != nullptr && options.stop->load() && points.size() > 0)
+                    return points;
                 std::vector<bool> refetched(problems.size(), false);
                 for (size_t n = 0; n < count; ++n) refetched[by_weights[n]] = true;
                 try_sizes(hang, family.group(keep_inputs, refetched));
@@ -267,10 +288,12 @@ SizedPoints sized_family(const std::vector<LayerProblem>& problems, const Explor
     return points;
 }
 
-SizedPoints sized_front(const Network& network, const std::vector<LayerId>& layers, const ExploreOptions& options) {
+SizedPoints sized_front(const Network& network, const std::vector<LayerId>& layers,
+                        const ExploreOptions& options) {
     const bool macs_is_axis = options.macs_is_axis.value_or(false);
     if (layers.size() > 1 || !must_be_scheduled(network, layers.front()))
-        return sized_family(layer_problems(network, layers), options, options.tiles, Refetch::largest, macs_is_axis);
+        return sized_family(layer_problems(network, layers), options, options.tiles,
+                            Refetch::largest, macs_is_axis);
     SizedPoints points(macs_is_axis);
     for (GroupPoint& point : group_front(network, layers, options)) {
         points.offer(cost_of(point.accesses, point.live_total, point.macs),
@@ -283,15 +306,17 @@ std::vector<GroupPoint> with_schedules(const SizedPoints& points) {
     std::vector<GroupPoint> result;
     for (size_t n = 0; n < points.size(); ++n) {
         const Cost& cost = points.costs()[n];
-        result.push_back({points.items()[n].schedule(), Elements(static_cast<int64_t>(cost.accesses)),
-                          Elements(static_cast<int64_t>(cost.memory)), Macs(static_cast<int64_t>(cost.macs))});
+        result.push_back(
+            {points.items()[n].schedule(), Elements(static_cast<int64_t>(cost.accesses)),
+             Elements(static_cast<int64_t>(cost.memory)), Macs(static_cast<int64_t>(cost.macs))});
     }
     return result;
 }
 
 }  // namespace
 
-std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, LayerId sink, int64_t max_depth) {
+std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, LayerId sink,
+                                                   int64_t max_depth) {
     std::set<std::vector<LayerId>> found;
     std::vector<std::vector<LayerId>> open{{sink}};
     found.insert(open.front());
@@ -302,7 +327,8 @@ std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, Layer
         for (const LayerId member : group) {
             for (const TensorId tensor : network.layer(member).inputs) {
                 const LayerId producer = network.producer(tensor);
-                if (producer < 0 || network.is_output(tensor) || !is_schedulable(network, producer)) continue;
+                if (producer < 0 || network.is_output(tensor) || !is_schedulable(network, producer))
+                    continue;
                 if (std::binary_search(group.begin(), group.end(), producer)) continue;
                 const std::vector<LayerId> readers = network.consumers(tensor);
                 const auto is_inside = [&](LayerId reader) {
@@ -316,7 +342,8 @@ std::vector<std::vector<LayerId>> groups_ending_at(const Network& network, Layer
         }
     }
     std::vector<std::vector<LayerId>> groups(found.begin(), found.end());
-    std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const auto& a, const auto& b) { return a.size() < b.size(); });
     return groups;
 }
 
@@ -338,8 +365,9 @@ std::vector<GroupPoint> dag_group_front(const Network& network, const std::vecto
     return with_schedules(sized_front(network, layers, options));
 }
 
-std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems, const ExploreOptions& options,
-                                     TileSizes strips, Refetch refetch) {
+std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems,
+                                     const ExploreOptions& options, TileSizes strips,
+                                     Refetch refetch) {
     return with_schedules(sized_family(problems, options, strips, refetch, false));
 }
 
@@ -356,21 +384,26 @@ using Covers = Archive<std::shared_ptr<const Cover>>;
 /// Beyond this many pairs of partial covers and groups the MACs axis is given up.
 constexpr size_t most_pairs = 4'000'000;
 
-/// The front of all covers; `fronts` by group, of the first of its shape (`like`). None: more pairs on three axes than wanted.
-std::optional<Covers> best_covers(const Network& network, const OneSinkGroups& groups, const std::vector<size_t>& like,
+/// The front of all covers; `fronts` by group, of the first of its shape (`like`). None: more pairs
+/// on three axes than wanted.
+std::optional<Covers> best_covers(const Network& network, const OneSinkGroups& groups,
+                                  const std::vector<size_t>& like,
                                   const std::vector<SizedPoints>& fronts, bool macs_is_axis) {
     Covers nothing(macs_is_axis);
     nothing.offer(Cost{}, std::make_shared<Cover>());
     size_t pairs = 0;
-    Covers covers = over_covers(
-        network, groups, nothing, Covers(macs_is_axis), [&](const Covers& before, size_t group, Covers& target) {
-            const SizedPoints& points = fronts[like[group]];
-            pairs += before.size() * points.size();
-            if (macs_is_axis && pairs > most_pairs) return;
-            search::add_pairs(before, points, target, [&](const auto& cover, const SizedPoint& point) {
-                return std::make_shared<const Cover>(Cover{&point, &groups.layers[group], cover});
-            });
-        });
+    Covers covers =
+        over_covers(network, groups, nothing, Covers(macs_is_axis),
+                    [&](const Covers& before, size_t group, Covers& target) {
+                        const SizedPoints& points = fronts[like[group]];
+                        pairs += before.size() * points.size();
+                        if (macs_is_axis && pairs > most_pairs) return;
+                        search::add_pairs(before, points, target,
+                                          [&](const auto& cover, const SizedPoint& point) {
+                                              return std::make_shared<const Cover>(
+                                                  Cover{&point, &groups.layers[group], cover});
+                                          });
+                    });
     if (macs_is_axis && pairs > most_pairs) return std::nullopt;
     return covers;
 }
@@ -384,21 +417,28 @@ SizedPoints on_two_axes(const SizedPoints& points) {
 }  // namespace
 
 Front explore_dag(const Network& network, const ExploreOptions& options) {
-    OneSinkGroups groups = one_sink_groups(network, options.max_depth.value_or(default_max_depth(Space::dag)));
+    OneSinkGroups groups =
+        one_sink_groups(network, options.max_depth.value_or(default_max_depth(Space::dag)));
     if (groups.layers.empty())
-        throw InputError("network " + network.name + ": no layer that a schedule covers; nothing to explore");
+        throw InputError("network " + network.name +
+                         ": no layer that a schedule covers; nothing to explore");
     std::vector<size_t> like;  // first group of the same shape
     std::map<std::vector<int64_t>, size_t> shapes;
     std::vector<size_t> work;
     for (size_t number = 0; number < groups.layers.size(); ++number) {
-        like.push_back(shapes.emplace(shape_key(layer_problems(network, groups.layers[number])), number).first->second);
+        like.push_back(
+            shapes.emplace(shape_key(layer_problems(network, groups.layers[number])), number)
+                .first->second);
         if (like.back() == number) work.push_back(number);
     }
-    std::vector<SizedPoints> fronts(groups.layers.size(),
-                                    SizedPoints(options.macs_is_axis.value_or(false)));  // of the first of a shape only
-    // Large groups first: they take longest. After an interrupt only what an answer needs, single layers, coarsely.
-    std::stable_sort(work.begin(), work.end(),
-                     [&](size_t a, size_t b) { return groups.layers[a].size() > groups.layers[b].size(); });
+    std::vector<SizedPoints> fronts(
+        groups.layers.size(),
+        SizedPoints(options.macs_is_axis.value_or(false)));  // of the first of a shape only
+    // Large groups first: they take longest. After an interrupt only what an answer needs, single
+    // layers, coarsely.
+    std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) {
+        return groups.layers[a].size() > groups.layers[b].size();
+    });
     std::mutex mutex;
     ExploreProgress progress{0, static_cast<int64_t>(work.size()), ""};
     in_parallel(work.size(), std::max(1, options.threads), [&](size_t n) {
@@ -419,7 +459,8 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
     });
     for (std::vector<size_t>& ending : groups.ending_at)
         std::erase_if(ending, [&](size_t group) { return fronts[like[group]].size() == 0; });
-    std::optional<Covers> complete = best_covers(network, groups, like, fronts, options.macs_is_axis.value_or(false));
+    std::optional<Covers> complete =
+        best_covers(network, groups, like, fronts, options.macs_is_axis.value_or(false));
     if (!complete) {
         for (SizedPoints& points : fronts) points = on_two_axes(points);
         complete = best_covers(network, groups, like, fronts, false);
@@ -431,7 +472,9 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         std::vector<uint32_t> point;
         for (const Cover* c = cover.get(); c->group != nullptr; c = c->before.get()) {
             const auto [entry, is_new] = known.try_emplace({c->group, c->layers});
-            if (is_new) entry->second = builder.group(search::on_layers(network, c->group->schedule(), *c->layers));
+            if (is_new)
+                entry->second =
+                    builder.group(search::on_layers(network, c->group->schedule(), *c->layers));
             point.push_back(entry->second);
         }
         builder.add_point(std::move(point));
@@ -447,8 +490,8 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
     if (least > Elements{}) {
         front.gap = 0;
         for (const FrontPoint& point : front.points) {
-            const double ratio =
-                static_cast<double>(point.counts.accesses.value()) / static_cast<double>(least.value());
+            const double ratio = static_cast<double>(point.counts.accesses.value()) /
+                                 static_cast<double>(least.value());
             front.gap = std::max(front.gap, ratio - 1);
         }
     }

@@ -23,7 +23,8 @@ public:
         readers_.resize(begin_.back());
         std::vector<size_t> end(begin_.begin(), begin_.end() - 1);
         for (size_t v = 0; v < needs.size(); ++v) {
-            for (const int below : needs[v]) readers_[end[static_cast<size_t>(below)]++] = static_cast<int>(v);
+            for (const int below : needs[v])
+                readers_[end[static_cast<size_t>(below)]++] = static_cast<int>(v);
         }
     }
     [[nodiscard]] std::span<const int> operator[](size_t v) const {
@@ -35,7 +36,8 @@ private:
     std::vector<int> readers_;
 };
 
-/// All vertices below `base`, and `base + i` for every bit i of `above`; `base` itself is not in it.
+/// All vertices below `base`, and `base + i` for every bit i of `above`; `base` itself is not in
+/// it.
 struct Ideal {
     int base = 0;
     std::array<uint64_t, 2> above{0, 0};
@@ -63,13 +65,14 @@ struct Ideal {
 struct IdealHash {
     size_t operator()(const Ideal& ideal) const {
         uint64_t hash = static_cast<uint64_t>(ideal.base) * 0x9e3779b97f4a7c15u;
-        for (const uint64_t word : ideal.above) hash = (hash ^ word ^ hash >> 29) * 0xbf58476d1ce4e5b9u;
+        for (const uint64_t word : ideal.above)
+            hash = (hash ^ word ^ hash >> 29) * 0xbf58476d1ce4e5b9u;
         return static_cast<size_t>(hash ^ hash >> 32);
     }
 };
 
-/// The ideals of one size, and of each the vertices whose needs it holds, ascending. Kept in rows: the states of a
-/// search on-line, a few hundred, are made in less time than as many small vectors.
+/// The ideals of one size, and of each the vertices whose needs it holds, ascending. Kept in rows:
+/// the states of a search on-line, a few hundred, are made in less time than as many small vectors.
 struct Level {
     std::vector<Ideal> ideals;
     std::vector<int> next;
@@ -82,10 +85,12 @@ struct Level {
     }
 };
 
-/// Finds an ideal of the level that is made; entries of the levels before count as empty, so that nothing is cleared.
+/// Finds an ideal of the level that is made; entries of the levels before count as empty, so that
+/// nothing is cleared.
 class NumbersOfLevel {
 public:
-    /// Its place in the level: of an equal one, or `level.ideals.size()`, which the caller then puts there.
+    /// Its place in the level: of an equal one, or `level.ideals.size()`, which the caller then
+    /// puts there.
     size_t find_or_add(const Level& level, const Ideal& ideal, size_t first_of_level) {
         if (2 * (level.ideals.size() + 1) > slots_.size()) enlarge(level, first_of_level);
         const size_t at = slot_of(level, ideal, first_of_level);
@@ -94,9 +99,11 @@ public:
     }
 
 private:
-    [[nodiscard]] size_t slot_of(const Level& level, const Ideal& ideal, size_t first_of_level) const {
+    [[nodiscard]] size_t slot_of(const Level& level, const Ideal& ideal,
+                                 size_t first_of_level) const {
         size_t at = IdealHash{}(ideal) & (slots_.size() - 1);
-        while (slots_[at] >= first_of_level && !(level.ideals[slots_[at] - first_of_level] == ideal))
+        while (slots_[at] >= first_of_level &&
+               !(level.ideals[slots_[at] - first_of_level] == ideal))
             at = (at + 1) & (slots_.size() - 1);
         return at;
     }
@@ -110,7 +117,8 @@ private:
 
 }  // namespace
 
-std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& needs, size_t limit) {
+std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& needs,
+                                           size_t limit) {
     const Readers readers(needs);
     OrderIdeals result;
     Level level, larger;
@@ -147,9 +155,12 @@ std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& 
                 const auto begin = static_cast<std::ptrdiff_t>(larger.begin.back());
                 for (const int reader : readers[static_cast<size_t>(v)]) {
                     const std::vector<int>& all = needs[static_cast<size_t>(reader)];
-                    if (!std::all_of(all.begin(), all.end(), [&](int below) { return ideal.has(below); })) continue;
-                    larger.next.insert(std::upper_bound(larger.next.begin() + begin, larger.next.end(), reader),
-                                       reader);
+                    if (!std::all_of(all.begin(), all.end(),
+                                     [&](int below) { return ideal.has(below); }))
+                        continue;
+                    larger.next.insert(
+                        std::upper_bound(larger.next.begin() + begin, larger.next.end(), reader),
+                        reader);
                 }
                 larger.begin.push_back(larger.next.size());
             }
@@ -159,7 +170,8 @@ std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& 
         });
         size_t at = 0;
         for (size_t ideal = 0; ideal < larger.ideals.size(); ++ideal) {
-            for (; at < reached.size() && reached[at].ideal == ideal; ++at) result.steps_.push_back(reached[at].step);
+            for (; at < reached.size() && reached[at].ideal == ideal; ++at)
+                result.steps_.push_back(reached[at].step);
             result.begin_.push_back(result.steps_.size());
         }
         first_of_level = first_of_larger;
@@ -170,13 +182,14 @@ std::optional<OrderIdeals> OrderIdeals::of(const std::vector<std::vector<int>>& 
 
 std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& needs, size_t limit) {
     const Readers readers(needs);
-    // What a vertex with readers to come is, two bits each, by slot. A vertex above the set, but not in it, may have nothing of
-    // the set above itself.
+    // What a vertex with readers to come is, two bits each, by slot. A vertex above the set, but
+    // not in it, may have nothing of the set above itself.
     enum : uint64_t { apart = 0, inside = 1, above = 2 };
     using State = std::array<uint64_t, 2>;
     struct StateHash {
         size_t operator()(const State& s) const {
-            return static_cast<size_t>((s[0] * 0x9e3779b97f4a7c15u ^ s[1]) * 0xbf58476d1ce4e5b9u >> 7);
+            return static_cast<size_t>((s[0] * 0x9e3779b97f4a7c15u ^ s[1]) * 0xbf58476d1ce4e5b9u >>
+                                       7);
         }
     };
     const auto get = [](const State& state, int slot) {
@@ -196,7 +209,8 @@ std::optional<int64_t> convex_set_count(const std::vector<std::vector<int>>& nee
         for (const int b : needs[v]) below.push_back(slot[static_cast<size_t>(b)]);
         std::vector<int> ended;
         for (const int b : needs[v]) {
-            if (--to_come[static_cast<size_t>(b)] == 0) ended.push_back(slot[static_cast<size_t>(b)]);
+            if (--to_come[static_cast<size_t>(b)] == 0)
+                ended.push_back(slot[static_cast<size_t>(b)]);
         }
         to_come[v] = readers[v].size();
         const bool stays = to_come[v] > 0;

@@ -78,7 +78,11 @@ std::vector<int64_t> tile_candidates(int64_t extent, Tiles kind) {
 }
 
 AxisTree::AxisTree(std::vector<Option> options, size_t terms, std::vector<char>* marks)
-    : terms_(terms), options_(std::move(options)), leaves_(options_.size()), varies_(terms, 0), marks_(marks) {
+    : terms_(terms),
+      options_(std::move(options)),
+      leaves_(options_.size()),
+      varies_(terms, 0),
+      marks_(marks) {
     std::vector<uint32_t> order(options_.size());
     std::iota(order.begin(), order.end(), 0U);
     if (order.empty()) return;
@@ -88,8 +92,10 @@ AxisTree::AxisTree(std::vector<Option> options, size_t terms, std::vector<char>*
     columns_.resize(terms_ * order.size());
     for (size_t t = 0; t < terms_; ++t) {
         double* column = columns_.data() + t * order.size();
-        for (size_t place = 0; place < order.size(); ++place) column[place] = options_[order[place]].factors[t];
-        varies_[t] = std::any_of(column, column + order.size(), [&](double f) { return f != column[0]; });
+        for (size_t place = 0; place < order.size(); ++place)
+            column[place] = options_[order[place]].factors[t];
+        varies_[t] =
+            std::any_of(column, column + order.size(), [&](double f) { return f != column[0]; });
     }
     for (Option& o : options_) o.factors = {};
 }

@@ -1,4 +1,5 @@
-// Tiles of one axis of a group with the factors that they contribute to each term of its costs, and trees of them, for bounds.
+// Tiles of one axis of a group with the factors that they contribute to each term of its costs, and
+// trees of them, for bounds.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace laminate::search {
 
-/// Numbers of the terms of a group of n layers; layers and tensors count as in the papers: layer k reads A_{k-1} and writes A_k, A_0 is the input.
+/// Numbers of the terms of a group of n layers; layers and tensors count as in the papers: layer k
+/// reads A_{k-1} and writes A_k, A_0 is the input.
 struct Terms {
     constexpr explicit Terms(int layers) : n(layers) {}
     int n;
@@ -16,7 +18,9 @@ struct Terms {
     [[nodiscard]] size_t weights(int k) const { return static_cast<size_t>(k); }
     [[nodiscard]] size_t visits() const { return static_cast<size_t>(n + 1); }
     [[nodiscard]] size_t macs(int k) const { return static_cast<size_t>(n + 1 + k); }
-    [[nodiscard]] size_t buffer(int k) const { return static_cast<size_t>(2 * n + 2 + k); }  ///< of A_k, k < n
+    [[nodiscard]] size_t buffer(int k) const {
+        return static_cast<size_t>(2 * n + 2 + k);
+    }  ///< of A_k, k < n
     [[nodiscard]] size_t weight_buffer(int k) const { return static_cast<size_t>(3 * n + 1 + k); }
     [[nodiscard]] size_t output_buffer() const { return static_cast<size_t>(4 * n + 2); }
     [[nodiscard]] constexpr size_t count() const { return static_cast<size_t>(4 * n + 3); }
@@ -31,11 +35,13 @@ enum class Residence : uint8_t { no, yes, open };
 /// Tiles of one axis with their factors.
 struct Option {
     std::vector<double> factors;
-    std::vector<int64_t> tiles;    ///< from the last layer to the first; for a channel axis T_i and T_z
+    std::vector<int64_t>
+        tiles;  ///< from the last layer to the first; for a channel axis T_i and T_z
     AxisPatterns::Id pattern = 0;  ///< of the tensor that the layers so far ask for
 };
 
-/// Keeps options that no other one beats in every factor; with equal patterns only, unless they are of no further consequence.
+/// Keeps options that no other one beats in every factor; with equal patterns only, unless they are
+/// of no further consequence.
 [[nodiscard]] std::vector<Option> keep_useful(std::vector<Option> options, bool by_pattern);
 
 enum class Tiles : uint8_t {
@@ -68,9 +74,13 @@ public:
     [[nodiscard]] bool empty() const { return options_.empty(); }
     [[nodiscard]] const Node& node(uint32_t n) const { return nodes_[n]; }
     /// By term, padded_terms() of them.
-    [[nodiscard]] const double* least(uint32_t n) const { return least_.data() + n * padded_terms(terms_); }
+    [[nodiscard]] const double* least(uint32_t n) const {
+        return least_.data() + n * padded_terms(terms_);
+    }
     /// Factors of one term: by place.
-    [[nodiscard]] const double* column(size_t term) const { return columns_.data() + term * options_.size(); }
+    [[nodiscard]] const double* column(size_t term) const {
+        return columns_.data() + term * options_.size();
+    }
     [[nodiscard]] uint32_t leaf_at(uint32_t place) const { return leaves_[place]; }
     /// Terms whose factors are not all equal.
     [[nodiscard]] const std::vector<char>& varies() const { return varies_; }

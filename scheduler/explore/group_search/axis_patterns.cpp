@@ -9,7 +9,8 @@ namespace laminate::search {
 
 namespace {
 
-/// Extent that consecutive coordinates' windows span beyond one another's begin: more than the stride means that they share.
+/// Extent that consecutive coordinates' windows span beyond one another's begin: more than the
+/// stride means that they share.
 int64_t span(const AxisWindow& w) { return (w.kernel - 1) * w.dilation + 1; }
 
 int64_t pixel(const AxisWindow& w, int64_t at) { return window_of(w, {at, at + 1}).size(); }
@@ -29,7 +30,8 @@ std::vector<Range> read_by(const AxisWindow& w, const std::vector<Range>& parts)
             add(window_of(w, part));
             continue;
         }
-        for (int64_t at = part.begin; at < part.end; ++at) add(window_of(w, {at, at + 1}));  // gaps are read by nobody
+        for (int64_t at = part.begin; at < part.end; ++at)
+            add(window_of(w, {at, at + 1}));  // gaps are read by nobody
     }
     return result;
 }
@@ -50,7 +52,8 @@ AxisPatterns::AxisPatterns(std::vector<AxisWindow> windows) : windows_(std::move
         inner_.emplace_back(0, 0);
         if (w.transposed || high <= low) continue;
         inner_.back().first = std::max<int64_t>(0, ceil_div(low + w.pad_begin, w.stride));
-        if (high + w.pad_begin >= span(w)) inner_.back().second = (high + w.pad_begin - span(w)) / w.stride + 1;
+        if (high + w.pad_begin >= span(w))
+            inner_.back().second = (high + w.pad_begin - span(w)) / w.stride + 1;
     }
     whole_ = intern(static_cast<int>(layers), {{{Call{0, windows_.back().out, 0}}, 1}}, 0);
 }
@@ -89,8 +92,10 @@ AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int level
     Entry entry;
     entry.scopes.assign(moved.begin(), moved.end());
     find_facts(layer, levels, entry);
-    bytes_ += sizeof(Entry) + key.size() * sizeof(int64_t) + static_cast<size_t>(entry.facts.size) * sizeof(Call) +
-              entry.scopes.size() * sizeof(entry.scopes.front()) + entry.calls.size() * sizeof(entry.calls.front());
+    bytes_ += sizeof(Entry) + key.size() * sizeof(int64_t) +
+              static_cast<size_t>(entry.facts.size) * sizeof(Call) +
+              entry.scopes.size() * sizeof(entry.scopes.front()) +
+              entry.calls.size() * sizeof(entry.calls.front());
     entries.push_back(std::move(entry));
     ids.emplace(std::move(key), id);
     return id;
@@ -118,23 +123,28 @@ void AxisPatterns::find_facts(int layer, int levels, Entry& entry) const {
                 last_extent = extents.try_emplace(extent, 0).first;
             last_extent->second = checked_add(last_extent->second, count);
             // Equal calls are equal work wherever no border is near.
-            const int64_t shift =
-                is_inner(layer, parts.back()) ? call.begin - inner_[static_cast<size_t>(layer)].first : 0;
+            const int64_t shift = is_inner(layer, parts.back())
+                                      ? call.begin - inner_[static_cast<size_t>(layer)].first
+                                      : 0;
             const Range place{call.begin - shift, call.end - shift};
-            if (last_call == calls.end() || last_call->first != place) last_call = calls.try_emplace(place, 0).first;
+            if (last_call == calls.end() || last_call->first != place)
+                last_call = calls.try_emplace(place, 0).first;
             last_call->second += count;
             facts.brought = checked_add(facts.brought, checked_multiply(extent, count));
             facts.largest = std::max(facts.largest, extent);
             if (layer > 0)
-                facts.taps = checked_add(facts.taps, checked_multiply(count, taps_of(window(layer), parts.back())));
+                facts.taps = checked_add(
+                    facts.taps, checked_multiply(count, taps_of(window(layer), parts.back())));
         }
         for (int k = layer; k > 0; --k) {
             int64_t& taps = facts.least_taps[static_cast<size_t>(k - 1)];
-            for (const Range& part : parts) taps = checked_add(taps, checked_multiply(count, taps_of(window(k), part)));
+            for (const Range& part : parts)
+                taps = checked_add(taps, checked_multiply(count, taps_of(window(k), part)));
             parts = read_by(window(k), parts);
         }
         for (const Range& part : parts)
-            facts.least_input = checked_add(facts.least_input, checked_multiply(count, part.size()));
+            facts.least_input =
+                checked_add(facts.least_input, checked_multiply(count, part.size()));
     }
     entry.extents.assign(extents.begin(), extents.end());
     entry.calls.assign(calls.begin(), calls.end());
@@ -177,7 +187,8 @@ AxisPatterns::Step AxisPatterns::own_step(int layer, const Entry& entry, Kind ki
                 step.held[1] = std::max(step.held[1], std::max(frontier, need.end) - need.begin);
                 const Range fresh{std::max(need.begin, frontier), need.end};
                 frontier = std::max(frontier, need.end);
-                if (!fresh.empty()) scope.push_back({fresh.begin, fresh.end, scope.empty() ? 0 : 1});
+                if (!fresh.empty())
+                    scope.push_back({fresh.begin, fresh.end, scope.empty() ? 0 : 1});
             }
             step.held[0] = std::max(step.held[0], scope.back().end - scope.front().begin);
             scopes[std::move(scope)] += count;
@@ -186,7 +197,8 @@ AxisPatterns::Step AxisPatterns::own_step(int layer, const Entry& entry, Kind ki
     return step;
 }
 
-AxisPatterns::Step AxisPatterns::kept_step(int layer, const Entry& entry, Kind kind, Scopes& scopes) const {
+AxisPatterns::Step AxisPatterns::kept_step(int layer, const Entry& entry, Kind kind,
+                                           Scopes& scopes) const {
     const AxisWindow& w = window(layer);
     const int levels = entry.facts.levels + (kind == Kind::kept_between ? 1 : 0);
     Step step;
@@ -205,7 +217,8 @@ AxisPatterns::Step AxisPatterns::kept_step(int layer, const Entry& entry, Kind k
             for (int l = level; l <= levels; ++l) bodies[static_cast<size_t>(l)] = {need, frontier};
             for (int l = 0; l <= levels; ++l) {
                 Body& body = bodies[static_cast<size_t>(l)];
-                body.need = {std::min(body.need.begin, need.begin), std::max(body.need.end, need.end)};
+                body.need = {std::min(body.need.begin, need.begin),
+                             std::max(body.need.end, need.end)};
                 int64_t& held = step.held[static_cast<size_t>(l)];
                 held = std::max(held, std::max(body.frontier, body.need.end) - body.need.begin);
             }
@@ -248,9 +261,11 @@ AxisPatterns::InputStep AxisPatterns::input_step(Id id, Kind kind, int64_t tile)
             const int64_t hull = window_of(w, part).size();
             int64_t brought = hull;
             step.whole = std::max(step.whole, hull);
-            const bool touches_inner = std::max(part.begin, inner_[1].first) < std::min(part.end, inner_[1].second);
+            const bool touches_inner =
+                std::max(part.begin, inner_[1].first) < std::min(part.end, inner_[1].second);
             if (kind == Kind::between && !w.transposed && !has_gaps && touches_inner) {
-                // Windows that follow without gaps: together the hull; one that no border clips is the largest.
+                // Windows that follow without gaps: together the hull; one that no border clips is
+                // the largest.
                 step.folded = span(w);
                 step.overlaps = step.overlaps || (part.size() > 1 && span(w) > w.stride);
             } else if (kind == Kind::between) {
@@ -280,7 +295,8 @@ const AxisPatterns::Step& AxisPatterns::step(int layer, Id id, Kind kind, int64_
     Scopes scopes;
     Step step = kind == Kind::kept_between || kind == Kind::kept_below
                     ? kept_step(layer, entry, kind, scopes)
-                    : own_step(layer, entry, kind, tiled ? tile : 1, scopes);  // above: every coordinate by itself
+                    : own_step(layer, entry, kind, tiled ? tile : 1,
+                               scopes);  // above: every coordinate by itself
     const int levels = static_cast<int>(step.held.size()) - 1;
     step.pattern = intern(layer - 1, scopes, levels);
     // Only tensors below were interned, so `entry` is where it was.

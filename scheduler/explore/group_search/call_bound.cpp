@@ -88,8 +88,9 @@ constexpr double most_again = 1e6;
 
 /// Those that no other one beats; alike in `open`, `again` and `is_wide`.
 void keep_best(States& states) {
-    std::sort(states.begin(), states.end(),
-              [](const State& a, const State& b) { return a.held != b.held ? a.held < b.held : a.roots < b.roots; });
+    std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
+        return a.held != b.held ? a.held < b.held : a.roots < b.roots;
+    });
     States kept;
     for (const State& s : states) {
         if (kept.empty() || s.roots < kept.back().roots) kept.push_back(s);
@@ -107,7 +108,8 @@ void keep_best(States& states) {
     }
 }
 
-/// Tiles from one power of it to the next stand for each other: the smallest where a term rises with the tile, the largest where it falls.
+/// Tiles from one power of it to the next stand for each other: the smallest where a term rises
+/// with the tile, the largest where it falls.
 constexpr double power = 2;
 
 /// Input channels of the last layer that a tile stands for at least, if it may be all of them.
@@ -127,7 +129,9 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
         const std::vector<int64_t> coordinates = needed_coordinates(problems, axis);
         for (size_t k = 0; k <= n; ++k) pixels[k] *= static_cast<double>(coordinates[k]);
     }
-    const auto weights = [&](size_t k) { return static_cast<double>(problems[k - 1].weight_elements().value()); };
+    const auto weights = [&](size_t k) {
+        return static_cast<double>(problems[k - 1].weight_elements().value());
+    };
     const auto channels = [&](size_t k) { return static_cast<double>(problems[k - 1][Dim::z]); };
     for (size_t k = 1; k <= n; ++k) weights_ += weights(k);
     const double grain = weights_ / steps_of_held;
@@ -135,18 +139,20 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
     input_ = static_cast<double>(problems.front()[Dim::i]) * pixels[0];
     const double output = static_cast<double>(problems.back().output_elements().value());
 
-    // The decision for layer k whose calls make `c` channels, or one (`is_narrow`): weights of its own, kept as long as A_k (`long_held` elements), or one
-    // channel of them kept as long as its channel. `extra`: what layer k + 1 adds to a_k.
-    const auto decide = [&](size_t k, double c, double again_before, double long_held, bool is_narrow, double extra,
-                            const State& s, States& out) {
+    // The decision for layer k whose calls make `c` channels, or one (`is_narrow`): weights of its
+    // own, kept as long as A_k (`long_held` elements), or one channel of them kept as long as its
+    // channel. `extra`: what layer k + 1 adds to a_k.
+    const auto decide = [&](size_t k, double c, double again_before, double long_held,
+                            bool is_narrow, double extra, const State& s, States& out) {
         const double roots = s.roots + std::sqrt(s.open);
         const bool is_wide = s.is_wide && !is_narrow;
-        out.push_back({s.held, roots, weights(k) * c * s.again * pixels[k] + extra, again_before, is_wide});
+        out.push_back(
+            {s.held, roots, weights(k) * c * s.again * pixels[k] + extra, again_before, is_wide});
         out.push_back({s.held + rounded(long_held), roots, extra, again_before, is_wide});
         if (!is_narrow || k == n - 1) return;
         const double more = weights(k) * channels(k + 1) * pixels[k + 1];
-        out.push_back(
-            {s.held + rounded(weights(k) / channels(k)), s.roots + std::sqrt(s.open + more), 0, again_before, is_wide});
+        out.push_back({s.held + rounded(weights(k) / channels(k)),
+                       s.roots + std::sqrt(s.open + more), 0, again_before, is_wide});
     };
 
     struct Tile {
@@ -154,7 +160,8 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
     };
     const auto tiles_of = [&](double extent) {
         std::vector<Tile> tiles;
-        for (double t = 1; t <= extent; t *= power) tiles.push_back({t, std::min(t * power - 1, extent)});
+        for (double t = 1; t <= extent; t *= power)
+            tiles.push_back({t, std::min(t * power - 1, extent)});
         return tiles;
     };
     const double width = channels(n - 1);
@@ -177,7 +184,8 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
             for (const Last& last : lasts) {
                 States states;
                 const double c = wide ? t.least : 1;
-                const double again_before = std::min(most_again, last.again * (wide ? input_tiles : width));
+                const double again_before =
+                    std::min(most_again, last.again * (wide ? input_tiles : width));
                 decide(n - 1, c, again_before, weights(n - 1) * c / width, !wide, last.extra,
                        {last.held, 0, 0, last.again, true}, states);
                 for (size_t k = n - 1; k-- > 1;) {
@@ -186,8 +194,10 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
                     for (const State& s : states) {
                         made.clear();
                         decide(k, channels(k), s.again, weights(k), false, 0, s, made);
-                        decide(k, 1, std::min(most_again, s.again * channels(k)), weights(k), true, 0, s, made);
-                        for (const State& m : made) next[{m.open, m.again, m.is_wide ? 1.0 : 0.0}].push_back(m);
+                        decide(k, 1, std::min(most_again, s.again * channels(k)), weights(k), true,
+                               0, s, made);
+                        for (const State& m : made)
+                            next[{m.open, m.again, m.is_wide ? 1.0 : 0.0}].push_back(m);
                     }
                     states.clear();
                     for (auto& [key, alike] : next) {
@@ -196,19 +206,22 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
                     }
                 }
                 for (const State& s : states) {
-                    const Halos halos = !s.is_wide ? Halos::none : input_tiles == 1 ? Halos::of_whole : Halos::of_parts;
-                    choices_.push_back(
-                        {s.held, s.roots + std::sqrt(s.open), s.again, halos, visits, last.per_memory, last.needs});
+                    const Halos halos = !s.is_wide         ? Halos::none
+                                        : input_tiles == 1 ? Halos::of_whole
+                                                           : Halos::of_parts;
+                    choices_.push_back({s.held, s.roots + std::sqrt(s.open), s.again, halos, visits,
+                                        last.per_memory, last.needs});
                 }
             }
         }
     }
-    std::sort(choices_.begin(), choices_.end(), [](const Choice& a, const Choice& b) { return a.held < b.held; });
+    std::sort(choices_.begin(), choices_.end(),
+              [](const Choice& a, const Choice& b) { return a.held < b.held; });
     std::vector<Choice> kept;
     for (const Choice& c : choices_) {
         const auto no_worse = [&](const Choice& o) {
-            return o.roots <= c.roots && o.again <= c.again && o.halos <= c.halos && o.output <= c.output &&
-                   o.per_memory <= c.per_memory && o.needs <= c.needs;
+            return o.roots <= c.roots && o.again <= c.again && o.halos <= c.halos &&
+                   o.output <= c.output && o.per_memory <= c.per_memory && o.needs <= c.needs;
         };
         if (std::none_of(kept.begin(), kept.end(), no_worse)) kept.push_back(c);
     }
@@ -218,7 +231,8 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
     const double least = input_ + output + weights_;
     double before = std::numeric_limits<double>::infinity();
     for (double memory = 1, next = 0; before > least; memory = next) {
-        // Shorter where much happens within so much, as where little is left beside the weights that are held.
+        // Shorter where much happens within so much, as where little is left beside the weights
+        // that are held.
         const double at_once = accesses(memory);
         double reached = 0;
         for (const double length : {0.02, 0.01, 0.005, 0.0025, 0.00125}) {
@@ -234,7 +248,8 @@ CallBound::CallBound(const std::vector<LayerProblem>& problems)
 double CallBound::accesses(double memory) const {
     double best = std::numeric_limits<double>::infinity();
     for (const Choice& c : choices_) {
-        if (c.held >= memory) break;  // by `held`, rising; some element of a buffer has to be there too
+        if (c.held >= memory)
+            break;  // by `held`, rising; some element of a buffer has to be there too
         if (c.needs > memory) continue;
         const double again = c.roots * c.roots / (memory - c.held) + c.per_memory / memory;
         double once = input_;
@@ -242,7 +257,8 @@ double CallBound::accesses(double memory) const {
             const HaloBound& halos = c.halos == Halos::of_whole ? halos_of_whole_ : halos_of_parts_;
             once = std::max(once, std::floor(halos.input(memory - c.held) * rounding));
         }
-        best = std::min(best, c.again * once + c.output + std::max(weights_, std::floor((c.held + again) * rounding)));
+        best = std::min(best, c.again * once + c.output +
+                                  std::max(weights_, std::floor((c.held + again) * rounding)));
     }
     return best;
 }

@@ -1,6 +1,7 @@
-// From terms (axis_options.h) to costs: accesses and MACs are sums of terms; memory is a nested sum and maximum of buffers, because some buffers
-// do not live at the same time. For one schedule (or the least of a set), and for a row of schedules that differ along one axis.
-// Rows are compared with what is known.
+// From terms (axis_options.h) to costs: accesses and MACs are sums of terms; memory is a nested sum
+// and maximum of buffers, because some buffers do not live at the same time. For one schedule (or
+// the least of a set), and for a row of schedules that differ along one axis. Rows are compared
+// with what is known.
 #pragma once
 
 #include <array>
@@ -30,7 +31,8 @@ struct CostRow {
 /// Of `size` values; infinite of none.
 [[nodiscard]] double least(const double* values, size_t size);
 
-/// The accesses that some schedules reach, by memory, as a table: rows are compared with it as vectors before anything is compared one by one.
+/// The accesses that some schedules reach, by memory, as a table: rows are compared with it as
+/// vectors before anything is compared one by one.
 class KnownAccesses {
 public:
     KnownAccesses() { fewest_.fill(std::numeric_limits<double>::infinity()); }
@@ -38,12 +40,14 @@ public:
 
     /// One byte for each schedule of a row.
     using Flags = std::array<unsigned char, CostRow::most>;
-    /// 0 for schedules that move more than `most`, or more than a known one in no more memory: all such but some in nearly the same memory.
+    /// 0 for schedules that move more than `most`, or more than a known one in no more memory: all
+    /// such but some in nearly the same memory.
     void compare(const CostRow& row, size_t size, double most, Flags& may_matter) const;
 
 private:
     static constexpr size_t parts_of_an_octave = 16;
-    /// Of memory, each a sixteenth of an octave; what is smaller or larger belongs to the first and the last.
+    /// Of memory, each a sixteenth of an octave; what is smaller or larger belongs to the first and
+    /// the last.
     static constexpr size_t ranges = parts_of_an_octave * 56;
     std::array<double, ranges> fewest_;  ///< with no more memory than the range begins with
 };
@@ -52,7 +56,8 @@ class CostPlan {
 public:
     static constexpr int most_layers = 32;
 
-    CostPlan(Terms terms, std::vector<BufferPlace> places) : terms_(terms), places_(std::move(places)) {}
+    CostPlan(Terms terms, std::vector<BufferPlace> places)
+        : terms_(terms), places_(std::move(places)) {}
 
     /// `product`: the value of every term.
     [[nodiscard]] Cost cost(const double* product) const;
@@ -61,9 +66,11 @@ public:
     class Row {
     public:
         Row(const CostPlan& plan, const AxisTree& axis);
-        /// Schedules with the options of the axis at places `first` .. `first + size` - 1, at most CostRow::most. `product`: the value of each term over all
-        /// other axes, times this axis' factor where it does not vary.
-        void costs(const double* product, uint32_t first, size_t size, bool with_macs, CostRow& row) const;
+        /// Schedules with the options of the axis at places `first` .. `first + size` - 1, at most
+        /// CostRow::most. `product`: the value of each term over all other axes, times this axis'
+        /// factor where it does not vary.
+        void costs(const double* product, uint32_t first, size_t size, bool with_macs,
+                   CostRow& row) const;
 
     private:
         struct Sum {
@@ -72,7 +79,8 @@ public:
             void add(size_t term, bool varies) { (varies ? varying : fixed).push_back(term); }
             [[nodiscard]] bool is_nothing() const { return fixed.empty() && varying.empty(); }
         };
-        void evaluate(const Sum& sum, const double* product, uint32_t first, size_t size, double* result) const;
+        void evaluate(const Sum& sum, const double* product, uint32_t first, size_t size,
+                      double* result) const;
 
         const AxisTree* axis_;
         Sum accesses_;

@@ -13,7 +13,8 @@ namespace laminate::search {
 
 namespace {
 
-/// The structures of a layer in some surroundings; what they ask of the axes and of the memory, numbered, since many ask the same.
+/// The structures of a layer in some surroundings; what they ask of the axes and of the memory,
+/// numbered, since many ask the same.
 struct StructureSet {
     struct Uses {
         std::array<size_t, 2> spatial{};
@@ -35,12 +36,15 @@ struct StructureSet {
         };
         for (const LayerStructure& s : all) {
             const int fold = s.fold[ScopeLoop::channel];
-            uses.push_back({{number(spatial[0], spatial_use(s, 0)), number(spatial[1], spatial_use(s, 1))},
-                            number(output, std::make_tuple(s.z_above, s.weights_hold_z, s.weights, s.output_holds[0],
-                                                           s.whole_calls, s.channel_kind, fold)),
-                            number(input, std::make_tuple(s.channel_kind, fold, s.weights_hold_i,
-                                                          s.weights == WeightsLife::resident)),
-                            number(plan, std::make_tuple(s.store < 0, s.weights, s.weights_below, s.output_below))});
+            uses.push_back(
+                {{number(spatial[0], spatial_use(s, 0)), number(spatial[1], spatial_use(s, 1))},
+                 number(output,
+                        std::make_tuple(s.z_above, s.weights_hold_z, s.weights, s.output_holds[0],
+                                        s.whole_calls, s.channel_kind, fold)),
+                 number(input, std::make_tuple(s.channel_kind, fold, s.weights_hold_i,
+                                               s.weights == WeightsLife::resident)),
+                 number(plan,
+                        std::make_tuple(s.store < 0, s.weights, s.weights_below, s.output_below))});
         }
         count = {{spatial[0].size(), spatial[1].size()}, output.size(), input.size(), plan.size()};
     }
@@ -65,8 +69,8 @@ struct ChannelUse {
         const auto add = [&](auto value) { number = number << 3U | static_cast<uint64_t>(value); };
         add(kind);
         add(weights);
-        for (const bool flag : {input_weights_hold, input_weights_resident, is_known, z_above, output_weights_hold,
-                                output_holds, whole_calls})
+        for (const bool flag : {input_weights_hold, input_weights_resident, is_known, z_above,
+                                output_weights_hold, output_holds, whole_calls})
             add(flag);
         return number;
     }
@@ -93,7 +97,8 @@ public:
           open_(options.macs_is_axis) {
         is_square_ = std::all_of(problems.begin(), problems.end(),
                                  [](const LayerProblem& p) { return p.window[0] == p.window[1]; });
-        if (!is_square_) columns_.emplace(problems, 1, options.tiles, work_.steps, options.max_steps);
+        if (!is_square_)
+            columns_.emplace(problems, 1, options.tiles, work_.steps, options.max_steps);
         for (int k = 1; k <= terms_.n; ++k) {
             const LayerProblem& p = problem(k);
             const double channels = static_cast<double>(checked_multiply(p[Dim::z], p[Dim::i]));
@@ -104,11 +109,13 @@ public:
         }
         const LayerProblem& first = problems.front();
         if (first.groups == 1) coefficients_[terms_.input()] = static_cast<double>(first[Dim::i]);
-        coefficients_[terms_.visits()] = static_cast<double>(problems.back().output_elements().value());
+        coefficients_[terms_.visits()] =
+            static_cast<double>(problems.back().output_elements().value());
         least_macs_ = 0;
         for (int k = 1; k <= terms_.n; ++k) {
             double macs = coefficients_[terms_.macs(k)];
-            for (const AxisWindow& w : problem(k).window) macs *= static_cast<double>(taps_of_whole(w));
+            for (const AxisWindow& w : problem(k).window)
+                macs *= static_cast<double>(taps_of_whole(w));
             least_macs_ += macs;
         }
     }
@@ -123,7 +130,8 @@ public:
         chosen_.assign(problems_.size(), nullptr);
         find_open_memory();
         if (options_.bound != nullptr && open_memory_.empty()) return;
-        // Layer by layer, so that tiles that matter to no structure of the later layers are gone for the earlier ones.
+        // Layer by layer, so that tiles that matter to no structure of the later layers are gone
+        // for the earlier ones.
         std::vector<Prefix> prefixes = starts();
         for (int k = terms_.n; k >= 1; --k) {
             std::vector<Prefix> wanted;
@@ -135,7 +143,8 @@ public:
     std::vector<GroupSearch::Point> front() const {
         std::vector<GroupSearch::Point> points;
         for (size_t n = 0; n < found_.size(); ++n) {
-            if (!found_.items()[n].structures.empty()) points.push_back({found_.costs()[n], found_.items()[n]});
+            if (!found_.items()[n].structures.empty())
+                points.push_back({found_.costs()[n], found_.items()[n]});
         }
         return points;
     }
@@ -149,11 +158,19 @@ private:
         return patterns.facts(1, patterns.whole()).taps;
     }
 
-    [[nodiscard]] const LayerProblem& problem(int k) const { return problems_[static_cast<size_t>(k - 1)]; }
-    [[nodiscard]] const LayerStructure*& chosen(int k) { return chosen_[static_cast<size_t>(k - 1)]; }
-    [[nodiscard]] const LayerStructure* chosen(int k) const { return chosen_[static_cast<size_t>(k - 1)]; }
+    [[nodiscard]] const LayerProblem& problem(int k) const {
+        return problems_[static_cast<size_t>(k - 1)];
+    }
+    [[nodiscard]] const LayerStructure*& chosen(int k) {
+        return chosen_[static_cast<size_t>(k - 1)];
+    }
+    [[nodiscard]] const LayerStructure* chosen(int k) const {
+        return chosen_[static_cast<size_t>(k - 1)];
+    }
 
-    [[nodiscard]] Residence residence(int k) const { return residence_[static_cast<size_t>(k - 1)]; }
+    [[nodiscard]] Residence residence(int k) const {
+        return residence_[static_cast<size_t>(k - 1)];
+    }
     [[nodiscard]] bool is_resident(int k) const { return residence(k) == Residence::yes; }
     /// Of the layers 1 .. k, as a number.
     [[nodiscard]] Residences residences(int k) const {
@@ -174,11 +191,13 @@ private:
         const auto key = std::make_pair(k, context);
         const auto known = structures_.find(key);
         if (known != structures_.end()) return known->second;
-        return structures_.emplace(key, StructureSet(layer_structures(problem(k), context, options_.structures)))
+        return structures_
+            .emplace(key, StructureSet(layer_structures(problem(k), context, options_.structures)))
             .first->second;
     }
 
-    /// In a lifetime of A_k: where a reader leaves gaps, or so few coordinates are there that one call may bring them all.
+    /// In a lifetime of A_k: where a reader leaves gaps, or so few coordinates are there that one
+    /// call may bring them all.
     [[nodiscard]] bool may_be_apart(int k, size_t axis) const {
         for (int reader = k + 1;; ++reader) {
             const AxisWindow& w = problem(reader).window[axis];
@@ -189,10 +208,12 @@ private:
     }
 
     [[nodiscard]] bool is_over() const {
-        return work_.steps >= options_.max_steps || (options_.stop != nullptr && options_.stop->load());
+        return work_.steps >= options_.max_steps ||
+               (options_.stop != nullptr && options_.stop->load());
     }
 
-    /// Structures of the layers n .. k, what they ask of rows and columns, and where the weights of all layers are.
+    /// Structures of the layers n .. k, what they ask of rows and columns, and where the weights of
+    /// all layers are.
     struct Prefix {
         std::vector<Residence> residence;
         std::vector<const LayerStructure*> chosen;
@@ -211,7 +232,8 @@ private:
         for (size_t choice = size_t{1} << problems_.size(); choice-- > 0;) {
             Prefix prefix{{}, {}, nothing};
             for (size_t k = 0; k < problems_.size(); ++k)
-                prefix.residence.push_back(((choice >> k) & 1U) != 0 ? Residence::yes : Residence::no);
+                prefix.residence.push_back(((choice >> k) & 1U) != 0 ? Residence::yes
+                                                                     : Residence::no);
             result.push_back(std::move(prefix));
         }
         return result;
@@ -230,11 +252,14 @@ private:
         start_looking(k, set);
         for (size_t n = 0; n < set.all.size(); ++n) {
             const LayerStructure& s = set.all[n];
-            const auto resides = s.weights == WeightsLife::resident ? Residence::yes : Residence::no;
+            const auto resides =
+                s.weights == WeightsLife::resident ? Residence::yes : Residence::no;
             const Residence planned = prefix.residence[static_cast<size_t>(k - 1)];
             if (planned != Residence::open && planned != resides) continue;
-            if (k == terms_.n && is_square_ && !options_.structures.is_baseline && is_mirrored(s)) continue;
-            if (options_.structures.only_kept && k < terms_.n - 1 && !is_alike(s, *chosen(k + 1))) continue;
+            if (k == terms_.n && is_square_ && !options_.structures.is_baseline && is_mirrored(s))
+                continue;
+            if (options_.structures.only_kept && k < terms_.n - 1 && !is_alike(s, *chosen(k + 1)))
+                continue;
             chosen(k) = &s;
             residence_[static_cast<size_t>(k - 1)] = resides;
             const bool survives = look(k, prefix, set.uses[n]);
@@ -258,12 +283,13 @@ private:
     /// Rows and columns exchanged cost the same: of the two the one whose rows come first.
     static bool is_mirrored(const LayerStructure& s) {
         const auto one = [&](size_t axis) {
-            return std::make_tuple(s.kind[axis], s.fold[axis], s.weights_per_tile[axis], s.output_holds[axis + 1]);
+            return std::make_tuple(s.kind[axis], s.fold[axis], s.weights_per_tile[axis],
+                                   s.output_holds[axis + 1]);
         };
         return one(1) < one(0);
     }
 
-    // ------------------------------------------------------------------------------------------------------------- channels
+    // ---- channels
 
     [[nodiscard]] ChannelUse channel_use(int j, int k) const {
         ChannelUse use;
@@ -293,7 +319,9 @@ private:
     AxisTree& channels(int j, int k) {
         const ChannelUse use = channel_use(j, k);
         auto& tree = channel_trees_[{static_cast<uint64_t>(j), use.key(), residences(j)}];
-        if (!tree) tree = std::make_unique<AxisTree>(keep_useful(channel_options(j, use), false), terms_.count());
+        if (!tree)
+            tree = std::make_unique<AxisTree>(keep_useful(channel_options(j, use), false),
+                                              terms_.count());
         return *tree;
     }
 
@@ -304,8 +332,8 @@ private:
         const bool reader_is_last = j + 1 == terms_.n;
         const int64_t width = has_reader ? problem(j + 1)[Dim::i] : problem(j)[Dim::z];
         const bool may_tile_reader = has_reader && reader_is_last && problem(j + 1).groups == 1;
-        for (const int64_t ti :
-             may_tile_reader ? tile_candidates(width, options_.tiles) : std::vector<int64_t>{width}) {
+        for (const int64_t ti : may_tile_reader ? tile_candidates(width, options_.tiles)
+                                                : std::vector<int64_t>{width}) {
             Option o;
             o.factors.assign(terms_.count(), 1);
             // Calls of layer j along z: extents with how many there are.
@@ -323,8 +351,11 @@ private:
                     if (width % ti != 0) calls.emplace_back(width % ti, 1);
                 }
                 const bool holds = wide || (use.kind != Kind::above && use.fold == 0);
-                if (problem(j + 1).groups == 1) o.factors[terms_.buffer(j)] = holds ? static_cast<double>(ti) : 1;
-                const int64_t weights = use.input_weights_resident ? width : use.input_weights_hold ? ti : 1;
+                if (problem(j + 1).groups == 1)
+                    o.factors[terms_.buffer(j)] = holds ? static_cast<double>(ti) : 1;
+                const int64_t weights = use.input_weights_resident ? width
+                                        : use.input_weights_hold   ? ti
+                                                                   : 1;
                 o.factors[terms_.weight_buffer(j + 1)] = static_cast<double>(weights);
                 if (reader_is_last) o.factors[terms_.visits()] = static_cast<double>(2 * tiles - 1);
             }
@@ -340,20 +371,24 @@ private:
             }
             const int64_t largest = calls.front().first;
             int64_t fewest = INT64_MAX;
-            for (const int64_t tz :
-                 use.whole_calls ? std::vector<int64_t>{largest} : tile_candidates(largest, options_.tiles)) {
+            for (const int64_t tz : use.whole_calls ? std::vector<int64_t>{largest}
+                                                    : tile_candidates(largest, options_.tiles)) {
                 int64_t trips = 0;
                 for (const auto& [extent, count] : calls) trips += count * ceil_div(extent, tz);
-                if (trips == fewest || (use.z_above && fewest != INT64_MAX)) continue;  // larger for nothing
+                if (trips == fewest || (use.z_above && fewest != INT64_MAX))
+                    continue;  // larger for nothing
                 fewest = trips;
                 Option t = o;
                 t.tiles[1] = tz;
                 multiply_before(t, j, static_cast<double>(use.z_above ? width : trips), false);
                 double held = use.output_weights_hold ? static_cast<double>(tz) : 1;
-                if (use.weights == WeightsLife::scope) held = static_cast<double>(use.kind == Kind::above ? 1 : ti);
+                if (use.weights == WeightsLife::scope)
+                    held = static_cast<double>(use.kind == Kind::above ? 1 : ti);
                 if (use.weights == WeightsLife::resident) held = static_cast<double>(width);
                 t.factors[terms_.weight_buffer(j)] = held;
-                if (!has_reader) t.factors[terms_.output_buffer()] = use.output_holds ? static_cast<double>(tz) : 1;
+                if (!has_reader)
+                    t.factors[terms_.output_buffer()] =
+                        use.output_holds ? static_cast<double>(tz) : 1;
                 options.push_back(std::move(t));
             }
         }
@@ -367,10 +402,12 @@ private:
             o.factors[terms_.macs(k)] *= times;
             if (residence(k) == Residence::no) o.factors[terms_.weights(k)] *= times;
         }
-        if (is_open && is_resident(j)) o.factors[terms_.weight_buffer(j)] = static_cast<double>(problem(j)[Dim::z]);
+        if (is_open && is_resident(j))
+            o.factors[terms_.weight_buffer(j)] = static_cast<double>(problem(j)[Dim::z]);
     }
 
-    /// A layer of several groups by itself: its input's channels are those of the groups that z touches.
+    /// A layer of several groups by itself: its input's channels are those of the groups that z
+    /// touches.
     [[nodiscard]] std::vector<Option> grouped_options(const ChannelUse& use) const {
         const LayerProblem& p = problem(1);
         const int64_t outputs = p[Dim::z] / p.groups;
@@ -390,7 +427,8 @@ private:
             o.factors.assign(terms_.count(), 1);
             o.factors[terms_.input()] = static_cast<double>(brought * p[Dim::i]);
             o.factors[terms_.buffer(0)] = static_cast<double>(most * p[Dim::i]);
-            o.factors[terms_.weight_buffer(1)] = use.output_weights_hold ? static_cast<double>(tz) : 1;
+            o.factors[terms_.weight_buffer(1)] =
+                use.output_weights_hold ? static_cast<double>(tz) : 1;
             o.factors[terms_.output_buffer()] = use.output_holds ? static_cast<double>(tz) : 1;
             o.tiles = {p[Dim::i], tz};
             options.push_back(std::move(o));
@@ -398,21 +436,24 @@ private:
         return options;
     }
 
-    // -------------------------------------------------------------------------------------------------------- branch and bound
+    // ---- branch and bound
 
     /// The coefficients, with layers before the k-th at their least.
     [[nodiscard]] std::vector<double> base_before(int k) const {
         std::vector<double> base = coefficients_;
         for (int j = 1; j < k; ++j) {
-            // One kernel at least; resident: all of it. The channel axes that are open give the rest.
+            // One kernel at least; resident: all of it. The channel axes that are open give the
+            // rest.
             if (!is_resident(j)) continue;
             const LayerProblem& p = problem(j);
-            base[terms_.weight_buffer(j)] *= static_cast<double>(j == k - 1 ? p[Dim::i] : p[Dim::z] * p[Dim::i]);
+            base[terms_.weight_buffer(j)] *=
+                static_cast<double>(j == k - 1 ? p[Dim::i] : p[Dim::z] * p[Dim::i]);
         }
         return base;
     }
 
-    /// Layers n .. k chosen: their trees, with the least that is possible before them. False where no tiles fit the structures.
+    /// Layers n .. k chosen: their trees, with the least that is possible before them. False where
+    /// no tiles fit the structures.
     bool prepare(int k) {
         trees_.clear();
         trees_.push_back(&rows_.tree(*lists_[0], residence_, residences(k - 1)));
@@ -429,11 +470,13 @@ private:
         rows_of_.clear();
         rows_of_.resize(trees_.size());
         at_.assign(trees_.size(), 0);
-        return std::none_of(trees_.begin(), trees_.end(), [](const AxisTree* tree) { return tree->empty(); });
+        return std::none_of(trees_.begin(), trees_.end(),
+                            [](const AxisTree* tree) { return tree->empty(); });
     }
 
-    /// What the structures of layer k share while the layers after it stay as they are, by StructureSet::Uses. Most structures are dropped by the bound of
-    /// all their tiles, so that bound has to be quick. Made when first asked for.
+    /// What the structures of layer k share while the layers after it stay as they are, by
+    /// StructureSet::Uses. Most structures are dropped by the bound of all their tiles, so that
+    /// bound has to be quick. Made when first asked for.
     struct Shared {
         struct OfAnAxis {
             SpatialAxis::List* list = nullptr;
@@ -452,7 +495,8 @@ private:
 
     void start_looking(int k, const StructureSet& set) {
         base_ = base_before(k);
-        for (size_t axis = 0; axis < 2; ++axis) shared_.spatial[axis].assign(set.count.spatial[axis], {});
+        for (size_t axis = 0; axis < 2; ++axis)
+            shared_.spatial[axis].assign(set.count.spatial[axis], {});
         for (auto& own : shared_.by_residence) {
             own.later.clear();
             own.product.clear();
@@ -463,7 +507,8 @@ private:
         shared_.plans.resize(set.count.plan);
     }
 
-    /// Layers n .. k chosen. Complete for k == 1; else whether some combination of their tiles may still matter.
+    /// Layers n .. k chosen. Complete for k == 1; else whether some combination of their tiles may
+    /// still matter.
     bool look(int k, const Prefix& prefix, const StructureSet::Uses& uses) {
         work_.steps += steps_of_a_look;
         std::array<AxisTree*, 2> spatial{};
@@ -471,7 +516,8 @@ private:
             Shared::OfAnAxis& own = shared_.spatial[axis][uses.spatial[axis]];
             if (own.tree == nullptr) {
                 own.list = &SpatialAxis::longer(*prefix.lists[axis], spatial_use(*chosen(k), axis));
-                own.tree = &(axis == 0 ? rows_ : columns()).tree(*own.list, residence_, residences(k - 1));
+                own.tree =
+                    &(axis == 0 ? rows_ : columns()).tree(*own.list, residence_, residences(k - 1));
             }
             lists_[axis] = own.list;
             spatial[axis] = own.tree;
@@ -491,7 +537,9 @@ private:
         AxisTree*& input = own.input_channels[uses.input_channels];
         if (input == nullptr) input = &channels(k - 1, k);
         const std::array<AxisTree*, 4> others{spatial[0], spatial[1], output, input};
-        if (std::any_of(others.begin(), others.end(), [](const AxisTree* tree) { return tree->empty(); })) return false;
+        if (std::any_of(others.begin(), others.end(),
+                        [](const AxisTree* tree) { return tree->empty(); }))
+            return false;
         if (k == 1) {
             double all = 1;
             for (const AxisTree* tree : own.later) all *= static_cast<double>(tree->node(0).count);
@@ -551,7 +599,8 @@ private:
         double product[max_terms];
         const size_t count = padded_terms(terms_.count());
         std::copy(base_.begin(), base_.end(), product);
-        for (size_t a = 0; a < trees_.size(); ++a) multiply(product, trees_[a]->least(at_[a]), count, product);
+        for (size_t a = 0; a < trees_.size(); ++a)
+            multiply(product, trees_[a]->least(at_[a]), count, product);
         return plan_->cost(product);
     }
 
@@ -562,7 +611,8 @@ private:
         }
     }
 
-    /// Where schedules that nothing known beats may be, by CallBound: from each memory to the next of its steps.
+    /// Where schedules that nothing known beats may be, by CallBound: from each memory to the next
+    /// of its steps.
     void find_open_memory() {
         open_memory_.clear();
         if (options_.bound == nullptr) return;
@@ -579,8 +629,9 @@ private:
 
     /// From `memory` on the first at which schedules may matter; infinite where there is none.
     [[nodiscard]] double next_open_memory(double memory) const {
-        const auto next = std::upper_bound(open_memory_.begin(), open_memory_.end(), memory,
-                                           [](double m, const auto& part) { return m < part.second; });
+        const auto next =
+            std::upper_bound(open_memory_.begin(), open_memory_.end(), memory,
+                             [](double m, const auto& part) { return m < part.second; });
         return next == open_memory_.end() ? INFINITY : std::max(memory, next->first);
     }
 
@@ -594,7 +645,8 @@ private:
         return !found_.beats_all_above(cost);
     }
 
-    /// complete: offers what is left at single combinations. Else marks the tiles of rows and columns that are left, and whether any are.
+    /// complete: offers what is left at single combinations. Else marks the tiles of rows and
+    /// columns that are left, and whether any are.
     template <bool complete>
     void descend() {
         if (!complete && any_ && is_marked()) return;
@@ -633,11 +685,13 @@ private:
         }
     }
 
-    // So few combinations are quicker evaluated than bounded: all of them, in rows along the axis that has most.
+    // So few combinations are quicker evaluated than bounded: all of them, in rows along the axis
+    // that has most.
 
     [[nodiscard]] bool is_small() const {
         double combinations = 1;
-        for (size_t a = 0; a < trees_.size(); ++a) combinations *= static_cast<double>(trees_[a]->node(at_[a]).count);
+        for (size_t a = 0; a < trees_.size(); ++a)
+            combinations *= static_cast<double>(trees_[a]->node(at_[a]).count);
         return combinations <= static_cast<double>(options_.most_in_a_grid);
     }
 
@@ -647,8 +701,9 @@ private:
         for (size_t a = 0; a < trees_.size(); ++a) {
             if (trees_[a]->node(at_[a]).count > 1) grid_axes_.push_back(a);
         }
-        std::sort(grid_axes_.begin(), grid_axes_.end(),
-                  [&](size_t a, size_t b) { return trees_[a]->node(at_[a]).count < trees_[b]->node(at_[b]).count; });
+        std::sort(grid_axes_.begin(), grid_axes_.end(), [&](size_t a, size_t b) {
+            return trees_[a]->node(at_[a]).count < trees_[b]->node(at_[b]).count;
+        });
         const size_t row_axis = grid_axes_.back();
         const size_t count = padded_terms(terms_.count());
         grid_products_.resize(grid_axes_.size() * count);
@@ -710,7 +765,8 @@ private:
             }
             for (size_t j = 0; j < size; ++j) {
                 if (may_matter[j] == 0) continue;
-                if (!is_wanted({row.accesses[j], row.memory[j], with_macs ? row.macs[j] : 0})) continue;
+                if (!is_wanted({row.accesses[j], row.memory[j], with_macs ? row.macs[j] : 0}))
+                    continue;
                 at_[axis] = tree.leaf_at(node.first + begin + static_cast<uint32_t>(j));
                 const Cost cost = bound();
                 if (is_wanted(cost)) take<complete>(cost);
@@ -764,10 +820,12 @@ private:
             std::array<int64_t, 4> tiles{};
             tiles[1] = trees_[0]->option(at_[0]).tiles[from_last];
             tiles[2] = trees_[1]->option(at_[1]).tiles[from_last];
-            // Channel axis of A_j is number 2 + n - j; it has T_i of its reader and T_z of its producer.
+            // Channel axis of A_j is number 2 + n - j; it has T_i of its reader and T_z of its
+            // producer.
             const auto z_axis = 2 + from_last;
             tiles[0] = trees_[z_axis]->option(at_[z_axis]).tiles[1];
-            tiles[3] = p.groups > 1 ? p[Dim::i] : trees_[z_axis + 1]->option(at_[z_axis + 1]).tiles[0];
+            tiles[3] =
+                p.groups > 1 ? p[Dim::i] : trees_[z_axis + 1]->option(at_[z_axis + 1]).tiles[0];
             choice.tiles.push_back(tiles);
         }
         return choice;
@@ -775,7 +833,8 @@ private:
 
     static constexpr int most_open_depth = 6;
     static constexpr int64_t steps_of_a_look = 1;  ///< as measured: a fifth of a microsecond
-    static constexpr int most_residences = 5;      ///< layers whose weights are placed before anything else
+    static constexpr int most_residences =
+        5;  ///< layers whose weights are placed before anything else
     static constexpr size_t max_terms = padded_terms(Terms(CostPlan::most_layers).count());
 
     const std::vector<LayerProblem>& problems_;
@@ -818,7 +877,8 @@ private:
     Archive<Nothing> open_;  ///< the cheapest of what was left out
 };
 
-GroupSearch::GroupSearch(const std::vector<LayerProblem>& problems, const GroupSearchOptions& options)
+GroupSearch::GroupSearch(const std::vector<LayerProblem>& problems,
+                         const GroupSearchOptions& options)
     : impl_(std::make_unique<Impl>(problems, options)) {}
 GroupSearch::~GroupSearch() = default;
 void GroupSearch::know(const Cost& cost) { impl_->know(cost); }
@@ -858,7 +918,8 @@ GroupSchedule group_schedule(const std::vector<LayerProblem>& problems, const Gr
                 break;
         }
         if (k + 1 < layers) {
-            nest.y = {store_of_input(k + 1), level(k + 1, choice.structures[static_cast<size_t>(k) + 1].compute)};
+            nest.y = {store_of_input(k + 1),
+                      level(k + 1, choice.structures[static_cast<size_t>(k) + 1].compute)};
         } else {
             const auto ii = std::find(s.order.begin(), s.order.end(), Dim::i) - s.order.begin();
             nest.y = {level(k, static_cast<int>(ii)), level(k, static_cast<int>(ii))};

@@ -45,10 +45,12 @@ int64_t inner_coordinates(const std::vector<LayerProblem>& problems, size_t axis
         bool is_inner = true;
         for (size_t k = problems.size(); k-- > 0 && is_inner;) {
             const AxisWindow& w = problems[k].window[axis];
-            const int64_t first = w.transposed ? range.begin + w.pad_begin - (w.kernel - 1) * w.dilation
-                                               : range.begin * w.stride - w.pad_begin;
+            const int64_t first = w.transposed
+                                      ? range.begin + w.pad_begin - (w.kernel - 1) * w.dilation
+                                      : range.begin * w.stride - w.pad_begin;
             const int64_t last = w.transposed ? (range.end - 1 + w.pad_begin) / w.stride
-                                              : (range.end - 1) * w.stride + (w.kernel - 1) * w.dilation - w.pad_begin;
+                                              : (range.end - 1) * w.stride +
+                                                    (w.kernel - 1) * w.dilation - w.pad_begin;
             is_inner = first >= 0 && last < w.in;
             range = window_of(w, range);
         }
@@ -57,13 +59,16 @@ int64_t inner_coordinates(const std::vector<LayerProblem>& problems, size_t axis
     return count;
 }
 
-/// Of so many neighbours all windows share something, and none is read apart from the others: buffers fold along one axis only.
+/// Of so many neighbours all windows share something, and none is read apart from the others:
+/// buffers fold along one axis only.
 bool folds_once(const std::vector<LayerProblem>& problems, size_t reader) {
     for (size_t axis = 0; axis < 2; ++axis) {
         if (sharing(problems[reader].window[axis]) != Sharing::always) return false;
         // So few coordinates may come in calls that lie apart (GroupSearch::may_be_apart).
         for (size_t k = reader + 1; k < problems.size(); ++k) {
-            if (static_cast<double>(problems[k].window[axis].in) <= 2 * span(problems[k].window[axis])) return false;
+            if (static_cast<double>(problems[k].window[axis].in) <=
+                2 * span(problems[k].window[axis]))
+                return false;
         }
     }
     return true;
@@ -88,8 +93,8 @@ public:
     Chain(const std::vector<LayerProblem>& problems, double last_channels) : n_(problems.size()) {
         for (size_t k = 1; k <= n_; ++k) {
             const LayerProblem& p = problems[k - 1];
-            window_.push_back(
-                std::min(std::ceil(hull_of(p.window[0]).of(1) - 1e-9), std::ceil(hull_of(p.window[1]).of(1) - 1e-9)));
+            window_.push_back(std::min(std::ceil(hull_of(p.window[0]).of(1) - 1e-9),
+                                       std::ceil(hull_of(p.window[1]).of(1) - 1e-9)));
             folds_once_.push_back(folds_once(problems, k - 1));
             channels_.push_back(k == n_ ? last_channels : static_cast<double>(p[Dim::i]));
             largest_.push_back(static_cast<double>(std::max(p.window[0].out, p.window[1].out)));
@@ -99,7 +104,8 @@ public:
             for (size_t m = n_; m > 0; --m) {
                 hulls_[m][m][axis] = {};
                 for (size_t j = m; j-- > 0;)
-                    hulls_[m][j][axis] = composed(hulls_[m][j + 1][axis], hull_of(problems[j].window[axis]));
+                    hulls_[m][j][axis] =
+                        composed(hulls_[m][j + 1][axis], hull_of(problems[j].window[axis]));
             }
         }
         halos_.assign(n_ + 1, std::vector<double>(n_));
@@ -107,7 +113,8 @@ public:
         for (size_t m = 1; m <= n_; ++m) {
             for (size_t j = 0; j < m; ++j) {
                 const auto& both = hulls_[m][j];
-                halos_[m][j] = std::min(both[0].extra / both[0].slope, both[1].extra / both[1].slope);
+                halos_[m][j] =
+                    std::min(both[0].extra / both[0].slope, both[1].extra / both[1].slope);
                 buffers_[m][j] = buffer_of(m, j);
             }
         }
@@ -118,7 +125,9 @@ public:
     [[nodiscard]] double channels(size_t j) const { return channels_[j]; }
     /// Of A_m, its longer side.
     [[nodiscard]] double largest(size_t m) const { return largest_[m - 1]; }
-    [[nodiscard]] double slope(size_t m, size_t j, size_t axis) const { return hulls_[m][j][axis].slope; }
+    [[nodiscard]] double slope(size_t m, size_t j, size_t axis) const {
+        return hulls_[m][j][axis].slope;
+    }
     /// Pieces of p of A_m bring 1 + halo / p times as much of A_j as they would in one piece.
     [[nodiscard]] double halo(size_t m, size_t j) const { return halos_[m][j]; }
     /// The buffer of A_j for pieces of p of A_m, as slope p + extra.
@@ -145,10 +154,12 @@ constexpr double step_of_answer = 1.02;  ///< memory of the whole group
 constexpr double step_of_area = 1.25;
 constexpr double step_of_pieces = 1.15;
 
-/// The least factors of the first m layers, by memory for A_1 .. A_{m-1} and by the area of the calls of A_m.
+/// The least factors of the first m layers, by memory for A_1 .. A_{m-1} and by the area of the
+/// calls of A_m.
 class Factors {
 public:
-    Factors(const Chain& chain, std::vector<double> memory) : chain_(chain), memory_(std::move(memory)) {
+    Factors(const Chain& chain, std::vector<double> memory)
+        : chain_(chain), memory_(std::move(memory)) {
         double most = 0;
         for (size_t m = 1; m <= chain.layers(); ++m) most = std::max(most, chain.largest(m));
         double fewest = never;
@@ -185,17 +196,21 @@ public:
             all.extra += own.extra;
         }
         if (all.of(1) <= memory)
-            best = factor(0, all.slope > 0 ? std::min(square, (memory - all.extra) / all.slope) : square);
-        // The next cut is at m2; pieces from one value of the grid to the next stand for each other.
+            best = factor(
+                0, all.slope > 0 ? std::min(square, (memory - all.extra) / all.slope) : square);
+        // The next cut is at m2; pieces from one value of the grid to the next stand for each
+        // other.
         Hull before{0, 0};
         for (size_t m2 = m; m2-- > 1;) {
             const Hull own = chain_.buffer(m, m2);
             for (size_t p = 0; p < pieces_.size() && pieces_[p] <= square; ++p) {
                 const double rest = memory - before.of(pieces_[p]);
                 if (rest < own.of(pieces_[p])) break;
-                const double next = p + 1 < pieces_.size() ? std::min(square, pieces_[p + 1]) : square;
+                const double next =
+                    p + 1 < pieces_.size() ? std::min(square, pieces_[p + 1]) : square;
                 const double own_factor = factor(m2, next);
-                if (own_factor < best) best = std::min(best, own_factor * with_buffer(m2, rest, own.of(pieces_[p])));
+                if (own_factor < best)
+                    best = std::min(best, own_factor * with_buffer(m2, rest, own.of(pieces_[p])));
             }
             before.slope += own.slope;
             before.extra += own.extra;
@@ -204,9 +219,11 @@ public:
     }
 
 private:
-    /// Of layers 1 .. m with a cut at m: A_1 .. A_m have so much memory, A_m at least `least_buffer` of it.
+    /// Of layers 1 .. m with a cut at m: A_1 .. A_m have so much memory, A_m at least
+    /// `least_buffer` of it.
     [[nodiscard]] double with_buffer(size_t m, double memory, double least_buffer) const {
-        const auto after = std::upper_bound(memory_.begin(), memory_.end(), least_buffer) - memory_.begin();
+        const auto after =
+            std::upper_bound(memory_.begin(), memory_.end(), least_buffer) - memory_.begin();
         return with_buffer_[m][up(memory_, memory) * memory_.size() +
                                static_cast<size_t>(std::max<std::ptrdiff_t>(after - 1, 0))];
     }
@@ -216,8 +233,10 @@ private:
         for (size_t i = 0; i < memory_.size(); ++i) {
             double best = never;
             for (size_t b = i + 1; b-- > 0;) {
-                // The buffer has memory_[b] to the next value, but no more than all; before the first value, anything up to it.
-                const double most_buffer = b + 1 < memory_.size() ? std::min(memory_[b + 1], memory_[i]) : memory_[i];
+                // The buffer has memory_[b] to the next value, but no more than all; before the
+                // first value, anything up to it.
+                const double most_buffer =
+                    b + 1 < memory_.size() ? std::min(memory_[b + 1], memory_[i]) : memory_[i];
                 const double others = b == 0 ? memory_[i] : memory_[i] - memory_[b];
                 const size_t a = up(area_, most_buffer / chain_.channels(m));
                 best = std::min(best, of_[m][up(memory_, others) * area_.size() + a]);

@@ -9,9 +9,10 @@ namespace laminate::search {
 
 namespace {
 
-/// Everything that decides what the layers before this one see: only structures alike in it can be compared.
-using Surroundings =
-    std::tuple<std::array<Kind, 2>, Kind, bool, bool, WeightsLife, std::array<bool, 2>, std::vector<ScopeLoop>>;
+/// Everything that decides what the layers before this one see: only structures alike in it can be
+/// compared.
+using Surroundings = std::tuple<std::array<Kind, 2>, Kind, bool, bool, WeightsLife,
+                                std::array<bool, 2>, std::vector<ScopeLoop>>;
 
 Surroundings surroundings(const LayerStructure& s, bool is_first) {
     return {s.kind,
@@ -44,22 +45,26 @@ size_t position(const std::array<Dim, 4>& order, Dim d) {
 
 class Enumerator {
 public:
-    Enumerator(const LayerProblem& problem, const LayerContext& context, const StructureLimits& limits)
+    Enumerator(const LayerProblem& problem, const LayerContext& context,
+               const StructureLimits& limits)
         : problem_(problem), context_(context), limits_(limits), is_grouped_(problem.groups > 1) {}
 
     std::vector<LayerStructure> all() {
         const bool is_alone = context_.is_first && context_.is_last;
         const bool can_keep =
-            !context_.scope.empty() && std::none_of(context_.scope.begin(), context_.scope.end(),
-                                                    [](ScopeLoop l) { return l.axis == ScopeLoop::channel; });
+            !context_.scope.empty() &&
+            std::none_of(context_.scope.begin(), context_.scope.end(),
+                         [](ScopeLoop l) { return l.axis == ScopeLoop::channel; });
         LayerStructure s;
         s.order = {Dim::z, Dim::y, Dim::x, Dim::i};
         do {
             for (s.store = can_keep ? -1 : 0; s.store <= 4; ++s.store) {
                 if (limits_.only_kept && can_keep && s.store >= 0) continue;
-                const int deepest =
-                    is_grouped_ && problem_[Dim::i] > 1 ? static_cast<int>(position(s.order, Dim::i)) : 4;
-                // From external memory: as deep as legal. From a producer the compute level is a choice.
+                const int deepest = is_grouped_ && problem_[Dim::i] > 1
+                                        ? static_cast<int>(position(s.order, Dim::i))
+                                        : 4;
+                // From external memory: as deep as legal. From a producer the compute level is a
+                // choice.
                 const int first = context_.is_first ? deepest : std::max(s.store, 0);
                 for (s.compute = first; s.compute <= deepest && s.store <= s.compute; ++s.compute) {
                     if (!limits_.only_resident || is_alone) {
@@ -75,7 +80,8 @@ public:
             }
         } while (!limits_.is_baseline && std::next_permutation(s.order.begin(), s.order.end()));
         std::vector<LayerStructure> result;
-        for (auto& [key, structures] : found_) result.insert(result.end(), structures.begin(), structures.end());
+        for (auto& [key, structures] : found_)
+            result.insert(result.end(), structures.begin(), structures.end());
         return result;
     }
 
@@ -96,13 +102,15 @@ private:
         const Sharing own = sharing(problem_.window[axis]);
         if (s.store >= 0) return own == Sharing::by_tile && s.kind[axis] == Kind::between;
         return own != Sharing::never && context_.may_be_apart[axis] &&
-               std::any_of(s.scope.begin(), s.scope.end(), [&](ScopeLoop l) { return l.axis == axis; });
+               std::any_of(s.scope.begin(), s.scope.end(),
+                           [&](ScopeLoop l) { return l.axis == axis; });
     }
 
     void keep(LayerStructure s) {
         fold_input(s);
         auto& others = found_[surroundings(s, context_.is_first)];
-        if (std::any_of(others.begin(), others.end(), [&](const LayerStructure& o) { return at_least_as_good(o, s); }))
+        if (std::any_of(others.begin(), others.end(),
+                        [&](const LayerStructure& o) { return at_least_as_good(o, s); }))
             return;
         std::erase_if(others, [&](const LayerStructure& o) { return at_least_as_good(s, o); });
         others.push_back(std::move(s));
@@ -121,7 +129,8 @@ private:
         s.channel_kind = kind(is_grouped_ ? Dim::z : Dim::i);
         const Kind z = kind(Dim::z);
         s.z_above = !is_grouped_ && z == Kind::above;
-        // Between the levels of a tensor from inside the group all trips of z but the first would find it present.
+        // Between the levels of a tensor from inside the group all trips of z but the first would
+        // find it present.
         if (!context_.is_first && (z == Kind::between || z == Kind::kept_between)) return false;
         s.whole_calls = kept || s.weights == WeightsLife::scope;
         derive_weights(s);
@@ -131,22 +140,26 @@ private:
             const std::array<Dim, 3> dims{Dim::z, Dim::y, Dim::x};
             for (size_t n = 0; n < 3; ++n) s.output_holds[n] = position(s.order, dims[n]) > ii;
         }
-        s.weights_below = !context_.is_first && s.weights == WeightsLife::own && s.weights_store > s.compute;
+        s.weights_below =
+            !context_.is_first && s.weights == WeightsLife::own && s.weights_store > s.compute;
         s.output_below = !context_.is_first && context_.is_last && static_cast<int>(ii) > s.compute;
         s.scope = kept ? context_.scope : std::vector<ScopeLoop>{};
         for (int n = std::max(s.store, 0); n < s.compute; ++n) {
             const Dim d = s.order[static_cast<size_t>(n)];
             const bool is_channel = d == Dim::i || d == Dim::z;
             if (is_channel && (d == Dim::z) != is_grouped_) continue;
-            const auto axis = is_channel ? ScopeLoop::channel : d == Dim::y ? ScopeLoop::y : ScopeLoop::x;
-            const auto before =
-                std::count_if(s.scope.begin(), s.scope.end(), [&](ScopeLoop l) { return l.axis == axis; });
+            const auto axis = is_channel    ? ScopeLoop::channel
+                              : d == Dim::y ? ScopeLoop::y
+                                            : ScopeLoop::x;
+            const auto before = std::count_if(s.scope.begin(), s.scope.end(),
+                                              [&](ScopeLoop l) { return l.axis == axis; });
             s.scope.push_back({axis, static_cast<int>(before) + 1});
         }
         return true;
     }
 
-    /// From the store level to the innermost loop: z and i fold to one channel until a loop over y or x comes again to all of them.
+    /// From the store level to the innermost loop: z and i fold to one channel until a loop over y
+    /// or x comes again to all of them.
     static void derive_weights(LayerStructure& s) {
         s.weights_per_tile = {};
         s.weights_hold_z = s.weights_hold_i = s.weights != WeightsLife::own;
@@ -167,7 +180,8 @@ private:
     void fold_input(LayerStructure& s) const {
         s.fold = {};
         const auto overlaps = [&](ScopeLoop::Axis axis) {
-            if (axis == ScopeLoop::channel) return is_grouped_ && problem_[Dim::z] > problem_.groups;
+            if (axis == ScopeLoop::channel)
+                return is_grouped_ && problem_[Dim::z] > problem_.groups;
             const auto n = static_cast<size_t>(axis);
             return sharing(problem_.window[n]) != Sharing::never && !s.disjoint[n];
         };
@@ -176,7 +190,8 @@ private:
         for (size_t n = 0; n < own; ++n) loops.emplace_back(s.scope[n]);
         for (int n = std::max(s.store, 0); n < s.compute; ++n) {
             const Dim d = s.order[static_cast<size_t>(n)];
-            if (d == Dim::i && is_grouped_) continue;  // one trip: X of a grouped layer lies outside a larger ii
+            if (d == Dim::i && is_grouped_)
+                continue;  // one trip: X of a grouped layer lies outside a larger ii
             if (d == Dim::z && !is_grouped_)
                 loops.emplace_back();
             else
@@ -209,12 +224,15 @@ private:
 }  // namespace
 
 Sharing sharing(const AxisWindow& w) {
-    if (w.transposed && w.kernel == w.stride) return w.stride == 1 ? Sharing::never : Sharing::by_tile;
-    if (w.transposed) return Sharing::always;  // schedulable ones have kernels of at least the stride
+    if (w.transposed && w.kernel == w.stride)
+        return w.stride == 1 ? Sharing::never : Sharing::by_tile;
+    if (w.transposed)
+        return Sharing::always;  // schedulable ones have kernels of at least the stride
     return (w.kernel - 1) * w.dilation + 1 > w.stride ? Sharing::always : Sharing::never;
 }
 
-std::vector<LayerStructure> layer_structures(const LayerProblem& problem, const LayerContext& context,
+std::vector<LayerStructure> layer_structures(const LayerProblem& problem,
+                                             const LayerContext& context,
                                              const StructureLimits& limits) {
     return Enumerator(problem, context, limits).all();
 }

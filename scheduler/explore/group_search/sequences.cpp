@@ -1,7 +1,7 @@
 #include "scheduler/explore/group_search/sequences.h"
 
-#include "scheduler/schedule/problem.h"
 #include "scheduler/explore/group_search/group_search.h"
+#include "scheduler/schedule/problem.h"
 
 namespace laminate::search {
 

@@ -20,8 +20,8 @@ SpatialUse spatial_use(const LayerStructure& s, size_t axis) {
     use.kind = s.kind[axis];
     switch (s.weights) {
         case WeightsLife::own:
-            use.weights =
-                s.weights_per_tile[axis] ? SpatialUse::Weights::per_tile : SpatialUse::Weights::per_coordinate;
+            use.weights = s.weights_per_tile[axis] ? SpatialUse::Weights::per_tile
+                                                   : SpatialUse::Weights::per_coordinate;
             break;
         case WeightsLife::scope:
             use.weights = SpatialUse::Weights::per_scope;
@@ -36,8 +36,8 @@ SpatialUse spatial_use(const LayerStructure& s, size_t axis) {
     return use;
 }
 
-SpatialAxis::SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps,
-                         int64_t most_steps)
+SpatialAxis::SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles,
+                         int64_t& steps, int64_t most_steps)
     : terms_(static_cast<int>(problems.size())),
       tiles_(tiles),
       patterns_(windows(problems, axis)),
@@ -74,7 +74,8 @@ AxisTree& SpatialAxis::tree(List& list, const std::vector<Residence>& residence,
         const AxisPatterns::Facts& facts = patterns_.facts(k - 1, o.pattern);
         o.factors[terms_.input()] = static_cast<double>(facts.least_input);
         for (int j = 1; j < k; ++j) {
-            o.factors[terms_.macs(j)] = static_cast<double>(facts.least_taps[static_cast<size_t>(j - 1)]);
+            o.factors[terms_.macs(j)] =
+                static_cast<double>(facts.least_taps[static_cast<size_t>(j - 1)]);
             const bool once = residence[static_cast<size_t>(j - 1)] != Residence::no;
             o.factors[terms_.weights(j)] = once ? 1.0 : static_cast<double>(facts.scopes);
             o.factors[terms_.buffer(j - 1)] = static_cast<double>(patterns_.least_window(j));
@@ -112,21 +113,25 @@ void SpatialAxis::make(List& list) {
 }
 
 void SpatialAxis::check_memory(size_t more_options) {
-    const size_t of_an_option = sizeof(Option) + terms_.count() * (sizeof(double) + sizeof(int64_t) / 2);
+    const size_t of_an_option =
+        sizeof(Option) + terms_.count() * (sizeof(double) + sizeof(int64_t) / 2);
     const size_t bytes = (stored_options_ + more_options) * of_an_option + patterns_.bytes();
     if (bytes > most_bytes) steps_ = std::max(steps_, most_steps_);
 }
 
-void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k, std::vector<Option>& options) {
+void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k,
+                         std::vector<Option>& options) {
     const AxisPatterns::Facts& facts = patterns_.facts(k, before.pattern);
     std::vector<int64_t> tiles{facts.largest};
     const bool matters = use.kind == Kind::between || use.kind == Kind::below || use.output_holds ||
                          use.weights == SpatialUse::Weights::per_tile;
     if (!use.whole_calls && matters) tiles = tile_candidates(facts.largest, tiles_);
     double weights = 1;
-    if (use.weights == SpatialUse::Weights::per_coordinate) weights = static_cast<double>(facts.brought);
+    if (use.weights == SpatialUse::Weights::per_coordinate)
+        weights = static_cast<double>(facts.brought);
     if (use.weights == SpatialUse::Weights::per_scope) weights = static_cast<double>(facts.scopes);
-    const bool is_own = use.kind == Kind::above || use.kind == Kind::between || use.kind == Kind::below;
+    const bool is_own =
+        use.kind == Kind::above || use.kind == Kind::between || use.kind == Kind::below;
     std::array<double, 4> last{};
     for (const int64_t tile : tiles) {
         steps_ += steps_of_a_tile;
@@ -137,7 +142,8 @@ void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k, std
         double held = 0;
         double brought = 0;
         if (k == 1 && is_own) {
-            const AxisPatterns::InputStep step = patterns_.input_step(before.pattern, use.kind, tile);
+            const AxisPatterns::InputStep step =
+                patterns_.input_step(before.pattern, use.kind, tile);
             if (use.disjoint && step.overlaps) continue;
             held = static_cast<double>(use.fold > 0 ? step.folded : step.whole);
             brought = static_cast<double>(step.brought);
@@ -151,8 +157,8 @@ void SpatialAxis::extend(const Option& before, const SpatialUse& use, int k, std
         }
         // Most tiles are the one before them, a little larger: the same calls of everything.
         const std::array<double, 4> these{weights, held, brought, output};
-        if (k == 1 && last[1] > 0 && these[0] >= last[0] && these[1] >= last[1] && these[2] >= last[2] &&
-            these[3] >= last[3])
+        if (k == 1 && last[1] > 0 && these[0] >= last[0] && these[1] >= last[1] &&
+            these[2] >= last[2] && these[3] >= last[3])
             continue;
         last = these;
         Option o = before;

@@ -5,16 +5,21 @@
 #include <memory>
 #include <vector>
 
-#include "scheduler/schedule/problem.h"
 #include "scheduler/explore/group_search/axis_options.h"
 #include "scheduler/explore/group_search/layer_structures.h"
+#include "scheduler/schedule/problem.h"
 
 namespace laminate::search {
 
 /// What a structure asks of one spatial axis of its layer.
 struct SpatialUse {
     Kind kind = Kind::below;
-    enum class Weights : uint8_t { per_coordinate, per_tile, per_scope, once } weights = Weights::once;
+    enum class Weights : uint8_t {
+        per_coordinate,
+        per_tile,
+        per_scope,
+        once
+    } weights = Weights::once;
     int fold = 0;
     bool output_holds = false;
     bool whole_calls = false;
@@ -30,7 +35,8 @@ using Residences = uint64_t;
 /// Spatial axes of a chain: options for each sequence of uses, from the last layer on.
 class SpatialAxis {
 public:
-    /// Tile combinations for a sequence of uses; the layers before them build on those that were marked. Made when first asked for.
+    /// Tile combinations for a sequence of uses; the layers before them build on those that were
+    /// marked. Made when first asked for.
     struct List {
         const List* before = nullptr;  ///< one use less
         SpatialUse use;
@@ -40,11 +46,12 @@ public:
         std::vector<char> is_marked;
         bool is_cut = false;  ///< lacks options, and always will
         std::map<SpatialUse, std::unique_ptr<List>> longer;
-        std::map<Residences, std::unique_ptr<AxisTree>> trees;  ///< by where the weights of the layers before are
+        std::map<Residences, std::unique_ptr<AxisTree>>
+            trees;  ///< by where the weights of the layers before are
     };
 
-    /// `steps` counts the work, in evaluations of a bound, and a list is left half done beyond `most_steps`: List::is_cut. What would not fit in
-    /// memory counts as too much work.
+    /// `steps` counts the work, in evaluations of a bound, and a list is left half done beyond
+    /// `most_steps`: List::is_cut. What would not fit in memory counts as too much work.
     SpatialAxis(const std::vector<LayerProblem>& problems, size_t axis, Tiles tiles, int64_t& steps,
                 int64_t most_steps);
 

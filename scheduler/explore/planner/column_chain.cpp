@@ -20,15 +20,16 @@ FilterCost filter_cost(const LayerProblem& p) {
     const bool is_plain = x.kernel == 1;
     const int64_t taps = x.transposed ? ceil_div(x.kernel, x.stride) : x.kernel;
     const bool is_narrow = taps <= 3;
-    const double products = is_narrow ? 6 : 8 * static_cast<double>(ceil_div(std::max<int64_t>(taps - 5, 0), 4) + 1);
+    const double products =
+        is_narrow ? 6 : 8 * static_cast<double>(ceil_div(std::max<int64_t>(taps - 5, 0), 4) + 1);
     const auto phases = static_cast<double>(x.transposed ? x.stride : 1);
     const auto in = static_cast<double>(p[Dim::i]), out = static_cast<double>(p[Dim::z]) * phases;
     FilterCost cost;
     cost.direct = static_cast<double>(p.weight_elements().value());
     // Transforms of patches and of products, and products from and to memory.
     cost.tiled = is_plain ? cost.direct
-                          : (products * static_cast<double>(y.kernel) * in * out + (is_narrow ? 20 : 36) * in +
-                             (is_narrow ? 22 : 34) * out) /
+                          : (products * static_cast<double>(y.kernel) * in * out +
+                             (is_narrow ? 20 : 36) * in + (is_narrow ? 22 : 34) * out) /
                                 static_cast<double>(tile_columns);
     return cost;
 }
@@ -66,10 +67,12 @@ ColumnWindow::ColumnWindow(const AxisWindow& w) : phases(w.transposed ? w.stride
 
 bool is_scattered(const LayerProblem& p) {
     constexpr int64_t few_outputs = 4;
-    return p.x().transposed || (p[Dim::z] < few_outputs && p.y().kernel > p[Dim::z] && p.y().stride == 1);
+    return p.x().transposed ||
+           (p[Dim::z] < few_outputs && p.y().kernel > p[Dim::z] && p.y().stride == 1);
 }
 
-Bytes column_tiles_memory(const std::vector<LayerProblem>& chain, const std::vector<int64_t>& rows, int64_t columns) {
+Bytes column_tiles_memory(const std::vector<LayerProblem>& chain, const std::vector<int64_t>& rows,
+                          int64_t columns) {
     constexpr int64_t ends_of_vectors = 16;  // tiles
     int64_t tiles = ceil_div(columns, tile_columns * ColumnWindow(chain.back().x()).phases);
     int64_t lines = 0, longest_row = 0;
@@ -77,24 +80,28 @@ Bytes column_tiles_memory(const std::vector<LayerProblem>& chain, const std::vec
         const LayerProblem& p = chain[k];
         const ColumnWindow window(p.x());
         const int64_t outputs = tiles;
-        tiles = std::min(ceil_div(p.x().in, tile_columns), tiles + window.last_tile() - window.first_tile());
+        tiles = std::min(ceil_div(p.x().in, tile_columns),
+                         tiles + window.last_tile() - window.first_tile());
         const int64_t pitch = tiles + ends_of_vectors;
         const int64_t step = p.y().transposed ? p.y().stride : 1;
         const int64_t kept = ceil_div(rows[k] - 1 + p.y().kernel, step);
         if (is_scattered(p) && !window.is_plain()) {
             constexpr int64_t block = 40;  // tiles whose patches are there at once, about
-            lines += std::min(p.y().out, (kept - 1) * step + p.y().kernel) * p[Dim::z] * window.phases *
-                         window.patch() * (outputs + ends_of_vectors) +
+            lines += std::min(p.y().out, (kept - 1) * step + p.y().kernel) * p[Dim::z] *
+                         window.phases * window.patch() * (outputs + ends_of_vectors) +
                      p[Dim::i] * window.patch() * block;
         } else {
             lines += kept * p[Dim::i] * window.patch() * pitch;
         }
-        if (!window.is_plain()) longest_row = std::max(longest_row, tile_columns * p[Dim::i] * pitch);
+        if (!window.is_plain())
+            longest_row = std::max(longest_row, tile_columns * p[Dim::i] * pitch);
     }
     return to_bytes(Elements(lines + longest_row));
 }
 
-bool filters_columns(const LayerProblem& p) { return is_dense_and_unstrided(p) && p.x().kernel > 1; }
+bool filters_columns(const LayerProblem& p) {
+    return is_dense_and_unstrided(p) && p.x().kernel > 1;
+}
 
 bool suits_column_tiles(const std::vector<LayerProblem>& chain) {
     constexpr int64_t least_columns = 64;
@@ -102,7 +109,8 @@ bool suits_column_tiles(const std::vector<LayerProblem>& chain) {
     FilterCost all;
     for (size_t k = 0; k < chain.size(); ++k) {
         const LayerProblem& p = chain[k];
-        if (!is_dense_and_unstrided(p) || p.inputs.size() != 1 || (p.x().transposed && k + 1 < chain.size()))
+        if (!is_dense_and_unstrided(p) || p.inputs.size() != 1 ||
+            (p.x().transposed && k + 1 < chain.size()))
             return false;
         if (k > 0 && p.inputs.front().tensor != chain[k - 1].output) return false;
         const FilterCost cost = filter_cost(p);

@@ -4,15 +4,16 @@
 #include <map>
 #include <set>
 
-#include "scheduler/explore/planner/column_chain.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/planner/column_chain.h"
 
 namespace laminate {
 
 namespace {
 
-/// Rows of each layer per iteration of its own row loop. One (or the two of a Winograd patch), where a long row with several output channels keeps
-/// the vector registers busy by itself: the line buffer before it is smallest then. Else what the sink's rows need anew, so that in the
+/// Rows of each layer per iteration of its own row loop. One (or the two of a Winograd patch),
+/// where a long row with several output channels keeps the vector registers busy by itself: the
+/// line buffer before it is smallest then. Else what the sink's rows need anew, so that in the
 /// steady state one tile of the layer is computed per tile of its consumer.
 std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problems, int64_t rows) {
     constexpr int64_t long_row = 128;
@@ -20,8 +21,8 @@ std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problem
     std::vector<int64_t> all(problems.size());
     for (size_t k = problems.size(); k-- > 0;) {
         const LayerProblem& p = problems[k];
-        const bool one_is_enough =
-            k + 1 < problems.size() && p[Dim::x] >= long_row && p[Dim::z] / p.groups >= several_channels;
+        const bool one_is_enough = k + 1 < problems.size() && p[Dim::x] >= long_row &&
+                                   p[Dim::z] / p.groups >= several_channels;
         const int64_t fewest = suits_winograd(p) ? 2 : 1;
         all[k] = std::clamp<int64_t>(one_is_enough ? fewest : rows, 1, p[Dim::y]);
         rows = p.y().transposed ? ceil_div(all[k], p.y().stride) : all[k] * p.y().stride;
@@ -29,7 +30,8 @@ std::vector<int64_t> rows_per_iteration(const std::vector<LayerProblem>& problem
     return all;
 }
 
-GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
+GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
+                                const LineBufferSizes& sizes) {
     GroupSchedule group;
     const int sink = static_cast<int>(problems.size()) - 1;
     const std::vector<int64_t> rows = rows_per_iteration(problems, sizes.rows);
@@ -58,8 +60,9 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
     const Level store = strips == 0 ? Level{} : Level{sink, strips - 1};
     for (int k = 0; k <= sink; ++k) {
         Nest& nest = group.nests[static_cast<size_t>(k)];
-        // New lines of a layer's input come in at the layer's own row loop: the first tile of a strip, which needs the whole
-        // window of every layer, then fills the line buffers a few rows at a time too.
+        // New lines of a layer's input come in at the layer's own row loop: the first tile of a
+        // strip, which needs the whole window of every layer, then fills the line buffers a few
+        // rows at a time too.
         const Placement lines{store, {k, nest.find({Dim::y, Band::outer})}};
         const LayerProblem& p = problems[static_cast<size_t>(k)];
         if (k > 0) group.nests[static_cast<size_t>(k) - 1].y = lines;
@@ -67,8 +70,11 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
             const TensorId tensor = p.inputs[operand].tensor;
             const bool is_previous = k > 0 && tensor == problems[static_cast<size_t>(k) - 1].output;
             const bool is_known = k > 0 && tensor == problems.front().inputs.front().tensor;
-            // An Add of what the first layer reads: lines for both, so they come in where both are around.
-            if (is_known) group.nests.front().x.front().placement.compute = {sink, last.find({Dim::y, Band::outer})};
+            // An Add of what the first layer reads: lines for both, so they come in where both are
+            // around.
+            if (is_known)
+                group.nests.front().x.front().placement.compute = {
+                    sink, last.find({Dim::y, Band::outer})};
             if (!is_previous && !is_known) nest.x.push_back({static_cast<int>(operand), lines});
         }
         if (p.has_weights()) nest.w = Placement{};
@@ -78,15 +84,20 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems, const
     return group;
 }
 
-int64_t rows_per_input_row(const LayerProblem& sink) { return sink.y().transposed ? sink.y().stride : 1; }
-
-/// A single layer so narrow that its weights are worth more than its rows: all rows together read them once.
-bool takes_all_rows(const std::vector<LayerProblem>& problems) {
-    constexpr int64_t narrow = 48;
-    return problems.size() == 1 && suits_winograd(problems.front()) && problems.front()[Dim::x] <= narrow;
+int64_t rows_per_input_row(const LayerProblem& sink) {
+    return sink.y().transposed ? sink.y().stride : 1;
 }
 
-/// Rows of the sink's tile, the preferred first: enough for a register tile of rows in the layers before it too.
+/// A single layer so narrow that its weights are worth more than its rows: all rows together read
+/// them once.
+bool takes_all_rows(const std::vector<LayerProblem>& problems) {
+    constexpr int64_t narrow = 48;
+    return problems.size() == 1 && suits_winograd(problems.front()) &&
+           problems.front()[Dim::x] <= narrow;
+}
+
+/// Rows of the sink's tile, the preferred first: enough for a register tile of rows in the layers
+/// before it too.
 std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems) {
     const LayerProblem& sink = problems.back();
     const int64_t up = rows_per_input_row(sink);
@@ -99,8 +110,8 @@ std::vector<int64_t> row_choices(const std::vector<LayerProblem>& problems) {
     return rows;
 }
 
-/// Full width first, then narrower and narrower strips; whole vectors wide. Every number of equal strips: the widest that
-/// fit may be a tenth faster than half as many more.
+/// Full width first, then narrower and narrower strips; whole vectors wide. Every number of equal
+/// strips: the widest that fit may be a tenth faster than half as many more.
 std::vector<int64_t> column_choices(int64_t extent) {
     constexpr int64_t vector_width = 16;
     std::vector<int64_t> columns{0};
@@ -123,7 +134,8 @@ int64_t longest_share(int64_t extent, int64_t strip_rows, int threads) {
 
 class Planner {
 public:
-    Planner(const Network& network, const LineBufferOptions& options) : network_(network), options_(options) {}
+    Planner(const Network& network, const LineBufferOptions& options)
+        : network_(network), options_(options) {}
 
     struct Choice {
         GroupSchedule group;
@@ -134,27 +146,38 @@ public:
     /// The first sizes that fit, widest lines first; otherwise the smallest memory seen.
     [[nodiscard]] std::variant<Choice, Elements> choose(const std::vector<LayerId>& segment) {
         const std::vector<LayerProblem> problems = layer_problems(network_, segment);
-        // Small maps are faster layer by layer than row by row: no accesses beyond a core's caches are at stake.
-        const auto goes_alone = [&](const LayerProblem& p) { return suits_whole_map(p) || goes_to_winograd_map(p); };
-        if (segment.size() > 1 && !options_.memory && std::any_of(problems.begin(), problems.end(), goes_alone))
+        // Small maps are faster layer by layer than row by row: no accesses beyond a core's caches
+        // are at stake.
+        const auto goes_alone = [&](const LayerProblem& p) {
+            return suits_whole_map(p) || goes_to_winograd_map(p);
+        };
+        if (segment.size() > 1 && !options_.memory &&
+            std::any_of(problems.begin(), problems.end(), goes_alone))
             return Elements{};
         const bool takes_what_it_needs = !options_.memory && segment.size() == 1;
-        // A budget is met even at some cost; without one, a group that must repeat much or go row by row is no gain.
+        // A budget is met even at some cost; without one, a group that must repeat much or go row
+        // by row is no gain.
         const int64_t repeated_percent = options_.memory ? 25 : 5;
         const int64_t fewest_rows =
-            options_.memory ? 1 : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
+            options_.memory
+                ? 1
+                : std::min(problems.back()[Dim::y], 2 * rows_per_input_row(problems.back()));
         const bool has_winograd = std::any_of(problems.begin(), problems.end(), suits_winograd);
         const bool by_winograd = !options_.memory && options_.winograd && has_winograd;
-        const bool by_column_tiles = !options_.memory && options_.winograd && suits_column_tiles(problems);
+        const bool by_column_tiles =
+            !options_.memory && options_.winograd && suits_column_tiles(problems);
         const auto fits = [&](const LineBufferSizes& sizes, Elements live) {
             if (takes_what_it_needs) return true;
             if (options_.memory) return to_bytes(live) <= *options_.memory;
             const Bytes cache = options_.second_level_cache;
-            if (to_bytes(live) <= (by_winograd ? most_winograd_memory(cache) : Bytes(2 * cache.value()))) return true;
+            if (to_bytes(live) <=
+                (by_winograd ? most_winograd_memory(cache) : Bytes(2 * cache.value())))
+                return true;
             if (!by_column_tiles) return false;
             const int64_t all = problems.back()[Dim::x];
-            return column_tiles_memory(problems, rows_per_iteration(problems, sizes.rows),
-                                       sizes.strip_columns > 0 ? std::min(sizes.strip_columns, all) : all) <=
+            return column_tiles_memory(
+                       problems, rows_per_iteration(problems, sizes.rows),
+                       sizes.strip_columns > 0 ? std::min(sizes.strip_columns, all) : all) <=
                    most_column_tiles_memory(cache);
         };
         const int64_t base = macs(problems, {1, 0, 0});
@@ -165,7 +188,8 @@ public:
             for (const int64_t rows : row_choices(problems)) {
                 if (rows < fewest_rows) continue;
                 LineBufferSizes sizes{rows, 0, columns};
-                const GroupCounts counts = two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
+                const GroupCounts counts =
+                    two_level_counts(problems, line_buffer_group(problems, sizes), &cache_);
                 if (counts.macs().value() > base + base / 100 * repeated_percent) continue;
                 if (!fits(sizes, counts.live_total)) {
                     least = std::min(least.value_or(counts.live_total), counts.live_total);
@@ -177,20 +201,24 @@ public:
                 return Choice{group, stripped.accesses(), stripped.live_total};
             }
         }
-        return least.value_or(
-            Elements{});  // zero: only by repeating more than allowed; then a longer group will not do either
+        return least.value_or(Elements{});  // zero: only by repeating more than allowed; then a
+                                            // longer group will not do either
     }
 
-    /// Adds go to the group of one of their operands: layers computed from their whole input add while they store, and
-    /// within a budget any group that still fits with the Add saves the accesses of its own output.
+    /// Adds go to the group of one of their operands: layers computed from their whole input add
+    /// while they store, and within a budget any group that still fits with the Add saves the
+    /// accesses of its own output.
     void take_adds(std::vector<GroupSchedule>& groups) {
         std::map<TensorId, GroupSchedule*> by_output;
         for (GroupSchedule& group : groups) {
-            const TensorId output = network_.layer(network_.find_layer(group.nests.back().layer)).output;
-            if (!network_.is_output(output) && network_.consumers(output).size() == 1) by_output[output] = &group;
+            const TensorId output =
+                network_.layer(network_.find_layer(group.nests.back().layer)).output;
+            if (!network_.is_output(output) && network_.consumers(output).size() == 1)
+                by_output[output] = &group;
         }
         for (LayerId id = 0; id < std::ssize(network_.layers); ++id) {
-            if (network_.layer(id).kind != LayerKind::add || !is_schedulable(network_, id)) continue;
+            if (network_.layer(id).kind != LayerKind::add || !is_schedulable(network_, id))
+                continue;
             const LayerProblem add = layer_problem(network_, id);
             GroupSchedule* taken = nullptr;
             std::optional<WithAdd> best;
@@ -218,10 +246,12 @@ private:
         const LayerProblem first = layer_problem(network_, layers.front());
         layers.push_back(id);
         const std::vector<LayerProblem> problems = layer_problems(network_, layers);
-        const bool is_whole = ends_in_add(problems) && (suits_whole_map(first) || goes_to_winograd_map(first)) &&
+        const bool is_whole = ends_in_add(problems) &&
+                              (suits_whole_map(first) || goes_to_winograd_map(first)) &&
                               group.nests.front().loops.front().band != Band::strip;
         if (is_whole) {
-            GroupSchedule with = laminate::line_buffer_group(network_, layers, {group.nests.back()[Dim::y], 0, 0});
+            GroupSchedule with =
+                laminate::line_buffer_group(network_, layers, {group.nests.back()[Dim::y], 0, 0});
             // Pointwise layers store what they have in registers, others copy it once more.
             if (!options_.memory) return WithAdd{std::move(with), is_pointwise(first) ? 0 : 1};
             const GroupCounts counts = two_level_counts(problems, with, &cache_);
@@ -234,12 +264,14 @@ private:
         if (!found) return {};
         const int64_t more = added_accesses(group, found->accesses);
         // By itself the Add reads its operands and writes their sum.
-        const int64_t alone = (problems.back().input_elements() + problems.back().output_elements()).value();
+        const int64_t alone =
+            (problems.back().input_elements() + problems.back().output_elements()).value();
         if (more >= alone) return {};
         return WithAdd{found->group, more};
     }
     [[nodiscard]] int64_t added_accesses(const GroupSchedule& group, Elements with) {
-        return with.value() - two_level_counts(group_problems(network_, group), group, &cache_).accesses().value();
+        return with.value() -
+               two_level_counts(group_problems(network_, group), group, &cache_).accesses().value();
     }
 
     /// Threads divide its channels and rows by themselves.
@@ -247,15 +279,19 @@ private:
         return options_.winograd && !options_.memory && suits_winograd_map(p);
     }
 
-    [[nodiscard]] int64_t macs(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes) {
-        return two_level_counts(problems, line_buffer_group(problems, sizes), &cache_).macs().value();
+    [[nodiscard]] int64_t macs(const std::vector<LayerProblem>& problems,
+                               const LineBufferSizes& sizes) {
+        return two_level_counts(problems, line_buffer_group(problems, sizes), &cache_)
+            .macs()
+            .value();
     }
 
     /// Strips give threads something to share out; each repeats the halo rows of its neighbours.
-    [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems, const LineBufferSizes& sizes,
-                                     int64_t without_strips) {
+    [[nodiscard]] int64_t strip_rows(const std::vector<LayerProblem>& problems,
+                                     const LineBufferSizes& sizes, int64_t without_strips) {
         if (options_.threads <= 1) return 0;
-        // Threads divide its channels or pixels; a budget may be too small for the copy that a window's layer works from.
+        // Threads divide its channels or pixels; a budget may be too small for the copy that a
+        // window's layer works from.
         if (problems.size() == 1 && suits_whole_map(problems.front()) &&
             (!options_.memory || is_pointwise(problems.front()) || problems.front().groups > 1))
             return 0;
@@ -271,8 +307,9 @@ private:
             constexpr int64_t pair = 2;
             return ceil_div(ceil_div(extent, options_.threads), pair) * pair;
         }
-        // Two strips for each thread even out what other work takes away; one, where two would repeat too much. Whole tiles of rows, or else pairs (winograd.h)
-        // or any number, where threads would wait for each other.
+        // Two strips for each thread even out what other work takes away; one, where two would
+        // repeat too much. Whole tiles of rows, or else pairs (winograd.h) or any number, where
+        // threads would wait for each other.
         struct Attempt {
             int64_t strips;
             int64_t percent;
@@ -282,7 +319,8 @@ private:
         int64_t best = 0;
         double least = 0;
         std::set<int64_t> known;
-        for (const Attempt& attempt : {Attempt{2 * options_.threads, 3, 1.0}, Attempt{options_.threads, 25, 1.03}}) {
+        for (const Attempt& attempt :
+             {Attempt{2 * options_.threads, 3, 1.0}, Attempt{options_.threads, 25, 1.03}}) {
             for (const int64_t unit : {sizes.rows, int64_t{2}, int64_t{1}}) {
                 if (unit == 1 && wants_pairs) continue;
                 LineBufferSizes with = sizes;
@@ -291,8 +329,9 @@ private:
                 const int64_t needed = macs(problems, with);
                 if (needed - without_strips > without_strips / 100 * attempt.percent) continue;
                 const double ragged = with.strip_rows % sizes.rows == 0 ? 1.0 : 1.03;
-                const double cost = attempt.price * ragged * static_cast<double>(needed) *
-                                    static_cast<double>(longest_share(extent, with.strip_rows, options_.threads));
+                const double cost =
+                    attempt.price * ragged * static_cast<double>(needed) *
+                    static_cast<double>(longest_share(extent, with.strip_rows, options_.threads));
                 if (best == 0 || cost < least) {
                     least = cost;
                     best = with.strip_rows;
@@ -328,22 +367,26 @@ bool is_pointwise(const LayerProblem& p) {
 }
 
 bool reads_few(const LayerProblem& p) {
-    // A panel of 24 or 48 pixels of all this stays in a first-level cache; it is filled once and read for every few
-    // output channels.
+    // A panel of 24 or 48 pixels of all this stays in a first-level cache; it is filled once and
+    // read for every few output channels.
     constexpr int64_t most_elements = 160, enough_outputs = 32, narrowest = 24;
-    return p.operation == Operation::multiply_accumulate && p.groups == 1 && !p.y().transposed && !p.x().transposed &&
-           p.x().stride > 1 && p.y().kernel * p.x().kernel * p[Dim::i] <= most_elements &&
+    return p.operation == Operation::multiply_accumulate && p.groups == 1 && !p.y().transposed &&
+           !p.x().transposed && p.x().stride > 1 &&
+           p.y().kernel * p.x().kernel * p[Dim::i] <= most_elements &&
            p[Dim::z] >= enough_outputs && p[Dim::x] >= narrowest;
 }
 
 bool suits_whole_map(const LayerProblem& p) {
-    if (p.operation != Operation::multiply_accumulate || p.y().transposed || p.x().transposed) return false;
+    if (p.operation != Operation::multiply_accumulate || p.y().transposed || p.x().transposed)
+        return false;
     constexpr int64_t most_columns = 36, most_taps = 25, most_stride = 2;
     const int64_t pixels = p[Dim::y] * p[Dim::x];
-    // Layers of enough channels, one pixel or one channel at a time, gain more from whole tiles of the map than line buffers save, as long as the map is not a picture.
+    // Layers of enough channels, one pixel or one channel at a time, gain more from whole tiles of
+    // the map than line buffers save, as long as the map is not a picture.
     constexpr int64_t enough_channels = 16, most_columns_by_channels = 128;
-    const bool by_channels = p.groups > 1 ? p[Dim::z] >= enough_channels
-                                          : is_pointwise(p) && std::min(p[Dim::z], p[Dim::i]) >= enough_channels;
+    const bool by_channels =
+        p.groups > 1 ? p[Dim::z] >= enough_channels
+                     : is_pointwise(p) && std::min(p[Dim::z], p[Dim::i]) >= enough_channels;
     const int64_t widest = by_channels || reads_few(p) ? most_columns_by_channels : most_columns;
     if (pixels > widest * widest) return false;
     if (p.groups == 1 && is_pointwise(p)) {
@@ -351,13 +394,16 @@ bool suits_whole_map(const LayerProblem& p) {
         return pixels == 1 || pixels >= half_a_vector;
     }
     if (p.x().stride > most_stride || p.y().stride > most_stride) return false;
-    if (reads_few(p)) return p[Dim::x] <= most_columns_by_channels && p[Dim::y] <= most_columns_by_channels;
+    if (reads_few(p))
+        return p[Dim::x] <= most_columns_by_channels && p[Dim::y] <= most_columns_by_channels;
     if (p.y().kernel * p.x().kernel > most_taps) return false;
     if (p.groups == 1) {
-        // Worth a copy of the input for its channels' sake, where rows by themselves fill vectors badly and columns computed for nothing are few.
-        constexpr int64_t narrow = 20, narrowest = 5, too_narrow_for_winograd = 8, enough_outputs = 32,
-                          enough_inputs = 16;
-        if (p[Dim::z] < enough_outputs || p[Dim::i] < enough_inputs || p[Dim::x] < narrowest || p[Dim::y] < narrowest)
+        // Worth a copy of the input for its channels' sake, where rows by themselves fill vectors
+        // badly and columns computed for nothing are few.
+        constexpr int64_t narrow = 20, narrowest = 5, too_narrow_for_winograd = 8,
+                          enough_outputs = 32, enough_inputs = 16;
+        if (p[Dim::z] < enough_outputs || p[Dim::i] < enough_inputs || p[Dim::x] < narrowest ||
+            p[Dim::y] < narrowest)
             return false;
         if (suits_winograd(p) && p[Dim::x] > too_narrow_for_winograd) return false;
         const int64_t more_columns = (p.x().kernel - 1) * p.x().dilation / p.x().stride;
@@ -372,19 +418,23 @@ bool ends_in_add(const std::vector<LayerProblem>& problems) {
     const std::vector<LayerInput>& before = problems.front().inputs;
     const std::vector<LayerInput>& operands = problems.back().inputs;
     const auto reads = [&](TensorId tensor) {
-        return std::any_of(operands.begin(), operands.end(), [&](const LayerInput& o) { return o.tensor == tensor; });
+        return std::any_of(operands.begin(), operands.end(),
+                           [&](const LayerInput& o) { return o.tensor == tensor; });
     };
     return reads(problems.front().output) &&
-           std::none_of(before.begin(), before.end(), [&](const LayerInput& in) { return reads(in.tensor); });
+           std::none_of(before.begin(), before.end(),
+                        [&](const LayerInput& in) { return reads(in.tensor); });
 }
 
 bool suits_winograd_map(const LayerProblem& p) {
     constexpr int64_t most_columns = 64, narrowest = 5, enough_channels = 32;
-    return suits_winograd(p) && p[Dim::x] >= narrowest && p[Dim::x] <= most_columns && p[Dim::y] <= most_columns &&
-           p[Dim::z] >= enough_channels && p[Dim::i] >= enough_channels;
+    return suits_winograd(p) && p[Dim::x] >= narrowest && p[Dim::x] <= most_columns &&
+           p[Dim::y] <= most_columns && p[Dim::z] >= enough_channels &&
+           p[Dim::i] >= enough_channels;
 }
 
-std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, const LineBufferOptions& options) {
+std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network,
+                                                        const LineBufferOptions& options) {
     Planner planner(network, options);
     std::vector<GroupSchedule> groups;
     Elements demand;
@@ -399,8 +449,9 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, 
         best[0] = Best{};
         for (size_t begin = 0; begin < chain.size(); ++begin) {
             for (size_t end = begin + 1; end <= chain.size(); ++end) {
-                const std::vector<LayerId> segment(chain.begin() + static_cast<std::ptrdiff_t>(begin),
-                                                   chain.begin() + static_cast<std::ptrdiff_t>(end));
+                const std::vector<LayerId> segment(
+                    chain.begin() + static_cast<std::ptrdiff_t>(begin),
+                    chain.begin() + static_cast<std::ptrdiff_t>(end));
                 const auto choice = planner.choose(segment);
                 if (const Elements* least = std::get_if<Elements>(&choice)) {
                     if (segment.size() == 1) demand = std::max(demand, *least);
@@ -408,16 +459,20 @@ std::variant<Schedule, Infeasible> line_buffer_schedule(const Network& network, 
                 }
                 if (!best[begin]) continue;
                 const auto& found = std::get<Planner::Choice>(choice);
-                Best candidate{best[begin]->accesses + found.accesses, best[begin]->groups + 1, begin, found.group};
+                Best candidate{best[begin]->accesses + found.accesses, best[begin]->groups + 1,
+                               begin, found.group};
                 std::optional<Best>& known = best[end];
-                if (!known || std::tie(candidate.accesses, candidate.groups) < std::tie(known->accesses, known->groups))
+                if (!known || std::tie(candidate.accesses, candidate.groups) <
+                                  std::tie(known->accesses, known->groups))
                     known = std::move(candidate);
             }
         }
         if (!best.back()) continue;
-        for (size_t end = chain.size(); end > 0; end = best[end]->begin) groups.push_back(best[end]->last);
+        for (size_t end = chain.size(); end > 0; end = best[end]->begin)
+            groups.push_back(best[end]->last);
     }
-    if (demand != Elements{}) return Infeasible{demand, Elements(options.memory->value() / bytes_per_element)};
+    if (demand != Elements{})
+        return Infeasible{demand, Elements(options.memory->value() / bytes_per_element)};
     planner.take_adds(groups);
     return in_order(network, std::move(groups));
 }
@@ -429,7 +484,8 @@ Schedule layer_by_layer_schedule(const Network& network, int threads, bool winog
     Planner planner(network, options);
     std::vector<GroupSchedule> groups;
     for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
-        for (const LayerId id : chain) groups.push_back(std::get<Planner::Choice>(planner.choose({id})).group);
+        for (const LayerId id : chain)
+            groups.push_back(std::get<Planner::Choice>(planner.choose({id})).group);
     }
     return in_order(network, std::move(groups));
 }

@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "nets/network/reach.h"
+#include "scheduler/counts/two_level/two_level.h"
 #include "scheduler/explore/planner/column_chain.h"
 #include "scheduler/explore/planner/line_buffers.h"
-#include "scheduler/counts/two_level/two_level.h"
 
 namespace laminate {
 
 namespace {
 
-/// MACs in the time of moving one element to or from external memory: a core does some 50 GMAC/s and has some 5 GB/s of a shared memory's bandwidth.
+/// MACs in the time of moving one element to or from external memory: a core does some 50 GMAC/s
+/// and has some 5 GB/s of a shared memory's bandwidth.
 constexpr double macs_per_access = 40;
 /// Starting threads twice, and what files cost per window.
 constexpr double macs_per_window = 5e6;
@@ -33,10 +34,12 @@ std::vector<int64_t> counts_of_windows(int64_t picture) {
 int64_t bytes_between_groups(const Network& network, const Schedule& schedule) {
     // Steps in order of layers: a group stands where its last layer does.
     std::vector<LayerId> step_of(network.layers.size());
-    for (LayerId id = 0; id < std::ssize(network.layers); ++id) step_of[static_cast<size_t>(id)] = id;
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id)
+        step_of[static_cast<size_t>(id)] = id;
     for (const GroupSchedule& group : schedule.groups()) {
         const LayerId last = network.find_layer(group.nests.back().layer);
-        for (const Nest& nest : group.nests) step_of[static_cast<size_t>(network.find_layer(nest.layer))] = last;
+        for (const Nest& nest : group.nests)
+            step_of[static_cast<size_t>(network.find_layer(nest.layer))] = last;
     }
     std::vector<int64_t> live(network.layers.size(), 0);
     for (TensorId id = 0; id < std::ssize(network.tensors); ++id) {
@@ -44,10 +47,12 @@ int64_t bytes_between_groups(const Network& network, const Schedule& schedule) {
         if (producer < 0 || network.is_output(id)) continue;
         const LayerId begin = step_of[static_cast<size_t>(producer)];
         LayerId end = begin;
-        for (const LayerId reader : network.consumers(id)) end = std::max(end, step_of[static_cast<size_t>(reader)]);
+        for (const LayerId reader : network.consumers(id))
+            end = std::max(end, step_of[static_cast<size_t>(reader)]);
         if (end == begin) continue;
         for (LayerId at = begin; at <= end; ++at)
-            live[static_cast<size_t>(at)] += element_count(network.tensor(id).dims) * bytes_per_element;
+            live[static_cast<size_t>(at)] +=
+                element_count(network.tensor(id).dims) * bytes_per_element;
     }
     return *std::max_element(live.begin(), live.end());
 }
@@ -88,9 +93,11 @@ std::optional<WindowChoice> choose_window(const WindowDemand& demand) {
                                    most_column_tiles_memory(demand.second_level_cache))
                               .value()};
     std::optional<Bytes> thread_memory;
-    if (const Bytes share{demand.memory.value() / 2 / demand.threads}; share < ample) thread_memory = share;
-    const LineBufferOptions options{
-        .memory = thread_memory, .threads = demand.threads, .second_level_cache = demand.second_level_cache};
+    if (const Bytes share{demand.memory.value() / 2 / demand.threads}; share < ample)
+        thread_memory = share;
+    const LineBufferOptions options{.memory = thread_memory,
+                                    .threads = demand.threads,
+                                    .second_level_cache = demand.second_level_cache};
 
     std::optional<WindowChoice> best;
     double best_cost = 0;
@@ -100,17 +107,20 @@ std::optional<WindowChoice> choose_window(const WindowDemand& demand) {
         if (!widths.insert(width).second) continue;
         // Rows cost alike, so one height tells; the least that any window could have must fit.
         constexpr int64_t probe_extent = 256;
-        const int64_t probe = window_for(demand.reach.y, demand.height, ceil_div(demand.height, probe_extent));
+        const int64_t probe =
+            window_for(demand.reach.y, demand.height, ceil_div(demand.height, probe_extent));
         constexpr int64_t widest = 8192;
         if (demand.whole_rows ? columns > 1 : width > widest) continue;
-        const std::optional<ColumnCost> cost = column_cost(demand.network_of(probe, width), options);
+        const std::optional<ColumnCost> cost =
+            column_cost(demand.network_of(probe, width), options);
         if (!cost) continue;
         for (const int64_t rows : counts_of_windows(demand.height)) {
             const int64_t height = window_for(demand.reach.y, demand.height, rows);
-            const int64_t bytes = cost->bytes_per_row * height + demand.threads * cost->thread_bytes;
+            const int64_t bytes =
+                cost->bytes_per_row * height + demand.threads * cost->thread_bytes;
             if (Bytes(bytes) > demand.memory) continue;
-            const double total =
-                static_cast<double>(rows * columns) * (cost->per_row * static_cast<double>(height) + macs_per_window);
+            const double total = static_cast<double>(rows * columns) *
+                                 (cost->per_row * static_cast<double>(height) + macs_per_window);
             if (best && total >= best_cost) continue;
             best = WindowChoice{height, width, rows, columns, Bytes(bytes), thread_memory};
             best_cost = total;

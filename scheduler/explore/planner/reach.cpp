@@ -51,10 +51,12 @@ std::optional<std::string> hindrance(const Network& network, const Layer& layer)
             if (layer.general.kind == GeneralKind::unary) return {};  // element by element
             return kind + " may read anything";
         case LayerKind::softmax:
-            if (layer.axis != 1) return kind + " along axis " + std::to_string(layer.axis) + ", expected channels";
+            if (layer.axis != 1)
+                return kind + " along axis " + std::to_string(layer.axis) + ", expected channels";
             return {};
         case LayerKind::concat:
-            if (layer.axis != 1) return kind + " along axis " + std::to_string(layer.axis) + ", expected channels";
+            if (layer.axis != 1)
+                return kind + " along axis " + std::to_string(layer.axis) + ", expected channels";
             return {};
         case LayerKind::add:
             if (layer.weights && layer.weights->dims.size() > 1) return kind + " of a constant map";
@@ -79,7 +81,8 @@ bool has_layer(const Network& network, bool (*is_such)(const Network&, LayerId))
     return false;
 }
 
-/// Outputs whose filtering by tiles of columns the wanted ones share: those of the same tiles, and of the next one, which a last patch may reach into.
+/// Outputs whose filtering by tiles of columns the wanted ones share: those of the same tiles, and
+/// of the next one, which a last patch may reach into.
 Range tiles_around(const Range& wanted, const AxisWindow& w) {
     const int64_t step = tile_columns * (w.transposed ? w.stride : 1);
     return {wanted.begin / step * step, (ceil_div(wanted.end, step) + 1) * step};
@@ -111,7 +114,8 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
         reach.input_step = std::lcm(reach.input_step, period / std::gcd(period, rate.numerator));
         constexpr int64_t most = int64_t{1} << 20;
         if (reach.input_step > most)
-            refuse(network, "it repeats only every " + std::to_string(reach.input_step) + " elements");
+            refuse(network,
+                   "it repeats only every " + std::to_string(reach.input_step) + " elements");
     }
     const Rate out = rates[static_cast<size_t>(network.outputs[0])];
     reach.output_step = reach.input_step / out.denominator * out.numerator;
@@ -119,14 +123,17 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
     // One step of outputs far from every border, and back through the layers.
     constexpr int64_t far = int64_t{1} << 24;
     std::vector<Range> needed(network.tensors.size());
-    needed[static_cast<size_t>(network.outputs[0])] = {far * reach.output_step, (far + 1) * reach.output_step};
+    needed[static_cast<size_t>(network.outputs[0])] = {far * reach.output_step,
+                                                       (far + 1) * reach.output_step};
     for (size_t k = network.layers.size(); k-- > 0;) {
         const Layer& layer = network.layers[k];
         Range wanted = needed[static_cast<size_t>(layer.output)];
         if (wanted.empty()) continue;
-        if (pairs_of_rows && by_winograd(network, static_cast<LayerId>(k))) wanted = {wanted.begin - 1, wanted.end + 1};
+        if (pairs_of_rows && by_winograd(network, static_cast<LayerId>(k)))
+            wanted = {wanted.begin - 1, wanted.end + 1};
         AxisWindow w = axis_window(layer, axis);
-        if (tiles_of_columns && by_column_tiles(network, static_cast<LayerId>(k))) wanted = tiles_around(wanted, w);
+        if (tiles_of_columns && by_column_tiles(network, static_cast<LayerId>(k)))
+            wanted = tiles_around(wanted, w);
         w.in = std::numeric_limits<int64_t>::max();
         Range read = window_of(w, wanted);
         if (layer.kind == LayerKind::depth_to_space)
@@ -140,7 +147,8 @@ AxisReach axis_reach(const Network& network, size_t axis, RoundsBy rounds_by) {
     reach.before = whole_steps(far * reach.input_step - read.begin);
     reach.after = whole_steps(read.end - (far + 1) * reach.input_step);
     if (pairs_of_rows) {
-        // Where line buffers fill, the first step of a layer has more rows than the following ones, and may leave the last row without a partner.
+        // Where line buffers fill, the first step of a layer has more rows than the following ones,
+        // and may leave the last row without a partner.
         reach.before += reach.after + 2 * reach.input_step;
         reach.after += 2 * reach.input_step;
     }
@@ -156,29 +164,35 @@ bool has_column_tiles(const Network& network) { return has_layer(network, by_col
 Reach reach_of(const Network& network, const ReachOptions& options) {
     if (network.inputs.size() != 1 || network.outputs.size() != 1) {
         refuse(network, "found " + std::to_string(network.inputs.size()) + " inputs and " +
-                            std::to_string(network.outputs.size()) + " outputs, expected one of each");
+                            std::to_string(network.outputs.size()) +
+                            " outputs, expected one of each");
     }
     for (LayerId id = 0; id < std::ssize(network.layers); ++id) {
         const Layer& layer = network.layer(id);
-        if (const auto reason = hindrance(network, layer)) refuse(network, "layer " + layer.name + ": " + *reason);
+        if (const auto reason = hindrance(network, layer))
+            refuse(network, "layer " + layer.name + ": " + *reason);
     }
     for (const TensorId id : {network.inputs[0], network.outputs[0]}) {
         const Tensor& tensor = network.tensor(id);
         if (tensor.dims.size() != 4 || tensor.dims[0] != 1)
-            refuse(network,
-                   tensor.name + " is " + dims_text(tensor.dims) + ", expected 1 image of channels x rows x columns");
+            refuse(network, tensor.name + " is " + dims_text(tensor.dims) +
+                                ", expected 1 image of channels x rows x columns");
     }
     return {axis_reach(network, 0,
-                       options.winograd && has_winograd_layers(network) ? RoundsBy::pairs_of_rows : RoundsBy::nothing),
+                       options.winograd && has_winograd_layers(network) ? RoundsBy::pairs_of_rows
+                                                                        : RoundsBy::nothing),
             axis_reach(network, 1,
-                       options.winograd && has_column_tiles(network) ? RoundsBy::tiles_of_columns : RoundsBy::nothing)};
+                       options.winograd && has_column_tiles(network) ? RoundsBy::tiles_of_columns
+                                                                     : RoundsBy::nothing)};
 }
 
 void check_moves_alike(const Network& network, const Network& larger, const Reach& reach) {
-    if (network.layers.size() != larger.layers.size()) refuse(network, "its layers depend on the size of the picture");
+    if (network.layers.size() != larger.layers.size())
+        refuse(network, "its layers depend on the size of the picture");
     for (size_t k = 0; k < network.layers.size(); ++k) {
         const Layer &a = network.layers[k], &b = larger.layers[k];
-        const bool alike = a.kind == b.kind && a.inputs == b.inputs && axis_window(a, 0) == axis_window(b, 0) &&
+        const bool alike = a.kind == b.kind && a.inputs == b.inputs &&
+                           axis_window(a, 0) == axis_window(b, 0) &&
                            axis_window(a, 1) == axis_window(b, 1) && a.block == b.block;
         if (!alike) refuse(network, "layer " + a.name + " depends on the size of the picture");
     }
@@ -189,8 +203,8 @@ void check_moves_alike(const Network& network, const Network& larger, const Reac
         const AxisReach& r = axis == 0 ? reach.y : reach.x;
         const int64_t steps = (larger_in[2 + axis] - in.dims[2 + axis]) / r.input_step;
         if (larger_out[2 + axis] != out.dims[2 + axis] + steps * r.output_step) {
-            refuse(network, out.name + " is " + dims_text(out.dims) + " for " + dims_text(in.dims) + " and " +
-                                dims_text(larger_out) + " for " + dims_text(larger_in) +
+            refuse(network, out.name + " is " + dims_text(out.dims) + " for " + dims_text(in.dims) +
+                                " and " + dims_text(larger_out) + " for " + dims_text(larger_in) +
                                 ", expected it to grow with the input");
         }
     }

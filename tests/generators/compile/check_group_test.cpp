@@ -1,4 +1,5 @@
-// The check that every compiled group passes: it must accept right code and name what is wrong with wrong code.
+// The check that every compiled group passes: it must accept right code and name what is wrong with
+// wrong code.
 #include "generators/compile/check_group.h"
 
 #include <gtest/gtest.h>
@@ -36,18 +37,24 @@ TEST_F(CheckGroup, BandsOfRowsAloneFindAWeightThatIsOff) {
     EXPECT_EQ(wrong_result(network_, group_, code_, jit.function(), bands), "");
     GroupCode off = code_;
     off.constants[0] += 0.01F;
-    EXPECT_NE(wrong_result(network_, group_, off, jit.function(), bands).find("channel 0, row 0, column 0 is "),
+    EXPECT_NE(wrong_result(network_, group_, off, jit.function(), bands)
+                  .find("channel 0, row 0, column 0 is "),
               std::string::npos)
         << wrong_result(network_, group_, off, jit.function(), bands);
 }
 
-// Impostors with the interface of generated code. L3Net's output is 16 channels or fewer of a small map; they only touch its first elements.
-int writes_nothing(const float* const*, float* const*, const float*, void*, int32_t, int32_t) { return 0; }
-int writes_before_the_output(const float* const*, float* const* outputs, const float*, void*, int32_t, int32_t) {
+// Impostors with the interface of generated code. L3Net's output is 16 channels or fewer of a small
+// map; they only touch its first elements.
+int writes_nothing(const float* const*, float* const*, const float*, void*, int32_t, int32_t) {
+    return 0;
+}
+int writes_before_the_output(const float* const*, float* const* outputs, const float*, void*,
+                             int32_t, int32_t) {
     outputs[0][-1] = 1;
     return 0;
 }
-int writes_before_the_scratch(const float* const*, float* const*, const float*, void* scratch, int32_t, int32_t) {
+int writes_before_the_scratch(const float* const*, float* const*, const float*, void* scratch,
+                              int32_t, int32_t) {
     static_cast<float*>(scratch)[-1] = 1;
     return 0;
 }
@@ -56,7 +63,8 @@ int fails(const float* const*, float* const*, const float*, void*, int32_t, int3
 TEST_F(CheckGroup, ImpostorsAreNamed) {
     EXPECT_EQ(wrong_result(network_, group_, code_, writes_nothing),
               "channel 0, row 0, column 0 was not written, or is not finite");
-    EXPECT_EQ(wrong_result(network_, group_, code_, writes_before_the_output), "the code wrote outside its output");
+    EXPECT_EQ(wrong_result(network_, group_, code_, writes_before_the_output),
+              "the code wrote outside its output");
     EXPECT_EQ(wrong_result(network_, group_, code_, writes_before_the_scratch),
               "the code wrote outside its scratch memory");
     EXPECT_EQ(wrong_result(network_, group_, code_, fails), "the code returned 7");

@@ -1,4 +1,5 @@
-// Networks compiled into this process: whatever the schedule, the result is that of the reference operators.
+// Networks compiled into this process: whatever the schedule, the result is that of the reference
+// operators.
 #include "generators/compile/compile.h"
 
 #include <gtest/gtest.h>
@@ -12,12 +13,12 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "generators/compile/executable.h"
+#include "nets/operators/reference_operators.h"
 #include "nets/zoo/zoo.h"
 #include "runtime/cpu.h"
-#include "nets/operators/reference_operators.h"
 #include "runtime/session.h"
 #include "scheduler/explore/planner/line_buffers.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -37,7 +38,9 @@ std::vector<float> run(const JitNetwork& compiled, const std::vector<float>& inp
     return output;
 }
 
-int64_t input_elements(const Network& network) { return element_count(network.tensor(network.inputs[0]).dims); }
+int64_t input_elements(const Network& network) {
+    return element_count(network.tensor(network.inputs[0]).dims);
+}
 
 /// Small integers in, small integer weights: sums are exact, so equal means equal.
 TEST(JitNetwork, RandomNetworksUnderRandomSchedulesAreExact) {
@@ -51,8 +54,10 @@ TEST(JitNetwork, RandomNetworksUnderRandomSchedulesAreExact) {
         options.note = [&](const std::string& line) { notes.push_back(line); };
         const Schedule schedule = random_schedule(network, seed);
         const JitNetwork compiled(network, schedule, options);
-        EXPECT_EQ(run(compiled, input, 2), expected) << "seed " << seed << "\n" << to_text(schedule);
-        EXPECT_TRUE(notes.empty()) << "seed " << seed << ": " << notes.front() << "\n" << to_text(schedule);
+        EXPECT_EQ(run(compiled, input, 2), expected) << "seed " << seed << "\n"
+                                                     << to_text(schedule);
+        EXPECT_TRUE(notes.empty()) << "seed " << seed << ": " << notes.front() << "\n"
+                                   << to_text(schedule);
     }
 }
 
@@ -72,9 +77,11 @@ TEST(JitNetwork, RandomNetworksOfAllKindsUnderRandomSchedules) {
         options.note = [&](const std::string& line) { notes.push_back(line); };
         const Schedule schedule = random_schedule(network, seed);
         const JitNetwork compiled(network, schedule, options);
-        EXPECT_TRUE(notes.empty()) << "seed " << seed << ": " << notes.front() << "\n" << to_text(schedule);
+        EXPECT_TRUE(notes.empty()) << "seed " << seed << ": " << notes.front() << "\n"
+                                   << to_text(schedule);
         for (const Step& step : compiled.manifest().steps)
-            several_inputs += std::holds_alternative<GroupStep>(step) && inputs_of(step).size() > 1 ? 1 : 0;
+            several_inputs +=
+                std::holds_alternative<GroupStep>(step) && inputs_of(step).size() > 1 ? 1 : 0;
         std::vector<std::vector<float>> outputs;
         std::vector<float*> out;
         for (const std::vector<float>& values : expected) outputs.emplace_back(values.size());
@@ -86,23 +93,27 @@ TEST(JitNetwork, RandomNetworksOfAllKindsUnderRandomSchedules) {
     EXPECT_GT(several_inputs, 0);
 }
 
-/// Every kind of kernel: strided 3x3, 1x1 and depthwise, Winograd's, a transposed convolution and pooling.
+/// Every kind of kernel: strided 3x3, 1x1 and depthwise, Winograd's, a transposed convolution and
+/// pooling.
 Network all_kernels() {
     Network network = empty_network(3, 24, 40);
-    TensorId last = append(network, "strided", 0, {.channels = 12, .window = square_window(3, 2, 1)});
-    last = append(network, "depthwise", last, {.channels = 12, .window = square_window(3, 1, 1), .groups = 12});
+    TensorId last =
+        append(network, "strided", 0, {.channels = 12, .window = square_window(3, 2, 1)});
+    last = append(network, "depthwise", last,
+                  {.channels = 12, .window = square_window(3, 1, 1), .groups = 12});
     last = append(network, "wide", last, {.channels = 32, .window = square_window(1)});
     last = append(network, "filtered", last, {.channels = 32, .window = square_window(3, 1, 1)});
     last =
-        append(network, "pooled", Layer{.kind = LayerKind::max_pool, .inputs = {last}, .window = square_window(2, 2)});
+        append(network, "pooled",
+               Layer{.kind = LayerKind::max_pool, .inputs = {last}, .window = square_window(2, 2)});
     append(network, "larger", last,
            {.channels = 2, .window = square_window(4, 2, 1), .kind = LayerKind::conv_transpose});
     Rng rng(2);
     for (Layer& layer : network.layers) {
         if (!layer.weights) continue;
         layer.weights = std::make_shared<const Constant>(
-            Constant{layer.weights->dims,
-                     small_integers(element_count(layer.weights->dims), static_cast<uint64_t>(rng.below(100)))});
+            Constant{layer.weights->dims, small_integers(element_count(layer.weights->dims),
+                                                         static_cast<uint64_t>(rng.below(100)))});
         layer.activation.kind = ActivationKind::relu;
     }
     check(network);
@@ -117,8 +128,8 @@ TEST(CompileNetwork, CodeForAProcessorWithoutAvx512RunsHere) {
     CompileOptions options;
     options.target = "x86-64-linux-avx2-fma";
     options.note = [](const std::string& line) { ADD_FAILURE() << line; };
-    const Manifest manifest =
-        compile_network(network, std::get<Schedule>(line_buffer_schedule(network)), options, directory);
+    const Manifest manifest = compile_network(
+        network, std::get<Schedule>(line_buffer_schedule(network)), options, directory);
     EXPECT_EQ(std::count(manifest.cpu_features.begin(), manifest.cpu_features.end(), "avx512f"), 0);
     const std::vector<float> input = small_integers(input_elements(network), 4);
     const std::vector<float> expected = run_reference_network(network, {input})[0];
@@ -130,7 +141,8 @@ TEST(CompileNetwork, CodeForAProcessorWithoutAvx512RunsHere) {
     std::filesystem::remove_all(directory);
     const float largest = *std::max_element(expected.begin(), expected.end());
     ASSERT_GT(largest, 0);
-    for (size_t n = 0; n < expected.size(); ++n) ASSERT_NEAR(found[n], expected[n], 1e-5F * largest) << "element " << n;
+    for (size_t n = 0; n < expected.size(); ++n)
+        ASSERT_NEAR(found[n], expected[n], 1e-5F * largest) << "element " << n;
 }
 
 /// No compiler for the other processor is needed for that much.
@@ -138,13 +150,15 @@ TEST(WriteObject, ForAnotherKindOfProcessor) {
     const Network network = all_kernels();
     const Schedule schedule = layer_by_layer_schedule(network);
     for (const auto& [target, machine] :
-         {std::pair{"arm-64-linux", 183}, {"x86-64-linux-avx2-fma", 62}}) {  // EM_AARCH64, EM_X86_64
+         {std::pair{"arm-64-linux", 183},
+          {"x86-64-linux-avx2-fma", 62}}) {  // EM_AARCH64, EM_X86_64
         std::vector<NamedBody> bodies;
         for (const GroupSchedule& group : schedule.groups())
-            bodies.push_back({"group" + std::to_string(bodies.size()),
-                              optimised_code(network, group, vector_unit(code_target(target))).body});
-        const std::filesystem::path file =
-            std::filesystem::path(testing::TempDir()) / ("laminate_" + std::to_string(getpid()) + ".o");
+            bodies.push_back(
+                {"group" + std::to_string(bodies.size()),
+                 optimised_code(network, group, vector_unit(code_target(target))).body});
+        const std::filesystem::path file = std::filesystem::path(testing::TempDir()) /
+                                           ("laminate_" + std::to_string(getpid()) + ".o");
         write_object(bodies, "groups", code_target(target), file.string());
         const std::string bytes = read_file(file);
         std::filesystem::remove(file);
@@ -163,7 +177,8 @@ TEST(JitNetwork, StripsMayBeSharedOutAmongAnyNumberOfThreads) {
     EXPECT_GT(std::get<GroupStep>(compiled.manifest().steps.front()).strips, 3);
     const std::vector<float> input = small_integers(input_elements(network), 5);
     const std::vector<float> alone = run(compiled, input, 1);
-    for (const int threads : {2, 3, 7}) EXPECT_EQ(run(compiled, input, threads), alone) << threads << " threads";
+    for (const int threads : {2, 3, 7})
+        EXPECT_EQ(run(compiled, input, threads), alone) << threads << " threads";
 }
 
 TEST(JitNetwork, GroupsOfEqualShapeShareTheirCodeAndKeepTheirWeights) {
@@ -172,27 +187,33 @@ TEST(JitNetwork, GroupsOfEqualShapeShareTheirCodeAndKeepTheirWeights) {
     const Network network = zoo_network("resnet18", small);
     const JitNetwork compiled(network, layer_by_layer_schedule(network));
     size_t groups = 0;
-    for (const Step& step : compiled.manifest().steps) groups += std::holds_alternative<GroupStep>(step) ? 1 : 0;
-    // 20 convolutions, one dense layer, and the pooling and eight additions that no group of the schedule has.
+    for (const Step& step : compiled.manifest().steps)
+        groups += std::holds_alternative<GroupStep>(step) ? 1 : 0;
+    // 20 convolutions, one dense layer, and the pooling and eight additions that no group of the
+    // schedule has.
     EXPECT_EQ(groups, 30U);
-    // Stem, pooling and dense layer; convolutions with and without an activation in stage 1; in stages 2 to 4 also the
-    // strided first one and the shortcut; the addition of each stage: 3 + 2 + 3 * 4 + 4 shapes.
+    // Stem, pooling and dense layer; convolutions with and without an activation in stage 1; in
+    // stages 2 to 4 also the strided first one and the shortcut; the addition of each stage: 3 + 2
+    // + 3 * 4 + 4 shapes.
     EXPECT_EQ(compiled.descriptor().group_count, 21U);
     const std::vector<float> input = small_integers(input_elements(network), 3);
     const std::vector<float> found = run(compiled, input, 2);
     const std::vector<float> expected = run_reference_network(network, {input})[0];
     const float largest = *std::max_element(expected.begin(), expected.end());
-    for (size_t n = 0; n < expected.size(); ++n) ASSERT_NEAR(found[n], expected[n], 1e-4F * largest) << "class " << n;
+    for (size_t n = 0; n < expected.size(); ++n)
+        ASSERT_NEAR(found[n], expected[n], 1e-4F * largest) << "class " << n;
 }
 
-/// Code for slopes up to 1 is max(x, slope x), which is wrong for others: groups that are else alike do not share it.
+/// Code for slopes up to 1 is max(x, slope x), which is wrong for others: groups that are else
+/// alike do not share it.
 TEST(JitNetwork, GroupsWithOtherSlopesHaveOtherCode) {
-    Network network = chain(3, 12, 19, std::vector<LayerSpec>(4, {.channels = 3, .window = square_window(3, 1, 1)}));
+    Network network = chain(
+        3, 12, 19, std::vector<LayerSpec>(4, {.channels = 3, .window = square_window(3, 1, 1)}));
     const std::vector<float> slopes{0.25F, 1.5F, 0.5F, 1.00005F};
     for (size_t n = 0; n < slopes.size(); ++n) {
-        network.layers[n].activation = {
-            .kind = ActivationKind::prelu,
-            .slope = std::make_shared<const Constant>(Constant{{3}, std::vector<float>(3, slopes[n])})};
+        network.layers[n].activation = {.kind = ActivationKind::prelu,
+                                        .slope = std::make_shared<const Constant>(
+                                            Constant{{3}, std::vector<float>(3, slopes[n])})};
     }
     CompileOptions options;
     options.note = [](const std::string& line) { ADD_FAILURE() << line; };
@@ -201,18 +222,21 @@ TEST(JitNetwork, GroupsWithOtherSlopesHaveOtherCode) {
     EXPECT_EQ(compiled.descriptor().group_count, 2U);
 }
 
-/// A bottleneck and a basic block, the first with a shortcut of its own; the last operand of the second is the first's
-/// result.
+/// A bottleneck and a basic block, the first with a shortcut of its own; the last operand of the
+/// second is the first's result.
 Network residual_blocks() {
     Network network = empty_network(24, 15, 15);
     const auto sum = [&](const std::string& name, TensorId a, TensorId b) {
         return append(network, name,
-                      Layer{.kind = LayerKind::add, .inputs = {a, b}, .activation = {.kind = ActivationKind::relu}});
+                      Layer{.kind = LayerKind::add,
+                            .inputs = {a, b},
+                            .activation = {.kind = ActivationKind::relu}});
     };
     TensorId main = append(network, "conv1", 0, {.channels = 32, .window = square_window(1)});
     main = append(network, "conv2", main, {.channels = 32, .window = square_window(3, 2, 1)});
     main = append(network, "conv3", main, {.channels = 48, .window = square_window(1)});
-    const TensorId shortcut = append(network, "shortcut", 0, {.channels = 48, .window = square_window(1, 2)});
+    const TensorId shortcut =
+        append(network, "shortcut", 0, {.channels = 48, .window = square_window(1, 2)});
     const TensorId first = sum("add1", shortcut, main);
     main = append(network, "conv4", first, {.channels = 40, .window = square_window(3, 1, 1)});
     main = append(network, "conv5", main, {.channels = 48, .window = square_window(3, 1, 1)});
@@ -221,34 +245,39 @@ Network residual_blocks() {
     for (Layer& layer : network.layers) {
         if (!layer.weights) continue;
         layer.weights = std::make_shared<const Constant>(
-            Constant{layer.weights->dims,
-                     small_integers(element_count(layer.weights->dims), static_cast<uint64_t>(rng.below(100)))});
+            Constant{layer.weights->dims, small_integers(element_count(layer.weights->dims),
+                                                         static_cast<uint64_t>(rng.below(100)))});
     }
     check(network);
     return network;
 }
 
-/// The number of steps, all of them compiled groups without a remark; the result is right with any number of threads.
+/// The number of steps, all of them compiled groups without a remark; the result is right with any
+/// number of threads.
 size_t steps_of_right_groups(const Network& network, const Schedule& schedule) {
     CompileOptions options;
     options.note = [](const std::string& line) { ADD_FAILURE() << line; };
     const JitNetwork compiled(network, schedule, options);
-    for (const Step& step : compiled.manifest().steps) EXPECT_TRUE(std::holds_alternative<GroupStep>(step));
+    for (const Step& step : compiled.manifest().steps)
+        EXPECT_TRUE(std::holds_alternative<GroupStep>(step));
     const std::vector<float> input = small_integers(input_elements(network), 5);
     const std::vector<float> expected = run_reference_network(network, {input})[0];
     const std::vector<float> alone = run(compiled, input, 1);
-    for (const int threads : {2, 3}) EXPECT_EQ(run(compiled, input, threads), alone) << threads << " threads";
+    for (const int threads : {2, 3})
+        EXPECT_EQ(run(compiled, input, threads), alone) << threads << " threads";
     const float largest = *std::max_element(expected.begin(), expected.end());
     EXPECT_GT(largest, 0);
     float error = 0;
-    for (size_t n = 0; n < expected.size(); ++n) error = std::max(error, std::abs(alone[n] - expected[n]));
+    for (size_t n = 0; n < expected.size(); ++n)
+        error = std::max(error, std::abs(alone[n] - expected[n]));
     EXPECT_LE(error, 1e-5F * largest);
     return compiled.manifest().steps.size();
 }
 
 TEST(JitNetwork, AddsOfResidualBlocksHaveNoStepOfTheirOwn) {
     const Network network = residual_blocks();
-    EXPECT_EQ(steps_of_right_groups(network, std::get<Schedule>(line_buffer_schedule(network))), 6U);
+    EXPECT_EQ(steps_of_right_groups(network, std::get<Schedule>(line_buffer_schedule(network))),
+              6U);
 }
 
 TEST(JitNetwork, AddsWithinABudgetAreGeneratedToo) {
@@ -262,7 +291,8 @@ TEST(JitNetwork, AddsWithinABudgetAreGeneratedToo) {
     };
     // All of a block and its Add in one group, and the shortcut.
     EXPECT_EQ(steps(Bytes(1 << 20)), 3U);
-    // A budget that holds each layer and no more: eight steps, or fewer where an Add fits with the layer before it.
+    // A budget that holds each layer and no more: eight steps, or fewer where an Add fits with the
+    // layer before it.
     LineBufferOptions tight;
     tight.memory = Bytes(1);
     const Elements least = std::get<Infeasible>(line_buffer_schedule(network, tight)).demand;
@@ -281,16 +311,20 @@ TEST(JitNetwork, AGroupThatFailsItsCheckIsCutAndALayerThatFailsAloneIsRunByTheRe
     std::vector<std::string> notes;
     CompileOptions options;
     options.note = [&](const std::string& line) { notes.push_back(line); };
-    options.checker = [&](const Network&, const GroupSchedule& group, const GroupCode&, laminate_group_function,
-                          const CheckOptions&) {
-        return std::string(group.nests.size() > 1 || group.nests.front().layer == second ? "made up" : "");
+    options.checker = [&](const Network&, const GroupSchedule& group, const GroupCode&,
+                          laminate_group_function, const CheckOptions&) {
+        return std::string(group.nests.size() > 1 || group.nests.front().layer == second ? "made up"
+                                                                                         : "");
     };
-    const JitNetwork compiled(network, Schedule(network, {line_buffer_group(network, chain)}), options);
+    const JitNetwork compiled(network, Schedule(network, {line_buffer_group(network, chain)}),
+                              options);
     ASSERT_EQ(notes.size(), 2U);
-    EXPECT_NE(notes[0].find(" computes a wrong result (made up); its layers are compiled one by one"),
-              std::string::npos)
+    EXPECT_NE(
+        notes[0].find(" computes a wrong result (made up); its layers are compiled one by one"),
+        std::string::npos)
         << notes[0];
-    EXPECT_EQ(notes[1], "group " + second + " computes a wrong result (made up); the reference operators run it");
+    EXPECT_EQ(notes[1], "group " + second +
+                            " computes a wrong result (made up); the reference operators run it");
     const std::string whole = network.layer(chain[0]).name + " .. " + network.layer(chain[2]).name;
     EXPECT_EQ(compiled.manifest().replaced_groups, (std::vector<std::string>{whole, second}));
     EXPECT_EQ(parse_manifest(to_json(compiled.manifest()), "again").replaced_groups,
@@ -312,7 +346,8 @@ TEST(JitNetwork, AnErrorInOneThreadOfTheCompilerReachesTheCaller) {
     const Network network = zoo_network("l3net");
     CompileOptions options;
     options.threads = 3;
-    options.checker = [](const Network&, const GroupSchedule&, const GroupCode&, laminate_group_function,
+    options.checker = [](const Network&, const GroupSchedule&, const GroupCode&,
+                         laminate_group_function,
                          const CheckOptions&) -> std::string { throw InputError("made up"); };
     EXPECT_THROW(JitNetwork(network, layer_by_layer_schedule(network), options), InputError);
 }

@@ -1,11 +1,12 @@
-// Rows computed alone are rows of the whole result, for every layer kind: strides, dilations, paddings, transposed convolutions, pooling, forks and joins.
+// Rows computed alone are rows of the whole result, for every layer kind: strides, dilations,
+// paddings, transposed convolutions, pooling, forks and joins.
 #include "generators/compile/group_reference.h"
 
 #include <gtest/gtest.h>
 
-#include "nets/random/random_network.h"
 #include "nets/operators/reference_operators.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "nets/random/random_network.h"
+#include "scheduler/explore/random_schedule.h"
 
 namespace laminate {
 namespace {
@@ -45,23 +46,27 @@ TEST(ReferenceRows, AreTheRowsOfTheWholeResult) {
         const Schedule schedule = random_schedule(network, seed);
         for (const GroupSchedule& group : schedule.groups()) {
             const std::vector<LayerProblem> problems = group_problems(network, group);
-            const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
+            const std::vector<std::vector<float>> inputs =
+                random_group_inputs(network, problems, seed);
             several_inputs += inputs.size() > 1 ? 1 : 0;
             const std::vector<float> whole = layer_by_layer(network, problems, inputs);
             const LayerProblem& sink = problems.back();
             const int64_t height = sink[Dim::y], width = sink[Dim::x];
-            EXPECT_EQ(reference_output(network, problems, inputs), whole) << "seed " << seed << ": " << to_text(group);
+            EXPECT_EQ(reference_output(network, problems, inputs), whole)
+                << "seed " << seed << ": " << to_text(group);
             for (int64_t first = 0; first < height; ++first) {
                 for (const int64_t last : {first + 1, std::min(first + 3, height), height}) {
-                    const std::vector<float> rows = reference_rows(network, problems, inputs, first, last);
+                    const std::vector<float> rows =
+                        reference_rows(network, problems, inputs, first, last);
                     ASSERT_EQ(std::ssize(rows), sink[Dim::z] * (last - first) * width)
                         << "seed " << seed << ": " << to_text(group);
                     for (int64_t n = 0; n < std::ssize(rows); ++n) {
-                        const int64_t c = n / width / (last - first), y = first + n / width % (last - first);
+                        const int64_t c = n / width / (last - first),
+                                      y = first + n / width % (last - first);
                         ASSERT_EQ(rows[static_cast<size_t>(n)],
                                   whole[static_cast<size_t>((c * height + y) * width + n % width)])
-                            << "seed " << seed << ", rows " << first << " to " << last << ", element " << n << ": "
-                            << to_text(group);
+                            << "seed " << seed << ", rows " << first << " to " << last
+                            << ", element " << n << ": " << to_text(group);
                     }
                     ++bands;
                 }

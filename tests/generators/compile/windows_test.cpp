@@ -1,5 +1,6 @@
-// No seam: a picture in windows is, bit for bit, what the same network compiled for the whole picture makes of it. Weights and pixels are
-// any floats, so that another order of summation would show.
+// No seam: a picture in windows is, bit for bit, what the same network compiled for the whole
+// picture makes of it. Weights and pixels are any floats, so that another order of summation would
+// show.
 #include "runtime/windows.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +52,8 @@ public:
         network_.outputs = {network_.layers.back().output};
         return network_.outputs[0];
     }
-    TensorId conv(TensorId in, int64_t channels, const Window& window, LayerKind kind = LayerKind::conv) {
+    TensorId conv(TensorId in, int64_t channels, const Window& window,
+                  LayerKind kind = LayerKind::conv) {
         const int64_t from = network_.tensor(in).dims[1];
         std::vector<int64_t> dims{channels, from, window.kernel[0], window.kernel[1]};
         if (kind == LayerKind::conv_transpose) std::swap(dims[0], dims[1]);
@@ -62,7 +64,9 @@ public:
                     .bias = random_constant({channels}, rng_)});
     }
     TensorId relu(TensorId in) {
-        return add({.kind = LayerKind::activation, .inputs = {in}, .activation = {.kind = ActivationKind::relu}});
+        return add({.kind = LayerKind::activation,
+                    .inputs = {in},
+                    .activation = {.kind = ActivationKind::relu}});
     }
     [[nodiscard]] Network network() const {
         check(network_);
@@ -79,7 +83,8 @@ struct Compiled {
     JitNetwork code;
     Compiled(Network of, const LineBufferOptions& options, const KernelOptions& kernels)
         : network(std::move(of)),
-          code(network, std::get<Schedule>(line_buffer_schedule(network, options)), compile_options(kernels)) {}
+          code(network, std::get<Schedule>(line_buffer_schedule(network, options)),
+               compile_options(kernels)) {}
     static CompileOptions compile_options(const KernelOptions& kernels) {
         CompileOptions options;
         options.kernels = kernels;
@@ -89,8 +94,9 @@ struct Compiled {
 };
 
 /// Windows of count_y x count_x against the whole.
-void expect_seamless(const NetworkOfSize& network_of, int64_t height, int64_t width, int64_t count_y, int64_t count_x,
-                     const LineBufferOptions& options = {}, const KernelOptions& kernels = {}) {
+void expect_seamless(const NetworkOfSize& network_of, int64_t height, int64_t width,
+                     int64_t count_y, int64_t count_x, const LineBufferOptions& options = {},
+                     const KernelOptions& kernels = {}) {
     const Compiled whole(network_of(height, width), options, kernels);
     const Reach reach = reach_of(whole.network, {.winograd = kernels.winograd});
     const int64_t window_height = window_for(reach.y, height, count_y),
@@ -104,7 +110,8 @@ void expect_seamless(const NetworkOfSize& network_of, int64_t height, int64_t wi
     for (float& value : picture) value = fraction(rng);
     Session whole_session = Session::open(&whole.code.descriptor(), {options.threads});
     const std::vector<int64_t> out = whole_session.outputs()[0].dims;
-    std::vector<float> expected(static_cast<size_t>(element_count(out))), found(expected.size(), -1e30F);
+    std::vector<float> expected(static_cast<size_t>(element_count(out))),
+        found(expected.size(), -1e30F);
     whole_session.run({picture.data()}, {expected.data()});
 
     Session session = Session::open(&part.code.descriptor(), {options.threads});
@@ -116,8 +123,8 @@ void expect_seamless(const NetworkOfSize& network_of, int64_t height, int64_t wi
         [&](const PictureBox& box, float* values, const BoxStrides& strides) {
             for (int64_t c = 0; c < channels; ++c)
                 for (int64_t y = 0; y < box.height; ++y)
-                    std::copy_n(picture.data() + (c * height + box.y + y) * width + box.x, box.width,
-                                values + c * strides.plane + y * strides.row);
+                    std::copy_n(picture.data() + (c * height + box.y + y) * width + box.x,
+                                box.width, values + c * strides.plane + y * strides.row);
         },
         [&](const PictureBox& box, const float* values, const BoxStrides& strides) {
             for (int64_t c = 0; c < out[1]; ++c)
@@ -132,15 +139,18 @@ void expect_seamless(const NetworkOfSize& network_of, int64_t height, int64_t wi
         const auto at = static_cast<int64_t>(n);
         if (wrong++ == 0)
             first = "channel " + std::to_string(at / (out[2] * out[3])) + ", row " +
-                    std::to_string(at / out[3] % out[2]) + ", column " + std::to_string(at % out[3]) + ": " +
-                    std::to_string(found[n]) + ", expected " + std::to_string(expected[n]);
+                    std::to_string(at / out[3] % out[2]) + ", column " +
+                    std::to_string(at % out[3]) + ": " + std::to_string(found[n]) + ", expected " +
+                    std::to_string(expected[n]);
     }
-    EXPECT_EQ(wrong, 0) << "of " << expected.size() << ", first " << first << "; windows of " << window_height << " x "
-                        << window_width;
+    EXPECT_EQ(wrong, 0) << "of " << expected.size() << ", first " << first << "; windows of "
+                        << window_height << " x " << window_width;
 }
 
 NetworkOfSize zoo(const std::string& name) {
-    return [name](int64_t height, int64_t width) { return zoo_network(name, {.height = height, .width = width}); };
+    return [name](int64_t height, int64_t width) {
+        return zoo_network(name, {.height = height, .width = width});
+    };
 }
 
 TEST(Seams, FsrcnnByTransposedConvolution) { expect_seamless(zoo("fsrcnn-x2"), 131, 203, 3, 2); }
@@ -152,17 +162,24 @@ TEST(SeamsLong, FsrcnnWithinABudget) {
     expect_seamless(zoo("fsrcnn-x2"), 131, 203, 3, 2, {.memory = Bytes(96 << 10), .threads = 2});
 }
 /// Winograd's windows are as wide as the picture.
-TEST(SeamsLong, FsrcnnWithoutPaddingByWinograd) { expect_seamless(zoo("fsrcnn-defines"), 91, 127, 2, 1); }
+TEST(SeamsLong, FsrcnnWithoutPaddingByWinograd) {
+    expect_seamless(zoo("fsrcnn-defines"), 91, 127, 2, 1);
+}
 TEST(SeamsLong, McCnnByWinograd) { expect_seamless(zoo("mc-cnn"), 173, 309, 3, 1); }
-TEST(Seams, McCnnByWinogradInStrips) { expect_seamless(zoo("mc-cnn"), 173, 250, 2, 1, {.memory = {}, .threads = 2}); }
+TEST(Seams, McCnnByWinogradInStrips) {
+    expect_seamless(zoo("mc-cnn"), 173, 250, 2, 1, {.memory = {}, .threads = 2});
+}
 
-TEST(SeamsLong, McCnnByItsDefinition) { expect_seamless(zoo("mc-cnn"), 97, 309, 2, 2, {}, {.winograd = false}); }
+TEST(SeamsLong, McCnnByItsDefinition) {
+    expect_seamless(zoo("mc-cnn"), 97, 309, 2, 2, {}, {.winograd = false});
+}
 
 TEST(Seams, StridesPoolingAndBackUp) {
     const auto network = [](int64_t height, int64_t width) {
         PictureNetwork n(3, height, width);
         const TensorId a = n.conv(0, 8, square(3, 1, 1));
-        const TensorId b = n.add({.kind = LayerKind::max_pool, .inputs = {a}, .window = square(2, 2, 0)});
+        const TensorId b =
+            n.add({.kind = LayerKind::max_pool, .inputs = {a}, .window = square(2, 2, 0)});
         const TensorId c = n.relu(n.conv(b, 8, square(3, 2, 1)));
         const TensorId d = n.conv(c, 6, square(4, 2, 1), LayerKind::conv_transpose);
         n.conv(d, 4, square(5, 1, 2));
@@ -177,7 +194,8 @@ TEST(Seams, ResidualAndConcat) {
         const TensorId a = n.relu(n.conv(0, 6, square(3, 1, 1)));
         const TensorId b = n.conv(a, 6, square(5, 1, 2));
         const TensorId c = n.add({.kind = LayerKind::add, .inputs = {a, b}});
-        const TensorId d = n.add({.kind = LayerKind::average_pool, .inputs = {c}, .window = square(3, 1, 1)});
+        const TensorId d =
+            n.add({.kind = LayerKind::average_pool, .inputs = {c}, .window = square(3, 1, 1)});
         const TensorId e = n.add({.kind = LayerKind::concat, .inputs = {c, d}});
         const TensorId f = n.conv(e, 8, square(3, 1, 1));
         n.add({.kind = LayerKind::depth_to_space, .inputs = {f}, .block = 2});
@@ -186,7 +204,8 @@ TEST(Seams, ResidualAndConcat) {
     expect_seamless(network, 73, 99, 2, 2);
 }
 
-/// Narrow pictures of many channels: windows are small enough for kernels that take whole maps (winograd_map.h, whole_map.h), the picture is not.
+/// Narrow pictures of many channels: windows are small enough for kernels that take whole maps
+/// (winograd_map.h, whole_map.h), the picture is not.
 TEST(Seams, NarrowPicturesByWinograd) {
     for (const int64_t width : {13, 33, 60}) {
         const auto network = [=](int64_t height, int64_t columns) {
@@ -218,10 +237,14 @@ TEST(Seams, NarrowPicturesByTheirDefinition) {
     constexpr int64_t height = 93, width = 61, rows = 6, columns = 4;
     const Network whole = network(height, width);
     const Reach reach = reach_of(whole, {.winograd = false});
-    const Network part = network(window_for(reach.y, height, rows), window_for(reach.x, width, columns));
+    const Network part =
+        network(window_for(reach.y, height, rows), window_for(reach.x, width, columns));
     int64_t differ = 0;
     for (LayerId id = 0; id < std::ssize(whole.layers); ++id)
-        differ += suits_whole_map(layer_problem(whole, id)) != suits_whole_map(layer_problem(part, id)) ? 1 : 0;
+        differ +=
+            suits_whole_map(layer_problem(whole, id)) != suits_whole_map(layer_problem(part, id))
+                ? 1
+                : 0;
     EXPECT_GE(differ, 1);
     expect_seamless(network, height, width, rows, columns, {}, {.winograd = false});
 }

@@ -8,10 +8,10 @@
 #include <limits>
 
 #include "base/rng.h"
-#include "generators/ir/arrays.h"
 #include "generators/compile/executable.h"
-#include "nets/operators/reference_operators.h"
+#include "generators/ir/arrays.h"
 #include "generators/lowering/group_lowering.h"
+#include "nets/operators/reference_operators.h"
 
 namespace laminate {
 namespace {
@@ -32,7 +32,8 @@ Activation unary(GeneralFunction function, float alpha = 0, float beta = 0) {
 /// A slope for each channel.
 Activation with_slopes(const std::vector<float>& slopes) {
     const std::vector<int64_t> dims{std::ssize(slopes)};
-    return {.kind = ActivationKind::prelu, .slope = std::make_shared<const Constant>(Constant{dims, slopes})};
+    return {.kind = ActivationKind::prelu,
+            .slope = std::make_shared<const Constant>(Constant{dims, slopes})};
 }
 
 std::vector<Bound> bounds() {
@@ -69,12 +70,14 @@ std::vector<Bound> bounds() {
             {unary(gelu_tanh), 8, Scale::argument}};
 }
 
-/// Magnitudes of every order up to 1e4, more of those where activations bend, and the ends of the pieces.
+/// Magnitudes of every order up to 1e4, more of those where activations bend, and the ends of the
+/// pieces.
 std::vector<float> arguments() {
     std::vector<float> values{0, -0.0f, 3, -3, 6, -6, 20, 88, -88, 104, -104, 1e4f, -1e4f};
     Rng rng(7);
     const auto random_float = [&](double low, double high) {
-        return static_cast<float>(low + (high - low) * static_cast<double>(rng.below(1 << 30)) / (1 << 30));
+        return static_cast<float>(low + (high - low) * static_cast<double>(rng.below(1 << 30)) /
+                                            (1 << 30));
     };
     for (int n = 0; n < 100'000; ++n) {
         const float sign = rng.chance(1, 2) ? 1.0f : -1.0f;
@@ -87,18 +90,21 @@ std::vector<float> arguments() {
 }
 
 /// Y[n] = activation(X[n]) of a channel, `lanes` at a time.
-std::vector<float> computed(const Activation& activation, const std::vector<float>& x, int64_t lanes,
-                            size_t channel = 0) {
+std::vector<float> computed(const Activation& activation, const std::vector<float>& x,
+                            int64_t lanes, size_t channel = 0) {
     using namespace Halide::Internal;
     const Halide::Expr n = Variable::make(Halide::Int(32), "n");
     const Halide::Expr index = ir::lanes_from(n * ir::size(lanes), lanes);
     const float slope = activation.slope ? activation.slope->values[channel] : 0;
-    const Stmt one = ir::store(
-        "Y", ir::activate(activation, ir::load("X", index, ir::Alignment::element), ir::broadcast(slope, lanes)), index,
-        ir::Alignment::element);
-    const Stmt loop = For::make("n", 0, ir::size(std::ssize(x) / lanes), ForType::Serial, Halide::Partition::Auto,
-                                Halide::DeviceAPI::None, one);
-    const JitGroup jit(ir::with_pointer("X", argument::inputs, 0, ir::with_pointer("Y", argument::outputs, 0, loop)),
+    const Stmt one =
+        ir::store("Y",
+                  ir::activate(activation, ir::load("X", index, ir::Alignment::element),
+                               ir::broadcast(slope, lanes)),
+                  index, ir::Alignment::element);
+    const Stmt loop = For::make("n", 0, ir::size(std::ssize(x) / lanes), ForType::Serial,
+                                Halide::Partition::Auto, Halide::DeviceAPI::None, one);
+    const JitGroup jit(ir::with_pointer("X", argument::inputs, 0,
+                                        ir::with_pointer("Y", argument::outputs, 0, loop)),
                        false);
     std::vector<float> y(x.size(), std::numeric_limits<float>::quiet_NaN());
     const float* in = x.data();
@@ -112,7 +118,9 @@ double unit(double value) {
     return std::exp2(std::max(std::ilogb(value == 0 ? 1e-300 : value), -80) - 23);
 }
 
-size_t channels_of(const Activation& activation) { return activation.slope ? activation.slope->values.size() : 1; }
+size_t channels_of(const Activation& activation) {
+    return activation.slope ? activation.slope->values.size() : 1;
+}
 
 void expect_within(const Bound& bound, const std::vector<float>& x, size_t channel) {
     const std::vector<float> y = computed(bound.activation, x, 16, channel);
@@ -120,7 +128,8 @@ void expect_within(const Bound& bound, const std::vector<float>& x, size_t chann
     double worst = 0;
     size_t at = 0;
     for (size_t n = 0; n < x.size(); ++n) {
-        const float expected = apply_activation(bound.activation, x[n], static_cast<int64_t>(channel));
+        const float expected =
+            apply_activation(bound.activation, x[n], static_cast<int64_t>(channel));
         double scale = std::abs(expected);
         if (bound.scale == Scale::one) scale = std::max(scale, 1.0);
         if (bound.scale == Scale::argument) scale = std::max(scale, std::abs(double{x[n]}));
@@ -131,13 +140,15 @@ void expect_within(const Bound& bound, const std::vector<float>& x, size_t chann
         }
     }
     EXPECT_LE(worst, bound.units) << name << " of " << x[at] << " is " << y[at] << ", expected "
-                                  << apply_activation(bound.activation, x[at], static_cast<int64_t>(channel));
+                                  << apply_activation(bound.activation, x[at],
+                                                      static_cast<int64_t>(channel));
 }
 
 TEST(Activations, AreWithinTheirBounds) {
     const std::vector<float> x = arguments();
     for (const Bound& bound : bounds()) {
-        for (size_t channel = 0; channel < channels_of(bound.activation); ++channel) expect_within(bound, x, channel);
+        for (size_t channel = 0; channel < channels_of(bound.activation); ++channel)
+            expect_within(bound, x, channel);
     }
 }
 
@@ -147,12 +158,14 @@ TEST(Activations, RectifiersKeepInfinitiesAndZeros) {
     const std::vector<float> x{infinity, -infinity, 0.0f, -0.0f, 3e38f, -3e38f, 1e-45f, -1e-45f};
     for (const float slope : {0.25f, 1.0f, 0.01f, -0.5f, 2.0f}) {
         for (const Activation& activation :
-             {with_slopes({slope}), Activation{.kind = ActivationKind::leaky_relu, .alpha = slope}}) {
+             {with_slopes({slope}),
+              Activation{.kind = ActivationKind::leaky_relu, .alpha = slope}}) {
             const std::vector<float> y = computed(activation, x, 8);
             for (size_t n = 0; n < x.size(); ++n) {
                 const float expected = apply_activation(activation, x[n], 0);
                 EXPECT_EQ(std::bit_cast<uint32_t>(y[n]), std::bit_cast<uint32_t>(expected))
-                    << activation_text(activation) << " of " << x[n] << " is " << y[n] << ", expected " << expected;
+                    << activation_text(activation) << " of " << x[n] << " is " << y[n]
+                    << ", expected " << expected;
             }
         }
     }
@@ -160,7 +173,8 @@ TEST(Activations, RectifiersKeepInfinitiesAndZeros) {
     EXPECT_EQ(flat[0], infinity) << "0 times infinity is not asked for";
 }
 
-/// What one vector computes and what is left at the end of a row must not differ: pictures are cut anywhere.
+/// What one vector computes and what is left at the end of a row must not differ: pictures are cut
+/// anywhere.
 TEST(Activations, AreTheSameInEveryLane) {
     std::vector<float> x = arguments();
     x.resize(4096);

@@ -19,8 +19,8 @@
 
 namespace laminate {
 
-/// `network`, whose one layer is its output, and an Add of that output and of another input of the same shape; `own`:
-/// which operand the layer's output is.
+/// `network`, whose one layer is its output, and an Add of that output and of another input of the
+/// same shape; `own`: which operand the layer's output is.
 inline Network with_add(Network network, size_t own, const Activation& activation) {
     const TensorId before = network.layers.back().output;
     const auto other = static_cast<TensorId>(network.tensors.size());
@@ -35,8 +35,9 @@ inline Network with_add(Network network, size_t own, const Activation& activatio
 
 using MakeCode = std::function<std::optional<GroupCode>(const Network&, const GroupSchedule&)>;
 
-/// `alone`: one layer without an activation. The group of the layer and its Add gives, whole and strip by strip, the
-/// bits that the layer's own code and an addition give, and reads nothing behind either input.
+/// `alone`: one layer without an activation. The group of the layer and its Add gives, whole and
+/// strip by strip, the bits that the layer's own code and an addition give, and reads nothing
+/// behind either input.
 inline void expect_added(const Network& alone, const MakeCode& make, const std::string& what) {
     const std::optional<GroupCode> layer = make(alone, line_buffer_group(alone, {0}));
     ASSERT_TRUE(layer) << what;
@@ -47,9 +48,12 @@ inline void expect_added(const Network& alone, const MakeCode& make, const std::
         const std::optional<GroupCode> code = make(network, group);
         ASSERT_TRUE(code) << what;
         ASSERT_EQ(code->inputs, (std::vector<std::string>{network.tensor(0).name, "other"}));
-        const std::vector<std::vector<float>> inputs = random_group_inputs(network, group_problems(network, group), 5);
-        std::vector<float> expected = run_poisoned(*layer, inputs[1].size(), {inputs[0]}, false).output;
-        for (size_t e = 0; e < expected.size(); ++e) expected[e] = std::max(expected[e] + inputs[1][e], 0.0F);
+        const std::vector<std::vector<float>> inputs =
+            random_group_inputs(network, group_problems(network, group), 5);
+        std::vector<float> expected =
+            run_poisoned(*layer, inputs[1].size(), {inputs[0]}, false).output;
+        for (size_t e = 0; e < expected.size(); ++e)
+            expected[e] = std::max(expected[e] + inputs[1][e], 0.0F);
         for (const bool strip_by_strip : {false, true}) {
             const Outcome got = run_poisoned(*code, expected.size(), inputs, strip_by_strip);
             EXPECT_TRUE(got.guards_intact) << what;
@@ -62,15 +66,16 @@ inline void expect_added(const Network& alone, const MakeCode& make, const std::
         const float* in[] = {first.data(), second.data()};
         float* out = output.data();
         EXPECT_EQ(JitGroup(code->body, false)
-                      .function()(in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code->strips)),
+                      .function()(in, &out, constants.data(), scratch.data(), 0,
+                                  static_cast<int32_t>(code->strips)),
                   0);
         EXPECT_EQ(output, expected) << what;
     }
 }
 
 /// With activations of both layers' own, against the reference operators.
-inline void expect_added_near(const Network& alone, const Activation& activation, const MakeCode& make,
-                              const std::string& what) {
+inline void expect_added_near(const Network& alone, const Activation& activation,
+                              const MakeCode& make, const std::string& what) {
     const Network network = with_add(alone, 1, activation);
     const GroupSchedule group = line_buffer_group(network, {0, 1});
     const std::vector<LayerProblem> problems = group_problems(network, group);

@@ -1,4 +1,5 @@
-// Filtering by tiles of columns against the reference operators, and against itself however strips cut the picture.
+// Filtering by tiles of columns against the reference operators, and against itself however strips
+// cut the picture.
 #include "generators/kernels/column_tiles.h"
 
 #include <gtest/gtest.h>
@@ -60,7 +61,8 @@ double error_of(const std::vector<float>& got, const std::vector<float>& expecte
 }
 
 /// Expects right results, the same bits for every way to cut the picture.
-void expect_right(const Network& network, const std::vector<LineBufferSizes>& cuts, const VectorUnit& unit) {
+void expect_right(const Network& network, const std::vector<LineBufferSizes>& cuts,
+                  const VectorUnit& unit) {
     const std::vector<LayerId> chain = schedulable_chains(network).front();
     ASSERT_EQ(chain.size(), network.layers.size());
     const std::vector<LayerProblem> problems = layer_problems(network, chain);
@@ -100,7 +102,8 @@ TEST(ColumnTiles, KernelsGatheredAndScattered) {
 TEST(ColumnTilesLong, EveryKernelSize) {
     for (int64_t kernel = 2; kernel <= 13; ++kernel) {
         for (const int64_t channels : {1, 3, 13}) {
-            for (const Window& window : {same(kernel), square_window(kernel)}) expect_kernel(channels, window);
+            for (const Window& window : {same(kernel), square_window(kernel)})
+                expect_kernel(channels, window);
         }
     }
 }
@@ -109,27 +112,34 @@ const std::vector<LineBufferSizes> cuts{{4, 0, 0}, {3, 8, 33}};
 
 TEST(ColumnTiles, ChainsHaveNoSeams) {
     expect_right(
-        seeded(13, 131, 1, {{11, same(5)}, {5, same(1)}, {5, same(3)}, {6, same(3)}, {9, same(1)}, {1, same(9)}}), cuts,
-        wide);
+        seeded(
+            13, 131, 1,
+            {{11, same(5)}, {5, same(1)}, {5, same(3)}, {6, same(3)}, {9, same(1)}, {1, same(9)}}),
+        cuts, wide);
 }
 
 TEST(ColumnTiles, ShorterVectors) {
-    expect_right(seeded(12, 90, 3, {{8, same(3)}, {6, square_window(3)}, {7, same(1)}}), {{2, 6, 33}},
-                 VectorUnit{8, 12});
-    expect_right(seeded(12, 90, 3, {{8, same(3)}, {6, square_window(3)}, {7, same(1)}}), {{2, 6, 33}},
-                 VectorUnit{4, 24});
+    expect_right(seeded(12, 90, 3, {{8, same(3)}, {6, square_window(3)}, {7, same(1)}}),
+                 {{2, 6, 33}}, VectorUnit{8, 12});
+    expect_right(seeded(12, 90, 3, {{8, same(3)}, {6, square_window(3)}, {7, same(1)}}),
+                 {{2, 6, 33}}, VectorUnit{4, 24});
 }
 
 TEST(ColumnTiles, RegisterTilesForTheRowsVectorsGiveTheSameBits) {
     // Rows of five vectors go three and then one by one, strips of two vectors otherwise.
     constexpr VectorUnit narrow{8, 12};
     expect_right(seeded(12, 131, 1, {{12, same(5)}, {12, same(3)}, {1, same(9)}}), cuts, narrow);
-    expect_right(seeded(11, 131, 1, {{9, same(5)}, {13, same(3)}, {1, square_window(9, 2, 4), true}}), cuts, narrow);
+    expect_right(
+        seeded(11, 131, 1, {{9, same(5)}, {13, same(3)}, {1, square_window(9, 2, 4), true}}), cuts,
+        narrow);
 }
 
 void expect_transposed(int64_t kernel, int64_t pad) {
-    const Network network = seeded(
-        11, 70, 1, {{9, same(5)}, {14, same(3)}, {kernel % 2 == 0 ? 3 : 1, square_window(kernel, 2, pad), true}});
+    const Network network =
+        seeded(11, 70, 1,
+               {{9, same(5)},
+                {14, same(3)},
+                {kernel % 2 == 0 ? 3 : 1, square_window(kernel, 2, pad), true}});
     ASSERT_TRUE(suits_column_tiles(layer_problems(network, schedulable_chains(network).front())));
     expect_right(network, {{4, 0, 0}, {3, 10, 37}}, wide);
 }
@@ -138,17 +148,19 @@ TEST(ColumnTiles, TransposedConvolutions) { expect_transposed(9, 4); }
 
 TEST(ColumnTilesLong, EveryTransposedKernelSize) {
     for (int64_t kernel = 4; kernel <= 13; ++kernel) {
-        for (const int64_t pad : {int64_t{0}, (kernel - 1) / 2, kernel - 2}) expect_transposed(kernel, pad);
+        for (const int64_t pad : {int64_t{0}, (kernel - 1) / 2, kernel - 2})
+            expect_transposed(kernel, pad);
     }
 }
 
 TEST(ColumnTiles, WholePicturesBeforeTheLastLayer) {
     // Lines computed for the whole strip at once, as another schedule may have it.
     const Network network = seeded(9, 72, 9, {{8, same(3)}, {1, same(5)}});
-    const GroupSchedule group =
-        parse_group(network,
-                    "{conv0: zo yo xo io | zi yi xi ii n m; tile z8 y2 x72 i9; X root/yo; W root/root; Y root/root & "
-                    "conv1: zo yo xo io | zi yi xi ii n m; tile z1 y3 x72 i8; W root/root; Y xi/xi}");
+    const GroupSchedule group = parse_group(
+        network,
+        "{conv0: zo yo xo io | zi yi xi ii n m; tile z8 y2 x72 i9; X root/yo; W root/root; Y "
+        "root/root & "
+        "conv1: zo yo xo io | zi yi xi ii n m; tile z1 y3 x72 i8; W root/root; Y xi/xi}");
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 3);
     const std::vector<float> expected = reference_output(network, problems, inputs);
@@ -159,9 +171,13 @@ TEST(ColumnTiles, WholePicturesBeforeTheLastLayer) {
 }
 
 TEST(ColumnTiles, TakeAboutTheMemoryThatThePlannerCountsWith) {
-    const Network fsrcnn = seeded(
-        20, 960, 1,
-        {{56, same(5)}, {12, same(1)}, {12, same(3)}, {12, same(3)}, {56, same(1)}, {1, square_window(9, 2, 4), true}});
+    const Network fsrcnn = seeded(20, 960, 1,
+                                  {{56, same(5)},
+                                   {12, same(1)},
+                                   {12, same(3)},
+                                   {12, same(3)},
+                                   {56, same(1)},
+                                   {1, square_window(9, 2, 4), true}});
     const Network gathered = seeded(20, 1920, 3, {{8, same(3)}, {16, same(5)}, {8, same(3)}});
     for (const Network& network : {fsrcnn, gathered}) {
         const std::vector<LayerId> layers = schedulable_chains(network).front();
@@ -170,7 +186,8 @@ TEST(ColumnTiles, TakeAboutTheMemoryThatThePlannerCountsWith) {
             const GroupSchedule group = line_buffer_group(network, layers, {4, 0, columns});
             std::vector<int64_t> rows;
             for (const Nest& nest : group.nests) rows.push_back(nest[Dim::y]);
-            const auto counted = static_cast<double>(column_tiles_memory(problems, rows, columns).value());
+            const auto counted =
+                static_cast<double>(column_tiles_memory(problems, rows, columns).value());
             for (const VectorUnit& unit : {wide, VectorUnit{8, 12}}) {
                 const std::optional<GroupCode> code = column_tiles_code(network, group, unit);
                 ASSERT_TRUE(code);

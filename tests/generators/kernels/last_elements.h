@@ -10,7 +10,8 @@
 
 namespace laminate {
 
-/// Memory that ends where no page follows, or begins where none is before: whoever reads on gets a signal.
+/// Memory that ends where no page follows, or begins where none is before: whoever reads on gets a
+/// signal.
 class LastElements {
 public:
     enum class Edge { end, begin };
@@ -18,7 +19,8 @@ public:
         constexpr size_t page = 4096;
         const size_t bytes = values.size() * sizeof(float);
         size_ = (bytes + page - 1) / page * page + page;
-        memory_ = static_cast<char*>(mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+        memory_ = static_cast<char*>(
+            mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         char* closed = edge == Edge::end ? memory_ + size_ - page : memory_;
         if (memory_ == MAP_FAILED || mprotect(closed, page, PROT_NONE) != 0) throw std::bad_alloc();
         first_ = reinterpret_cast<float*>(edge == Edge::end ? closed - bytes : closed + page);

@@ -1,5 +1,5 @@
-// The optimised kind against the reference operators: random chains under random legal schedules (ragged tiles, every
-// level), in poisoned memory with guards around it.
+// The optimised kind against the reference operators: random chains under random legal schedules
+// (ragged tiles, every level), in poisoned memory with guards around it.
 #include "generators/kernels/optimised.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include "generators/compile/group_reference.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/planner/line_buffers.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 #include "tests/generators/kernels/poisoned_run.h"
 #include "tests/support/chain.h"
 #include "tests/support/sanitized.h"
@@ -19,13 +19,15 @@
 namespace laminate {
 namespace {
 
-void expect_right(const Network& network, const GroupSchedule& group, const VectorUnit& unit, uint64_t seed) {
+void expect_right(const Network& network, const GroupSchedule& group, const VectorUnit& unit,
+                  uint64_t seed) {
     const std::vector<LayerProblem> problems = group_problems(network, group);
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, seed);
     const std::vector<float> expected = reference_output(network, problems, inputs);
     const GroupCode code = optimised_code(network, group, unit);
     const Outcome got = run_poisoned(code, expected.size(), inputs, false);
-    EXPECT_TRUE(got.guards_intact) << "seed " << seed << " wrote outside its memory: " << to_text(group);
+    EXPECT_TRUE(got.guards_intact)
+        << "seed " << seed << " wrote outside its memory: " << to_text(group);
     double range = 1;
     for (const float v : expected) range = std::max(range, std::fabs(static_cast<double>(v)));
     for (size_t e = 0; e < expected.size(); ++e) {
@@ -34,7 +36,8 @@ void expect_right(const Network& network, const GroupSchedule& group, const Vect
             << "element " << e << ", seed " << seed << ": " << to_text(group);
     }
     const Outcome strips = run_poisoned(code, expected.size(), inputs, true);
-    EXPECT_EQ(got.output, strips.output) << "strips leave a seam, seed " << seed << ": " << to_text(group);
+    EXPECT_EQ(got.output, strips.output)
+        << "strips leave a seam, seed " << seed << ": " << to_text(group);
 }
 
 /// -2 .. 2 in turn: sums stay exact.
@@ -49,7 +52,8 @@ TEST(Optimised, RandomChainsUnderRandomSchedules) {
     for (uint64_t seed = 1; seed <= test::samples<uint64_t>(60); ++seed) {
         const Network network = random_chain(seed);
         const Schedule schedule = random_schedule(network, seed);
-        for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, unit, seed);
+        for (const GroupSchedule& group : schedule.groups())
+            expect_right(network, group, unit, seed);
         if (HasFailure()) return;
     }
 }
@@ -58,7 +62,8 @@ TEST(Optimised, ShorterVectorsGiveTheSameResults) {
     for (uint64_t seed = 101; seed < 101 + test::samples<uint64_t>(15); ++seed) {
         const Network network = random_chain(seed);
         const Schedule schedule = random_schedule(network, seed);
-        for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, VectorUnit{8, 12}, seed);
+        for (const GroupSchedule& group : schedule.groups())
+            expect_right(network, group, VectorUnit{8, 12}, seed);
         if (HasFailure()) return;
     }
 }
@@ -86,23 +91,26 @@ TEST(Optimised, UnaryActivationsUnderRandomSchedules) {
             if (layer.activation.kind != ActivationKind::none)
                 layer.activation = activations[seed % activations.size()];
         const Schedule schedule = random_schedule(network, seed);
-        for (const GroupSchedule& group : schedule.groups()) expect_right(network, group, unit, seed);
+        for (const GroupSchedule& group : schedule.groups())
+            expect_right(network, group, unit, seed);
         if (HasFailure()) return;
     }
 }
 
-/// Rows whose last vector is half full (56 = 3.5 x 16, 23 < 24), by strips of rows and in one, and where column strips cut them.
+/// Rows whose last vector is half full (56 = 3.5 x 16, 23 < 24), by strips of rows and in one, and
+/// where column strips cut them.
 TEST(Optimised, HalfAVectorAtTheEndOfARow) {
     const VectorUnit unit{16, 24};
     for (const int64_t columns : {56, 23}) {
-        const Network network =
-            chain(3, 40, columns, {{7, square_window(3, 1, 1)}, {7, square_window(3, 1, 1), 7}, {9, square_window(1)}});
+        const Network network = chain(
+            3, 40, columns,
+            {{7, square_window(3, 1, 1)}, {7, square_window(3, 1, 1), 7}, {9, square_window(1)}});
         for (const LineBufferSizes& sizes :
              {LineBufferSizes{4, 0, 0}, LineBufferSizes{3, 10, 0}, LineBufferSizes{2, 16, 24}}) {
             Network seeded = network;
             for (Layer& layer : seeded.layers)
-                layer.weights =
-                    std::make_shared<const Constant>(Constant{layer.weights->dims, small_integers(*layer.weights)});
+                layer.weights = std::make_shared<const Constant>(
+                    Constant{layer.weights->dims, small_integers(*layer.weights)});
             expect_right(seeded, line_buffer_group(seeded, {0, 1, 2}, sizes), unit, 1);
         }
     }
@@ -112,9 +120,9 @@ TEST(Optimised, HalfAVectorAtTheEndOfARow) {
 TEST(Optimised, MoreElementsThanItsIndicesCountAreRefused) {
     const VectorUnit unit{8, 12};
     const auto code_of = [&](int64_t rows) {
-        const Network network =
-            chain(1, rows, 1 << 16,
-                  {{.channels = 2, .window = square_window(1)}, {.channels = 1, .window = square_window(1)}});
+        const Network network = chain(1, rows, 1 << 16,
+                                      {{.channels = 2, .window = square_window(1)},
+                                       {.channels = 1, .window = square_window(1)}});
         return optimised_code(network, line_buffer_group(network, {0, 1}), unit).strips;
     };
     // What is between the layers is kept in lines and may be larger.
@@ -123,8 +131,9 @@ TEST(Optimised, MoreElementsThanItsIndicesCountAreRefused) {
         (void)code_of(1 << 15);
         FAIL() << "expected InfeasibleError";
     } catch (const InfeasibleError& error) {
-        EXPECT_NE(std::string(error.what()).find(": 2147483648 elements, expected at most 2147483647"),
-                  std::string::npos)
+        EXPECT_NE(
+            std::string(error.what()).find(": 2147483648 elements, expected at most 2147483647"),
+            std::string::npos)
             << error.what();
     }
 }
@@ -137,13 +146,15 @@ TEST(Optimised, LineBuffersOfFsrcnnAreSeamFree) {
     const std::vector<LayerId> chain = schedulable_chains(network).front();
     ASSERT_EQ(chain.size(), 8U);
     const VectorUnit unit = vector_unit(Halide::get_host_target());
-    const std::vector<LayerProblem> problems = group_problems(network, line_buffer_group(network, chain));
+    const std::vector<LayerProblem> problems =
+        group_problems(network, line_buffer_group(network, chain));
     const std::vector<std::vector<float>> inputs = random_group_inputs(network, problems, 5);
     const std::vector<float> expected = reference_output(network, problems, inputs);
     std::vector<float> whole;
-    for (const LineBufferSizes& sizes :
-         {LineBufferSizes{2, 0, 0}, LineBufferSizes{4, 10, 0}, LineBufferSizes{3, 7, 0}, LineBufferSizes{2, 16, 33}}) {
-        const GroupCode code = optimised_code(network, line_buffer_group(network, chain, sizes), unit);
+    for (const LineBufferSizes& sizes : {LineBufferSizes{2, 0, 0}, LineBufferSizes{4, 10, 0},
+                                         LineBufferSizes{3, 7, 0}, LineBufferSizes{2, 16, 33}}) {
+        const GroupCode code =
+            optimised_code(network, line_buffer_group(network, chain, sizes), unit);
         const Outcome got = run_poisoned(code, expected.size(), inputs, true);
         EXPECT_TRUE(got.guards_intact);
         double worst = 0;

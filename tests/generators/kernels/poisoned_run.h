@@ -22,8 +22,8 @@ struct Outcome {
 };
 
 /// Runs in NaN memory; each strip in its own call when `strip_by_strip`.
-inline Outcome run_poisoned(const GroupCode& code, size_t outputs, const std::vector<std::vector<float>>& inputs,
-                            bool strip_by_strip) {
+inline Outcome run_poisoned(const GroupCode& code, size_t outputs,
+                            const std::vector<std::vector<float>>& inputs, bool strip_by_strip) {
     const JitGroup jit(code.body, false);
     const AlignedFloats constants(code.constants);
     const size_t scratch_elements = static_cast<size_t>(code.scratch_bytes) / sizeof(float);
@@ -34,7 +34,8 @@ inline Outcome run_poisoned(const GroupCode& code, size_t outputs, const std::ve
     float* out = memory.data() + guard;
     const auto strips = static_cast<int32_t>(code.strips);
     for (int32_t s = 0; s < strips; s += strip_by_strip ? 1 : strips) {
-        EXPECT_EQ(jit.function()(in.data(), &out, constants.data(), scratch.data(), s, strip_by_strip ? s + 1 : strips),
+        EXPECT_EQ(jit.function()(in.data(), &out, constants.data(), scratch.data(), s,
+                                 strip_by_strip ? s + 1 : strips),
                   0);
     }
     Outcome result;

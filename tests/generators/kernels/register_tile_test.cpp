@@ -33,7 +33,8 @@ TEST(VectorUnit, SumsVectorsAndAValueFitTheRegisters) {
 }
 
 TEST(RegisterTile, RowsThatFillVectorsBadlyGoByChannels) {
-    // 35 columns are five vectors of 8 lanes, the last of them nearly empty; six columns of two vectors of channels waste nothing.
+    // 35 columns are five vectors of 8 lanes, the last of them nearly empty; six columns of two
+    // vectors of channels waste nothing.
     const RegisterTile tile = register_tile(conv(64, 48, 5, 35), 4, 35, avx2);
     EXPECT_EQ(tile.axis, VectorAxis::z);
     EXPECT_EQ(tile.z, 2);
@@ -46,11 +47,14 @@ TEST(RegisterTile, NeverNeedsMoreSumsThanThereAreRegisters) {
         for (const int64_t z : {1, 3, 4, 12, 56, 64, 1000}) {
             for (const int64_t extent : {1, 5, 7, 14, 16, 31, 224, 960}) {
                 for (const int64_t rows : {1, 4, 8}) {
-                    const RegisterTile tile = register_tile(conv(z, 8, 3, extent), rows, extent, unit);
+                    const RegisterTile tile =
+                        register_tile(conv(z, 8, 3, extent), rows, extent, unit);
                     const int64_t sums = tile.z * tile.y * tile.x;
                     const int64_t loaded = (tile.axis == VectorAxis::x ? tile.x : tile.z) + 1;
-                    EXPECT_LE(sums, unit.accumulators) << z << " channels, " << extent << " columns";
-                    EXPECT_LE(sums + loaded, unit.registers()) << z << " channels, " << extent << " columns";
+                    EXPECT_LE(sums, unit.accumulators)
+                        << z << " channels, " << extent << " columns";
+                    EXPECT_LE(sums + loaded, unit.registers())
+                        << z << " channels, " << extent << " columns";
                     EXPECT_GE(sums, 1);
                     EXPECT_LE(tile.y, std::max<int64_t>(rows, 1));
                 }
@@ -71,7 +75,8 @@ TEST(RegisterTile, ChannelsDivideWithoutRest) {
 }
 
 TEST(RegisterTile, AShortEndOfARowTakesHalfAVector) {
-    // 56 columns: three vectors and a half; 960: whole vectors; 60: the last vector is more than half full.
+    // 56 columns: three vectors and a half; 960: whole vectors; 60: the last vector is more than
+    // half full.
     const RegisterTile tile = register_tile(conv(128, 128, 1, 56), 1, 56, avx512);
     EXPECT_EQ(tile.x, 4);
     EXPECT_TRUE(tile.has_half);

@@ -1,4 +1,5 @@
-// Layers straight from the caller's arrays: right, within their arrays, and bit for bit what the kernels over line buffers compute.
+// Layers straight from the caller's arrays: right, within their arrays, and bit for bit what the
+// kernels over line buffers compute.
 #include "generators/kernels/whole_map.h"
 
 #include <gtest/gtest.h>
@@ -30,11 +31,12 @@ Network layer_of(int64_t channels, int64_t rows, int64_t columns, const LayerSpe
     };
     Network network = chain(channels, rows, columns, {spec});
     Layer& layer = network.layers.back();
-    layer.weights =
-        std::make_shared<const Constant>(Constant{layer.weights->dims, values(element_count(layer.weights->dims))});
+    layer.weights = std::make_shared<const Constant>(
+        Constant{layer.weights->dims, values(element_count(layer.weights->dims))});
     layer.bias = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)});
     layer.activation = {.kind = ActivationKind::prelu,
-                        .slope = std::make_shared<const Constant>(Constant{{spec.channels}, values(spec.channels)})};
+                        .slope = std::make_shared<const Constant>(
+                            Constant{{spec.channels}, values(spec.channels)})};
     return network;
 }
 
@@ -43,7 +45,8 @@ LayerSpec depthwise(int64_t channels, const Window& window) {
     return {.channels = channels, .window = window, .groups = channels};
 }
 
-/// Runs the layer whole and strip by strip; both are right and equal, and equal to what line buffers in strips of two rows give.
+/// Runs the layer whole and strip by strip; both are right and equal, and equal to what line
+/// buffers in strips of two rows give.
 void expect_right(const Network& network, const VectorUnit& unit, const std::string& what) {
     const GroupSchedule group = line_buffer_group(network, {0});
     const std::vector<LayerProblem> problems = group_problems(network, group);
@@ -70,7 +73,8 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
         std::vector<float> output(expected.size());
         const float* in = input.data();
         float* out = output.data();
-        EXPECT_EQ(jit.function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code->strips)),
+        EXPECT_EQ(jit.function()(&in, &out, constants.data(), scratch.data(), 0,
+                                 static_cast<int32_t>(code->strips)),
                   0);
         EXPECT_EQ(output, whole.output) << what;
     }
@@ -78,19 +82,26 @@ void expect_right(const Network& network, const VectorUnit& unit, const std::str
     if (problems.front()[Dim::y] < 4) return;
     const GroupSchedule lines = line_buffer_group(network, {0}, {2, 2, 0});
     ASSERT_FALSE(whole_map_code(network, lines, unit));
-    const Outcome by_lines =
-        run_poisoned(optimised_code(network, lines, unit, {.winograd = false}), expected.size(), inputs, true);
+    const Outcome by_lines = run_poisoned(optimised_code(network, lines, unit, {.winograd = false}),
+                                          expected.size(), inputs, true);
     const bool is_exact = problems.front().x().pad_begin == 0;
     for (size_t e = 0; e < expected.size(); ++e)
-        ASSERT_NEAR(by_lines.output[e], whole.output[e], is_exact ? 0 : 1e-6F * range) << what << ", element " << e;
+        ASSERT_NEAR(by_lines.output[e], whole.output[e], is_exact ? 0 : 1e-6F * range)
+            << what << ", element " << e;
 }
 
 TEST(WholeMap, PointwiseLayers) {
-    // 9 pixels: lanes are channels; 49: one tile of four vectors, the last of which reaches back; 196: three vectors of pixels four times and four pixels more; 64
-    // and 70 channels read pixels from a panel.
-    for (const auto& [in, extent, out] :
-         {std::array<int64_t, 3>{5, 3, 9}, {96, 7, 41}, {33, 14, 20}, {8, 4, 3}, {7, 20, 64}, {17, 14, 70}}) {
-        const std::string what = std::to_string(in) + " -> " + std::to_string(out) + " at " + std::to_string(extent);
+    // 9 pixels: lanes are channels; 49: one tile of four vectors, the last of which reaches back;
+    // 196: three vectors of pixels four times and four pixels more; 64 and 70 channels read pixels
+    // from a panel.
+    for (const auto& [in, extent, out] : {std::array<int64_t, 3>{5, 3, 9},
+                                          {96, 7, 41},
+                                          {33, 14, 20},
+                                          {8, 4, 3},
+                                          {7, 20, 64},
+                                          {17, 14, 70}}) {
+        const std::string what =
+            std::to_string(in) + " -> " + std::to_string(out) + " at " + std::to_string(extent);
         expect_right(layer_of(in, extent, extent, pointwise(out)), avx512, what);
         expect_right(layer_of(in, extent, extent, pointwise(out)), {8, 12}, what + ", 8 lanes");
     }
@@ -108,13 +119,16 @@ TEST(WholeMap, ManyInputChannelsAreComputedInChunksOfPixels) {
 TEST(WholeMap, PanelsOfPixelsKeepWithinTheScratchAllowed) {
     const Network network = layer_of(40, 14, 14, pointwise(64));
     const GroupSchedule group = line_buffer_group(network, {0});
-    const std::vector<std::vector<float>> inputs = random_group_inputs(network, group_problems(network, group), 3);
+    const std::vector<std::vector<float>> inputs =
+        random_group_inputs(network, group_problems(network, group), 3);
     constexpr size_t outputs = size_t{64} * 14 * 14;
     const GroupCode with = *whole_map_code(network, group, avx512);
     EXPECT_GT(with.scratch_bytes, 0);
-    const GroupCode without = *whole_map_code(network, group, avx512, {.scratch = Bytes(with.scratch_bytes - 1)});
+    const GroupCode without =
+        *whole_map_code(network, group, avx512, {.scratch = Bytes(with.scratch_bytes - 1)});
     EXPECT_EQ(without.scratch_bytes, 0);
-    EXPECT_EQ(run_poisoned(without, outputs, inputs, true).output, run_poisoned(with, outputs, inputs, true).output);
+    EXPECT_EQ(run_poisoned(without, outputs, inputs, true).output,
+              run_poisoned(with, outputs, inputs, true).output);
 }
 
 TEST(WholeMap, DenseLayers) {
@@ -127,28 +141,40 @@ TEST(WholeMap, DepthwiseLayers) {
     expect_right(layer_of(9, 14, 14, depthwise(9, square_window(3, 1, 1))), avx512, "14 x 14");
     expect_right(layer_of(3, 7, 7, depthwise(3, square_window(3, 1, 1))), avx512, "7 x 7");
     expect_right(layer_of(2, 14, 14, depthwise(2, square_window(3, 2, 1))), avx512, "stride 2");
-    expect_right(layer_of(2, 32, 29, depthwise(2, square_window(3, 2, 1))), avx512, "stride 2, 16 x 15");
+    expect_right(layer_of(2, 32, 29, depthwise(2, square_window(3, 2, 1))), avx512,
+                 "stride 2, 16 x 15");
     expect_right(layer_of(2, 11, 19, depthwise(2, square_window(5, 1, 2))), {8, 12}, "5 x 5");
     expect_right(layer_of(2, 12, 13, depthwise(2, square_window(3, 1, 2, 2))), {4, 24}, "dilated");
     expect_right(layer_of(2, 9, 9, depthwise(2, square_window(3))), avx512, "without padding");
     // Three whole vectors and a half one, none of which reads padding.
-    expect_right(layer_of(2, 6, 30, depthwise(2, square_window(3))), {8, 12}, "28 columns without padding");
-    expect_right(layer_of(16, 6, 58, depthwise(16, square_window(3))), avx512, "56 columns without padding");
-    expect_right(layer_of(16, 9, 121, depthwise(16, square_window(3, 2))), {8, 12}, "60 columns of stride 2");
-    expect_right(layer_of(16, 9, 88, depthwise(16, square_window(3, 1, 0, 2))), {8, 12}, "84 columns, dilated");
-    // Long rows, whose vectors in the middle are a loop; the last one full, half or beginning early.
-    expect_right(layer_of(16, 12, 44, depthwise(16, square_window(3, 1, 1))), {8, 12}, "44 columns");
-    expect_right(layer_of(17, 9, 71, depthwise(17, square_window(5, 1, 2))), {8, 12}, "5 x 5, 71 columns");
-    expect_right(layer_of(16, 11, 128, depthwise(16, square_window(3, 2, 1))), {8, 12}, "stride 2, 64 columns");
-    expect_right(layer_of(16, 70, 126, depthwise(16, square_window(3, 1, 1))), avx512, "126 columns");
-    expect_right(layer_of(3, 5, 7, depthwise(3, square_window(3, 1, 1))), {8, 12}, "7 columns of 8 lanes");
+    expect_right(layer_of(2, 6, 30, depthwise(2, square_window(3))), {8, 12},
+                 "28 columns without padding");
+    expect_right(layer_of(16, 6, 58, depthwise(16, square_window(3))), avx512,
+                 "56 columns without padding");
+    expect_right(layer_of(16, 9, 121, depthwise(16, square_window(3, 2))), {8, 12},
+                 "60 columns of stride 2");
+    expect_right(layer_of(16, 9, 88, depthwise(16, square_window(3, 1, 0, 2))), {8, 12},
+                 "84 columns, dilated");
+    // Long rows, whose vectors in the middle are a loop; the last one full, half or beginning
+    // early.
+    expect_right(layer_of(16, 12, 44, depthwise(16, square_window(3, 1, 1))), {8, 12},
+                 "44 columns");
+    expect_right(layer_of(17, 9, 71, depthwise(17, square_window(5, 1, 2))), {8, 12},
+                 "5 x 5, 71 columns");
+    expect_right(layer_of(16, 11, 128, depthwise(16, square_window(3, 2, 1))), {8, 12},
+                 "stride 2, 64 columns");
+    expect_right(layer_of(16, 70, 126, depthwise(16, square_window(3, 1, 1))), avx512,
+                 "126 columns");
+    expect_right(layer_of(3, 5, 7, depthwise(3, square_window(3, 1, 1))), {8, 12},
+                 "7 columns of 8 lanes");
     expect_right(layer_of(16, 2, 90, depthwise(16, square_window(3, 1, 1))), {8, 12}, "two rows");
 }
 
 Network pooled(int64_t channels, int64_t rows, int64_t columns, const Window& window,
                LayerKind kind = LayerKind::max_pool, bool count_include_pad = false) {
     Network network = empty_network(channels, rows, columns);
-    append(network, "pool", {.kind = kind, .inputs = {0}, .window = window, .count_include_pad = count_include_pad});
+    append(network, "pool",
+           {.kind = kind, .inputs = {0}, .window = window, .count_include_pad = count_include_pad});
     check(network);
     return network;
 }
@@ -163,20 +189,28 @@ TEST(WholeMap, MaximumPooling) {
 }
 
 TEST(WholeMap, AveragePooling) {
-    const auto average = [](int64_t channels, int64_t rows, int64_t columns, const Window& window, bool with_padding) {
+    const auto average = [](int64_t channels, int64_t rows, int64_t columns, const Window& window,
+                            bool with_padding) {
         return pooled(channels, rows, columns, window, LayerKind::average_pool, with_padding);
     };
     for (const bool with_padding : {false, true}) {
         const std::string what = with_padding ? ", padding counts" : "";
-        expect_right(average(9, 35, 35, square_window(3, 1, 1), with_padding), avx512, "3 x 3, padded" + what);
-        expect_right(average(3, 17, 17, square_window(3, 1, 1), with_padding), {8, 12}, "17 x 17, 8 lanes" + what);
-        expect_right(average(4, 21, 30, square_window(3, 2, 1), with_padding), {4, 24}, "stride 2, 4 lanes" + what);
-        expect_right(average(2, 15, 17, square_window(3, 2, 2, 2), with_padding), avx512, "dilated" + what);
+        expect_right(average(9, 35, 35, square_window(3, 1, 1), with_padding), avx512,
+                     "3 x 3, padded" + what);
+        expect_right(average(3, 17, 17, square_window(3, 1, 1), with_padding), {8, 12},
+                     "17 x 17, 8 lanes" + what);
+        expect_right(average(4, 21, 30, square_window(3, 2, 1), with_padding), {4, 24},
+                     "stride 2, 4 lanes" + what);
+        expect_right(average(2, 15, 17, square_window(3, 2, 2, 2), with_padding), avx512,
+                     "dilated" + what);
     }
-    expect_right(average(5, 28, 28, square_window(2, 2), false), {8, 12}, "2 x 2, stride 2, without padding");
+    expect_right(average(5, 28, 28, square_window(2, 2), false), {8, 12},
+                 "2 x 2, stride 2, without padding");
 }
 
-LayerSpec conv(int64_t channels, const Window& window) { return {.channels = channels, .window = window}; }
+LayerSpec conv(int64_t channels, const Window& window) {
+    return {.channels = channels, .window = window};
+}
 
 TEST(WholeMap, StridedConvolutionsFromAGrid) {
     expect_right(layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), avx512, "3 x 3, stride 2");
@@ -188,10 +222,14 @@ TEST(WholeMap, StridedConvolutionsFromAGrid) {
 
 TEST(WholeMap, FirstLayersFromPanelsOfAllTaps) {
     expect_right(layer_of(3, 50, 57, conv(33, square_window(7, 2, 3))), avx512, "7 x 7, stride 2");
-    expect_right(layer_of(3, 50, 57, conv(33, square_window(7, 2, 3))), {8, 12}, "7 x 7, stride 2, 8 lanes");
-    expect_right(layer_of(1, 61, 63, conv(32, square_window(3, 2))), avx512, "one channel, without padding");
-    expect_right(layer_of(4, 53, 60, conv(40, square_window(3, 2, 2, 2))), {4, 24}, "dilated, 4 lanes");
-    EXPECT_FALSE(suits_whole_map(layer_problem(layer_of(3, 300, 300, conv(32, square_window(3, 2))), 0)));
+    expect_right(layer_of(3, 50, 57, conv(33, square_window(7, 2, 3))), {8, 12},
+                 "7 x 7, stride 2, 8 lanes");
+    expect_right(layer_of(1, 61, 63, conv(32, square_window(3, 2))), avx512,
+                 "one channel, without padding");
+    expect_right(layer_of(4, 53, 60, conv(40, square_window(3, 2, 2, 2))), {4, 24},
+                 "dilated, 4 lanes");
+    EXPECT_FALSE(
+        suits_whole_map(layer_problem(layer_of(3, 300, 300, conv(32, square_window(3, 2))), 0)));
     EXPECT_FALSE(reads_few(layer_problem(layer_of(20, 56, 56, conv(32, square_window(3, 2))), 0)));
 }
 
@@ -201,12 +239,15 @@ TEST(WholeMap, NarrowConvolutionsFromAGrid) {
     tall.kernel[0] = 7;
     tall.pad_begin[0] = tall.pad_end[0] = 3;
     expect_right(layer_of(18, 9, 17, conv(40, tall)), avx512, "7 x 1");
-    // 4, 22 and 37 vectors of 8 pixels: one more than tiles of three hold, which two tiles of two share, with threads beginning at either.
+    // 4, 22 and 37 vectors of 8 pixels: one more than tiles of three hold, which two tiles of two
+    // share, with threads beginning at either.
     tall.kernel[0] = 3;
     tall.pad_begin[0] = tall.pad_end[0] = 1;
     for (const int64_t size : {5, 13, 17})
-        expect_right(layer_of(18, size, size, conv(40, tall)), {8, 12}, "3 x 1 at " + std::to_string(size));
-    expect_right(layer_of(16, 27, 27, conv(64, square_window(1, 2))), {8, 12}, "1 x 1, stride 2, 25 vectors");
+        expect_right(layer_of(18, size, size, conv(40, tall)), {8, 12},
+                     "3 x 1 at " + std::to_string(size));
+    expect_right(layer_of(16, 27, 27, conv(64, square_window(1, 2))), {8, 12},
+                 "1 x 1, stride 2, 25 vectors");
 }
 
 TEST(WholeMap, GridsKeepWithinTheScratchAllowed) {
@@ -214,7 +255,8 @@ TEST(WholeMap, GridsKeepWithinTheScratchAllowed) {
     const GroupSchedule group = line_buffer_group(network, {0});
     const GroupCode free = *whole_map_code(network, group, avx512);
     EXPECT_TRUE(whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes)}));
-    EXPECT_FALSE(whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes - 1)}));
+    EXPECT_FALSE(
+        whole_map_code(network, group, avx512, {.scratch = Bytes(free.scratch_bytes - 1)}));
 }
 
 std::optional<GroupCode> avx512_code(const Network& network, const GroupSchedule& group) {
@@ -229,12 +271,14 @@ TEST(WholeMap, LayersAddWhileTheyStore) {
         network.layers.back().activation = {};
         return network;
     };
-    // Lanes are pixels, of the map and of a panel; channels; a grid of a strided layer; rows of a depthwise one.
-    for (const auto& [network, what] : {std::pair{layer_of(33, 14, 14, pointwise(20)), "14 x 14"},
-                                        {layer_of(17, 14, 14, pointwise(70)), "a panel"},
-                                        {layer_of(20, 3, 5, pointwise(70)), "lanes are channels"},
-                                        {layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), "a grid"},
-                                        {layer_of(9, 14, 14, depthwise(9, square_window(3, 1, 1))), "depthwise"}}) {
+    // Lanes are pixels, of the map and of a panel; channels; a grid of a strided layer; rows of a
+    // depthwise one.
+    for (const auto& [network, what] :
+         {std::pair{layer_of(33, 14, 14, pointwise(20)), "14 x 14"},
+          {layer_of(17, 14, 14, pointwise(70)), "a panel"},
+          {layer_of(20, 3, 5, pointwise(70)), "lanes are channels"},
+          {layer_of(17, 14, 14, conv(33, square_window(3, 2, 1))), "a grid"},
+          {layer_of(9, 14, 14, depthwise(9, square_window(3, 1, 1))), "depthwise"}}) {
         expect_added(without_activation(network), avx512_code, what);
         expect_added(without_activation(network), avx2_code, std::string(what) + ", 8 lanes");
     }
@@ -282,8 +326,9 @@ TEST(WholeMap, AdditionsByThemselves) {
         int64_t channels, rows, columns;
         bool with_slopes;
     };
-    for (const Case& c : {Case{1, 1, 3, false}, Case{3, 1, 5, true}, Case{5, 7, 7, false}, Case{64, 14, 14, false},
-                          Case{19, 13, 17, true}, Case{2, 40, 65, false}}) {
+    for (const Case& c :
+         {Case{1, 1, 3, false}, Case{3, 1, 5, true}, Case{5, 7, 7, false}, Case{64, 14, 14, false},
+          Case{19, 13, 17, true}, Case{2, 40, 65, false}}) {
         const Network network = addition_of(c.channels, c.rows, c.columns, c.with_slopes);
         const GroupSchedule group = line_buffer_group(network, {0});
         const std::vector<LayerProblem> problems = group_problems(network, group);
@@ -307,10 +352,10 @@ TEST(WholeMap, AdditionsByThemselves) {
             const AlignedFloats constants(code->constants);
             std::vector<float> output(expected.size());
             float* out = output.data();
-            EXPECT_EQ(
-                JitGroup(code->body, false)
-                    .function()(in.data(), &out, constants.data(), nullptr, 0, static_cast<int32_t>(code->strips)),
-                0);
+            EXPECT_EQ(JitGroup(code->body, false)
+                          .function()(in.data(), &out, constants.data(), nullptr, 0,
+                                      static_cast<int32_t>(code->strips)),
+                      0);
             EXPECT_EQ(output, expected);
         }
     }

@@ -1,4 +1,5 @@
-// Minimal filtering against the reference operators, and against itself however threads cut the rows.
+// Minimal filtering against the reference operators, and against itself however threads cut the
+// rows.
 #include "generators/kernels/winograd.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 #include "generators/compile/group_reference.h"
 #include "generators/kernels/winograd_map.h"
 #include "scheduler/explore/planner/line_buffers.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 #include "tests/generators/kernels/added.h"
 #include "tests/generators/kernels/last_elements.h"
 #include "tests/generators/kernels/poisoned_run.h"
@@ -21,7 +22,8 @@ namespace laminate {
 namespace {
 
 /// A chain of 3x3 convolutions with seeded weights between -1 and 1, biases and PRelu.
-Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& channels, const Window& window) {
+Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& channels,
+                 const Window& window) {
     std::mt19937 random(7);
     const auto values = [&](int64_t count) {
         std::vector<float> all(static_cast<size_t>(count));
@@ -31,13 +33,16 @@ Network chain_of(int64_t rows, int64_t columns, const std::vector<int64_t>& chan
     Network network = empty_network(channels.front(), rows, columns);
     TensorId last = 0;
     for (size_t k = 1; k < channels.size(); ++k) {
-        last = append(network, "conv" + std::to_string(k), last, {.channels = channels[k], .window = window});
+        last = append(network, "conv" + std::to_string(k), last,
+                      {.channels = channels[k], .window = window});
         Layer& layer = network.layers.back();
         const std::vector<int64_t> dims = layer.weights->dims;
-        layer.weights = std::make_shared<const Constant>(Constant{dims, values(element_count(dims))});
+        layer.weights =
+            std::make_shared<const Constant>(Constant{dims, values(element_count(dims))});
         layer.bias = std::make_shared<const Constant>(Constant{{channels[k]}, values(channels[k])});
         layer.activation = {.kind = ActivationKind::prelu,
-                            .slope = std::make_shared<const Constant>(Constant{{channels[k]}, values(channels[k])})};
+                            .slope = std::make_shared<const Constant>(
+                                Constant{{channels[k]}, values(channels[k])})};
     }
     check(network);
     return network;
@@ -71,7 +76,8 @@ double error_of(const Network& network, const GroupSchedule& group, const Vector
 
 /// The same of line buffers, which must use it.
 double error_of(const Network& network, const LineBufferSizes& sizes, const VectorUnit& unit) {
-    const GroupSchedule group = line_buffer_group(network, schedulable_chains(network).front(), sizes);
+    const GroupSchedule group =
+        line_buffer_group(network, schedulable_chains(network).front(), sizes);
     EXPECT_TRUE(uses_winograd(network, group, unit)) << "computed directly: " << to_text(group);
     return error_of(network, group, unit);
 }
@@ -83,8 +89,11 @@ Window same() { return square_window(3, 1, 1); }
 TEST(Winograd, WidePicturesUseLanesOfTiles) {
     for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}, VectorUnit{4, 24}}) {
         for (const int64_t columns : {61, 64, 130}) {
-            EXPECT_LE(error_of(chain_of(9, columns, {24, 24}, same()), {4, 0, 0}, unit), allowed) << columns;
-            EXPECT_LE(error_of(chain_of(10, columns, {24, 20}, square_window(3)), {2, 4, 0}, unit), allowed) << columns;
+            EXPECT_LE(error_of(chain_of(9, columns, {24, 24}, same()), {4, 0, 0}, unit), allowed)
+                << columns;
+            EXPECT_LE(error_of(chain_of(10, columns, {24, 20}, square_window(3)), {2, 4, 0}, unit),
+                      allowed)
+                << columns;
         }
     }
 }
@@ -92,30 +101,38 @@ TEST(Winograd, WidePicturesUseLanesOfTiles) {
 TEST(Winograd, NarrowPicturesUseLanesOfChannels) {
     for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}}) {
         for (const int64_t size : {13, 14, 28}) {
-            EXPECT_LE(error_of(chain_of(size, size, {32, 48}, same()), {size, 0, 0}, unit), allowed) << size;
-            EXPECT_LE(error_of(chain_of(size, size, {40, 44}, same()), {size, size / 4 * 2, 0}, unit), allowed) << size;
+            EXPECT_LE(error_of(chain_of(size, size, {32, 48}, same()), {size, 0, 0}, unit), allowed)
+                << size;
+            EXPECT_LE(
+                error_of(chain_of(size, size, {40, 44}, same()), {size, size / 4 * 2, 0}, unit),
+                allowed)
+                << size;
         }
     }
 }
 
-/// Maps of all widths that fill a vector of patches differently, odd heights, one chunk of rows and several, input channels in one part and several, blocks of channels that
-/// are not full; threads divide chunks and channels.
+/// Maps of all widths that fill a vector of patches differently, odd heights, one chunk of rows and
+/// several, input channels in one part and several, blocks of channels that are not full; threads
+/// divide chunks and channels.
 TEST(WinogradMap, WholeLayers) {
     struct Case {
         int64_t inputs, rows, columns, outputs, pad;
     };
     int64_t most_strips = 0;
     for (const VectorUnit unit : {VectorUnit{16, 24}, VectorUnit{8, 12}, VectorUnit{4, 24}}) {
-        for (const Case& c : {Case{70, 7, 7, 80, 1}, Case{33, 9, 35, 33, 2}, Case{96, 31, 56, 64, 0},
-                              Case{32, 14, 14, 32, 1}, Case{32, 28, 28, 48, 1}, Case{40, 20, 64, 130, 1}}) {
+        for (const Case& c :
+             {Case{70, 7, 7, 80, 1}, Case{33, 9, 35, 33, 2}, Case{96, 31, 56, 64, 0},
+              Case{32, 14, 14, 32, 1}, Case{32, 28, 28, 48, 1}, Case{40, 20, 64, 130, 1}}) {
             if (unit.lanes < 16 && c.rows % 2 == 0) continue;  // the odd ones again with few lanes
-            const Network network = chain_of(c.rows, c.columns, {c.inputs, c.outputs}, square_window(3, 1, c.pad));
+            const Network network =
+                chain_of(c.rows, c.columns, {c.inputs, c.outputs}, square_window(3, 1, c.pad));
             const GroupSchedule group = line_buffer_group(network, {0});
             const std::optional<GroupCode> code = winograd_map_code(network, group, unit);
             ASSERT_TRUE(code);
             most_strips = std::max(most_strips, code->strips);
-            EXPECT_LE(error_of(network, group, unit), allowed) << c.inputs << " -> " << c.outputs << " at " << c.rows
-                                                               << " x " << c.columns << ", lanes " << unit.lanes;
+            EXPECT_LE(error_of(network, group, unit), allowed)
+                << c.inputs << " -> " << c.outputs << " at " << c.rows << " x " << c.columns
+                << ", lanes " << unit.lanes;
         }
     }
     EXPECT_GT(most_strips, 3);
@@ -125,8 +142,10 @@ TEST(WinogradMap, WholeLayers) {
 TEST(WinogradMap, ReadsNothingBehindItsInput) {
     const Network network = chain_of(15, 15, {32, 32}, same());
     const GroupSchedule group = line_buffer_group(network, {0});
-    const GroupCode code = *winograd_map_code(network, group, vector_unit(Halide::get_host_target()));
-    const std::vector<std::vector<float>> inputs = random_group_inputs(network, group_problems(network, group), 3);
+    const GroupCode code =
+        *winograd_map_code(network, group, vector_unit(Halide::get_host_target()));
+    const std::vector<std::vector<float>> inputs =
+        random_group_inputs(network, group_problems(network, group), 3);
     const Outcome expected = run_poisoned(code, size_t{32} * 15 * 15, inputs, false);
     const LastElements input(inputs.front());
     const AlignedFloats constants(code.constants);
@@ -135,7 +154,8 @@ TEST(WinogradMap, ReadsNothingBehindItsInput) {
     const float* in = input.data();
     float* out = output.data();
     EXPECT_EQ(JitGroup(code.body, false)
-                  .function()(&in, &out, constants.data(), scratch.data(), 0, static_cast<int32_t>(code.strips)),
+                  .function()(&in, &out, constants.data(), scratch.data(), 0,
+                              static_cast<int32_t>(code.strips)),
               0);
     EXPECT_EQ(output, expected.output);
 }
@@ -159,37 +179,45 @@ TEST(WinogradMap, OtherGroupsAndLittleScratchAreNotForIt) {
     const GroupSchedule one = line_buffer_group(network, {0});
     const GroupCode code = *winograd_map_code(network, one, unit);
     EXPECT_FALSE(winograd_map_code(network, one, unit, {.winograd = false}));
-    EXPECT_FALSE(winograd_map_code(network, one, unit, {.winograd = true, .scratch = Bytes(code.scratch_bytes - 1)}));
-    EXPECT_TRUE(winograd_map_code(network, one, unit, {.winograd = true, .scratch = Bytes(code.scratch_bytes)}));
+    EXPECT_FALSE(winograd_map_code(network, one, unit,
+                                   {.winograd = true, .scratch = Bytes(code.scratch_bytes - 1)}));
+    EXPECT_TRUE(winograd_map_code(network, one, unit,
+                                  {.winograd = true, .scratch = Bytes(code.scratch_bytes)}));
     EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0, 1}), unit));
     EXPECT_FALSE(winograd_map_code(network, line_buffer_group(network, {0}, {4, 8, 0}), unit));
     EXPECT_FALSE(winograd_map_code(chain_of(16, 130, {32, 32}, same()),
-                                   line_buffer_group(chain_of(16, 130, {32, 32}, same()), {0}), unit));
+                                   line_buffer_group(chain_of(16, 130, {32, 32}, same()), {0}),
+                                   unit));
     // Weights by the definition: nine of a pair of channels, and a bias and a slope of each output.
     EXPECT_EQ(code.constants.size(), size_t{32 * 32 * 9 + 32 + 32});
 }
 
 TEST(Winograd, ChainsOfLineBuffers) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
-    for (const LineBufferSizes& sizes :
-         {LineBufferSizes{4, 0, 0}, LineBufferSizes{2, 8, 0}, LineBufferSizes{3, 9, 0}, LineBufferSizes{1, 0, 0}}) {
+    for (const LineBufferSizes& sizes : {LineBufferSizes{4, 0, 0}, LineBufferSizes{2, 8, 0},
+                                         LineBufferSizes{3, 9, 0}, LineBufferSizes{1, 0, 0}}) {
         EXPECT_LE(error_of(chain_of(23, 131, {24, 32, 32, 24}, same()), sizes, unit), allowed);
-        EXPECT_LE(error_of(chain_of(23, 130, {24, 32, 24}, square_window(3, 1, 2)), sizes, unit), allowed);
+        EXPECT_LE(error_of(chain_of(23, 130, {24, 32, 24}, square_window(3, 1, 2)), sizes, unit),
+                  allowed);
     }
     EXPECT_LE(error_of(chain_of(30, 30, {24, 44, 32}, same()), {30, 0, 0}, unit), allowed);
 }
 
-/// Any loop order, tiles of rows, levels, strips: the rows that steps ask for are different every time.
+/// Any loop order, tiles of rows, levels, strips: the rows that steps ask for are different every
+/// time.
 TEST(Winograd, RandomSchedules) {
     const VectorUnit unit = vector_unit(Halide::get_host_target());
     std::mt19937 random(3);
     int used = 0;
     for (uint64_t seed = 1; seed <= test::samples<uint64_t>(120); ++seed) {
-        const auto size = [&](unsigned least, unsigned span) { return static_cast<int64_t>(least + random() % span); };
+        const auto size = [&](unsigned least, unsigned span) {
+            return static_cast<int64_t>(least + random() % span);
+        };
         std::vector<int64_t> channels;
         for (int64_t n = size(2, 2); n >= 0; --n) channels.push_back(size(16, 12));
         const int64_t pad = size(0, 3);
-        const int64_t columns = size(9, 60);  // one draw a statement: a call's arguments have no order
+        const int64_t columns =
+            size(9, 60);  // one draw a statement: a call's arguments have no order
         const int64_t rows = size(7, 12);
         const Network network = chain_of(rows, columns, channels, square_window(3, 1, pad));
         const Schedule schedule = random_schedule(network, seed);
@@ -197,19 +225,22 @@ TEST(Winograd, RandomSchedules) {
             // Winograd wants whole rows of all channels; rows, levels and strips stay as drawn.
             for (Nest& nest : group.nests) {
                 const LayerProblem p = layer_problem(network, network.find_layer(nest.layer));
-                for (const Dim d : {Dim::z, Dim::x, Dim::i}) nest.tile[static_cast<size_t>(d)] = p[d];
+                for (const Dim d : {Dim::z, Dim::x, Dim::i})
+                    nest.tile[static_cast<size_t>(d)] = p[d];
             }
             if (!uses_winograd(network, group, unit)) continue;
             ++used;
-            EXPECT_LE(error_of(network, group, unit), allowed) << "seed " << seed << ": " << to_text(group);
+            EXPECT_LE(error_of(network, group, unit), allowed)
+                << "seed " << seed << ": " << to_text(group);
         }
         if (HasFailure()) return;
     }
     EXPECT_GT(used, test::is_sanitized ? 0 : 30);
 }
 
-/// Rows of conv1 kept from strip to strip: going on, a thread computes rows 7 to 9 as (7 8) 9, beginning at row 6 it computes 5 to 7 as (5 6) 7 and then (8 9). The rows are
-/// the same, roundings would not be; so conv1 is computed directly there.
+/// Rows of conv1 kept from strip to strip: going on, a thread computes rows 7 to 9 as (7 8) 9,
+/// beginning at row 6 it computes 5 to 7 as (5 6) 7 and then (8 9). The rows are the same,
+/// roundings would not be; so conv1 is computed directly there.
 TEST(Winograd, RowsKeptFromStripToStripAreNotPaired) {
     const Network network = chain_of(18, 64, {24, 24, 24}, same());
     GroupSchedule group = line_buffer_group(network, {0, 1}, {3, 6, 0});
@@ -225,11 +256,13 @@ TEST(Winograd, StaysWithinTheScratchThatIsAllowed) {
     const GroupSchedule group = line_buffer_group(network, {0}, {});
     const VectorUnit unit{16, 24};
     const GroupCode free = optimised_code(network, group, unit);
-    const GroupCode tight =
-        optimised_code(network, group, unit, {.winograd = true, .scratch = Bytes(free.scratch_bytes - 1)});
+    const GroupCode tight = optimised_code(
+        network, group, unit, {.winograd = true, .scratch = Bytes(free.scratch_bytes - 1)});
     EXPECT_LT(tight.scratch_bytes, free.scratch_bytes);
     EXPECT_EQ(tight.constants, optimised_code(network, group, unit, {.winograd = false}).constants);
-    EXPECT_EQ(optimised_code(network, group, unit, {.winograd = true, .scratch = Bytes(free.scratch_bytes)}).constants,
+    EXPECT_EQ(optimised_code(network, group, unit,
+                             {.winograd = true, .scratch = Bytes(free.scratch_bytes)})
+                  .constants,
               free.constants);
 }
 
@@ -239,8 +272,9 @@ TEST(Winograd, WeightsOfOneFrequencyAreSumsOfTheKernel) {
     const std::vector<float> kernel{1, 2, 3, 4, 5, 6, 7, 8, 9};
     const std::vector<float> two = winograd_weights(kernel, p, 2, 1);
     ASSERT_EQ(two.size(), 24U);
-    EXPECT_FLOAT_EQ(two[0], 1.0F / 4);                                 // G row 0, column row 0: 1/4 of the first tap
-    EXPECT_FLOAT_EQ(two[6 + 1], 0.5F * (12 + 15 + 18) * (-1.0F / 6));  // sums of columns, halved, times -1/6
+    EXPECT_FLOAT_EQ(two[0], 1.0F / 4);  // G row 0, column row 0: 1/4 of the first tap
+    EXPECT_FLOAT_EQ(two[6 + 1],
+                    0.5F * (12 + 15 + 18) * (-1.0F / 6));  // sums of columns, halved, times -1/6
     EXPECT_FLOAT_EQ(two[23], 9);
     const std::vector<float> one = winograd_weights(kernel, p, 1, 1);
     ASSERT_EQ(one.size(), 18U);
@@ -260,7 +294,8 @@ TEST(Winograd, IsForWideEnoughKernelsOfThreeByThree) {
     EXPECT_FALSE(tile({.channels = 64, .window = square_window(3, 2, 1)}, 64, 64));
     EXPECT_FALSE(tile({.channels = 64, .window = square_window(5, 1, 2)}, 64, 64));
     EXPECT_FALSE(tile({.channels = 64, .window = same(), .groups = 64}, 64, 64));
-    EXPECT_FALSE(tile({.channels = 64, .window = same()}, 3, 64));  // transforms of 64 outputs for three inputs
+    EXPECT_FALSE(tile({.channels = 64, .window = same()}, 3,
+                      64));  // transforms of 64 outputs for three inputs
 }
 
 }  // namespace

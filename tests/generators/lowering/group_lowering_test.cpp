@@ -1,4 +1,5 @@
-// The lowered text, held beside the schedule: loops bear the schedule's names, single trips vanish, folds are explicit.
+// The lowered text, held beside the schedule: loops bear the schedule's names, single trips vanish,
+// folds are explicit.
 #include "generators/lowering/group_lowering.h"
 
 #include <gtest/gtest.h>
@@ -19,11 +20,14 @@ std::string lowered(const std::string& text) {
     return out.str();
 }
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
 TEST(GroupLowering, LoopsBearTheNamesOfTheSchedule) {
-    const std::string code =
-        lowered("{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x18 i3; X root/yo; W root/root; Y xi/xi}");
+    const std::string code = lowered(
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x18 i3; X root/yo; W root/root; Y "
+        "xi/xi}");
     EXPECT_TRUE(contains(code, "for (conv1.yo")) << code;
     EXPECT_FALSE(contains(code, "for (conv1.zo")) << "a loop of one trip is no loop:\n" << code;
     EXPECT_FALSE(contains(code, "for (conv1.xo")) << code;
@@ -31,15 +35,17 @@ TEST(GroupLowering, LoopsBearTheNamesOfTheSchedule) {
 
 TEST(GroupLowering, RowsThatRotateAreAddressedModuloTheFold) {
     // Tiles of 6 rows need 8; the picture has 20.
-    const std::string code =
-        lowered("{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x18 i3; X root/yo; W root/root; Y xi/xi}");
+    const std::string code = lowered(
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y6 x18 i3; X root/yo; W root/root; Y "
+        "xi/xi}");
     EXPECT_TRUE(contains(code, "allocate X.buffer[float32 * 3 * 8 * 20]")) << code;
     EXPECT_TRUE(contains(code, "% 8")) << code;
 }
 
 TEST(GroupLowering, StripsTakeTheirRangeFromTheCaller) {
     const std::string code = lowered(
-        "{conv1: ys || zo yo xo io | zi yi xi ii n m; strip y9; tile z4 y3 x18 i3; X ys/yo; W root/root; Y xi/xi}");
+        "{conv1: ys || zo yo xo io | zi yi xi ii n m; strip y9; tile z4 y3 x18 i3; X ys/yo; W "
+        "root/root; Y xi/xi}");
     EXPECT_TRUE(contains(code, "strip_begin, strip_end - strip_begin")) << code;
 }
 

@@ -17,7 +17,8 @@ using test::message_of;
 
 ConstantPtr constant(std::vector<int64_t> dims) {
     const auto count = static_cast<size_t>(element_count(dims));
-    return std::make_shared<const Constant>(Constant{std::move(dims), std::vector<float>(count, 1.0f)});
+    return std::make_shared<const Constant>(
+        Constant{std::move(dims), std::vector<float>(count, 1.0f)});
 }
 
 Layer conv(std::vector<int64_t> weights, Window window = {}) {
@@ -45,20 +46,25 @@ Network of(Layer layer, std::vector<std::vector<int64_t>> input_dims) {
 }
 
 TEST(InferOutputDims, ConvolutionWithStrideDilationAndUnevenPadding) {
-    // Rows: padded 9 + 1 + 2 = 12, window (3 - 1) * 2 + 1 = 5, (12 - 5) / 2 + 1 = 4. Columns: (7 + 0 + 1 - 2) / 3 + 1 =
-    // 3.
+    // Rows: padded 9 + 1 + 2 = 12, window (3 - 1) * 2 + 1 = 5, (12 - 5) / 2 + 1 = 4. Columns: (7 +
+    // 0 + 1 - 2) / 3 + 1 = 3.
     const Layer layer =
-        conv({8, 3, 3, 2}, {.stride = {2, 3}, .dilation = {2, 1}, .pad_begin = {1, 0}, .pad_end = {2, 1}});
+        conv({8, 3, 3, 2},
+             {.stride = {2, 3}, .dilation = {2, 1}, .pad_begin = {1, 0}, .pad_end = {2, 1}});
     EXPECT_EQ(infer_output_dims(layer, {{2, 3, 9, 7}}), (std::vector<int64_t>{2, 8, 4, 3}));
 }
 
 TEST(InferOutputDims, TransposedConvolutionWithOutputPadding) {
-    // Rows: (5 - 1) * 2 + 9 - 4 - 4 + 1 = 10, twice the input; columns: (4 - 1) * 3 + 5 - 1 - 0 = 13.
+    // Rows: (5 - 1) * 2 + 9 - 4 - 4 + 1 = 10, twice the input; columns: (4 - 1) * 3 + 5 - 1 - 0
+    // = 13.
     Layer layer{.name = "d", .kind = LayerKind::conv_transpose};
     layer.weights = constant({6, 2, 9, 5});
     layer.groups = 3;
-    layer.window = {
-        .kernel = {9, 5}, .stride = {2, 3}, .pad_begin = {4, 1}, .pad_end = {4, 0}, .output_padding = {1, 0}};
+    layer.window = {.kernel = {9, 5},
+                    .stride = {2, 3},
+                    .pad_begin = {4, 1},
+                    .pad_end = {4, 0},
+                    .output_padding = {1, 0}};
     EXPECT_EQ(infer_output_dims(layer, {{1, 6, 5, 4}}),
               (std::vector<int64_t>{1, 6, 10, 13}));  // 2 channels for each of 3 groups
 }
@@ -68,16 +74,20 @@ TEST(InferOutputDims, OtherKinds) {
     pool.window = {.kernel = {3, 3}, .stride = {2, 2}, .pad_begin = {1, 1}, .pad_end = {1, 1}};
     EXPECT_EQ(infer_output_dims(pool, {{1, 64, 112, 112}}),
               (std::vector<int64_t>{1, 64, 56, 56}));  // (112 + 2 - 3) / 2 + 1
-    EXPECT_EQ(infer_output_dims({.name = "g", .kind = LayerKind::global_average_pool}, {{2, 5, 7, 9}}),
-              (std::vector<int64_t>{2, 5, 1, 1}));
-    EXPECT_EQ(infer_output_dims({.name = "c", .kind = LayerKind::concat, .axis = 1}, {{1, 2, 4, 4}, {1, 3, 4, 4}}),
+    EXPECT_EQ(
+        infer_output_dims({.name = "g", .kind = LayerKind::global_average_pool}, {{2, 5, 7, 9}}),
+        (std::vector<int64_t>{2, 5, 1, 1}));
+    EXPECT_EQ(infer_output_dims({.name = "c", .kind = LayerKind::concat, .axis = 1},
+                                {{1, 2, 4, 4}, {1, 3, 4, 4}}),
               (std::vector<int64_t>{1, 5, 4, 4}));
-    EXPECT_EQ(infer_output_dims({.name = "s", .kind = LayerKind::depth_to_space, .block = 2}, {{1, 12, 3, 5}}),
+    EXPECT_EQ(infer_output_dims({.name = "s", .kind = LayerKind::depth_to_space, .block = 2},
+                                {{1, 12, 3, 5}}),
               (std::vector<int64_t>{1, 3, 6, 10}));
     EXPECT_EQ(infer_output_dims({.name = "f", .kind = LayerKind::flatten}, {{2, 3, 4, 5}}),
               (std::vector<int64_t>{2, 60}));
-    EXPECT_EQ(infer_output_dims({.name = "f", .kind = LayerKind::flatten, .axis = 0}, {{2, 3, 4, 5}}),
-              (std::vector<int64_t>{1, 120}));
+    EXPECT_EQ(
+        infer_output_dims({.name = "f", .kind = LayerKind::flatten, .axis = 0}, {{2, 3, 4, 5}}),
+        (std::vector<int64_t>{1, 120}));
     Layer gemm{.name = "fc", .kind = LayerKind::gemm};
     gemm.weights = constant({10, 60});
     EXPECT_EQ(infer_output_dims(gemm, {{2, 60}}), (std::vector<int64_t>{2, 10}));
@@ -98,7 +108,9 @@ TEST(InferOutputDims, RefusesWithTheLayerAndBothNumbers) {
     wrong_bias.bias = constant({7});
     Layer outside{.name = "p", .kind = LayerKind::average_pool};
     outside.window = {.kernel = {2, 2}, .pad_begin = {2, 0}};
-    Layer activated{.name = "p", .kind = LayerKind::global_average_pool, .activation = {.kind = ActivationKind::relu}};
+    Layer activated{.name = "p",
+                    .kind = LayerKind::global_average_pool,
+                    .activation = {.kind = ActivationKind::relu}};
     Layer slopes = conv({8, 3, 3, 3});
     slopes.activation = {.kind = ActivationKind::prelu, .slope = constant({3})};
     Layer jumps = conv({8, 3, 3, 3});
@@ -111,20 +123,34 @@ TEST(InferOutputDims, RefusesWithTheLayerAndBothNumbers) {
     deconv.weights = constant({3, 2, 2, 2});
     deconv.window = {.kernel = {2, 2}, .stride = {2, 2}, .output_padding = {0, 2}};
     const std::vector<Case> cases{
-        {conv({8, 4, 3, 3}), {{1, 3, 9, 9}}, "c (conv): weights 8x4x3x3 in 1 groups read 4 channels, the input has 3"},
-        {conv({8, 3, 3, 3}), {{1, 3, 2, 9}}, "c (conv): window spans 3 along y, the padded input only 2"},
-        {conv({8, 3, 3, 3}), {{1, 27}}, "c (conv): input is 1x27, expected 4 dimensions (N, C, H, W)"},
+        {conv({8, 4, 3, 3}),
+         {{1, 3, 9, 9}},
+         "c (conv): weights 8x4x3x3 in 1 groups read 4 channels, the input has 3"},
+        {conv({8, 3, 3, 3}),
+         {{1, 3, 2, 9}},
+         "c (conv): window spans 3 along y, the padded input only 2"},
+        {conv({8, 3, 3, 3}),
+         {{1, 27}},
+         "c (conv): input is 1x27, expected 4 dimensions (N, C, H, W)"},
         {conv({8, 3, 3, 3}), {{1, 3, 9, 9}, {1, 3, 9, 9}}, "c (conv): has 2 inputs, expected 1"},
         {uneven, {{1, 3, 9, 9}}, "c (conv): 2 groups do not divide 3 input channels"},
-        {wrong_bias, {{1, 3, 9, 9}}, "c (conv): bias has 7 values, expected one for each of 8 output channels"},
+        {wrong_bias,
+         {{1, 3, 9, 9}},
+         "c (conv): bias has 7 values, expected one for each of 8 output channels"},
         {outside, {{1, 3, 9, 9}}, "p (average_pool): a window along y lies wholly in the padding"},
-        {activated, {{1, 3, 9, 9}}, "p (global_average_pool): carries relu; expected a separate activation layer"},
+        {activated,
+         {{1, 3, 9, 9}},
+         "p (global_average_pool): carries relu; expected a separate activation layer"},
         {slopes, {{1, 3, 9, 9}}, "c (conv): 3 slopes for 1x8x7x7, expected 1 or one per channel"},
         {jumps, {{1, 3, 9, 9}}, "c (conv): sign of 0.000000 and 0.000000 is no activation"},
         {named, {{1, 3, 9, 9}}, "c (conv): relu names the function elu"},
         {huge, {{1, 3, 9, 9}}, "more than 2^40 elements"},
-        {overflowing, {{1, 3, 9, 9}}, "c (conv): dilation along y is 4611686018427387904, expected 1 to 2147483647"},
-        {deconv, {{1, 3, 9, 9}}, "d (conv_transpose): output padding 2 along x, expected less than stride or dilation"},
+        {overflowing,
+         {{1, 3, 9, 9}},
+         "c (conv): dilation along y is 4611686018427387904, expected 1 to 2147483647"},
+        {deconv,
+         {{1, 3, 9, 9}},
+         "d (conv_transpose): output padding 2 along x, expected less than stride or dilation"},
         {{.name = "a", .kind = LayerKind::add},
          {{1, 3, 9, 9}, {1, 3, 9, 8}},
          "a (add): operands are 1x3x9x9 and 1x3x9x8, expected equal shapes"},
@@ -182,7 +208,8 @@ TEST(LayerMacs, TransposedConvolutionCountsTheTapsOfTheWalk) {
                     if ((6 - 1) * stride + (kernel - 1) * dilation + 1 - pad < 1) continue;
                     const Network network = of(layer, {{2, 4, 6, 3}});
                     EXPECT_EQ(layer_macs(network, 0), transposed_macs_by_walking(network))
-                        << "kernel " << kernel << " stride " << stride << " dilation " << dilation << " pad " << pad;
+                        << "kernel " << kernel << " stride " << stride << " dilation " << dilation
+                        << " pad " << pad;
                     ++cases;
                 }
             }
@@ -206,10 +233,16 @@ TEST(ElementCount, BoundsEveryTensor) {
     EXPECT_EQ(element_count({2, 3, 4}), 24);
     EXPECT_EQ(element_count({}), 1);
     EXPECT_EQ(element_count({1 << 20, 1 << 20}), int64_t{1} << 40);
-    expect_contains(message_of([] { (void)element_count({1 << 20, 1 << 20, 2}); }), "more than 2^40 elements");
+    expect_contains(message_of([] {
+                        (void)element_count({1 << 20, 1 << 20, 2});
+                    }),
+                    "more than 2^40 elements");
     // 2^31 - 1 to the fourth would wrap around 64 bits.
     const int64_t most = 2147483647;
-    expect_contains(message_of([&] { (void)element_count({most, most, most, most}); }), "more than 2^40 elements");
+    expect_contains(message_of([&] {
+                        (void)element_count({most, most, most, most});
+                    }),
+                    "more than 2^40 elements");
     expect_contains(message_of([] {
                         (void)element_count({1, 0, 4});
                     }),
@@ -223,30 +256,40 @@ TEST(Check, FindsWhatIsWrong) {
         return message_of([&] { check(network); });
     };
     EXPECT_EQ(broken([](Network&) {}), "no error");
-    expect_contains(broken([](Network& n) { n.layers[1].name = "conv1"; }), "l3net: two layers are named conv1");
-    expect_contains(broken([](Network& n) { n.layers[1].name = "1st"; }), "layer name \"1st\" is not an identifier");
-    expect_contains(broken([](Network& n) { n.tensors[1].name = "input"; }), "two tensors are named \"input\"");
+    expect_contains(broken([](Network& n) { n.layers[1].name = "conv1"; }),
+                    "l3net: two layers are named conv1");
+    expect_contains(broken([](Network& n) { n.layers[1].name = "1st"; }),
+                    "layer name \"1st\" is not an identifier");
+    expect_contains(broken([](Network& n) { n.tensors[1].name = "input"; }),
+                    "two tensors are named \"input\"");
     expect_contains(broken([](Network& n) { n.tensors[2].dims[3] = 17; }),
                     "conv2 (conv): output is 1x4x18x17, expected 1x4x18x18");
     expect_contains(broken([](Network& n) { std::swap(n.layers[0], n.layers[1]); }),
                     "conv2 (conv): reads tensor 1 before any layer writes it");
     expect_contains(broken([](Network& n) { n.layers[1].output = 1; }),
                     "conv2 (conv): writes \"conv1_out\", which is written already");
-    expect_contains(broken([](Network& n) { n.layers[1].inputs[0] = 7; }), "conv2 (conv): reads tensor 7");
-    expect_contains(broken([](Network& n) { n.outputs = {0}; }), "an output is not written by any layer");
+    expect_contains(broken([](Network& n) { n.layers[1].inputs[0] = 7; }),
+                    "conv2 (conv): reads tensor 7");
+    expect_contains(broken([](Network& n) { n.outputs = {0}; }),
+                    "an output is not written by any layer");
     expect_contains(broken([](Network& n) { n.outputs = {1}; }),
                     "nothing reads tensor \"conv3_out\", and it is no output");
     expect_contains(broken([](Network& n) { n.outputs.clear(); }), "has no outputs");
-    expect_contains(broken([](Network& n) { n.tensors.push_back({"stray", {1}}); }), "nothing writes tensor \"stray\"");
+    expect_contains(broken([](Network& n) {
+                        n.tensors.push_back({"stray", {1}});
+                    }),
+                    "nothing writes tensor \"stray\"");
 }
 
 TEST(Check, CountsThatDoNotFitIn64Bits) {
     // More than 2^20 x 2^19 outputs of 2^12 x 2^12 taps each: 2^39 * 2^24 = 2^63.
     Layer layer{.name = "d", .kind = LayerKind::conv};
     layer.weights = constant({1, 1, 1 << 12, 1 << 12});
-    layer.window = {.kernel = {1 << 12, 1 << 12}, .pad_begin = {(1 << 20) + (1 << 12), (1 << 19) + (1 << 12)}};
+    layer.window = {.kernel = {1 << 12, 1 << 12},
+                    .pad_begin = {(1 << 20) + (1 << 12), (1 << 19) + (1 << 12)}};
     const Network network = of(layer, {{1, 1, 8, 8}});
-    expect_contains(message_of([&] { check(network); }), "test: more than 2^63 multiply-accumulates");
+    expect_contains(message_of([&] { check(network); }),
+                    "test: more than 2^63 multiply-accumulates");
 }
 
 TEST(NetworkHash, ChangesWithEverythingThatCounts) {
@@ -262,7 +305,8 @@ TEST(NetworkHash, ChangesWithEverythingThatCounts) {
     EXPECT_EQ(changed([](Network& n) { n.name = "other"; }), hash);
     EXPECT_EQ(changed([](Network& n) { n.tensors[3].name = "other"; }), hash);
     EXPECT_EQ(changed([](Network& n) { n.layers[0].onnx_name = "other"; }), hash);
-    EXPECT_EQ(changed([](Network& n) { n.layers[0].axis = 3; }), hash);  // a convolution has no axis
+    EXPECT_EQ(changed([](Network& n) { n.layers[0].axis = 3; }),
+              hash);  // a convolution has no axis
 
     EXPECT_NE(changed([](Network& n) { n.layers[0].name = "first"; }), hash);
     EXPECT_NE(changed([](Network& n) { n.layers[0].activation = {}; }), hash);
@@ -285,8 +329,8 @@ TEST(NetworkHash, ChangesWithEverythingThatCounts) {
         return changed([&](Network& n) {
             std::vector<float> weights = n.layers[0].weights->values;
             weights[at] = value;
-            n.layers[0].weights =
-                std::make_shared<const Constant>(Constant{n.layers[0].weights->dims, std::move(weights)});
+            n.layers[0].weights = std::make_shared<const Constant>(
+                Constant{n.layers[0].weights->dims, std::move(weights)});
         });
     };
     const float old = original.layers[0].weights->values[5];
@@ -308,7 +352,8 @@ TEST(StructureHash, ChangesWithEverythingButTheValuesOfConstants) {
     EXPECT_NE(changed([](Layer& l) { l.name = "first"; }), hash);
     EXPECT_NE(changed([](Layer& l) { l.activation = {}; }), hash);
     EXPECT_NE(changed([](Layer& l) { l.bias = nullptr; }), hash);
-    EXPECT_NE(changed([](Layer& l) { l.activation.slope = constant({1}); }), hash);  // one slope for all 56 channels
+    EXPECT_NE(changed([](Layer& l) { l.activation.slope = constant({1}); }),
+              hash);  // one slope for all 56 channels
     EXPECT_NE(changed([](Layer& l) { l.weights = constant({56, 1, 25, 1}); }), hash);
 }
 
@@ -333,7 +378,8 @@ TEST(Network, ProducersAndConsumers) {
     EXPECT_EQ(network.producer(network.inputs[0]), -1);
     // The first block's first convolution, and the addition that ends the block.
     EXPECT_EQ(network.consumers(pooled),
-              (std::vector<LayerId>{network.find_layer("layer1_0_conv1"), network.find_layer("layer1_0_add")}));
+              (std::vector<LayerId>{network.find_layer("layer1_0_conv1"),
+                                    network.find_layer("layer1_0_add")}));
     EXPECT_EQ(network.find_layer("nothing"), -1);
     EXPECT_FALSE(network.is_output(pooled));
     EXPECT_TRUE(network.is_output(network.layers.back().output));

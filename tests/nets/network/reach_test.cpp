@@ -16,8 +16,8 @@ TEST(Cut, AWindowAsLargeAsThePictureIsOnePart) {
 }
 
 TEST(Cut, ThreeWindowsByHand) {
-    // Doubled, two inputs of reach: windows of 10 on 22. The first keeps inputs 0 .. 7, the second begins at 6 and keeps 8 .. 13, the third at
-    // 12 and keeps the rest.
+    // Doubled, two inputs of reach: windows of 10 on 22. The first keeps inputs 0 .. 7, the second
+    // begins at 6 and keeps 8 .. 13, the third at 12 and keeps the rest.
     const std::vector<AxisPart> parts = cut({1, 2, 2, 2}, {10, 20}, 22);
     const std::vector<AxisPart> expected{{0, 0, 16, 0}, {6, 16, 28, 4}, {12, 28, 44, 4}};
     EXPECT_EQ(parts, expected);
@@ -33,7 +33,8 @@ TEST(Cut, EveryOutputOnceAndOnlyWhereTheWindowKnowsIt) {
         const int64_t picture = rng.between(1, 400), count = rng.between(1, 9);
         const int64_t window = window_for(reach, picture, count);
         // Outputs of a window: a few more or fewer than its steps, as padding leaves them.
-        const int64_t output = window / reach.input_step * reach.output_step + rng.between(0, reach.output_step);
+        const int64_t output =
+            window / reach.input_step * reach.output_step + rng.between(0, reach.output_step);
         if (output < 1) continue;
         const std::vector<AxisPart> parts = cut(reach, {window, output}, picture);
         EXPECT_LE(std::ssize(parts), count);
@@ -47,7 +48,8 @@ TEST(Cut, EveryOutputOnceAndOnlyWhereTheWindowKnowsIt) {
             const int64_t shift = part.input_begin / reach.input_step * reach.output_step;
             ASSERT_EQ(part.output_in_window, part.output_begin - shift);
             ASSERT_LE(part.output_end - shift, output);
-            // Outputs from step k on read inputs from k * step - before on, outputs before step k up to k * step + after.
+            // Outputs from step k on read inputs from k * step - before on, outputs before step k
+            // up to k * step + after.
             const int64_t first_step = part.output_begin / reach.output_step;
             const int64_t end_step = (part.output_end + reach.output_step - 1) / reach.output_step;
             if (part.input_begin > 0) {
@@ -62,7 +64,8 @@ TEST(Cut, EveryOutputOnceAndOnlyWhereTheWindowKnowsIt) {
 }
 
 TEST(Cut, AWindowOfOtherStepsIsRefused) {
-    EXPECT_THROW((void)cut({4, 4, 0, 0}, {10, 10}, 20), InputError);  // 10 more inputs are no whole steps
+    EXPECT_THROW((void)cut({4, 4, 0, 0}, {10, 10}, 20),
+                 InputError);  // 10 more inputs are no whole steps
     EXPECT_THROW((void)cut({1, 1, 5, 5}, {10, 10}, 20), InputError);  // nothing would be left
 }
 

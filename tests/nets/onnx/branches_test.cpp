@@ -15,7 +15,8 @@ using Values = std::vector<float>;
 class Branch {
 public:
     explicit Branch(const std::string& output) { graph.add_output()->set_name(output); }
-    Branch& node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output) {
+    Branch& node(const std::string& op, const std::vector<std::string>& inputs,
+                 const std::string& output) {
         auto* n = graph.add_node();
         n->set_op_type(op);
         for (const std::string& i : inputs) n->add_input(i);
@@ -29,17 +30,19 @@ public:
         t->add_float_data(value);
         return *this;
     }
-    Branch& choice(const std::string& condition, const std::string& output, const Branch& yes, const Branch& no) {
+    Branch& choice(const std::string& condition, const std::string& output, const Branch& yes,
+                   const Branch& no) {
         write_if(graph.add_node(), condition, output, yes, no);
         return *this;
     }
-    static void write_if(test::proto::NodeProto* n, const std::string& condition, const std::string& output,
-                         const Branch& yes, const Branch& no) {
+    static void write_if(test::proto::NodeProto* n, const std::string& condition,
+                         const std::string& output, const Branch& yes, const Branch& no) {
         n->set_op_type("If");
         n->set_name("choice");
         n->add_input(condition);
         n->add_output(output);
-        for (const auto& [name, branch] : {std::pair{"then_branch", &yes}, std::pair{"else_branch", &no}}) {
+        for (const auto& [name, branch] :
+             {std::pair{"then_branch", &yes}, std::pair{"else_branch", &no}}) {
             auto* a = n->add_attribute();
             a->set_name(name);
             a->set_type(test::proto::AttributeProto::GRAPH);
@@ -49,8 +52,8 @@ public:
     test::proto::GraphProto graph;
 };
 
-void add_if(ModelBuilder& m, const std::string& condition, const std::string& output, const Branch& yes,
-            const Branch& no) {
+void add_if(ModelBuilder& m, const std::string& condition, const std::string& output,
+            const Branch& yes, const Branch& no) {
     Branch::write_if(m.model.mutable_graph()->add_node(), condition, output, yes, no);
 }
 
@@ -72,8 +75,10 @@ TEST(If, TakesTheBranchOfItsCondition) {
         add_if(m, "condition", "chosen", adds("x", 10), adds("x", 20));
         m.node("Relu", {"chosen"}, "y");
         const Network network = m.parse();
-        EXPECT_EQ(run_reference_network(network, {{1, -50}})[0], (Values{condition ? 11.0f : 21.0f, 0}));
-        EXPECT_EQ(network.folded.at(0), "If \"choice\" replaced by the branch that its condition takes");
+        EXPECT_EQ(run_reference_network(network, {{1, -50}})[0],
+                  (Values{condition ? 11.0f : 21.0f, 0}));
+        EXPECT_EQ(network.folded.at(0),
+                  "If \"choice\" replaced by the branch that its condition takes");
     }
 }
 
@@ -128,7 +133,9 @@ TEST(If, InsideABranch) {
                                    .node("Add", {"x", "c"}, "sum")
                                    .choice("inner", "t", adds("sum", 10), adds("sum", 20));
             add_if(m, "outer", "y", yes, adds("x", 100));
-            EXPECT_EQ(run_reference_network(m.parse(), {{0}})[0], (Values{!outer ? 100.0f : inner ? 11.0f : 21.0f}));
+            EXPECT_EQ(run_reference_network(m.parse(), {{0}})[0], (Values{!outer  ? 100.0f
+                                                                          : inner ? 11.0f
+                                                                                  : 21.0f}));
         }
     }
 }
@@ -144,23 +151,25 @@ TEST(If, Refused) {
     ModelBuilder live({1, 1});
     live.input("condition", {});
     add_if(live, "condition", "y", adds("x", 1), adds("x", 2));
-    EXPECT_EQ(
-        live.error(),
-        "net.onnx: node \"choice\" (If): condition \"condition\" is not known before the run, expected one constant "
-        "truth value");
+    EXPECT_EQ(live.error(),
+              "net.onnx: node \"choice\" (If): condition \"condition\" is not known before the "
+              "run, expected one constant "
+              "truth value");
 
     ModelBuilder counts({1, 1});
     add_truth(counts, "yes", true);
     Branch two = adds("x", 1);
     two.graph.add_output()->set_name("c");
     add_if(counts, "yes", "y", two, adds("x", 2));
-    EXPECT_EQ(counts.error(), "net.onnx: node \"choice\" (If): has a branch with 2 outputs, expected 1");
+    EXPECT_EQ(counts.error(),
+              "net.onnx: node \"choice\" (If): has a branch with 2 outputs, expected 1");
 
     ModelBuilder nowhere({1, 1});
     add_truth(nowhere, "yes", true);
     add_if(nowhere, "yes", "y", adds("absent", 1), adds("x", 2));
     EXPECT_EQ(nowhere.error(),
-              "net.onnx: node \"choice\" (If): reads \"absent\", which no node, initializer or input provides");
+              "net.onnx: node \"choice\" (If): reads \"absent\", which no node, initializer or "
+              "input provides");
 
     ModelBuilder empty({1, 1});
     add_truth(empty, "yes", true);
@@ -168,12 +177,14 @@ TEST(If, Refused) {
     node->set_op_type("If");
     node->add_input("yes");
     node->add_output("y");
-    EXPECT_EQ(empty.error(), "net.onnx: node writing \"y\" (If): has no then_branch or no else_branch");
+    EXPECT_EQ(empty.error(),
+              "net.onnx: node writing \"y\" (If): has no then_branch or no else_branch");
 
     ModelBuilder inside({1, 1});
     add_truth(inside, "yes", true);
     add_if(inside, "yes", "y", Branch("t").node("NonMaxSuppression", {"x"}, "t"), adds("x", 1));
-    expect_contains(inside.error(), "node writing \"t\": operator NonMaxSuppression is not supported");
+    expect_contains(inside.error(),
+                    "node writing \"t\": operator NonMaxSuppression is not supported");
 }
 
 }  // namespace

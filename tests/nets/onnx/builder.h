@@ -38,13 +38,16 @@ class Scratch {
 public:
     Scratch()
         : path_(std::filesystem::temp_directory_path() /
-                ("laminate_nets_test_" + std::to_string(::getpid()) + "_" + std::to_string(count_++))) {
+                ("laminate_nets_test_" + std::to_string(::getpid()) + "_" +
+                 std::to_string(count_++))) {
         std::filesystem::create_directories(path_);
     }
     ~Scratch() { std::filesystem::remove_all(path_); }
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
-    [[nodiscard]] std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+    [[nodiscard]] std::string operator/(const std::string& name) const {
+        return (path_ / name).string();
+    }
 
 private:
     static inline int count_ = 0;
@@ -105,7 +108,11 @@ public:
 
     /// Dimensions of "x": numbers stay, other texts become symbols.
     ModelBuilder& symbols(const std::vector<std::string>& dims) {
-        auto* shape = model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+        auto* shape = model.mutable_graph()
+                          ->mutable_input(0)
+                          ->mutable_type()
+                          ->mutable_tensor_type()
+                          ->mutable_shape();
         shape->clear_dim();
         for (const std::string& d : dims) {
             if (d.find_first_not_of("0123456789") == std::string::npos) {
@@ -118,7 +125,8 @@ public:
     }
 
     /// FLOAT in float_data; values 1, 2, 3, ... unless given.
-    ModelBuilder& weights(const std::string& name, const std::vector<int64_t>& dims, std::vector<float> values = {}) {
+    ModelBuilder& weights(const std::string& name, const std::vector<int64_t>& dims,
+                          std::vector<float> values = {}) {
         int64_t count = 1;
         for (const int64_t d : dims) count *= d;
         for (int64_t i = static_cast<int64_t>(values.size()); i < count; ++i)
@@ -140,8 +148,8 @@ public:
         return *this;
     }
 
-    NodeBuilder node(const std::string& op, const std::vector<std::string>& inputs, const std::string& output,
-                     const std::string& name = "") {
+    NodeBuilder node(const std::string& op, const std::vector<std::string>& inputs,
+                     const std::string& output, const std::string& name = "") {
         auto* n = model.mutable_graph()->add_node();
         n->set_op_type(op);
         for (const std::string& i : inputs) n->add_input(i);
@@ -151,7 +159,9 @@ public:
     }
 
     [[nodiscard]] std::string bytes() const { return model.SerializeAsString(); }
-    [[nodiscard]] Network parse(const InputSizes& sizes = {}) const { return parse_onnx(bytes(), "net.onnx", sizes); }
+    [[nodiscard]] Network parse(const InputSizes& sizes = {}) const {
+        return parse_onnx(bytes(), "net.onnx", sizes);
+    }
     [[nodiscard]] std::string error(const InputSizes& sizes = {}) const {
         return message_of([&] { (void)parse(sizes); });
     }

@@ -14,8 +14,9 @@ namespace {
 using test::expect_contains;
 using test::ModelBuilder;
 
-/// Shift 10 and 20, mean 1 and 2, variance 3 and 8. With epsilon 1 and scale 4 and 9: y = 4 / sqrt(3 + 1) * (x - 1) +
-/// 10 = 2 x + 8 in channel 0, y = 9 / sqrt(8 + 1) * (x - 2) + 20 = 3 x + 14 in channel 1.
+/// Shift 10 and 20, mean 1 and 2, variance 3 and 8. With epsilon 1 and scale 4 and 9: y = 4 /
+/// sqrt(3 + 1) * (x - 1) + 10 = 2 x + 8 in channel 0, y = 9 / sqrt(8 + 1) * (x - 2) + 20 = 3 x + 14
+/// in channel 1.
 void add_statistics(ModelBuilder& m, std::vector<float> scale) {
     m.weights("scale", {2}, std::move(scale))
         .weights("shift", {2}, {10, 20})
@@ -24,7 +25,8 @@ void add_statistics(ModelBuilder& m, std::vector<float> scale) {
 }
 
 void add_normalisation(ModelBuilder& m, const std::string& in, const std::string& out) {
-    m.node("BatchNormalization", {in, "scale", "shift", "mean", "variance"}, out, "bn").real("epsilon", 1);
+    m.node("BatchNormalization", {in, "scale", "shift", "mean", "variance"}, out, "bn")
+        .real("epsilon", 1);
 }
 
 TEST(FoldBatchNormalization, IntoAConvolutionWithBias) {
@@ -38,12 +40,13 @@ TEST(FoldBatchNormalization, IntoAConvolutionWithBias) {
     EXPECT_EQ(network.layers[0].weights->values, (std::vector<float>{2, 4, 9, 12}));
     EXPECT_EQ(network.layers[0].bias->values, (std::vector<float>{2 * 5 + 8, 3 * 6 + 14}));
     EXPECT_EQ(network.tensor(network.layers[0].output).name, "y");
-    EXPECT_EQ(network.folded, (std::vector<std::string>{"BatchNormalization \"bn\" into Conv \"conv\""}));
+    EXPECT_EQ(network.folded,
+              (std::vector<std::string>{"BatchNormalization \"bn\" into Conv \"conv\""}));
 }
 
 TEST(FoldBatchNormalization, IntoATransposedConvolutionWithGroups) {
-    // Weights [input channel][output channel within its group]: input 0 and 1 make output 0, input 2 and 3 make output
-    // 1.
+    // Weights [input channel][output channel within its group]: input 0 and 1 make output 0, input
+    // 2 and 3 make output 1.
     ModelBuilder m({1, 4, 2, 2});
     add_statistics(m, {4, 9});
     m.weights("w", {4, 1, 1, 1}, {1, 2, 3, 4});
@@ -61,7 +64,8 @@ TEST(FoldBatchNormalization, OutputChannelsOfATransposedConvolutionAlternate) {
     m.weights("w", {2, 2, 1, 2});  // [input][output][1][2], values 1 to 8
     m.node("ConvTranspose", {"x", "w"}, "a");
     add_normalisation(m, "a", "y");
-    EXPECT_EQ(m.parse().layers[0].weights->values, (std::vector<float>{2, 4, 9, 12, 10, 12, 21, 24}));
+    EXPECT_EQ(m.parse().layers[0].weights->values,
+              (std::vector<float>{2, 4, 9, 12, 10, 12, 21, 24}));
 }
 
 TEST(FoldBatchNormalization, IntoGemm) {
@@ -127,9 +131,13 @@ TEST(FoldBatchNormalization, OnVectorsItIsAProductAndASum) {
 
 TEST(FoldBatchNormalization, BadStatistics) {
     ModelBuilder negative({1, 2, 4, 4});
-    negative.weights("scale", {2}).weights("shift", {2}).weights("mean", {2}).weights("variance", {2}, {1, -5});
+    negative.weights("scale", {2})
+        .weights("shift", {2})
+        .weights("mean", {2})
+        .weights("variance", {2}, {1, -5});
     add_normalisation(negative, "x", "y");
-    expect_contains(negative.error(), "node \"bn\" (BatchNormalization): variance of channel 1 is -5.0");
+    expect_contains(negative.error(),
+                    "node \"bn\" (BatchNormalization): variance of channel 1 is -5.0");
     ModelBuilder few({1, 3, 4, 4});
     add_statistics(few, {1, 1});
     add_normalisation(few, "x", "y");
@@ -174,12 +182,15 @@ TEST(FoldAdd, OtherShapesAreGeneralLayers) {
     m.node("Add", {"x", "c"}, "y", "s");
     const Network network = m.parse();
     EXPECT_EQ(network.layers[0].kind, LayerKind::general);
-    EXPECT_EQ(run_reference_network(network, {{1, 2, 3, 4, 5, 6}})[0], (std::vector<float>{11, 22, 33, 14, 25, 36}));
+    EXPECT_EQ(run_reference_network(network, {{1, 2, 3, 4, 5, 6}})[0],
+              (std::vector<float>{11, 22, 33, 14, 25, 36}));
 
     ModelBuilder wrong({1, 1, 2, 3});
     wrong.weights("c", {4});
     wrong.node("Add", {"x", "c"}, "y", "s");
-    EXPECT_EQ(wrong.error(), "net.onnx: node \"s\" (Add): operands are 1x1x2x3 and 4, expected shapes that broadcast");
+    EXPECT_EQ(
+        wrong.error(),
+        "net.onnx: node \"s\" (Add): operands are 1x1x2x3 and 4, expected shapes that broadcast");
 }
 
 TEST(FoldMul, AFactorPerChannelGoesIntoTheWeights) {
@@ -193,7 +204,8 @@ TEST(FoldMul, AFactorPerChannelGoesIntoTheWeights) {
     m.node("Div", {"e", "d"}, "y");
     const Network network = m.parse();
     ASSERT_EQ(network.layers.size(), 1u);
-    EXPECT_EQ(network.layers[0].weights->values, (std::vector<float>{5, 4}));  // 1 * 10 / 2, 2 * 4 / 2
+    EXPECT_EQ(network.layers[0].weights->values,
+              (std::vector<float>{5, 4}));  // 1 * 10 / 2, 2 * 4 / 2
     EXPECT_EQ(network.layers[0].bias->values, (std::vector<float>{5, 2}));
 }
 
@@ -246,18 +258,19 @@ TEST(FoldActivation, EveryUnaryOneIntoAConvolution) {
         Activation expected;
     };
     using enum GeneralFunction;
-    const std::vector<Case> cases{{"Abs", {}, unary(absolute)},
-                                  {"Neg", {}, unary(negative)},
-                                  {"Elu", {{"alpha", 0.5f}}, unary(elu, 0.5f)},
-                                  {"Selu", {{"alpha", 1.5f}, {"gamma", 2}}, unary(selu, 1.5f, 2)},
-                                  {"Celu", {{"alpha", 3}}, unary(celu, 3)},
-                                  {"Softplus", {}, unary(softplus)},
-                                  {"Softsign", {}, unary(softsign)},
-                                  {"HardSigmoid", {{"alpha", 0.25f}}, unary(hard_sigmoid, 0.25f, 0.5f)},
-                                  {"HardSwish", {}, unary(hard_swish)},
-                                  {"Mish", {}, unary(mish)},
-                                  {"Swish", {{"alpha", 2}}, unary(swish, 2)},
-                                  {"Gelu", {}, unary(gelu)}};
+    const std::vector<Case> cases{
+        {"Abs", {}, unary(absolute)},
+        {"Neg", {}, unary(negative)},
+        {"Elu", {{"alpha", 0.5f}}, unary(elu, 0.5f)},
+        {"Selu", {{"alpha", 1.5f}, {"gamma", 2}}, unary(selu, 1.5f, 2)},
+        {"Celu", {{"alpha", 3}}, unary(celu, 3)},
+        {"Softplus", {}, unary(softplus)},
+        {"Softsign", {}, unary(softsign)},
+        {"HardSigmoid", {{"alpha", 0.25f}}, unary(hard_sigmoid, 0.25f, 0.5f)},
+        {"HardSwish", {}, unary(hard_swish)},
+        {"Mish", {}, unary(mish)},
+        {"Swish", {{"alpha", 2}}, unary(swish, 2)},
+        {"Gelu", {}, unary(gelu)}};
     for (const Case& c : cases) {
         ModelBuilder m({1, 1, 4, 4}, 24);
         m.weights("w", {2, 1, 1, 1});
@@ -286,7 +299,10 @@ TEST(FoldActivation, NotOneThatJumpsOrIsNotFinite) {
 /// Conv, then the nodes that `write` adds from "a" to "y".
 Network after_convolution(const std::function<void(ModelBuilder&)>& write) {
     ModelBuilder m({1, 1, 4, 4});
-    m.weights("w", {2, 1, 1, 1}).weights("three", {}, {3}).weights("six", {}, {6}).weights("zero", {}, {0});
+    m.weights("w", {2, 1, 1, 1})
+        .weights("three", {}, {3})
+        .weights("six", {}, {6})
+        .weights("zero", {}, {0});
     m.node("Conv", {"x", "w"}, "a", "conv");
     write(m);
     return m.parse();
@@ -345,8 +361,8 @@ TEST(ActivationsInNodes, SaysWhatBecameOne) {
         m.node("Sigmoid", {"a"}, "s", "gate");
         m.node("Mul", {"a", "s"}, "y", "silu");
     });
-    EXPECT_EQ(network.folded,
-              (std::vector<std::string>{"Sigmoid \"gate\" into Mul \"silu\"", "Mul \"silu\" into Conv \"conv\""}));
+    EXPECT_EQ(network.folded, (std::vector<std::string>{"Sigmoid \"gate\" into Mul \"silu\"",
+                                                        "Mul \"silu\" into Conv \"conv\""}));
 }
 
 TEST(ActivationsInNodes, WhatOnlyLooksLikeOneStays) {
@@ -416,12 +432,13 @@ TEST(NameLayers, IdentifiersFromNodesOrByKind) {
     m.node("ConvTranspose", {"f", "w"}, "y");
     std::vector<std::string> names;
     for (const Layer& layer : m.parse().layers) names.push_back(layer.name);
-    EXPECT_EQ(names, (std::vector<std::string>{"features_features_0_Conv", "conv2", "n0", "conv1", "conv1_2", "conv3",
-                                               "deconv1"}));
+    EXPECT_EQ(names, (std::vector<std::string>{"features_features_0_Conv", "conv2", "n0", "conv1",
+                                               "conv1_2", "conv3", "deconv1"}));
 }
 
 TEST(Charge, SharedWeightsCannotBeCopiedWithoutEnd) {
-    // 2^20 values, copied by each of 100 Reshape and 100 MatMul nodes: 200 * 2^20 > 2^26 + 4 * 2^20.
+    // 2^20 values, copied by each of 100 Reshape and 100 MatMul nodes: 200 * 2^20 > 2^26 + 4 *
+    // 2^20.
     ModelBuilder m({1, 1024});
     m.weights("w", {1024, 1024}, std::vector<float>(1 << 20, 0.0f));
     std::string x = "x";
@@ -432,7 +449,8 @@ TEST(Charge, SharedWeightsCannotBeCopiedWithoutEnd) {
         x = next;
     }
     m.integers("square", {1024, 1024});
-    expect_contains(m.error(), "folding constants makes many times more values than the file holds");
+    expect_contains(m.error(),
+                    "folding constants makes many times more values than the file holds");
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ TEST(GeneralLayers, BroadcastOfTwoLiveTensors) {
     ModelBuilder m({2, 1});
     m.input("z", {3});
     m.node("Sub", {"x", "z"}, "y");
-    EXPECT_EQ(run_reference_network(m.parse(), {{10, 20}, {1, 2, 3}})[0], (Values{9, 8, 7, 19, 18, 17}));
+    EXPECT_EQ(run_reference_network(m.parse(), {{10, 20}, {1, 2, 3}})[0],
+              (Values{9, 8, 7, 19, 18, 17}));
 }
 
 TEST(GeneralLayers, CannotBeWritten) {
@@ -123,8 +124,8 @@ TEST(FoldConstants, AShapeWithAFallback) {
 }
 
 /// An initializer of 8 or 16 bits.
-void add_small(ModelBuilder& m, const std::string& name, test::proto::TensorProto::DataType type, const Dims& dims,
-               const std::string& raw) {
+void add_small(ModelBuilder& m, const std::string& name, test::proto::TensorProto::DataType type,
+               const Dims& dims, const std::string& raw) {
     auto* t = m.model.mutable_graph()->add_initializer();
     t->set_name(name);
     t->set_data_type(type);
@@ -134,10 +135,11 @@ void add_small(ModelBuilder& m, const std::string& name, test::proto::TensorProt
 
 TEST(SmallIntegers, ACastMakesThemWeights) {
     using Type = test::proto::TensorProto;
-    const std::vector<std::tuple<Type::DataType, std::string, float>> cases{{Type::INT8, "\xfe", -2.0f},
-                                                                            {Type::UINT8, "\xfe", 254.0f},
-                                                                            {Type::INT16, "\xfe\xff", -2.0f},
-                                                                            {Type::UINT16, "\xfe\xff", 65534.0f}};
+    const std::vector<std::tuple<Type::DataType, std::string, float>> cases{
+        {Type::INT8, "\xfe", -2.0f},
+        {Type::UINT8, "\xfe", 254.0f},
+        {Type::INT16, "\xfe\xff", -2.0f},
+        {Type::UINT16, "\xfe\xff", 65534.0f}};
     for (const auto& [type, raw, value] : cases) {
         ModelBuilder m({1, 1, 1, 1});
         add_small(m, "small", type, {1, 1, 1, 1}, raw);
@@ -164,7 +166,8 @@ TEST(SmallIntegers, DequantizeLinearMakesThemWeights) {
     one.node("Conv", {"x", "w"}, "y");
     EXPECT_EQ(one.parse().layers.at(0).weights->values, (Values{0, 0.5, -1, -64.5}));
 
-    for (const int64_t axis : {0, 1, -4}) {  // one scale for each output channel, or for each input channel
+    for (const int64_t axis :
+         {0, 1, -4}) {  // one scale for each output channel, or for each input channel
         ModelBuilder m({1, 2, 1, 1}, 13);
         add_small(m, "q", Type::INT8, {2, 2, 1, 1}, raw);
         m.weights("scale", {2}, {2, 10});
@@ -185,12 +188,15 @@ TEST(SmallIntegers, DequantizeLinearMakesThemWeights) {
     wrong.weights("scale", {3});
     wrong.node("DequantizeLinear", {"q", "scale"}, "w", "d");
     wrong.node("Conv", {"x", "w"}, "y");
-    EXPECT_EQ(wrong.error(), "net.onnx: node \"d\" (DequantizeLinear): has 3 scales and 0 zero points, expected 2");
+    EXPECT_EQ(
+        wrong.error(),
+        "net.onnx: node \"d\" (DequantizeLinear): has 3 scales and 0 zero points, expected 2");
 
     ModelBuilder live({1, 1});
     live.weights("scale", {}, {0.25});
     live.node("DequantizeLinear", {"x", "scale"}, "y", "d");
-    expect_contains(live.error(), "input \"x\" is computed when the network runs, expected constant integers");
+    expect_contains(live.error(),
+                    "input \"x\" is computed when the network runs, expected constant integers");
 }
 
 TEST(SmallIntegers, NothingElseComputesWithThem) {
@@ -200,10 +206,10 @@ TEST(SmallIntegers, NothingElseComputesWithThem) {
     m.node("Add", {"small", "small"}, "sum", "a");  // wraps around: 254 and 2
     m.node("Cast", {"sum"}, "b").integer("to", Type::FLOAT);
     m.node("Add", {"x", "b"}, "y");
-    EXPECT_EQ(
-        m.error(),
-        "net.onnx: node \"a\" (Add): input \"small\" has integers of 8 or 16 bits, expected a FLOAT tensor; Cast and "
-        "DequantizeLinear make it that");
+    EXPECT_EQ(m.error(),
+              "net.onnx: node \"a\" (Add): input \"small\" has integers of 8 or 16 bits, expected "
+              "a FLOAT tensor; Cast and "
+              "DequantizeLinear make it that");
 }
 
 TEST(Bytes, AnInputOfThemIsMarkedAndComesBackFromAFile) {
@@ -211,7 +217,11 @@ TEST(Bytes, AnInputOfThemIsMarkedAndComesBackFromAFile) {
     for (const auto& [declared, type] :
          {std::pair{Type::UINT8, ElementType::uint8}, std::pair{Type::INT8, ElementType::int8}}) {
         ModelBuilder m({1, 1, 2, 2});
-        m.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(declared);
+        m.model.mutable_graph()
+            ->mutable_input(0)
+            ->mutable_type()
+            ->mutable_tensor_type()
+            ->set_elem_type(declared);
         m.weights("w", {1, 1, 1, 1}, {3});
         m.node("Cast", {"x"}, "f").integer("to", Type::FLOAT);
         m.node("Conv", {"f", "w"}, "y");
@@ -238,13 +248,21 @@ TEST(Bytes, AnOutputOfThemCutsFractionsOff) {
     using Type = test::proto::TensorProto;
     ModelBuilder m({1, 6});
     m.node("Cast", {"x"}, "y").integer("to", Type::UINT8);
-    m.model.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(Type::UINT8);
+    m.model.mutable_graph()
+        ->mutable_output(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->set_elem_type(Type::UINT8);
     const Network network = m.parse();
     EXPECT_EQ(network.tensor(network.outputs[0]).type, ElementType::uint8);
     EXPECT_EQ(run_reference_network(network, {{0, 0.99f, 1, 254.5f, 255.9f, -0.5f}})[0],
               (Values{0, 0, 1, 254, 255, 0}));
 
-    m.model.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(Type::FLOAT);
+    m.model.mutable_graph()
+        ->mutable_output(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->set_elem_type(Type::FLOAT);
     EXPECT_EQ(m.error(), "net.onnx: output \"y\" is UINT8 where it is written, expected FLOAT");
 }
 
@@ -252,21 +270,31 @@ TEST(Bytes, ArithmeticOnThemIsRefused) {
     using Type = test::proto::TensorProto;
     const auto model = [] {
         ModelBuilder m({1, 4});
-        m.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(Type::UINT8);
+        m.model.mutable_graph()
+            ->mutable_input(0)
+            ->mutable_type()
+            ->mutable_tensor_type()
+            ->set_elem_type(Type::UINT8);
         return m;
     };
     ModelBuilder relu = model();
     relu.node("Transpose", {"x"}, "t").integers("perm", {1, 0});
     relu.node("Relu", {"t"}, "y", "r");
     EXPECT_EQ(relu.error(),
-              "net.onnx: node \"r\" (Relu): input \"t\" is UINT8 when the network runs, expected FLOAT, which a Cast "
+              "net.onnx: node \"r\" (Relu): input \"t\" is UINT8 when the network runs, expected "
+              "FLOAT, which a Cast "
               "makes of it");
     ModelBuilder joined = model();
     joined.node("Cast", {"x"}, "f").integer("to", Type::FLOAT);
     joined.node("Concat", {"x", "f"}, "y", "c").integer("axis", 1);
-    EXPECT_EQ(joined.error(), "net.onnx: node \"c\" (Concat): input \"f\" is FLOAT, expected UINT8 as the first");
+    EXPECT_EQ(joined.error(),
+              "net.onnx: node \"c\" (Concat): input \"f\" is FLOAT, expected UINT8 as the first");
     ModelBuilder other = model();
-    other.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(Type::INT32);
+    other.model.mutable_graph()
+        ->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->set_elem_type(Type::INT32);
     other.node("Relu", {"x"}, "y");
     EXPECT_EQ(other.error(), "net.onnx: input \"x\" is INT32, expected FLOAT, UINT8 or INT8");
 }
@@ -285,7 +313,8 @@ TEST(Outputs, ATensorMayBeAnOutputTwice) {
     EXPECT_EQ(names, (std::vector<std::string>{"y", "y_output", "x_output", "c", "c_output"}));
     const auto results = run_reference_network(network, {{-1, 2}});
     EXPECT_EQ(results, (std::vector<Values>{{0, 2}, {0, 2}, {-1, 2}, {7}, {7}}));
-    EXPECT_EQ(network.folded.at(0), "output \"y\" is called \"y_output\": the first name is another tensor's");
+    EXPECT_EQ(network.folded.at(0),
+              "output \"y\" is called \"y_output\": the first name is another tensor's");
 }
 
 TEST(Clip, BoundsMayBeComputed) {
@@ -313,7 +342,8 @@ TEST(Limits, SmallFilesCannotAskForMuch) {
     filled.integers("shape", {1 << 20, 1 << 10});
     filled.node("ConstantOfShape", {"shape"}, "c");
     filled.node("Add", {"x", "c"}, "y");
-    expect_contains(filled.error(), "ConstantOfShape nodes make 1073741824 values, expected at most 268435456");
+    expect_contains(filled.error(),
+                    "ConstantOfShape nodes make 1073741824 values, expected at most 268435456");
 
     ModelBuilder padded({1, 2});
     padded.integers("pads", {0, 0, 0, int64_t{1} << 31});
@@ -330,12 +360,16 @@ TEST(Limits, SmallFilesCannotAskForMuch) {
     product.node("ConstantOfShape", {"shape"}, "a");
     product.node("MatMul", {"a", "a"}, "b", "m");
     product.node("MatMul", {"x", "b"}, "y");
-    expect_contains(product.error(), "node \"m\" (MatMul): of constants takes too long to evaluate: makes 8192x8192");
+    expect_contains(
+        product.error(),
+        "node \"m\" (MatMul): of constants takes too long to evaluate: makes 8192x8192");
 
     ModelBuilder grouped({1, 2, 4, 4});
     grouped.weights("w", {2, 1, 1, 1});
-    grouped.node("Conv", {"x", "w"}, "y", "c").integer("group", std::numeric_limits<int64_t>::max());
-    expect_contains(grouped.error(), "node \"c\" (conv): 9223372036854775807 groups do not divide 2 input channels");
+    grouped.node("Conv", {"x", "w"}, "y", "c")
+        .integer("group", std::numeric_limits<int64_t>::max());
+    expect_contains(grouped.error(),
+                    "node \"c\" (conv): 9223372036854775807 groups do not divide 2 input channels");
 }
 
 }  // namespace

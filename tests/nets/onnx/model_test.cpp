@@ -25,7 +25,8 @@ TEST(ParseModel, EveryTruncationIsRefused) {
     EXPECT_NO_THROW((void)parse_onnx(whole, "net.onnx", sizes));
     int refused = 0;
     for (size_t length = 0; length < whole.size(); length += length < 400 ? 1 : 997) {
-        const std::string message = message_of([&] { (void)parse_onnx(whole.substr(0, length), "net.onnx", sizes); });
+        const std::string message =
+            message_of([&] { (void)parse_onnx(whole.substr(0, length), "net.onnx", sizes); });
         ASSERT_EQ(message.rfind("net.onnx: ", 0), 0u) << "length " << length << ": " << message;
         ++refused;
     }
@@ -35,10 +36,12 @@ TEST(ParseModel, EveryTruncationIsRefused) {
 TEST(ParseModel, GarbageIsRefused) {
     expect_contains(message_of([] { (void)parse_onnx("", "net.onnx"); }),
                     "net.onnx: is not an ONNX model, or is truncated (0 bytes)");
-    expect_contains(message_of([] { (void)parse_onnx("hello, world", "net.onnx"); }), "net.onnx: is not an ONNX model");
+    expect_contains(message_of([] { (void)parse_onnx("hello, world", "net.onnx"); }),
+                    "net.onnx: is not an ONNX model");
     // A picture is well-formed nonsense more often than text.
     const std::string picture = read_file(LAMINATE_EXAMPLE_DATA "/astronaut_half.png");
-    expect_contains(message_of([&] { (void)parse_onnx(picture, "p.png"); }), "p.png: is not an ONNX model");
+    expect_contains(message_of([&] { (void)parse_onnx(picture, "p.png"); }),
+                    "p.png: is not an ONNX model");
 }
 
 TEST(ParseModel, RandomDamageNeverDoesMoreThanThrow) {
@@ -49,7 +52,8 @@ TEST(ParseModel, RandomDamageNeverDoesMoreThanThrow) {
     for (int round = 0; round < 3000; ++round) {
         std::string damaged = whole;
         for (int i = 0; i < 1 + round % 4; ++i) {
-            const size_t at = random() % 2 == 0 ? random() % 2500 : damaged.size() - 1 - random() % 400;
+            const size_t at =
+                random() % 2 == 0 ? random() % 2500 : damaged.size() - 1 - random() % 400;
             damaged[at] = static_cast<char>(random());
         }
         const std::string message =
@@ -66,7 +70,9 @@ TEST(ParseModel, NoOpsetIsTruncation) {
     ModelBuilder m({1, 1, 4, 4});
     m.node("Relu", {"x"}, "y");
     m.model.clear_opset_import();
-    EXPECT_EQ(m.error(), "net.onnx: does not say which version of the ONNX operators it uses, or is truncated");
+    EXPECT_EQ(
+        m.error(),
+        "net.onnx: does not say which version of the ONNX operators it uses, or is truncated");
     m.model.clear_ir_version();
     EXPECT_EQ(m.error(), "net.onnx: is not an ONNX model: has no graph or no IR version");
 }
@@ -97,7 +103,8 @@ TEST(Decode, ValuesRawOrTyped) {
 
 TEST(Decode, RefusesWhatDoesNotFit) {
     const auto error = [](const onnx::proto::TensorProto& tensor) {
-        return message_of([&] { (void)onnx::decode(tensor, "net.onnx: initializer \"w\"", std::nullopt); });
+        return message_of(
+            [&] { (void)onnx::decode(tensor, "net.onnx: initializer \"w\"", std::nullopt); });
     };
     onnx::proto::TensorProto tensor = onnx::encode({2}, {1, 2}, "w");
     tensor.set_dims(0, 3);
@@ -123,10 +130,12 @@ TEST(Decode, OtherWidthsBecomeFloat) {
         tensor.set_raw_data(raw);
         return std::get<ConstantPtr>(onnx::decode(tensor, "t", std::nullopt))->values;
     };
-    // Sign, five bits of exponent with bias 15, ten of mantissa: 1; -2; 1 + 1/1024; 2^-24, the least; 65504, the largest; infinity.
+    // Sign, five bits of exponent with bias 15, ten of mantissa: 1; -2; 1 + 1/1024; 2^-24, the
+    // least; 65504, the largest; infinity.
     const float infinity = std::numeric_limits<float>::infinity();
     const std::string half("\x00\x3c\x00\xc0\x01\x3c\x01\x00\xff\x7b\x00\x7c", 12);
-    EXPECT_EQ(values(Type::FLOAT16, half), (std::vector<float>{1, -2, 1.0f + 1.0f / 1024, 0x1p-24f, 65504, infinity}));
+    EXPECT_EQ(values(Type::FLOAT16, half),
+              (std::vector<float>{1, -2, 1.0f + 1.0f / 1024, 0x1p-24f, 65504, infinity}));
     tensor.clear_raw_data();
     for (const int bits : {0x3c00, 0xc000, 0x3c01, 1, 0x7bff, 0x7c00}) tensor.add_int32_data(bits);
     EXPECT_EQ(std::get<ConstantPtr>(onnx::decode(tensor, "t", std::nullopt))->values,
@@ -136,7 +145,8 @@ TEST(Decode, OtherWidthsBecomeFloat) {
     EXPECT_EQ(values(Type::BFLOAT16, std::string("\x80\x3f\x00\xc0\x81\x3f\x80\x00\x40\x40", 10)),
               (std::vector<float>{1, -2, 1.0f + 1.0f / 128, 0x1p-126f, 3}));
     tensor.set_dims(0, 1);
-    EXPECT_EQ(values(Type::DOUBLE, std::string("\0\0\0\0\0\0\xf8\x3f", 8)), (std::vector<float>{1.5f}));
+    EXPECT_EQ(values(Type::DOUBLE, std::string("\0\0\0\0\0\0\xf8\x3f", 8)),
+              (std::vector<float>{1.5f}));
 }
 
 /// Makes the first initializer say 2^40 values, the most that a shape may, whatever it holds.
@@ -195,7 +205,9 @@ TEST_F(ExternalData, IsRefusedOutsideTheModelsDirectory) {
     Scratch elsewhere;
     write_file_atomically(elsewhere / "secret.bin", std::string(64, 'a'));
     const std::string expected = "expected a file in the model's directory";
-    set("location", "../" + std::filesystem::path(elsewhere / "").parent_path().filename().string() + "/secret.bin");
+    set("location", "../" +
+                        std::filesystem::path(elsewhere / "").parent_path().filename().string() +
+                        "/secret.bin");
     expect_contains(error(), expected);
     set("location", elsewhere / "secret.bin");
     expect_contains(error(), expected);
@@ -211,7 +223,8 @@ TEST_F(ExternalData, IsRefusedOutsideTheModelsDirectory) {
 TEST_F(ExternalData, MustBeThereWhole) {
     set("offset", "8");
     expect_contains(error(),
-                    "initializer \"w\": external data file \"weights.bin\" has 40 bytes, expected 36 from byte 8");
+                    "initializer \"w\": external data file \"weights.bin\" has 40 bytes, expected "
+                    "36 from byte 8");
     set("offset", "-4");
     expect_contains(error(), "external data: offset is \"-4\", expected a number of bytes");
     set("offset", "9223372036854775807");
@@ -220,11 +233,14 @@ TEST_F(ExternalData, MustBeThereWhole) {
     set("length", "32");
     expect_contains(error(), "external data has 32 bytes, expected 36");
     set("length", "9223372036854775808");
-    expect_contains(error(), "external data: length is \"9223372036854775808\", expected a number of bytes");
+    expect_contains(error(),
+                    "external data: length is \"9223372036854775808\", expected a number of bytes");
     set("location", "missing.bin");
     set("length", "36");
     expect_contains(error(), "external data file \"missing.bin\" does not exist beside the model");
-    EXPECT_EQ(model_.error(), "net.onnx: initializer \"w\": has external data, which a model in memory cannot have");
+    EXPECT_EQ(
+        model_.error(),
+        "net.onnx: initializer \"w\": has external data, which a model in memory cannot have");
 }
 
 /// Refused by the sizes alone: 4 TiB asked for on the way would end in another message.
@@ -237,7 +253,8 @@ TEST_F(ExternalData, SmallFilesCannotClaimMuch) {
     set("offset", "9223372036854775807");
     expect_contains(error(), expected + "9223372036854775807");
     w->set_dims(2, 2);
-    expect_contains(error(), "initializer \"w\": tensor of 1048576x1048576x2x1: more than 2^40 elements");
+    expect_contains(error(),
+                    "initializer \"w\": tensor of 1048576x1048576x2x1: more than 2^40 elements");
 }
 
 TEST(ParseModel, SmallFilesCannotClaimMuch) {
@@ -258,7 +275,8 @@ TEST_F(ExternalData, LongerThanMemoryIsOneLine) {
     claim_tebi_values(model_);
     const int64_t bytes = int64_t{4} << 40;
     std::error_code no_such_files;
-    std::filesystem::resize_file(directory_ / "weights.bin", static_cast<uintmax_t>(bytes + 4), no_such_files);
+    std::filesystem::resize_file(directory_ / "weights.bin", static_cast<uintmax_t>(bytes + 4),
+                                 no_such_files);
     if (no_such_files) GTEST_SKIP() << "this file system has no files of 4 TiB";
     // Systems that promise more memory than they have would promise this, too.
     rlimit address_space{};
@@ -278,13 +296,15 @@ TEST(TensorProtoFiles, RoundTrip) {
     EXPECT_EQ(back.dims, tensor.dims);
     EXPECT_EQ(back.values, tensor.values);
     int files = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory / "")) ++files;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory / ""))
+        ++files;
     EXPECT_EQ(files, 1);  // nothing is left aside
 }
 
 TEST(TensorProtoFiles, Refusals) {
     Scratch directory;
-    expect_contains(message_of([&] { (void)load_tensor_proto(directory / "none.pb"); }), "none.pb: no such file");
+    expect_contains(message_of([&] { (void)load_tensor_proto(directory / "none.pb"); }),
+                    "none.pb: no such file");
     write_file_atomically(directory / "garbage.pb", "garbage");
     expect_contains(message_of([&] { (void)load_tensor_proto(directory / "garbage.pb"); }),
                     "garbage.pb: is not an ONNX tensor, or is truncated (7 bytes)");

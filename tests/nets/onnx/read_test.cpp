@@ -17,7 +17,9 @@ const Layer& only_layer(const Network& network) {
     return network.layers.at(0);
 }
 
-std::vector<int64_t> output_dims(const Network& network) { return network.tensor(network.outputs[0]).dims; }
+std::vector<int64_t> output_dims(const Network& network) {
+    return network.tensor(network.outputs[0]).dims;
+}
 
 using Pair = std::array<int64_t, 2>;
 
@@ -96,13 +98,16 @@ TEST(ReadConv, ThreeDimensionsAreAGeneralLayer) {
     mixed.weights("w", {5, 3, 3, 3});
     mixed.node("Conv", {"x", "w"}, "y", "c");
     EXPECT_EQ(mixed.error(),
-              "net.onnx: node \"c\" (Conv): weights are 5x3x3x3 (2 spatial dimensions) for an input of 1");
+              "net.onnx: node \"c\" (Conv): weights are 5x3x3x3 (2 spatial dimensions) for an "
+              "input of 1");
 }
 
 TEST(ReadConvTranspose, OutputShapeAndAutoPadBecomePadding) {
     ModelBuilder shaped({1, 2, 5, 5});
     shaped.weights("w", {2, 3, 5, 4});
-    shaped.node("ConvTranspose", {"x", "w"}, "y").integers("strides", {2, 2}).integers("output_shape", {10, 10});
+    shaped.node("ConvTranspose", {"x", "w"}, "y")
+        .integers("strides", {2, 2})
+        .integers("output_shape", {10, 10});
     // Rows: 4 * 2 + 5 - 10 = 3 to cut, 2 first and 1 last; columns: 4 * 2 + 4 - 10 = 2.
     const Network network = shaped.parse();
     EXPECT_EQ(only_layer(network).window.pad_begin, (Pair{2, 1}));
@@ -111,27 +116,37 @@ TEST(ReadConvTranspose, OutputShapeAndAutoPadBecomePadding) {
 
     ModelBuilder same({1, 2, 5, 5});
     same.weights("w", {2, 3, 5, 4});
-    same.node("ConvTranspose", {"x", "w"}, "y").integers("strides", {2, 2}).text("auto_pad", "SAME_UPPER");
+    same.node("ConvTranspose", {"x", "w"}, "y")
+        .integers("strides", {2, 2})
+        .text("auto_pad", "SAME_UPPER");
     EXPECT_EQ(only_layer(same.parse()).window.pad_begin, (Pair{1, 1}));
     EXPECT_EQ(output_dims(same.parse()), (std::vector<int64_t>{1, 3, 10, 10}));
 
     ModelBuilder gaps({1, 2, 5, 5});  // windows that leave gaps reach 4 * 3 + 1 rows, not 5 * 3
     gaps.weights("w", {2, 3, 1, 4});
-    gaps.node("ConvTranspose", {"x", "w"}, "y").integers("strides", {3, 2}).text("auto_pad", "SAME_LOWER");
+    gaps.node("ConvTranspose", {"x", "w"}, "y")
+        .integers("strides", {3, 2})
+        .text("auto_pad", "SAME_LOWER");
     EXPECT_EQ(output_dims(gaps.parse()), (std::vector<int64_t>{1, 3, 13, 10}));
 
     ModelBuilder large({1, 2, 5, 5});
     large.weights("w", {2, 3, 5, 4});
-    large.node("ConvTranspose", {"x", "w"}, "y", "d").integers("strides", {2, 2}).integers("output_shape", {15, 10});
+    large.node("ConvTranspose", {"x", "w"}, "y", "d")
+        .integers("strides", {2, 2})
+        .integers("output_shape", {15, 10});
     expect_contains(large.error(),
-                    "node \"d\" (ConvTranspose): output of 15 is larger than an input of 5 gives without padding");
+                    "node \"d\" (ConvTranspose): output of 15 is larger than an input of 5 gives "
+                    "without padding");
 }
 
 TEST(ReadPool, CeilModeBecomesTrailingPadding) {
     ModelBuilder m({1, 1, 6, 7});
-    m.node("MaxPool", {"x"}, "y").integers("kernel_shape", {3, 3}).integers("strides", {2, 2}).integer("ceil_mode", 1);
-    // Rows: ceil((6 - 3) / 2) + 1 = 3 windows reach row 6, one past the end. Columns: (7 - 3) / 2 + 1 = 3 windows fit
-    // exactly.
+    m.node("MaxPool", {"x"}, "y")
+        .integers("kernel_shape", {3, 3})
+        .integers("strides", {2, 2})
+        .integer("ceil_mode", 1);
+    // Rows: ceil((6 - 3) / 2) + 1 = 3 windows reach row 6, one past the end. Columns: (7 - 3) / 2 +
+    // 1 = 3 windows fit exactly.
     EXPECT_EQ(only_layer(m.parse()).window.pad_end, (Pair{1, 0}));
     EXPECT_EQ(output_dims(m.parse()), (std::vector<int64_t>{1, 1, 3, 3}));
 }
@@ -143,7 +158,8 @@ TEST(ReadPool, CeilModeDropsAWindowThatWouldStartInThePadding) {
         .integers("strides", {3, 3})
         .integers("pads", {1, 1, 1, 1})
         .integer("ceil_mode", 1);
-    // Rows: ceil((4 + 2 - 2) / 3) + 1 = 3, but the third would start at 6 - 1 = 5 >= 4. Columns: the third starts at 5
+    // Rows: ceil((4 + 2 - 2) / 3) + 1 = 3, but the third would start at 6 - 1 = 5 >= 4. Columns:
+    // the third starts at 5
     // >= 5 too.
     EXPECT_EQ(output_dims(m.parse()), (std::vector<int64_t>{1, 1, 2, 2}));
 }
@@ -160,10 +176,12 @@ TEST(ReadPool, CountIncludePad) {
         return m;
     };
     EXPECT_TRUE(only_layer(pool({1, 1, 1, 1}, 8, false).parse()).count_include_pad);
-    EXPECT_FALSE(only_layer(pool({0, 0, 0, 0}, 8, false).parse()).count_include_pad);  // no padding to count
     EXPECT_FALSE(
-        only_layer(pool({0, 0, 0, 0}, 8, true).parse()).count_include_pad);  // the extension of ceil_mode never counts
-    // Windows start at -1, 1, 3, 5, 7. The last one covers rows 7 .. 9: 7 is in the picture, 8 is padding, 9 is neither, so the divisor is 2 * 2.
+        only_layer(pool({0, 0, 0, 0}, 8, false).parse()).count_include_pad);  // no padding to count
+    EXPECT_FALSE(only_layer(pool({0, 0, 0, 0}, 8, true).parse())
+                     .count_include_pad);  // the extension of ceil_mode never counts
+    // Windows start at -1, 1, 3, 5, 7. The last one covers rows 7 .. 9: 7 is in the picture, 8 is
+    // padding, 9 is neither, so the divisor is 2 * 2.
     const Network both = pool({1, 1, 1, 1}, 8, true).parse();
     EXPECT_EQ(only_layer(both).kind, LayerKind::general);
     EXPECT_EQ(output_dims(both), (std::vector<int64_t>{1, 1, 5, 5}));
@@ -194,7 +212,8 @@ TEST(ReadActivation, ClipInBothForms) {
     ModelBuilder lower({1, 1, 4, 4});
     lower.weights("low", {}, {0});
     lower.node("Clip", {"x", "low"}, "y");
-    EXPECT_EQ(only_layer(lower.parse()).activation.kind, ActivationKind::relu);  // clip to 0 and above
+    EXPECT_EQ(only_layer(lower.parse()).activation.kind,
+              ActivationKind::relu);  // clip to 0 and above
 
     ModelBuilder crossed({1, 1, 4, 4});
     crossed.weights("low", {}, {3}).weights("high", {}, {2});
@@ -210,11 +229,15 @@ TEST(ReadActivation, PReluSlopesFollowBroadcasting) {
         m.node("PRelu", {"x", "s"}, "y", "p");
         return m;
     };
-    EXPECT_EQ(only_layer(with({3, 1, 1}).parse()).activation.slope->values, (std::vector<float>{1, 2, 3}));
-    EXPECT_EQ(only_layer(with({1, 3, 1, 1}).parse()).activation.slope->dims, (std::vector<int64_t>{3}));
+    EXPECT_EQ(only_layer(with({3, 1, 1}).parse()).activation.slope->values,
+              (std::vector<float>{1, 2, 3}));
+    EXPECT_EQ(only_layer(with({1, 3, 1, 1}).parse()).activation.slope->dims,
+              (std::vector<int64_t>{3}));
     EXPECT_EQ(only_layer(with({1}).parse()).activation.slope->values.size(), 1u);
-    EXPECT_EQ(only_layer(with({4}).parse()).general.function, GeneralFunction::prelu);  // that is per column
-    expect_contains(with({3}).error(), "operands are 1x3x4x4 and 3, expected shapes that broadcast");
+    EXPECT_EQ(only_layer(with({4}).parse()).general.function,
+              GeneralFunction::prelu);  // that is per column
+    expect_contains(with({3}).error(),
+                    "operands are 1x3x4x4 and 3, expected shapes that broadcast");
 }
 
 TEST(ReadGemm, TransposesAndFactorsAreFolded) {
@@ -223,13 +246,15 @@ TEST(ReadGemm, TransposesAndFactorsAreFolded) {
     m.node("Gemm", {"x", "b", "c"}, "y").real("alpha", 2).real("beta", 0.5);
     const Network network = m.parse();
     EXPECT_EQ(only_layer(network).weights->dims, (std::vector<int64_t>{2, 3}));
-    EXPECT_EQ(only_layer(network).weights->values, (std::vector<float>{2, 6, 10, 4, 8, 12}));  // columns of b, doubled
+    EXPECT_EQ(only_layer(network).weights->values,
+              (std::vector<float>{2, 6, 10, 4, 8, 12}));  // columns of b, doubled
     EXPECT_EQ(only_layer(network).bias->values, (std::vector<float>{5, 10}));
 
     ModelBuilder transposed({2, 3});
     transposed.weights("b", {2, 3});
     transposed.node("Gemm", {"x", "b"}, "y").integer("transB", 1);
-    EXPECT_EQ(only_layer(transposed.parse()).weights->values, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ(only_layer(transposed.parse()).weights->values,
+              (std::vector<float>{1, 2, 3, 4, 5, 6}));
 
     ModelBuilder a({2, 3});
     a.weights("b", {2, 3});
@@ -253,7 +278,8 @@ TEST(ReadShapes, ReshapeAsFlatten) {
     EXPECT_EQ(output_dims(network), (std::vector<int64_t>{2, 60}));
     EXPECT_EQ(reshaped({-1, 20}).parse().layers[1].axis, 2);
     EXPECT_EQ(reshaped({1, 120}).parse().layers[1].axis, 0);
-    EXPECT_EQ(only_layer(reshaped({2, 3, -1, 5}).parse()).kind, LayerKind::activation);  // changes nothing
+    EXPECT_EQ(only_layer(reshaped({2, 3, -1, 5}).parse()).kind,
+              LayerKind::activation);  // changes nothing
     const Network other = reshaped({6, 4, 5}).parse();
     EXPECT_EQ(other.layers[1].general.kind, GeneralKind::reshape);
     EXPECT_EQ(output_dims(other), (std::vector<int64_t>{6, 4, 5}));
@@ -342,8 +368,10 @@ TEST(ReadGraph, IdentityAndDropoutVanish) {
     m.node("Identity", {"b"}, "y", "same");
     const Network network = m.parse();
     EXPECT_EQ(only_layer(network).kind, LayerKind::activation);
-    EXPECT_EQ(network.tensor(network.outputs[0]).name, "y");  // the output keeps the name that callers know
-    EXPECT_EQ(network.folded, (std::vector<std::string>{"Dropout \"drop\" removed", "Identity \"same\" removed"}));
+    EXPECT_EQ(network.tensor(network.outputs[0]).name,
+              "y");  // the output keeps the name that callers know
+    EXPECT_EQ(network.folded,
+              (std::vector<std::string>{"Dropout \"drop\" removed", "Identity \"same\" removed"}));
 }
 
 TEST(ReadGraph, BrokenGraphs) {
@@ -352,11 +380,14 @@ TEST(ReadGraph, BrokenGraphs) {
     cycle.node("Add", {"free", "b"}, "a", "p");
     cycle.node("Relu", {"a"}, "b", "q");
     cycle.node("Relu", {"b"}, "y", "after");
-    EXPECT_EQ(cycle.error(), "net.onnx: node \"p\" (Add): needs its own result: the graph has a cycle");
+    EXPECT_EQ(cycle.error(),
+              "net.onnx: node \"p\" (Add): needs its own result: the graph has a cycle");
 
     ModelBuilder missing({1, 1, 4, 4});
     missing.node("Add", {"x", "b"}, "y", "p");
-    EXPECT_EQ(missing.error(), "net.onnx: node \"p\" (Add): reads \"b\", which no node, initializer or input provides");
+    EXPECT_EQ(
+        missing.error(),
+        "net.onnx: node \"p\" (Add): reads \"b\", which no node, initializer or input provides");
 
     ModelBuilder twice({1, 1, 4, 4});
     twice.node("Relu", {"x"}, "y", "p");
@@ -380,7 +411,8 @@ TEST(ReadGraph, BrokenGraphs) {
     ModelBuilder indices({1, 1, 4, 4});
     indices.node("MaxPool", {"x"}, "pooled", "p").integers("kernel_shape", {2, 2});
     indices.model.mutable_graph()->mutable_node(0)->add_output("y");
-    EXPECT_EQ(indices.error(), "net.onnx: value \"y\" is a second result of its node, which is not supported");
+    EXPECT_EQ(indices.error(),
+              "net.onnx: value \"y\" is a second result of its node, which is not supported");
 
     ModelBuilder through({1, 1, 4, 4});
     through.node("Identity", {"x"}, "y");
@@ -390,7 +422,8 @@ TEST(ReadGraph, BrokenGraphs) {
     ModelBuilder constant({1, 1, 4, 4});
     constant.weights("w", {1});
     constant.node("Identity", {"w"}, "y");
-    EXPECT_EQ(run_reference_network(constant.parse(), {std::vector<float>(16, 3.0f)})[0], std::vector<float>{1});
+    EXPECT_EQ(run_reference_network(constant.parse(), {std::vector<float>(16, 3.0f)})[0],
+              std::vector<float>{1});
 
     ModelBuilder integers({1, 1, 4, 4});
     integers.node("Shape", {"x"}, "y");
@@ -401,7 +434,8 @@ TEST(ReadGraph, UnsupportedThingsAreNamed) {
     ModelBuilder unknown({1, 1, 4, 4});
     unknown.node("NonMaxSuppression", {"x"}, "y", "x1");
     expect_contains(unknown.error(),
-                    "net.onnx: node \"x1\": operator NonMaxSuppression is not supported; supported: Abs, Add, And, "
+                    "net.onnx: node \"x1\": operator NonMaxSuppression is not supported; "
+                    "supported: Abs, Add, And, "
                     "AveragePool,");
 
     ModelBuilder custom({1, 1, 4, 4});
@@ -411,11 +445,13 @@ TEST(ReadGraph, UnsupportedThingsAreNamed) {
 
     ModelBuilder attribute({1, 1, 4, 4});
     attribute.node("Relu", {"x"}, "y", "r").integer("beta", 1);
-    EXPECT_EQ(attribute.error(), "net.onnx: node \"r\" (Relu): attribute \"beta\" is not supported");
+    EXPECT_EQ(attribute.error(),
+              "net.onnx: node \"r\" (Relu): attribute \"beta\" is not supported");
 
     ModelBuilder type({1, 1, 4, 4});
     type.node("LeakyRelu", {"x"}, "y", "r").integer("alpha", 1);
-    EXPECT_EQ(type.error(), "net.onnx: node \"r\" (LeakyRelu): attribute \"alpha\" has the wrong type");
+    EXPECT_EQ(type.error(),
+              "net.onnx: node \"r\" (LeakyRelu): attribute \"alpha\" has the wrong type");
 
     ModelBuilder old({1, 1, 4, 4}, 5);
     old.node("Relu", {"x"}, "y");
@@ -425,31 +461,38 @@ TEST(ReadGraph, UnsupportedThingsAreNamed) {
     mask.node("Dropout", {"x"}, "a");
     mask.model.mutable_graph()->mutable_node(0)->add_output("mask");
     mask.node("Add", {"a", "mask"}, "y");
-    EXPECT_EQ(mask.error(), "net.onnx: value \"mask\" is a second result of its node, which is not supported");
+    EXPECT_EQ(mask.error(),
+              "net.onnx: value \"mask\" is a second result of its node, which is not supported");
 
     ModelBuilder live({1, 1, 4, 4});
     live.input("w", {1, 1, 3, 3});
     live.node("Conv", {"x", "w"}, "y", "c");
     EXPECT_EQ(live.error(),
-              "net.onnx: node \"c\" (Conv): input \"w\" is an input of the network, expected a constant FLOAT tensor "
+              "net.onnx: node \"c\" (Conv): input \"w\" is an input of the network, expected a "
+              "constant FLOAT tensor "
               "(an initializer)");
     ModelBuilder computed({1, 1, 4, 4});
     computed.node("Relu", {"x"}, "w");
     computed.node("Conv", {"x", "w"}, "y", "c");
-    expect_contains(computed.error(),
-                    "input \"w\" is computed when the network runs, expected a constant FLOAT tensor");
+    expect_contains(
+        computed.error(),
+        "input \"w\" is computed when the network runs, expected a constant FLOAT tensor");
 
     ModelBuilder training({1, 1, 4, 4});
     for (const char* name : {"s", "b", "m", "v"}) training.weights(name, {1});
-    training.node("BatchNormalization", {"x", "s", "b", "m", "v"}, "y", "n").integer("training_mode", 1);
-    expect_contains(training.error(), "node \"n\" (BatchNormalization): training mode or spatial = 0 is not supported");
+    training.node("BatchNormalization", {"x", "s", "b", "m", "v"}, "y", "n")
+        .integer("training_mode", 1);
+    expect_contains(
+        training.error(),
+        "node \"n\" (BatchNormalization): training mode or spatial = 0 is not supported");
 }
 
 TEST(ReadGraph, AbsurdDimensionsAreRefusedBeforeAnythingIsAllocated) {
     ModelBuilder input({1, int64_t{1} << 30, int64_t{1} << 30, 4});
     input.node("Relu", {"x"}, "y");
-    expect_contains(input.error(),
-                    "net.onnx: input \"x\": tensor of 1x1073741824x1073741824x4: more than 2^40 elements");
+    expect_contains(
+        input.error(),
+        "net.onnx: input \"x\": tensor of 1x1073741824x1073741824x4: more than 2^40 elements");
 
     ModelBuilder zero({1, 0, 4, 4});
     zero.node("Relu", {"x"}, "y");
@@ -457,21 +500,26 @@ TEST(ReadGraph, AbsurdDimensionsAreRefusedBeforeAnythingIsAllocated) {
 
     ModelBuilder pads({1, 1, 4, 4});
     pads.weights("w", {1, 1, 1, 1});
-    pads.node("Conv", {"x", "w"}, "y", "c").integers("pads", {int64_t{1} << 62, int64_t{1} << 62, 0, 0});
-    expect_contains(pads.error(), "node \"c\" (Conv): pads contains 4611686018427387904, expected 0 to 2147483647");
+    pads.node("Conv", {"x", "w"}, "y", "c")
+        .integers("pads", {int64_t{1} << 62, int64_t{1} << 62, 0, 0});
+    expect_contains(
+        pads.error(),
+        "node \"c\" (Conv): pads contains 4611686018427387904, expected 0 to 2147483647");
 
     ModelBuilder wide({1, 1, 4, 4});
     wide.weights("w", {1, 1, 1, 1});
     wide.node("Conv", {"x", "w"}, "y", "c").integers("pads", {2000000000, 2000000000, 0, 0});
-    expect_contains(wide.error(),
-                    "node \"c\" (conv): output: tensor of 1x1x2000000004x2000000004: more than 2^40 elements");
+    expect_contains(
+        wide.error(),
+        "node \"c\" (conv): output: tensor of 1x1x2000000004x2000000004: more than 2^40 elements");
 
     ModelBuilder weights({1, 1, 4, 4});
     weights.weights("w", {1, 1, 1, 1});
     auto* w = weights.model.mutable_graph()->mutable_initializer(0);
     w->set_dims(0, int64_t{1} << 39);
     weights.node("Conv", {"x", "w"}, "y", "c");
-    expect_contains(weights.error(), "initializer \"w\": tensor of 549755813888x1x1x1: dimension 549755813888");
+    expect_contains(weights.error(),
+                    "initializer \"w\": tensor of 549755813888x1x1x1: dimension 549755813888");
 }
 
 TEST(ReadSizes, DynamicDimensions) {
@@ -480,11 +528,14 @@ TEST(ReadSizes, DynamicDimensions) {
     m.node("Relu", {"x"}, "y");
     EXPECT_EQ(output_dims(m.parse({.height = 5, .width = 6})),
               (std::vector<int64_t>{1, 3, 5, 6}));  // a batch not given is 1
-    EXPECT_EQ(output_dims(m.parse({.height = 5, .width = 6, .batch = 2})), (std::vector<int64_t>{2, 3, 5, 6}));
+    EXPECT_EQ(output_dims(m.parse({.height = 5, .width = 6, .batch = 2})),
+              (std::vector<int64_t>{2, 3, 5, 6}));
     EXPECT_EQ(output_dims(m.parse({.height = 5, .width = 6, .symbols = {{"H", 9}}})),
               (std::vector<int64_t>{1, 3, 9, 6}));  // a symbol wins
-    EXPECT_EQ(m.error({.width = 6}), "net.onnx: input \"x\": dimension 3 of 4 is symbolic (\"H\"); expected --height");
-    EXPECT_EQ(m.error({.height = 5}), "net.onnx: input \"x\": dimension 4 of 4 is symbolic (\"W\"); expected --width");
+    EXPECT_EQ(m.error({.width = 6}),
+              "net.onnx: input \"x\": dimension 3 of 4 is symbolic (\"H\"); expected --height");
+    EXPECT_EQ(m.error({.height = 5}),
+              "net.onnx: input \"x\": dimension 4 of 4 is symbolic (\"W\"); expected --width");
     EXPECT_EQ(m.error({.height = 0, .width = 6}),
               "net.onnx: input \"x\": dimension 3 of 4 is to be 0, expected at least 1");
     EXPECT_EQ(m.error({.height = 5, .width = 6, .symbols = {{"Q", 9}}}),
@@ -495,7 +546,8 @@ TEST(ReadSizes, FixedDimensionsStay) {
     ModelBuilder m({1, 3, 8, 8});
     m.node("Relu", {"x"}, "y");
     EXPECT_EQ(output_dims(m.parse({.height = 8})), (std::vector<int64_t>{1, 3, 8, 8}));
-    EXPECT_EQ(m.error({.height = 9}), "net.onnx: input \"x\": dimension 3 of 4 is fixed to 8, it cannot be 9");
+    EXPECT_EQ(m.error({.height = 9}),
+              "net.onnx: input \"x\": dimension 3 of 4 is fixed to 8, it cannot be 9");
 }
 
 TEST(ReadSizes, FeatureVectors) {
@@ -504,7 +556,9 @@ TEST(ReadSizes, FeatureVectors) {
     m.weights("w", {2, 3});
     m.node("Gemm", {"x", "w"}, "y").integer("transB", 1);
     EXPECT_EQ(output_dims(m.parse({.symbols = {{"F", 3}}})), (std::vector<int64_t>{1, 2}));
-    EXPECT_EQ(m.error(), "net.onnx: input \"x\": dimension 2 of 2 is symbolic (\"F\"); expected a value for it");
+    EXPECT_EQ(
+        m.error(),
+        "net.onnx: input \"x\": dimension 2 of 2 is symbolic (\"F\"); expected a value for it");
 }
 
 }  // namespace

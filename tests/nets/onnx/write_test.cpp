@@ -23,7 +23,8 @@ void expect_round_trip(const Network& network) {
     ASSERT_EQ(back.layers.size(), network.layers.size());
     for (size_t i = 0; i < back.layers.size(); ++i) {
         EXPECT_EQ(back.layers[i].name, network.layers[i].name);
-        EXPECT_EQ(back.tensor(back.layers[i].output).name, network.tensor(network.layers[i].output).name);
+        EXPECT_EQ(back.tensor(back.layers[i].output).name,
+                  network.tensor(network.layers[i].output).name);
     }
 }
 
@@ -32,11 +33,12 @@ TEST(SaveOnnx, EveryZooNetComesBackTheSame) {
     size_t place = 0;
     for (const ZooEntry& entry : zoo_entries()) {
         if (place++ % 4 != 0 && test::is_sanitized) continue;
-        // 75 pixels, InceptionV3's least, keep VGG16's head small; the 4K nets are l2net and l3net again. The unpadded networks of DeFiNES
-        // end in nothing at other sizes than their own.
+        // 75 pixels, InceptionV3's least, keep VGG16's head small; the 4K nets are l2net and l3net
+        // again. The unpadded networks of DeFiNES end in nothing at other sizes than their own.
         const bool is_unpadded = entry.name.ends_with("-defines");
-        expect_round_trip(
-            zoo_network(entry.name, is_unpadded ? ZooOptions{} : ZooOptions{.height = 75, .width = 76, .batch = 2}));
+        expect_round_trip(zoo_network(
+            entry.name,
+            is_unpadded ? ZooOptions{} : ZooOptions{.height = 75, .width = 76, .batch = 2}));
     }
 }
 
@@ -47,7 +49,10 @@ TEST(SaveOnnx, EveryOperatorComesBackTheSame) {
         .weights("dw", {6, 2, 3, 3})
         .weights("slope", {6, 1, 1})
         .weights("one", {1});
-    m.weights("low", {}, {-1}).weights("high", {}, {2.5}).weights("whole", {10, 1, 1}).weights("fc", {3, 30});
+    m.weights("low", {}, {-1})
+        .weights("high", {}, {2.5})
+        .weights("whole", {10, 1, 1})
+        .weights("fc", {3, 30});
     m.node("Conv", {"x", "w", "b"}, "a", "c")
         .integers("strides", {2, 1})
         .integers("dilations", {1, 2})
@@ -111,7 +116,8 @@ TEST(SaveOnnx, EveryActivationComesBackTheSame) {
         SCOPED_TRACE(to_string(function));
         Network network = plain;
         for (Layer& layer : network.layers)
-            layer.activation = {.kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta};
+            layer.activation = {
+                .kind = ActivationKind::unary, .function = function, .alpha = alpha, .beta = beta};
         expect_round_trip(network);
     }
 }
@@ -128,15 +134,19 @@ int64_t written_opset(const Network& network) {
 TEST(SaveOnnx, TheOpsetIsTheLeastThatHasAll) {
     Network network = zoo_network("l2net", {.height = 8, .width = 8});
     EXPECT_EQ(written_opset(network), 17);
-    network.layers[0].activation = {.kind = ActivationKind::unary, .function = GeneralFunction::mish};
+    network.layers[0].activation = {.kind = ActivationKind::unary,
+                                    .function = GeneralFunction::mish};
     EXPECT_EQ(written_opset(network), 18);
-    network.layers[1].activation = {.kind = ActivationKind::unary, .function = GeneralFunction::gelu};
+    network.layers[1].activation = {.kind = ActivationKind::unary,
+                                    .function = GeneralFunction::gelu};
     EXPECT_EQ(written_opset(network), 20);
 }
 
 TEST(SaveOnnx, ADilatedAveragePoolingComesBackTheSame) {
     ModelBuilder m({1, 2, 9, 8}, 19);
-    m.node("AveragePool", {"x"}, "y").integers("kernel_shape", {2, 3}).integers("dilations", {3, 2});
+    m.node("AveragePool", {"x"}, "y")
+        .integers("kernel_shape", {2, 3})
+        .integers("dilations", {3, 2});
     const Network network = m.parse();
     expect_round_trip(network);
     EXPECT_EQ(written_opset(network), 19);
@@ -156,7 +166,8 @@ TEST(SaveOnnx, SharedWeightsAreWrittenOnce) {
     for (size_t i = 2; i < 19; ++i) network.layers[i].weights = network.layers[1].weights;
     Scratch directory;
     save_onnx(network, directory / "net.onnx");
-    // 64 * 64 * 9 * 4 = 147,456 bytes for the shared one, 3 * 64 * 9 * 4 * 2 for the ends, biases and structure.
+    // 64 * 64 * 9 * 4 = 147,456 bytes for the shared one, 3 * 64 * 9 * 4 * 2 for the ends, biases
+    // and structure.
     EXPECT_LT(std::filesystem::file_size(directory / "net.onnx"), 147456u + 13824u + 12000u);
     expect_round_trip(network);
 }
@@ -173,7 +184,8 @@ TEST(SaveOnnx, ABrokenNetworkIsNotWritten) {
     Scratch directory;
     Network network = zoo_network("l2net");
     network.outputs.clear();
-    expect_contains(message_of([&] { save_onnx(network, directory / "net.onnx"); }), "l2net: has no outputs");
+    expect_contains(message_of([&] { save_onnx(network, directory / "net.onnx"); }),
+                    "l2net: has no outputs");
     EXPECT_TRUE(std::filesystem::is_empty(directory / ""));
 }
 

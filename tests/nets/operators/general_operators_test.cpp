@@ -53,12 +53,14 @@ Values counting(int64_t count) {
 
 TEST(View, TransposeReverseAndRepeat) {
     // Element (o0, o1) of the transpose of a 2x3 matrix is input element o1 * 3 + o0.
-    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {3, 2}, .steps = {1, 3}}), {{2, 3}}, {counting(6)}),
+    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {3, 2}, .steps = {1, 3}}), {{2, 3}},
+                  {counting(6)}),
               (Values{1, 4, 2, 5, 3, 6}));
-    EXPECT_EQ(
-        run(general({.kind = GeneralKind::view, .dims = {3}, .first = 5, .steps = {-2}}), {{2, 3}}, {counting(6)}),
-        (Values{6, 4, 2}));
-    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {2, 3}, .steps = {0, 1}}), {{3}}, {counting(3)}),
+    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {3}, .first = 5, .steps = {-2}}),
+                  {{2, 3}}, {counting(6)}),
+              (Values{6, 4, 2}));
+    EXPECT_EQ(run(general({.kind = GeneralKind::view, .dims = {2, 3}, .steps = {0, 1}}), {{3}},
+                  {counting(3)}),
               (Values{1, 2, 3, 1, 2, 3}));
 }
 
@@ -70,15 +72,20 @@ TEST(Resample, WeightedSumsPerAxisAndOutside) {
                                .sources = {1, 1, 0, 1, 0, 1},
                                .factors = {0.5, 0.5, 0.5, 0.5, 1, 1}};
     EXPECT_EQ(run(general(rows), {{2, 2}}, {{1, 2, 3, 4}}), (Values{3, 4, 2, 3}));
-    const GeneralOperator padded{
-        .kind = GeneralKind::resample, .dims = {2, 3}, .tap_counts = {1, 1}, .sources = {0, -1, -1, 0, 1}, .alpha = 9};
+    const GeneralOperator padded{.kind = GeneralKind::resample,
+                                 .dims = {2, 3},
+                                 .tap_counts = {1, 1},
+                                 .sources = {0, -1, -1, 0, 1},
+                                 .alpha = 9};
     EXPECT_EQ(run(general(padded), {{1, 2}}, {{1, 2}}), (Values{9, 1, 2, 9, 9, 9}));
 }
 
 TEST(Binary, BroadcastsAndKeepsTheOrder) {
     const GeneralOperator minus{.kind = GeneralKind::binary, .function = Function::subtract};
-    EXPECT_EQ(run(general(minus), {{2, 1}, {3}}, {{10, 20}, {1, 2, 3}}), (Values{9, 8, 7, 19, 18, 17}));
-    Layer first = general({.kind = GeneralKind::binary, .function = Function::subtract, .constant_first = true});
+    EXPECT_EQ(run(general(minus), {{2, 1}, {3}}, {{10, 20}, {1, 2, 3}}),
+              (Values{9, 8, 7, 19, 18, 17}));
+    Layer first = general(
+        {.kind = GeneralKind::binary, .function = Function::subtract, .constant_first = true});
     first.weights = constant({3}, {1, 2, 3});
     EXPECT_EQ(run(first, {{1, 3}}, {{10, 20, 30}}), (Values{-9, -18, -27}));
     first.general.constant_first = false;
@@ -86,15 +93,16 @@ TEST(Binary, BroadcastsAndKeepsTheOrder) {
 }
 
 TEST(Select, ChoosesElementByElement) {
-    EXPECT_EQ(run(general({.kind = GeneralKind::select}), {{2, 1}, {2}, {1}}, {{1, 0}, {5, 6}, {7}}),
-              (Values{5, 6, 7, 7}));
+    EXPECT_EQ(
+        run(general({.kind = GeneralKind::select}), {{2, 1}, {2}, {1}}, {{1, 0}, {5, 6}, {7}}),
+        (Values{5, 6, 7, 7}));
 }
 
 TEST(Reduce, OverAxesThatAreNoNeighbours) {
     // [2][2][2] of 1 .. 8 over axes 0 and 2: 1 + 2 + 5 + 6 and 3 + 4 + 7 + 8.
     const auto reduced = [](Function function) {
-        return run(general({.kind = GeneralKind::reduce, .function = function, .axes = {0, 2}}), {{2, 2, 2}},
-                   {counting(8)});
+        return run(general({.kind = GeneralKind::reduce, .function = function, .axes = {0, 2}}),
+                   {{2, 2, 2}}, {counting(8)});
     };
     EXPECT_EQ(reduced(Function::sum), (Values{14, 22}));
     EXPECT_EQ(reduced(Function::mean), (Values{3.5, 5.5}));
@@ -102,32 +110,39 @@ TEST(Reduce, OverAxesThatAreNoNeighbours) {
     EXPECT_EQ(reduced(Function::largest), (Values{6, 8}));
     EXPECT_EQ(reduced(Function::smallest), (Values{1, 3}));
     EXPECT_EQ(reduced(Function::sum_of_squares), (Values{66, 138}));
-    EXPECT_NEAR(reduced(Function::log_sum_exp)[0], std::log(std::exp(1) + std::exp(2) + std::exp(5) + std::exp(6)),
-                1e-5);
+    EXPECT_NEAR(reduced(Function::log_sum_exp)[0],
+                std::log(std::exp(1) + std::exp(2) + std::exp(5) + std::exp(6)), 1e-5);
 }
 
 TEST(Normalise, StandardisesOverItsAxesOnly) {
     // Per row: mean 2, variance 1; mean 6, variance 4.
-    const GeneralOperator op{.kind = GeneralKind::normalise, .function = Function::standardise, .axes = {1}};
+    const GeneralOperator op{
+        .kind = GeneralKind::normalise, .function = Function::standardise, .axes = {1}};
     EXPECT_EQ(run(general(op), {{2, 2}}, {{1, 3, 4, 8}}), (Values{-1, 1, -1, 1}));
-    const GeneralOperator hard{.kind = GeneralKind::normalise, .function = Function::hardmax, .axes = {1}};
-    EXPECT_EQ(run(general(hard), {{2, 3}}, {{1, 5, 5, 2, 0, 1}}), (Values{0, 1, 0, 1, 0, 0}));  // the first of equals
+    const GeneralOperator hard{
+        .kind = GeneralKind::normalise, .function = Function::hardmax, .axes = {1}};
+    EXPECT_EQ(run(general(hard), {{2, 3}}, {{1, 5, 5, 2, 0, 1}}),
+              (Values{0, 1, 0, 1, 0, 0}));  // the first of equals
 }
 
 TEST(MatMul, BatchesBroadcastAndVectorsLoseTheirAxis) {
     const Layer product = general({.kind = GeneralKind::matmul});
     // Two 1x2 rows by one 2x2 matrix.
-    EXPECT_EQ(run(product, {{2, 1, 2}, {2, 2}}, {{1, 2, 3, 4}, {1, 10, 100, 1000}}), (Values{201, 2010, 403, 4030}));
+    EXPECT_EQ(run(product, {{2, 1, 2}, {2, 2}}, {{1, 2, 3, 4}, {1, 10, 100, 1000}}),
+              (Values{201, 2010, 403, 4030}));
     EXPECT_EQ(infer_output_dims(product, {{2}, {3, 2, 5}}), (Dims{3, 5}));
     EXPECT_EQ(infer_output_dims(product, {{4}, {4}}), (Dims{1}));
 }
 
 TEST(LocalResponse, SumsSquaresOfNeighbourChannels) {
     // size 3: channels c - 1 .. c + 1; 1 + 3 / 3 * (1 + 4) = 6 below the first, to the power 1.
-    const GeneralOperator op{.kind = GeneralKind::local_response, .kernel = {3}, .alpha = 3, .beta = 1, .gamma = 1};
-    EXPECT_EQ(run(general(op), {{1, 3, 1, 1}}, {{1, 2, 3}}), (Values{1.0f / 6, 2.0f / 15, 3.0f / 14}));
+    const GeneralOperator op{
+        .kind = GeneralKind::local_response, .kernel = {3}, .alpha = 3, .beta = 1, .gamma = 1};
+    EXPECT_EQ(run(general(op), {{1, 3, 1, 1}}, {{1, 2, 3}}),
+              (Values{1.0f / 6, 2.0f / 15, 3.0f / 14}));
     // size 2: channels c .. c + 1 (floor((2 - 1) / 2) = 0 before, ceil((2 - 1) / 2) = 1 after).
-    const GeneralOperator even{.kind = GeneralKind::local_response, .kernel = {2}, .alpha = 2, .beta = 1, .gamma = 1};
+    const GeneralOperator even{
+        .kind = GeneralKind::local_response, .kernel = {2}, .alpha = 2, .beta = 1, .gamma = 1};
     EXPECT_EQ(run(general(even), {{1, 2, 1, 1}}, {{1, 2}}), (Values{1.0f / 6, 2.0f / 5}));
 }
 
@@ -157,8 +172,10 @@ TEST(Windows, OfTwoAxesEqualThePictureLayers) {
     };
     for (int round = 0; round < 60; ++round) {
         const auto kind = std::vector{GeneralKind::convolution, GeneralKind::transposed_convolution,
-                                      GeneralKind::max_pool, GeneralKind::average_pool}[static_cast<size_t>(round) % 4];
-        GeneralOperator op{.kind = kind, .count_include_pad = kind == GeneralKind::average_pool && round % 8 < 4};
+                                      GeneralKind::max_pool,
+                                      GeneralKind::average_pool}[static_cast<size_t>(round) % 4];
+        GeneralOperator op{.kind = kind,
+                           .count_include_pad = kind == GeneralKind::average_pool && round % 8 < 4};
         for (int axis = 0; axis < 2; ++axis) {
             op.kernel.push_back(number(1, 3));
             op.stride.push_back(number(1, 3));
@@ -170,13 +187,15 @@ TEST(Windows, OfTwoAxesEqualThePictureLayers) {
         Layer layer = general(op);
         layer.groups = number(1, 2);
         if (kind == GeneralKind::convolution || kind == GeneralKind::transposed_convolution) {
-            const Dims w = kind == GeneralKind::convolution ? Dims{6, 4 / layer.groups, op.kernel[0], op.kernel[1]}
-                                                            : Dims{4, 3, op.kernel[0], op.kernel[1]};
+            const Dims w = kind == GeneralKind::convolution
+                               ? Dims{6, 4 / layer.groups, op.kernel[0], op.kernel[1]}
+                               : Dims{4, 3, op.kernel[0], op.kernel[1]};
             Values values(static_cast<size_t>(element_count(w)));
             for (float& v : values) v = static_cast<float>(number(-4, 4));
             layer.weights = constant(w, values);
-            layer.bias = constant({kind == GeneralKind::convolution ? 6 : 3 * layer.groups},
-                                  counting(kind == GeneralKind::convolution ? 6 : 3 * layer.groups));
+            layer.bias =
+                constant({kind == GeneralKind::convolution ? 6 : 3 * layer.groups},
+                         counting(kind == GeneralKind::convolution ? 6 : 3 * layer.groups));
         } else {
             layer.groups = 1;
         }
@@ -193,7 +212,8 @@ TEST(Windows, OfTwoAxesEqualThePictureLayers) {
 }
 
 TEST(Windows, OfThreeAxes) {
-    // One channel of 2x2x2, kernel 2x2x2 of ones, padding 1 before each axis: the corner output sees one element.
+    // One channel of 2x2x2, kernel 2x2x2 of ones, padding 1 before each axis: the corner output
+    // sees one element.
     Layer conv = general({.kind = GeneralKind::convolution,
                           .kernel = {2, 2, 2},
                           .stride = {1, 1, 1},
@@ -223,17 +243,25 @@ TEST(Layers, ThatDoNotFitAreRefused) {
         }
         return std::string("no error");
     };
-    EXPECT_EQ(error(general({.kind = GeneralKind::view, .dims = {3}, .first = 1, .steps = {2}}), {{5}}),
-              "layer (view): views elements 1 to 5 of an input of 5");
     EXPECT_EQ(
-        error(general({.kind = GeneralKind::view, .dims = {int64_t{1} << 30}, .steps = {int64_t{1} << 60}}), {{5}}),
-        "layer (view): its size overflows 64 bits");
-    EXPECT_EQ(error(general({.kind = GeneralKind::resample, .dims = {1}, .tap_counts = {1}, .sources = {5}}), {{5}}),
-              "layer (resample): axis 0 reads coordinate 5 of 5");
+        error(general({.kind = GeneralKind::view, .dims = {3}, .first = 1, .steps = {2}}), {{5}}),
+        "layer (view): views elements 1 to 5 of an input of 5");
+    EXPECT_EQ(error(general({.kind = GeneralKind::view,
+                             .dims = {int64_t{1} << 30},
+                             .steps = {int64_t{1} << 60}}),
+                    {{5}}),
+              "layer (view): its size overflows 64 bits");
+    EXPECT_EQ(
+        error(general(
+                  {.kind = GeneralKind::resample, .dims = {1}, .tap_counts = {1}, .sources = {5}}),
+              {{5}}),
+        "layer (resample): axis 0 reads coordinate 5 of 5");
     EXPECT_EQ(error(general({.kind = GeneralKind::binary, .function = Function::sum}), {{5}, {5}}),
               "layer (sum): binary cannot be of function sum");
-    EXPECT_EQ(error(general({.kind = GeneralKind::reduce, .function = Function::sum, .axes = {1, 1}}), {{5, 5}}),
-              "layer (sum): axis 1 of an input of 5x5");
+    EXPECT_EQ(
+        error(general({.kind = GeneralKind::reduce, .function = Function::sum, .axes = {1, 1}}),
+              {{5, 5}}),
+        "layer (sum): axis 1 of an input of 5x5");
     EXPECT_EQ(error(general({.kind = GeneralKind::matmul}), {{2, 3}, {2, 3}}),
               "layer (matmul): multiplies matrices of 2x3 and 2x3");
 }

@@ -25,7 +25,8 @@ ConstantPtr constant(Dims dims, Values values) {
 }
 
 /// Runs the layer in an array with a guard element at each end, so that a write outside is seen.
-Values run(const Layer& layer, const std::vector<Dims>& dims, const std::vector<Values>& inputs, int threads = 0) {
+Values run(const Layer& layer, const std::vector<Dims>& dims, const std::vector<Values>& inputs,
+           int threads = 0) {
     std::vector<const float*> arrays;
     for (const Values& values : inputs) arrays.push_back(values.data());
     const Dims out = infer_output_dims(layer, dims);
@@ -73,14 +74,14 @@ TEST(ReferenceConv, SumsOverChannelsThenAddsBiasThenActivates) {
     layer.bias = constant({2}, {-100, 0});
     layer.activation.kind = ActivationKind::leaky_relu;
     layer.activation.alpha = 0.5f;
-    // x = (3, 4): z0 = 3 + 40 - 100 = -57 -> -28.5; z1 = 6 - 20 = -14 -> -7. x = (50, 7): z0 = 50 + 70 - 100 = 20; z1 =
-    // 100 - 35 = 65.
+    // x = (3, 4): z0 = 3 + 40 - 100 = -57 -> -28.5; z1 = 6 - 20 = -14 -> -7. x = (50, 7): z0 = 50 +
+    // 70 - 100 = 20; z1 = 100 - 35 = 65.
     EXPECT_EQ(run(layer, {{1, 2, 1, 2}}, {{3, 50, 4, 7}}), (Values{-28.5f, 20, -7, 65}));
 }
 
 TEST(ReferenceConv, StrideDilationAndUnequalPadding) {
-    // Rows: (5 + 0 + 1 - 3) / 1 + 1 = 4 with kernel 2, dilation 2. Columns: (5 + 2 + 0 - 2) / 2 + 1 = 3, kernel 2,
-    // stride 2.
+    // Rows: (5 + 0 + 1 - 3) / 1 + 1 = 4 with kernel 2, dilation 2. Columns: (5 + 2 + 0 - 2) / 2 + 1
+    // = 3, kernel 2, stride 2.
     Window window;
     window.stride = {1, 2};
     window.dilation = {2, 1};
@@ -88,11 +89,12 @@ TEST(ReferenceConv, StrideDilationAndUnequalPadding) {
     window.pad_end = {1, 0};
     const Layer layer = convolution({1, 1, 2, 2}, {1, 10, 100, 1000}, window);
     Values input(25);
-    for (size_t k = 0; k < input.size(); ++k) input[k] = static_cast<float>(k);  // in(y, x) = 5 y + x
-    // Output (y, x) = in(y, 2x-2) + 10 in(y, 2x-1) + 100 in(y+2, 2x-2) + 1000 in(y+2, 2x-1); column 0 reads padding
-    // only, row 3 reads row 5, which is padding. (0,1): 0 + 10*1 + 100*10 + 1000*11 = 12010. (0,2): 2 + 30 + 1200 +
-    // 13000 = 14232. Each row adds 5 * 1111 = 5555 while row y + 2 exists. (3,1): 15 + 160 = 175; (3,2): 17 + 180 =
-    // 197.
+    for (size_t k = 0; k < input.size(); ++k)
+        input[k] = static_cast<float>(k);  // in(y, x) = 5 y + x
+    // Output (y, x) = in(y, 2x-2) + 10 in(y, 2x-1) + 100 in(y+2, 2x-2) + 1000 in(y+2, 2x-1); column
+    // 0 reads padding only, row 3 reads row 5, which is padding. (0,1): 0 + 10*1 + 100*10 + 1000*11
+    // = 12010. (0,2): 2 + 30 + 1200 + 13000 = 14232. Each row adds 5 * 1111 = 5555 while row y + 2
+    // exists. (3,1): 15 + 160 = 175; (3,2): 17 + 180 = 197.
     EXPECT_EQ(run(layer, {{1, 1, 5, 5}}, {input}),
               (Values{0, 12010, 14232, 0, 17565, 19787, 0, 23120, 25342, 0, 175, 197}));
 }
@@ -112,7 +114,8 @@ TEST(ReferenceConv, DepthwiseWithSlopesPerChannelAndBatch) {
 }
 
 /// The definition, element by element and tap by tap, without tiles.
-Values convolution_by_definition(const Layer& layer, const Dims& in, const Values& x, const Dims& out) {
+Values convolution_by_definition(const Layer& layer, const Dims& in, const Values& x,
+                                 const Dims& out) {
     const bool transposed = layer.kind == LayerKind::conv_transpose;
     const Window& w = layer.window;
     const int64_t group_in = in[1] / layer.groups, group_out = out[1] / layer.groups;
@@ -137,9 +140,12 @@ Values convolution_by_definition(const Layer& layer, const Dims& in, const Value
                                 }
                                 if (iy < 0 || iy >= in[2] || ix < 0 || ix >= in[3]) continue;
                                 const int64_t channel = group * group_in + i;
-                                const int64_t row = transposed ? channel * group_out + z % group_out : z * group_in + i;
-                                sum += at(x, ((image * in[1] + channel) * in[2] + iy) * in[3] + ix) *
-                                       at(layer.weights->values, (row * w.kernel[0] + n) * w.kernel[1] + m);
+                                const int64_t row = transposed ? channel * group_out + z % group_out
+                                                               : z * group_in + i;
+                                sum +=
+                                    at(x, ((image * in[1] + channel) * in[2] + iy) * in[3] + ix) *
+                                    at(layer.weights->values,
+                                       (row * w.kernel[0] + n) * w.kernel[1] + m);
                             }
                     result.push_back(sum);
                 }
@@ -147,7 +153,8 @@ Values convolution_by_definition(const Layer& layer, const Dims& in, const Value
 }
 
 TEST(ReferenceConv, EqualsTheDefinitionOnRandomShapes) {
-    // Small integers: every sum is exact. Widths around 16, 32 and 64 meet whole, ragged and narrow tiles.
+    // Small integers: every sum is exact. Widths around 16, 32 and 64 meet whole, ragged and narrow
+    // tiles.
     std::mt19937 random(7);
     const auto pick = [&](int64_t low, int64_t high) {
         return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
@@ -165,7 +172,8 @@ TEST(ReferenceConv, EqualsTheDefinitionOnRandomShapes) {
             layer.window.dilation[axis] = pick(1, 2);
             layer.window.pad_begin[axis] = pick(0, 2);
             layer.window.pad_end[axis] = pick(0, 2);
-            if (transposed) layer.window.output_padding[axis] = pick(0, layer.window.stride[axis] - 1);
+            if (transposed)
+                layer.window.output_padding[axis] = pick(0, layer.window.stride[axis] - 1);
         }
         const Dims in{pick(1, 2), group_in * layer.groups, pick(9, 14), pick(9, 70)};
         const auto draw = [&](int64_t count, int64_t range) {
@@ -176,14 +184,16 @@ TEST(ReferenceConv, EqualsTheDefinitionOnRandomShapes) {
         const int64_t taps = layer.window.kernel[0] * layer.window.kernel[1];
         const Dims weight_dims =
             transposed ? Dims{in[1], group_out, layer.window.kernel[0], layer.window.kernel[1]}
-                       : Dims{group_out * layer.groups, group_in, layer.window.kernel[0], layer.window.kernel[1]};
+                       : Dims{group_out * layer.groups, group_in, layer.window.kernel[0],
+                              layer.window.kernel[1]};
         layer.weights = constant(weight_dims, draw(in[1] * group_out * taps, 3));
         layer.bias = constant({group_out * layer.groups}, draw(group_out * layer.groups, 9));
         const Values x = draw(element_count(in), 5);
         const Dims out = infer_output_dims(layer, {in});
         ASSERT_EQ(run(layer, {in}, {x}), convolution_by_definition(layer, in, x, out))
-            << "trial " << trial << ", " << to_string(layer.kind) << " of " << dims_text(in) << " by "
-            << dims_text(weight_dims) << " in " << layer.groups << " groups to " << dims_text(out);
+            << "trial " << trial << ", " << to_string(layer.kind) << " of " << dims_text(in)
+            << " by " << dims_text(weight_dims) << " in " << layer.groups << " groups to "
+            << dims_text(out);
     }
     EXPECT_GT(transposed_cases, test::samples(100));
 }
@@ -200,7 +210,8 @@ TEST(ReferenceConv, ThreadsAndAnEnclosingParallelRegionDoNotChangeABit) {
     EXPECT_EQ(run(layer, {{1, 3, 20, 37}}, {input}, 3), one);
     std::vector<Values> nested(2);
 #pragma omp parallel for num_threads(2)
-    for (int k = 0; k < 2; ++k) nested[static_cast<size_t>(k)] = run(layer, {{1, 3, 20, 37}}, {input}, 2);
+    for (int k = 0; k < 2; ++k)
+        nested[static_cast<size_t>(k)] = run(layer, {{1, 3, 20, 37}}, {input}, 2);
     EXPECT_EQ(nested[0], one);
     EXPECT_EQ(nested[1], one);
 }
@@ -213,8 +224,8 @@ TEST(ReferenceConvTranspose, StrideTwoScattersTheKernel) {
     layer.window.pad_end = {0, 1};
     layer.window.output_padding = {0, 1};
     layer.weights = constant({1, 1, 1, 3}, {1, 10, 100});
-    // Width (3 - 1) * 2 + 3 + 1 - 2 = 6. Without padding: 1 10 100+2 20 200+3 30 300, and a zero; the first column is
-    // cut off.
+    // Width (3 - 1) * 2 + 3 + 1 - 2 = 6. Without padding: 1 10 100+2 20 200+3 30 300, and a zero;
+    // the first column is cut off.
     EXPECT_EQ(run(layer, {{1, 1, 1, 3}}, {{1, 2, 3}}), (Values{10, 102, 20, 203, 30, 300}));
 }
 
@@ -270,7 +281,8 @@ TEST(ReferencePool, MeanCountsPaddingOnlyWhenTold) {
 }
 
 TEST(ReferencePool, GlobalMeanPerChannelAndImage) {
-    EXPECT_EQ(run(layer_of(LayerKind::global_average_pool), {{2, 1, 2, 2}}, {{1, 2, 3, 4, 10, 10, 20, 20}}),
+    EXPECT_EQ(run(layer_of(LayerKind::global_average_pool), {{2, 1, 2, 2}},
+                  {{1, 2, 3, 4, 10, 10, 20, 20}}),
               (Values{2.5f, 15}));
 }
 
@@ -297,10 +309,12 @@ TEST(ReferenceAdd, AConstantIsOneValueOnePerChannelOrAWholeImage) {
 TEST(ReferenceConcat, AlongChannelsAndAlongRows) {
     Layer layer = layer_of(LayerKind::concat);
     // Channels of each image follow each other.
-    EXPECT_EQ(run(layer, {{2, 1, 1, 2}, {2, 2, 1, 2}}, {{1, 2, 3, 4}, {10, 11, 12, 13, 14, 15, 16, 17}}),
-              (Values{1, 2, 10, 11, 12, 13, 3, 4, 14, 15, 16, 17}));
+    EXPECT_EQ(
+        run(layer, {{2, 1, 1, 2}, {2, 2, 1, 2}}, {{1, 2, 3, 4}, {10, 11, 12, 13, 14, 15, 16, 17}}),
+        (Values{1, 2, 10, 11, 12, 13, 3, 4, 14, 15, 16, 17}));
     layer.axis = 2;
-    EXPECT_EQ(run(layer, {{1, 2, 1, 1}, {1, 2, 2, 1}}, {{1, 2}, {3, 4, 5, 6}}), (Values{1, 3, 4, 2, 5, 6}));
+    EXPECT_EQ(run(layer, {{1, 2, 1, 1}, {1, 2, 2, 1}}, {{1, 2}, {3, 4, 5, 6}}),
+              (Values{1, 3, 4, 2, 5, 6}));
 }
 
 TEST(ReferenceDepthToSpace, BothOrdersOfTheBlock) {
@@ -319,7 +333,8 @@ TEST(ReferenceDepthToSpace, PixelsInterleave) {
     Layer layer = layer_of(LayerKind::depth_to_space);
     layer.block = 2;
     // Channel c holds 10 c + pixel; the 1 x 2 map becomes 2 x 4.
-    EXPECT_EQ(run(layer, {{1, 4, 1, 2}}, {{0, 1, 10, 11, 20, 21, 30, 31}}), (Values{0, 10, 1, 11, 20, 30, 21, 31}));
+    EXPECT_EQ(run(layer, {{1, 4, 1, 2}}, {{0, 1, 10, 11, 20, 21, 30, 31}}),
+              (Values{0, 10, 1, 11, 20, 30, 21, 31}));
 }
 
 TEST(ReferenceFlatten, CopiesOrStaysWhereItIs) {
@@ -363,7 +378,8 @@ TEST(ReferenceActivation, EachKind) {
     clip.activation.low = -3;
     clip.activation.high = 1;
     EXPECT_EQ(run(clip, {dims}, {x}), (Values{-2, 1, -3, 0}));
-    const Values sigmoid = run(activation(ActivationKind::sigmoid), {{1, 2}}, {{0, std::log(3.0f)}});
+    const Values sigmoid =
+        run(activation(ActivationKind::sigmoid), {{1, 2}}, {{0, std::log(3.0f)}});
     EXPECT_NEAR(sigmoid[0], 0.5f, 1e-6f);
     EXPECT_NEAR(sigmoid[1], 0.75f, 1e-6f);  // 1 / (1 + 1/3)
     const Values tanh = run(activation(ActivationKind::tanh), {{1, 2}}, {{0, std::log(2.0f)}});
@@ -375,9 +391,11 @@ TEST(ReferenceActivation, EachKind) {
 Network diamond() {
     Network network;
     network.name = "diamond";
-    for (const char* name : {"input", "a", "b", "sum"}) network.tensors.push_back({name, {1, 1, 1, 2}});
+    for (const char* name : {"input", "a", "b", "sum"})
+        network.tensors.push_back({name, {1, 1, 1, 2}});
     Layer add_one = layer_of(LayerKind::add);
-    add_one.name = "add_one", add_one.inputs = {0}, add_one.output = 1, add_one.weights = constant({1}, {1});
+    add_one.name = "add_one", add_one.inputs = {0}, add_one.output = 1,
+    add_one.weights = constant({1}, {1});
     Layer relu = activation(ActivationKind::relu);
     relu.name = "relu", relu.inputs = {1}, relu.output = 2;
     Layer sum = layer_of(LayerKind::add);
@@ -410,7 +428,8 @@ std::string error_of(const std::vector<Values>& inputs, const std::vector<Tensor
 
 TEST(ReferenceNetwork, WrongInputsAreNamed) {
     EXPECT_EQ(error_of({}, {}), "network diamond: found 0 inputs, expected 1");
-    EXPECT_EQ(error_of({{1, 2, 3}}, {}), "network diamond: input input: found 3 elements, expected 1x1x1x2");
+    EXPECT_EQ(error_of({{1, 2, 3}}, {}),
+              "network diamond: input input: found 3 elements, expected 1x1x1x2");
     EXPECT_EQ(error_of({{1, 2}}, {4}), "network diamond: requested tensor 4, expected 0 to 3");
 }
 

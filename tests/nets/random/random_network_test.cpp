@@ -37,7 +37,8 @@ TEST(RandomNetwork, EveryKindAndAttributeOccurs) {
         if (network.outputs.size() > 1) ++seen["several outputs"];
         for (TensorId id = 0; id < static_cast<TensorId>(network.tensors.size()); ++id) {
             if (network.consumers(id).size() > 1) ++seen["fork"];
-            if (network.is_output(id) && !network.consumers(id).empty()) ++seen["output that is read"];
+            if (network.is_output(id) && !network.consumers(id).empty())
+                ++seen["output that is read"];
             for (const int64_t extent : network.tensor(id).dims) EXPECT_LE(extent, 600) << seed;
         }
         for (const Layer& layer : network.layers) {
@@ -48,12 +49,15 @@ TEST(RandomNetwork, EveryKindAndAttributeOccurs) {
             ++seen[kind + " stride " + std::to_string(w.stride[0])];
             if (has_asymmetric_padding(w)) ++seen[kind + " asymmetric padding"];
             if (w.dilation[1] > 1) ++seen[kind + " dilation"];
-            if (layer.groups > 1) ++seen[kind + (layer.groups == channels ? " depthwise" : " grouped")];
+            if (layer.groups > 1)
+                ++seen[kind + (layer.groups == channels ? " depthwise" : " grouped")];
             if (layer.count_include_pad) ++seen[kind + " padding counted"];
-            if (layer.kind == LayerKind::concat) ++seen["concat of " + std::to_string(layer.inputs.size())];
+            if (layer.kind == LayerKind::concat)
+                ++seen["concat of " + std::to_string(layer.inputs.size())];
             if (layer.kind == LayerKind::add)
-                ++seen[layer.inputs.size() == 2 ? "add of two"
-                                                : "add of a constant " + std::to_string(layer.weights->dims.size())];
+                ++seen[layer.inputs.size() == 2
+                           ? "add of two"
+                           : "add of a constant " + std::to_string(layer.weights->dims.size())];
             ++seen[std::string("activation ") + to_string(layer.activation.kind)];
         }
     }
@@ -95,7 +99,8 @@ TEST(RandomNetwork, EveryKindAndAttributeOccurs) {
     }
 }
 
-/// What makes every sum exact: no tensor needs more than eight binary places and 13 bits before them.
+/// What makes every sum exact: no tensor needs more than eight binary places and 13 bits before
+/// them.
 TEST(RandomNetwork, ValuesAreSmallMultiplesOfAPowerOfTwo) {
     for (uint64_t seed = 0; seed < test::samples(uint64_t{300}); ++seed) {
         const Network network = random_network(seed);
@@ -103,7 +108,8 @@ TEST(RandomNetwork, ValuesAreSmallMultiplesOfAPowerOfTwo) {
         std::vector<float> input(static_cast<size_t>(element_count(network.tensor(0).dims)));
         for (float& value : input) value = static_cast<float>(rng.between(-8, 8));
         std::vector<TensorId> all;
-        for (TensorId id = 1; id < static_cast<TensorId>(network.tensors.size()); ++id) all.push_back(id);
+        for (TensorId id = 1; id < static_cast<TensorId>(network.tensors.size()); ++id)
+            all.push_back(id);
         for (const std::vector<float>& values : run_reference_network(network, {input}, all, 1)) {
             for (const float value : values) {
                 const double units = std::ldexp(double{value}, 8);  // at most eight binary places

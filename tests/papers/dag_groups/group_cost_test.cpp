@@ -50,9 +50,9 @@ TEST(GroupCost, BaseMachineOfThePaper) {
 TEST(GroupCost, LiteralTileByHand) {
     const OperatorGraph graph = two_convolutions();
     const GroupMachine machine = lanes(4, 2);
-    // Streams at a 1x1 tile: conv2 4 channels, conv1 8 x 3 x 3, input 3 x 5 x 5. conv1 streaming saves (8 - 2) * 9 = 54; its
-    // neighbours (4 - 2) * 1 + (3 - 2) * 25 = 27.
-    // Full width, unclipped: t_h rows take 4 t_h * 16 + 2 (t_h + 2) * 18 + 3 (t_h + 4) * 20 = 160 t_h + 312.
+    // Streams at a 1x1 tile: conv2 4 channels, conv1 8 x 3 x 3, input 3 x 5 x 5. conv1 streaming
+    // saves (8 - 2) * 9 = 54; its neighbours (4 - 2) * 1 + (3 - 2) * 25 = 27. Full width,
+    // unclipped: t_h rows take 4 t_h * 16 + 2 (t_h + 2) * 18 + 3 (t_h + 4) * 20 = 160 t_h + 312.
     GroupRules rules = rules_of(Reading::literal, machine, 4, 160 * 4 + 312);
     const std::vector<int> both{0, 1};
     GroupEvaluator evaluator(graph, machine, rules);
@@ -62,7 +62,8 @@ TEST(GroupCost, LiteralTileByHand) {
     EXPECT_EQ(cost->buffer_entries, 160 * 4 + 312);
     EXPECT_EQ(cost->passes, 4);
     EXPECT_EQ(cost->entries(),
-              4 * (3 + 4) * 256 + 4 * (216 + 288));  // maps of four images, weights four times for all of them
+              4 * (3 + 4) * 256 +
+                  4 * (216 + 288));  // maps of four images, weights four times for all of them
     std::map<int, bool> streams;
     for (const auto& stream : evaluator.streams()) streams[stream.map] = stream.streams;
     EXPECT_EQ(streams, (std::map<int, bool>{{0, true}, {1, false}, {2, false}}));
@@ -78,12 +79,17 @@ TEST(GroupCost, LiteralTileByHand) {
 TEST(GroupCost, WeightsThatFitStay) {
     const OperatorGraph graph = two_convolutions();
     const GroupMachine machine = lanes(4, 2);
-    // The least tile, one row of 4: 4 * 4 + 2 * 3 * 6 + 3 * 5 * 8 = 172 entries, with the weights 172 + 504.
+    // The least tile, one row of 4: 4 * 4 + 2 * 3 * 6 + 3 * 5 * 8 = 172 entries, with the weights
+    // 172 + 504.
     const std::vector<int> both{0, 1};
-    const auto stays = GroupEvaluator(graph, machine, rules_of(Reading::refined, machine, 4, 172 + 504)).cost(both);
+    const auto stays =
+        GroupEvaluator(graph, machine, rules_of(Reading::refined, machine, 4, 172 + 504))
+            .cost(both);
     EXPECT_EQ(stays->passes, 1);
     EXPECT_EQ(stays->buffer_entries, 172);
-    const auto refilled = GroupEvaluator(graph, machine, rules_of(Reading::refined, machine, 4, 172 + 503)).cost(both);
+    const auto refilled =
+        GroupEvaluator(graph, machine, rules_of(Reading::refined, machine, 4, 172 + 503))
+            .cost(both);
     EXPECT_GT(refilled->passes, 1);
 }
 
@@ -103,11 +109,13 @@ TEST(GroupCost, ImagesShareTheBufferOrTheWeightsPassAgain) {
 }
 
 /// The largest saving over all sets of maps, by trying them all.
-int64_t best_saving(const std::vector<std::pair<int, int>>& edges, const std::vector<int64_t>& saving) {
+int64_t best_saving(const std::vector<std::pair<int, int>>& edges,
+                    const std::vector<int64_t>& saving) {
     int64_t best = 0;
     for (uint32_t set = 0; set < 1u << saving.size(); ++set) {
         bool is_allowed = true;
-        for (const auto& [a, b] : edges) is_allowed = is_allowed && ((set >> a & 1) == 0 || (set >> b & 1) == 0);
+        for (const auto& [a, b] : edges)
+            is_allowed = is_allowed && ((set >> a & 1) == 0 || (set >> b & 1) == 0);
         int64_t sum = 0;
         for (size_t n = 0; n < saving.size(); ++n) sum += (set >> n & 1) != 0 ? saving[n] : 0;
         if (is_allowed) best = std::max(best, sum);
@@ -119,7 +127,8 @@ TEST(GroupCost, ExactStreamsSaveMost) {
     for (uint64_t seed = 1; seed <= 200; ++seed) {
         const OperatorGraph graph = random_graph(seed, 9);
         const GroupMachine machine = lanes(1, 4);
-        // Every set of neighbouring operators that a walk finds; extents at a 1x1 tile again, by recursion.
+        // Every set of neighbouring operators that a walk finds; extents at a 1x1 tile again, by
+        // recursion.
         std::vector<int> group;
         for (int op = 0; op < 9; ++op) {
             if ((seed >> (op % 7) & 1) == 0) group.push_back(op);
@@ -130,7 +139,9 @@ TEST(GroupCost, ExactStreamsSaveMost) {
         ASSERT_TRUE(evaluator.cost(group));
         std::map<int, std::array<int64_t, 2>> extent;
         std::vector<std::pair<int, int>> edges;
-        const auto has = [&](int op) { return std::find(group.begin(), group.end(), op) != group.end(); };
+        const auto has = [&](int op) {
+            return std::find(group.begin(), group.end(), op) != group.end();
+        };
         for (int map = 9; map >= 0; --map) {  // 9 is the network's input, read by any
             const Map& m = graph.maps[static_cast<size_t>(map)];
             std::array<int64_t, 2> size{m.height, m.width};
@@ -141,11 +152,14 @@ TEST(GroupCost, ExactStreamsSaveMost) {
                 if (!has(reader)) continue;
                 is_read = true;
                 edges.emplace_back(map, reader);
-                for (const OperatorInput& input : graph.operators[static_cast<size_t>(reader)].inputs) {
+                for (const OperatorInput& input :
+                     graph.operators[static_cast<size_t>(reader)].inputs) {
                     if (input.map != map) continue;
                     for (size_t axis = 0; axis < 2; ++axis)
-                        needed[axis] = std::max(
-                            needed[axis], std::min(size[axis], input.reach[axis].inputs(extent.at(reader)[axis])));
+                        needed[axis] =
+                            std::max(needed[axis],
+                                     std::min(size[axis],
+                                              input.reach[axis].inputs(extent.at(reader)[axis])));
                 }
             }
             if (is_read)
@@ -162,8 +176,9 @@ TEST(GroupCost, ExactStreamsSaveMost) {
                 for (size_t axis = 0; axis < 2; ++axis) {
                     const int64_t size = axis == 0 ? m.height : m.width;
                     const Operator& o = graph.operators[static_cast<size_t>(reader)];
-                    needed[axis] =
-                        std::max(needed[axis], std::min(size, o.inputs[0].reach[axis].inputs(extent.at(reader)[axis])));
+                    needed[axis] = std::max(
+                        needed[axis],
+                        std::min(size, o.inputs[0].reach[axis].inputs(extent.at(reader)[axis])));
                 }
             }
             if (needed[0] > 0) extent[9] = needed;
@@ -171,7 +186,8 @@ TEST(GroupCost, ExactStreamsSaveMost) {
         std::vector<int64_t> saving(10, 0);
         for (const auto& [map, e] : extent) {
             const int64_t channels = graph.maps[static_cast<size_t>(map)].channels;
-            saving[static_cast<size_t>(map)] = (channels - std::min<int64_t>(4, channels)) * e[0] * e[1];
+            saving[static_cast<size_t>(map)] =
+                (channels - std::min<int64_t>(4, channels)) * e[0] * e[1];
         }
         int64_t found = 0;
         std::map<int, bool> streams;
@@ -189,7 +205,8 @@ TEST(GroupCost, LargerTilesThatFitNeverMeanMorePasses) {
     for (uint64_t seed = 1; seed <= 60; ++seed) {
         const OperatorGraph graph = random_graph(seed, 3);
         GroupMachine machine = lanes(2, 4);
-        GroupRules rules = rules_of(Reading::batch_as_tile, machine, 3, 1500 + 100 * static_cast<int64_t>(seed));
+        GroupRules rules =
+            rules_of(Reading::batch_as_tile, machine, 3, 1500 + 100 * static_cast<int64_t>(seed));
         rules.weights_may_stay = false;
         GroupEvaluator evaluator(graph, machine, rules);
         const std::vector<int> one{2};
@@ -213,8 +230,8 @@ TEST(GroupCost, LargerTilesThatFitNeverMeanMorePasses) {
                                    std::min(m.width, input.reach[1].inputs(w));
                     }
                     if (entries * images > rules.buffer_entries) continue;
-                    best = std::min(
-                        best, ((out.height + h - 1) / h) * ((out.width + w - 1) / w) * ((3 + images - 1) / images));
+                    best = std::min(best, ((out.height + h - 1) / h) * ((out.width + w - 1) / w) *
+                                              ((3 + images - 1) / images));
                 }
             }
         }

@@ -17,13 +17,16 @@ const GroupMachine& base() {
 }
 
 TEST(GroupSchedules, OurCostsGiveTheBestCoverOfTheDagSpace) {
-    // The same groups with the same schedules, once by ideals, once by explore_dag's covers from the end.
+    // The same groups with the same schedules, once by ideals, once by explore_dag's covers from
+    // the end.
     const Network network = zoo_network("resnet18", {.height = 64, .width = 64});
     const OperatorGraph graph = operator_graph(network);
     for (const int64_t memory : {12000, 40000}) {
         ScheduledGroups schedules(network, graph, Elements(memory), TileSizes::divisors);
         GroupingOptions options{.images = 1, .buffer_entries = memory, .one_sink = true};
-        options.other = [&](const std::vector<int>& operators) { return schedules.entries(operators, 1); };
+        options.other = [&](const std::vector<int>& operators) {
+            return schedules.entries(operators, 1);
+        };
         options.only_other = true;
         options.other_operators = 4;
         const Grouping found = best_grouping(graph, base(), options);
@@ -50,7 +53,9 @@ TEST(GroupSchedules, EitherCostIsNeverWorseThanThePapers) {
             GroupingOptions options{.images = images, .buffer_entries = 20000};
             const int64_t paper = best_grouping(graph, base(), options).entries;
             ScheduledGroups schedules(network, graph, Elements(20000));
-            options.other = [&](const std::vector<int>& operators) { return schedules.entries(operators, images); };
+            options.other = [&](const std::vector<int>& operators) {
+                return schedules.entries(operators, images);
+            };
             options.other_operators = 4;
             const Grouping either = best_grouping(graph, base(), options);
             EXPECT_LE(either.entries, paper) << name;
@@ -66,8 +71,12 @@ TEST(GroupSchedules, WhatLargerGroupsCouldGiveIsBounded) {
     const OperatorGraph graph = operator_graph(network);
     ScheduledGroups schedules(network, graph, Elements(16000), TileSizes::powers_of_two);
     GroupingOptions options{.images = 1, .buffer_entries = 16000, .one_sink = true};
-    options.other = [&](const std::vector<int>& operators) { return schedules.entries(operators, 1); };
-    options.other_least = [&](const std::vector<int>& operators) { return schedules.least_entries(operators, 1); };
+    options.other = [&](const std::vector<int>& operators) {
+        return schedules.entries(operators, 1);
+    };
+    options.other_least = [&](const std::vector<int>& operators) {
+        return schedules.least_entries(operators, 1);
+    };
     options.only_other = true;
     std::vector<Grouping> found;
     for (const size_t most : {size_t{1}, size_t{2}, size_t{4}}) {
@@ -87,17 +96,19 @@ TEST(GroupSchedules, WhatLargerGroupsCouldGiveIsBounded) {
     // The whole network in one group moves no less than that.
     std::vector<int> all(static_cast<size_t>(graph.size()));
     std::iota(all.begin(), all.end(), 0);
-    EXPECT_LE(found.back().lower_bound_entries, schedules.least_entries(all, 1).value_or(found.back().entries));
+    EXPECT_LE(found.back().lower_bound_entries,
+              schedules.least_entries(all, 1).value_or(found.back().entries));
 }
 
 TEST(GroupSchedules, OfAGroupingOfOneSink) {
     const Network network = zoo_network("googlenet", {.height = 32, .width = 32});
     const OperatorGraph graph = operator_graph(network);
-    const Grouping found = best_grouping(graph, base(), {.buffer_entries = 20000, .one_sink = true});
+    const Grouping found =
+        best_grouping(graph, base(), {.buffer_entries = 20000, .one_sink = true});
     ScheduledGroups schedules(network, graph, Elements(20000));
     const NetworkSchedule made = network_schedule(network, graph, found.groups, schedules);
-    // Every layer but the softmax and the flatten is in a group; 72 operators, and the pools of 9 modules beside their 1x1
-    // convolutions.
+    // Every layer but the softmax and the flatten is in a group; 72 operators, and the pools of 9
+    // modules beside their 1x1 convolutions.
     size_t nests = 0;
     for (const GroupSchedule& group : made.schedule.groups()) nests += group.nests.size();
     EXPECT_EQ(nests, 72u + 9u);

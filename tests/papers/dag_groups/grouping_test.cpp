@@ -27,8 +27,10 @@ Grouping grouping(const OperatorGraph& graph, Reading reading, bool online = fal
 
 /// Percent of the traffic of every operator alone that grouping saves, to one digit.
 double saving(const OperatorGraph& graph, Reading reading) {
-    const auto alone = static_cast<double>(single_operators(graph, base(), {.reading = reading}).value().entries);
-    return std::round(1000 * (1 - static_cast<double>(grouping(graph, reading).entries) / alone)) / 10;
+    const auto alone =
+        static_cast<double>(single_operators(graph, base(), {.reading = reading}).value().entries);
+    return std::round(1000 * (1 - static_cast<double>(grouping(graph, reading).entries) / alone)) /
+           10;
 }
 
 bool quotient_is_acyclic(const OperatorGraph& graph, const std::vector<int>& group_of, int groups) {
@@ -51,11 +53,13 @@ bool quotient_is_acyclic(const OperatorGraph& graph, const std::vector<int>& gro
 }
 
 /// The least cost over all set partitions whose quotient has no cycle, costed one by one.
-int64_t brute_force(const OperatorGraph& graph, const GroupMachine& machine, const GroupingOptions& options,
+int64_t brute_force(const OperatorGraph& graph, const GroupMachine& machine,
+                    const GroupingOptions& options,
                     const std::function<bool(const std::vector<int>&)>& is_allowed) {
-    GroupEvaluator evaluator(graph, machine,
-                             rules_of(options.reading, machine, options.images, options.buffer_entries));
-    std::vector<int64_t> cost(size_t{1} << graph.size(), -1);  // by set; -1 not known, INT64_MAX refused
+    GroupEvaluator evaluator(
+        graph, machine, rules_of(options.reading, machine, options.images, options.buffer_entries));
+    std::vector<int64_t> cost(size_t{1} << graph.size(),
+                              -1);  // by set; -1 not known, INT64_MAX refused
     const auto cost_of = [&](uint32_t set) {
         int64_t& known = cost[set];
         if (known < 0) {
@@ -78,7 +82,8 @@ int64_t brute_force(const OperatorGraph& graph, const GroupMachine& machine, con
                 if (cost_of(set) == INT64_MAX) return;
                 sum += cost_of(set);
             }
-            if (sum < best && quotient_is_acyclic(graph, group_of, static_cast<int>(sets.size()))) best = sum;
+            if (sum < best && quotient_is_acyclic(graph, group_of, static_cast<int>(sets.size())))
+                best = sum;
             return;
         }
         for (size_t g = 0; g <= sets.size(); ++g) {
@@ -107,25 +112,28 @@ GroupMachine small_machine() {
 
 bool any_group(const std::vector<int>& /*group*/) { return true; }
 
-void expect_equal_to_brute_force(
-    uint64_t first, uint64_t last, int size, const GroupingOptions& base_options,
-    const std::function<std::function<bool(const std::vector<int>&)>(const OperatorGraph&, const GroupingOptions&)>&
-        allowed) {
+void expect_equal_to_brute_force(uint64_t first, uint64_t last, int size,
+                                 const GroupingOptions& base_options,
+                                 const std::function<std::function<bool(const std::vector<int>&)>(
+                                     const OperatorGraph&, const GroupingOptions&)>& allowed) {
     int answers = 0;
     int grouped = 0;
     for (uint64_t seed = first; seed <= last; ++seed) {
-        const OperatorGraph graph = random_graph(seed, size > 0 ? size : 2 + static_cast<int>(seed % 7));
+        const OperatorGraph graph =
+            random_graph(seed, size > 0 ? size : 2 + static_cast<int>(seed % 7));
         for (const Reading reading : {Reading::literal, Reading::refined, Reading::batch_as_tile}) {
             GroupingOptions options = base_options;
             options.reading = reading;
             options.buffer_entries = 3000 + static_cast<int64_t>(seed * 997 % 12000);
-            const int64_t best = brute_force(graph, small_machine(), options, allowed(graph, options));
+            const int64_t best =
+                brute_force(graph, small_machine(), options, allowed(graph, options));
             if (best == INT64_MAX) {
                 EXPECT_THROW((void)best_grouping(graph, small_machine(), options), InputError);
                 continue;
             }
             const Grouping found = best_grouping(graph, small_machine(), options);
-            EXPECT_EQ(found.entries, best) << "seed " << seed << ", reading " << static_cast<int>(reading);
+            EXPECT_EQ(found.entries, best)
+                << "seed " << seed << ", reading " << static_cast<int>(reading);
             EXPECT_TRUE(found.is_exact);
             ++answers;
             grouped += static_cast<int>(found.groups.size()) < graph.size() ? 1 : 0;
@@ -137,21 +145,26 @@ void expect_equal_to_brute_force(
 }
 
 TEST(Grouping, EqualsBruteForceOverAllAcyclicPartitions) {
-    expect_equal_to_brute_force(1, 300, 0, {}, [](const OperatorGraph&, const GroupingOptions&) { return any_group; });
+    expect_equal_to_brute_force(
+        1, 300, 0, {}, [](const OperatorGraph&, const GroupingOptions&) { return any_group; });
 }
 
-/// Every DAG of `size` operators whose numbers follow its edges, each with sizes of its own. Returns how many had an answer.
+/// Every DAG of `size` operators whose numbers follow its edges, each with sizes of its own.
+/// Returns how many had an answer.
 int expect_equal_to_brute_force_on_every_dag(int size) {
     int answers = 0;
     const int edges = size * (size - 1) / 2;
     for (uint64_t dag = 0; dag < uint64_t{1} << edges; ++dag) {
-        const OperatorGraph graph =
-            random_graph(dag, size, [&](int from, int to) { return (dag >> (to * (to - 1) / 2 + from) & 1) != 0; });
-        const GroupingOptions options{.reading = static_cast<Reading>(dag % 3),
-                                      .buffer_entries = 2000 + static_cast<int64_t>(dag * 997 % 9000)};
+        const OperatorGraph graph = random_graph(dag, size, [&](int from, int to) {
+            return (dag >> (to * (to - 1) / 2 + from) & 1) != 0;
+        });
+        const GroupingOptions options{
+            .reading = static_cast<Reading>(dag % 3),
+            .buffer_entries = 2000 + static_cast<int64_t>(dag * 997 % 9000)};
         const int64_t best = brute_force(graph, small_machine(), options, any_group);
         if (best == INT64_MAX) continue;
-        EXPECT_EQ(best_grouping(graph, small_machine(), options).entries, best) << "DAG " << dag << " of " << size;
+        EXPECT_EQ(best_grouping(graph, small_machine(), options).entries, best)
+            << "DAG " << dag << " of " << size;
         ++answers;
     }
     return answers;
@@ -166,14 +179,17 @@ TEST(Grouping, EqualsBruteForceOnEveryDagOfFiveOperators) {
 TEST(Grouping, OperatorsTooLargeAloneMayFitInGroups) {
     int found = 0;
     for (uint64_t dag = 0; dag < uint64_t{1} << 15 && found < 3; ++dag) {
-        const OperatorGraph graph =
-            random_graph(dag, 6, [&](int from, int to) { return (dag >> (to * (to - 1) / 2 + from) & 1) != 0; });
-        const GroupingOptions options{.reading = static_cast<Reading>(dag % 3),
-                                      .buffer_entries = 2000 + static_cast<int64_t>(dag * 997 % 9000)};
-        GroupEvaluator evaluator(graph, small_machine(),
-                                 rules_of(options.reading, small_machine(), options.images, options.buffer_entries));
+        const OperatorGraph graph = random_graph(
+            dag, 6, [&](int from, int to) { return (dag >> (to * (to - 1) / 2 + from) & 1) != 0; });
+        const GroupingOptions options{
+            .reading = static_cast<Reading>(dag % 3),
+            .buffer_entries = 2000 + static_cast<int64_t>(dag * 997 % 9000)};
+        GroupEvaluator evaluator(
+            graph, small_machine(),
+            rules_of(options.reading, small_machine(), options.images, options.buffer_entries));
         bool all_fit = true;
-        for (int op = 0; op < graph.size(); ++op) all_fit = all_fit && evaluator.cost(std::vector<int>{op});
+        for (int op = 0; op < graph.size(); ++op)
+            all_fit = all_fit && evaluator.cost(std::vector<int>{op});
         if (all_fit) continue;
         const int64_t best = brute_force(graph, small_machine(), options, any_group);
         if (best == INT64_MAX) continue;
@@ -196,7 +212,8 @@ TEST(Grouping, LeastBufferIsTheSmallestWithAGrouping) {
                 const int64_t best = brute_force(graph, small_machine(), options, any_group);
                 EXPECT_EQ(best != INT64_MAX, is_enough) << "seed " << seed;
                 if (!is_enough)
-                    EXPECT_THROW((void)best_grouping(graph, small_machine(), options), NoGrouping) << "seed " << seed;
+                    EXPECT_THROW((void)best_grouping(graph, small_machine(), options), NoGrouping)
+                        << "seed " << seed;
                 else if (!single_operators(graph, small_machine(), options))
                     ++smaller_than_alone;
             }
@@ -214,9 +231,11 @@ TEST(Grouping, BoundOfPartsIsBelowTheLeast) {
     for (uint64_t seed = 1; seed <= 200; ++seed) {
         const OperatorGraph graph = random_graph(seed, 4 + static_cast<int>(seed % 9));
         for (const Reading reading : {Reading::literal, Reading::refined, Reading::batch_as_tile}) {
-            const GroupingOptions options{.reading = reading,
-                                          .buffer_entries = 6000 + static_cast<int64_t>(seed * 997 % 12000)};
-            const GroupRules rules = rules_of(reading, small_machine(), options.images, options.buffer_entries);
+            const GroupingOptions options{
+                .reading = reading,
+                .buffer_entries = 6000 + static_cast<int64_t>(seed * 997 % 12000)};
+            const GroupRules rules =
+                rules_of(reading, small_machine(), options.images, options.buffer_entries);
             int64_t least = 0;
             try {
                 least = best_grouping(graph, small_machine(), options).entries;
@@ -225,7 +244,8 @@ TEST(Grouping, BoundOfPartsIsBelowTheLeast) {
             }
             int64_t before = 0;
             for (const int longest : {1, 3, 20}) {
-                const int64_t bound = bound_by_parts(graph, small_machine(), rules, {.longest = longest});
+                const int64_t bound =
+                    bound_by_parts(graph, small_machine(), rules, {.longest = longest});
                 EXPECT_LE(bound, least) << "seed " << seed << ", parts of " << longest;
                 EXPECT_GE(bound, before) << "seed " << seed;
                 if (before > 0 && bound > before) ++bound_above_compulsory;
@@ -237,47 +257,57 @@ TEST(Grouping, BoundOfPartsIsBelowTheLeast) {
 }
 
 TEST(GroupingLong, EqualsBruteForceOnTenOperators) {
-    expect_equal_to_brute_force(1000, 1200, 10, {},
-                                [](const OperatorGraph&, const GroupingOptions&) { return any_group; });
+    expect_equal_to_brute_force(
+        1000, 1200, 10, {}, [](const OperatorGraph&, const GroupingOptions&) { return any_group; });
 }
 
 TEST(Grouping, OneSinkEqualsBruteForceOverSuchGroups) {
-    expect_equal_to_brute_force(1, 100, 0, {.one_sink = true}, [](const OperatorGraph& graph, const GroupingOptions&) {
-        return [&graph](const std::vector<int>& group) {
-            int sinks = 0;
-            for (const int op : group) {
-                const Map& map = graph.maps[static_cast<size_t>(op)];
-                const auto inside = std::count_if(map.readers.begin(), map.readers.end(), [&](int r) {
-                    return std::find(group.begin(), group.end(), r) != group.end();
-                });
-                const bool leaves =
-                    map.is_output || map.readers.empty() || inside < static_cast<int64_t>(map.readers.size());
-                if (leaves && inside > 0) return false;
-                sinks += leaves ? 1 : 0;
-            }
-            return sinks == 1;
-        };
-    });
+    expect_equal_to_brute_force(
+        1, 100, 0, {.one_sink = true}, [](const OperatorGraph& graph, const GroupingOptions&) {
+            return [&graph](const std::vector<int>& group) {
+                int sinks = 0;
+                for (const int op : group) {
+                    const Map& map = graph.maps[static_cast<size_t>(op)];
+                    const auto inside =
+                        std::count_if(map.readers.begin(), map.readers.end(), [&](int r) {
+                            return std::find(group.begin(), group.end(), r) != group.end();
+                        });
+                    const bool leaves = map.is_output || map.readers.empty() ||
+                                        inside < static_cast<int64_t>(map.readers.size());
+                    if (leaves && inside > 0) return false;
+                    sinks += leaves ? 1 : 0;
+                }
+                return sinks == 1;
+            };
+        });
 }
 
 TEST(Grouping, OnlineRulesEqualBruteForceUnderThem) {
     expect_equal_to_brute_force(
-        1, 100, 0, {.online = true}, [](const OperatorGraph& graph, const GroupingOptions& options) {
+        1, 100, 0, {.online = true},
+        [](const OperatorGraph& graph, const GroupingOptions& options) {
             const std::vector<int64_t> table = quarter_tile_table(graph, small_machine(), options);
-            const auto longest = static_cast<size_t>(std::count_if(
-                table.begin(), table.end(), [&](int64_t entries) { return entries <= options.buffer_entries; }));
+            const auto longest =
+                static_cast<size_t>(std::count_if(table.begin(), table.end(), [&](int64_t entries) {
+                    return entries <= options.buffer_entries;
+                }));
             return [&graph, longest](const std::vector<int>& group) {
                 if (group.size() > std::max<size_t>(1, longest)) return false;
-                const auto has = [&](int op) { return std::find(group.begin(), group.end(), op) != group.end(); };
+                const auto has = [&](int op) {
+                    return std::find(group.begin(), group.end(), op) != group.end();
+                };
                 for (const int op : group) {
                     const Map& map = graph.maps[static_cast<size_t>(op)];
                     const auto inside = std::count_if(map.readers.begin(), map.readers.end(), has);
-                    if (inside > 0 && inside < static_cast<int64_t>(map.readers.size())) return false;
+                    if (inside > 0 && inside < static_cast<int64_t>(map.readers.size()))
+                        return false;
                     bool has_company = inside > 0 || group.size() == 1;
-                    for (const OperatorInput& input : graph.operators[static_cast<size_t>(op)].inputs) {
-                        const std::vector<int>& readers = graph.maps[static_cast<size_t>(input.map)].readers;
-                        has_company =
-                            has_company || has(input.map) || std::count_if(readers.begin(), readers.end(), has) > 1;
+                    for (const OperatorInput& input :
+                         graph.operators[static_cast<size_t>(op)].inputs) {
+                        const std::vector<int>& readers =
+                            graph.maps[static_cast<size_t>(input.map)].readers;
+                        has_company = has_company || has(input.map) ||
+                                      std::count_if(readers.begin(), readers.end(), has) > 1;
                     }
                     if (!has_company) return false;
                 }
@@ -287,8 +317,9 @@ TEST(Grouping, OnlineRulesEqualBruteForceUnderThem) {
 }
 
 TEST(Grouping, ConvexGroupsThatNeedEachOtherAreNoGrouping) {
-    // a -> c, a -> d, b -> c, b -> d: {a, d} and {b, c} are convex, yet each needs the other (docs/optimus.md). Big maps between,
-    // so that these two groups would be worth it; all four together do not fit.
+    // a -> c, a -> d, b -> c, b -> d: {a, d} and {b, c} are convex, yet each needs the other
+    // (docs/optimus.md). Big maps between, so that these two groups would be worth it; all four
+    // together do not fit.
     OperatorGraph graph;
     const Reach one{1, 1, 1};
     const std::array<Reach, 2> both{one, one};
@@ -301,16 +332,19 @@ TEST(Grouping, ConvexGroupsThatNeedEachOtherAreNoGrouping) {
                   {1, 8, 8, {}, true},
                   {1, 8, 8, {}, true},
                   {1, 8, 8, {0, 1}, false}};
-    const Grouping found = best_grouping(graph, small_machine(), {.reading = Reading::refined, .buffer_entries = 200});
+    const Grouping found =
+        best_grouping(graph, small_machine(), {.reading = Reading::refined, .buffer_entries = 200});
     std::vector<int> group_of(4);
     for (size_t g = 0; g < found.groups.size(); ++g) {
-        for (const int op : found.groups[g].operators) group_of[static_cast<size_t>(op)] = static_cast<int>(g);
+        for (const int op : found.groups[g].operators)
+            group_of[static_cast<size_t>(op)] = static_cast<int>(g);
     }
     EXPECT_TRUE(quotient_is_acyclic(graph, group_of, static_cast<int>(found.groups.size())));
     EXPECT_FALSE(quotient_is_acyclic(graph, {0, 1, 1, 0}, 2));
 }
 
-// Numbers of groups and percent saved: docs/optimus.md, whose table was measured with another code of the same model.
+// Numbers of groups and percent saved: docs/optimus.md, whose table was measured with another code
+// of the same model.
 TEST(Grouping, Vgg16UnderEveryReading) {
     const OperatorGraph graph = operator_graph(zoo_network("vgg16"));
     EXPECT_EQ(grouping(graph, Reading::literal).groups.size(), 12u);  // paper: 8
@@ -394,8 +428,8 @@ TEST(Grouping, ResNet1202IsCutExactly) {
 }
 
 TEST(Grouping, OnlineLimitIsThatOfTheTable) {
-    // optimus-model section 6: 2304, 8832, 21760, 43200, 79360, 229120 entries. The first: pool5, 512 x 2 x 2 of its output and
-    // 16 x 4 x 4 of a streaming input.
+    // optimus-model section 6: 2304, 8832, 21760, 43200, 79360, 229120 entries. The first: pool5,
+    // 512 x 2 x 2 of its output and 16 x 4 x 4 of a streaming input.
     const OperatorGraph graph = operator_graph(zoo_network("vgg16"));
     const GroupingOptions options{.online = true};
     EXPECT_EQ(quarter_tile_table(graph, base(), options),
@@ -437,7 +471,8 @@ TEST(Grouping, TooSmallABufferIsRefusedByName) {
         FAIL();
     } catch (const InputError& error) {
         EXPECT_NE(
-            std::string(error.what()).find("operator conv1: its least tile does not fit in a buffer of 100 entries"),
+            std::string(error.what())
+                .find("operator conv1: its least tile does not fit in a buffer of 100 entries"),
             std::string::npos)
             << error.what();
     }

@@ -23,7 +23,8 @@ int find(const OperatorGraph& graph, const std::string& name) {
 TEST(OperatorGraph, ReachOfAWindow) {
     EXPECT_EQ((Reach{3, 1, 1}.inputs(4)), 6);  // 4 + 3 - 1
     EXPECT_EQ((Reach{3, 2, 1}.inputs(4)), 9);  // 4 * 2 + 3 - 2
-    EXPECT_EQ((Reach{9, 1, 2}.inputs(4)), 6);  // outputs 1 .. 4 of a transposed 9x9 of stride 2: ((4 - 1) + 8) / 2 + 1
+    EXPECT_EQ((Reach{9, 1, 2}.inputs(4)),
+              6);  // outputs 1 .. 4 of a transposed 9x9 of stride 2: ((4 - 1) + 8) / 2 + 1
     EXPECT_EQ((Reach{2, 1, 2}.inputs(2)), 2);  // depth to space: two rows may come from two
 }
 
@@ -55,7 +56,8 @@ TEST(OperatorGraph, ResNetsHaveTheGroupsOfThePaper) {
     EXPECT_EQ(add.layers.size(), 2u);
     EXPECT_EQ(add.weights, 64 * 256);
     ASSERT_EQ(add.inputs.size(), 2u);
-    // Batch norm and activations are merged already; the softmax and the flatten belong to what they follow.
+    // Batch norm and activations are merged already; the softmax and the flatten belong to what
+    // they follow.
     EXPECT_EQ(graph.operators.back().layers.size(), 2u);
     EXPECT_EQ(convex_groups(operator_graph(zoo_network("resnet152"))), 24250);  // Table 5
 }
@@ -66,7 +68,8 @@ TEST(OperatorGraph, GoogLeNetMergesPoolsInto1x1) {
     EXPECT_EQ(graph.size(), 72);  // Table 5
     // Table 5: 50436. The difference, 72, are 8 sets in each of 9 modules (docs/optimus.md).
     EXPECT_EQ(convex_groups(graph), 50508);
-    const Operator& pool = graph.operators[static_cast<size_t>(find(graph, "inception3a_pool_1x1"))];
+    const Operator& pool =
+        graph.operators[static_cast<size_t>(find(graph, "inception3a_pool_1x1"))];
     ASSERT_EQ(pool.inputs.size(), 1u);
     EXPECT_EQ(pool.inputs[0].reach[0], (Reach{3, 1, 1}));
     EXPECT_EQ(pool.layers.size(), 2u);
@@ -74,7 +77,8 @@ TEST(OperatorGraph, GoogLeNetMergesPoolsInto1x1) {
 }
 
 /// Calls `see` with every convex group, once: with the smallest ideal that ends with it.
-void for_each_convex_group(const OperatorGraph& graph, const std::function<void(const std::set<int>&)>& see) {
+void for_each_convex_group(const OperatorGraph& graph,
+                           const std::function<void(const std::set<int>&)>& see) {
     std::vector<std::vector<int>> needs;
     for (const Operator& op : graph.operators) {
         needs.emplace_back();
@@ -93,7 +97,8 @@ void for_each_convex_group(const OperatorGraph& graph, const std::function<void(
                 seen[static_cast<size_t>(step.ideal)] = target;
                 group.insert(step.vertex);
                 const auto& ends = ideals->steps(target);
-                if (std::all_of(ends.begin(), ends.end(), [&](const auto& end) { return group.count(end.vertex) > 0; }))
+                if (std::all_of(ends.begin(), ends.end(),
+                                [&](const auto& end) { return group.count(end.vertex) > 0; }))
                     see(group);
                 grow(step.ideal);
                 group.erase(step.vertex);
@@ -106,15 +111,16 @@ void for_each_convex_group(const OperatorGraph& graph, const std::function<void(
 TEST(OperatorGraph, TheGroupsThatThePaperDoesNotCountInGoogLeNet) {
     const OperatorGraph graph = operator_graph(zoo_network("googlenet"));
     int64_t all = 0;
-    int64_t crossed =
-        0;  // the head of one branch of two operators without its tail, and the tail of the other without its head
+    int64_t crossed = 0;  // the head of one branch of two operators without its tail, and the tail
+                          // of the other without its head
     for_each_convex_group(graph, [&](const std::set<int>& group) {
         ++all;
         for (const char* module : {"3a", "3b", "4a", "4b", "4c", "4d", "4e", "5a", "5b"}) {
             const auto has = [&](const char* part) {
                 return group.count(find(graph, std::string("inception") + module + part)) > 0;
             };
-            const bool head3 = has("_3x3_reduce"), tail3 = has("_3x3"), head5 = has("_5x5_reduce"), tail5 = has("_5x5");
+            const bool head3 = has("_3x3_reduce"), tail3 = has("_3x3"), head5 = has("_5x5_reduce"),
+                       tail5 = has("_5x5");
             if (head3 != tail3 && head5 != tail5 && head3 != head5) ++crossed;
         }
     });
@@ -133,17 +139,21 @@ TEST(OperatorGraph, OnlineGroupsOfVgg16AreIntervalsOfFive) {
 TEST(OperatorGraph, ReadersAndDirectInputs) {
     const OperatorGraph graph = operator_graph(zoo_network("resnet18"));
     const auto pool = static_cast<size_t>(find(graph, "pool1"));
-    EXPECT_EQ(graph.maps[pool].readers, (std::vector<int>{find(graph, "layer1_0_conv1"), find(graph, "layer1_0_add")}));
-    EXPECT_TRUE(graph.operators[static_cast<size_t>(find(graph, "layer1_0_add"))].inputs[0].is_direct);
-    EXPECT_FALSE(graph.operators[static_cast<size_t>(find(graph, "fc"))].inputs[0].is_direct);  // a flatten in between
+    EXPECT_EQ(graph.maps[pool].readers,
+              (std::vector<int>{find(graph, "layer1_0_conv1"), find(graph, "layer1_0_add")}));
+    EXPECT_TRUE(
+        graph.operators[static_cast<size_t>(find(graph, "layer1_0_add"))].inputs[0].is_direct);
+    EXPECT_FALSE(graph.operators[static_cast<size_t>(find(graph, "fc"))]
+                     .inputs[0]
+                     .is_direct);  // a flatten in between
     EXPECT_EQ(graph.maps.size(), graph.operators.size() + 1);
     EXPECT_EQ(graph.maps.back().channels, 3);
 }
 
 TEST(OperatorGraph, NasNetHasTenReadersOfACell) {
     const OperatorGraph graph = operator_graph(zoo_network("nasnet-a"));
-    // 12 normal cells of 28 and two 1x1 convolutions, 4 reductions of 29 and two (the first: one); stem, pooling, classes:
-    // docs/optimus.md.
+    // 12 normal cells of 28 and two 1x1 convolutions, 4 reductions of 29 and two (the first: one);
+    // stem, pooling, classes: docs/optimus.md.
     EXPECT_EQ(graph.size(), 12 * (28 + 2) + 4 * (29 + 2) - 1 + 3);
 }
 

@@ -10,9 +10,11 @@
 
 namespace laminate::dag_groups {
 
-/// `size` operators; some maps leave though they are read. `reads(from, to)`: whether operator `to` reads the map of `from` <
-/// `to`; one that reads none reads the network's input. None: at random, among the four before.
-inline OperatorGraph random_graph(uint64_t seed, int size, const std::function<bool(int from, int to)>& reads = {}) {
+/// `size` operators; some maps leave though they are read. `reads(from, to)`: whether operator `to`
+/// reads the map of `from` < `to`; one that reads none reads the network's input. None: at random,
+/// among the four before.
+inline OperatorGraph random_graph(uint64_t seed, int size,
+                                  const std::function<bool(int from, int to)>& reads = {}) {
     Rng rng(seed);
     const auto pick = [&](int64_t low, int64_t high) {
         return low + static_cast<int64_t>(rng.next() % static_cast<uint64_t>(high - low + 1));

@@ -12,7 +12,8 @@ namespace laminate::cli {
 namespace {
 
 nlohmann::json answer_of(const std::string& arguments) {
-    const ProgramResult result = run_program("explore " + arguments + " --model dag-groups --json -");
+    const ProgramResult result =
+        run_program("explore " + arguments + " --model dag-groups --json -");
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return nlohmann::json::parse(result.out);
 }
@@ -50,7 +51,8 @@ TEST(ExploreDagGroups, ReadingBatchAndMachine) {
     const auto own = answer_of("'zoo:squeezenet-1.1?batch=2'");
     EXPECT_EQ(own["batch"], 2);
     const auto larger = answer_of("zoo:squeezenet-1.1 --machine optimus_5");
-    EXPECT_LE(larger["dram_bytes"], answer_of("zoo:squeezenet-1.1 --machine optimus_1")["dram_bytes"]);
+    EXPECT_LE(larger["dram_bytes"],
+              answer_of("zoo:squeezenet-1.1 --machine optimus_1")["dram_bytes"]);
     const auto online = answer_of("zoo:squeezenet-1.1 --online");
     EXPECT_EQ(online["online"], true);
     EXPECT_EQ(online["online_size_limit"], 10);  // the most that is tabulated: docs/optimus.md
@@ -60,24 +62,30 @@ TEST(ExploreDagGroups, TheGroupsCompileAndRun) {
     // GoogLeNet: branches that join inside a group.
     const ScratchDirectory scratch;
     const std::string net = "'zoo:googlenet?height=32&width=32'";
-    const ProgramResult explored = run_program(
-        "explore " + net + " --model dag-groups --buffer-entries 12000 --json - -o " + (scratch / "groups"));
+    const ProgramResult explored =
+        run_program("explore " + net + " --model dag-groups --buffer-entries 12000 --json - -o " +
+                    (scratch / "groups"));
     ASSERT_EQ(explored.exit_code, 0) << explored.err;
     const auto answer = nlohmann::json::parse(explored.out);
     EXPECT_EQ(nlohmann::json::parse(read_file(scratch / "groups/groups.json")), answer);
     size_t largest = 0;
-    for (const auto& group : answer["schedule"]["groups"]) largest = std::max(largest, group["operators"].size());
+    for (const auto& group : answer["schedule"]["groups"])
+        largest = std::max(largest, group["operators"].size());
     EXPECT_GE(largest, 3u);
     const ProgramResult validated =
         run_program("validate " + net + " --schedule " + (scratch / "groups") + " --json -");
     EXPECT_EQ(validated.exit_code, 0) << validated.err;
     const auto difference = nlohmann::json::parse(validated.out);
     EXPECT_EQ(difference["equal"], difference["total"]);
-    EXPECT_NE(read_file(scratch / "groups/report.html").find("1 schedule found by the dag-groups model"),
-              std::string::npos);
+    EXPECT_NE(
+        read_file(scratch / "groups/report.html").find("1 schedule found by the dag-groups model"),
+        std::string::npos);
     EXPECT_EQ(run_program("report " + (scratch / "groups")).exit_code, 0);
     // Again into the same directory, which is ours; not into another one.
-    EXPECT_EQ(run_program("explore " + net + " --model dag-groups --online -o " + (scratch / "groups")).exit_code, 0);
+    EXPECT_EQ(
+        run_program("explore " + net + " --model dag-groups --online -o " + (scratch / "groups"))
+            .exit_code,
+        0);
 }
 
 TEST(ExploreDagGroups, OurSchedulesAsTheCostOfAGroup) {
@@ -91,13 +99,17 @@ TEST(ExploreDagGroups, OurSchedulesAsTheCostOfAGroup) {
 }
 
 TEST(ExploreDagGroups, AnOperatorThatFitsInAGroupButNotAlone) {
-    // What is enlarged afterwards is needed four columns at a time in the group, sixteen alone: lanes are the sink's.
+    // What is enlarged afterwards is needed four columns at a time in the group, sixteen alone:
+    // lanes are the sink's.
     const ScratchDirectory scratch;
     zoo::Builder builder("enlarged", {});
-    const TensorId wide = builder.conv("wide", builder.input(8, 64, 64), {.out = 64, .kernel = 9, .pad = 4});
-    save_onnx(builder.finish(builder.conv_transpose("enlarge", wide, {.out = 1, .kernel = 4, .stride = 4})),
+    const TensorId wide =
+        builder.conv("wide", builder.input(8, 64, 64), {.out = 64, .kernel = 9, .pad = 4});
+    save_onnx(builder.finish(
+                  builder.conv_transpose("enlarge", wide, {.out = 1, .kernel = 4, .stride = 4})),
               scratch / "net.onnx");
-    const std::string net = (scratch / "net.onnx") + " --model dag-groups --json - --buffer-entries ";
+    const std::string net =
+        (scratch / "net.onnx") + " --model dag-groups --json - --buffer-entries ";
     const ProgramResult small = run_program("explore " + net + "1");
     EXPECT_EQ(small.exit_code, 4);
     const std::string before = "the smallest budget that works is ";
@@ -117,8 +129,10 @@ TEST(ExploreDagGroups, Refusals) {
     EXPECT_EQ(run_program("explore zoo:squeezenet --model dag-groups --reading X").exit_code, 2);
     EXPECT_EQ(run_program("explore zoo:squeezenet --model dag-groups --evaluator eq7").exit_code,
               2);  // of another model
-    EXPECT_EQ(run_program("explore zoo:squeezenet --model dag-groups --machine nowhere").exit_code, 3);
-    const ProgramResult small = run_program("explore zoo:squeezenet --model dag-groups --buffer-entries 100");
+    EXPECT_EQ(run_program("explore zoo:squeezenet --model dag-groups --machine nowhere").exit_code,
+              3);
+    const ProgramResult small =
+        run_program("explore zoo:squeezenet --model dag-groups --buffer-entries 100");
     EXPECT_EQ(small.exit_code, 4);
     EXPECT_NE(small.err.find("the smallest budget that works is"), std::string::npos) << small.err;
 }

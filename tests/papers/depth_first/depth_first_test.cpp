@@ -1,4 +1,5 @@
-// Points of the public artifact of DeFiNES (commit 7097d609), run with the settings of its main.py: energies and latencies that
+// Points of the public artifact of DeFiNES (commit 7097d609), run with the settings of its main.py:
+// energies and latencies that
 // --as-published has to meet.
 #include "papers/depth_first/depth_first.h"
 
@@ -36,44 +37,163 @@ TEST_P(AsPublished, EqualsTheArtifact) {
 INSTANTIATE_TEST_SUITE_P(
     Defines, AsPublished,
     ::testing::Values(
-        Point{"meta_proto_df", "fsrcnn-defines", Overlap::fully_cached, {60, 72}, 6, 2154699943.145, 20187977},
-        Point{"meta_proto_df", "fsrcnn-defines", Overlap::h_cached, {60, 72}, 6, 2220992385.935, 21345958},
-        Point{"meta_proto_df", "fsrcnn-defines", Overlap::recompute, {60, 72}, 6, 2361363150.545, 22776595},
-        Point{"meta_proto_df", "fsrcnn-defines", Overlap::fully_cached, {16, 18}, 6, 1822760872.09, 20523395},
-        Point{"meta_proto_df", "fsrcnn-defines", Overlap::fully_cached, {4, 72}, 6, 1813734143.38, 18484958},
+        Point{"meta_proto_df",
+              "fsrcnn-defines",
+              Overlap::fully_cached,
+              {60, 72},
+              6,
+              2154699943.145,
+              20187977},
+        Point{"meta_proto_df",
+              "fsrcnn-defines",
+              Overlap::h_cached,
+              {60, 72},
+              6,
+              2220992385.935,
+              21345958},
+        Point{"meta_proto_df",
+              "fsrcnn-defines",
+              Overlap::recompute,
+              {60, 72},
+              6,
+              2361363150.545,
+              22776595},
+        Point{"meta_proto_df",
+              "fsrcnn-defines",
+              Overlap::fully_cached,
+              {16, 18},
+              6,
+              1822760872.09,
+              20523395},
+        Point{"meta_proto_df",
+              "fsrcnn-defines",
+              Overlap::fully_cached,
+              {4, 72},
+              6,
+              1813734143.38,
+              18484958},
         // Every layer is cut off, and a cut after the first is ignored: everything is costed twice.
-        Point{"tpu", "fsrcnn-defines", Overlap::fully_cached, {240, 270}, 6, 37868337312.315, 128867502},
-        Point{"tpu", "mccnn-defines", Overlap::fully_cached, {94, 207}, 6, 53619209970.175, 135878174},
+        Point{"tpu",
+              "fsrcnn-defines",
+              Overlap::fully_cached,
+              {240, 270},
+              6,
+              37868337312.315,
+              128867502},
+        Point{"tpu",
+              "mccnn-defines",
+              Overlap::fully_cached,
+              {94, 207},
+              6,
+              53619209970.175,
+              135878174},
         // Branches across cuts; the input of a stack has its channels twice.
-        Point{"edge_tpu", "resnet18-defines", Overlap::fully_cached, {20, 30}, 6, 16722816441.08, 27900941},
+        Point{"edge_tpu",
+              "resnet18-defines",
+              Overlap::fully_cached,
+              {20, 30},
+              6,
+              16722816441.08,
+              27900941},
         // Depthwise and pointwise layers, five stacks.
-        Point{"ascend", "mobilenetv1-defines", Overlap::h_cached, {14, 14}, 6, 3277106832.93, 6854856},
+        Point{"ascend",
+              "mobilenetv1-defines",
+              Overlap::h_cached,
+              {14, 14},
+              6,
+              3277106832.93,
+              6854856},
         // Branches inside a stack, cached over two axes.
-        Point{"tesla_npu_df", "resnet18-defines", Overlap::fully_cached, {20, 20}, 6, 2688618017.467858, 13064698},
-        Point{"edge_tpu_df", "resnet18-defines", Overlap::h_cached, {5, 9}, 6, 5641174767.055, 27271852},
-        Point{"ascend_df", "fsrcnn-defines", Overlap::h_cached, {60, 72}, 6, 2564963338.88, 27859385},
-        Point{"meta_proto", "fsrcnn-defines", Overlap::h_cached, {16, 18}, 6, 2510769496.285, 27013618},
-        Point{"tpu_df", "mobilenetv1-defines", Overlap::recompute, {12, 12}, 6, 5382911237.021, 10693251},
-        // Tiles that divide nothing, are larger than the picture along one axis or both, or are a few pixels.
-        Point{"edge_tpu_df", "mccnn-defines", Overlap::fully_cached, {41, 97}, 6, 9281980914.98, 65381325},
-        Point{"ascend_df", "mccnn-defines", Overlap::fully_cached, {50, 333}, 6, 29791258020.985004, 70776960},
+        Point{"tesla_npu_df",
+              "resnet18-defines",
+              Overlap::fully_cached,
+              {20, 20},
+              6,
+              2688618017.467858,
+              13064698},
+        Point{"edge_tpu_df",
+              "resnet18-defines",
+              Overlap::h_cached,
+              {5, 9},
+              6,
+              5641174767.055,
+              27271852},
+        Point{
+            "ascend_df", "fsrcnn-defines", Overlap::h_cached, {60, 72}, 6, 2564963338.88, 27859385},
+        Point{"meta_proto",
+              "fsrcnn-defines",
+              Overlap::h_cached,
+              {16, 18},
+              6,
+              2510769496.285,
+              27013618},
+        Point{"tpu_df",
+              "mobilenetv1-defines",
+              Overlap::recompute,
+              {12, 12},
+              6,
+              5382911237.021,
+              10693251},
+        // Tiles that divide nothing, are larger than the picture along one axis or both, or are a
+        // few pixels.
+        Point{"edge_tpu_df",
+              "mccnn-defines",
+              Overlap::fully_cached,
+              {41, 97},
+              6,
+              9281980914.98,
+              65381325},
+        Point{"ascend_df",
+              "mccnn-defines",
+              Overlap::fully_cached,
+              {50, 333},
+              6,
+              29791258020.985004,
+              70776960},
         Point{"ascend", "fsrcnn-defines", Overlap::recompute, {131, 77}, 6, 2395074425.0, 28068270},
-        Point{"tesla_npu", "mccnn-defines", Overlap::h_cached, {2000, 3000}, 6, 29380981035.776, 55478649},
-        Point{"tesla_npu_df", "fsrcnn-defines", Overlap::h_cached, {97, 541}, 6, 18044631127.83222, 31734014},
-        Point{"tpu_df", "mobilenetv1-defines", Overlap::h_cached, {3, 1}, 6, 3667974226.594001, 27727867},
-        Point{"meta_proto_df", "mccnn-defines", Overlap::recompute, {94, 414}, 7, 26371948412.04, 60851088}),
+        Point{"tesla_npu",
+              "mccnn-defines",
+              Overlap::h_cached,
+              {2000, 3000},
+              6,
+              29380981035.776,
+              55478649},
+        Point{"tesla_npu_df",
+              "fsrcnn-defines",
+              Overlap::h_cached,
+              {97, 541},
+              6,
+              18044631127.83222,
+              31734014},
+        Point{"tpu_df",
+              "mobilenetv1-defines",
+              Overlap::h_cached,
+              {3, 1},
+              6,
+              3667974226.594001,
+              27727867},
+        Point{"meta_proto_df",
+              "mccnn-defines",
+              Overlap::recompute,
+              {94, 414},
+              7,
+              26371948412.04,
+              60851088}),
     [](const auto& point) {
         const Point& p = point.param;
-        std::string name = std::string(p.machine) + "_" + p.network + "_" + to_string(p.overlap) + "_" +
-                           std::to_string(p.tile.x) + "x" + std::to_string(p.tile.y);
+        std::string name = std::string(p.machine) + "_" + p.network + "_" + to_string(p.overlap) +
+                           "_" + std::to_string(p.tile.x) + "x" + std::to_string(p.tile.y);
         std::erase(name, '-');
         return name;
     });
 
 TEST(DepthFirst, KindsOfTilesAreThoseOfThePaper) {
     // 960 x 540 in tiles of 60 x 72: 3, 6 and 9 kinds (DeFiNES, section III).
-    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"), Fidelity::as_published(3));
-    const auto kinds = [&](Overlap overlap) { return model.cost({.tile = {60, 72}, .overlap = overlap}).tile_kinds; };
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"),
+                           Fidelity::as_published(3));
+    const auto kinds = [&](Overlap overlap) {
+        return model.cost({.tile = {60, 72}, .overlap = overlap}).tile_kinds;
+    };
     EXPECT_EQ(kinds(Overlap::recompute), 3);
     EXPECT_EQ(kinds(Overlap::h_cached), 6);
     EXPECT_EQ(kinds(Overlap::fully_cached), 9);
@@ -100,13 +220,15 @@ std::vector<std::string> last_layers(const char* machine, const char* network) {
 
 TEST(DepthFirst, StacksAreCutWhereWeightsNoLongerFit) {
     // 1 MB of weights: MobileNetV1 is cut after layers 17, 23, 25 and 27 (DeFiNES' artifact).
-    EXPECT_EQ(last_layers("meta_proto_df", "mobilenetv1-defines"),
-              (std::vector<std::string>{"depthwise9", "depthwise12", "depthwise13", "average", "fc"}));
+    EXPECT_EQ(
+        last_layers("meta_proto_df", "mobilenetv1-defines"),
+        (std::vector<std::string>{"depthwise9", "depthwise12", "depthwise13", "average", "fc"}));
     // ResNet18: after 13, 16 and then each layer to 25.
     EXPECT_EQ(last_layers("meta_proto_df", "resnet18-defines"),
-              (std::vector<std::string>{"layer2_1_add", "layer3_0_add", "layer3_1_conv1", "layer3_1_conv2",
-                                        "layer3_1_add", "layer4_0_conv1", "layer4_0_conv2", "layer4_0_add",
-                                        "layer4_1_conv1", "layer4_1_conv2", "layer4_1_add", "fc"}));
+              (std::vector<std::string>{"layer2_1_add", "layer3_0_add", "layer3_1_conv1",
+                                        "layer3_1_conv2", "layer3_1_add", "layer4_0_conv1",
+                                        "layer4_0_conv2", "layer4_0_add", "layer4_1_conv1",
+                                        "layer4_1_conv2", "layer4_1_add", "fc"}));
     EXPECT_EQ(last_layers("meta_proto_df", "dmcnn-vd-defines").size(), 1u);
     // Edge-TPU-like, 32 KB: FSRCNN whole, every layer of MC-CNN alone.
     EXPECT_EQ(last_layers("edge_tpu", "fsrcnn-defines").size(), 1u);
@@ -114,32 +236,39 @@ TEST(DepthFirst, StacksAreCutWhereWeightsNoLongerFit) {
 }
 
 TEST(DepthFirst, SingleLayersGoThroughTheHighestMemory) {
-    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"), Fidelity::as_published(3));
-    const Strategy whole{.tile = {960, 540}, .overlap = Overlap::fully_cached, .stacks = Stacks::all};
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"),
+                           Fidelity::as_published(3));
+    const Strategy whole{
+        .tile = {960, 540}, .overlap = Overlap::fully_cached, .stacks = Stacks::all};
     Strategy single = whole;
     single.stacks = Stacks::single_layer;
     EXPECT_EQ(model.cost(single).stacks.size(), 8u);
     EXPECT_GE(model.cost(single).energy_pj, model.cost(whole).energy_pj * 0.99);
 }
 
-// Padding, strides, branches, shortcuts: whatever the tile, each output is computed once, and none that is not there.
+// Padding, strides, branches, shortcuts: whatever the tile, each output is computed once, and none
+// that is not there.
 TEST(DepthFirst, PaddedNetworksAreComputedOnceToo) {
     for (const char* name : {"vgg16", "resnet18", "mobilenetv2", "fsrcnn"}) {
-        const DepthFirst model(open_machine("meta_proto_df"), zoo_network(name, {.height = 96, .width = 80}),
+        const DepthFirst model(open_machine("meta_proto_df"),
+                               zoo_network(name, {.height = 96, .width = 80}),
                                Fidelity{.loop_limit = 1});
         int64_t recomputed = 0;
         for (const TileSize tile : {TileSize{3, 5}, TileSize{7, 2}, TileSize{100, 100}}) {
-            EXPECT_EQ(model.cost({.tile = tile, .overlap = Overlap::fully_cached}).macs, model.workload().macs())
+            EXPECT_EQ(model.cost({.tile = tile, .overlap = Overlap::fully_cached}).macs,
+                      model.workload().macs())
                 << name << " " << tile.x << "x" << tile.y;
-            recomputed = std::max(recomputed, model.cost({.tile = tile, .overlap = Overlap::recompute}).macs);
+            recomputed = std::max(recomputed,
+                                  model.cost({.tile = tile, .overlap = Overlap::recompute}).macs);
         }
         EXPECT_GT(recomputed, model.workload().macs()) << name;
     }
 }
 
 TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
-    // 9 x 9, stride 4, 12 -> 2: of 4 phases along an axis one has 3 taps, the others 2. Eight columns from phase 0 on: two outputs of each phase, with
-    // 2 * 3 + 3 * 2 * 2 = 18 taps; six rows: two of phases 0 and 1, one of the others, with 2 * 3 + 2 * 2 + 2 * 2 = 14.
+    // 9 x 9, stride 4, 12 -> 2: of 4 phases along an axis one has 3 taps, the others 2. Eight
+    // columns from phase 0 on: two outputs of each phase, with 2 * 3 + 3 * 2 * 2 = 18 taps; six
+    // rows: two of phases 0 and 1, one of the others, with 2 * 3 + 2 * 2 + 2 * 2 = 14.
     WorkloadLayer layer;
     layer.transposed = true;
     layer.shape.sizes[Dim::k] = 2;
@@ -162,7 +291,8 @@ TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
             for (int64_t out = phase; out < phase + size; ++out) {
                 for (int64_t tap = 0; tap < 9; ++tap) taps += (out - tap) % 4 == 0 ? 1 : 0;
             }
-            for (const LayerShape& shape : executed_shapes(layer, {size, phase}, {1, 3})) found += shape.macs();
+            for (const LayerShape& shape : executed_shapes(layer, {size, phase}, {1, 3}))
+                found += shape.macs();
             EXPECT_EQ(found, 2 * 12 * 2 * taps) << phase << " " << size;  // row phase 3: 2 taps
         }
     }
@@ -174,8 +304,8 @@ TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
 
     // An inception network: what is concatenated lies in its parts, and readers fetch from each.
     const Workload workload = workload_of(zoo_network("inceptionv3"), false);
-    const auto readers_of_parts =
-        std::ranges::count_if(workload.layers, [](const WorkloadLayer& l) { return l.sources.size() > 2; });
+    const auto readers_of_parts = std::ranges::count_if(
+        workload.layers, [](const WorkloadLayer& l) { return l.sources.size() > 2; });
     EXPECT_GT(readers_of_parts, 10);
     for (const WorkloadLayer& l : workload.layers) {
         if (l.is_input()) continue;
@@ -186,10 +316,13 @@ TEST(DepthFirst, KnowsTransposedAndDilatedConvolutionsAndConcatenations) {
 }
 
 TEST(DepthFirst, CachesRowsAsItCachesColumns) {
-    // A square network without anything that tells rows from columns, on a machine without either on its array.
+    // A square network without anything that tells rows from columns, on a machine without either
+    // on its array.
     const DepthFirst model(open_machine("tpu_df"), zoo_network("l2net"), {});
-    const DepthFirstCost columns = model.cost({.tile = {3, 5}, .overlap = Overlap::h_cached, .stacks = Stacks::all});
-    const DepthFirstCost rows = model.cost({.tile = {5, 3}, .overlap = Overlap::v_cached, .stacks = Stacks::all});
+    const DepthFirstCost columns =
+        model.cost({.tile = {3, 5}, .overlap = Overlap::h_cached, .stacks = Stacks::all});
+    const DepthFirstCost rows =
+        model.cost({.tile = {5, 3}, .overlap = Overlap::v_cached, .stacks = Stacks::all});
     EXPECT_EQ(rows.macs, columns.macs);
     EXPECT_EQ(rows.on_chip_bits, columns.on_chip_bits);
     EXPECT_NEAR(rows.energy_pj, columns.energy_pj, 1e-9 * columns.energy_pj);
@@ -199,11 +332,12 @@ TEST(DepthFirst, LanesAreHalvedWhereTheirElementsDoNotFit) {
     // 32 x 8 x 4 lanes take 1 KB of each operand of an addition, both from a memory of 1 KB.
     const DepthFirst model(open_machine("tesla_npu"), zoo_network("resnet18-defines"), {});
     const DepthFirstCost cost = model.cost({.tile = {16, 18}});
-    const auto addition =
-        std::ranges::find_if(cost.details, [](const LayerTileCost& d) { return d.shape.type == LayerType::addition; });
+    const auto addition = std::ranges::find_if(
+        cost.details, [](const LayerTileCost& d) { return d.shape.type == LayerType::addition; });
     ASSERT_NE(addition, cost.details.end());
     // Half the lanes: at least two cycles for each 1024 elements.
-    EXPECT_GE(addition->mapping.cost.latency.temporal_cycles * 512, addition->shape.output_elements());
+    EXPECT_GE(addition->mapping.cost.latency.temporal_cycles * 512,
+              addition->shape.output_elements());
     EXPECT_GT(cost.energy_pj, 0);
 }
 
@@ -219,7 +353,9 @@ TEST(DepthFirst, EveryQuirkHasItsName) {
 
 TEST(DepthFirst, RefusesWhatItDoesNotKnow) {
     // A transposed convolution in an endless map.
-    EXPECT_THROW(DepthFirst(open_machine("tpu"), zoo_network("fsrcnn-x2"), Fidelity::as_published(6)), InputError);
+    EXPECT_THROW(
+        DepthFirst(open_machine("tpu"), zoo_network("fsrcnn-x2"), Fidelity::as_published(6)),
+        InputError);
     EXPECT_THROW((void)parse_overlap("some"), InputError);
     const DepthFirst model(open_machine("tpu"), zoo_network("l2net"), Fidelity::as_published(3));
     EXPECT_THROW((void)model.cost({.tile = {0, 4}}), InputError);

@@ -14,9 +14,11 @@
 namespace laminate::depth_first {
 namespace {
 
-/// Calls `visit` with every allocation of `loops` loops: per role ascending bounds, the last one all.
+/// Calls `visit` with every allocation of `loops` loops: per role ascending bounds, the last one
+/// all.
 template <typename Visit>
-void for_all_allocations(const MappedLayer& layer, size_t loops, Allocation& allocation, size_t r, const Visit& visit) {
+void for_all_allocations(const MappedLayer& layer, size_t loops, Allocation& allocation, size_t r,
+                         const Visit& visit) {
     if (r == layer.role_count()) {
         visit(allocation);
         return;
@@ -47,26 +49,29 @@ Least least_of_all(const MappedLayer& layer, const MappingGoal& counted) {
     LoopOrders orders(limited_factors(layer, 0));
     do {
         Allocation allocation(layer.role_count());
-        for_all_allocations(layer, orders.current().size(), allocation, 0, [&](const Allocation& candidate) {
-            if (!layer.fits(orders.current(), candidate)) return;
-            LayerCost cost;
-            cost.memory_pj = layer.memory_energy(orders.current(), candidate);
-            cost.energy_pj = cost.memory_pj + layer.mac_energy();
-            cost.latency = layer.latency(orders.current(), candidate);
-            const double energy = energy_of(cost, counted);
-            const auto latency = static_cast<double>(latency_of(cost, counted));
-            least.energy = std::min(least.energy, energy);
-            least.product = std::min(least.product, energy * latency);
-            if (std::tuple(latency, energy) < std::tuple(least.latency, least.energy_of_least_latency)) {
-                least.latency = latency;
-                least.energy_of_least_latency = energy;
-            }
-        });
+        for_all_allocations(layer, orders.current().size(), allocation, 0,
+                            [&](const Allocation& candidate) {
+                                if (!layer.fits(orders.current(), candidate)) return;
+                                LayerCost cost;
+                                cost.memory_pj = layer.memory_energy(orders.current(), candidate);
+                                cost.energy_pj = cost.memory_pj + layer.mac_energy();
+                                cost.latency = layer.latency(orders.current(), candidate);
+                                const double energy = energy_of(cost, counted);
+                                const auto latency = static_cast<double>(latency_of(cost, counted));
+                                least.energy = std::min(least.energy, energy);
+                                least.product = std::min(least.product, energy * latency);
+                                if (std::tuple(latency, energy) <
+                                    std::tuple(least.latency, least.energy_of_least_latency)) {
+                                    least.latency = latency;
+                                    least.energy_of_least_latency = energy;
+                                }
+                            });
     } while (orders.next());
     return least;
 }
 
-/// A machine whose memories are so small that operands compete for them, and a layer of few prime factors.
+/// A machine whose memories are so small that operands compete for them, and a layer of few prime
+/// factors.
 struct Case {
     Machine machine;
     LayerShape shape;
@@ -89,9 +94,9 @@ Case random_case(Rng& rng) {
     return made;
 }
 
-/// A machine of no likeness to a published one: up to four memories below the highest, or none; any operands in each,
-/// in any order, copies along any axes, one port for all transfers, one for each direction or one for each transfer;
-/// words and energies that do not grow with the level.
+/// A machine of no likeness to a published one: up to four memories below the highest, or none; any
+/// operands in each, in any order, copies along any axes, one port for all transfers, one for each
+/// direction or one for each transfer; words and energies that do not grow with the level.
 Case made_up_case(Rng& rng) {
     Case made;
     Machine& machine = made.machine;
@@ -101,7 +106,8 @@ Case made_up_case(Rng& rng) {
     machine.bits = {.input = width(), .weight = width(), .output = width()};
     machine.bits.partial_sum = machine.bits.output << rng.below(3);
     machine.mac_pj = static_cast<double>(rng.below(4));
-    for (const ArrayLoop loop : {ArrayLoop::k, ArrayLoop::c, ArrayLoop::ox, ArrayLoop::oy, ArrayLoop::fx}) {
+    for (const ArrayLoop loop :
+         {ArrayLoop::k, ArrayLoop::c, ArrayLoop::ox, ArrayLoop::oy, ArrayLoop::fx}) {
         if (rng.chance(1, 2)) machine.axes.push_back({loop, rng.between(1, 3)});
     }
     const auto access = [&] {
@@ -119,7 +125,8 @@ Case made_up_case(Rng& rng) {
         for (const Operand operand : all_operands) {
             if (highest || rng.chance(1, 2)) memory.operands.push_back(operand);
         }
-        if (memory.operands.empty()) memory.operands.push_back(all_operands[static_cast<size_t>(rng.below(3))]);
+        if (memory.operands.empty())
+            memory.operands.push_back(all_operands[static_cast<size_t>(rng.below(3))]);
         rng.shuffle(memory.operands);
         memory.capacity_bits = highest ? int64_t{1} << 40 : int64_t{16} << rng.below(10);
         for (size_t axis = 0; axis < machine.axes.size(); ++axis) {
@@ -133,7 +140,9 @@ Case made_up_case(Rng& rng) {
                                             Transfer::read_to_lower, Transfer::read_to_higher}) {
                 if (memory.ports.empty() || ports == 2 || (ports == 1 && memory.ports.size() == 1))
                     memory.ports.push_back({std::to_string(memory.ports.size()), {}});
-                const size_t port = ports == 0 ? 0 : ports == 1 ? size_t{is_read(transfer)} : memory.ports.size() - 1;
+                const size_t port = ports == 0   ? 0
+                                    : ports == 1 ? size_t{is_read(transfer)}
+                                                 : memory.ports.size() - 1;
                 memory.ports[port].carries.push_back({operand, transfer});
             }
         }
@@ -144,8 +153,8 @@ Case made_up_case(Rng& rng) {
 }
 
 void set_random_layer(Case& made, Rng& rng) {
-    static const std::array<LayerType, 4> types{LayerType::convolution, LayerType::convolution, LayerType::depthwise,
-                                                LayerType::addition};
+    static const std::array<LayerType, 4> types{LayerType::convolution, LayerType::convolution,
+                                                LayerType::depthwise, LayerType::addition};
     made.shape.type = types[static_cast<size_t>(rng.below(std::ssize(types)))];
     const bool grouped = made.shape.type != LayerType::convolution;
     Sizes& sizes = made.shape.sizes;
@@ -161,7 +170,8 @@ void set_random_layer(Case& made, Rng& rng) {
     for (const Role role : roles(made.shape.type)) {
         const size_t levels = made.machine.hierarchy(operand_of(role)).size();
         const auto cut = static_cast<size_t>(rng.below(2));
-        made.tops.push_back(role == Role::second_input ? made.tops.back() : std::max(levels - cut, size_t{1}));
+        made.tops.push_back(role == Role::second_input ? made.tops.back()
+                                                       : std::max(levels - cut, size_t{1}));
     }
 }
 
@@ -172,16 +182,19 @@ void expect_equal_to_exhaustive_search(uint64_t seed, int first, int end, Case (
     for (int run = 0; run < end; ++run) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ", run " + std::to_string(run));
         const Case test = make(rng);
-        const MappedLayer layer(test.machine, test.shape, default_unrolling(test.machine, test.shape), test.tops);
+        const MappedLayer layer(test.machine, test.shape,
+                                default_unrolling(test.machine, test.shape), test.tops);
         if (limited_factors(layer, 0).size() > 4) continue;
-        MappingGoal goal{
-            .objective = Objective::energy, .counts_macs = rng.below(2) == 0, .counts_off_load = rng.below(2) == 0};
+        MappingGoal goal{.objective = Objective::energy,
+                         .counts_macs = rng.below(2) == 0,
+                         .counts_off_load = rng.below(2) == 0};
         if (run < first) continue;
         const Least expected = least_of_all(layer, goal);
         const bool fits = expected.energy < std::numeric_limits<double>::infinity();
         ++(fits ? feasible : infeasible);
         for (goal.objective = Objective::energy;;
-             goal.objective = goal.objective == Objective::energy ? Objective::latency : Objective::energy_delay) {
+             goal.objective = goal.objective == Objective::energy ? Objective::latency
+                                                                  : Objective::energy_delay) {
             const std::optional<LayerMapping> found = best_mapping(layer, goal);
             ASSERT_EQ(found.has_value(), fits);
             if (!found) break;
@@ -242,7 +255,8 @@ TEST(Mapper, GivesUpWithABoundThatHolds) {
     for (int run = 0; run < 60; ++run) {
         SCOPED_TRACE(run);
         const Case test = random_case(rng);
-        const MappedLayer layer(test.machine, test.shape, default_unrolling(test.machine, test.shape), test.tops);
+        const MappedLayer layer(test.machine, test.shape,
+                                default_unrolling(test.machine, test.shape), test.tops);
         for (const Objective objective : {Objective::latency, Objective::energy_delay}) {
             const MappingGoal goal{.objective = objective};
             const std::optional<LayerMapping> best = best_mapping(layer, goal);
@@ -251,7 +265,8 @@ TEST(Mapper, GivesUpWithABoundThatHolds) {
             if (!best) continue;
             ASSERT_EQ(best->gap, 0);
             const auto value_of = [&](const LayerMapping& mapping) {
-                return value(objective, energy_of(mapping.cost, goal), latency_of(mapping.cost, goal));
+                return value(objective, energy_of(mapping.cost, goal),
+                             latency_of(mapping.cost, goal));
             };
             EXPECT_GE(value_of(*hasty), value_of(*best) * (1 - 1e-9));
             EXPECT_LE(value_of(*hasty), value_of(*best) * (1 + hasty->gap) * (1 + 1e-9));
@@ -284,12 +299,14 @@ TEST(Mapper, IsNeverWorseThanLimitedOrders) {
             shape.sizes[Dim::oy] = oy;
             shape.sizes[Dim::fx] = shape.sizes[Dim::fy] = 3;
             std::vector<size_t> tops;
-            for (const Role role : roles(shape.type)) tops.push_back(machine.hierarchy(operand_of(role)).size());
+            for (const Role role : roles(shape.type))
+                tops.push_back(machine.hierarchy(operand_of(role)).size());
             const MappedLayer layer(machine, shape, default_unrolling(machine, shape), tops);
             const auto exact = best_mapping(layer);
             const auto limited = best_limited_mapping(layer, 6);
             ASSERT_TRUE(exact && limited) << name;
-            EXPECT_LE(exact->cost.energy_pj, limited->cost.energy_pj * (1 + 1e-12)) << name << " " << k << " " << c;
+            EXPECT_LE(exact->cost.energy_pj, limited->cost.energy_pj * (1 + 1e-12))
+                << name << " " << k << " " << c;
         }
     }
 }

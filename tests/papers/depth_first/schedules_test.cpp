@@ -13,7 +13,8 @@
 namespace laminate::depth_first {
 namespace {
 
-/// One multiplier, one memory that holds everything, and the outside; a word is an element everywhere.
+/// One multiplier, one memory that holds everything, and the outside; a word is an element
+/// everywhere.
 Machine two_levels() {
     Machine machine = open_machine("meta_proto_df");
     const Memory outside = machine.memories.back();
@@ -60,17 +61,20 @@ void expect_equal_counts(const Network& network, const Strategy& strategy) {
     EXPECT_EQ(of(Role::output).reads(), 0);
     double costed = 0;
     for (const LayerTileCost& detail : cost.details) {
-        if (detail.shape.type == LayerType::convolution || detail.shape.type == LayerType::depthwise)
+        if (detail.shape.type == LayerType::convolution ||
+            detail.shape.type == LayerType::depthwise)
             costed += static_cast<double>(detail.times * detail.shape.macs());
     }
     EXPECT_EQ(of(Role::output).writes(), written);
     EXPECT_EQ(costed, macs);
 }
 
-constexpr std::array all_overlaps{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached, Overlap::v_cached};
+constexpr std::array all_overlaps{Overlap::recompute, Overlap::h_cached, Overlap::fully_cached,
+                                  Overlap::v_cached};
 
-/// Chains of any stride, dilation and padding, tiles of any size, ragged ones among them: accesses and MACs of the depth-first model on two
-/// levels are those of the two-level model for its schedule, difference 0.
+/// Chains of any stride, dilation and padding, tiles of any size, ragged ones among them: accesses
+/// and MACs of the depth-first model on two levels are those of the two-level model for its
+/// schedule, difference 0.
 void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
     size_t compared = 0;
     for (uint64_t seed = first; seed < first + count; ++seed) {
@@ -88,19 +92,23 @@ void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
         const Sizes& sizes = workload.layers.back().shape.sizes;
         for (const Overlap overlap : all_overlaps) {
             const TileSize tile{1 + rng.below(sizes[Dim::ox]), 1 + rng.below(sizes[Dim::oy])};
-            expect_equal_counts(
-                network,
-                {.tile = tile, .overlap = overlap, .stacks = rng.below(4) == 0 ? Stacks::single_layer : Stacks::all});
+            expect_equal_counts(network,
+                                {.tile = tile,
+                                 .overlap = overlap,
+                                 .stacks = rng.below(4) == 0 ? Stacks::single_layer : Stacks::all});
             ++compared;
         }
-        // Each map with an overlap of its own, in stacks that go row by row and in others that go column by column.
+        // Each map with an overlap of its own, in stacks that go row by row and in others that go
+        // column by column.
         for (const Overlap along : {Overlap::h_cached, Overlap::v_cached}) {
             const std::array choices{Overlap::recompute, along, Overlap::fully_cached};
-            Strategy strategy{.tile = {1 + rng.below(sizes[Dim::ox]), 1 + rng.below(sizes[Dim::oy])},
-                              .overlap = along,
-                              .stacks = Stacks::all};
+            Strategy strategy{
+                .tile = {1 + rng.below(sizes[Dim::ox]), 1 + rng.below(sizes[Dim::oy])},
+                .overlap = along,
+                .stacks = Stacks::all};
             for (const WorkloadLayer& map : workload.layers)
-                strategy.of_maps[map.name] = choices[static_cast<size_t>(rng.below(std::ssize(choices)))];
+                strategy.of_maps[map.name] =
+                    choices[static_cast<size_t>(rng.below(std::ssize(choices)))];
             expect_equal_counts(network, strategy);
             ++compared;
         }
@@ -109,19 +117,25 @@ void expect_equal_counts_of_random_chains(uint64_t first, uint64_t count) {
     EXPECT_GT(compared, count);
 }
 
-TEST(DepthFirstSchedules, CountsEqualTheTwoLevelModel) { expect_equal_counts_of_random_chains(1, 60); }
+TEST(DepthFirstSchedules, CountsEqualTheTwoLevelModel) {
+    expect_equal_counts_of_random_chains(1, 60);
+}
 
-TEST(DepthFirstSchedulesLong, CountsEqualTheTwoLevelModel) { expect_equal_counts_of_random_chains(1000, 2000); }
+TEST(DepthFirstSchedulesLong, CountsEqualTheTwoLevelModel) {
+    expect_equal_counts_of_random_chains(1000, 2000);
+}
 
 TEST(DepthFirstSchedules, SaysWhatIsKeptByStoreLevels) {
     const Network network = zoo_network("l2net");
     const Workload workload = workload_of(network, false);
     const auto text = [&](Overlap overlap) {
         return to_text(
-            schedule_of(network, workload, {{.layers = {1, 2}, .strategy = {.tile = {8, 4}, .overlap = overlap}}}));
+            schedule_of(network, workload,
+                        {{.layers = {1, 2}, .strategy = {.tile = {8, 4}, .overlap = overlap}}}));
     };
     // Nothing, the columns of a row of tiles, all, the rows of a column of tiles.
-    EXPECT_NE(text(Overlap::recompute).find("Y conv2.xo/conv2.xo & conv2: yo xo"), std::string::npos)
+    EXPECT_NE(text(Overlap::recompute).find("Y conv2.xo/conv2.xo & conv2: yo xo"),
+              std::string::npos)
         << text(Overlap::recompute);
     EXPECT_NE(text(Overlap::h_cached).find("Y conv2.yo/conv2.xo & conv2: yo xo"), std::string::npos)
         << text(Overlap::h_cached);
@@ -129,7 +143,8 @@ TEST(DepthFirstSchedules, SaysWhatIsKeptByStoreLevels) {
         << text(Overlap::fully_cached);
     EXPECT_NE(text(Overlap::v_cached).find("Y conv2.xo/conv2.yo & conv2: xo yo"), std::string::npos)
         << text(Overlap::v_cached);
-    EXPECT_NE(text(Overlap::recompute).find("y4 x8"), std::string::npos) << text(Overlap::recompute);
+    EXPECT_NE(text(Overlap::recompute).find("y4 x8"), std::string::npos)
+        << text(Overlap::recompute);
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ TEST(LimitedFactors, MergesTheTwoSmallestOfTheDimensionWithMost) {
     EXPECT_EQ(limited_factors(layer, 0).size(), 12u);
     const auto text = [&](size_t limit) {
         LoopOrder loops = limited_factors(layer, limit);
-        std::ranges::sort(loops, {}, [](const Loop& loop) { return std::pair(loop.dim, loop.size); });
+        std::ranges::sort(loops, {},
+                          [](const Loop& loop) { return std::pair(loop.dim, loop.size); });
         return to_text(loops);
     };
     // C: 2 2 2 2 2 -> 2 2 2 4 -> 2 4 4 -> 4 8; then OY, before OX on equality.
@@ -60,7 +61,8 @@ TEST(LimitedFactors, MergesTheTwoSmallestOfTheDimensionWithMost) {
 }
 
 TEST(MappedLayer, CountsWordsOfAPointwiseLayerByHand) {
-    // 2 -> 32 channels on 4 x 4: the array does it in one step; what remains is one transfer of everything.
+    // 2 -> 32 channels on 4 x 4: the array does it in one step; what remains is one transfer of
+    // everything.
     const Machine machine = open_machine("meta_proto_df");
     const LayerShape shape = convolution(32, 2, 4, 4, 1);
     const MappedLayer layer(machine, shape, default_unrolling(machine, shape), {2, 2, 1});
@@ -69,11 +71,14 @@ TEST(MappedLayer, CountsWordsOfAPointwiseLayerByHand) {
     EXPECT_TRUE(mapping->order.empty());
     const LayerCost& cost = mapping->cost;
     EXPECT_DOUBLE_EQ(cost.mac_pj, 0.04 * 32 * 2 * 16);
-    // Outputs: 512 registers get a sum each and give it on, 512 * 8 bits = 8 words of 512 in the buffer.
-    EXPECT_EQ(cost.words[0][0].write_from_lower, 512 * 0.5 * 2);  // 16-bit registers are written whole
+    // Outputs: 512 registers get a sum each and give it on, 512 * 8 bits = 8 words of 512 in the
+    // buffer.
+    EXPECT_EQ(cost.words[0][0].write_from_lower,
+              512 * 0.5 * 2);  // 16-bit registers are written whole
     EXPECT_EQ(cost.words[0][0].read_to_lower, 0);
     EXPECT_EQ(cost.words[0][1].write_from_lower, 8);
-    // Weights: 64 registers of 8 bits from one word of the buffer. Inputs: 32 bytes = 4 of 8 smallest accesses.
+    // Weights: 64 registers of 8 bits from one word of the buffer. Inputs: 32 bytes = 4 of 8
+    // smallest accesses.
     EXPECT_EQ(cost.words[1][0].write_from_higher, 64);
     EXPECT_EQ(cost.words[1][1].read_to_lower, 1);
     EXPECT_EQ(cost.words[2][0].read_to_lower, 0.5);
@@ -89,7 +94,8 @@ TEST(MappedLayer, AnOrderThatDoesNotFitIsRefused) {
 }
 
 TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
-    Machine machine = open_machine("tesla_npu_df");  // weights and inputs in four levels, outputs in three
+    Machine machine =
+        open_machine("tesla_npu_df");  // weights and inputs in four levels, outputs in three
     for (ArrayAxis& axis : machine.axes) axis.lanes = 1;
     for (Memory& memory : machine.memories) {
         memory.read.word_bits = memory.write.word_bits = memory.read.smallest_access_bits =
@@ -99,8 +105,11 @@ TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
     for (uint64_t seed = 1; seed <= 300; ++seed) {
         Rng rng(seed);
         LayerShape layer;
-        const auto place = [&](size_t size) { return static_cast<size_t>(rng.below(static_cast<int64_t>(size))); };
-        layer.type = std::array{LayerType::convolution, LayerType::depthwise, LayerType::addition}[place(3)];
+        const auto place = [&](size_t size) {
+            return static_cast<size_t>(rng.below(static_cast<int64_t>(size)));
+        };
+        layer.type =
+            std::array{LayerType::convolution, LayerType::depthwise, LayerType::addition}[place(3)];
         const auto size = [&] { return 1 + rng.below(4); };
         (layer.type == LayerType::convolution ? layer.sizes[Dim::k] : layer.sizes[Dim::g]) = size();
         if (layer.type == LayerType::convolution) layer.sizes[Dim::c] = size();
@@ -114,13 +123,15 @@ TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
             layer.dilation.x = 1 + rng.below(3);
         }
         std::vector<size_t> tops;
-        for (const Role role : roles(layer.type)) tops.push_back(machine.hierarchy(operand_of(role)).size());
+        for (const Role role : roles(layer.type))
+            tops.push_back(machine.hierarchy(operand_of(role)).size());
         const MappedLayer mapped(machine, layer, default_unrolling(machine, layer), tops);
         LoopOrder order = limited_factors(mapped, 0);
         for (size_t n = order.size(); n > 1; --n) std::swap(order[n - 1], order[place(n)]);
         Allocation allocation(mapped.role_count());
         for (size_t r = 0; r < mapped.role_count(); ++r) {
-            for (size_t level = 0; level + 1 < tops[r]; ++level) allocation[r].push_back(place(order.size() + 1));
+            for (size_t level = 0; level + 1 < tops[r]; ++level)
+                allocation[r].push_back(place(order.size() + 1));
             std::ranges::sort(allocation[r]);
             allocation[r].push_back(order.size());
         }
@@ -131,14 +142,15 @@ TEST(MappedLayer, WordsOfEveryLevelAreThoseOfTheWalk) {
             const Role role = mapped.role(r);
             for (size_t level = 0; level < tops[r]; ++level) {
                 // Between this level and the one below, or the array.
-                const HierarchyWalk::Boundary seen =
-                    walk.boundary(role, level == 0 ? std::nullopt : std::optional(allocation[r][level - 1]));
+                const HierarchyWalk::Boundary seen = walk.boundary(
+                    role, level == 0 ? std::nullopt : std::optional(allocation[r][level - 1]));
                 const WordCounts& upper = cost.words[r][level];
                 const WordCounts lower = level > 0 ? cost.words[r][level - 1] : WordCounts{};
                 const auto elements = static_cast<double>(seen.elements);
                 if (role == Role::output) {
                     EXPECT_EQ(upper.write_from_lower, elements) << level;
-                    // Sums that are not finished come back whenever they are taken up again, the first time too.
+                    // Sums that are not finished come back whenever they are taken up again, the
+                    // first time too.
                     EXPECT_EQ(upper.read_to_lower, seen.comes_back ? elements : 0) << level;
                     if (level > 0) {
                         EXPECT_EQ(lower.read_to_higher, elements) << level;

@@ -14,9 +14,10 @@ namespace {
 TEST(Study, OfMachinesHasMeansAndFiles) {
     const ScratchDirectory scratch;
     const std::string directory = scratch / "study";
-    const ProgramResult result =
-        run_program("study defines-3 --machines meta_proto,meta_proto_df --networks fsrcnn-defines,mccnn-defines -o " +
-                    directory + " --json -");
+    const ProgramResult result = run_program(
+        "study defines-3 --machines meta_proto,meta_proto_df --networks "
+        "fsrcnn-defines,mccnn-defines -o " +
+        directory + " --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     ASSERT_EQ(answer["cells"].size(), 4u);
@@ -29,15 +30,19 @@ TEST(Study, OfMachinesHasMeansAndFiles) {
     };
     const auto& means = answer["geometric_means"];
     ASSERT_EQ(means.size(), 2u);
-    EXPECT_NEAR(means[0]["layer_by_layer_over_best"].get<double>(), std::sqrt(gain(0) * gain(1)), 1e-9);
+    EXPECT_NEAR(means[0]["layer_by_layer_over_best"].get<double>(), std::sqrt(gain(0) * gain(1)),
+                1e-9);
     EXPECT_FALSE(means[0].contains("best_of_default_over_best"));
     EXPECT_GT(means[1]["best_of_default_over_best"].get<double>(), 1);  // the variant is better
     // 108 points for FSRCNN, 108 for MC-CNN, on each of two machines, and a heading.
     const std::string csv = read_file(directory + "/study.csv");
     EXPECT_EQ(std::ranges::count(csv, '\n'), 1 + 4 * 108);
-    EXPECT_TRUE(csv.substr(0, csv.find('\n')).ends_with(",mapping_gap")) << csv.substr(0, csv.find('\n'));
-    for (const auto& cell : answer["cells"]) EXPECT_EQ(cell["worst_mapping_gap"], 0);  // energy is always proven
-    EXPECT_EQ(nlohmann::json::parse(read_file(directory + "/study.json"))["cells"], answer["cells"]);
+    EXPECT_TRUE(csv.substr(0, csv.find('\n')).ends_with(",mapping_gap"))
+        << csv.substr(0, csv.find('\n'));
+    for (const auto& cell : answer["cells"])
+        EXPECT_EQ(cell["worst_mapping_gap"], 0);  // energy is always proven
+    EXPECT_EQ(nlohmann::json::parse(read_file(directory + "/study.json"))["cells"],
+              answer["cells"]);
 }
 
 TEST(Study, WorstGapIsOfAllThatTheTablesShow) {

@@ -23,7 +23,8 @@ const SweepPoint& point(const Sweep& sweep, Overlap overlap, int64_t x, int64_t 
 
 // DeFiNES, section V-A, at LPF limit 8, as all figures of the paper.
 TEST(Sweep, CaseStudyOneIsThatOfThePaper) {
-    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"), Fidelity::as_published(8));
+    const DepthFirst model(open_machine("meta_proto_df"), zoo_network("fsrcnn-defines"),
+                           Fidelity::as_published(8));
     SweepOptions options;
     options.overlaps = {Overlap::fully_cached};
     options.columns = {4, 960};
@@ -45,7 +46,8 @@ TEST(Sweep, CostsOfManyAreThoseOfEach) {
     const Network network = zoo_network("resnet18-defines");
     std::vector<Strategy> strategies;
     for (const Overlap overlap : {Overlap::recompute, Overlap::fully_cached}) {
-        for (const int64_t x : {20, 153}) strategies.push_back({.tile = {x, 16}, .overlap = overlap});
+        for (const int64_t x : {20, 153})
+            strategies.push_back({.tile = {x, 16}, .overlap = overlap});
     }
     const DepthFirst one_by_one(machine, network, {});
     for (const int threads : {1, 3}) {
@@ -87,15 +89,18 @@ TEST(Sweep, OfOneStackCombinesToItsBestPoint) {
     ASSERT_TRUE(found.best && found.combination);
     EXPECT_EQ(found.combination->points, (std::vector<size_t>{*found.best}));
     EXPECT_EQ(found.combination->latency_cycles, found.points[*found.best].latency_cycles);
-    EXPECT_LE(point(found, Overlap::fully_cached, 4, 72).energy_pj, point(found, Overlap::recompute, 4, 72).energy_pj);
-    // The front begins with the least energy. Every point is on it, or one of it has no more of anything.
+    EXPECT_LE(point(found, Overlap::fully_cached, 4, 72).energy_pj,
+              point(found, Overlap::recompute, 4, 72).energy_pj);
+    // The front begins with the least energy. Every point is on it, or one of it has no more of
+    // anything.
     EXPECT_EQ(found.front.front(), *found.best);
     for (size_t n = 0; n < found.points.size(); ++n) {
         const SweepPoint& p = found.points[n];
         EXPECT_TRUE(std::ranges::any_of(found.front, [&](size_t other) {
             const SweepPoint& q = found.points[other];
-            return other == n || (q.energy_pj <= p.energy_pj && q.latency_cycles <= p.latency_cycles &&
-                                  q.on_chip_bits <= p.on_chip_bits);
+            return other == n ||
+                   (q.energy_pj <= p.energy_pj && q.latency_cycles <= p.latency_cycles &&
+                    q.on_chip_bits <= p.on_chip_bits);
         })) << n;
     }
 }
@@ -108,11 +113,13 @@ TEST(Sweep, BestCutIsTheBestOfAllCuts) {
     options.threads = 2;
     const std::vector<std::vector<size_t>> units = model.units();
     ASSERT_EQ(units.size(), 3u);
-    for (const Objective objective : {Objective::energy, Objective::latency, Objective::energy_delay}) {
+    for (const Objective objective :
+         {Objective::energy, Objective::latency, Objective::energy_delay}) {
         options.objective = objective;
         const std::optional<Cut> found = best_cut(model, options);
         ASSERT_TRUE(found);
-        // Bit n: a cut behind unit n. Each stack alone with each tile and overlap, and all combinations of them.
+        // Bit n: a cut behind unit n. Each stack alone with each tile and overlap, and all
+        // combinations of them.
         double least = std::numeric_limits<double>::infinity();
         for (int cuts = 0; cuts < 4; ++cuts) {
             std::vector<std::pair<double, int64_t>> sums{{0, 0}};
@@ -124,17 +131,20 @@ TEST(Sweep, BestCutIsTheBestOfAllCuts) {
                 for (const Overlap overlap : options.overlaps) {
                     for (const int64_t x : options.columns) {
                         for (const int64_t y : options.rows) {
-                            const StackCost cost =
-                                model.stack_cost(layers, {.tile = {x, y}, .overlap = overlap, .mappings = objective});
+                            const StackCost cost = model.stack_cost(
+                                layers,
+                                {.tile = {x, y}, .overlap = overlap, .mappings = objective});
                             for (const auto& [energy, latency] : sums)
-                                longer.emplace_back(energy + cost.energy_pj, latency + cost.latency_cycles);
+                                longer.emplace_back(energy + cost.energy_pj,
+                                                    latency + cost.latency_cycles);
                         }
                     }
                 }
                 sums = std::move(longer);
                 layers.clear();
             }
-            for (const auto& [energy, latency] : sums) least = std::min(least, value(objective, energy, latency));
+            for (const auto& [energy, latency] : sums)
+                least = std::min(least, value(objective, energy, latency));
         }
         EXPECT_NEAR(value(objective, found->energy_pj, found->latency_cycles), least, 1e-9 * least)
             << to_string(objective);
@@ -144,7 +154,8 @@ TEST(Sweep, BestCutIsTheBestOfAllCuts) {
     }
 }
 
-// Of three maps 3^3 choices row by row and as many column by column; the descent, given less, finds nothing better and its bound lies below.
+// Of three maps 3^3 choices row by row and as many column by column; the descent, given less, finds
+// nothing better and its bound lies below.
 TEST(OverlapSearch, IsTheBestOfAllChoices) {
     const DepthFirst model(open_machine("edge_tpu_df"), zoo_network("l3net"), {});
     const Strategy given{.tile = {7, 5}, .stacks = Stacks::all};
@@ -158,7 +169,8 @@ TEST(OverlapSearch, IsTheBestOfAllChoices) {
             for (size_t choice = 0; choice < 27; ++choice) {
                 Strategy strategy = given;
                 size_t rest = choice;
-                for (auto map = found.strategy.of_maps.begin(); map != found.strategy.of_maps.end(); ++map, rest /= 3)
+                for (auto map = found.strategy.of_maps.begin(); map != found.strategy.of_maps.end();
+                     ++map, rest /= 3)
                     strategy.of_maps[map->first] = modes[rest % 3];
                 const DepthFirstCost cost = model.cost(strategy, false);
                 least = std::min(least, value(objective, cost.energy_pj, cost.latency_cycles));
@@ -183,17 +195,19 @@ TEST(DepthFirst, AStackGoesOneWay) {
         (void)model.cost(strategy);
         FAIL();
     } catch (const InputError& error) {
-        EXPECT_EQ(std::string(error.what()),
-                  "overlap: found h-cached for " + layers[0].name + " and v-cached for " + layers[1].name +
-                      " in one stack, expected one of the two: its tiles go row by row or column by column");
+        EXPECT_EQ(std::string(error.what()), "overlap: found h-cached for " + layers[0].name +
+                                                 " and v-cached for " + layers[1].name +
+                                                 " in one stack, expected one of the two: its "
+                                                 "tiles go row by row or column by column");
     }
     // Of the output nothing is kept.
     strategy.of_maps.clear();
     strategy.of_maps[layers.back().name] = Overlap::v_cached;
     EXPECT_GT(model.cost(strategy).energy_pj, 0);
-    EXPECT_THROW(
-        (void)DepthFirst(open_machine("tpu"), zoo_network("fsrcnn-defines"), Fidelity::as_published(1)).cost(strategy),
-        InputError);
+    EXPECT_THROW((void)DepthFirst(open_machine("tpu"), zoo_network("fsrcnn-defines"),
+                                  Fidelity::as_published(1))
+                     .cost(strategy),
+                 InputError);
 }
 
 TEST(Sweep, MappingsForEachObjectiveAreBestInIt) {
@@ -207,7 +221,8 @@ TEST(Sweep, MappingsForEachObjectiveAreBestInIt) {
     ASSERT_EQ(found.points.size(), 3u);
     EXPECT_LE(found.points[0].energy_pj, found.points[1].energy_pj);
     EXPECT_LE(found.points[1].latency_cycles, found.points[0].latency_cycles);
-    EXPECT_LT(found.points[1].latency_cycles, found.points[0].latency_cycles);  // or nothing was mapped for it
+    EXPECT_LT(found.points[1].latency_cycles,
+              found.points[0].latency_cycles);  // or nothing was mapped for it
     EXPECT_GE(found.points[2].energy_pj, found.points[0].energy_pj);
     EXPECT_GE(found.front.size(), 2u);
     for (const SweepPoint& p : found.points) EXPECT_EQ(p.mapping_gap, 0);
@@ -221,7 +236,8 @@ TEST(Sweep, EachStackHasItsOwnBestPoint) {
     const Sweep found = sweep(model, options);
     ASSERT_TRUE(found.best && found.combination);
     EXPECT_EQ(found.combination->points.size(), 5u);
-    for (const SweepPoint& p : found.points) EXPECT_LE(found.combination->energy_pj, p.energy_pj * (1 + 1e-12));
+    for (const SweepPoint& p : found.points)
+        EXPECT_LE(found.combination->energy_pj, p.energy_pj * (1 + 1e-12));
 }
 
 TEST(Sweep, ThreadsDoNotChangeTheAnswer) {
@@ -234,7 +250,8 @@ TEST(Sweep, ThreadsDoNotChangeTheAnswer) {
         options.threads = threads;
         for (const SweepPoint& p : sweep(model, options).points) energies.push_back(p.energy_pj);
     }
-    EXPECT_TRUE(std::equal(energies.begin(), energies.begin() + static_cast<ptrdiff_t>(energies.size() / 2),
+    EXPECT_TRUE(std::equal(energies.begin(),
+                           energies.begin() + static_cast<ptrdiff_t>(energies.size() / 2),
                            energies.begin() + static_cast<ptrdiff_t>(energies.size() / 2)));
     EXPECT_THROW((void)parse_objective("power"), InputError);
 }

@@ -11,7 +11,8 @@ namespace {
 
 TEST(DepthFirstModel, CostOfOnePointEqualsTheArtifact) {
     const ProgramResult result = run_program(
-        "cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16x18 --overlap fully-cached "
+        "cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16x18 "
+        "--overlap fully-cached "
         "--as-published --lpf-limit 6 --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto cost = nlohmann::json::parse(result.out);
@@ -32,7 +33,8 @@ TEST(DepthFirstModel, CostOfOnePointEqualsTheArtifact) {
 TEST(DepthFirstModel, ExploreWritesItsPoints) {
     const ScratchDirectory scratch;
     const ProgramResult result = run_program(
-        "explore zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --columns 4,60 --rows 72 -o " +
+        "explore zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --columns 4,60 "
+        "--rows 72 -o " +
         (scratch / "tiles") + " --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
@@ -49,41 +51,47 @@ TEST(DepthFirstModel, ExploreWritesItsPoints) {
         EXPECT_NE(page.find("id=\"point-" + std::to_string(n) + "\""), std::string::npos);
     }
     EXPECT_NE(page.find("<pre>"), std::string::npos);
-    EXPECT_NE(read_file(scratch / "tiles/schedules.html").find(answer["network"].get<std::string>()),
-              std::string::npos);
+    EXPECT_NE(
+        read_file(scratch / "tiles/schedules.html").find(answer["network"].get<std::string>()),
+        std::string::npos);
 }
 
 TEST(DepthFirstModel, SchedulesThatAreFoundExecuteAndCountAsTheySay) {
     const ScratchDirectory scratch;
     const std::string directory = scratch / "tiles";
     const ProgramResult found = run_program(
-        "explore zoo:l3net --model depth-first --machine meta_proto_df --stacks all --columns 3,8 --rows 5 --overlap "
+        "explore zoo:l3net --model depth-first --machine meta_proto_df --stacks all --columns 3,8 "
+        "--rows 5 --overlap "
         "recompute,h-cached,v-cached,fully-cached "
         "--search-stacks -o " +
         directory + " --json -");
     ASSERT_EQ(found.exit_code, 0) << found.err;
     const auto answer = nlohmann::json::parse(found.out);
     EXPECT_EQ(answer["points"].size(), 8u);
-    EXPECT_LE(answer["best_cut"]["energy_pj"].get<double>(), answer["best"]["energy_pj"].get<double>() * (1 + 1e-12));
+    EXPECT_LE(answer["best_cut"]["energy_pj"].get<double>(),
+              answer["best"]["energy_pj"].get<double>() * (1 + 1e-12));
     std::vector<std::string> names{"best", "best-cut"};
     for (const auto& entry : answer["schedules"]["front"]) names.push_back(entry["name"]);
     ASSERT_GE(names.size(), 3u);
     // Closed form, walker and instrumented code agree, and the pictures are those of the reference.
     for (const std::string& name : names) {
-        const ProgramResult validated = run_program("validate zoo:l3net --schedule " + directory + "#" + name);
+        const ProgramResult validated =
+            run_program("validate zoo:l3net --schedule " + directory + "#" + name);
         EXPECT_EQ(validated.exit_code, 0) << name << ": " << validated.out << validated.err;
     }
 }
 
 TEST(DepthFirstModel, OverlapsOfSingleMapsAreNamedOrSearched) {
     const std::string point =
-        "cost zoo:l3net --model depth-first --machine edge_tpu_df --tile 7x5 --stacks all --json - --overlap ";
+        "cost zoo:l3net --model depth-first --machine edge_tpu_df --tile 7x5 --stacks all --json - "
+        "--overlap ";
     const auto cost = [&](const std::string& overlap) {
         const ProgramResult result = run_program(point + overlap);
         EXPECT_EQ(result.exit_code, 0) << overlap << ": " << result.err;
         return nlohmann::json::parse(result.out);
     };
-    const auto uniform = cost("fully-cached"), named = cost("fully-cached,conv1=recompute"), found = cost("search");
+    const auto uniform = cost("fully-cached"), named = cost("fully-cached,conv1=recompute"),
+               found = cost("search");
     EXPECT_EQ(named["overlap_of_maps"]["conv1"], "recompute");
     EXPECT_GT(named["macs"], uniform["macs"]);  // conv1 computes again what its neighbours had
     EXPECT_EQ(found["overlap_search"]["compared"], 2 * 27);
@@ -98,30 +106,42 @@ TEST(DepthFirstModel, OverlapsOfSingleMapsAreNamedOrSearched) {
     EXPECT_EQ(run_program(point + "conv1=h-cached,conv2=v-cached").exit_code, 3);
     const ProgramResult unknown = run_program(point + "conv9=h-cached");
     EXPECT_EQ(unknown.exit_code, 3);
-    EXPECT_NE(unknown.err.find("found \"conv9\", expected one of "), std::string::npos) << unknown.err;
+    EXPECT_NE(unknown.err.find("found \"conv9\", expected one of "), std::string::npos)
+        << unknown.err;
     EXPECT_EQ(run_program(point + "conv1=recompute,h-cached").exit_code, 2);
 }
 
 TEST(DepthFirstModel, LayersAreMappedForTheObjective) {
     const auto latency = [](const std::string& objective) {
         const ProgramResult result = run_program(
-            "cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 --json - --objective " + objective);
+            "cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 --json - "
+            "--objective " +
+            objective);
         EXPECT_EQ(result.exit_code, 0) << result.err;
         return nlohmann::json::parse(result.out)["latency_cycles"].get<int64_t>();
     };
     EXPECT_LT(latency("latency"), latency("energy"));
-    EXPECT_EQ(run_program("cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 --objective power")
+    EXPECT_EQ(run_program("cost zoo:l3net --model depth-first --machine meta_proto_df --tile 8x8 "
+                          "--objective power")
                   .exit_code,
               3);
 }
 
 TEST(DepthFirstModel, RefusesByName) {
-    EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16").exit_code,
-              2);
+    EXPECT_EQ(
+        run_program("cost zoo:fsrcnn-defines --model depth-first --machine meta_proto_df --tile 16")
+            .exit_code,
+        2);
     EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --tile 16x18").exit_code, 2);
-    EXPECT_EQ(run_program("cost zoo:fsrcnn-x2 --model depth-first --machine tpu --tile 16x18 --as-published").exit_code,
-              3);
-    EXPECT_EQ(run_program("cost zoo:fsrcnn-defines --model depth-first --machine nothing --tile 16x18").exit_code, 3);
+    EXPECT_EQ(
+        run_program(
+            "cost zoo:fsrcnn-x2 --model depth-first --machine tpu --tile 16x18 --as-published")
+            .exit_code,
+        3);
+    EXPECT_EQ(
+        run_program("cost zoo:fsrcnn-defines --model depth-first --machine nothing --tile 16x18")
+            .exit_code,
+        3);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Every order, block and mapping of a small layer, one after another: the plain witness of the searches of this folder.
+// Every order, block and mapping of a small layer, one after another: the plain witness of the
+// searches of this folder.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,8 @@
 namespace laminate {
 
 /// Calls `visit` with every block of every loop.
-inline void for_all_blocks(const ConvolutionProblem& p, const std::function<void(const LoopExtents&)>& visit) {
+inline void for_all_blocks(const ConvolutionProblem& p,
+                           const std::function<void(const LoopExtents&)>& visit) {
     LoopExtents blocks;
     const auto each = [&](auto&& self, size_t l) -> void {
         if (l == convolution_loops) return visit(blocks);
@@ -22,8 +24,10 @@ inline void for_all_blocks(const ConvolutionProblem& p, const std::function<void
     each(each, 0);
 }
 
-/// Calls `visit` with all orders of all loops with all blocks, not only those that the searches look at.
-inline void for_all_orders(const ConvolutionProblem& p, const std::function<void(const BlockOrder&)>& visit) {
+/// Calls `visit` with all orders of all loops with all blocks, not only those that the searches
+/// look at.
+inline void for_all_orders(const ConvolutionProblem& p,
+                           const std::function<void(const BlockOrder&)>& visit) {
     std::vector<size_t> loops;
     for (size_t l = 0; l < convolution_loops; ++l)
         if (p.extent[l] > 1) loops.push_back(l);
@@ -46,12 +50,14 @@ inline void for_all_orders(const ConvolutionProblem& p, const std::function<void
 }
 
 /// All lanes, orders, blocks and divisions of the registers; nothing where none fits.
-inline std::optional<int64_t> least_extra_of_all_mappings(const ConvolutionProblem& p, const LoopExtents& blocks,
+inline std::optional<int64_t> least_extra_of_all_mappings(const ConvolutionProblem& p,
+                                                          const LoopExtents& blocks,
                                                           const RegisterArray& registers) {
     std::optional<int64_t> least;
     for (const LoopExtents& lanes : lane_batches(registers.lanes)) {
         ConvolutionProblem share = p;
-        for (size_t l = 0; l < convolution_loops; ++l) share.extent[l] = ceil_div(blocks[l], lanes[l]);
+        for (size_t l = 0; l < convolution_loops; ++l)
+            share.extent[l] = ceil_div(blocks[l], lanes[l]);
         for_all_orders(share, [&](const BlockOrder& order) {
             RegisterMapping mapping{lanes, order, {}, {}};
             PerOperand& words = mapping.words;

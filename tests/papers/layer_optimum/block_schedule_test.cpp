@@ -9,7 +9,8 @@ namespace laminate {
 namespace {
 
 TEST(BlockCandidates, SmallestBlockOfEveryNumberOfBlocks) {
-    // 13: 1 block of 13, 2 of 7, 3 of 5, 4 of 4, 5 of 3, 7 of 2, 13 of 1; 6 blocks would need 3, which makes 5.
+    // 13: 1 block of 13, 2 of 7, 3 of 5, 4 of 4, 5 of 3, 7 of 2, 13 of 1; 6 blocks would need 3,
+    // which makes 5.
     EXPECT_EQ(block_candidates(13), (std::vector<int64_t>{13, 7, 5, 4, 3, 2, 1}));
     EXPECT_EQ(block_candidates(1), std::vector<int64_t>{1});
     for (int64_t extent = 1; extent < 400; ++extent) {
@@ -17,7 +18,8 @@ TEST(BlockCandidates, SmallestBlockOfEveryNumberOfBlocks) {
         EXPECT_LE(static_cast<int64_t>(candidates.size() * candidates.size()), 4 * extent);
         std::vector<int64_t> smallest;
         for (int64_t block = extent; block >= 1; --block)
-            if (block == 1 || ceil_div(extent, block - 1) > ceil_div(extent, block)) smallest.push_back(block);
+            if (block == 1 || ceil_div(extent, block - 1) > ceil_div(extent, block))
+                smallest.push_back(block);
         EXPECT_EQ(candidates, smallest) << extent;
     }
 }
@@ -38,7 +40,8 @@ TEST(BlockOrder, TextIsItsIdentity) {
     EXPECT_EQ(to_text(p), "f4 k96 c3 x55 y55 m11 n11 stride 4");
     EXPECT_EQ(to_text(parse_block_order(p, "f1 x19 y8 k24")), "f1 x19 y8 k24");
     EXPECT_EQ(to_text(parse_block_order(p, "f4 k24")), "k24") << "a loop of one block has no place";
-    EXPECT_EQ(block_extents(p, parse_block_order(p, "f1 k24")), (LoopExtents{1, 24, 3, 55, 55, 11, 11}));
+    EXPECT_EQ(block_extents(p, parse_block_order(p, "f1 k24")),
+              (LoopExtents{1, 24, 3, 55, 55, 11, 11}));
 }
 
 TEST(BlockOrder, RefusesWhatIsNoOrder) {
@@ -50,7 +53,8 @@ TEST(BlockOrder, RefusesWhatIsNoOrder) {
         FAIL();
     } catch (const InputError& error) {
         EXPECT_STREQ(error.what(),
-                     "block order \"k97\": found \"k97\", expected each of f k c x y m n at most once, with a block of "
+                     "block order \"k97\": found \"k97\", expected each of f k c x y m n at most "
+                     "once, with a block of "
                      "1 to its extent in "
                      "f4 k96 c1 x1 y1 m1 n1");
     }

@@ -12,7 +12,8 @@ namespace {
 
 TEST(Convolution, LoopsOfZooLayers) {
     const Network plain = open_network("zoo:mc-cnn-64?batch=3&height=20&width=30");
-    EXPECT_EQ(to_text(convolution_problem(plain, plain.find_layer("conv2"))), "f3 k64 c64 x30 y20 m3 n3");
+    EXPECT_EQ(to_text(convolution_problem(plain, plain.find_layer("conv2"))),
+              "f3 k64 c64 x30 y20 m3 n3");
     const Network mobile = open_network("zoo:mobilenetv1");
     for (size_t l = 0; l < mobile.layers.size(); ++l) {
         if (mobile.layers[l].kind != LayerKind::conv || mobile.layers[l].groups == 1) continue;
@@ -44,8 +45,9 @@ TEST(Convolution, StridesBeyondTheKernelLeaveNoPartialReuse) {
     EXPECT_EQ(input[ConvolutionLoop::n], LoopRole::related);
     EXPECT_EQ(input[ConvolutionLoop::k], LoopRole::reuse);
     EXPECT_EQ(tensor_words(p, Operand::input), 5 * 10);  // not the 9 x 10 of its box
-    EXPECT_EQ(tensor_access(parse_convolution("x5 m3 stride 2"), Operand::input)[ConvolutionLoop::x],
-              LoopRole::partial);
+    EXPECT_EQ(
+        tensor_access(parse_convolution("x5 m3 stride 2"), Operand::input)[ConvolutionLoop::x],
+        LoopRole::partial);
 }
 
 TEST(Convolution, TouchedWordsAreThoseOfTheElements) {
@@ -53,7 +55,8 @@ TEST(Convolution, TouchedWordsAreThoseOfTheElements) {
     for (int n = 0; n < 500; ++n) {
         const ConvolutionProblem p = random_convolution(rng, 5);
         for (const Operand operand : all_operands)
-            ASSERT_EQ(tensor_words(p, operand), static_cast<int64_t>(element_stream(p, operand, {}).front().size()))
+            ASSERT_EQ(tensor_words(p, operand),
+                      static_cast<int64_t>(element_stream(p, operand, {}).front().size()))
                 << to_text(p);
     }
 }

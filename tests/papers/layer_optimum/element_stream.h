@@ -1,5 +1,6 @@
-// The stream of words that a blocked convolution touches, word by word, and what replacement does with it: the plain witness of
-// papers/layer_optimum. It shares the problem and the order with the models and nothing else.
+// The stream of words that a blocked convolution touches, word by word, and what replacement does
+// with it: the plain witness of papers/layer_optimum. It shares the problem and the order with the
+// models and nothing else.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@ using Word = std::tuple<int64_t, int64_t, int64_t, int64_t>;
 /// The words of every block computation.
 using ElementStream = std::vector<std::set<Word>>;
 
-inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand, const BlockOrder& order) {
+inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand,
+                                    const BlockOrder& order) {
     ElementStream stream;
     LoopExtents begin{};
     LoopExtents end = p.extent;
@@ -49,9 +51,11 @@ inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand
                                     const int64_t window_y = p.stride[1] * y + p.dilation[1] * n;
                                     if (operand == Operand::weight) words.insert({k, c, m, n});
                                     if (operand == Operand::input)
-                                        words.insert(p.transposed ? Word{f, c, x, y} : Word{f, c, window_x, window_y});
+                                        words.insert(p.transposed ? Word{f, c, x, y}
+                                                                  : Word{f, c, window_x, window_y});
                                     if (operand == Operand::output)
-                                        words.insert(p.transposed ? Word{f, k, window_x, window_y} : Word{f, k, x, y});
+                                        words.insert(p.transposed ? Word{f, k, window_x, window_y}
+                                                                  : Word{f, k, x, y});
                                 }
         stream.push_back(std::move(words));
     };
@@ -59,9 +63,10 @@ inline ElementStream element_stream(const ConvolutionProblem& p, Operand operand
     return stream;
 }
 
-/// The words that come into `memory` words, block by block. Every block is present as a whole; what must go is not in
-/// the block.
-inline ElementStream simulated_fetches(const ElementStream& stream, int64_t memory, Replacement replacement) {
+/// The words that come into `memory` words, block by block. Every block is present as a whole; what
+/// must go is not in the block.
+inline ElementStream simulated_fetches(const ElementStream& stream, int64_t memory,
+                                       Replacement replacement) {
     std::map<Word, std::vector<size_t>> uses;
     for (size_t s = 0; s < stream.size(); ++s)
         for (const Word& w : stream[s]) uses[w].push_back(s);
@@ -78,10 +83,12 @@ inline ElementStream simulated_fetches(const ElementStream& stream, int64_t memo
             const auto& steps = uses[w];
             const auto next = std::upper_bound(steps.begin(), steps.end(), s);
             const size_t belady = next == steps.end() ? SIZE_MAX : *next;
-            others.emplace_back(replacement == Replacement::belady ? belady : SIZE_MAX - last_use[w], w);
+            others.emplace_back(
+                replacement == Replacement::belady ? belady : SIZE_MAX - last_use[w], w);
         }
         std::sort(others.rbegin(), others.rend());
-        for (auto w = others.begin(); w != others.end() && static_cast<int64_t>(present.size()) + missing > memory; ++w)
+        for (auto w = others.begin();
+             w != others.end() && static_cast<int64_t>(present.size()) + missing > memory; ++w)
             present.erase(w->second);
         for (const Word& w : stream[s]) {
             if (present.insert(w).second) fetches[s].insert(w);
@@ -92,7 +99,8 @@ inline ElementStream simulated_fetches(const ElementStream& stream, int64_t memo
 }
 
 /// Words that come more than once.
-inline int64_t simulated_spills(const ElementStream& stream, int64_t memory, Replacement replacement) {
+inline int64_t simulated_spills(const ElementStream& stream, int64_t memory,
+                                Replacement replacement) {
     std::set<Word> seen;
     int64_t spills = 0;
     for (const std::set<Word>& fetched : simulated_fetches(stream, memory, replacement))

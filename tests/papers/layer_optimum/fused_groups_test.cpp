@@ -11,8 +11,8 @@
 #include "nets/random/random_network.h"
 #include "nets/zoo/zoo.h"
 #include "scheduler/explore/dag/dag_groups.h"
-#include "tests/support/chain.h"
 #include "tests/scheduler/explore/every_schedule.h"
+#include "tests/support/chain.h"
 #include "tests/support/sanitized.h"
 
 namespace laminate {
@@ -20,7 +20,9 @@ namespace {
 
 int64_t total_banks(const BankedBuffer& buffer, const GroupCounts& counts) {
     int64_t banks = 0;
-    const auto hold = [&](Elements e) { banks += (e.value() + buffer.bank_words - 1) / buffer.bank_words; };
+    const auto hold = [&](Elements e) {
+        banks += (e.value() + buffer.bank_words - 1) / buffer.bank_words;
+    };
     for (const InputCounts& input : counts.inputs) hold(input.buffer);
     for (const LayerCounts& layer : counts.layers) {
         hold(layer.weight_buffer);
@@ -30,12 +32,14 @@ int64_t total_banks(const BankedBuffer& buffer, const GroupCounts& counts) {
 }
 
 /// Least words of all covers: of the first layer that is not covered, every group that has it.
-int64_t least_cover(const Network& network, const std::vector<std::pair<std::set<LayerId>, int64_t>>& groups,
+int64_t least_cover(const Network& network,
+                    const std::vector<std::pair<std::set<LayerId>, int64_t>>& groups,
                     std::set<LayerId> open) {
     if (open.empty()) return 0;
     int64_t best = infinite_words;
     for (const auto& [layers, words] : groups) {
-        if (!layers.contains(*open.begin()) || !std::includes(open.begin(), open.end(), layers.begin(), layers.end()))
+        if (!layers.contains(*open.begin()) ||
+            !std::includes(open.begin(), open.end(), layers.begin(), layers.end()))
             continue;
         std::set<LayerId> rest = open;
         for (const LayerId layer : layers) rest.erase(layer);
@@ -85,25 +89,30 @@ TEST(FusedOptimum, IsTheBestOfAllCovers) {
     for (uint64_t seed = 1; seed <= 12; ++seed) {
         const Network network = seed % 2 == 0 ? random_chain(seed) : random_network(seed);
         SCOPED_TRACE("seed " + std::to_string(seed));
-        if (std::none_of(network.layers.begin(), network.layers.end(),
-                         [&](const Layer& l) { return is_schedulable(network, network.find_layer(l.name)); }))
+        if (std::none_of(network.layers.begin(), network.layers.end(), [&](const Layer& l) {
+                return is_schedulable(network, network.find_layer(l.name));
+            }))
             continue;
         expect_best_cover(network, {rng.between(3, 9), rng.between(8, 64)}, fused_groups);
     }
     EXPECT_GT(fused_groups, 5);
 }
 
-/// A schedule's words, the plain walker's own count of them. First layers do not pad, so that padding is data in both.
+/// A schedule's words, the plain walker's own count of them. First layers do not pad, so that
+/// padding is data in both.
 TEST(FusedOptimum, SchedulesMoveAndHoldWhatTheWalkerCounts) {
     int64_t walked = 0;
     Rng rng(7);
     for (int n = 0; n < test::samples(30); ++n) {
         std::vector<LayerSpec> specs{{rng.between(2, 5), square_window(3)},
                                      {rng.between(2, 5), square_window(3, 1, rng.between(0, 1))}};
-        if (rng.chance(1, 2)) specs.push_back({rng.between(1, 4), square_window(rng.between(1, 2))});
-        const Network network = chain(rng.between(1, 3), rng.between(8, 14), rng.between(8, 14), specs);
+        if (rng.chance(1, 2))
+            specs.push_back({rng.between(1, 4), square_window(rng.between(1, 2))});
+        const Network network =
+            chain(rng.between(1, 3), rng.between(8, 14), rng.between(8, 14), specs);
         const BankedBuffer buffer{rng.between(8, 40), rng.between(8, 30)};
-        const std::optional<OptimumGroup> group = optimum_group(network, all_layers(network), buffer);
+        const std::optional<OptimumGroup> group =
+            optimum_group(network, all_layers(network), buffer);
         if (!group) continue;
         ASSERT_EQ(group->means, GroupMeans::schedule);
         const GroupCounts counts = walk(network, *group->schedule);
@@ -141,15 +150,17 @@ TEST(FusedOptimum, WeightsThatStayComeOnceForTheWholeBatch) {
     EXPECT_EQ(three->dram_words, 3 * (2 * 100 + 4 * 36) + weights);
 }
 
-/// Banks of one word and one image: the sum of all buffers is all that counts, and the search of pairs is complete in tiles that divide.
+/// Banks of one word and one image: the sum of all buffers is all that counts, and the search of
+/// pairs is complete in tiles that divide.
 TEST(FusedOptimum, PairsAreBetweenTheBestOfAllTilesAndTheBestThatDivide) {
     Rng rng(3);
     int64_t pairs = 0;
     int64_t best = 0;
     for (int n = 0; n < test::samples(12); ++n) {
         const auto window = [&] { return square_window(rng.between(1, 2)); };
-        const Network network = chain(rng.between(1, 2), rng.between(3, 4), rng.between(3, 4),
-                                      {{rng.between(1, 2), window()}, {rng.between(1, 2), window()}});
+        const Network network =
+            chain(rng.between(1, 2), rng.between(3, 4), rng.between(3, 4),
+                  {{rng.between(1, 2), window()}, {rng.between(1, 2), window()}});
         const int64_t words = rng.between(6, 24);
         const auto least = [&](TileSizes tiles) {
             EverySchedule every(layer_problems(network, {0, 1}), {tiles, Footprint::sum});
@@ -172,16 +183,20 @@ TEST(FusedOptimum, PairsAreBetweenTheBestOfAllTilesAndTheBestThatDivide) {
 }
 
 TEST(FusedOptimum, PoolsFollowBlockByBlock) {
-    // conv1 and its pool of 2 x 2: input, weights and the pooled output once where the blocks allow it; a conv alone writes four times as many outputs.
+    // conv1 and its pool of 2 x 2: input, weights and the pooled output once where the blocks allow
+    // it; a conv alone writes four times as many outputs.
     Network network = chain(4, 10, 10, {{8, square_window(3)}});
-    Layer pool{.kind = LayerKind::max_pool, .inputs = {network.outputs.front()}, .window = square_window(2, 2)};
+    Layer pool{.kind = LayerKind::max_pool,
+               .inputs = {network.outputs.front()},
+               .window = square_window(2, 2)};
     (void)append(network, "pool1", pool);
     const BankedBuffer buffer{12, 60};
     const auto group = optimum_group(network, {0, 1}, buffer);
     ASSERT_TRUE(group);
     EXPECT_EQ(group->means, GroupMeans::finished_blocks);
     EXPECT_EQ(group->optimum->division.spills[2], 0);
-    EXPECT_EQ(group->dram_words, 4 * 100 + 8 * 4 * 9 + 8 * 16 + group->optimum->division.extra_words());
+    EXPECT_EQ(group->dram_words,
+              4 * 100 + 8 * 4 * 9 + 8 * 16 + group->optimum->division.extra_words());
     for (const BlockLoop& l : group->optimum->order) {
         const bool is_window = l.loop == ConvolutionLoop::x || l.loop == ConvolutionLoop::y;
         EXPECT_EQ(is_window ? l.block % 2 : 0, 0) << to_text(group->optimum->order);

@@ -45,14 +45,19 @@ private:
         const int64_t memory = banks * buffer_.bank_words;
         const int64_t traffic = all_operands[t] == Operand::output ? 2 : 1;
         if (touched_words(p_, all_operands[t], block_extents(p_, order)) > memory) return INT64_MAX;
-        const auto permitted = [&](int64_t extra) { return t == 2 && p_.finished && extra > 0 ? INT64_MAX : extra; };
+        const auto permitted = [&](int64_t extra) {
+            return t == 2 && p_.finished && extra > 0 ? INT64_MAX : extra;
+        };
         if (evaluator_ == SpillEvaluator::eq7)
-            return permitted(traffic * formula_spills(reuse_groups(p_, all_operands[t], order), memory));
+            return permitted(traffic *
+                             formula_spills(reuse_groups(p_, all_operands[t], order), memory));
         // Orders that touch a tensor alike share its simulation.
         ElementStream stream = element_stream(p_, all_operands[t], order);
         stream.erase(std::unique(stream.begin(), stream.end()), stream.end());
         const auto [entry, is_new] = known_.try_emplace({t, banks, std::move(stream)});
-        if (is_new) entry->second = traffic * simulated_spills(std::get<2>(entry->first), memory, Replacement::belady);
+        if (is_new)
+            entry->second =
+                traffic * simulated_spills(std::get<2>(entry->first), memory, Replacement::belady);
         return permitted(entry->second);
     }
 
@@ -88,9 +93,12 @@ TEST(LayerOptimum, EqualsExhaustiveSearchOverElementSimulation) {
         const ConvolutionProblem p = parse_convolution(c.problem);
         Exhaustive exhaustive(p, c.buffer, SpillEvaluator::belady);
         int64_t best = INT64_MAX;
-        for_all_orders(p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
-        const auto optimum = std::get<LayerOptimum>(layer_optimum(p, c.buffer, SpillEvaluator::belady));
-        EXPECT_EQ(optimum.division.extra_words(), best) << c.problem << "; found " << to_text(optimum.order);
+        for_all_orders(
+            p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
+        const auto optimum =
+            std::get<LayerOptimum>(layer_optimum(p, c.buffer, SpillEvaluator::belady));
+        EXPECT_EQ(optimum.division.extra_words(), best)
+            << c.problem << "; found " << to_text(optimum.order);
         EXPECT_EQ(optimum.lower_bound_words, optimum.dram_words);
         // What it says of itself is true of its order.
         EXPECT_EQ(exhaustive.least(optimum.order), best) << c.problem;
@@ -104,14 +112,17 @@ TEST(LayerOptimum, EqualsExhaustiveSearchOverTheFormula) {
         const ConvolutionProblem p = parse_convolution(c.problem);
         Exhaustive exhaustive(p, c.buffer, SpillEvaluator::eq7);
         int64_t best = INT64_MAX;
-        for_all_orders(p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
-        const auto optimum = std::get<LayerOptimum>(layer_optimum(p, c.buffer, SpillEvaluator::eq7));
-        EXPECT_EQ(optimum.division.extra_words(), best) << c.problem << "; found " << to_text(optimum.order);
+        for_all_orders(
+            p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
+        const auto optimum =
+            std::get<LayerOptimum>(layer_optimum(p, c.buffer, SpillEvaluator::eq7));
+        EXPECT_EQ(optimum.division.extra_words(), best)
+            << c.problem << "; found " << to_text(optimum.order);
     }
 }
 
-/// Strides, dilations, kernels larger and smaller than the stride, groups, transposed ones, blocks that leave a rest,
-/// banks of a word.
+/// Strides, dilations, kernels larger and smaller than the stride, groups, transposed ones, blocks
+/// that leave a rest, banks of a word.
 TEST(LayerOptimumLong, RandomLayersEqualExhaustiveSearch) {
     Rng rng(23);
     int with_spills = 0;
@@ -130,11 +141,13 @@ TEST(LayerOptimumLong, RandomLayersEqualExhaustiveSearch) {
         for (const SpillEvaluator evaluator : {SpillEvaluator::eq7, SpillEvaluator::belady}) {
             Exhaustive exhaustive(p, buffer, evaluator);
             int64_t best = INT64_MAX;
-            for_all_orders(p, [&](const BlockOrder& order) { best = std::min(best, exhaustive.least(order)); });
+            for_all_orders(p, [&](const BlockOrder& order) {
+                best = std::min(best, exhaustive.least(order));
+            });
             const auto optimum = std::get<LayerOptimum>(layer_optimum(p, buffer, evaluator));
-            const std::string what = to_text(p) + "; " + std::to_string(buffer.banks) + " banks of " +
-                                     std::to_string(buffer.bank_words) + ", " + to_string(evaluator) + "; found " +
-                                     to_text(optimum.order);
+            const std::string what = to_text(p) + "; " + std::to_string(buffer.banks) +
+                                     " banks of " + std::to_string(buffer.bank_words) + ", " +
+                                     to_string(evaluator) + "; found " + to_text(optimum.order);
             EXPECT_EQ(optimum.division.extra_words(), p.groups * best) << what;
             EXPECT_EQ(optimum.dram_words, compulsory_words(p) + p.groups * best) << what;
             EXPECT_EQ(optimum.lower_bound_words, optimum.dram_words) << what;
@@ -154,17 +167,20 @@ TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
         for (const BlockLoop& l : random_order(rng, p, false)) {
             const std::vector<int64_t> candidates = block_candidates(at(p.extent, l.loop));
             order.push_back(
-                {l.loop, candidates[1 + static_cast<size_t>(rng.below(static_cast<int64_t>(candidates.size()) - 1))]});
+                {l.loop, candidates[1 + static_cast<size_t>(rng.below(
+                                            static_cast<int64_t>(candidates.size()) - 1))]});
         }
         const BankedBuffer buffer{rng.between(3, 7), rng.between(1, 40)};
-        const BlockOrder prefix(order.begin(), order.begin() + rng.below(static_cast<int64_t>(order.size()) + 1));
+        const BlockOrder prefix(order.begin(),
+                                order.begin() + rng.below(static_cast<int64_t>(order.size()) + 1));
         for (const SpillEvaluator evaluator : {SpillEvaluator::eq7, SpillEvaluator::belady}) {
             const std::optional<int64_t> bound = prefix_bound(p, prefix, buffer, evaluator);
             const std::optional<DividedBanks> division = divide_banks(p, order, buffer, evaluator);
             if (!division) continue;
             ASSERT_TRUE(bound) << to_text(p) << "; " << to_text(order);
-            ASSERT_LE(*bound, division->extra_words()) << to_text(p) << "; prefix " << to_text(prefix) << " of "
-                                                       << to_text(order) << "; " << to_string(evaluator);
+            ASSERT_LE(*bound, division->extra_words())
+                << to_text(p) << "; prefix " << to_text(prefix) << " of " << to_text(order) << "; "
+                << to_string(evaluator);
             positive += *bound > 0 ? 1 : 0;
         }
     }
@@ -172,14 +188,17 @@ TEST(LayerOptimum, PrefixBoundIsBelowEveryOrderThatBeginsWithIt) {
 }
 
 TEST(LayerOptimum, IoLowerBoundHoldsForTheBestOrders) {
-    // By hand: k64 c64 x64 as a matrix product, 64^3 MACs, in 48 words: 2 * 64^3 / sqrt(48) - 96 = 75578.4; all tensors together are 12288.
-    EXPECT_EQ(io_lower_bound_words(parse_convolution("k64 c64 x64"), 48), 75578 - 1);  // one less for rounding
+    // By hand: k64 c64 x64 as a matrix product, 64^3 MACs, in 48 words: 2 * 64^3 / sqrt(48) - 96 =
+    // 75578.4; all tensors together are 12288.
+    EXPECT_EQ(io_lower_bound_words(parse_convolution("k64 c64 x64"), 48),
+              75578 - 1);  // one less for rounding
     Rng rng(17);
     int above_compulsory = 0;
     for (int n = 0; n < test::samples(400); ++n) {
         const ConvolutionProblem p = random_convolution(rng, 8);
         const BankedBuffer buffer{rng.between(3, 6), rng.between(1, 6)};
-        const auto optimum = std::get<LayerOptimum>(layer_optimum(p, buffer, SpillEvaluator::belady));
+        const auto optimum =
+            std::get<LayerOptimum>(layer_optimum(p, buffer, SpillEvaluator::belady));
         const int64_t bound = io_lower_bound_words(p, buffer.banks * buffer.bank_words);
         ASSERT_LE(bound, optimum.lower_bound_words)
             << to_text(p) << "; " << buffer.banks << " banks of " << buffer.bank_words;
@@ -190,9 +209,11 @@ TEST(LayerOptimum, IoLowerBoundHoldsForTheBestOrders) {
 
 TEST(LayerOptimum, OneRoundOfEveryLoopNeedsThreeBanks) {
     const ConvolutionProblem p = parse_convolution("k2 c2");
-    EXPECT_EQ(std::get<BufferTooSmall>(layer_optimum(p, {2, 100}, SpillEvaluator::eq7)).banks_needed, 3);
-    // One word a bank, blocks of one word: 4 weights, 2 inputs, 2 outputs once. With k outermost inputs come as 0 1 0 1, each once more: 2 words.
-    // With c outermost outputs do, and each costs a write and a read more: 4.
+    EXPECT_EQ(
+        std::get<BufferTooSmall>(layer_optimum(p, {2, 100}, SpillEvaluator::eq7)).banks_needed, 3);
+    // One word a bank, blocks of one word: 4 weights, 2 inputs, 2 outputs once. With k outermost
+    // inputs come as 0 1 0 1, each once more: 2 words. With c outermost outputs do, and each costs
+    // a write and a read more: 4.
     const auto optimum = std::get<LayerOptimum>(layer_optimum(p, {3, 1}, SpillEvaluator::belady));
     EXPECT_EQ(compulsory_words(p), 8);
     EXPECT_EQ(optimum.division.extra_words(), 2);

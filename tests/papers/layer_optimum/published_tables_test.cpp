@@ -1,5 +1,6 @@
-// Tables 1 and 2 of CNNFlow (TODAES 28(3), 2023): AlexNet with a batch of 4, VGG16 with 3, 27 banks of 2048 words. Cells are MiB of
-// 16-bit words, decimals cut. docs/cnnflow.md says where they differ from what the formula gives.
+// Tables 1 and 2 of CNNFlow (TODAES 28(3), 2023): AlexNet with a batch of 4, VGG16 with 3, 27 banks
+// of 2048 words. Cells are MiB of 16-bit words, decimals cut. docs/cnnflow.md says where they
+// differ from what the formula gives.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +31,8 @@ const std::vector<Row> alexnet{
     {"conv2", "f4 k256 c48 x27 y27 m5 n5", 2.36, 4.13, 29.35, "f1 k5 c16", 4.1310},
     {"conv3", "f4 k384 c256 x13 y13 m3 n3", 2.62, 4.78, 37.69, "k64 c8 f2", 4.8137},
     {"conv4", "f4 k384 c192 x13 y13 m3 n3", 2.09, 3.69, 28.27, "k64 c8 f2", 3.7326},
-    {"conv5", "f4 k256 c192 x13 y13 m3 n3", 1.50, 2.48, 18.84, "k64 c8 f2", 2.4884},  // printed 18.85: rounded, not cut
+    {"conv5", "f4 k256 c192 x13 y13 m3 n3", 1.50, 2.48, 18.84, "k64 c8 f2",
+     2.4884},  // printed 18.85: rounded, not cut
 };
 const std::vector<Row> vgg16{
     {"conv1_1", "f3 k64 c3 x224 y224 m3 n3", 19.25, 19.25, 38.54, "", 0},
@@ -38,7 +40,8 @@ const std::vector<Row> vgg16{
     {"conv2_1", "f3 k128 c64 x112 y112 m3 n3", 14.08, 19.19, 85.87, "k64 f1 x14 y7", 19.9219},
     {"conv2_2", "f3 k128 c128 x112 y112 m3 n3", 18.98, 47.55, 171.75, "k64 c64 f1 x14 y7", 49.0020},
     {"conv3_1", "f3 k256 c128 x56 y56 m3 n3", 7.62, 24.17, 78.75, "k64 c64 f1 x14 y8", 25.1875},
-    {"conv3_2", "f3 k256 c256 x56 y56 m3 n3", 10.64, 45.47, 209.50, "", 0},  // and 45.57 for conv3_3, the same layer
+    {"conv3_2", "f3 k256 c256 x56 y56 m3 n3", 10.64, 45.47, 209.50, "",
+     0},  // and 45.57 for conv3_3, the same layer
     {"conv4_1", "f3 k512 c256 x28 y28 m3 n3", 5.86, 24.52, 91.14, "k43 f1 c20 x14", 25.0135},
     {"conv4_2", "f3 k512 c512 x28 y28 m3 n3", 9.43, 46.91, 186.08, "k43 f1 c19 x14", 47.3583},
     {"conv5_1", "f3 k512 c512 x14 y14 m3 n3", 5.82, 11.81, 50.30, "k57 c18 x7", 11.8991},
@@ -54,7 +57,8 @@ void check_cells(const Row& row) {
     const auto formula = divide_banks(p, order, eyeriss, SpillEvaluator::eq7);
     ASSERT_TRUE(formula);
     EXPECT_NEAR(mebibytes(compulsory_words(p) + formula->extra_words()), row.formula_dram, 0.00005);
-    // A memory needs no more than the formula; the printed cells of conv3, conv4 and of VGG16 lie below both.
+    // A memory needs no more than the formula; the printed cells of conv3, conv4 and of VGG16 lie
+    // below both.
     const auto belady = divide_banks(p, order, eyeriss, SpillEvaluator::belady);
     ASSERT_TRUE(belady);
     EXPECT_LE(belady->extra_words(), formula->extra_words());
@@ -70,8 +74,10 @@ TEST(CnnFlowTables, Vgg16Cells) {
 TEST(CnnFlowTables, PrintedCellsOfConv3AndConv4AreBelowWhatAnyReplacementNeedsForTheirBlock) {
     for (const Row* row : {&alexnet[2], &alexnet[3]}) {
         const ConvolutionProblem p = parse_convolution(row->loops);
-        const auto belady = divide_banks(p, parse_block_order(p, row->order), eyeriss, SpillEvaluator::belady);
-        EXPECT_GT(cut(mebibytes(compulsory_words(p) + belady->extra_words())), row->dram) << row->layer;
+        const auto belady =
+            divide_banks(p, parse_block_order(p, row->order), eyeriss, SpillEvaluator::belady);
+        EXPECT_GT(cut(mebibytes(compulsory_words(p) + belady->extra_words())), row->dram)
+            << row->layer;
     }
 }
 
@@ -82,7 +88,8 @@ TEST(CnnFlowTables, ProvenOptimaOfProblem1AreNotAboveAnyCell) {
         const auto optimum = std::get<LayerOptimum>(layer_optimum(p, eyeriss, SpillEvaluator::eq7));
         EXPECT_LE(cut(mebibytes(optimum.dram_words)), row.dram) << row.layer;
         EXPECT_GE(optimum.dram_words, io_lower_bound_words(p, 27 * 2048)) << row.layer;
-        EXPECT_LT(optimum.nodes, 21000) << row.layer << ": CNNFlow's prunings leave 2.1e4 for conv1";
+        EXPECT_LT(optimum.nodes, 21000)
+            << row.layer << ": CNNFlow's prunings leave 2.1e4 for conv1";
         total += mebibytes(optimum.dram_words);
     }
     EXPECT_LT(total, 18.66);                       // 18.5157

@@ -15,7 +15,8 @@ namespace {
 TEST(ExploreLayerOptimum, JsonOfEveryLayer) {
     const ScratchDirectory scratch;
     const ProgramResult result = run_program(
-        "explore 'zoo:mc-cnn?height=60&width=80' --model layer-optimum --machine cnnflow_eyeriss --buffer 8KiB --json "
+        "explore 'zoo:mc-cnn?height=60&width=80' --model layer-optimum --machine cnnflow_eyeriss "
+        "--buffer 8KiB --json "
         "- -o " +
         (scratch / "layers"));
     ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -27,19 +28,21 @@ TEST(ExploreLayerOptimum, JsonOfEveryLayer) {
     EXPECT_EQ(layer["loops"], "f1 k32 c32 x80 y60 m3 n3");
     EXPECT_EQ(layer["evaluator"], "eq7");
     EXPECT_EQ(layer["is_proven"], true);
-    // Every tensor once: input 82 x 62 x 32 with its padding, 32 x 32 x 9 weights, output 80 x 60 x 32, 2 bytes a word.
+    // Every tensor once: input 82 x 62 x 32 with its padding, 32 x 32 x 9 weights, output 80 x 60 x
+    // 32, 2 bytes a word.
     EXPECT_EQ(layer["compulsory_bytes"], 2 * (82 * 62 * 32 + 32 * 32 * 9 + 80 * 60 * 32));
     EXPECT_GE(layer["dram_bytes"], layer["io_lower_bound_bytes"]);
-    EXPECT_EQ(
-        layer["banks"]["input"].get<int>() + layer["banks"]["weights"].get<int>() + layer["banks"]["output"].get<int>(),
-        27);
+    EXPECT_EQ(layer["banks"]["input"].get<int>() + layer["banks"]["weights"].get<int>() +
+                  layer["banks"]["output"].get<int>(),
+              27);
     EXPECT_GT(answer["totals"]["conv"]["dram_bytes"], answer["totals"]["conv"]["compulsory_bytes"]);
     EXPECT_EQ(nlohmann::json::parse(read_file(scratch / "layers/layers.json")), answer);
 }
 
 TEST(ExploreLayerOptimum, BeladyIsNoMoreThanTheFormulaWhereBlocksHaveNoGaps) {
     const std::string layers =
-        "explore 'zoo:mc-cnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --evaluator ";
+        "explore 'zoo:mc-cnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - "
+        "--evaluator ";
     const auto eq7 = nlohmann::json::parse(run_program(layers + "eq7").out);
     const auto belady = nlohmann::json::parse(run_program(layers + "belady").out);
     for (size_t l = 0; l < 4; ++l) {
@@ -51,7 +54,8 @@ TEST(ExploreLayerOptimum, BeladyIsNoMoreThanTheFormulaWhereBlocksHaveNoGaps) {
 TEST(ExploreLayerOptimum, TheAnswerDoesNotDependOnThreads) {
     const auto answer = [](const std::string& threads) {
         const std::string layers =
-            "explore 'zoo:fsrcnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - --threads ";
+            "explore 'zoo:fsrcnn?height=30&width=40' --model layer-optimum --buffer 4KiB --json - "
+            "--threads ";
         auto json = nlohmann::json::parse(run_program(layers + threads).out);
         for (auto& layer : json["layers"])
             for (const char* time : {"seconds", "cpu_seconds"}) layer.erase(time);
@@ -65,21 +69,24 @@ TEST(ExploreLayerOptimum, AnInterruptLeavesTheLayersSolvedSoFar) {
     const ScratchDirectory scratch;
     const std::string notes = scratch / "notes";
     const std::string json = scratch / "answer.json";
-    const std::string command = "sh -c '" LAMINATE_PROGRAM
-                                " explore \"zoo:vgg16?batch=3\" --model layer-optimum --curve --threads 1 --json " +
-                                json + " 2>" + notes + " >/dev/null & program=$!; until grep -q \"1 of\" " + notes +
-                                "; do sleep 0.02; done; kill -INT $program; wait $program'";
+    const std::string command =
+        "sh -c '" LAMINATE_PROGRAM
+        " explore \"zoo:vgg16?batch=3\" --model layer-optimum --curve --threads 1 --json " +
+        json + " 2>" + notes + " >/dev/null & program=$!; until grep -q \"1 of\" " + notes +
+        "; do sleep 0.02; done; kill -INT $program; wait $program'";
     ASSERT_EQ(std::system(command.c_str()), 0) << read_file(notes);
     const auto answer = nlohmann::json::parse(read_file(json));
     EXPECT_EQ(answer["complete"], false);
     EXPECT_FALSE(answer["layers"].empty());
     EXPECT_FALSE(answer["unsolved_layers"].empty());
-    EXPECT_EQ(answer["layers"].size() + answer["unsolved_layers"].size(), 16u);  // 13 convolutions, 3 fully connected
+    EXPECT_EQ(answer["layers"].size() + answer["unsolved_layers"].size(),
+              16u);  // 13 convolutions, 3 fully connected
     for (const auto& layer : answer["layers"]) {
         EXPECT_EQ(layer["curve"].size(), 13u) << layer["name"];  // 1 KiB .. 4 MiB
         EXPECT_GE(layer["dram_bytes"], layer["io_lower_bound_bytes"]) << layer["name"];
     }
-    EXPECT_NE(read_file(notes).find("interrupted: the layers solved so far; not "), std::string::npos)
+    EXPECT_NE(read_file(notes).find("interrupted: the layers solved so far; not "),
+              std::string::npos)
         << read_file(notes);
 }
 
@@ -93,10 +100,11 @@ TEST(ExploreLayerOptimum, AnInterruptLeavesThePointsOfAFrontFoundSoFar) {
     few["name"] = "few_registers";
     few["memories"][0]["capacity_bits"] = 12 * 16;
     write_file_atomically(machine, few.dump());
-    const std::string command = "sh -c '" LAMINATE_PROGRAM
-                                " explore \"zoo:vgg16?batch=3\" --model layer-optimum --dram-sram-front --machine " +
-                                machine + " --threads 1 --json " + json + " 2>" + notes +
-                                " >/dev/null & program=$!; sleep 3; kill -INT $program; wait $program'";
+    const std::string command =
+        "sh -c '" LAMINATE_PROGRAM
+        " explore \"zoo:vgg16?batch=3\" --model layer-optimum --dram-sram-front --machine " +
+        machine + " --threads 1 --json " + json + " 2>" + notes +
+        " >/dev/null & program=$!; sleep 3; kill -INT $program; wait $program'";
     ASSERT_EQ(std::system(command.c_str()), 0) << read_file(notes);
     const auto answer = nlohmann::json::parse(read_file(json));
     EXPECT_EQ(answer["complete"], false);
@@ -104,7 +112,8 @@ TEST(ExploreLayerOptimum, AnInterruptLeavesThePointsOfAFrontFoundSoFar) {
     const auto& last = answer["layers"].back();
     EXPECT_EQ(last["front_complete"], false) << last["name"];
     EXPECT_EQ(last["is_proven"], true);  // the fewest DRAM accesses were there before
-    EXPECT_NE(read_file(notes).find("interrupted: the points found so far of the front of "), std::string::npos)
+    EXPECT_NE(read_file(notes).find("interrupted: the points found so far of the front of "),
+              std::string::npos)
         << read_file(notes);
 }
 
@@ -112,24 +121,29 @@ TEST(ExploreLayerOptimum, NamesLayersThatNoScheduleCovers) {
     // 1x1 with padding: the outermost outputs read nothing else.
     const ScratchDirectory scratch;
     zoo::Builder builder("border", {});
-    const TensorId wide = builder.conv("wide", builder.input(2, 6, 6), {.out = 3, .kernel = 3, .pad = 1});
-    save_onnx(builder.finish(builder.conv("padded", wide, {.out = 2, .kernel = 1, .pad = 1})), scratch / "net.onnx");
+    const TensorId wide =
+        builder.conv("wide", builder.input(2, 6, 6), {.out = 3, .kernel = 3, .pad = 1});
+    save_onnx(builder.finish(builder.conv("padded", wide, {.out = 2, .kernel = 1, .pad = 1})),
+              scratch / "net.onnx");
     const ProgramResult result =
-        run_program("explore " + (scratch / "net.onnx") + " --model layer-optimum --json " + (scratch / "answer.json"));
+        run_program("explore " + (scratch / "net.onnx") + " --model layer-optimum --json " +
+                    (scratch / "answer.json"));
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(read_file(scratch / "answer.json"));
     EXPECT_EQ(answer["left_out_layers"], nlohmann::json({"padded"}));
     ASSERT_EQ(answer["layers"].size(), 1u);
     EXPECT_EQ(answer["layers"][0]["name"], "wide");
-    EXPECT_NE(result.out.find("left out, no schedule covers their windows (docs/cnnflow.md): padded"),
-              std::string::npos)
+    EXPECT_NE(
+        result.out.find("left out, no schedule covers their windows (docs/cnnflow.md): padded"),
+        std::string::npos)
         << result.out;
 }
 
 TEST(ExploreLayerOptimum, FrontAndCurve) {
     const ScratchDirectory scratch;
     const ProgramResult result = run_program(
-        "explore 'zoo:fsrcnn?height=12&width=16' --model layer-optimum --buffer 2KiB --weight 0.01 --curve --json - "
+        "explore 'zoo:fsrcnn?height=12&width=16' --model layer-optimum --buffer 2KiB --weight 0.01 "
+        "--curve --json - "
         "-o " +
         (scratch / "layers"));
     ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -144,19 +158,23 @@ TEST(ExploreLayerOptimum, FrontAndCurve) {
         // A larger buffer needs no more; 4 MiB hold every tensor of these layers.
         const auto& curve = layer["curve"];
         ASSERT_EQ(curve.size(), 13);
-        for (size_t n = 1; n < curve.size(); ++n) EXPECT_LE(curve[n]["dram_bytes"], curve[n - 1]["dram_bytes"]);
+        for (size_t n = 1; n < curve.size(); ++n)
+            EXPECT_LE(curve[n]["dram_bytes"], curve[n - 1]["dram_bytes"]);
         EXPECT_EQ(curve[12]["dram_bytes"], layer["compulsory_bytes"]);
     }
     const std::string page = read_file(scratch / "layers/curves.html");
     size_t charts = 0;
-    for (size_t at = page.find("<svg"); at != std::string::npos; at = page.find("<svg", at + 1)) ++charts;
+    for (size_t at = page.find("<svg"); at != std::string::npos; at = page.find("<svg", at + 1))
+        ++charts;
     EXPECT_EQ(charts, answer["layers"].size());
     EXPECT_EQ(page.find("http"), std::string::npos);
     const std::string csv = read_file(scratch / "layers/curves.csv");
-    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 13 * static_cast<int64_t>(answer["layers"].size()));
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'),
+              1 + 13 * static_cast<int64_t>(answer["layers"].size()));
 }
 
-/// With a weight the schedule that is written is the chosen point's; a PE array's share of it is no part of a schedule.
+/// With a weight the schedule that is written is the chosen point's; a PE array's share of it is no
+/// part of a schedule.
 TEST(ExploreLayerOptimum, AWeightChoosesTheScheduleThatIsWritten) {
     const ScratchDirectory scratch;
     const auto written = [&](const std::string& options) {
@@ -165,7 +183,9 @@ TEST(ExploreLayerOptimum, AWeightChoosesTheScheduleThatIsWritten) {
             "--buffer 2KiB --json - -o " +
             (scratch / "layers") + " " + options);
         EXPECT_EQ(result.exit_code, 0) << result.err;
-        EXPECT_EQ(run_program("validate 'zoo:fsrcnn?height=12&width=16' --schedule " + (scratch / "layers")).exit_code,
+        EXPECT_EQ(run_program("validate 'zoo:fsrcnn?height=12&width=16' --schedule " +
+                              (scratch / "layers"))
+                      .exit_code,
                   0);
         return nlohmann::json::parse(result.out);
     };
@@ -173,7 +193,8 @@ TEST(ExploreLayerOptimum, AWeightChoosesTheScheduleThatIsWritten) {
     EXPECT_EQ(fewest["schedule"]["orders"], "fewest DRAM accesses");
     const auto chosen = written("--weight 10");  // SRAM accesses above all
     EXPECT_EQ(chosen["schedule"]["orders"], "chosen");
-    EXPECT_GT(chosen["schedule"]["accesses_elements_per_image"], fewest["schedule"]["accesses_elements_per_image"]);
+    EXPECT_GT(chosen["schedule"]["accesses_elements_per_image"],
+              fewest["schedule"]["accesses_elements_per_image"]);
     int64_t with_registers = 0;
     for (const auto& layer : chosen["layers"]) {
         EXPECT_EQ(layer["chosen"]["sram_bytes"], layer["front"][0]["sram_bytes"]) << layer["name"];
@@ -185,8 +206,8 @@ TEST(ExploreLayerOptimum, AWeightChoosesTheScheduleThatIsWritten) {
 
 /// Three convolutions on small maps: what lies between them stays on chip.
 TEST(ExploreLayerOptimum, FusedGroupsAreNeverWorse) {
-    const ProgramResult result =
-        run_program("explore zoo:l3net --model layer-optimum --buffer 4KiB --fuse --group-layers 3 --json -");
+    const ProgramResult result = run_program(
+        "explore zoo:l3net --model layer-optimum --buffer 4KiB --fuse --group-layers 3 --json -");
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto answer = nlohmann::json::parse(result.out);
     const auto& fused = answer["fused"];
@@ -200,8 +221,10 @@ TEST(ExploreLayerOptimum, FusedGroupsAreNeverWorse) {
     EXPECT_EQ(fused["groups"][0]["layers"].size(), 3u);
     EXPECT_LT(fused["dram_bytes"], alone);
     EXPECT_GE(fused["dram_bytes"], fused["dram_lower_bound_bytes"]);
-    const auto single = nlohmann::json::parse(
-        run_program("explore zoo:l3net --model layer-optimum --buffer 4KiB --fuse --group-layers 1 --json -").out);
+    const auto single =
+        nlohmann::json::parse(run_program("explore zoo:l3net --model layer-optimum --buffer 4KiB "
+                                          "--fuse --group-layers 1 --json -")
+                                  .out);
     EXPECT_EQ(single["fused"]["dram_bytes"], alone);
 }
 
@@ -210,48 +233,58 @@ TEST(ExploreLayerOptimum, WritesASchedule) {
     const ScratchDirectory scratch;
     for (const std::string fuse : {"", " --fuse --group-layers 3"}) {
         const std::string directory = scratch / (fuse.empty() ? "alone" : "fused");
-        const ProgramResult result =
-            run_program("explore random:5 --model layer-optimum --buffer 2KiB --json - -o " + directory + fuse);
+        const ProgramResult result = run_program(
+            "explore random:5 --model layer-optimum --buffer 2KiB --json - -o " + directory + fuse);
         ASSERT_EQ(result.exit_code, 0) << result.err;
         const auto written = nlohmann::json::parse(result.out)["schedule"];
         EXPECT_EQ(written["file"], "front.json");
         int64_t accesses = 0;
-        for (const auto& group : written["groups"]) accesses += group["accesses_elements_per_image"].get<int64_t>();
+        for (const auto& group : written["groups"])
+            accesses += group["accesses_elements_per_image"].get<int64_t>();
         EXPECT_EQ(written["accesses_elements_per_image"], accesses);
         const ProgramResult valid = run_program("validate random:5 --schedule " + directory);
         EXPECT_EQ(valid.exit_code, 0) << valid.out << valid.err;
         EXPECT_NE(valid.out.find("1 of 1 schedules equal"), std::string::npos) << valid.out;
-        EXPECT_NE(read_file(directory + "/report.html").find("1 schedule found by the layer-optimum model"),
+        EXPECT_NE(read_file(directory + "/report.html")
+                      .find("1 schedule found by the layer-optimum model"),
                   std::string::npos);
         EXPECT_EQ(run_program("report " + directory).exit_code, 0);
     }
     // Orders of other layers than the network's are none of its schedule's.
-    const ProgramResult published =
-        run_program("explore zoo:l2net --model layer-optimum --grouped-as-one -o " + (scratch / "published"));
+    const ProgramResult published = run_program(
+        "explore zoo:l2net --model layer-optimum --grouped-as-one -o " + (scratch / "published"));
     EXPECT_EQ(published.exit_code, 0) << published.err;
-    EXPECT_NE(published.err.find("no schedule: --grouped-as-one"), std::string::npos) << published.err;
+    EXPECT_NE(published.err.find("no schedule: --grouped-as-one"), std::string::npos)
+        << published.err;
     EXPECT_FALSE(std::filesystem::exists(scratch / "published/front.json"));
 }
 
 TEST(ExploreLayerOptimum, Refusals) {
-    const ProgramResult published = run_program("explore zoo:mc-cnn --model layer-optimum --fuse --grouped-as-one");
+    const ProgramResult published =
+        run_program("explore zoo:mc-cnn --model layer-optimum --fuse --grouped-as-one");
     EXPECT_EQ(published.exit_code, 2);
-    EXPECT_NE(published.err.find("--fuse: not with --grouped-as-one"), std::string::npos) << published.err;
+    EXPECT_NE(published.err.find("--fuse: not with --grouped-as-one"), std::string::npos)
+        << published.err;
     for (const auto& [given, wanted] :
-         {std::pair{"--group-layers 2", "--fuse"}, std::pair{"--sram-factor 3", "--dram-sram-front or --weight"},
+         {std::pair{"--group-layers 2", "--fuse"},
+          std::pair{"--sram-factor 3", "--dram-sram-front or --weight"},
           std::pair{"--effort 2", "--evaluator belady"}}) {
-        const ProgramResult alone = run_program(std::string("explore zoo:l2net --model layer-optimum ") + given);
+        const ProgramResult alone =
+            run_program(std::string("explore zoo:l2net --model layer-optimum ") + given);
         EXPECT_EQ(alone.exit_code, 2) << given;
-        EXPECT_NE(alone.err.find(std::string("expected with ") + wanted), std::string::npos) << alone.err;
+        EXPECT_NE(alone.err.find(std::string("expected with ") + wanted), std::string::npos)
+            << alone.err;
     }
     const ProgramResult pools = run_program("explore random:11 --model layer-optimum");
     EXPECT_EQ(pools.exit_code, 3);
     EXPECT_NE(pools.err.find("found average_pool"), std::string::npos) << pools.err;
-    EXPECT_EQ(run_program("explore zoo:mc-cnn --model layer-optimum --machine meta_proto").exit_code, 3);
+    EXPECT_EQ(
+        run_program("explore zoo:mc-cnn --model layer-optimum --machine meta_proto").exit_code, 3);
     EXPECT_EQ(run_program("explore zoo:mc-cnn --model layer-optimum --evaluator lru").exit_code, 2);
     const ProgramResult small = run_program("explore zoo:mc-cnn --model layer-optimum --buffer 20");
     EXPECT_EQ(small.exit_code, 4);
-    EXPECT_NE(small.err.find("the smallest budget that works is 54 bytes"), std::string::npos) << small.err;
+    EXPECT_NE(small.err.find("the smallest budget that works is 54 bytes"), std::string::npos)
+        << small.err;
     EXPECT_EQ(run_program("explore zoo:l2net -o nowhere --evaluator belady").exit_code,
               2);  // an option of another model
 }

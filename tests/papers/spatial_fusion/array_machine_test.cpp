@@ -52,8 +52,10 @@ TEST(ArrayMachine, OtherMachinesAreRefusedByName) {
         }
         return "";
     };
-    EXPECT_NE(message(open_machine("meta_proto")).find("machine meta_proto: found an array of"), std::string::npos);
-    EXPECT_NE(message(open_machine("cnnflow_eyeriss")).find("no constant \"dram_bytes_per_cycle\""), std::string::npos);
+    EXPECT_NE(message(open_machine("meta_proto")).find("machine meta_proto: found an array of"),
+              std::string::npos);
+    EXPECT_NE(message(open_machine("cnnflow_eyeriss")).find("no constant \"dram_bytes_per_cycle\""),
+              std::string::npos);
     EXPECT_THROW((void)array_machine(open_machine("hwff_1"), 12), InputError);
 }
 

@@ -25,13 +25,15 @@ ArrayMachine array_of(int64_t columns, int64_t rows) {
 
 TEST(RowStationary, UnrollsDivisorsWithinTheArray) {
     const LayerProblem layer = layers(64, 56, {{64, square_window(3, 1, 1)}}).front();
-    // 3 Pif <= 32: 8 input channels; Pof Poy <= 16: 16. (64 / 8) (64 / 16 or rows for it) x 56 x 56 x 3.
+    // 3 Pif <= 32: 8 input channels; Pof Poy <= 16: 16. (64 / 8) (64 / 16 or rows for it) x 56 x 56
+    // x 3.
     const auto mapping = row_stationary(layer, 32, 16, 56);
     ASSERT_TRUE(mapping);
     EXPECT_EQ(mapping->in_channels, 8);
     EXPECT_EQ(mapping->out_channels * mapping->out_rows, 16);
     EXPECT_EQ(mapping->cycles, 8 * 4 * 56 * 56 * 3);
-    // 14 output channels: 2 of them beside 8 rows fill all 16; in tiles of one row all 14 lie there and two rows of PEs are idle.
+    // 14 output channels: 2 of them beside 8 rows fill all 16; in tiles of one row all 14 lie there
+    // and two rows of PEs are idle.
     const LayerProblem odd = layers(64, 56, {{14, square_window(3, 1, 1)}}).front();
     EXPECT_EQ(row_stationary(odd, 32, 16, 56)->cycles, 8 * (14 / 2) * (56 / 8) * 56 * 3);
     EXPECT_EQ(row_stationary(odd, 32, 16, 1)->cycles, 8 * 1 * 56 * 56 * 3);
@@ -44,13 +46,14 @@ TEST(TemporalPartition, SumsCyclesAndDividesRegisters) {
     ASSERT_TRUE(partition);
     EXPECT_EQ(partition->register_bytes, 256);
     EXPECT_EQ(partition->cycles, partition->layers[0].cycles + partition->layers[1].cycles);
-    // The first layer's tiles have 4 + 2 rows, but Poy divides 16: 4 with 4 of 8 channels, or 8 channels with 2 rows.
+    // The first layer's tiles have 4 + 2 rows, but Poy divides 16: 4 with 4 of 8 channels, or 8
+    // channels with 2 rows.
     EXPECT_EQ(partition->layers[0].cycles, 1 * (8 * 16 / 16) * 16 * 3);
 }
 
 /// Every choice of sizes, places on the whole grid: the least cycles.
-int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_rows, const ArrayMachine& machine,
-                          Together together) {
+int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_rows,
+                          const ArrayMachine& machine, Together together) {
     std::vector<std::vector<bool>> used(static_cast<size_t>(machine.rows),
                                         std::vector<bool>(static_cast<size_t>(machine.columns)));
     int64_t best = -1;
@@ -73,11 +76,13 @@ int64_t exhaustive_cycles(const Stack& stack, const std::vector<int64_t>& tile_r
                         bool is_free = true;
                         for (int64_t r = y; r < y + rows; ++r)
                             for (int64_t c = x; c < x + columns; ++c)
-                                is_free = is_free && !used[static_cast<size_t>(r)][static_cast<size_t>(c)];
+                                is_free = is_free &&
+                                          !used[static_cast<size_t>(r)][static_cast<size_t>(c)];
                         if (!is_free) continue;
                         fill(true);
-                        put(l + 1, together == Together::serial ? cycles + mapping->cycles
-                                                                : std::max(cycles, mapping->cycles));
+                        put(l + 1, together == Together::serial
+                                       ? cycles + mapping->cycles
+                                       : std::max(cycles, mapping->cycles));
                         fill(false);
                     }
                 }
@@ -98,10 +103,12 @@ TEST(SpatialPartition, EqualsEveryPlacementOnSmallArrays) {
             for (const Together together : {Together::serial, Together::parallel}) {
                 const ArrayMachine machine = array_of(columns, rows);
                 const auto found = spatial_partition(stack, 2, machine, together);
-                const int64_t expected = exhaustive_cycles(stack, output_tile_rows(stack, 2), machine, together);
+                const int64_t expected =
+                    exhaustive_cycles(stack, output_tile_rows(stack, 2), machine, together);
                 ASSERT_EQ(found.has_value(), expected >= 0);
                 if (!found) continue;
-                EXPECT_EQ(found->cycles, expected) << columns << " x " << rows << ' ' << to_string(together);
+                EXPECT_EQ(found->cycles, expected)
+                    << columns << " x " << rows << ' ' << to_string(together);
                 EXPECT_TRUE(found->is_proven());
                 // The rectangles lie on the array, none over another.
                 for (size_t a = 0; a < found->layers.size(); ++a) {
@@ -123,13 +130,15 @@ TEST(SpatialPartition, EqualsEveryPlacementOnSmallArrays) {
 
 TEST(SpatialPartition, TableSixIsOneOfManyTies) {
     // Two equal 3x3 layers on 32 x 16: [32,8] + [32,8] needs as many cycles as [16,16] + [16,16].
-    const Stack stack = layers(64, 56, {{64, square_window(3, 1, 1)}, {64, square_window(3, 1, 1)}});
+    const Stack stack =
+        layers(64, 56, {{64, square_window(3, 1, 1)}, {64, square_window(3, 1, 1)}});
     const int64_t wide = row_stationary(stack[0], 32, 8, 56)->cycles;
     EXPECT_EQ(wide, row_stationary(stack[0], 16, 16, 56)->cycles);
     EXPECT_EQ(spatial_partition(stack, 56, array_of(32, 16), Together::serial)->cycles, 2 * wide);
     EXPECT_EQ(spatial_partition(stack, 56, array_of(32, 16), Together::parallel)->cycles, wide);
-    EXPECT_FALSE(spatial_partition(stack, 56, array_of(3, 1),
-                                   Together::serial));  // one row of three columns for two kernels of three rows
+    EXPECT_FALSE(spatial_partition(
+        stack, 56, array_of(3, 1),
+        Together::serial));  // one row of three columns for two kernels of three rows
 }
 
 TEST(SpatialPartition, AnEndedSearchGivesABound) {
@@ -156,7 +165,8 @@ TEST(SpatialPartition, LongStacksHaveOneToo) {
 
 TEST(EnergyAndLatency, FromCountsAndTheMachine) {
     const ArrayMachine machine = array_machine(open_machine("hwff_1"));
-    EXPECT_DOUBLE_EQ(*energy_pj(1000, 10, machine), 1000 * (1.75 + 0.21 * 26.7) + 10 * (200 + 26.7));
+    EXPECT_DOUBLE_EQ(*energy_pj(1000, 10, machine),
+                     1000 * (1.75 + 0.21 * 26.7) + 10 * (200 + 26.7));
     EXPECT_DOUBLE_EQ(communication_cycles(127, machine), 100);
     EXPECT_DOUBLE_EQ(communication_cycles(127, array_machine(open_machine("hwff_1"), 16)), 200);
     EXPECT_DOUBLE_EQ(ctc_ratio(6400, 10, machine), 20);

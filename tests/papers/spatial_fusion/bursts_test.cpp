@@ -40,7 +40,8 @@ std::set<int64_t> box(Range rows, Range columns, Range channels, int64_t height,
     std::set<int64_t> addresses;
     for (int64_t c = channels.begin; c < channels.end; ++c)
         for (int64_t y = rows.begin; y < rows.end; ++y)
-            for (int64_t x = columns.begin; x < columns.end; ++x) addresses.insert((c * height + y) * width + x);
+            for (int64_t x = columns.begin; x < columns.end; ++x)
+                addresses.insert((c * height + y) * width + x);
     return addresses;
 }
 
@@ -70,42 +71,49 @@ TEST(Bursts, OfOneElementAreTheVolume) {
     EXPECT_GT(compared, 200);
 }
 
-/// Stacks whose channels are whole, tile by tile over the addresses that each one is the first to read.
+/// Stacks whose channels are whole, tile by tile over the addresses that each one is the first to
+/// read.
 TEST(Bursts, AreThoseOfTheRunsOfAddresses) {
     Rng rng(3);
     for (uint64_t seed = 1; seed <= 60; ++seed) {
         const Network network = tiny_chain(seed, 3);
         PlannedStack stack;
-        for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) stack.layers.push_back(id);
+        for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id)
+            stack.layers.push_back(id);
         const Stack problems = layer_problems(network, stack.layers);
         const LayerProblem& top = problems.front();
         const LayerProblem& bottom = problems.back();
         stack.keeps_halos = true;
-        stack.tile = {rng.between(1, bottom[Dim::x]), rng.between(1, bottom[Dim::y]), bottom[Dim::z], 1};
+        stack.tile = {rng.between(1, bottom[Dim::x]), rng.between(1, bottom[Dim::y]),
+                      bottom[Dim::z], 1};
         const int64_t burst = rng.between(1, 9);
         const auto rows = new_inputs(problems, 0, stack.tile.y).front();
         const auto columns = new_inputs(problems, 1, stack.tile.x).front();
         MovedWords words(burst);
         for (size_t y = 0; y < rows.size(); ++y) {
             for (size_t x = 0; x < columns.size(); ++x) {
-                words.move(box(rows[y], columns[x], {0, top.inputs.front().channels}, top.y().in, top.x().in));
+                words.move(box(rows[y], columns[x], {0, top.inputs.front().channels}, top.y().in,
+                               top.x().in));
                 const auto part = [](size_t tile, int64_t size, int64_t extent) {
                     const int64_t begin = static_cast<int64_t>(tile) * size;
                     return Range{begin, std::min(begin + size, extent)};
                 };
-                words.move(box(part(y, stack.tile.y, bottom[Dim::y]), part(x, stack.tile.x, bottom[Dim::x]),
-                               {0, bottom[Dim::z]}, bottom[Dim::y], bottom[Dim::x]));
+                words.move(box(part(y, stack.tile.y, bottom[Dim::y]),
+                               part(x, stack.tile.x, bottom[Dim::x]), {0, bottom[Dim::z]},
+                               bottom[Dim::y], bottom[Dim::x]));
             }
         }
         int64_t expected = words.moved();
         for (const LayerProblem& layer : problems)
             expected += (layer.weight_elements().value() + burst - 1) / burst * burst;
-        EXPECT_EQ(volume_in_bursts(problems, stack, Reading::exact, burst), expected) << seed << ", burst " << burst;
+        EXPECT_EQ(volume_in_bursts(problems, stack, Reading::exact, burst), expected)
+            << seed << ", burst " << burst;
     }
 }
 
 TEST(Bursts, NarrowTilesWasteMost) {
-    // 16 x 16 x 2 in, 3x3 to 4 channels, 14 x 14 out, one byte an element. Tiles of one column: the first brings 3 columns of 16 rows, the others one.
+    // 16 x 16 x 2 in, 3x3 to 4 channels, 14 x 14 out, one byte an element. Tiles of one column: the
+    // first brings 3 columns of 16 rows, the others one.
     const Network network = chain(2, 16, 16, {{4, square_window(3)}});
     PlannedStack stack;
     stack.layers = {0};
@@ -119,9 +127,11 @@ TEST(Bursts, NarrowTilesWasteMost) {
     const StackCost bursts = stack_cost(network, stack, machine, {Reading::exact, 8});
     EXPECT_EQ(bursts.burst_volume_bytes, 14 * 2 * 16 * 8 + 72 + 14 * 4 * 14 * 8);
     EXPECT_FALSE(plain.burst_volume_bytes);
-    EXPECT_DOUBLE_EQ(bursts.communication_cycles / plain.communication_cycles,
-                     static_cast<double>(*bursts.burst_volume_bytes) / static_cast<double>(stack.volume));
-    EXPECT_DOUBLE_EQ(plain.ctc / bursts.ctc, bursts.communication_cycles / plain.communication_cycles);
+    EXPECT_DOUBLE_EQ(
+        bursts.communication_cycles / plain.communication_cycles,
+        static_cast<double>(*bursts.burst_volume_bytes) / static_cast<double>(stack.volume));
+    EXPECT_DOUBLE_EQ(plain.ctc / bursts.ctc,
+                     bursts.communication_cycles / plain.communication_cycles);
     // Whole rows: two runs of the input a tile, rows side by side.
     stack.tile = {14, 7, 4, 2};
     EXPECT_EQ(volume_in_bursts(layer_problems(network, {0}), stack, Reading::exact, 8),

@@ -13,7 +13,8 @@ namespace {
 void expect_counted(const Network& network, const PlannedStack& stack) {
     const GroupSchedule group = fusion_group(network, stack);
     const GroupCounts counts = two_level_counts(network, group);
-    EXPECT_EQ(difference(counts, "closed form", measure(network, group), "generated code"), "") << to_text(group);
+    EXPECT_EQ(difference(counts, "closed form", measure(network, group), "generated code"), "")
+        << to_text(group);
     EXPECT_EQ(counts.accesses(), Elements(stack.volume)) << to_text(group);
 }
 
@@ -41,18 +42,22 @@ TEST(SpatialFusionSchedule, TilesOfAWholeStackKeepTheirHalosInRowsAndColumns) {
 }
 
 TEST(SpatialFusionSchedule, ComputesWhatTheReferenceComputes) {
-    const Network network =
-        named_chain(2, 18, {{"a", conv3(4)}, {"b", pool(2, 0)}, {"c", conv3(3)}, {"d", {5, square_window(1)}}});
+    const Network network = named_chain(
+        2, 18, {{"a", conv3(4)}, {"b", pool(2, 0)}, {"c", conv3(3)}, {"d", {5, square_window(1)}}});
     PlannedStack stack;
     stack.layers = ids(network, {"a", "b", "c", "d"});
     stack.keeps_halos = true;
-    for (const Tile& tile : {Tile{1, 1, 5, 2}, Tile{2, 4, 1, 2}, Tile{9, 1, 5, 2}, Tile{5, 3, 2, 2}}) {
+    for (const Tile& tile :
+         {Tile{1, 1, 5, 2}, Tile{2, 4, 1, 2}, Tile{9, 1, 5, 2}, Tile{5, 3, 2, 2}}) {
         stack.tile = tile;
-        const CheckedMeasurement measured = measure_and_check(network, fusion_group(network, stack), 3);
+        const CheckedMeasurement measured =
+            measure_and_check(network, fusion_group(network, stack), 3);
         EXPECT_EQ(measured.wrong_result, "");
-        EXPECT_EQ(measured.counts.accesses(),
-                  Elements(stack_volume(layer_problems(network, stack.layers), tile, Reading::exact)));
-        EXPECT_EQ(measured.counts.macs(), Macs(18 * 18 * 4 * 2 * 9 + 9 * 9 * 3 * 4 * 9 + 9 * 9 * 5 * 3));
+        EXPECT_EQ(
+            measured.counts.accesses(),
+            Elements(stack_volume(layer_problems(network, stack.layers), tile, Reading::exact)));
+        EXPECT_EQ(measured.counts.macs(),
+                  Macs(18 * 18 * 4 * 2 * 9 + 9 * 9 * 3 * 4 * 9 + 9 * 9 * 5 * 3));
     }
 }
 

@@ -11,18 +11,20 @@ namespace laminate::spatial_fusion {
 namespace {
 
 TEST(FusionSchedule, TheWalkOfTheTileClassesAsText) {
-    const Network network = chain(1, 12, 12, {{2, square_window(3, 1, 1)}, {2, square_window(3, 1, 1)}});
+    const Network network =
+        chain(1, 12, 12, {{2, square_window(3, 1, 1)}, {2, square_window(3, 1, 1)}});
     PlannedStack stack;
     stack.layers = {0, 1};
     stack.keeps_halos = true;
     stack.tile = {4, 3, 2, 1};
     const GroupSchedule group = fusion_group(network, stack);
-    EXPECT_EQ(
-        to_text(group),
-        "{conv1: yo xo zo io | zi yi xi ii n m; tile z2 y12 x12 i1; X root/conv2.xo; W root/root; Y root/conv2.xo & "
-        "conv2: yo xo zo io | zi yi xi ii n m; tile z2 y3 x4 i2; W root/root; Y zo/zo}");
+    EXPECT_EQ(to_text(group),
+              "{conv1: yo xo zo io | zi yi xi ii n m; tile z2 y12 x12 i1; X root/conv2.xo; W "
+              "root/root; Y root/conv2.xo & "
+              "conv2: yo xo zo io | zi yi xi ii n m; tile z2 y3 x4 i2; W root/root; Y zo/zo}");
     const GroupCounts counts = two_level_counts(network, group);
-    // Every pixel once: 12 x 12 inputs, 9 x 2 + 9 x 4 weights, 12 x 12 x 2 outputs; each intermediate computed once.
+    // Every pixel once: 12 x 12 inputs, 9 x 2 + 9 x 4 weights, 12 x 12 x 2 outputs; each
+    // intermediate computed once.
     EXPECT_EQ(counts.accesses(), Elements(144 + 18 + 36 + 288));
     EXPECT_EQ(counts.macs(), Macs(144 * 2 * 9 + 144 * 2 * 2 * 9));
     EXPECT_EQ(difference(counts, "model", walk(network, group), "walker"), "");
@@ -38,7 +40,8 @@ void expect_plan_is_counted(const Network& network, const FusionOptions& options
     for (size_t g = 0; g < plan->stacks.size(); ++g) {
         const PlannedStack& stack = plan->stacks[g];
         const GroupCounts counts = two_level_counts(network, schedule.groups()[g]);
-        EXPECT_EQ(counts.accesses(), Elements(stack.volume)) << n << ": " << to_text(schedule.groups()[g]);
+        EXPECT_EQ(counts.accesses(), Elements(stack.volume))
+            << n << ": " << to_text(schedule.groups()[g]);
         int64_t pool_operations = 0;  // counted as no MACs there
         Macs macs;
         for (const LayerCounts& layer : counts.layers) macs += layer.macs;
@@ -47,7 +50,8 @@ void expect_plan_is_counted(const Network& network, const FusionOptions& options
         if (pool_operations == 0) {
             EXPECT_EQ(macs, Macs(stack.operations)) << n << ": " << to_text(schedule.groups()[g]);
         }
-        EXPECT_EQ(difference(counts, "model", walk(network, schedule.groups()[g]), "walker"), "") << n;
+        EXPECT_EQ(difference(counts, "model", walk(network, schedule.groups()[g]), "walker"), "")
+            << n;
     }
 }
 
@@ -55,7 +59,8 @@ TEST(FusionSchedule, VolumesOfRandomStacksAreCounted) {
     Rng rng(21);
     for (int n = 0; n < 150; ++n) {
         const Network network = tiny_chain(static_cast<uint64_t>(n) + 100, 4);
-        expect_plan_is_counted(network, {.capacity = rng.between(12, 300), .full_rows = rng.chance(1, 4)}, n);
+        expect_plan_is_counted(
+            network, {.capacity = rng.between(12, 300), .full_rows = rng.chance(1, 4)}, n);
     }
 }
 
@@ -68,9 +73,11 @@ TEST(FusionSchedule, AnyTileOfAStackIsCounted) {
         planned.keeps_halos = true;
         const Stack stack = layer_problems(network, planned.layers);
         planned.tile = {rng.between(1, stack.back()[Dim::x]), rng.between(1, stack.back()[Dim::y]),
-                        rng.between(1, stack.back()[Dim::z]), stack.front().inputs.front().channels};
+                        rng.between(1, stack.back()[Dim::z]),
+                        stack.front().inputs.front().channels};
         const GroupCounts counts = two_level_counts(network, fusion_group(network, planned));
-        EXPECT_EQ(counts.accesses(), Elements(stack_volume(stack, planned.tile, Reading::exact))) << n;
+        EXPECT_EQ(counts.accesses(), Elements(stack_volume(stack, planned.tile, Reading::exact)))
+            << n;
         EXPECT_EQ(counts.macs(), Macs(stack_operations(stack, planned.tile))) << n;
     }
 }
@@ -80,11 +87,13 @@ TEST(FusionSchedule, NetworksWithForksAndJoinsAreCounted) {
     int networks = 0;
     for (uint64_t seed = 1; networks < 60 && seed < 400; ++seed) {
         const Network network = random_network(seed);
-        const bool known = std::ranges::none_of(
-            network.layers, [](const Layer& layer) { return layer.kind == LayerKind::conv_transpose; });
+        const bool known = std::ranges::none_of(network.layers, [](const Layer& layer) {
+            return layer.kind == LayerKind::conv_transpose;
+        });
         if (!known) continue;
         ++networks;
-        expect_plan_is_counted(network, {.capacity = rng.between(30, 2000)}, static_cast<int>(seed));
+        expect_plan_is_counted(network, {.capacity = rng.between(30, 2000)},
+                               static_cast<int>(seed));
     }
     EXPECT_EQ(networks, 60);
 }

@@ -23,7 +23,8 @@ std::optional<Found> every_tile(const Stack& stack, const FusionOptions& options
     const LayerProblem& bottom = stack.back();
     for (int64_t y = 1; y <= bottom[Dim::y]; ++y) {
         for (int64_t x = 1; x <= bottom[Dim::x]; ++x) {
-            for (int64_t z = is_channelwise(bottom) ? bottom[Dim::z] : 1; z <= bottom[Dim::z]; ++z) {
+            for (int64_t z = is_channelwise(bottom) ? bottom[Dim::z] : 1; z <= bottom[Dim::z];
+                 ++z) {
                 const Tile tile{x, y, z, stack.front().inputs.front().channels};
                 const Found found{stack_volume(stack, tile, options.reading),
                                   stack_footprint(stack, tile, options.reuse).total()};
@@ -35,7 +36,8 @@ std::optional<Found> every_tile(const Stack& stack, const FusionOptions& options
 }
 
 std::optional<Found> every_single_tile(const LayerProblem& layer, const FusionOptions& options) {
-    std::optional<Found> best = options.reading == Reading::exact ? every_tile({layer}, options) : std::nullopt;
+    std::optional<Found> best =
+        options.reading == Reading::exact ? every_tile({layer}, options) : std::nullopt;
     for (int64_t y = 1; y <= layer[Dim::y]; ++y) {
         for (int64_t x = 1; x <= layer[Dim::x]; ++x) {
             for (int64_t z = 1; z <= layer[Dim::z]; ++z) {
@@ -44,7 +46,8 @@ std::optional<Found> every_single_tile(const LayerProblem& layer, const FusionOp
                     const Tile tile{x, y, z, i};
                     const Found found{single_layer_volume(layer, tile, options.reading),
                                       single_layer_footprint(layer, tile)};
-                    if (found.footprint <= options.capacity && (!best || found < *best)) best = found;
+                    if (found.footprint <= options.capacity && (!best || found < *best))
+                        best = found;
                 }
             }
         }
@@ -63,8 +66,9 @@ Network random_fusable_chain(Rng& rng) {
             } else {
                 const int64_t stride = rng.between(1, 2);
                 const int64_t kernel = rng.between(1, 3);  // below the stride too
-                layers.push_back(
-                    {name, {rng.between(1, 4), square_window(kernel, stride, rng.between(0, kernel / 2))}});
+                layers.push_back({name,
+                                  {rng.between(1, 4),
+                                   square_window(kernel, stride, rng.between(0, kernel / 2))}});
             }
         }
         try {
@@ -91,7 +95,8 @@ TEST(FusionSearch, BestTilesAreThoseOfEveryTile) {
             EXPECT_EQ((Found{stack->volume, stack->footprint}), *expected) << n;
         }
         const auto single = best_single(network, chain.front(), options);
-        const auto expected_single = every_single_tile(layer_problem(network, chain.front()), options);
+        const auto expected_single =
+            every_single_tile(layer_problem(network, chain.front()), options);
         ASSERT_EQ(single.has_value(), expected_single.has_value()) << n;
         if (single) {
             EXPECT_EQ((Found{single->volume, single->footprint}), *expected_single) << n;
@@ -100,7 +105,8 @@ TEST(FusionSearch, BestTilesAreThoseOfEveryTile) {
 }
 
 /// Every cut of the chain into contiguous stacks.
-int64_t every_cut(const Network& network, const std::vector<LayerId>& chain, const FusionOptions& options) {
+int64_t every_cut(const Network& network, const std::vector<LayerId>& chain,
+                  const FusionOptions& options) {
     int64_t best = INT64_MAX;
     const std::function<void(size_t, int64_t)> cut = [&](size_t begin, int64_t volume) {
         if (begin == chain.size()) {
@@ -110,8 +116,8 @@ int64_t every_cut(const Network& network, const std::vector<LayerId>& chain, con
         for (size_t end = begin + 1; end <= chain.size(); ++end) {
             const std::vector<LayerId> part(chain.begin() + static_cast<std::ptrdiff_t>(begin),
                                             chain.begin() + static_cast<std::ptrdiff_t>(end));
-            const auto found =
-                part.size() == 1 ? best_single(network, part.front(), options) : best_stack(network, part, options);
+            const auto found = part.size() == 1 ? best_single(network, part.front(), options)
+                                                : best_stack(network, part, options);
             if (found) cut(end, volume + found->volume);
         }
     };
@@ -142,7 +148,8 @@ TEST(FusionSearch, ThePlanIsTheBestOfAllCuts) {
 }
 
 TEST(FusionSearch, GrowthMissesStacksThatBeginInsideAGrownOne) {
-    // Three layers fit together, the fourth does not: growth starts again there and never sees layers 2 to 4.
+    // Three layers fit together, the fourth does not: growth starts again there and never sees
+    // layers 2 to 4.
     Rng rng(13);
     int misses = 0;
     for (int n = 0; n < 100; ++n) {
@@ -151,7 +158,8 @@ TEST(FusionSearch, GrowthMissesStacksThatBeginInsideAGrownOne) {
         const auto optimal = plan_fusion(network, options);
         if (!std::holds_alternative<FusionPlan>(optimal)) continue;
         options.growth = Growth::paper;
-        misses += std::get<FusionPlan>(plan_fusion(network, options)).volume() > std::get<FusionPlan>(optimal).volume()
+        misses += std::get<FusionPlan>(plan_fusion(network, options)).volume() >
+                          std::get<FusionPlan>(optimal).volume()
                       ? 1
                       : 0;
     }
@@ -173,26 +181,32 @@ TEST(FusionSearch, ForksAndJoinsEndStacks) {
 }
 
 TEST(FusionSearch, WhatDoesNotFitSaysWhatWould) {
-    const Network network = chain(2, 8, 8, {{4, square_window(3, 1, 1)}, {4, square_window(5, 1, 2)}});
-    // One pixel of one channel: 25 inputs, 25 weights, an output. In full rows 5 rows of 7 + 5 columns, 25 weights, 8 outputs.
-    for (const auto& [full_rows, needed] : {std::pair<bool, int64_t>{false, 25 + 25 + 1}, {true, 5 * 12 + 25 + 8}}) {
+    const Network network =
+        chain(2, 8, 8, {{4, square_window(3, 1, 1)}, {4, square_window(5, 1, 2)}});
+    // One pixel of one channel: 25 inputs, 25 weights, an output. In full rows 5 rows of 7 + 5
+    // columns, 25 weights, 8 outputs.
+    for (const auto& [full_rows, needed] :
+         {std::pair<bool, int64_t>{false, 25 + 25 + 1}, {true, 5 * 12 + 25 + 8}}) {
         const auto found = plan_fusion(network, {.capacity = 18, .full_rows = full_rows});
         ASSERT_TRUE(std::holds_alternative<Infeasible>(found));
         EXPECT_EQ(std::get<Infeasible>(found).demand, Elements(needed));
-        EXPECT_TRUE(
-            std::holds_alternative<Infeasible>(plan_fusion(network, {.capacity = needed - 1, .full_rows = full_rows})));
-        EXPECT_TRUE(
-            std::holds_alternative<FusionPlan>(plan_fusion(network, {.capacity = needed, .full_rows = full_rows})));
+        EXPECT_TRUE(std::holds_alternative<Infeasible>(
+            plan_fusion(network, {.capacity = needed - 1, .full_rows = full_rows})));
+        EXPECT_TRUE(std::holds_alternative<FusionPlan>(
+            plan_fusion(network, {.capacity = needed, .full_rows = full_rows})));
     }
 }
 
 TEST(FusionSearch, TransposedConvolutionsAreRefusedByName) {
-    const Network network = chain(2, 8, 8, {{4, square_window(3, 2, 1), 1, LayerKind::conv_transpose}});
+    const Network network =
+        chain(2, 8, 8, {{4, square_window(3, 2, 1), 1, LayerKind::conv_transpose}});
     try {
         (void)plan_fusion(network, {.capacity = 4096});
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
-        EXPECT_NE(std::string(error.what()).find("conv1: a transposed convolution"), std::string::npos) << error.what();
+        EXPECT_NE(std::string(error.what()).find("conv1: a transposed convolution"),
+                  std::string::npos)
+            << error.what();
     }
 }
 

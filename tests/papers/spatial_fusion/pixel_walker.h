@@ -1,5 +1,5 @@
-// A plain witness: walks over the tiles of a stack's output and keeps sets of pixels. It knows windows tap by tap and nothing
-// else of the model.
+// A plain witness: walks over the tiles of a stack's output and keeps sets of pixels. It knows
+// windows tap by tap and nothing else of the model.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,13 @@ struct PixelWalk {
     /// By layer, what one channel of its input sees. By tile of the walk: new pixels.
     std::vector<std::vector<int64_t>> new_pixels;
     std::vector<int64_t> most_kept;  ///< pixels that are there and still read, the most at once
-    int64_t recomputed = 0;          ///< pixels that were asked for again after they had been dropped
+    int64_t recomputed = 0;  ///< pixels that were asked for again after they had been dropped
 };
 
-/// Taps one by one, so gaps of strides are not moved: only for windows without gaps (kernel >= stride, no dilation).
-inline PixelWalk walk_pixels(const std::vector<LayerProblem>& stack, int64_t tile_y, int64_t tile_x) {
+/// Taps one by one, so gaps of strides are not moved: only for windows without gaps (kernel >=
+/// stride, no dilation).
+inline PixelWalk walk_pixels(const std::vector<LayerProblem>& stack, int64_t tile_y,
+                             int64_t tile_x) {
     using Pixels = std::set<PixelWalk::Pixel>;
     const auto read_by = [](const LayerProblem& layer, const Pixels& outputs) {
         Pixels inputs;
@@ -78,8 +80,8 @@ inline PixelWalk walk_pixels(const std::vector<LayerProblem>& stack, int64_t til
     return walk;
 }
 
-/// A chain of one to four layers, kernels of 1 to 5 that are no smaller than their strides, padded or not; shapes of 6 to 20 rows
-/// and columns.
+/// A chain of one to four layers, kernels of 1 to 5 that are no smaller than their strides, padded
+/// or not; shapes of 6 to 20 rows and columns.
 inline std::vector<LayerProblem> random_stack(Rng& rng) {
     for (;;) {
         std::vector<LayerSpec> specs;
@@ -87,10 +89,12 @@ inline std::vector<LayerProblem> random_stack(Rng& rng) {
         for (int64_t l = 0; l < layers; ++l) {
             const int64_t stride = rng.chance(1, 4) ? 2 : 1;
             const int64_t kernel = rng.between(stride, 5);
-            specs.push_back({rng.between(1, 3), square_window(kernel, stride, rng.between(0, (kernel - 1) / 2))});
+            specs.push_back({rng.between(1, 3),
+                             square_window(kernel, stride, rng.between(0, (kernel - 1) / 2))});
         }
         try {
-            const Network network = chain(rng.between(1, 3), rng.between(6, 20), rng.between(6, 20), specs);
+            const Network network =
+                chain(rng.between(1, 3), rng.between(6, 20), rng.between(6, 20), specs);
             return layer_problems(network, all_layers(network));
         } catch (const InputError&) {  // a map without extent: draw again
         }

@@ -1,5 +1,5 @@
-// The tables of HW-Flow-Fusion (Electronics 2022, 11, 2933), as far as a reading of its formulas gives them;
-// docs/hw-flow-fusion.md has the rest.
+// The tables of HW-Flow-Fusion (Electronics 2022, 11, 2933), as far as a reading of its formulas
+// gives them; docs/hw-flow-fusion.md has the rest.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -66,10 +66,12 @@ TEST(PublishedTables, SingleLayerCtc) {
             const int64_t volume = single_layer_volume(layer, tile, Reading::paper);
             EXPECT_EQ(volume, single.volume) << single.layer;
             // Two decimals; the paper rounds some and cuts others (15.955 is printed as 15.95).
-            EXPECT_LT(std::abs(ctc_ratio(operations(layer), volume, machine) - single.ctc), 0.0051) << single.layer;
+            EXPECT_LT(std::abs(ctc_ratio(operations(layer), volume, machine) - single.ctc), 0.0051)
+                << single.layer;
         }
     }
-    // 3 x 224 x 224 x 3 x 3 x 64 MACs over 32 times 7 tiles of (34 x 226 x 3 + 1728 weights) and 64 x 224 x 224 outputs.
+    // 3 x 224 x 224 x 3 x 3 x 64 MACs over 32 times 7 tiles of (34 x 226 x 3 + 1728 weights) and 64
+    // x 224 x 224 outputs.
     const LayerProblem conv1 = problem(vgg().network, "CONV1");
     EXPECT_EQ(operations(conv1), 3LL * 224 * 224 * 9 * 64);
     EXPECT_EQ(7 * (34 * 226 * 3 + 1728) + 64 * 224 * 224, 3'384'724);
@@ -79,8 +81,10 @@ TEST(PublishedTables, PoolsAreAsIfTheNetworksHadEachOthersPooling) {
     const ArrayMachine machine = hwff(1);
     const auto ctc = [&](const Network& network, const std::string& name) {
         const LayerProblem layer = problem(network, name);
-        return ctc_ratio(operations(layer),
-                         single_layer_volume(layer, {layer[Dim::x], layer[Dim::y], 1, 1}, Reading::paper), machine);
+        return ctc_ratio(
+            operations(layer),
+            single_layer_volume(layer, {layer[Dim::x], layer[Dim::y], 1, 1}, Reading::paper),
+            machine);
     };
     EXPECT_NEAR(ctc(vgg().network, "POOL2"), 0.025, 0.0005);     // printed 0.053
     EXPECT_NEAR(ctc(resnet().network, "POOL1"), 0.055, 0.0005);  // printed 0.03
@@ -88,12 +92,14 @@ TEST(PublishedTables, PoolsAreAsIfTheNetworksHadEachOthersPooling) {
 
 TEST(PublishedTables, GrowthFindsThePairsOfTable7) {
     for (const Published& published : {vgg(), resnet()}) {
-        const FusionPlan plan = std::get<FusionPlan>(plan_fusion(published.network, as_published(hwff(1))));
+        const FusionPlan plan =
+            std::get<FusionPlan>(plan_fusion(published.network, as_published(hwff(1))));
         std::vector<std::vector<LayerId>> fused;
         for (const PlannedStack& stack : plan.stacks)
             if (stack.is_fused()) fused.push_back(stack.layers);
         std::vector<std::vector<LayerId>> expected;
-        for (const PublishedPair& pair : published.pairs) expected.push_back(ids(published.network, pair.layers));
+        for (const PublishedPair& pair : published.pairs)
+            expected.push_back(ids(published.network, pair.layers));
         EXPECT_EQ(fused, expected);
     }
 }
@@ -101,15 +107,16 @@ TEST(PublishedTables, GrowthFindsThePairsOfTable7) {
 TEST(PublishedTables, VolumesOfThePairs) {
     for (const Published& published : {vgg(), resnet()}) {
         for (const PublishedPair& pair : published.pairs) {
-            const auto found =
-                best_stack(published.network, ids(published.network, pair.layers), as_published(hwff(1)));
+            const auto found = best_stack(published.network, ids(published.network, pair.layers),
+                                          as_published(hwff(1)));
             ASSERT_TRUE(found) << pair.layers.front();
             EXPECT_EQ(found->volume, pair.volume) << pair.layers.front();
             EXPECT_EQ(found->tile.y, pair.rows) << pair.layers.front();
             EXPECT_LE(found->footprint, 512 * 1024);
         }
     }
-    // CONV1 + CONV2, Eq. 6: eight tiles of 28 rows, 32 x 228 pixels of the input each; weights once; the output once.
+    // CONV1 + CONV2, Eq. 6: eight tiles of 28 rows, 32 x 228 pixels of the input each; weights
+    // once; the output once.
     EXPECT_EQ(8 * 32 * 228 * 3 + (3 * 64 + 64 * 64) * 9 + 64 * 224 * 224, 3'424'960);
 }
 
@@ -117,9 +124,11 @@ TEST(PublishedTables, CommunicationIs49And47PercentOfLayerByLayer) {
     const auto sums = [](const Published& published) {
         std::pair<int64_t, int64_t> result{0, 0};
         for (const PublishedPair& pair : published.pairs) {
-            result.first +=
-                best_stack(published.network, ids(published.network, pair.layers), as_published(hwff(1)))->volume;
-            for (const std::string& name : pair.layers) result.second += published_single_volume(published, name);
+            result.first += best_stack(published.network, ids(published.network, pair.layers),
+                                       as_published(hwff(1)))
+                                ->volume;
+            for (const std::string& name : pair.layers)
+                result.second += published_single_volume(published, name);
         }
         return result;
     };
@@ -144,8 +153,9 @@ TEST(PublishedTables, ExactlyCountedAgainstTheBestSinglesTheGainIsLess) {
             int64_t apart = 0;
             for (const LayerId id : ids(published.network, pair.layers))
                 apart += best_single(published.network, id, singles)->volume;
-            result.first +=
-                std::min(apart, best_stack(published.network, ids(published.network, pair.layers), exact)->volume);
+            result.first += std::min(
+                apart,
+                best_stack(published.network, ids(published.network, pair.layers), exact)->volume);
             result.second += apart;
         }
         return result;
@@ -159,11 +169,13 @@ TEST(PublishedTables, ExactlyCountedAgainstTheBestSinglesTheGainIsLess) {
 }
 
 TEST(PublishedTables, PairsWhoseWeightsComeAgainLose) {
-    // Eq. 6 counts the weights of CONV6 once, although its channels are tiled and two tiles need them.
+    // Eq. 6 counts the weights of CONV6 once, although its channels are tiled and two tiles need
+    // them.
     const Published published = vgg();
     FusionOptions options = as_published(hwff(1));
     options.reading = Reading::exact;
-    const auto pair = best_stack(published.network, ids(published.network, {"CONV5", "CONV6"}), options);
+    const auto pair =
+        best_stack(published.network, ids(published.network, {"CONV5", "CONV6"}), options);
     ASSERT_TRUE(pair);
     EXPECT_LT(pair->tile.out_channels, 256);
     // Input and output once, CONV5's weights once, CONV6's for each of 8 tiles of 7 rows.
@@ -172,13 +184,15 @@ TEST(PublishedTables, PairsWhoseWeightsComeAgainLose) {
     single.reading = Reading::paper;
     single.full_rows = false;
     int64_t apart = 0;
-    for (const LayerId id : pair->layers) apart += best_single(published.network, id, single)->volume;
+    for (const LayerId id : pair->layers)
+        apart += best_single(published.network, id, single)->volume;
     EXPECT_EQ(apart, 4'401'664);
     EXPECT_GT(pair->volume, apart);
 }
 
 /// What the printed fused CTC means: MACs / (32 CTC).
-int64_t volume_of_table_7(const PublishedPair& pair, const Stack& stack, const ArrayMachine& machine) {
+int64_t volume_of_table_7(const PublishedPair& pair, const Stack& stack,
+                          const ArrayMachine& machine) {
     int64_t all_operations = 0;
     for (const LayerProblem& layer : stack) all_operations += operations(layer);
     return std::llround(static_cast<double>(all_operations) / (machine.ctc_divisor * pair.ctc));
@@ -198,12 +212,14 @@ LatencyRatio temporal_latency(const Published& published, double bytes_per_cycle
     for (const PublishedPair& pair : published.pairs) {
         const Stack stack = layer_problems(published.network, ids(published.network, pair.layers));
         for (const LayerProblem& layer : stack) {
-            single += static_cast<double>(row_stationary(layer, machine.columns, machine.rows,
-                                                         published_single_rows(published, layer.name))
-                                              ->cycles) +
-                      communication_cycles(published_single_volume(published, layer.name), machine);
+            single +=
+                static_cast<double>(row_stationary(layer, machine.columns, machine.rows,
+                                                   published_single_rows(published, layer.name))
+                                        ->cycles) +
+                communication_cycles(published_single_volume(published, layer.name), machine);
         }
-        const auto compute = static_cast<double>(temporal_partition(stack, pair.rows, machine)->cycles);
+        const auto compute =
+            static_cast<double>(temporal_partition(stack, pair.rows, machine)->cycles);
         ours += compute + communication_cycles(pair.volume, machine);
         table += compute + communication_cycles(volume_of_table_7(pair, stack, machine), machine);
     }
@@ -211,8 +227,8 @@ LatencyRatio temporal_latency(const Published& published, double bytes_per_cycle
 }
 
 TEST(PublishedTables, TemporalLatency) {
-    // Paper: 61 % and 66 %. The volumes that its fused CTC ratios imply give both at 1.24 to 1.30 bytes a cycle; ours only the
-    // second.
+    // Paper: 61 % and 66 %. The volumes that its fused CTC ratios imply give both at 1.24 to 1.30
+    // bytes a cycle; ours only the second.
     for (const double bytes_per_cycle : {1.24, hwff(1).dram_bytes_per_cycle, 1.30}) {
         EXPECT_NEAR(temporal_latency(vgg(), bytes_per_cycle).with_volumes_of_table_7, 61, 0.5);
         EXPECT_NEAR(temporal_latency(resnet(), bytes_per_cycle).with_volumes_of_table_7, 66, 0.5);
@@ -247,8 +263,8 @@ TEST(PublishedTables, Energy) {
 /// The first seven layers of VGG16-E, 16 bit: section 5.1.
 Stack first_layers(size_t count) {
     const Network& network = vgg().network;
-    Stack stack =
-        layer_problems(network, ids(network, {"CONV1", "CONV2", "POOL1", "CONV3", "CONV4", "POOL2", "CONV5"}));
+    Stack stack = layer_problems(
+        network, ids(network, {"CONV1", "CONV2", "POOL1", "CONV3", "CONV4", "POOL2", "CONV5"}));
     stack.resize(count);
     return stack;
 }
@@ -269,8 +285,9 @@ TEST(PublishedTables, Figure12VolumeOfThreeFusedLayers) {
 TEST(PublishedTables, Figure12APoolNeedsHardlyMoreMemory) {
     const auto kib = [](size_t layers) {
         const Stack stack = first_layers(layers);
-        return static_cast<double>(2 *
-                                   stack_footprint(stack, {1, 1, stack.back()[Dim::z], 3}, ReuseModel::own).total()) /
+        return static_cast<double>(
+                   2 * stack_footprint(stack, {1, 1, stack.back()[Dim::z], 3}, ReuseModel::own)
+                           .total()) /
                1024;
     };
     EXPECT_NEAR(kib(2), 135, 0.5);
@@ -296,8 +313,9 @@ TEST(PublishedTables, Figure13ReuseBuffersBesideAlwani) {
 int64_t spatial_cycles(const Published& published, const ArrayMachine& machine) {
     int64_t sum = 0;
     for (const PublishedPair& pair : published.pairs) {
-        const auto found = spatial_partition(layer_problems(published.network, ids(published.network, pair.layers)),
-                                             pair.rows, machine, Together::serial);
+        const auto found = spatial_partition(
+            layer_problems(published.network, ids(published.network, pair.layers)), pair.rows,
+            machine, Together::serial);
         EXPECT_TRUE(found && found->is_proven()) << pair.layers.front();
         sum += found->cycles;
     }
@@ -305,11 +323,12 @@ int64_t spatial_cycles(const Published& published, const ArrayMachine& machine) 
 }
 
 TEST(PublishedTables, SpatialLatencyOnTheSubArraysOfTable6) {
-    // Paper: 114 % and 118 % of single layers. One layer after the other on the sub-arrays of Table 6, volumes of Table 7, 1.3
-    // bytes a cycle: above single layers as well.
-    // CONV1 and CONV2 of VGG16-E are on a quarter of the array each, as section 5.2 says; the [8, 8] of the table is an eighth.
-    // The partitions found need no more cycles.
-    const auto latency = [](const Published& published, const std::vector<std::pair<int64_t, int64_t>>& arrays) {
+    // Paper: 114 % and 118 % of single layers. One layer after the other on the sub-arrays of Table
+    // 6, volumes of Table 7, 1.3 bytes a cycle: above single layers as well. CONV1 and CONV2 of
+    // VGG16-E are on a quarter of the array each, as section 5.2 says; the [8, 8] of the table is
+    // an eighth. The partitions found need no more cycles.
+    const auto latency = [](const Published& published,
+                            const std::vector<std::pair<int64_t, int64_t>>& arrays) {
         ArrayMachine machine = hwff(1);
         machine.dram_bytes_per_cycle = 1.3;
         double single = 0;
@@ -317,15 +336,18 @@ TEST(PublishedTables, SpatialLatencyOnTheSubArraysOfTable6) {
         size_t layer_number = 0;
         int64_t cycles = 0;
         for (const PublishedPair& pair : published.pairs) {
-            const Stack stack = layer_problems(published.network, ids(published.network, pair.layers));
+            const Stack stack =
+                layer_problems(published.network, ids(published.network, pair.layers));
             const std::vector<int64_t> rows = output_tile_rows(stack, pair.rows);
             for (size_t l = 0; l < stack.size(); ++l) {
                 const auto& [array_columns, array_rows] = arrays[layer_number++];
                 cycles += row_stationary(stack[l], array_columns, array_rows, rows[l])->cycles;
-                single += static_cast<double>(row_stationary(stack[l], machine.columns, machine.rows,
-                                                             published_single_rows(published, stack[l].name))
-                                                  ->cycles) +
-                          communication_cycles(published_single_volume(published, stack[l].name), machine);
+                single += static_cast<double>(
+                              row_stationary(stack[l], machine.columns, machine.rows,
+                                             published_single_rows(published, stack[l].name))
+                                  ->cycles) +
+                          communication_cycles(published_single_volume(published, stack[l].name),
+                                               machine);
             }
             fused += communication_cycles(volume_of_table_7(pair, stack, machine), machine);
         }
@@ -351,16 +373,18 @@ TEST(PublishedTables, SpatialLatencyOnTheSubArraysOfTable6) {
 }
 
 TEST(PublishedTables, AHalfWiderArrayHalvesSpatialCycles) {
-    // Paper, configuration 3 to 4: latency -45 % for ResNet18 and -75 % for VGG16-E. 1.5 times the PEs can give more than a third
-    // only through divisors: eight columns hold two input channels of a 3x3 kernel, twelve hold four. So no more than a half: the
-    // second number is out of reach.
-    EXPECT_NEAR(100 - percent(spatial_cycles(resnet(), hwff(4)), spatial_cycles(resnet(), hwff(3))), 50, 0.05);
+    // Paper, configuration 3 to 4: latency -45 % for ResNet18 and -75 % for VGG16-E. 1.5 times the
+    // PEs can give more than a third only through divisors: eight columns hold two input channels
+    // of a 3x3 kernel, twelve hold four. So no more than a half: the second number is out of reach.
+    EXPECT_NEAR(100 - percent(spatial_cycles(resnet(), hwff(4)), spatial_cycles(resnet(), hwff(3))),
+                50, 0.05);
     EXPECT_LE(100 - percent(spatial_cycles(vgg(), hwff(4)), spatial_cycles(vgg(), hwff(3))), 50);
 }
 
 TEST(PublishedTables, Table6RegistersOfTwoLayers) {
     const Network& network = vgg().network;
-    const auto partition = temporal_partition(layer_problems(network, ids(network, {"CONV1", "CONV2"})), 28, hwff(1));
+    const auto partition =
+        temporal_partition(layer_problems(network, ids(network, {"CONV1", "CONV2"})), 28, hwff(1));
     ASSERT_TRUE(partition && partition->register_sections);
     EXPECT_EQ(*partition->register_sections, (std::array<int64_t, 3>{192, 12, 16}));
     EXPECT_EQ(partition->register_bytes, 256);

@@ -10,7 +10,8 @@ namespace laminate::spatial_fusion {
 namespace {
 
 Stack two_of_three_by_three() {
-    const Network network = chain(1, 12, 12, {{1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}});
+    const Network network =
+        chain(1, 12, 12, {{1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}});
     return layer_problems(network, all_layers(network));
 }
 
@@ -21,14 +22,15 @@ std::vector<int64_t> sizes(const std::vector<Range>& ranges) {
 }
 
 TEST(Tiles, SpansGrowFromTheBottomUp) {
-    // Eq. 4: (4 - 1) 1 + 3 = 6 rows of the second layer's input, (6 - 1) 1 + 3 = 8 of the first one's.
+    // Eq. 4: (4 - 1) 1 + 3 = 6 rows of the second layer's input, (6 - 1) 1 + 3 = 8 of the first
+    // one's.
     EXPECT_EQ(tile_spans(two_of_three_by_three(), 0, 4), (std::vector<int64_t>{8, 6}));
 }
 
 TEST(Tiles, NewInputsOfThreeTiles) {
     const Stack stack = two_of_three_by_three();
-    // Rows 0..4 of the second layer's input for the first four of its output, then four at a time, then what is left of 12; a
-    // layer further up one row more is ahead.
+    // Rows 0..4 of the second layer's input for the first four of its output, then four at a time,
+    // then what is left of 12; a layer further up one row more is ahead.
     const auto inputs = new_inputs(stack, 0, 4);
     EXPECT_EQ(sizes(inputs[1]), (std::vector<int64_t>{5, 4, 3}));
     EXPECT_EQ(sizes(inputs[0]), (std::vector<int64_t>{6, 4, 2}));
@@ -39,7 +41,8 @@ TEST(Tiles, NewInputsOfThreeTiles) {
 }
 
 TEST(Tiles, StrideAboveKernelLeavesGapsOut) {
-    // 1x1 with stride 2 on 9 rows: tiles of one row read rows 0, 2, 4, 6, 8 alone; one tile reads 0 to 8, gaps among them.
+    // 1x1 with stride 2 on 9 rows: tiles of one row read rows 0, 2, 4, 6, 8 alone; one tile reads 0
+    // to 8, gaps among them.
     const Network network = chain(1, 9, 9, {{1, square_window(1, 2)}});
     const Stack stack = layer_problems(network, all_layers(network));
     EXPECT_EQ(sizes(new_inputs(stack, 0, 1).front()), (std::vector<int64_t>{1, 1, 1, 1, 1}));
@@ -48,8 +51,9 @@ TEST(Tiles, StrideAboveKernelLeavesGapsOut) {
 
 TEST(Tiles, OverhangThatEmptiesTheLastTileIsRefusedByName) {
     // Three layers of 3x3: X1 = T + 3, X3 = T - 3.
-    const Network network =
-        chain(1, 12, 12, {{1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}});
+    const Network network = chain(
+        1, 12, 12,
+        {{1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}, {1, square_window(3, 1, 1)}});
     const Stack stack = layer_problems(network, all_layers(network));
     EXPECT_EQ(tile_classes(stack, 0, 3).front().last, 0);
     try {
@@ -57,7 +61,8 @@ TEST(Tiles, OverhangThatEmptiesTheLastTileIsRefusedByName) {
         FAIL() << "expected InputError";
     } catch (const InputError& error) {
         EXPECT_STREQ(error.what(),
-                     "conv1: tiles of 2 columns leave -1 new ones for the last tile, expected 0 or more for three "
+                     "conv1: tiles of 2 columns leave -1 new ones for the last tile, expected 0 or "
+                     "more for three "
                      "classes of tiles");
     }
     EXPECT_EQ(sizes(new_inputs(stack, 1, 2).front()),
@@ -79,7 +84,8 @@ TEST(Tiles, RandomStacksAgreeWithTheWalk) {
             size_t tile = 0;
             for (const Range& y : rows[l])
                 for (const Range& x : columns[l])
-                    ASSERT_EQ(y.size() * x.size(), walk.new_pixels[l][tile++]) << "stack " << n << ", layer " << l;
+                    ASSERT_EQ(y.size() * x.size(), walk.new_pixels[l][tile++])
+                        << "stack " << n << ", layer " << l;
             ASSERT_EQ(kept[l], walk.most_kept[l] * stack[l].inputs.front().channels)
                 << "stack " << n << ", layer " << l;
         }
@@ -109,8 +115,8 @@ TEST(Tiles, ClassesAreTheWalkWhereTheyExistAndNowhereElse) {
             EXPECT_TRUE(agrees(tile_classes(stack, 0, tile))) << "stack " << n << ", tile " << tile;
         } catch (const InputError&) {
             ++refused;
-            // Some layer has tiles of more than three sizes, or first and last ones of other extents than the middle formula: the
-            // last tile or one before is cut.
+            // Some layer has tiles of more than three sizes, or first and last ones of other
+            // extents than the middle formula: the last tile or one before is cut.
             bool uneven = false;
             for (size_t l = 0; l < stack.size(); ++l) {
                 const auto all = sizes(inputs[l]);
@@ -127,10 +133,12 @@ TEST(Tiles, Equation4And8AreEnough) {
     Rng rng(9);
     for (int n = 0; n < 1000; ++n) {
         const Stack stack = random_stack(rng);
-        const Tile tile{rng.between(1, stack.back()[Dim::x]), rng.between(1, stack.back()[Dim::y]), 1, 1};
+        const Tile tile{rng.between(1, stack.back()[Dim::x]), rng.between(1, stack.back()[Dim::y]),
+                        1, 1};
         const StackFootprint paper = stack_footprint(stack, tile, ReuseModel::own);
         const StackFootprint alwani = stack_footprint(stack, tile, ReuseModel::alwani);
-        EXPECT_LE(exact_stack_footprint(stack, tile).inputs, paper.inputs + paper.reuse) << "stack " << n;
+        EXPECT_LE(exact_stack_footprint(stack, tile).inputs, paper.inputs + paper.reuse)
+            << "stack " << n;
         EXPECT_LE(paper.reuse, alwani.reuse);
     }
 }

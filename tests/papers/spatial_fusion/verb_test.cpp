@@ -15,11 +15,12 @@ nlohmann::json json_of(const std::string& arguments) {
 }
 
 TEST(ExploreSpatialFusion, StacksOfAChainMoveEveryTensorOnce) {
-    const auto answer = json_of("explore 'zoo:mc-cnn?height=60&width=80' --model spatial-fusion --machine hwff_1");
+    const auto answer =
+        json_of("explore 'zoo:mc-cnn?height=60&width=80' --model spatial-fusion --machine hwff_1");
     EXPECT_EQ(answer["schema"], "laminate.spatial_fusion");
     EXPECT_EQ(answer["count"], "exact");
-    // All four layers, 1 -> 32 -> 32 -> 32 -> 32 maps of 80 x 60, and their weights fit in 512 KiB: input, weights and output once, one
-    // byte each.
+    // All four layers, 1 -> 32 -> 32 -> 32 -> 32 maps of 80 x 60, and their weights fit in 512 KiB:
+    // input, weights and output once, one byte each.
     ASSERT_EQ(answer["stacks"].size(), 1);
     const auto& stack = answer["stacks"][0];
     EXPECT_EQ(stack["layers"], (std::vector<std::string>{"conv1", "conv2", "conv3", "conv4"}));
@@ -27,11 +28,12 @@ TEST(ExploreSpatialFusion, StacksOfAChainMoveEveryTensorOnce) {
     EXPECT_EQ(stack["operations"], 80LL * 60 * 9 * (32 + 3 * 32 * 32));
     EXPECT_LE(stack["exact_footprint_bytes"], stack["footprint_bytes"]);
     EXPECT_LE(stack["footprint_bytes"], answer["on_chip_bytes"]);
-    EXPECT_EQ(
-        stack["tile_classes"],
-        nullptr);  // one-pixel tiles under four layers: the last tiles bring nothing, three sizes an axis do not do
+    EXPECT_EQ(stack["tile_classes"],
+              nullptr);  // one-pixel tiles under four layers: the last tiles bring nothing, three
+                         // sizes an axis do not do
     EXPECT_EQ(stack["temporal"]["register_bytes_per_layer"], 512 / 4);
-    EXPECT_GE(stack["spatial_serial"]["compute_cycles"], stack["spatial_parallel"]["compute_cycles"]);
+    EXPECT_GE(stack["spatial_serial"]["compute_cycles"],
+              stack["spatial_parallel"]["compute_cycles"]);
     EXPECT_LT(answer["totals"]["all_layers"]["stacks"]["volume_bytes"],
               answer["totals"]["all_layers"]["apart"]["volume_bytes"]);
     EXPECT_LT(answer["totals"]["all_layers"]["stacks"]["energy_pj"],
@@ -40,17 +42,18 @@ TEST(ExploreSpatialFusion, StacksOfAChainMoveEveryTensorOnce) {
 }
 
 TEST(ExploreSpatialFusion, SixteenBitsAndLessMemoryFuseNoMore) {
-    const std::string base = "explore 'zoo:mc-cnn?height=60&width=80' --model spatial-fusion --machine hwff_1";
+    const std::string base =
+        "explore 'zoo:mc-cnn?height=60&width=80' --model spatial-fusion --machine hwff_1";
     const auto wide = json_of(base + " --element-bits 16 --on-chip 32KiB");
     EXPECT_EQ(wide["element_bits"], 16);
     EXPECT_EQ(wide["on_chip_bytes"], 32 * 1024);
     EXPECT_GT(wide["stacks"].size(), 1);
     EXPECT_EQ(wide["stacks"][0]["energy_pj"], nullptr);  // the machine prices MACs of 8 bits
     for (const auto& stack : wide["stacks"]) EXPECT_LE(stack["footprint_bytes"], 32 * 1024);
-    const auto pairs =
-        json_of(base +
-                " --max-layers 2 --count paper --search paper --stack-tiles divisors --full-rows --baseline-rows "
-                "conv1=30,conv2=30,conv3=30,conv4=30");
+    const auto pairs = json_of(base +
+                               " --max-layers 2 --count paper --search paper --stack-tiles "
+                               "divisors --full-rows --baseline-rows "
+                               "conv1=30,conv2=30,conv3=30,conv4=30");
     for (const auto& stack : pairs["stacks"]) EXPECT_LE(stack["layers"].size(), 2);
     EXPECT_GT(pairs["totals"]["fused_layers"]["baseline_bytes"],
               pairs["totals"]["fused_layers"]["stacks"]["volume_bytes"]);
@@ -58,7 +61,8 @@ TEST(ExploreSpatialFusion, SixteenBitsAndLessMemoryFuseNoMore) {
 
 TEST(ExploreSpatialFusion, BurstsCountMore) {
     const std::string base =
-        "explore 'zoo:mc-cnn?height=60&width=80' --model spatial-fusion --machine hwff_1 --full-rows";
+        "explore 'zoo:mc-cnn?height=60&width=80' --model spatial-fusion --machine hwff_1 "
+        "--full-rows";
     const auto plain = json_of(base);
     const auto bursts = json_of(base + " --burst-bytes 64");
     EXPECT_EQ(plain["burst_bytes"], nullptr);
@@ -80,7 +84,8 @@ TEST(ExploreSpatialFusion, BurstsCountMore) {
 TEST(ExploreSpatialFusion, ItsScheduleIsCountedAsPredicted) {
     const ScratchDirectory scratch;
     const std::string directory = scratch / "stacks";
-    const auto answer = json_of("explore zoo:l3net --model spatial-fusion --on-chip 600 --full-rows -o " + directory);
+    const auto answer = json_of(
+        "explore zoo:l3net --model spatial-fusion --on-chip 600 --full-rows -o " + directory);
     EXPECT_EQ(nlohmann::json::parse(read_file(directory + "/stacks.json")), answer);
     int64_t volume = 0;
     for (const auto& stack : answer["stacks"]) {
@@ -88,7 +93,8 @@ TEST(ExploreSpatialFusion, ItsScheduleIsCountedAsPredicted) {
         EXPECT_EQ(stack["counted"]["macs"], stack["operations"]);
         volume += stack["volume_elements"].get<int64_t>();
     }
-    for (const std::string& which : {"--front " + directory, "--execute-macs 1 --schedule " + directory}) {
+    for (const std::string& which :
+         {"--front " + directory, "--execute-macs 1 --schedule " + directory}) {
         const auto validated = json_of("validate zoo:l3net " + which);
         EXPECT_EQ(validated["total"], 1);
         EXPECT_EQ(validated["equal"], 1);
@@ -99,7 +105,9 @@ TEST(ExploreSpatialFusion, ItsScheduleIsCountedAsPredicted) {
 
 TEST(ExploreSpatialFusion, ThreadsChangeNothing) {
     const auto answer = [](const std::string& threads) {
-        auto json = json_of("explore 'zoo:mobilenetv2?height=32&width=32' --model spatial-fusion --threads " + threads);
+        auto json = json_of(
+            "explore 'zoo:mobilenetv2?height=32&width=32' --model spatial-fusion --threads " +
+            threads);
         json.erase("search_ms");
         return json;
     };
@@ -117,7 +125,8 @@ TEST(ExploreSpatialFusion, Refusals) {
     EXPECT_NE(transposed.err.find("a transposed convolution"), std::string::npos) << transposed.err;
     const ProgramResult small = run_program(base + "--on-chip 18");
     EXPECT_EQ(small.exit_code, 4);
-    EXPECT_NE(small.err.find("the smallest budget that works is 19 bytes"), std::string::npos) << small.err;
+    EXPECT_NE(small.err.find("the smallest budget that works is 19 bytes"), std::string::npos)
+        << small.err;
 }
 
 }  // namespace

@@ -11,13 +11,17 @@
 namespace laminate {
 namespace {
 
-Plane plane(int64_t height, int64_t width, std::vector<float> values) { return {height, width, std::move(values)}; }
+Plane plane(int64_t height, int64_t width, std::vector<float> values) {
+    return {height, width, std::move(values)};
+}
 
 TEST(Colour, LumaAndChromaOfThePrimariesAreThoseOfBt601) {
-    const LumaChroma planes = to_luma_chroma({1, 5, 3, {255, 0, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255}});
-    // Offsets 16, 128, 128 plus one column of the matrix; black: the offsets; white: 16 + 219 and no chroma.
-    const float y[] = {81.481f, 144.553f, 40.966f, 16, 235}, cb[] = {90.203f, 53.797f, 240, 128, 128},
-                cr[] = {240, 34.214f, 109.786f, 128, 128};
+    const LumaChroma planes =
+        to_luma_chroma({1, 5, 3, {255, 0, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255}});
+    // Offsets 16, 128, 128 plus one column of the matrix; black: the offsets; white: 16 + 219 and
+    // no chroma.
+    const float y[] = {81.481f, 144.553f, 40.966f, 16, 235},
+                cb[] = {90.203f, 53.797f, 240, 128, 128}, cr[] = {240, 34.214f, 109.786f, 128, 128};
     for (size_t k = 0; k < 5; ++k) {
         EXPECT_NEAR(planes.y.values[k] * 255, y[k], 1e-4f) << k;
         EXPECT_NEAR(planes.cb.values[k] * 255, cb[k], 1e-4f) << k;
@@ -45,23 +49,28 @@ TEST(Colour, AGreyPictureIsItsOwnLumaInFullRange) {
 TEST(Colour, PlanarKeepsChannelsApart) {
     const Picture picture{1, 2, 3, {0, 51, 102, 153, 204, 255}};
     const std::vector<float> values = to_planar(picture);
-    EXPECT_EQ(values, (std::vector<float>{0, 153 / 255.0f, 51 / 255.0f, 204 / 255.0f, 102 / 255.0f, 1}));
+    EXPECT_EQ(values,
+              (std::vector<float>{0, 153 / 255.0f, 51 / 255.0f, 204 / 255.0f, 102 / 255.0f, 1}));
     EXPECT_EQ(from_planar(values.data(), 3, 1, 2), picture);
 }
 
 TEST(Colour, SamplesAreRoundedAndClamped) {
-    const float values[] = {-1, 0.4f / 255, 0.6f / 255, 2, std::numeric_limits<float>::quiet_NaN(), 254.6f / 255};
+    const float values[] = {
+        -1, 0.4f / 255, 0.6f / 255, 2, std::numeric_limits<float>::quiet_NaN(), 254.6f / 255};
     EXPECT_EQ(from_planar(values, 1, 1, 6).samples, (std::vector<uint8_t>{0, 0, 1, 255, 0, 255}));
 }
 
 TEST(Bicubic, DoublingAnImpulseShowsTheKernel) {
     // Output 2k lies at input k - 1/4, output 2k + 1 at k + 1/4. With a = -3/4 the kernel is
-    //   w(1/4) = 0.87890625, w(3/4) = 0.26171875, w(5/4) = -0.10546875, w(7/4) = -0.03515625, which add up to 1.
+    //   w(1/4) = 0.87890625, w(3/4) = 0.26171875, w(5/4) = -0.10546875, w(7/4) = -0.03515625, which
+    //   add up to 1.
     const Plane wide = resize_bicubic(plane(1, 8, {0, 0, 0, 1, 0, 0, 0, 0}), 1, 16);
-    // The impulse is at input 3: outputs 3 .. 10 are at distances 7/4, 5/4, 3/4, 1/4, 1/4, 3/4, 5/4, 7/4.
+    // The impulse is at input 3: outputs 3 .. 10 are at distances 7/4, 5/4, 3/4, 1/4, 1/4, 3/4,
+    // 5/4, 7/4.
     const float w[] = {-0.03515625f, -0.10546875f, 0.26171875f,  0.87890625f,
                        0.87890625f,  0.26171875f,  -0.10546875f, -0.03515625f};
-    for (size_t k = 0; k < 16; ++k) EXPECT_EQ(wide.values[k], k >= 3 && k < 11 ? w[k - 3] : 0.0f) << "output " << k;
+    for (size_t k = 0; k < 16; ++k)
+        EXPECT_EQ(wide.values[k], k >= 3 && k < 11 ? w[k - 3] : 0.0f) << "output " << k;
 }
 
 TEST(Bicubic, EdgesAreRepeatedAndBothAxesAreResized) {
@@ -78,7 +87,8 @@ TEST(Bicubic, EdgesAreRepeatedAndBothAxesAreResized) {
 }
 
 TEST(Bicubic, TheSameSizeIsTheSamePicture) {
-    EXPECT_EQ(resize_bicubic(plane(2, 2, {1, 2, 3, 4}), 2, 2).values, (std::vector<float>{1, 2, 3, 4}));
+    EXPECT_EQ(resize_bicubic(plane(2, 2, {1, 2, 3, 4}), 2, 2).values,
+              (std::vector<float>{1, 2, 3, 4}));
 }
 
 TEST(Bicubic, PartsAreThoseOfTheWhole) {
@@ -86,10 +96,11 @@ TEST(Bicubic, PartsAreThoseOfTheWhole) {
     for (int k = 0; k < 63; ++k) plane.values.push_back(static_cast<float>(k * k % 41) / 41);
     const int64_t height = 17, width = 18;
     const Plane whole = resize_bicubic(plane, height, width);
-    for (const PictureBox box :
-         {PictureBox{0, 0, 5, 6}, PictureBox{5, 6, 9, 7}, PictureBox{14, 13, 3, 5}, PictureBox{8, 0, 1, 18}}) {
+    for (const PictureBox box : {PictureBox{0, 0, 5, 6}, PictureBox{5, 6, 9, 7},
+                                 PictureBox{14, 13, 3, 5}, PictureBox{8, 0, 1, 18}}) {
         const PictureBox source = bicubic_source(box, plane.height, plane.width, height, width);
-        PlanePart part{{source.height, source.width, {}}, source.y, source.x, plane.height, plane.width};
+        PlanePart part{
+            {source.height, source.width, {}}, source.y, source.x, plane.height, plane.width};
         for (int64_t y = 0; y < source.height; ++y)
             for (int64_t x = 0; x < source.width; ++x)
                 part.plane.values.push_back(
@@ -103,7 +114,8 @@ TEST(Bicubic, PartsAreThoseOfTheWhole) {
 }
 
 TEST(Colour, TheTopLeftPart) {
-    EXPECT_EQ(cropped(plane(2, 3, {1, 2, 3, 4, 5, 6}), 2, 2).values, (std::vector<float>{1, 2, 4, 5}));
+    EXPECT_EQ(cropped(plane(2, 3, {1, 2, 3, 4, 5, 6}), 2, 2).values,
+              (std::vector<float>{1, 2, 4, 5}));
     try {
         (void)cropped(plane(2, 3, std::vector<float>(6)), 3, 3);
         FAIL() << "expected InputError";
@@ -132,7 +144,8 @@ TEST(Psnr, ATenthOfTheRangeIsTwentyDecibels) {
 
 TEST(Psnr, TheBorderIsLeftOutAndTheFirstIsClamped) {
     // Only the centre counts: 1.5 clamped to 1 against 0.9.
-    const Plane a = plane(3, 3, {0, 0, 0, 0, 1.5f, 0, 0, 0, 0}), b = plane(3, 3, {1, 1, 1, 1, 0.9f, 1, 1, 1, 1});
+    const Plane a = plane(3, 3, {0, 0, 0, 0, 1.5f, 0, 0, 0, 0}),
+                b = plane(3, 3, {1, 1, 1, 1, 0.9f, 1, 1, 1, 1});
     EXPECT_NEAR(psnr_db(a, b, 1), 20.0, 1e-5);
     EXPECT_EQ(psnr_db(b, b, 1), std::numeric_limits<double>::infinity());
 }

@@ -18,7 +18,8 @@ std::string npy(const std::string& dictionary, const std::string& data, char ver
     std::string header = dictionary + "\n";
     std::string bytes = std::string("\x93NUMPY", 6) + version + '\0';
     const auto length = static_cast<uint32_t>(header.size());
-    for (int k = 0; k < (version == 1 ? 2 : 4); ++k) bytes += static_cast<char>(length >> (8 * k) & 0xff);
+    for (int k = 0; k < (version == 1 ? 2 : 4); ++k)
+        bytes += static_cast<char>(length >> (8 * k) & 0xff);
     return bytes + header + data;
 }
 
@@ -65,34 +66,50 @@ TEST_F(Npy, ADirectoryThatIsNotThereIsAnError) {
 }
 
 TEST(NpyHeader, NumpysOwnSpellingsOfShape) {
-    EXPECT_EQ(parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", raw<float>({1, 2})), "f").dims,
+    EXPECT_EQ(parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
+                            raw<float>({1, 2})),
+                        "f")
+                  .dims,
               (std::vector<int64_t>{2}));
+    EXPECT_EQ(parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }",
+                            raw<float>({1, 2})),
+                        "f")
+                  .dims,
+              (std::vector<int64_t>{1, 2}));
     EXPECT_EQ(
-        parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }", raw<float>({1, 2})), "f").dims,
-        (std::vector<int64_t>{1, 2}));
-    EXPECT_EQ(parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", raw<float>({7})), "f").values,
-              (std::vector<float>{7}));
-    EXPECT_EQ(
-        parse_npy(npy("{\"shape\": (1,2), \"fortran_order\":False,\"descr\":\"<f4\"}", raw<float>({1, 2})), "f").values,
-        (std::vector<float>{1, 2}));
+        parse_npy(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", raw<float>({7})),
+                  "f")
+            .values,
+        (std::vector<float>{7}));
+    EXPECT_EQ(parse_npy(npy("{\"shape\": (1,2), \"fortran_order\":False,\"descr\":\"<f4\"}",
+                            raw<float>({1, 2})),
+                        "f")
+                  .values,
+              (std::vector<float>{1, 2}));
 }
 
 TEST(NpyHeader, VersionsTwoAndThreeHaveALongerLength) {
     const std::string dictionary = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }";
     EXPECT_EQ(parse_npy(npy(dictionary, raw<float>({3}), 2), "f").values, (std::vector<float>{3}));
     EXPECT_EQ(parse_npy(npy(dictionary, raw<float>({4}), 3), "f").values, (std::vector<float>{4}));
-    EXPECT_EQ(error_of(npy(dictionary, raw<float>({4}), 4)), "f.npy: is of format version 4, expected 1 to 3");
+    EXPECT_EQ(error_of(npy(dictionary, raw<float>({4}), 4)),
+              "f.npy: is of format version 4, expected 1 to 3");
 }
 
 TEST(NpyElements, DoublesAndBytesKeepTheirValue) {
-    EXPECT_EQ(
-        parse_npy(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", raw<double>({0.5, -3})), "f").values,
-        (std::vector<float>{0.5f, -3}));
-    EXPECT_EQ(
-        parse_npy(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }", raw<uint8_t>({0, 128, 255})), "f")
-            .values,
-        (std::vector<float>{0, 128, 255}));
-    EXPECT_EQ(parse_npy(npy("{'descr': '|i1', 'fortran_order': False, 'shape': (2,), }", raw<int8_t>({-128, 127})), "f")
+    EXPECT_EQ(parse_npy(npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }",
+                            raw<double>({0.5, -3})),
+                        "f")
+                  .values,
+              (std::vector<float>{0.5f, -3}));
+    EXPECT_EQ(parse_npy(npy("{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }",
+                            raw<uint8_t>({0, 128, 255})),
+                        "f")
+                  .values,
+              (std::vector<float>{0, 128, 255}));
+    EXPECT_EQ(parse_npy(npy("{'descr': '|i1', 'fortran_order': False, 'shape': (2,), }",
+                            raw<int8_t>({-128, 127})),
+                        "f")
                   .values,
               (std::vector<float>{-128, 127}));
 }
@@ -100,36 +117,46 @@ TEST(NpyElements, DoublesAndBytesKeepTheirValue) {
 TEST(NpyElements, WhatWouldNeedAnotherReadingIsRefused) {
     EXPECT_EQ(error_of(npy("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", "1234")),
               "f.npy: has elements of type >f4, expected <f4, <f8, |u1 or |i1");
-    EXPECT_EQ(error_of(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", "12345678")),
-              "f.npy: has elements of type <i8, expected <f4, <f8, |u1 or |i1");
-    EXPECT_EQ(error_of(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234")),
-              "f.npy: element type is a record, expected <f4, <f8, |u1 or |i1");
+    EXPECT_EQ(
+        error_of(npy("{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", "12345678")),
+        "f.npy: has elements of type <i8, expected <f4, <f8, |u1 or |i1");
+    EXPECT_EQ(
+        error_of(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234")),
+        "f.npy: element type is a record, expected <f4, <f8, |u1 or |i1");
     EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }", "1234")),
               "f.npy: is in Fortran order, expected C order");
 }
 
 TEST(NpyErrors, SizesThatDoNotMatch) {
-    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", raw<float>({1, 2}))),
+    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
+                           raw<float>({1, 2}))),
               "f.npy: holds 8 bytes of elements, expected 3 elements of 4 bytes");
-    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }", raw<float>({1, 2}))),
+    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }",
+                           raw<float>({1, 2}))),
               "f.npy: holds 8 bytes of elements, expected 1 elements of 4 bytes");
     EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }", "")),
               "f.npy: has a dimension of 0 elements, expected 1 or more");
     // 4 * 4611686018427387905 elements are 4 modulo 2^64.
-    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387905, 4), }",
-                           raw<float>({1, 2, 3, 4}))),
+    EXPECT_EQ(error_of(npy(
+                  "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387905, 4), }",
+                  raw<float>({1, 2, 3, 4}))),
               "f.npy: has more elements than 64 bits count");
-    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 1), }", "")),
-              "f.npy: shape has a number beyond 64 bits");
-    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 99999999999), }", "1234")),
+    EXPECT_EQ(
+        error_of(npy(
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, 1), }", "")),
+        "f.npy: shape has a number beyond 64 bits");
+    EXPECT_EQ(error_of(npy(
+                  "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999, 99999999999), }",
+                  "1234")),
               "f.npy: has more elements than 64 bits count");
-    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9), }", "1234")),
+    EXPECT_EQ(error_of(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (9999999999, 9), }",
+                           "1234")),
               "f.npy: holds 4 bytes of elements, expected 89999999991 elements of 4 bytes");
 }
 
 TEST(NpyErrors, EveryTruncationAndAnyChangedByteIsReadOrRefused) {
-    const std::string good =
-        npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", raw<float>({1, 2, 3, 4}));
+    const std::string good = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }",
+                                 raw<float>({1, 2, 3, 4}));
     EXPECT_EQ(error_of(good), "no error");
     for (size_t length = 0; length < good.size(); ++length)
         EXPECT_NE(error_of(good.substr(0, length)), "no error") << length;

@@ -16,30 +16,35 @@ namespace {
 
 // One row of pixels each, made with Pillow.
 constexpr unsigned char palette_png[] = {
-    137, 80, 78,  71,  13,  10,  26,  10,  0,   0,   0,   13, 73, 72, 68, 82,  0,   0,  0,   2,   0, 0,
-    0,   1,  1,   3,   0,   0,   0,   206, 236, 237, 201, 0,  0,  0,  6,  80,  76,  84, 69,  255, 0, 0,
-    0,   0,  255, 108, 161, 253, 142, 0,   0,   0,   10,  73, 68, 65, 84, 120, 156, 99, 112, 0,   0, 0,
-    66,  0,  65,  41,  55,  244, 239, 0,   0,   0,   0,   73, 69, 78, 68, 174, 66,  96, 130,
+    137, 80, 78, 71,  13,  10, 26, 10,  0,   0,   0,  13,  73,  72,  68,  82,  0,
+    0,   0,  2,  0,   0,   0,  1,  1,   3,   0,   0,  0,   206, 236, 237, 201, 0,
+    0,   0,  6,  80,  76,  84, 69, 255, 0,   0,   0,  0,   255, 108, 161, 253, 142,
+    0,   0,  0,  10,  73,  68, 65, 84,  120, 156, 99, 112, 0,   0,   0,   66,  0,
+    65,  41, 55, 244, 239, 0,  0,  0,   0,   73,  69, 78,  68,  174, 66,  96,  130,
 };
 constexpr unsigned char one_bit_png[] = {
-    137, 80, 78, 71, 13, 10,  26,  10,  0,   0,  0, 13, 73, 72, 68, 82, 0,  0,   0,   3,   0,   0,  0,
-    1,   1,  0,  0,  0,  0,   51,  155, 41,  25, 0, 0,  0,  10, 73, 68, 65, 84,  120, 156, 99,  72, 0,
-    0,   0,  98, 0,  97, 177, 152, 121, 242, 0,  0, 0,  0,  73, 69, 78, 68, 174, 66,  96,  130,
+    137, 80,  78,  71,  13, 10, 26, 10,  0,   0,  0,  13, 73,  72,  68, 82,  0,
+    0,   0,   3,   0,   0,  0,  1,  1,   0,   0,  0,  0,  51,  155, 41, 25,  0,
+    0,   0,   10,  73,  68, 65, 84, 120, 156, 99, 72, 0,  0,   0,   98, 0,   97,
+    177, 152, 121, 242, 0,  0,  0,  0,   73,  69, 78, 68, 174, 66,  96, 130,
 };
 constexpr unsigned char rgba_png[] = {
-    137, 80,  78, 71, 13,  10, 26,  10,  0,   0,  0,  13,  73, 72, 68, 82, 0,   0,   0,  2,   0,   0,   0,  1,   8,
-    6,   0,   0,  0,  244, 34, 127, 138, 0,   0,  0,  17,  73, 68, 65, 84, 120, 156, 99, 228, 18,  145, 99, 144, 147,
-    147, 107, 0,  0,  3,   48, 1,   24,  103, 26, 12, 123, 0,  0,  0,  0,  73,  69,  78, 68,  174, 66,  96, 130,
+    137, 80,  78, 71,  13,  10, 26,  10, 0,   0,  0,   13,  73,  72,  68, 82, 0,   0,  0,
+    2,   0,   0,  0,   1,   8,  6,   0,  0,   0,  244, 34,  127, 138, 0,  0,  0,   17, 73,
+    68,  65,  84, 120, 156, 99, 228, 18, 145, 99, 144, 147, 147, 107, 0,  0,  3,   48, 1,
+    24,  103, 26, 12,  123, 0,  0,   0,  0,   73, 69,  78,  68,  174, 66, 96, 130,
 };
 constexpr unsigned char sixteen_bit_png[] = {
-    137, 80,  78, 71, 13, 10,  26, 10,  0,  0,  0,   13,  73, 72, 68, 82, 0,  0,   0,   3,  0,   0,  0,  1,
-    16,  0,   0,  0,  0,  110, 27, 151, 43, 0,  0,   0,   15, 73, 68, 65, 84, 120, 156, 99, 96,  96, 72, 73,
-    249, 255, 31, 0,  5,  192, 2,  199, 29, 57, 121, 116, 0,  0,  0,  0,  73, 69,  78,  68, 174, 66, 96, 130,
+    137, 80,  78, 71, 13,  10,  26,  10, 0,  0,  0,  13,  73,  72,  68,  82, 0,  0,
+    0,   3,   0,  0,  0,   1,   16,  0,  0,  0,  0,  110, 27,  151, 43,  0,  0,  0,
+    15,  73,  68, 65, 84,  120, 156, 99, 96, 96, 72, 73,  249, 255, 31,  0,  5,  192,
+    2,   199, 29, 57, 121, 116, 0,   0,  0,  0,  73, 69,  78,  68,  174, 66, 96, 130,
 };
 constexpr unsigned char grey_alpha_png[] = {
-    137, 80, 78, 71, 13, 10, 26,  10,  0,  0,   0, 13, 73, 72, 68, 82, 0,  0,   0,   2,  0,   0,   0,  1,
-    8,   4,  0,  0,  0,  94, 43,  183, 1,  0,   0, 0,  13, 73, 68, 65, 84, 120, 156, 99, 100, 103, 96, 250,
-    15,  0,  1,  41, 1,  10, 117, 176, 35, 124, 0, 0,  0,  0,  73, 69, 78, 68,  174, 66, 96,  130,
+    137, 80,  78, 71,  13, 10,  26,  10, 0,   0,   0,  13,  73,  72,  68, 82,  0, 0,
+    0,   2,   0,  0,   0,  1,   8,   4,  0,   0,   0,  94,  43,  183, 1,  0,   0, 0,
+    13,  73,  68, 65,  84, 120, 156, 99, 100, 103, 96, 250, 15,  0,   1,  41,  1, 10,
+    117, 176, 35, 124, 0,  0,   0,   0,  73,  69,  78, 68,  174, 66,  96, 130,
 };
 
 template <size_t count>
@@ -106,7 +111,9 @@ TEST_F(Pictures, PalettesAreExpanded) {
     EXPECT_EQ(load(text(palette_png)), (Picture{1, 2, 3, {255, 0, 0, 0, 0, 255}}));
 }
 
-TEST_F(Pictures, BlackAndWhiteBecomesGrey) { EXPECT_EQ(load(text(one_bit_png)), (Picture{1, 3, 1, {0, 255, 255}})); }
+TEST_F(Pictures, BlackAndWhiteBecomesGrey) {
+    EXPECT_EQ(load(text(one_bit_png)), (Picture{1, 3, 1, {0, 255, 255}}));
+}
 
 TEST_F(Pictures, AlphaIsDroppedNotBlended) {
     EXPECT_EQ(load(text(rgba_png)), (Picture{1, 2, 3, {10, 20, 30, 40, 50, 60}}));
@@ -119,7 +126,8 @@ TEST_F(Pictures, SixteenBitsAreScaledToEight) {
 }
 
 TEST_F(Pictures, WhatIsNoPictureSaysSo) {
-    EXPECT_EQ(error("not a picture"), path() + ": is no picture; expected PNG, JPEG or PNM (P5, P6)");
+    EXPECT_EQ(error("not a picture"),
+              path() + ": is no picture; expected PNG, JPEG or PNM (P5, P6)");
     EXPECT_EQ(error(""), path() + ": is no picture; expected PNG, JPEG or PNM (P5, P6)");
     EXPECT_EQ(error("\x89PNG\r\n\x1a\n").find(path() + ": damaged PNG: "), 0u);
     EXPECT_EQ(error("\xff\xd8\xff").find(path() + ": damaged JPEG: "), 0u);
@@ -131,7 +139,8 @@ TEST_F(Pictures, EveryTruncationOfAFileIsAnError) {
         save_picture(gradient(20, 20, 3), directory_ / name);
         const std::string good = read_file(directory_ / name);
         for (size_t length = 0; length + 2 < good.size(); length += length < 40 ? 1 : 17) {
-            EXPECT_NE(error(good.substr(0, length)), "no error") << name << " cut after " << length << " bytes";
+            EXPECT_NE(error(good.substr(0, length)), "no error")
+                << name << " cut after " << length << " bytes";
         }
     }
 }
@@ -144,7 +153,8 @@ TEST_F(Pictures, ChangedBytesAreReadOrRefusedWithoutHarm) {
         const std::string good = read_file(directory_ / name);
         for (int trial = 0; trial < 400; ++trial) {
             std::string bad = good;
-            for (int k = 0; k < 3; ++k) bad[random() % bad.size()] = static_cast<char>(random() % 256);
+            for (int k = 0; k < 3; ++k)
+                bad[random() % bad.size()] = static_cast<char>(random() % 256);
             refused += error(bad) != "no error";
         }
     }
@@ -152,7 +162,8 @@ TEST_F(Pictures, ChangedBytesAreReadOrRefusedWithoutHarm) {
 }
 
 TEST_F(Pictures, APngThatPromisesMoreThanItCanHoldIsRefusedAtOnce) {
-    // Width and height of the header set to 40000; the checksum made right, so that only the size is wrong.
+    // Width and height of the header set to 40000; the checksum made right, so that only the size
+    // is wrong.
     std::string bytes = text(rgba_png);
     const unsigned char size[] = {0, 0, 0x9c, 0x40};
     for (size_t k = 0; k < 8; ++k) bytes[16 + k] = static_cast<char>(size[k % 4]);
@@ -178,12 +189,17 @@ TEST_F(Pictures, OnlyWhatAFileCanHoldIsWritten) {
     EXPECT_EQ(save_error(gradient(1, 1, 1), gif),
               gif + ": expected a name that ends in .png, .jpg, .jpeg, .pgm, .ppm or .pnm");
     EXPECT_EQ(save_error({2, 2, 3, {1, 2, 3}}, png),
-              png + ": picture of 2 x 2 x 3 with 3 samples, expected 1 or 3 channels and a sample for each");
+              png +
+                  ": picture of 2 x 2 x 3 with 3 samples, expected 1 or 3 channels and a sample "
+                  "for each");
     EXPECT_EQ(save_error({1, 1, 2, {1, 2}}, png),
-              png + ": picture of 1 x 1 x 2 with 2 samples, expected 1 or 3 channels and a sample for each");
+              png +
+                  ": picture of 1 x 1 x 2 with 2 samples, expected 1 or 3 channels and a sample "
+                  "for each");
     for (const char* name : {"a.png", "a.jpg"}) {
         const std::string nowhere = (directory_ / "none" / name).string();
-        EXPECT_EQ(save_error(gradient(1, 1, 1), nowhere), nowhere + ": cannot be written: No such file or directory");
+        EXPECT_EQ(save_error(gradient(1, 1, 1), nowhere),
+                  nowhere + ": cannot be written: No such file or directory");
     }
     EXPECT_EQ(files(), 0);
 }

@@ -44,9 +44,11 @@ protected:
 
 TEST_F(Raster, GreySamplesAreFractionsOfTheLargest) {
     // Two rows of three; a comment in the header.
-    const auto path = file("a.pgm", std::string("P5 # grey\n3 2\n200\n") + '\0' + "\x64\xc8\x01\x02\x03");
+    const auto path =
+        file("a.pgm", std::string("P5 # grey\n3 2\n200\n") + '\0' + "\x64\xc8\x01\x02\x03");
     EXPECT_EQ(RasterReader(path).shape(), (RasterShape{1, 2, 3, SampleType::uint8}));
-    EXPECT_EQ(read_all(path), (std::vector<float>{0.0F, 0.5F, 1.0F, 1 / 200.0F, 2 / 200.0F, 3 / 200.0F}));
+    EXPECT_EQ(read_all(path),
+              (std::vector<float>{0.0F, 0.5F, 1.0F, 1 / 200.0F, 2 / 200.0F, 3 / 200.0F}));
     float values[2 * 5] = {};  // rows of 5, the middle and right columns of both rows
     RasterReader(path).read({0, 1, 2, 2}, values, 10, 5);
     EXPECT_EQ(values[0], 0.5F);
@@ -56,9 +58,12 @@ TEST_F(Raster, GreySamplesAreFractionsOfTheLargest) {
 }
 
 TEST_F(Raster, ColourIsInterleavedAndSixteenBitsAreBigEndian) {
-    EXPECT_EQ(read_all(file("a.ppm", std::string("P6\n2 1\n255\n") + "\xff" + std::string(4, '\0') + "\xff")),
-              (std::vector<float>{1, 0, 0, 0, 0, 1}));  // red, then blue; planes of red, green, blue
-    EXPECT_EQ(read_all(file("b.pgm", std::string("P5\n2 1\n65535\n") + "\xff\xff" + std::string("\x01") + '\0')),
+    EXPECT_EQ(
+        read_all(
+            file("a.ppm", std::string("P6\n2 1\n255\n") + "\xff" + std::string(4, '\0') + "\xff")),
+        (std::vector<float>{1, 0, 0, 0, 0, 1}));  // red, then blue; planes of red, green, blue
+    EXPECT_EQ(read_all(file("b.pgm", std::string("P5\n2 1\n65535\n") + "\xff\xff" +
+                                         std::string("\x01") + '\0')),
               (std::vector<float>{1, 256 / 65535.0F}));
 }
 
@@ -90,15 +95,18 @@ TEST_F(Raster, PartsWrittenInAnyOrderMakeTheFile) {
     };
     for (const auto& [name, shape] :
          {Case{"a.pgm", {1, 5, 7, SampleType::uint8}}, Case{"b.ppm", {3, 5, 7, SampleType::uint8}},
-          Case{"c.pgm", {1, 5, 7, SampleType::uint16}}, Case{"d.pfm", {3, 5, 7, SampleType::float32}},
+          Case{"c.pgm", {1, 5, 7, SampleType::uint16}},
+          Case{"d.pfm", {3, 5, 7, SampleType::float32}},
           Case{"e.npy", {4, 5, 7, SampleType::float32}}}) {
         const int64_t plane = shape.height * shape.width;
         const int64_t largest = shape.type == SampleType::uint8 ? 255 : 65535;
         std::vector<float> values(static_cast<size_t>(shape.channels * plane));
         for (size_t k = 0; k < values.size(); ++k)
-            values[k] = static_cast<float>(static_cast<int64_t>(k * 37) % (largest + 1)) / static_cast<float>(largest);
+            values[k] = static_cast<float>(static_cast<int64_t>(k * 37) % (largest + 1)) /
+                        static_cast<float>(largest);
         RasterWriter writer(file(name), shape);
-        for (const PictureBox box : {PictureBox{3, 0, 2, 7}, PictureBox{0, 4, 3, 3}, PictureBox{0, 0, 3, 4}})
+        for (const PictureBox box :
+             {PictureBox{3, 0, 2, 7}, PictureBox{0, 4, 3, 3}, PictureBox{0, 0, 3, 4}})
             writer.write(box, values.data() + box.y * shape.width + box.x, plane, shape.width);
         EXPECT_FALSE(std::filesystem::exists(file(name)));
         writer.publish();
@@ -131,15 +139,19 @@ TEST_F(Raster, WhatIsNoPictureIsRefusedInOneLine) {
     };
     EXPECT_EQ(refusal("P5\n3 2\n255\n12345"), "holds 5 bytes of samples, expected 6 for 1 x 2 x 3");
     EXPECT_EQ(refusal("P5\n3 0\n255\n"), "found height \"0\", expected 1 to 2147483647");
-    EXPECT_EQ(refusal("P5\n99999999999 2\n255\n"), "found width \"99999999999\", expected 1 to 2147483647");
-    EXPECT_EQ(refusal("P5\n2147483647 2147483647\n255\n1"),
-              "holds 1 bytes of samples, expected 4611686014132420609 for 1 x 2147483647 x 2147483647");
+    EXPECT_EQ(refusal("P5\n99999999999 2\n255\n"),
+              "found width \"99999999999\", expected 1 to 2147483647");
+    EXPECT_EQ(
+        refusal("P5\n2147483647 2147483647\n255\n1"),
+        "holds 1 bytes of samples, expected 4611686014132420609 for 1 x 2147483647 x 2147483647");
     EXPECT_EQ(refusal("P5\n3 2\n70000\n"), "found largest value \"70000\", expected 1 to 65535");
     EXPECT_EQ(refusal("P5\n3"), "ends within the header, or its header is no PNM header");
     EXPECT_EQ(refusal("Pf\n1 1\n0\n1234"), "found scale \"0\", expected a number other than 0");
     EXPECT_EQ(refusal("P4\n8 1\n1"), "is no PNM file of kind P5, P6, Pf or PF");
     EXPECT_EQ(refusal(""), "is no PNM file of kind P5, P6, Pf or PF");
-    EXPECT_NE(message([&] { const RasterReader reader(file("missing.pgm")); }).find("missing.pgm: cannot be read"),
+    EXPECT_NE(message([&] {
+                  const RasterReader reader(file("missing.pgm"));
+              }).find("missing.pgm: cannot be read"),
               std::string::npos);
     EXPECT_NE(message([&] {
                   RasterWriter writer(file("a.pgm"), {3, 4, 4, SampleType::uint8});

@@ -23,7 +23,8 @@ TEST(Y4m, OddSizesHaveChromaRoundedUp) {
 
 TEST(Y4m, AStreamComesBackAsItWas) {
     // 3 x 2 luma, 2 x 1 of each chroma: ten bytes a frame.
-    const std::string stream = "YUV4MPEG2 W3 H2 F25:1 Ip A1:1 C420mpeg2\nFRAME\nabcdefuUvVFRAME Ixyz\n0123456789";
+    const std::string stream =
+        "YUV4MPEG2 W3 H2 F25:1 Ip A1:1 C420mpeg2\nFRAME\nabcdefuUvVFRAME Ixyz\n0123456789";
     std::istringstream in(stream);
     std::ostringstream out;
     Y4mReader reader(in, "film");
@@ -58,14 +59,18 @@ TEST(Y4m, DamagedStreamsAreRefused) {
     EXPECT_EQ(refusal(""), "film: is no YUV4MPEG2 stream");
     EXPECT_EQ(refusal("RIFF\n"), "film: is no YUV4MPEG2 stream");
     EXPECT_EQ(refusal("YUV4MPEG2 W3\n"), "film: its header has no width or no height");
-    EXPECT_EQ(refusal("YUV4MPEG2 W-3 H2\n"), "film: found \"W-3\", expected W and a number of pixels");
+    EXPECT_EQ(refusal("YUV4MPEG2 W-3 H2\n"),
+              "film: found \"W-3\", expected W and a number of pixels");
     EXPECT_EQ(refusal("YUV4MPEG2 W99999999 H99999999\n"),
               "film: frames of 99999999 x 99999999, expected at most 268435456 pixels");
     EXPECT_EQ(refusal("YUV4MPEG2 W2 H2 C420p10\n"),
-              "film: found samples C420p10, expected 8 bits: mono, 420, 420jpeg, 420mpeg2, 420paldv, 422 or 444");
-    EXPECT_EQ(refusal("YUV4MPEG2 W2 H2 Cmono\nFRAME\n1234FRAME\n12"), "film: frame 2: ends too early");
+              "film: found samples C420p10, expected 8 bits: mono, 420, 420jpeg, 420mpeg2, "
+              "420paldv, 422 or 444");
+    EXPECT_EQ(refusal("YUV4MPEG2 W2 H2 Cmono\nFRAME\n1234FRAME\n12"),
+              "film: frame 2: ends too early");
     EXPECT_EQ(refusal("YUV4MPEG2 W2 H2 Cmono\nFRAME\n1234FR"), "film: ends within the line \"FR\"");
-    EXPECT_EQ(refusal("YUV4MPEG2 W2 H2 Cmono\nIMAGE\n1234"), "film: frame 1: found \"IMAGE\", expected FRAME");
+    EXPECT_EQ(refusal("YUV4MPEG2 W2 H2 Cmono\nIMAGE\n1234"),
+              "film: frame 1: found \"IMAGE\", expected FRAME");
     EXPECT_EQ(refusal(std::string(5000, 'x')),
               "film: is no YUV4MPEG2 stream: a line of its headers is longer than 1024 bytes");
 }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scheduler/explore/explore.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/explore.h"
+#include "scheduler/explore/random_schedule.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -21,7 +21,8 @@ std::vector<LayerProblem> problems(const Network& network) {
 
 TEST(Reuse, TapsOverStrideRoundedUp) {
     const auto reuse = [](int64_t kernel, int64_t stride, int64_t dilation = 1) {
-        return reuse_per_input(layer_problem(chain(1, 31, 31, {{1, square_window(kernel, stride, 0, dilation)}}), 0));
+        return reuse_per_input(
+            layer_problem(chain(1, 31, 31, {{1, square_window(kernel, stride, 0, dilation)}}), 0));
     };
     EXPECT_EQ(reuse(3, 1), 3 * 3);
     EXPECT_EQ(reuse(3, 2), 2 * 2);  // even rows are top or bottom of a window, odd ones the middle
@@ -37,7 +38,8 @@ TEST(Reuse, ARowServesNoMoreOutputsThanThereAre) {
 
 TEST(Compulsory, L2NetLayerByLayerAndFused) {
     const std::vector<LayerProblem> all = problems(l2net());
-    // conv1: X 3 * 20 * 20, W 3 * 3 * 3 * 4, Y 4 * 18 * 18; conv2: 4 * 18 * 18, 144, 4 * 16 * 16. ConvFusion's minima 5 068 and 2 476.
+    // conv1: X 3 * 20 * 20, W 3 * 3 * 3 * 4, Y 4 * 18 * 18; conv2: 4 * 18 * 18, 144, 4 * 16 * 16.
+    // ConvFusion's minima 5 068 and 2 476.
     EXPECT_EQ(compulsory_accesses({all[0]}), Elements(1200 + 108 + 1296));
     EXPECT_EQ(compulsory_accesses({all[1]}), Elements(1296 + 144 + 1024));
     EXPECT_EQ(compulsory_accesses(all), Elements(1200 + 108 + 144 + 1024));
@@ -45,12 +47,16 @@ TEST(Compulsory, L2NetLayerByLayerAndFused) {
 
 TEST(Compulsory, RowsBetweenStridesNeedNotMove) {
     // 1x1 of stride 2 on 5 x 5 reads rows and columns 0, 2, 4.
-    EXPECT_EQ(compulsory_accesses(problems(chain(2, 5, 5, {{3, square_window(1, 2)}}))), Elements(2 * 9 + 6 + 3 * 9));
-    // 3x3 of stride 1 before it: outputs 0, 2, 4 of conv1 need rows 0-2, 2-4, 4-6 of its 7, all of them.
-    EXPECT_EQ(compulsory_accesses(problems(chain(2, 7, 7, {{2, square_window(3)}, {3, square_window(1, 2)}}))),
+    EXPECT_EQ(compulsory_accesses(problems(chain(2, 5, 5, {{3, square_window(1, 2)}}))),
+              Elements(2 * 9 + 6 + 3 * 9));
+    // 3x3 of stride 1 before it: outputs 0, 2, 4 of conv1 need rows 0-2, 2-4, 4-6 of its 7, all of
+    // them.
+    EXPECT_EQ(compulsory_accesses(
+                  problems(chain(2, 7, 7, {{2, square_window(3)}, {3, square_window(1, 2)}}))),
               Elements(2 * 49 + 36 + 6 + 3 * 9));
     // The other way round outputs 0, 1, 2 of the strided layer are all needed: rows 0, 2, 4 of 6.
-    EXPECT_EQ(compulsory_accesses(problems(chain(2, 6, 6, {{2, square_window(1, 2)}, {3, square_window(3)}}))),
+    EXPECT_EQ(compulsory_accesses(
+                  problems(chain(2, 6, 6, {{2, square_window(1, 2)}, {3, square_window(3)}}))),
               Elements(2 * 9 + 4 + 54 + 3));
 }
 
@@ -59,12 +65,15 @@ TEST(Compulsory, PaddingIsNeverMoved) {
               Elements(2 * 16 + 54 + 3 * 16));
 }
 
-/// conv1 3 -> 4 (1x1), conv2 4 -> 4 (3x3, padding 1), add = conv1 + conv2, pool = 2x2 of stride 2, conv3 4 -> 2 (1x1), on 8 x 8.
+/// conv1 3 -> 4 (1x1), conv2 4 -> 4 (3x3, padding 1), add = conv1 + conv2, pool = 2x2 of stride 2,
+/// conv3 4 -> 2 (1x1), on 8 x 8.
 Network residual() {
     Network network = chain(3, 8, 8, {{4, square_window(1)}, {4, square_window(3, 1, 1)}});
     append(network, "add", {.kind = LayerKind::add, .inputs = {1, 2}});
-    append(network, "pool", {.kind = LayerKind::max_pool, .inputs = {3}, .window = square_window(2, 2)});
-    const auto weights = std::make_shared<const Constant>(Constant{{2, 4, 1, 1}, std::vector<float>(8, 0.0f)});
+    append(network, "pool",
+           {.kind = LayerKind::max_pool, .inputs = {3}, .window = square_window(2, 2)});
+    const auto weights =
+        std::make_shared<const Constant>(Constant{{2, 4, 1, 1}, std::vector<float>(8, 0.0f)});
     append(network, "conv3", {.kind = LayerKind::conv, .inputs = {4}, .weights = weights});
     check(network);
     return network;
@@ -85,34 +94,41 @@ TEST(Compulsory, ForksAndJoins) {
 }
 
 TEST(Compulsory, WhatALayerWithoutWeightsMayHideIsLeftOut) {
-    // The network ends with the pool: it may be outside of all groups, or inside and then conv1's output stays inside.
+    // The network ends with the pool: it may be outside of all groups, or inside and then conv1's
+    // output stays inside.
     Network network = chain(1, 4, 4, {{1, square_window(1)}});
-    append(network, "pool", {.kind = LayerKind::max_pool, .inputs = {1}, .window = square_window(2, 2)});
+    append(network, "pool",
+           {.kind = LayerKind::max_pool, .inputs = {1}, .window = square_window(2, 2)});
     check(network);
     EXPECT_EQ(compulsory_accesses(network), Elements(16 + 1));
     EXPECT_EQ(compulsory_accesses(problems(network)), Elements(16 + 1 + 4));
 }
 
 TEST(Phases, TwoMacsOverRootMinusTwiceTheMemory) {
-    // 1x1, 16 -> 16 channels, 8 x 8: 16 384 MACs, R = 1. S = 48: 2 * 16 384 / sqrt(48) - 96 = 4 633.6; compulsory is 1 024 + 256 + 1 024.
+    // 1x1, 16 -> 16 channels, 8 x 8: 16 384 MACs, R = 1. S = 48: 2 * 16 384 / sqrt(48) - 96 = 4
+    // 633.6; compulsory is 1 024 + 256 + 1 024.
     const std::vector<LayerProblem> layer = problems(chain(16, 8, 8, {{16, square_window(1)}}));
     EXPECT_GT(group_bound(layer, Elements(48)), Elements(4633));
-    // The first phase begins with an empty memory and does (1 / 1.5)^1.5 of the MACs of a later one: no more than this is gained.
+    // The first phase begins with an empty memory and does (1 / 1.5)^1.5 of the MACs of a later
+    // one: no more than this is gained.
     EXPECT_LE(group_bound(layer, Elements(48)), Elements(4634 + 96));
     EXPECT_EQ(group_bound(layer, Elements(4096)), Elements(2304));
 }
 
 TEST(Phases, TapsOnPaddingDoNotCount) {
-    // 3x3 of dilation 2 and padding 2 on 4 x 4: rows -2, 0, 2 or -1, 1, 3 or ..., two of three taps per axis are real, and a row serves two.
-    // S = 27: 2 * 64 * 64 * 16 * 4 / sqrt(4 * 27) - 54 = 50 396; compulsory 64 * 16 * 2 + 36 864 = 38 912; with all 9 taps 113 459.
-    const std::vector<LayerProblem> padded = problems(chain(64, 4, 4, {{64, square_window(3, 1, 2, 2)}}));
+    // 3x3 of dilation 2 and padding 2 on 4 x 4: rows -2, 0, 2 or -1, 1, 3 or ..., two of three taps
+    // per axis are real, and a row serves two. S = 27: 2 * 64 * 64 * 16 * 4 / sqrt(4 * 27) - 54 =
+    // 50 396; compulsory 64 * 16 * 2 + 36 864 = 38 912; with all 9 taps 113 459.
+    const std::vector<LayerProblem> padded =
+        problems(chain(64, 4, 4, {{64, square_window(3, 1, 2, 2)}}));
     EXPECT_EQ(reuse_per_input(padded[0]), 4);
     EXPECT_GE(group_bound(padded, Elements(27)), Elements(50'396));
     EXPECT_LT(group_bound(padded, Elements(27)), Elements(50'396 + 54));
 }
 
 TEST(Phases, FusionInLittleMemoryCostsTrafficToo) {
-    // Two 3x3 layers of 64 maps at 32 x 32 in 256 elements: compulsory is 65 536 * 2 + 73 728 = 204 800; the phases ask for more.
+    // Two 3x3 layers of 64 maps at 32 x 32 in 256 elements: compulsory is 65 536 * 2 + 73 728 = 204
+    // 800; the phases ask for more.
     const std::vector<LayerProblem> pair =
         problems(chain(64, 32, 32, {{64, square_window(3, 1, 1)}, {64, square_window(3, 1, 1)}}));
     EXPECT_EQ(compulsory_accesses(pair), Elements(204'800));
@@ -128,7 +144,9 @@ TEST(NetworkBound, IsTheLeastOverGroupings) {
     const Network network = l3net();
     const std::vector<LayerProblem> all = problems(network);
     const auto cut = [&](size_t from, size_t to) {
-        return group_bound({all.begin() + static_cast<long>(from), all.begin() + static_cast<long>(to)}, Elements(40));
+        return group_bound(
+            {all.begin() + static_cast<long>(from), all.begin() + static_cast<long>(to)},
+            Elements(40));
     };
     const Elements alone = cut(0, 1) + cut(1, 2) + cut(2, 3);
     EXPECT_EQ(NetworkBound(network, GroupShape::chain, 1).accesses(Elements(40)), alone);
@@ -143,7 +161,8 @@ TEST(NetworkBound, IsTheLeastOverGroupings) {
 
 TEST(NetworkBound, IsReachedWhereEverythingFits) {
     for (const Network& network :
-         {l2net(), l3net(), chain(3, 12, 12, {{4, square_window(3, 1, 1)}, {2, square_window(5, 1, 2)}})}) {
+         {l2net(), l3net(),
+          chain(3, 12, 12, {{4, square_window(3, 1, 1)}, {2, square_window(5, 1, 2)}})}) {
         const Front front = explore(network);
         const Certificate best = certificate(network, front.points.front().counts);
         EXPECT_EQ(best.bound, front.points.front().counts.accesses) << network.name;
@@ -153,13 +172,15 @@ TEST(NetworkBound, IsReachedWhereEverythingFits) {
     }
 }
 
-/// One to three convolutions with more channels than random_chain() has, so that little memory hurts.
+/// One to three convolutions with more channels than random_chain() has, so that little memory
+/// hurts.
 Network wide_network(uint64_t seed) {
     Rng rng(seed);
     std::vector<LayerSpec> layers;
     for (int64_t n = rng.between(1, 3); n > 0; --n) {
         const int64_t kernel = rng.chance(1, 3) ? 1 : 3;
-        // One after the other: the order of a call's arguments is the compiler's, and Fronts wants these networks.
+        // One after the other: the order of a call's arguments is the compiler's, and Fronts wants
+        // these networks.
         const int64_t channels = rng.between(4, 24);
         const int64_t pad = rng.between(0, kernel / 2);
         const int64_t stride = rng.between(1, 2);
@@ -181,30 +202,35 @@ void compare(const Network& network, uint64_t seed, uint64_t schedules, Comparis
     const NetworkBound chains(network), dags(network, GroupShape::dag);
     for (uint64_t n = 0; n < schedules; ++n) {
         const Schedule schedule = random_schedule(network, seed * 1000 + n);
-        const NetworkBound& bound = group_shape(network, schedule) == GroupShape::chain ? chains : dags;
+        const NetworkBound& bound =
+            group_shape(network, schedule) == GroupShape::chain ? chains : dags;
         std::vector<GroupCounts> counts;
         for (const GroupSchedule& group : schedule.groups()) {
             const std::vector<LayerProblem> layers = group_problems(network, group);
             counts.push_back(two_level_counts(layers, group));
             const Elements least = group_bound(layers, counts.back().live_total);
             EXPECT_GE(counts.back().accesses(), least)
-                << "network seed " << seed << ", schedule seed " << seed * 1000 + n << ": " << to_text(group);
+                << "network seed " << seed << ", schedule seed " << seed * 1000 + n << ": "
+                << to_text(group);
             ++comparisons.made;
             comparisons.reached += counts.back().accesses() == least;
             if (least == compulsory_accesses(layers)) continue;
             ++comparisons.by_phases;
             comparisons.closest_to_phases =
                 std::min(comparisons.closest_to_phases,
-                         static_cast<double>(counts.back().accesses().value()) / static_cast<double>(least.value()));
+                         static_cast<double>(counts.back().accesses().value()) /
+                             static_cast<double>(least.value()));
         }
         const NetworkCounts sums = total(counts);
         EXPECT_GE(sums.accesses, bound.accesses(sums.live_total))
-            << "network seed " << seed << ", schedule seed " << seed * 1000 + n << ": " << to_text(schedule);
+            << "network seed " << seed << ", schedule seed " << seed * 1000 + n << ": "
+            << to_text(schedule);
         ++comparisons.made;
     }
 }
 
-/// A bound far below everything would pass: it must be reached, and phases must decide, often enough.
+/// A bound far below everything would pass: it must be reached, and phases must decide, often
+/// enough.
 void check(const Comparisons& comparisons) {
     EXPECT_GT(comparisons.reached, comparisons.made / 100);
     EXPECT_GT(comparisons.by_phases, comparisons.made / 50);
@@ -233,16 +259,20 @@ TEST(NoScheduleBeatsItsBound, Fronts) {
 TEST(NoScheduleBeatsItsBound, RandomSample) {
     Comparisons comparisons;
     for (uint64_t seed = 1; seed <= 300; ++seed) compare(random_chain(seed), seed, 4, comparisons);
-    for (uint64_t seed = 1; seed <= 200; ++seed) compare(random_network(seed), seed, 3, comparisons);
+    for (uint64_t seed = 1; seed <= 200; ++seed)
+        compare(random_network(seed), seed, 3, comparisons);
     for (uint64_t seed = 1; seed <= 150; ++seed) compare(wide_network(seed), seed, 8, comparisons);
     check(comparisons);
 }
 
 TEST(NoScheduleBeatsItsBoundLong, HundredThousandRandomCases) {
     Comparisons comparisons;
-    for (uint64_t seed = 10'000; seed < 13'000; ++seed) compare(random_chain(seed), seed, 10, comparisons);
-    for (uint64_t seed = 10'000; seed < 13'000; ++seed) compare(random_network(seed), seed, 5, comparisons);
-    for (uint64_t seed = 10'000; seed < 12'000; ++seed) compare(wide_network(seed), seed, 20, comparisons);
+    for (uint64_t seed = 10'000; seed < 13'000; ++seed)
+        compare(random_chain(seed), seed, 10, comparisons);
+    for (uint64_t seed = 10'000; seed < 13'000; ++seed)
+        compare(random_network(seed), seed, 5, comparisons);
+    for (uint64_t seed = 10'000; seed < 12'000; ++seed)
+        compare(wide_network(seed), seed, 20, comparisons);
     EXPECT_GT(comparisons.made, 100'000);
     check(comparisons);
 }

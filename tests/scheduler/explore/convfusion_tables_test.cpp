@@ -1,5 +1,5 @@
-// Numbers that ConvFusion (IEEE Access 2021) prints, beside ours: golden data of the paper, never changed to suit us. docs/convfusion.md
-// holds the same table with the reasons.
+// Numbers that ConvFusion (IEEE Access 2021) prints, beside ours: golden data of the paper, never
+// changed to suit us. docs/convfusion.md holds the same table with the reasons.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,11 +7,11 @@
 #include <map>
 
 #include "nets/zoo/zoo.h"
-#include "scheduler/explore/explore.h"
 #include "scheduler/counts/bounds.h"
 #include "scheduler/counts/energy.h"
 #include "scheduler/counts/two_level/convfusion_formulas.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/explore.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -25,7 +25,7 @@ std::vector<LayerProblem> layers_of(const Network& network) {
     return layers;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- Table 6
+// ---- Table 6
 
 struct TableSix {
     const char* net;
@@ -43,7 +43,8 @@ TEST_P(TableSixNets, DimensionsAndFewestAccesses) {
     Elements alone;
     for (size_t k = 0; k < layers.size(); ++k) {
         const LayerProblem& p = layers[k];
-        const std::array<int64_t, 6> ours{p[Dim::x], p[Dim::y], p[Dim::i], p[Dim::z], p.y().kernel, p.x().kernel};
+        const std::array<int64_t, 6> ours{p[Dim::x], p[Dim::y],    p[Dim::i],
+                                          p[Dim::z], p.y().kernel, p.x().kernel};
         EXPECT_EQ(ours, GetParam().layers[k]) << "layer " << k + 1;
         alone += compulsory_accesses({p});
         // No padding, stride 1: the paper's rule is exact.
@@ -60,9 +61,15 @@ INSTANTIATE_TEST_SUITE_P(
         // 1200 + 108 + 1296, 1296 + 144 + 1024; fused 1200 + 108 + 144 + 1024
         TableSix{"l2net", {{18, 18, 3, 4, 3, 3}, {16, 16, 4, 4, 3, 3}}, 5068, 2476},
         // 1452 + 108 + 1600, 1600 + 144 + 1296, 1296 + 144 + 1024
-        TableSix{"l3net", {{20, 20, 3, 4, 3, 3}, {18, 18, 4, 4, 3, 3}, {16, 16, 4, 4, 3, 3}}, 8664, 2872},
+        TableSix{"l3net",
+                 {{20, 20, 3, 4, 3, 3}, {18, 18, 4, 4, 3, 3}, {16, 16, 4, 4, 3, 3}},
+                 8664,
+                 2872},
         // 3 * 3840 * 2160 + 2 * 4 * 3838 * 2158 + 4 * 3836 * 2156 + 252
-        TableSix{"l2net-4k", {{3838, 2158, 3, 4, 3, 3}, {3836, 2156, 4, 4, 3, 3}}, 124'224'348, 57'965'116},
+        TableSix{"l2net-4k",
+                 {{3838, 2158, 3, 4, 3, 3}, {3836, 2156, 4, 4, 3, 3}},
+                 124'224'348,
+                 57'965'116},
         // 3 * 3840 * 2160 + 2 * 4 * (3838 * 2158 + 3836 * 2156) + 4 * 3834 * 2154 + 396
         TableSix{"l3net-4k",
                  {{3838, 2158, 3, 4, 3, 3}, {3836, 2156, 4, 4, 3, 3}, {3834, 2154, 4, 4, 3, 3}},
@@ -81,10 +88,11 @@ INSTANTIATE_TEST_SUITE_P(
         return name;
     });
 
-// --------------------------------------------------------------------------------------------- gain of fusion, section VI-B
+// ---- gain of fusion, section VI-B
 
-/// Sequences in the paper's sense: runs of regular convolutions; everything else ends one. Keras has layers that are a depthwise and a
-/// pointwise convolution in one (Xception): with `separable`, a convolution that follows a depthwise one belongs to such a layer.
+/// Sequences in the paper's sense: runs of regular convolutions; everything else ends one. Keras
+/// has layers that are a depthwise and a pointwise convolution in one (Xception): with `separable`,
+/// a convolution that follows a depthwise one belongs to such a layer.
 std::vector<Segment> sequences(const Network& network, bool separable) {
     std::vector<Segment> found;
     for (const std::vector<LayerId>& chain : schedulable_chains(network)) {
@@ -109,7 +117,8 @@ struct Gain {
     }
 };
 
-/// Fewest accesses with every layer by itself, and over all ways to cut the sequences into segments.
+/// Fewest accesses with every layer by itself, and over all ways to cut the sequences into
+/// segments.
 Gain gain(const std::vector<Segment>& sequences, Elements (*fewest)(const Segment&)) {
     Gain sum;
     for (const Segment& sequence : sequences) {
@@ -117,7 +126,8 @@ Gain gain(const std::vector<Segment>& sequences, Elements (*fewest)(const Segmen
         for (auto end = sequence.begin() + 1;; ++end) {
             Elements best(INT64_MAX);
             for (auto begin = sequence.begin(); begin != end; ++begin)
-                best = std::min(best, least[static_cast<size_t>(begin - sequence.begin())] + fewest({begin, end}));
+                best = std::min(best, least[static_cast<size_t>(begin - sequence.begin())] +
+                                          fewest({begin, end}));
             least.push_back(best);
             sum.alone += fewest({end - 1, end});
             if (end == sequence.end()) break;
@@ -127,7 +137,8 @@ Gain gain(const std::vector<Segment>& sequences, Elements (*fewest)(const Segmen
     return sum;
 }
 
-/// DMCNN-VD as section VI-B must have run it: no padding, 3840 x 2160, 3 channels in and out. Fused 3 * 3840 * 2160 + 3 * 3800 * 2120 + 667 008.
+/// DMCNN-VD as section VI-B must have run it: no padding, 3840 x 2160, 3 channels in and out. Fused
+/// 3 * 3840 * 2160 + 3 * 3800 * 2120 + 667 008.
 Network dmcnn_vd() {
     std::vector<LayerSpec> layers(19, {64, square_window(3)});
     layers.push_back({3, square_window(3)});
@@ -140,15 +151,16 @@ TEST(GainOfFusion, HeadlineDmcnnVd) {
     EXPECT_NEAR(static_cast<double>(paper.alone.value()), 19.931e9, 0.5e6);
     EXPECT_NEAR(paper.percent(), 99.75, 0.005);  // printed: 99.75
     // "More than two orders of magnitude" (abstract).
-    EXPECT_GT(static_cast<double>(paper.alone.value()) / static_cast<double>(paper.fused.value()), 100);
+    EXPECT_GT(static_cast<double>(paper.alone.value()) / static_cast<double>(paper.fused.value()),
+              100);
     // Without padding the paper's rule and exact counting are the same.
     const Gain ours = gain({layers_of(dmcnn_vd())}, compulsory_accesses);
     EXPECT_EQ(ours.fused, paper.fused);
     EXPECT_EQ(ours.alone, paper.alone);
 }
 
-// The schedule behind the headline: all 20 layers in one group, column by column, each intermediate in a rotating buffer of three columns (its
-// columns are shorter than its rows), weights resident.
+// The schedule behind the headline: all 20 layers in one group, column by column, each intermediate
+// in a rotating buffer of three columns (its columns are shorter than its rows), weights resident.
 TEST(GainOfFusion, HeadlineIsReachedByColumnBuffers) {
     const Network network = dmcnn_vd();
     const std::vector<LayerProblem> layers = layers_of(network);
@@ -157,16 +169,18 @@ TEST(GainOfFusion, HeadlineIsReachedByColumnBuffers) {
         const LayerProblem& p = layers[k];
         const std::string next = "conv" + std::to_string(k + 2) + ".xo";
         text += (k == 0 ? "{" : " & ") + p.name + ": xo zo yo io | zi yi xi ii n m; tile z" +
-                std::to_string(p[Dim::z]) + " y" + std::to_string(p[Dim::y]) + " x1 i" + std::to_string(p[Dim::i]) +
-                (k == 0 ? "; X root/xo" : "") + "; W root/root; Y " +
+                std::to_string(p[Dim::z]) + " y" + std::to_string(p[Dim::y]) + " x1 i" +
+                std::to_string(p[Dim::i]) + (k == 0 ? "; X root/xo" : "") + "; W root/root; Y " +
                 (k + 1 < layers.size() ? "root/" + next : "xi/xi");
     }
     const GroupCounts counts = two_level_counts(network, parse_group(network, text + "}"));
     EXPECT_EQ(counts.accesses(), Elements(24'883'200 + 24'168'000 + 667'008));
     // X 3 columns of 3 x 2160; A_k 3 columns of 64 x (2160 - 2 k), k = 1 .. 19; weights; one sum.
-    EXPECT_EQ(counts.sum_total, Elements(3 * 3 * 2160 + 3 * 64 * (19 * 2160 - 2 * 190) + 667'008 + 1));
+    EXPECT_EQ(counts.sum_total,
+              Elements(3 * 3 * 2160 + 3 * 64 * (19 * 2160 - 2 * 190) + 667'008 + 1));
     Macs once;
-    for (const LayerProblem& p : layers) once += Macs(p.output_elements().value()) * (9 * p[Dim::i]);
+    for (const LayerProblem& p : layers)
+        once += Macs(p.output_elements().value()) * (9 * p[Dim::i]);
     EXPECT_EQ(counts.macs(), once);
 }
 
@@ -176,8 +190,9 @@ TEST(GainOfFusion, SmallerPicturesDoNotGiveTheHeadline) {
         const int64_t height = width == 768 ? 576 : width * 9 / 16;
         std::vector<LayerSpec> layers(19, {64, square_window(3)});
         layers.push_back({3, square_window(3)});
-        EXPECT_NEAR(gain({layers_of(chain(3, height, width, layers))}, convfusion::fewest_accesses).percent(), percent,
-                    0.006)
+        EXPECT_NEAR(gain({layers_of(chain(3, height, width, layers))}, convfusion::fewest_accesses)
+                        .percent(),
+                    percent, 0.006)
             << width;
     }
 }
@@ -198,7 +213,8 @@ const std::vector<NetworkGain>& five_networks() {
     return five;
 }
 
-// The paper prints one number for all six networks, 28.89 %. Its rules give 32.45 %; docs/convfusion.md says what was tried.
+// The paper prints one number for all six networks, 28.89 %. Its rules give 32.45 %;
+// docs/convfusion.md says what was tried.
 TEST(GainOfFusion, MeanOverSixNetworks) {
     double paper_rule = gain({layers_of(dmcnn_vd())}, convfusion::fewest_accesses).percent();
     double ours = gain({layers_of(dmcnn_vd())}, compulsory_accesses).percent();
@@ -215,26 +231,28 @@ TEST(GainOfFusion, MeanOverSixNetworks) {
     EXPECT_NEAR(ours / 6, 33.14, 0.005);
 }
 
-// ------------------------------------------------------------------------------------------------- energy, figures 9 to 12
+// ---- energy, figures 9 to 12
 
 struct EnergyPoint {
     int64_t memory = 0;  ///< elements
     double pj = 0;
 };
 
-/// Energy over memory of a network's front, smallest memory first. Machines: convfusion-40nm + suffix.
+/// Energy over memory of a network's front, smallest memory first. Machines: convfusion-40nm +
+/// suffix.
 class EnergyFront {
 public:
     explicit EnergyFront(const char* zoo) : network_(zoo_network(zoo)), front_(explore(network_)) {
         EXPECT_TRUE(front_.macs_is_axis);  // else the optimum may not be on it
         for (const FrontPoint& point : front_.points) {
-            if (point.counts.live_total <= Elements(64)) misses_ = std::min(misses_, point.counts.accesses);
+            if (point.counts.live_total <= Elements(64))
+                misses_ = std::min(misses_, point.counts.accesses);
         }
     }
 
     [[nodiscard]] std::vector<EnergyPoint> on(const std::string& suffix) const {
-        const EnergyTable machine =
-            open_energy_table(std::string(LAMINATE_MACHINES) + "/convfusion-40nm" + suffix + ".json");
+        const EnergyTable machine = open_energy_table(std::string(LAMINATE_MACHINES) +
+                                                      "/convfusion-40nm" + suffix + ".json");
         std::vector<EnergyPoint> points;
         for (const FrontPoint& point : front_.points) {
             std::vector<GroupCounts> groups;
@@ -256,12 +274,14 @@ private:
 };
 
 EnergyPoint best(const std::vector<EnergyPoint>& points) {
-    return *std::min_element(points.begin(), points.end(),
-                             [](const EnergyPoint& a, const EnergyPoint& b) { return a.pj < b.pj; });
+    return *std::min_element(
+        points.begin(), points.end(),
+        [](const EnergyPoint& a, const EnergyPoint& b) { return a.pj < b.pj; });
 }
 
-// Figure 9: "past around 5 x 10^3 features the reduction in external DRAM accesses no longer outweighs the increased cost of the SRAM".
-// Figure 11: with banks "for L3NetWide the problem is gone entirely".
+// Figure 9: "past around 5 x 10^3 features the reduction in external DRAM accesses no longer
+// outweighs the increased cost of the SRAM". Figure 11: with banks "for L3NetWide the problem is
+// gone entirely".
 TEST(EnergyFigures, L3NetWide) {
     const EnergyFront front("l3net-wide");
     const std::vector<EnergyPoint> single = front.on("");
@@ -272,8 +292,9 @@ TEST(EnergyFigures, L3NetWide) {
     EXPECT_EQ(best(banked).memory, banked.back().memory);
 }
 
-// Figure 11: "for L3Net 4k the optimum memory size still lies around 1 x 10^3 entries". Figure 12: "the addition of the register file ensures
-// that the energy does decrease when larger internal memory is used".
+// Figure 11: "for L3Net 4k the optimum memory size still lies around 1 x 10^3 entries". Figure 12:
+// "the addition of the register file ensures that the energy does decrease when larger internal
+// memory is used".
 TEST(EnergyFigures, L3Net4K) {
     const EnergyFront front("l3net-4k");
     const std::vector<EnergyPoint> banked = front.on("-banked");

@@ -15,12 +15,15 @@ namespace {
 
 enum Axis : uint8_t { rows = 0, columns = 1, inputs = 2, outputs = 3 };  // of loops: y, x, i, z
 constexpr size_t axis_count = 4;
-Axis axis_of(Dim d) { return d == Dim::y ? rows : d == Dim::x ? columns : d == Dim::i ? inputs : outputs; }
+Axis axis_of(Dim d) {
+    return d == Dim::y ? rows : d == Dim::x ? columns : d == Dim::i ? inputs : outputs;
+}
 
 /// Where the loop of an axis lies in the nest that reads a tensor.
 enum class Place : uint8_t { above_store, between, below_compute, kept_between, kept_below };
 
-/// A piece of a tensor along one axis, asked for in the iteration of the loops between its levels that `path` numbers.
+/// A piece of a tensor along one axis, asked for in the iteration of the loops between its levels
+/// that `path` numbers.
 struct Piece {
     std::vector<int> path;
     int64_t begin = 0;
@@ -33,7 +36,8 @@ using Pattern = std::map<Lifetime, int64_t>;
 /// The same for channels, where pieces are disjoint: their sizes.
 using ChannelPattern = std::map<std::vector<int64_t>, int64_t>;
 
-/// What a lifetime shows of the bodies of one axis, the store level's first: docs/counting.md section 5.
+/// What a lifetime shows of the bodies of one axis, the store level's first: docs/counting.md
+/// section 5.
 struct Body {
     bool has_trips = false;  ///< several
     int64_t held = 0;
@@ -47,21 +51,24 @@ Bodies bodies_of(const Lifetime& needs) {
     Bodies bodies;
     for (size_t depth = 0; depth <= needs.front().path.size(); ++depth) {
         const auto is_same = [&](const Piece& a, const Piece& b, size_t length) {
-            return std::equal(a.path.begin(), a.path.begin() + static_cast<std::ptrdiff_t>(length), b.path.begin());
+            return std::equal(a.path.begin(), a.path.begin() + static_cast<std::ptrdiff_t>(length),
+                              b.path.begin());
         };
         Body body;
         int64_t frontier = INT64_MIN;
         for (size_t first = 0, last = 0; first < needs.size(); first = last) {
             int64_t begin = INT64_MAX;
             int64_t end = INT64_MIN;
-            for (last = first; last < needs.size() && is_same(needs[first], needs[last], depth); ++last) {
+            for (last = first; last < needs.size() && is_same(needs[first], needs[last], depth);
+                 ++last) {
                 begin = std::min(begin, needs[last].begin);
                 end = std::max(end, needs[last].end);
             }
             body.overlaps |= begin < frontier;
             frontier = std::max(frontier, end);
             body.held = std::max(body.held, frontier - begin);
-            if (first > 0 && depth > 0) body.has_trips |= is_same(needs[first - 1], needs[first], depth - 1);
+            if (first > 0 && depth > 0)
+                body.has_trips |= is_same(needs[first - 1], needs[first], depth - 1);
         }
         bodies.push_back(body);
     }
@@ -72,7 +79,8 @@ Bodies bodies_of(const Lifetime& needs) {
 Bodies plain_bodies(int64_t length) { return {{false, length, false}, {length > 1, 1, false}}; }
 
 /// Elements of a buffer along its `indexing` axes together, by the fold rule.
-int64_t fold(const std::vector<Axis>& walk, const std::array<const BodiesOfLifetimes*, axis_count>& lifetimes,
+int64_t fold(const std::vector<Axis>& walk,
+             const std::array<const BodiesOfLifetimes*, axis_count>& lifetimes,
              const std::array<bool, axis_count>& indexing) {
     std::array<int64_t, axis_count> extent{1, 1, 1, 1};
     std::array<size_t, axis_count> at{};
@@ -106,7 +114,8 @@ int64_t fold(const std::vector<Axis>& walk, const std::array<const BodiesOfLifet
         if (goes_on) end_run();
         for (size_t a = 0; a < axis_count; ++a) extent[a] = std::max(extent[a], found[a]);
         size_t a = 0;
-        while (a < axis_count && (lifetimes[a] == nullptr || ++at[a] == lifetimes[a]->size())) at[a++] = 0;
+        while (a < axis_count && (lifetimes[a] == nullptr || ++at[a] == lifetimes[a]->size()))
+            at[a++] = 0;
         if (a == axis_count) break;
     }
     return extent[0] * extent[1] * extent[2] * extent[3];
@@ -115,9 +124,9 @@ int64_t fold(const std::vector<Axis>& walk, const std::array<const BodiesOfLifet
 /// What the counts see of a layer's order and levels; equal values, equal counts.
 struct Shape {
     std::array<Place, axis_count> place{};
-    std::vector<Axis> walk;                         ///< own loops between the levels of the input
-    bool is_kept = false;                           ///< the input lives as long as the output
-    int weights = 0;                                ///< 0 at an own level, 5 as long as the output, 6 resident
+    std::vector<Axis> walk;  ///< own loops between the levels of the input
+    bool is_kept = false;    ///< the input lives as long as the output
+    int weights = 0;         ///< 0 at an own level, 5 as long as the output, 6 resident
     std::array<bool, axis_count> inside_weights{};  ///< own level: loops inside it
     std::vector<Axis> weights_walk;
     bool weights_below = false;  ///< inside the compute level of the input
@@ -134,8 +143,9 @@ struct State {
     friend auto operator<=>(const State&, const State&) = default;
 };
 
-/// Of the layers so far, last one first. Total memory: resident + the largest of `elsewhere`, `beside + s`, `around + s + m`, where s is stored with the
-/// tensor that comes next (by the layers before it) and m is held by the nests before.
+/// Of the layers so far, last one first. Total memory: resident + the largest of `elsewhere`,
+/// `beside + s`, `around + s + m`, where s is stored with the tensor that comes next (by the layers
+/// before it) and m is held by the nests before.
 struct Costs {
     int64_t accesses = 0;
     int64_t macs = 0;
@@ -144,10 +154,12 @@ struct Costs {
     int64_t beside = 0;
     int64_t around = 0;
     size_t trace = 0;
-    [[nodiscard]] int64_t memory() const { return resident + std::max({elsewhere, beside, around}); }
+    [[nodiscard]] int64_t memory() const {
+        return resident + std::max({elsewhere, beside, around});
+    }
     [[nodiscard]] bool no_worse(const Costs& o) const {
-        return accesses <= o.accesses && macs <= o.macs && resident <= o.resident && elsewhere <= o.elsewhere &&
-               beside <= o.beside && around <= o.around;
+        return accesses <= o.accesses && macs <= o.macs && resident <= o.resident &&
+               elsewhere <= o.elsewhere && beside <= o.beside && around <= o.around;
     }
 };
 
@@ -160,8 +172,8 @@ struct Local {
     int64_t below = 0;        ///< inside, not while the producer runs
     ChainSchedule::Layer layer;
     [[nodiscard]] bool no_worse(const Local& o) const {
-        return accesses <= o.accesses && resident <= o.resident && with_output <= o.with_output && held <= o.held &&
-               below <= o.below;
+        return accesses <= o.accesses && resident <= o.resident && with_output <= o.with_output &&
+               held <= o.held && below <= o.below;
     }
 };
 
@@ -178,7 +190,8 @@ std::vector<int64_t> candidates(int64_t extent, TileSizes kind) {
     std::vector<int64_t> sizes;
     for (int64_t t = 1; t <= extent; ++t) {
         const bool is_power = (t & (t - 1)) == 0 || t == extent;
-        if (kind == TileSizes::all || (kind == TileSizes::divisors ? extent % t == 0 : is_power)) sizes.push_back(t);
+        if (kind == TileSizes::all || (kind == TileSizes::divisors ? extent % t == 0 : is_power))
+            sizes.push_back(t);
     }
     return sizes;
 }
@@ -222,7 +235,8 @@ public:
 
     [[nodiscard]] std::string example(const ThreeCosts& cost) const {
         ChainSchedule schedule;
-        for (size_t t = examples_.at(cost); t != 0; t = trace_[t].after) schedule.layers.push_back(trace_[t].layer);
+        for (size_t t = examples_.at(cost); t != 0; t = trace_[t].after)
+            schedule.layers.push_back(trace_[t].layer);
         // Traced from the first layer to the last.
         const auto group = space_.group(schedule);
         return group ? to_text(*group) : "outside the space";
@@ -234,7 +248,8 @@ public:
         for (size_t k = problems_.size(); k-- > 0;) {
             const ChainSchedule::Layer& layer = schedule.layers[k];
             Shape shape = shape_of(k, layer);
-            if (k > 0 && (shape.place[outputs] == Place::between || shape.place[outputs] == Place::kept_between)) {
+            if (k > 0 && (shape.place[outputs] == Place::between ||
+                          shape.place[outputs] == Place::kept_between)) {
                 // In the space with a single trip only.
                 std::erase(shape.walk, outputs);
                 shape.place[outputs] = Place::below_compute;
@@ -249,7 +264,8 @@ public:
     }
 
 private:
-    /// Along one spatial axis, for one place and tile of the loop that runs over the layer's output.
+    /// Along one spatial axis, for one place and tile of the loop that runs over the layer's
+    /// output.
     struct Spatial {
         size_t pattern = 0;
         int64_t brought = 0;
@@ -284,16 +300,19 @@ private:
 
     [[nodiscard]] const LayerProblem& problem(size_t k) const { return problems_[k]; }
     [[nodiscard]] bool is_last(size_t k) const { return k + 1 == problems_.size(); }
-    [[nodiscard]] int64_t kernel(size_t k) const { return problem(k).y().kernel * problem(k).x().kernel; }
+    [[nodiscard]] int64_t kernel(size_t k) const {
+        return problem(k).y().kernel * problem(k).x().kernel;
+    }
 
     State whole_output() {
         const LayerProblem& p = problems_.back();
-        return {{patterns_.number({{{{{}, 0, p[Dim::y]}}, 1}}), patterns_.number({{{{{}, 0, p[Dim::x]}}, 1}})},
+        return {{patterns_.number({{{{{}, 0, p[Dim::y]}}, 1}}),
+                 patterns_.number({{{{{}, 0, p[Dim::x]}}, 1}})},
                 channel_patterns_.number({{{p[Dim::z]}, 1}}),
                 {}};
     }
 
-    // ------------------------------------------------------------------------------------------------------- orders and levels
+    // ---- orders and levels
 
     Shape shape_of(size_t k, const ChainSchedule::Layer& l) const {
         Shape s;
@@ -305,7 +324,8 @@ private:
         int ii = 0;
         for (int n = 0; n < 4; ++n) {
             const Axis a = axis_of(l.order[static_cast<size_t>(n)]);
-            const bool has_one_trip = a == inputs && problem(k)[Dim::i] == 1;  // as though it were the innermost
+            const bool has_one_trip =
+                a == inputs && problem(k)[Dim::i] == 1;  // as though it were the innermost
             if (n >= compute || has_one_trip)
                 s.place[a] = s.is_kept ? Place::kept_below : Place::below_compute;
             else if (s.is_kept || n >= store)
@@ -323,7 +343,8 @@ private:
                 ii = n;
             }
         }
-        // Of neighbouring loops that all index the weights, or all do not, the order does not matter: none of them overlaps.
+        // Of neighbouring loops that all index the weights, or all do not, the order does not
+        // matter: none of them overlaps.
         const auto indexes = [](Axis a) { return a == inputs || a == outputs; };
         for (auto begin = s.weights_walk.begin(); begin != s.weights_walk.end();) {
             auto end = begin;
@@ -349,8 +370,8 @@ private:
                         if (l.weights == 6 && is_alone) continue;
                         if (options_.only_resident && !is_alone && l.weights != 6) continue;
                         const Shape s = shape_of(k, l);
-                        const bool is_z_between =
-                            s.place[outputs] == Place::between || s.place[outputs] == Place::kept_between;
+                        const bool is_z_between = s.place[outputs] == Place::between ||
+                                                  s.place[outputs] == Place::kept_between;
                         if (k > 0 && is_z_between) continue;
                         found.emplace(s, l);
                     }
@@ -360,9 +381,10 @@ private:
         return found;
     }
 
-    // ------------------------------------------------------------------------------------------------------------ along an axis
+    // ---- along an axis
 
-    /// Input coordinate of an output and a tap, wherever it lies; none where a transposed convolution has no tap.
+    /// Input coordinate of an output and a tap, wherever it lies; none where a transposed
+    /// convolution has no tap.
     static std::optional<int64_t> tap_at(const AxisWindow& w, int64_t out, int64_t tap) {
         if (!w.transposed) return out * w.stride + tap * w.dilation - w.pad_begin;
         const int64_t scaled = out + w.pad_begin - tap * w.dilation;
@@ -465,8 +487,10 @@ private:
     }
 
     /// The nest runs over all of i for each z, or each tile of z, for which its input comes anew.
-    const Channels& channels(size_t k, size_t pattern, const Shape& s, int64_t tile_z, int64_t tile_i) {
-        const auto key = std::make_tuple(k, pattern, s.place[outputs], s.place[inputs], tile_z, tile_i);
+    const Channels& channels(size_t k, size_t pattern, const Shape& s, int64_t tile_z,
+                             int64_t tile_i) {
+        const auto key =
+            std::make_tuple(k, pattern, s.place[outputs], s.place[inputs], tile_z, tile_i);
         const auto known = channels_.find(key);
         if (known != channels_.end()) return known->second;
         const LayerProblem& p = problem(k);
@@ -476,7 +500,9 @@ private:
             if (s.is_kept) result.runs += times;
             for (const int64_t call : scope) {
                 if (!s.is_kept)
-                    result.runs += times * (s.place[outputs] == Place::above_store ? call : ceil_div(call, tile_z));
+                    result.runs +=
+                        times *
+                        (s.place[outputs] == Place::above_store ? call : ceil_div(call, tile_z));
                 for (int64_t at = 0; at < call; at += tile_z)
                     z_lifetimes.insert(plain_bodies(std::min(tile_z, call - at)));
             }
@@ -516,13 +542,15 @@ private:
         int64_t sum = 0;
         for (const auto& [scope, times] : patterns_[pattern]) {
             for (const Piece& call : scope) {
-                for (int64_t out = call.begin; out < call.end; ++out) sum += times * taps_of(w, out);
+                for (int64_t out = call.begin; out < call.end; ++out)
+                    sum += times * taps_of(w, out);
             }
         }
         return sum;
     }
 
-    /// Taps on padding are taps; of a transposed convolution those that fall between inputs are not.
+    /// Taps on padding are taps; of a transposed convolution those that fall between inputs are
+    /// not.
     [[nodiscard]] static int64_t taps_of(const AxisWindow& w, int64_t out) {
         int64_t taps = 0;
         for (int64_t n = 0; n < w.kernel; ++n) taps += tap_at(w, out, n) ? 1 : 0;
@@ -530,14 +558,15 @@ private:
     }
 
     [[nodiscard]] int64_t macs(size_t k, const State& state) {
-        const auto key = std::make_pair(k, std::make_tuple(state.pattern[0], state.pattern[1], state.channels));
+        const auto key =
+            std::make_pair(k, std::make_tuple(state.pattern[0], state.pattern[1], state.channels));
         const auto known = macs_.find(key);
         if (known != macs_.end()) return known->second;
         int64_t channels = 0;
         for (const auto& [scope, times] : channel_patterns_[state.channels])
             channels += times * std::accumulate(scope.begin(), scope.end(), int64_t{0});
-        const int64_t macs =
-            taps(k, 0, state.pattern[0]) * taps(k, 1, state.pattern[1]) * channels * problem(k)[Dim::i];
+        const int64_t macs = taps(k, 0, state.pattern[0]) * taps(k, 1, state.pattern[1]) *
+                             channels * problem(k)[Dim::i];
         macs_.emplace(key, macs);
         return macs;
     }
@@ -548,22 +577,25 @@ private:
         for (size_t axis = 0; axis < 2; ++axis) {
             for (const auto& [scope, times] : patterns_[state.pattern[axis]]) {
                 t.scopes[axis] += times;
-                for (const Piece& call : scope) t.largest[axis] = std::max(t.largest[axis], call.end - call.begin);
+                for (const Piece& call : scope)
+                    t.largest[axis] = std::max(t.largest[axis], call.end - call.begin);
             }
         }
         for (const auto& [scope, times] : channel_patterns_[state.channels]) {
             const int64_t all = std::accumulate(scope.begin(), scope.end(), int64_t{0});
             t.channels += times * all;
             t.most_in_a_scope = std::max(t.most_in_a_scope, all);
-            for (const int64_t call : scope) t.largest_channels = std::max(t.largest_channels, call);
+            for (const int64_t call : scope)
+                t.largest_channels = std::max(t.largest_channels, call);
         }
         return t;
     }
 
-    // ------------------------------------------------------------------------------------------------------------- one layer
+    // ---- one layer
 
     /// `next`: what is asked of the layer before.
-    Local local(size_t k, const Tables& tables, const Shape& s, std::array<int64_t, 4> tile, State& next) {
+    Local local(size_t k, const Tables& tables, const Shape& s, std::array<int64_t, 4> tile,
+                State& next) {
         const State& state = *tables.state;
         const LayerProblem& p = problem(k);
         if (s.is_kept || s.weights == 5) tile = p.extent;
@@ -585,10 +617,11 @@ private:
         next.walk.insert(next.walk.end(), s.walk.begin(), s.walk.end());
 
         Local local;
-        if (k == 0) local.accesses += along[0]->brought * along[1]->brought * p[Dim::i] * channels.runs;
-        const int64_t input_buffer =
-            fold(next.walk, {&along[0]->lifetimes, &along[1]->lifetimes, &channels.of_i, &channels.of_z},
-                 {true, true, true, false});
+        if (k == 0)
+            local.accesses += along[0]->brought * along[1]->brought * p[Dim::i] * channels.runs;
+        const int64_t input_buffer = fold(
+            next.walk, {&along[0]->lifetimes, &along[1]->lifetimes, &channels.of_i, &channels.of_z},
+            {true, true, true, false});
         (s.is_kept ? local.with_output : local.held) += input_buffer;
         std::erase(next.walk, outputs);
 
@@ -596,7 +629,8 @@ private:
             local.accesses += kernel(k) * p[Dim::i] * p[Dim::z];
             local.resident += kernel(k) * p[Dim::i] * p[Dim::z];
         } else if (s.weights == 5) {
-            local.accesses += kernel(k) * p[Dim::i] * tables.channels * tables.scopes[0] * tables.scopes[1];
+            local.accesses +=
+                kernel(k) * p[Dim::i] * tables.channels * tables.scopes[0] * tables.scopes[1];
             local.with_output += kernel(k) * p[Dim::i] * tables.most_in_a_scope;
         } else {
             int64_t times = 1;
@@ -608,15 +642,18 @@ private:
                 return s.inside_weights[a] ? &lifetimes : &one;
             };
             (s.weights_below ? local.below : local.held) +=
-                kernel(k) * fold(s.weights_walk,
-                                 {inside(rows, tiles[0]->lifetimes), inside(columns, tiles[1]->lifetimes),
-                                  inside(inputs, channels.of_weights_i), inside(outputs, channels.of_z)},
-                                 {false, false, true, true});
+                kernel(k) *
+                fold(s.weights_walk,
+                     {inside(rows, tiles[0]->lifetimes), inside(columns, tiles[1]->lifetimes),
+                      inside(inputs, channels.of_weights_i), inside(outputs, channels.of_z)},
+                     {false, false, true, true});
         }
         if (is_last(k)) {
-            local.accesses += p.output_elements().value() * (2 * ceil_div(p[Dim::i], size(Dim::i)) - 1);
+            local.accesses +=
+                p.output_elements().value() * (2 * ceil_div(p[Dim::i], size(Dim::i)) - 1);
             int64_t buffer = 1;
-            for (const Dim d : {Dim::z, Dim::y, Dim::x}) buffer *= s.inside_output[axis_of(d)] ? size(d) : 1;
+            for (const Dim d : {Dim::z, Dim::y, Dim::x})
+                buffer *= s.inside_output[axis_of(d)] ? size(d) : 1;
             (s.output_below ? local.below : local.held) += buffer;
         }
         local.layer.tile = tile;
@@ -634,7 +671,8 @@ private:
         c.beside += c.beside > 0 ? l.with_output : 0;
         c.around += l.with_output;
         if (!s.is_kept) {
-            // What comes next is stored in this nest: nothing of it lives in what was looked at before.
+            // What comes next is stored in this nest: nothing of it lives in what was looked at
+            // before.
             c.elsewhere = std::max(c.elsewhere, c.beside);
             c.beside = 0;
         }
@@ -643,12 +681,13 @@ private:
         return c;
     }
 
-    // ------------------------------------------------------------------------------------------------------------- all of them
+    // ---- all of them
 
-    void expand(size_t k, const State& state, const std::vector<Costs>& costs, const std::set<ThreeCosts>& front,
-                std::map<State, std::vector<Costs>>& states) {
+    void expand(size_t k, const State& state, const std::vector<Costs>& costs,
+                const std::set<ThreeCosts>& front, std::map<State, std::vector<Costs>>& states) {
         const Tables tables = this->tables(state);
-        const bool has_channel_loop = std::find(state.walk.begin(), state.walk.end(), inputs) != state.walk.end();
+        const bool has_channel_loop =
+            std::find(state.walk.begin(), state.walk.end(), inputs) != state.walk.end();
         const LayerProblem& p = problem(k);
         std::map<std::pair<State, bool>, std::vector<Local>> choices;
         for (const auto& [shape, layer] : shapes_[k]) {
@@ -661,7 +700,8 @@ private:
             for (const int64_t y : sizes(tables.largest[0])) {
                 for (const int64_t x : sizes(tables.largest[1])) {
                     for (const int64_t z : sizes(tables.largest_channels)) {
-                        for (const int64_t i : is_last(k) ? sizes(p[Dim::i]) : std::vector<int64_t>{p[Dim::i]}) {
+                        for (const int64_t i :
+                             is_last(k) ? sizes(p[Dim::i]) : std::vector<int64_t>{p[Dim::i]}) {
                             tile = {z, y, x, i};
                             State next;
                             Local local = this->local(k, tables, shape, tile, next);
@@ -685,7 +725,8 @@ private:
                 for (const Local& local : locals) {
                     Costs c = step(before, local, shape, own_macs);
                     const ThreeCosts least = bound(k, c, macs_of_next);
-                    if (is_beaten(least, front) || (!options_.recompute && least[2] > macs_alone_)) continue;
+                    if (is_beaten(least, front) || (!options_.recompute && least[2] > macs_alone_))
+                        continue;
                     c.trace = trace_.size();
                     trace_.push_back({local.layer, before.trace});
                     if (k == 0)
@@ -705,7 +746,8 @@ private:
         std::vector<int64_t> own(problems_.size());
         std::array<std::set<int64_t>, 2> needed;
         for (size_t axis = 0; axis < 2; ++axis) {
-            for (int64_t out = 0; out < problems_.back().window[axis].out; ++out) needed[axis].insert(out);
+            for (int64_t out = 0; out < problems_.back().window[axis].out; ++out)
+                needed[axis].insert(out);
         }
         for (size_t k = problems_.size(); k-- > 0;) {
             own[k] = problem(k)[Dim::z] * problem(k)[Dim::i];
@@ -723,7 +765,8 @@ private:
                 needed[axis] = std::move(read);
             }
         }
-        least_accesses_[0] = static_cast<int64_t>(needed[0].size() * needed[1].size()) * problem(0)[Dim::i];
+        least_accesses_[0] =
+            static_cast<int64_t>(needed[0].size() * needed[1].size()) * problem(0)[Dim::i];
         for (size_t k = 0; k < problems_.size(); ++k) {
             least_accesses_[k + 1] = least_accesses_[k] + problem(k).weight_elements().value();
             least_macs_[k + 1] = least_macs_[k] + own[k];
@@ -737,15 +780,18 @@ private:
         }
     }
 
-    /// Layers before the k-th (which is done): weights and input once, the next one's MACs as they are, a kernel and one element each.
+    /// Layers before the k-th (which is done): weights and input once, the next one's MACs as they
+    /// are, a kernel and one element each.
     [[nodiscard]] ThreeCosts bound(size_t k, Costs c, int64_t macs_of_next) const {
         if (k == 0) return {c.accesses, c.memory(), c.macs};
         c.around += kernel(0) + static_cast<int64_t>(k);
-        return {c.accesses + least_accesses_[k], c.memory(), c.macs + macs_of_next + least_macs_[k - 1]};
+        return {c.accesses + least_accesses_[k], c.memory(),
+                c.macs + macs_of_next + least_macs_[k - 1]};
     }
 
     static bool is_beaten(const ThreeCosts& cost, const std::set<ThreeCosts>& front) {
-        return std::any_of(front.begin(), front.end(), [&](const ThreeCosts& f) { return beats(f, cost); });
+        return std::any_of(front.begin(), front.end(),
+                           [&](const ThreeCosts& f) { return beats(f, cost); });
     }
 
     [[nodiscard]] std::set<ThreeCosts> front_of_examples() const {
@@ -762,7 +808,8 @@ private:
     std::vector<LayerProblem> problems_;
     EveryScheduleOptions options_;
     SpaceOfAChain space_;
-    std::vector<std::map<Shape, ChainSchedule::Layer>> shapes_;  ///< with one order and levels of that shape
+    std::vector<std::map<Shape, ChainSchedule::Layer>>
+        shapes_;  ///< with one order and levels of that shape
     Numbered<Pattern> patterns_;
     Numbered<ChannelPattern> channel_patterns_;
     std::map<std::tuple<size_t, size_t, size_t, Place, int64_t>, Spatial> spatial_;
@@ -776,10 +823,13 @@ private:
     std::map<ThreeCosts, size_t> examples_;
 };
 
-EverySchedule::EverySchedule(std::vector<LayerProblem> problems, const EveryScheduleOptions& options)
+EverySchedule::EverySchedule(std::vector<LayerProblem> problems,
+                             const EveryScheduleOptions& options)
     : impl_(std::make_unique<Impl>(std::move(problems), options)) {}
 EverySchedule::~EverySchedule() = default;
-std::set<ThreeCosts> EverySchedule::unbeaten_by(const std::set<ThreeCosts>& front) { return impl_->unbeaten_by(front); }
+std::set<ThreeCosts> EverySchedule::unbeaten_by(const std::set<ThreeCosts>& front) {
+    return impl_->unbeaten_by(front);
+}
 std::string EverySchedule::example(const ThreeCosts& cost) const { return impl_->example(cost); }
 ThreeCosts EverySchedule::cost(const ChainSchedule& schedule) { return impl_->cost(schedule); }
 

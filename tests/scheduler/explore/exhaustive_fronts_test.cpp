@@ -1,4 +1,5 @@
-// The search of fused groups against every schedule of the space, counted and compared by tests/scheduler/explore/every_schedule.h.
+// The search of fused groups against every schedule of the space, counted and compared by
+// tests/scheduler/explore/every_schedule.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,13 +8,14 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "scheduler/explore/explore.h"
-#include "tests/support/chain.h"
 #include "tests/scheduler/explore/every_schedule.h"
+#include "tests/support/chain.h"
 
 namespace laminate {
 namespace {
 
-/// Extents of 2 to `largest`, one to three channels, kernels 1x1 to 3x3, strides, dilation, uneven padding; one layer in five transposed.
+/// Extents of 2 to `largest`, one to three channels, kernels 1x1 to 3x3, strides, dilation, uneven
+/// padding; one layer in five transposed.
 Network tiny_chain(Rng& rng, int64_t layers, int64_t largest) {
     for (;;) {
         std::vector<LayerSpec> specs;
@@ -35,7 +37,8 @@ Network tiny_chain(Rng& rng, int64_t layers, int64_t largest) {
             specs.push_back(spec);
         }
         try {
-            Network network = chain(rng.between(1, 2), rng.between(2, largest), rng.between(2, largest), specs);
+            Network network =
+                chain(rng.between(1, 2), rng.between(2, largest), rng.between(2, largest), specs);
             const auto extents_are_small = [&](const Tensor& t) {
                 return t.dims[2] <= largest && t.dims[3] <= largest;
             };
@@ -43,7 +46,8 @@ Network tiny_chain(Rng& rng, int64_t layers, int64_t largest) {
             // Transposed kernels that equal their stride end a sequence.
             const auto fuses = [](const LayerSpec& spec) {
                 const auto is_tiling = [&](size_t axis) {
-                    return spec.window.kernel[axis] == spec.window.stride[axis] && spec.window.stride[axis] > 1;
+                    return spec.window.kernel[axis] == spec.window.stride[axis] &&
+                           spec.window.stride[axis] > 1;
                 };
                 return spec.kind == LayerKind::conv || !(is_tiling(0) || is_tiling(1));
             };
@@ -74,7 +78,8 @@ TEST(EverySchedule, CountsAsTheModel) {
                 if (!group) continue;
                 check_group(network, *group);
                 ++counted;
-                ASSERT_EQ(every.cost(schedule), space.cost(*group, footprint, cache)) << to_text(*group);
+                ASSERT_EQ(every.cost(schedule), space.cost(*group, footprint, cache))
+                    << to_text(*group);
             }
         }
     }
@@ -103,20 +108,23 @@ struct Options {
 
 std::set<ThreeCosts> costs(const std::vector<GroupPoint>& points) {
     std::set<ThreeCosts> all;
-    for (const GroupPoint& p : points) all.insert({p.accesses.value(), p.live_total.value(), p.macs.value()});
+    for (const GroupPoint& p : points)
+        all.insert({p.accesses.value(), p.live_total.value(), p.macs.value()});
     return all;
 }
 
 std::set<ThreeCosts> front_of(const std::set<ThreeCosts>& all) {
     std::set<ThreeCosts> front;
     for (const ThreeCosts& c : all) {
-        if (std::none_of(all.begin(), all.end(), [&](const ThreeCosts& o) { return beats(o, c); })) front.insert(c);
+        if (std::none_of(all.begin(), all.end(), [&](const ThreeCosts& o) { return beats(o, c); }))
+            front.insert(c);
     }
     return front;
 }
 
 std::string text(const ThreeCosts& c) {
-    return std::to_string(c[0]) + " accesses, memory " + std::to_string(c[1]) + ", " + std::to_string(c[2]) + " MACs";
+    return std::to_string(c[0]) + " accesses, memory " + std::to_string(c[1]) + ", " +
+           std::to_string(c[2]) + " MACs";
 }
 
 std::set<ThreeCosts> expect_group_front(const Network& network, const std::vector<LayerId>& layers,
@@ -125,8 +133,10 @@ std::set<ThreeCosts> expect_group_front(const Network& network, const std::vecto
     EverySchedule every(layer_problems(network, layers), options.of_enumeration());
     const std::set<ThreeCosts> unbeaten = every.unbeaten_by(found);
     for (const ThreeCosts& c : unbeaten)
-        EXPECT_TRUE(found.contains(c)) << "not on the front: " << text(c) << " by " << every.example(c);
-    for (const ThreeCosts& c : found) EXPECT_TRUE(unbeaten.contains(c)) << "of no schedule of the space: " << text(c);
+        EXPECT_TRUE(found.contains(c))
+            << "not on the front: " << text(c) << " by " << every.example(c);
+    for (const ThreeCosts& c : found)
+        EXPECT_TRUE(unbeaten.contains(c)) << "of no schedule of the space: " << text(c);
     return found;
 }
 
@@ -137,10 +147,14 @@ void expect_fronts(const Network& network, const Options& options) {
     for (size_t end = 1; end <= layers.size(); ++end) {
         std::set<ThreeCosts> sums;
         for (size_t begin = 0; begin < end; ++begin) {
-            const auto at = [&](size_t n) { return layers.begin() + static_cast<std::ptrdiff_t>(n); };
-            const std::set<ThreeCosts> group = expect_group_front(network, {at(begin), at(end)}, options);
+            const auto at = [&](size_t n) {
+                return layers.begin() + static_cast<std::ptrdiff_t>(n);
+            };
+            const std::set<ThreeCosts> group =
+                expect_group_front(network, {at(begin), at(end)}, options);
             for (const ThreeCosts& a : upto[begin]) {
-                for (const ThreeCosts& b : group) sums.insert({a[0] + b[0], std::max(a[1], b[1]), a[2] + b[2]});
+                for (const ThreeCosts& b : group)
+                    sums.insert({a[0] + b[0], std::max(a[1], b[1]), a[2] + b[2]});
             }
         }
         upto.push_back(front_of(sums));
@@ -149,8 +163,8 @@ void expect_fronts(const Network& network, const Options& options) {
     EXPECT_TRUE(front.is_complete);
     std::set<ThreeCosts> found;
     for (const FrontPoint& p : front.points)
-        found.insert(
-            {p.counts.accesses.value(), memory_of(p.counts, options.footprint).value(), p.counts.macs.value()});
+        found.insert({p.counts.accesses.value(), memory_of(p.counts, options.footprint).value(),
+                      p.counts.macs.value()});
     EXPECT_EQ(found, upto.back());
 }
 
@@ -161,7 +175,9 @@ void expect_fronts_of_chain(uint64_t seed, int64_t layers, int64_t largest) {
     Options options;
     options.footprint = seed % 2 == 0 ? Footprint::live : Footprint::sum;
     options.recompute = seed % 4 < 3;
-    options.tiles = seed % 5 == 0 ? TileSizes::divisors : seed % 5 == 1 ? TileSizes::powers_of_two : TileSizes::all;
+    options.tiles = seed % 5 == 0   ? TileSizes::divisors
+                    : seed % 5 == 1 ? TileSizes::powers_of_two
+                                    : TileSizes::all;
     options.space = seed % 7 == 0 ? Space::fusion : Space::fusion_recompute;
     expect_fronts(network, options);
 }
@@ -185,10 +201,12 @@ TEST_P(ExhaustiveFrontsOfPairsLong, TenChains) { expect_ten(2, 5); }
 INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfPairsLong, testing::Range<uint64_t>(100, 115));
 class ExhaustiveFrontsOfThreeLayersLong : public ExhaustiveFrontsLong {};
 TEST_P(ExhaustiveFrontsOfThreeLayersLong, TenChains) { expect_ten(3, 4); }
-INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfThreeLayersLong, testing::Range<uint64_t>(100, 106));
+INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfThreeLayersLong,
+                         testing::Range<uint64_t>(100, 106));
 class ExhaustiveFrontsOfFourLayersLong : public ExhaustiveFrontsLong {};
 TEST_P(ExhaustiveFrontsOfFourLayersLong, TenChains) { expect_ten(4, 2); }
-INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfFourLayersLong, testing::Range<uint64_t>(100, 102));
+INSTANTIATE_TEST_SUITE_P(Seeds, ExhaustiveFrontsOfFourLayersLong,
+                         testing::Range<uint64_t>(100, 102));
 
 /// The enumeration drops early what a point of the front beats; here it knows of none.
 TEST(ExhaustiveFronts, WithoutKnowingTheFront) {
@@ -197,11 +215,13 @@ TEST(ExhaustiveFronts, WithoutKnowingTheFront) {
         const Network network = tiny_chain(rng, 2, 3);
         const Options options{TileSizes::all, n % 2 == 0 ? Footprint::live : Footprint::sum};
         EverySchedule every(layer_problems(network, all_layers(network)), options.of_enumeration());
-        EXPECT_EQ(every.unbeaten_by({}), costs(group_front(network, all_layers(network), options.of_search())));
+        EXPECT_EQ(every.unbeaten_by({}),
+                  costs(group_front(network, all_layers(network), options.of_search())));
     }
 }
 
-/// Nothing but loops over orders, levels and tiles, and the closed form. Minutes for the tiniest pair there is.
+/// Nothing but loops over orders, levels and tiles, and the closed form. Minutes for the tiniest
+/// pair there is.
 TEST(LiteralLoopsLong, FrontOfTheTiniestPair) {
     const Network network = chain(1, 2, 1, {{1, square_window(1)}, {1, square_window(1)}});
     const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
@@ -235,14 +255,16 @@ TEST(LiteralLoopsLong, FrontOfTheTiniestPair) {
     });
     for (size_t f = 0; f < 2; ++f) {
         const Options options{TileSizes::all, footprints[f]};
-        EXPECT_EQ(front_of(all[f]), costs(group_front(network, all_layers(network), options.of_search())));
+        EXPECT_EQ(front_of(all[f]),
+                  costs(group_front(network, all_layers(network), options.of_search())));
         EverySchedule every(problems, options.of_enumeration());
         EXPECT_EQ(front_of(all[f]), every.unbeaten_by({}));
     }
 }
 
-/// Found by this test. Of conv1's columns conv2, a 1x1 of stride 2, reads 0 and 2: their windows [-1, 0] and [1, 2] share nothing although neighbours' do, so
-/// the input, kept while both are computed, folds along columns, and then along rows.
+/// Found by this test. Of conv1's columns conv2, a 1x1 of stride 2, reads 0 and 2: their windows
+/// [-1, 0] and [1, 2] share nothing although neighbours' do, so the input, kept while both are
+/// computed, folds along columns, and then along rows.
 TEST(ExhaustiveFronts, WhereALaterStrideLeavesGaps) {
     Window window;
     window.kernel = {3, 2};

@@ -21,16 +21,22 @@ bool beats(const Cost& a, const Cost& b) { return a[0] <= b[0] && a[1] <= b[1] &
 std::set<Cost> front_of(const std::set<Cost>& all) {
     std::set<Cost> front;
     for (const Cost& c : all) {
-        if (std::none_of(all.begin(), all.end(), [&](const Cost& o) { return o != c && beats(o, c); })) front.insert(c);
+        if (std::none_of(all.begin(), all.end(),
+                         [&](const Cost& o) { return o != c && beats(o, c); }))
+            front.insert(c);
     }
     return front;
 }
 
-Cost cost(const GroupCounts& c) { return {c.accesses().value(), c.live_total.value(), c.macs().value()}; }
+Cost cost(const GroupCounts& c) {
+    return {c.accesses().value(), c.live_total.value(), c.macs().value()};
+}
 Cost cost(const FrontPoint& p) {
     return {p.counts.accesses.value(), p.counts.live_total.value(), p.counts.macs.value()};
 }
-Cost cost(const GroupPoint& p) { return {p.accesses.value(), p.live_total.value(), p.macs.value()}; }
+Cost cost(const GroupPoint& p) {
+    return {p.accesses.value(), p.live_total.value(), p.macs.value()};
+}
 
 template <class Point>
 std::set<Cost> costs(const std::vector<Point>& points) {
@@ -46,7 +52,8 @@ TEST(TileSizes, ByKind) {
     EXPECT_EQ(tile_sizes(1, TileSizes::powers_of_two), (std::vector<int64_t>{1}));
 }
 
-/// Every order of the inner loops, every store and compute level from the innermost outer loop inwards, every tile.
+/// Every order of the inner loops, every store and compute level from the innermost outer loop
+/// inwards, every tile.
 std::set<Cost> brute_force(const Network& network) {
     const LayerProblem p = layer_problem(network, 0);
     std::set<Cost> all;
@@ -60,7 +67,8 @@ std::set<Cost> brute_force(const Network& network) {
         for (const Dim d : inner) nest.loops.push_back({d, Band::inner});
         group.nests = {nest};
         Nest& n = group.nests[0];
-        const int x_limit = p.groups > 1 && p[Dim::i] > 1 ? nest.find({Dim::i, Band::inner}) - 1 : 7;
+        const int x_limit =
+            p.groups > 1 && p[Dim::i] > 1 ? nest.find({Dim::i, Band::inner}) - 1 : 7;
         for (int xs = 3; xs <= x_limit; ++xs) {
             for (int xc = xs; xc <= x_limit; ++xc) {
                 for (int ws = 3; ws <= 7; ++ws) {
@@ -116,17 +124,21 @@ TEST(ExploreSingle, FrontEqualsBruteForceGrouped) {
     expect_brute_force_front(chain(4, 4, 3, {{2, square_window(2), 2}}));
 }
 TEST(ExploreSingle, FrontEqualsBruteForceTransposed) {
-    expect_brute_force_front(chain(2, extent(2), extent(2), {{2, square_window(2, 1), 1, LayerKind::conv_transpose}}));
+    expect_brute_force_front(
+        chain(2, extent(2), extent(2), {{2, square_window(2, 1), 1, LayerKind::conv_transpose}}));
 }
 
 TEST(ExploreSingle, FrontEqualsBruteForceTransposedWithPadding) {
-    // Kernel equal to stride, shifted by the padding: whether two rows of a tile share an input row depends on the tile.
+    // Kernel equal to stride, shifted by the padding: whether two rows of a tile share an input row
+    // depends on the tile.
     Window window = square_window(2, 2, 1);
-    expect_brute_force_front(chain(2, extent(3), extent(3), {{2, window, 1, LayerKind::conv_transpose}}));
+    expect_brute_force_front(
+        chain(2, extent(3), extent(3), {{2, window, 1, LayerKind::conv_transpose}}));
 }
 
-/// ConvFusion's two micro networks under its own footprint, all points of the three-axis fronts counted by a re-coding of the paper's model
-/// with an exhaustive search (docs/search.md): baseline, then tiling, fusion, fusion-recompute with divisors, and with all tiles.
+/// ConvFusion's two micro networks under its own footprint, all points of the three-axis fronts
+/// counted by a re-coding of the paper's model with an exhaustive search (docs/search.md):
+/// baseline, then tiling, fusion, fusion-recompute with divisors, and with all tiles.
 std::vector<size_t> front_sizes(const Network& network) {
     ExploreOptions options;
     options.footprint = Footprint::sum;
@@ -152,7 +164,8 @@ TEST(Explore, FrontSizesOfTheFourSpacesL3Net) {
 }
 
 TEST(Explore, EndPointsOfTheSpacesUnderTheSumOfBuffers) {
-    // (memory, accesses) of ConvFusion's restated model: least memory, and fewest accesses unfused and fused.
+    // (memory, accesses) of ConvFusion's restated model: least memory, and fewest accesses unfused
+    // and fused.
     const auto ends = [](const Network& network, Space space) {
         ExploreOptions options;
         options.footprint = Footprint::sum;
@@ -177,10 +190,14 @@ TEST(Explore, EndPointsOfL2Net) {
     const std::set<Cost> found = costs(front.points);
     // ConvFusion's reference: least memory, and fewest accesses fused without recomputation.
     EXPECT_TRUE(found.count({40684, 19, 71856}));
-    EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](const Cost& c) { return beats(c, {2476, 649, 71856}); }));
-    EXPECT_EQ(front.points.front().counts.accesses, Elements(2476));  // no schedule moves less: X, weights and Y once
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](const Cost& c) {
+        return beats(c, {2476, 649, 71856});
+    }));
+    EXPECT_EQ(front.points.front().counts.accesses,
+              Elements(2476));  // no schedule moves less: X, weights and Y once
     EXPECT_EQ(front.points.back().counts.live_total, Elements(19));
-    // Layer by layer: 3 rows of 18 x 4, 144 weights and one output in conv2: 361 elements for 2604 + 2464 accesses.
+    // Layer by layer: 3 rows of 18 x 4, 144 weights and one output in conv2: 361 elements for 2604
+    // + 2464 accesses.
     const std::vector<GroupPoint> conv2 = group_front(l2net(), {1}, {});
     EXPECT_EQ(conv2.front().accesses, Elements(1296 + 144 + 1024));
     EXPECT_EQ(conv2.front().live_total, Elements(216 + 144 + 1));
@@ -189,7 +206,9 @@ TEST(Explore, EndPointsOfL2Net) {
 TEST(Explore, EndPointsOfL3Net) {
     const std::set<Cost> found = costs(explore(l3net()).points);
     EXPECT_TRUE(found.count({71580, 19, 126720}));
-    EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](const Cost& c) { return beats(c, {2872, 1051, 126720}); }));
+    EXPECT_TRUE(std::any_of(found.begin(), found.end(), [](const Cost& c) {
+        return beats(c, {2872, 1051, 126720});
+    }));
 }
 
 TEST(Explore, CountsComeFromTheModel) {
@@ -205,7 +224,8 @@ TEST(Explore, EachGroupIsThereOnceAndUsed) {
     for (const GroupSchedule& group : front.groups) texts.insert(to_text(group));
     EXPECT_EQ(texts.size(), front.groups.size());
     std::set<uint32_t> used;
-    for (const FrontPoint& point : front.points) used.insert(point.groups.begin(), point.groups.end());
+    for (const FrontPoint& point : front.points)
+        used.insert(point.groups.begin(), point.groups.end());
     EXPECT_EQ(used.size(), front.groups.size());
 }
 
@@ -213,7 +233,8 @@ TEST(FrontOf, SchedulesAreCountedAndSorted) {
     const Network network = l3net();
     const Front all = explore(network);
     std::vector<Schedule> schedules;
-    for (const FrontPoint& point : all.points) schedules.push_back(schedule_of(network, all, point));
+    for (const FrontPoint& point : all.points)
+        schedules.push_back(schedule_of(network, all, point));
     std::ranges::reverse(schedules);
     const Front front = front_of(network, schedules);
     EXPECT_FALSE(front.is_complete);
@@ -221,20 +242,25 @@ TEST(FrontOf, SchedulesAreCountedAndSorted) {
     ASSERT_EQ(front.points.size(), all.points.size());
     for (size_t n = 0; n < front.points.size(); ++n) {
         EXPECT_EQ(front.points[n].counts, all.points[n].counts);
-        EXPECT_EQ(schedule_of(network, front, front.points[n]), schedule_of(network, all, all.points[n]));
+        EXPECT_EQ(schedule_of(network, front, front.points[n]),
+                  schedule_of(network, all, all.points[n]));
     }
 }
 
 TEST(Explore, PartitionsEqualTheirCombinationByHand) {
-    const Network network = chain(2, 6, 5, {{2, square_window(3)}, {1, square_window(1)}, {2, square_window(2)}});
+    const Network network =
+        chain(2, 6, 5, {{2, square_window(3)}, {1, square_window(1)}, {2, square_window(2)}});
     ExploreOptions options;
     options.space = Space::fusion;
-    const auto segment = [&](std::vector<LayerId> layers) { return group_front(network, layers, options); };
+    const auto segment = [&](std::vector<LayerId> layers) {
+        return group_front(network, layers, options);
+    };
     const auto sums = [](const std::set<Cost>& a, const std::vector<GroupPoint>& b) {
         std::set<Cost> all;
         for (const Cost& c : a) {
             for (const GroupPoint& p : b)
-                all.insert({c[0] + p.accesses.value(), std::max(c[1], p.live_total.value()), c[2] + p.macs.value()});
+                all.insert({c[0] + p.accesses.value(), std::max(c[1], p.live_total.value()),
+                            c[2] + p.macs.value()});
         }
         return front_of(all);
     };
@@ -262,7 +288,8 @@ TEST(Explore, DoesNotDependOnThreads) {
 TEST(Explore, WithoutRecomputationMacsAreLeast) {
     ExploreOptions options;
     options.recompute = false;
-    for (const FrontPoint& point : explore(l3net(), options).points) EXPECT_EQ(point.counts.macs, Macs(126720));
+    for (const FrontPoint& point : explore(l3net(), options).points)
+        EXPECT_EQ(point.counts.macs, Macs(126720));
 }
 
 TEST(Explore, KeepsTheMemoryBudget) {
@@ -278,7 +305,8 @@ TEST(Explore, KeepsTheMemoryBudget) {
 TEST(Explore, MaximumDepthOfOneFusesNothing) {
     ExploreOptions options;
     options.max_depth = 1;
-    for (const FrontPoint& point : explore(l3net(), options).points) EXPECT_EQ(point.groups.size(), 3u);
+    for (const FrontPoint& point : explore(l3net(), options).points)
+        EXPECT_EQ(point.groups.size(), 3u);
 }
 
 TEST(Explore, WhatALimitLeavesOutIsBounded) {
@@ -299,7 +327,8 @@ TEST(Explore, WhatALimitLeavesOutIsBounded) {
                                     return bound.memory <= point.counts.live_total &&
                                            bound.accesses <= point.counts.accesses;
                                 }))
-            << point.counts.accesses.value() << " accesses, memory " << point.counts.live_total.value();
+            << point.counts.accesses.value() << " accesses, memory "
+            << point.counts.live_total.value();
     }
 }
 
@@ -338,19 +367,22 @@ TEST(Explore, AnInterruptedSearchStillAnswers) {
     const Front front = explore(l3net(), options);
     ASSERT_FALSE(front.points.empty());
     EXPECT_FALSE(front.is_complete);
-    // Groups that were not looked at are bounded by what they move at least: all three layers X, weights and Y, 22 * 22 * 3 + 396 + 16 * 16 * 4 = 2872.
+    // Groups that were not looked at are bounded by what they move at least: all three layers X,
+    // weights and Y, 22 * 22 * 3 + 396 + 16 * 16 * 4 = 2872.
     EXPECT_GT(front.gap, 0);
     EXPECT_TRUE(std::isfinite(front.gap));
     for (const FrontPoint& point : front.points) {
-        EXPECT_TRUE(std::ranges::any_of(front.bounds,
-                                        [&](const FrontBound& bound) {
-                                            return bound.memory <= point.counts.live_total &&
-                                                   bound.accesses <= point.counts.accesses &&
-                                                   static_cast<double>(point.counts.accesses.value()) <=
-                                                       (1 + front.gap) * static_cast<double>(bound.accesses.value()) *
-                                                           (1 + 1e-12);
-                                        }))
-            << point.counts.accesses.value() << " accesses, memory " << point.counts.live_total.value();
+        EXPECT_TRUE(std::ranges::any_of(
+            front.bounds,
+            [&](const FrontBound& bound) {
+                return bound.memory <= point.counts.live_total &&
+                       bound.accesses <= point.counts.accesses &&
+                       static_cast<double>(point.counts.accesses.value()) <=
+                           (1 + front.gap) * static_cast<double>(bound.accesses.value()) *
+                               (1 + 1e-12);
+            }))
+            << point.counts.accesses.value() << " accesses, memory "
+            << point.counts.live_total.value();
     }
 }
 

@@ -10,22 +10,27 @@
 namespace laminate {
 namespace {
 
-/// The first point of the front on two axes that has as few accesses as any and the fewest MACs of those.
+/// The first point of the front on two axes that has as few accesses as any and the fewest MACs of
+/// those.
 const FrontPoint& first_of(const Front& front) {
     const FrontPoint* best = &front.points.front();
     for (const FrontPoint& point : front.points) {
-        if (point.counts.accesses == best->counts.accesses && point.counts.macs < best->counts.macs) best = &point;
+        if (point.counts.accesses == best->counts.accesses && point.counts.macs < best->counts.macs)
+            best = &point;
     }
     return *best;
 }
 
-/// Reached at once, they are those of the bound, and perhaps of a schedule outside of the space; else those of the front.
+/// Reached at once, they are those of the bound, and perhaps of a schedule outside of the space;
+/// else those of the front.
 TEST(FewestAccesses, AreThoseOfTheFrontOrOfTheBoundInEveryMemory) {
     int at_once = 0, searched = 0;
     for (uint64_t seed = 0; seed < 16; ++seed) {
         const Network network = tiny_chain(seed, 2);
         ExploreOptions options;
-        options.space = seed % 4 == 3 ? Space::dag : seed % 4 == 2 ? Space::fusion : Space::fusion_recompute;
+        options.space = seed % 4 == 3   ? Space::dag
+                        : seed % 4 == 2 ? Space::fusion
+                                        : Space::fusion_recompute;
         options.tiles = seed % 3 == 0 ? TileSizes::powers_of_two : TileSizes::divisors;
         options.footprint = seed % 5 == 0 ? Footprint::sum : Footprint::live;
         options.recompute = seed % 6 != 1;
@@ -54,7 +59,8 @@ TEST(FewestAccesses, AreThoseOfTheFrontOrOfTheBoundInEveryMemory) {
                 EXPECT_EQ(counts.macs, expected.macs) << seed;
             } else {
                 ++at_once;
-                EXPECT_EQ(counts.accesses, NetworkBound(network).accesses(budget.value_or(Elements(INT64_MAX))))
+                EXPECT_EQ(counts.accesses,
+                          NetworkBound(network).accesses(budget.value_or(Elements(INT64_MAX))))
                     << seed;
             }
         }
@@ -89,8 +95,9 @@ TEST(FewestAccesses, WhatALimitLeavesOutIsBounded) {
     for (const FrontBound& step : part.bounds) EXPECT_LE(step.memory, *options.memory);
 }
 
-/// What AccelForge 1.0.467's fused mapper moves at least on convolutions without padding, elements of 8 bits, as bench/race_accelforge.py
-/// printed it (docs/convfusion.md, AccelForge). Its sums are 32-bit floats.
+/// What AccelForge 1.0.467's fused mapper moves at least on convolutions without padding, elements
+/// of 8 bits, as bench/race_accelforge.py printed it (docs/convfusion.md, AccelForge). Its sums are
+/// 32-bit floats.
 struct Raced {
     const char* chain;
     int64_t kib;
@@ -101,14 +108,18 @@ struct Raced {
 class AgainstAccelForge : public testing::TestWithParam<Raced> {
 protected:
     static Network raced(const std::string& name) {
-        const auto layer = [](int64_t channels, int64_t kernel) { return LayerSpec{channels, square_window(kernel)}; };
+        const auto layer = [](int64_t channels, int64_t kernel) {
+            return LayerSpec{channels, square_window(kernel)};
+        };
         if (name == "l3net") return l3net();
-        if (name == "l3net-4k") return chain(3, 2160, 3840, {layer(4, 3), layer(4, 3), layer(4, 3)});
+        if (name == "l3net-4k")
+            return chain(3, 2160, 3840, {layer(4, 3), layer(4, 3), layer(4, 3)});
         if (name == "vgg-pair") return chain(64, 116, 116, {layer(128, 3), layer(128, 3)});
-        if (name == "fsrcnn-head") return chain(1, 544, 964, {layer(56, 5), layer(12, 1), layer(12, 3)});
+        if (name == "fsrcnn-head")
+            return chain(1, 544, 964, {layer(56, 5), layer(12, 1), layer(12, 3)});
         return chain(1, 568, 988,
-                     {layer(56, 5), layer(12, 1), layer(12, 3), layer(12, 3), layer(12, 3), layer(12, 3), layer(56, 1),
-                      layer(1, 9)});
+                     {layer(56, 5), layer(12, 1), layer(12, 3), layer(12, 3), layer(12, 3),
+                      layer(12, 3), layer(56, 1), layer(1, 9)});
     }
 };
 
@@ -124,16 +135,22 @@ TEST_P(AgainstAccelForge, WeMoveNoMore) {
     EXPECT_TRUE(front.is_complete);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Chains, AgainstAccelForge,
-    testing::Values(Raced{"l3net", 256, 2'872, 2'872}, Raced{"l3net", 512, 2'872, 2'872},
-                    Raced{"l3net", 1024, 2'872, 2'872}, Raced{"fsrcnn-head", 256, 19'154'232, 6'712'632},
-                    Raced{"fsrcnn-head", 512, 19'154'232, 6'712'632}, Raced{"fsrcnn-head", 1024, 19'154'232, 6'712'632},
-                    Raced{"vgg-pair", 256, 6'014'976, 2'688'000}, Raced{"vgg-pair", 512, 6'014'976, 2'688'000},
-                    Raced{"vgg-pair", 1024, 6'014'976, 2'688'000}, Raced{"l3net-4k", 256, 190'339'904, 57'917'340},
-                    Raced{"l3net-4k", 512, 190'339'904, 57'917'340}, Raced{"l3net-4k", 1024, 190'339'904, 57'917'340},
-                    Raced{"fsrcnn", 256, 114'963'888, 1'104'112}, Raced{"fsrcnn", 512, 114'714'800, 1'104'112},
-                    Raced{"fsrcnn", 1024, 114'714'800, 1'104'112}));
+INSTANTIATE_TEST_SUITE_P(Chains, AgainstAccelForge,
+                         testing::Values(Raced{"l3net", 256, 2'872, 2'872},
+                                         Raced{"l3net", 512, 2'872, 2'872},
+                                         Raced{"l3net", 1024, 2'872, 2'872},
+                                         Raced{"fsrcnn-head", 256, 19'154'232, 6'712'632},
+                                         Raced{"fsrcnn-head", 512, 19'154'232, 6'712'632},
+                                         Raced{"fsrcnn-head", 1024, 19'154'232, 6'712'632},
+                                         Raced{"vgg-pair", 256, 6'014'976, 2'688'000},
+                                         Raced{"vgg-pair", 512, 6'014'976, 2'688'000},
+                                         Raced{"vgg-pair", 1024, 6'014'976, 2'688'000},
+                                         Raced{"l3net-4k", 256, 190'339'904, 57'917'340},
+                                         Raced{"l3net-4k", 512, 190'339'904, 57'917'340},
+                                         Raced{"l3net-4k", 1024, 190'339'904, 57'917'340},
+                                         Raced{"fsrcnn", 256, 114'963'888, 1'104'112},
+                                         Raced{"fsrcnn", 512, 114'714'800, 1'104'112},
+                                         Raced{"fsrcnn", 1024, 114'714'800, 1'104'112}));
 
 }  // namespace
 }  // namespace laminate

@@ -14,8 +14,8 @@ ChainSchedule SpaceOfAChain::draw(Rng& rng) const {
 }
 
 void SpaceOfAChain::change(ChainSchedule& d, Rng& rng) const {
-    change(d, static_cast<size_t>(rng.below(static_cast<int64_t>(d.layers.size()))), static_cast<int>(rng.below(8)),
-           rng);
+    change(d, static_cast<size_t>(rng.below(static_cast<int64_t>(d.layers.size()))),
+           static_cast<int>(rng.below(8)), rng);
 }
 
 std::optional<GroupSchedule> SpaceOfAChain::group(const ChainSchedule& d) const {
@@ -35,7 +35,8 @@ std::optional<GroupSchedule> SpaceOfAChain::group(const ChainSchedule& d) const 
         if (l.compute < l.store) return std::nullopt;
         Nest nest;
         nest.layer = p.name;
-        for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({dim, Band::outer});
+        for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i})
+            nest.loops.push_back({dim, Band::outer});
         for (const Dim dim : l.order) nest.loops.push_back({dim, Band::inner});
         nest.tile = l.tile;
         if (k < sink) nest.tile[3] = p[Dim::i];
@@ -43,13 +44,15 @@ std::optional<GroupSchedule> SpaceOfAChain::group(const ChainSchedule& d) const 
         if (whole) nest.tile = p.extent;
         const int compute = k == 0 ? 4 : l.compute;
         // z between the levels of a tensor from inside the group only where it has one trip.
-        const int z = static_cast<int>(std::find(l.order.begin(), l.order.end(), Dim::z) - l.order.begin());
-        if (k > 0 && z >= std::max(0, l.store) && z < compute && nest.tile[0] > 1) return std::nullopt;
+        const int z =
+            static_cast<int>(std::find(l.order.begin(), l.order.end(), Dim::z) - l.order.begin());
+        if (k > 0 && z >= std::max(0, l.store) && z < compute && nest.tile[0] > 1)
+            return std::nullopt;
         if (l.store < 0) {
             // Retention: not across a channel loop of the layer after.
             const ChainSchedule::Layer& reader = d.layers[static_cast<size_t>(k) + 1];
-            const int i =
-                static_cast<int>(std::find(reader.order.begin(), reader.order.end(), Dim::i) - reader.order.begin());
+            const int i = static_cast<int>(
+                std::find(reader.order.begin(), reader.order.end(), Dim::i) - reader.order.begin());
             if (i >= std::max(0, reader.store) && i < reader.compute &&
                 problems_[static_cast<size_t>(k) + 1][Dim::i] > 1)
                 return std::nullopt;
@@ -69,17 +72,19 @@ std::optional<GroupSchedule> SpaceOfAChain::group(const ChainSchedule& d) const 
     return group;
 }
 
-ThreeCosts SpaceOfAChain::cost(const GroupSchedule& group, Footprint footprint, TwoLevelCache& cache) const {
+ThreeCosts SpaceOfAChain::cost(const GroupSchedule& group, Footprint footprint,
+                               TwoLevelCache& cache) const {
     const GroupCounts c = two_level_counts(problems_, group, &cache);
-    return {c.accesses().value(), (footprint == Footprint::live ? c.live_total : c.sum_total).value(),
-            c.macs().value()};
+    return {c.accesses().value(),
+            (footprint == Footprint::live ? c.live_total : c.sum_total).value(), c.macs().value()};
 }
 
 void SpaceOfAChain::change(ChainSchedule& d, size_t k, int field, Rng& rng) const {
     ChainSchedule::Layer& l = d.layers[k];
     if (field == 0) {
         for (size_t n = 4; n > 1; --n)
-            std::swap(l.order[n - 1], l.order[static_cast<size_t>(rng.below(static_cast<int64_t>(n)))]);
+            std::swap(l.order[n - 1],
+                      l.order[static_cast<size_t>(rng.below(static_cast<int64_t>(n)))]);
     } else if (field == 1) {
         l.store = static_cast<int>(rng.between(-1, 4));
     } else if (field == 2) {

@@ -1,4 +1,5 @@
-// The space fusion-recompute of one group, written down from docs/search.md for the tests of the search.
+// The space fusion-recompute of one group, written down from docs/search.md for the tests of the
+// search.
 #pragma once
 
 #include <array>
@@ -7,8 +8,8 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "scheduler/explore/explore.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/explore.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate {
@@ -22,7 +23,8 @@ using ThreeCosts = std::array<int64_t, 3>;  ///< accesses, memory, MACs
     return is_at_least_as_good(a, b) && a != b;
 }
 
-/// What a schedule of the space decides. Positions: 0 is the body of the innermost outer loop, p that of the p-th inner loop.
+/// What a schedule of the space decides. Positions: 0 is the body of the innermost outer loop, p
+/// that of the p-th inner loop.
 struct ChainSchedule {
     struct Layer {
         std::array<Dim, 4> order{Dim::z, Dim::y, Dim::x, Dim::i};  ///< of the inner loops
@@ -45,7 +47,8 @@ public:
     /// Nothing when the space does not have it.
     [[nodiscard]] std::optional<GroupSchedule> group(const ChainSchedule& schedule) const;
     /// By the closed form.
-    [[nodiscard]] ThreeCosts cost(const GroupSchedule& group, Footprint footprint, TwoLevelCache& cache) const;
+    [[nodiscard]] ThreeCosts cost(const GroupSchedule& group, Footprint footprint,
+                                  TwoLevelCache& cache) const;
 
 private:
     void change(ChainSchedule& schedule, size_t layer, int field, Rng& rng) const;

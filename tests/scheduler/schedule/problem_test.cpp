@@ -22,7 +22,9 @@ TEST(LayerProblem, ConvolutionHasItsOutputAndTheChannelsOfOneGroup) {
 TEST(LayerProblem, TransposedConvolutionWithHolesIsNotSchedulable) {
     Network network = chain(1, 4, 4, {{1, square_window(2, 2), 1, LayerKind::conv_transpose}});
     EXPECT_TRUE(is_schedulable(network, 0));
-    network = chain(1, 4, 4, {{1, square_window(2, 3), 1, LayerKind::conv_transpose}});  // every third row has no tap
+    network = chain(
+        1, 4, 4,
+        {{1, square_window(2, 3), 1, LayerKind::conv_transpose}});  // every third row has no tap
     EXPECT_FALSE(is_schedulable(network, 0));
     EXPECT_THROW((void)layer_problem(network, 0), InputError);
     EXPECT_TRUE(schedulable_chains(network).empty());
@@ -39,25 +41,33 @@ TEST(LayerProblem, WindowsReachInputsAsEveryOutputByItselfDoes) {
     int refused = 0;
     for (const LayerKind kind : {LayerKind::conv, LayerKind::conv_transpose}) {
         for (int64_t n = 0; n < 4 * 4 * 2 * 4 * 7; ++n) {
-            const int64_t kernel = n % 4 + 1, stride = n / 4 % 4 + 1, dilation = n / 16 % 2 + 1, pad = n / 32 % 4,
-                          in = n / 128 + 3;
+            const int64_t kernel = n % 4 + 1, stride = n / 4 % 4 + 1, dilation = n / 16 % 2 + 1,
+                          pad = n / 32 % 4, in = n / 128 + 3;
             Network network;
             try {
-                network = chain(1, in, in, {{1, square_window(kernel, stride, pad, dilation), 1, kind}});
+                network =
+                    chain(1, in, in, {{1, square_window(kernel, stride, pad, dilation), 1, kind}});
             } catch (const InputError&) {  // an output without extent
                 continue;
             }
             const bool transposed = kind == LayerKind::conv_transpose;
-            const AxisWindow w{
-                transposed, kernel, stride, dilation, pad, in, network.tensor(network.outputs.at(0)).dims.at(2)};
+            const AxisWindow w{transposed,
+                               kernel,
+                               stride,
+                               dilation,
+                               pad,
+                               in,
+                               network.tensor(network.outputs.at(0)).dims.at(2)};
             bool reach = !transposed || dilation == 1 || stride == 1;
             for (int64_t out = 0; out < w.out; ++out) {
                 bool one = false;
-                for (int64_t tap = 0; tap < kernel; ++tap) one = one || w.input(out, tap).has_value();
+                for (int64_t tap = 0; tap < kernel; ++tap)
+                    one = one || w.input(out, tap).has_value();
                 reach = reach && one;
             }
-            EXPECT_EQ(is_schedulable(network, 0), reach) << "kernel " << kernel << " stride " << stride << " dilation "
-                                                         << dilation << " pad " << pad << " in " << in;
+            EXPECT_EQ(is_schedulable(network, 0), reach)
+                << "kernel " << kernel << " stride " << stride << " dilation " << dilation
+                << " pad " << pad << " in " << in;
             ++(reach ? schedulable : refused);
         }
     }
@@ -66,7 +76,8 @@ TEST(LayerProblem, WindowsReachInputsAsEveryOutputByItselfDoes) {
 }
 
 TEST(Chains, EndWhereATensorIsUsedTwiceOrLeaves) {
-    Network network = chain(2, 8, 8, {{2, square_window(3)}, {2, square_window(3)}, {2, square_window(3)}});
+    Network network =
+        chain(2, 8, 8, {{2, square_window(3)}, {2, square_window(3)}, {2, square_window(3)}});
     EXPECT_EQ(schedulable_chains(network), (std::vector<std::vector<LayerId>>{{0, 1, 2}}));
     network.outputs.push_back(network.layers[0].output);
     EXPECT_EQ(schedulable_chains(network), (std::vector<std::vector<LayerId>>{{0}, {1, 2}}));

@@ -3,14 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
 namespace {
 
 const char* const line_buffers =
-    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y root/conv2.yo & "
+    "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y18 x18 i3; X root/conv2.yo; W root/root; Y "
+    "root/conv2.yo & "
     "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}";
 
 std::string message_of(const std::string& text) {
@@ -33,7 +34,8 @@ TEST(ScheduleText, IsTheIdentity) {
     for (uint64_t seed = 0; seed < 300; ++seed) {
         const Network random = random_chain(seed);
         const Schedule schedule = random_schedule(random, seed);
-        EXPECT_EQ(parse_schedule(random, to_text(schedule)), schedule) << "seed " << seed << ": " << to_text(schedule);
+        EXPECT_EQ(parse_schedule(random, to_text(schedule)), schedule)
+            << "seed " << seed << ": " << to_text(schedule);
     }
 }
 
@@ -47,17 +49,21 @@ TEST(ScheduleText, LevelsOfAProducerAreOnItsConsumersPath) {
 
 TEST(ScheduleRefuses, ComputeLevelOutsideTheStoreLevel) {
     EXPECT_EQ(message_of(replaced(line_buffers, "Y root/conv2.yo", "Y conv2.xo/conv2.yo")),
-              "conv1: compute level of Y is conv2.yo, outside its store level conv2.xo; legal: xo, io, zi, yi, xi, ii");
+              "conv1: compute level of Y is conv2.yo, outside its store level conv2.xo; legal: xo, "
+              "io, zi, yi, xi, ii");
 }
 
 TEST(ScheduleRefuses, TilesBeyondTheExtent) {
-    EXPECT_EQ(message_of(replaced(line_buffers, "y4 x16", "y17 x16")), "conv2: tile of y is 17; expected 1 to 16");
-    EXPECT_EQ(message_of(replaced(line_buffers, "y4 x16", "y0 x16")), "conv2: tile of y is 0; expected 1 to 16");
+    EXPECT_EQ(message_of(replaced(line_buffers, "y4 x16", "y17 x16")),
+              "conv2: tile of y is 17; expected 1 to 16");
+    EXPECT_EQ(message_of(replaced(line_buffers, "y4 x16", "y0 x16")),
+              "conv2: tile of y is 0; expected 1 to 16");
 }
 
 TEST(ScheduleRefuses, PartialSumsInsideAGroup) {
     EXPECT_EQ(message_of(replaced(line_buffers, "i3", "i2")),
-              "conv1: tile of i is 2 of 3; a layer that is not the last of its group cannot leave partial sums");
+              "conv1: tile of i is 2 of 3; a layer that is not the last of its group cannot leave "
+              "partial sums");
 }
 
 TEST(ScheduleRefuses, AStripInAProducer) {
@@ -68,15 +74,19 @@ TEST(ScheduleRefuses, AStripInAProducer) {
 
 TEST(ScheduleRefuses, TheInputOfAGroupedLayerInsideIi) {
     const Network network = chain(4, 5, 5, {{4, square_window(3), 2}});
-    EXPECT_THROW((void)parse_group(
-                     network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x3 i2; X io/ii; W io/io; Y xi/xi}"),
-                 InputError);
+    EXPECT_THROW(
+        (void)parse_group(
+            network,
+            "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x3 i2; X io/ii; W io/io; Y xi/xi}"),
+        InputError);
     EXPECT_NO_THROW((void)parse_group(
-        network, "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x3 i2; X io/xi; W io/io; Y xi/xi}"));
+        network,
+        "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y3 x3 i2; X io/xi; W io/io; Y xi/xi}"));
 }
 
 TEST(ScheduleRefuses, ASharedTensorThatABranchOutlives) {
-    // conv1, conv2 on one branch, nothing on the other: the input may not be forgotten while rows of conv2 are kept.
+    // conv1, conv2 on one branch, nothing on the other: the input may not be forgotten while rows
+    // of conv2 are kept.
     Network network = empty_network(1, 8, 8);
     const TensorId conv1 = append(network, "conv1", 0, {1, square_window(3, 1, 1)});
     const TensorId conv2 = append(network, "conv2", conv1, {1, square_window(3, 1, 1)});
@@ -84,7 +94,8 @@ TEST(ScheduleRefuses, ASharedTensorThatABranchOutlives) {
     const auto text = [](const std::string& x) {
         return "{conv1: zo yo xo io | zi yi xi ii n m; tile z1 y8 x8 i1; X " + x +
                "; W root/root; Y add3.yo/add3.yo & " +
-               "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y8 x8 i1; W root/root; Y root/add3.yo & " +
+               "conv2: zo yo xo io | zi yi xi ii n m; tile z1 y8 x8 i1; W root/root; Y "
+               "root/add3.yo & " +
                "add3: zo yo xo io | zi yi xi ii n m; tile z1 y2 x8 i1; Y xi/xi}";
     };
     EXPECT_NO_THROW((void)parse_group(network, text("root/add3.yo")));
@@ -92,10 +103,12 @@ TEST(ScheduleRefuses, ASharedTensorThatABranchOutlives) {
         (void)parse_group(network, text("add3.yo/add3.yo"));
         FAIL() << "accepted";
     } catch (const InputError& error) {
-        EXPECT_STREQ(error.what(),
-                     "conv2: computes from input, which several layers of the group read and which is stored at "
-                     "add3.yo, inside the "
-                     "store level root of its own output; expected to be stored there or further out");
+        EXPECT_STREQ(
+            error.what(),
+            "conv2: computes from input, which several layers of the group read and which is "
+            "stored at "
+            "add3.yo, inside the "
+            "store level root of its own output; expected to be stored there or further out");
     }
 }
 
@@ -106,7 +119,8 @@ TEST(BranchNests, EndWhereTheBranchesComeTogether) {
     const TensorId add3 = append(network, "add3", {.kind = LayerKind::add, .inputs = {conv2, 0}});
     const TensorId conv4 = append(network, "conv4", add3, {1, square_window(3, 1, 1)});
     const TensorId conv5 = append(network, "conv5", add3, {1, square_window(3, 1, 1)});
-    const TensorId add6 = append(network, "add6", {.kind = LayerKind::add, .inputs = {conv4, conv5}});
+    const TensorId add6 =
+        append(network, "add6", {.kind = LayerKind::add, .inputs = {conv4, conv5}});
     append(network, "conv7", add6, {1, square_window(3, 1, 1)});
     std::vector<LayerProblem> problems;
     for (const LayerId id : all_layers(network)) problems.push_back(layer_problem(network, id));

@@ -17,9 +17,12 @@ AxisWindow window(int64_t kernel, int64_t stride, int64_t in) {
 AxisArray tensor(int64_t producer, int64_t reader, AxisPlacement placement) {
     return {false, producer, {{reader}}, 0, placement};
 }
-AxisArray weights(int64_t nest, AxisPlacement placement) { return {true, -1, {{nest}}, 0, placement}; }
+AxisArray weights(int64_t nest, AxisPlacement placement) {
+    return {true, -1, {{nest}}, 0, placement};
+}
 
-/// Rows of one layer: D = 7 in tiles of 3, kernel 3, stride 1, input 9; X and W at the given levels.
+/// Rows of one layer: D = 7 in tiles of 3, kernel 3, stride 1, input 9; X and W at the given
+/// levels.
 AxisProblem rows_of_one(AxisPlacement x, AxisPlacement w) {
     AxisProblem problem;
     AxisNest nest;
@@ -35,7 +38,7 @@ AxisProblem rows_of_one(AxisPlacement x, AxisPlacement w) {
 TEST(Axis, EachTileBringsItsWindow) {
     const AxisCounts counts = axis_counts(rows_of_one({{0, 1}, {0, 1}}, {{0, 0}, {0, 0}}));
     EXPECT_EQ(counts.buffers[0].brought, (3 + 2) + (3 + 2) + (1 + 2));  // the last tile has one row
-    EXPECT_EQ(counts.buffers[1].brought, 1);                            // weights do not depend on rows: once
+    EXPECT_EQ(counts.buffers[1].brought, 1);  // weights do not depend on rows: once
     EXPECT_EQ(counts.sink_taps, 7 * 3);
 }
 
@@ -53,14 +56,16 @@ TEST(Axis, RowsKeptFromTheRootComeOnceAndThreeAreHeld) {
 }
 
 TEST(Axis, ALastTileOfOneRowIsALifetimeOfAnotherKind) {
-    // Tiles of 3, 3 and 1 rows: in the last one the row loop has a single trip and nothing overlaps.
+    // Tiles of 3, 3 and 1 rows: in the last one the row loop has a single trip and nothing
+    // overlaps.
     const AxisCounts counts = axis_counts(rows_of_one({{0, 1}, {0, 2}}, {{0, 0}, {0, 0}}));
     EXPECT_EQ(counts.buffers[0].brought, 5 + 5 + 3);
     EXPECT_EQ(counts.buffers[0].lifetimes.size(), 2u);
 }
 
-/// Two layers, rows; kernel 3 each, input 11, intermediate 9, output 7 rows in tiles of 2. The intermediate is computed at
-/// the sink's tile and stored at `store`; X lives in the producer's call.
+/// Two layers, rows; kernel 3 each, input 11, intermediate 9, output 7 rows in tiles of 2. The
+/// intermediate is computed at the sink's tile and stored at `store`; X lives in the producer's
+/// call.
 AxisProblem rows_of_two(AxisLevel store) {
     AxisProblem problem = rows_of_one({{1, 1}, {1, 1}}, {{1, 0}, {1, 0}});
     AxisNest producer = problem.nests[0];
@@ -69,8 +74,8 @@ AxisProblem rows_of_two(AxisLevel store) {
     producer.window = window(3, 1, 11);
     problem.nests[0].steps = {2, 1};
     problem.nests.insert(problem.nests.begin(), producer);
-    problem.arrays = {tensor(-1, 0, {{0, 0}, {0, 0}}), tensor(0, 1, {store, {1, 1}}), weights(0, {{1, 0}, {1, 0}}),
-                      weights(1, {{1, 0}, {1, 0}})};
+    problem.arrays = {tensor(-1, 0, {{0, 0}, {0, 0}}), tensor(0, 1, {store, {1, 1}}),
+                      weights(0, {{1, 0}, {1, 0}}), weights(1, {{1, 0}, {1, 0}})};
     return problem;
 }
 
@@ -97,20 +102,24 @@ AxisNest row_by_row(AxisWindow w) {
 }
 
 TEST(Axis, AHullOverReadersHasNoGaps) {
-    // 13 rows summed from two branches of 16: every fourth row repeated four times and ahead by three (row y of the sum reads row
-    // 4 * ceil(y / 4)), every second row repeated (2 * floor(y / 2)). Row 1 of the sum jumps to row 4, row 2 reads row 2.
-    const auto down = [](int64_t stride) { return AxisWindow{false, 1, stride, 1, 0, 16, 16 / stride}; };
+    // 13 rows summed from two branches of 16: every fourth row repeated four times and ahead by
+    // three (row y of the sum reads row 4 * ceil(y / 4)), every second row repeated (2 * floor(y /
+    // 2)). Row 1 of the sum jumps to row 4, row 2 reads row 2.
+    const auto down = [](int64_t stride) {
+        return AxisWindow{false, 1, stride, 1, 0, 16, 16 / stride};
+    };
     const auto up = [](int64_t stride, int64_t pad) {
         return AxisWindow{true, stride, stride, 1, pad, 16 / stride, 13};
     };
     AxisProblem problem;
-    problem.nests = {row_by_row(down(4)), row_by_row(down(2)), row_by_row(up(4, 3)), row_by_row(up(2, 0)),
-                     row_by_row({false, 1, 1, 1, 0, 13, 13})};
+    problem.nests = {row_by_row(down(4)), row_by_row(down(2)), row_by_row(up(4, 3)),
+                     row_by_row(up(2, 0)), row_by_row({false, 1, 1, 1, 0, 13, 13})};
     const AxisPlacement each_row{{4, 0}, {4, 1}};
-    problem.arrays = {AxisArray{false, -1, {{0}, {1}}, 0, each_row}, tensor(0, 2, each_row), tensor(1, 3, each_row),
-                      tensor(2, 4, each_row), tensor(3, 4, each_row)};
+    problem.arrays = {AxisArray{false, -1, {{0}, {1}}, 0, each_row}, tensor(0, 2, each_row),
+                      tensor(1, 3, each_row), tensor(2, 4, each_row), tensor(3, 4, each_row)};
     const AxisCounts counts = axis_counts(problem);
-    EXPECT_EQ(counts.buffers[0].brought, 1 + 4 + 4 + 4);  // for rows 0, 1, 5, 9 of the sum: up to rows 0, 4, 8, 12
+    EXPECT_EQ(counts.buffers[0].brought,
+              1 + 4 + 4 + 4);  // for rows 0, 1, 5, 9 of the sum: up to rows 0, 4, 8, 12
     EXPECT_EQ(counts.buffers[1].brought, 4);
     EXPECT_EQ(counts.buffers[2].brought, 7);
     // Read by one of the branches alone, it would come with its gaps left out.
@@ -118,7 +127,8 @@ TEST(Axis, AHullOverReadersHasNoGaps) {
     EXPECT_EQ(axis_counts(problem).buffers[0].brought, 4);
 }
 
-/// n layers of kernel 3 that are all computed again for every row of their consumer: 3^(n-1) calls of the first for one row of the sink.
+/// n layers of kernel 3 that are all computed again for every row of their consumer: 3^(n-1) calls
+/// of the first for one row of the sink.
 AxisProblem recomputing(int64_t layers) {
     AxisProblem problem;
     for (int64_t k = 0; k < layers; ++k) {
@@ -144,7 +154,9 @@ TEST(Axis, RepeatedCallsAreRememberedNotRepeated) {
     }
 }
 
-TEST(Axis, CountsBeyond64BitsThrow) { EXPECT_THROW((void)axis_counts(recomputing(45)), std::overflow_error); }
+TEST(Axis, CountsBeyond64BitsThrow) {
+    EXPECT_THROW((void)axis_counts(recomputing(45)), std::overflow_error);
+}
 
 }  // namespace
 }  // namespace laminate::two_level

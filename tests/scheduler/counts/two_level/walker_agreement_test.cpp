@@ -1,4 +1,5 @@
-// Two witnesses on random networks and random schedules: the closed form and the walker, which share the schedule and nothing else.
+// Two witnesses on random networks and random schedules: the closed form and the walker, which
+// share the schedule and nothing else.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,8 +10,8 @@
 #include "instrumentation/walker.h"
 #include "nets/random/random_network.h"
 #include "scheduler/counts/two_level/two_level.h"
-#include "scheduler/schedule/random_schedule.h"
 #include "scheduler/explore/dag/dag_groups.h"
+#include "scheduler/explore/random_schedule.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -18,7 +19,8 @@ namespace {
 
 constexpr RandomOptions small{Macs(300'000), INT64_MAX};
 
-/// Some schedules of each of many networks, model against walker; the first differing schedule is shown.
+/// Some schedules of each of many networks, model against walker; the first differing schedule is
+/// shown.
 struct Sweep {
     std::atomic<int64_t> schedules = 0;
     std::atomic<int64_t> groups = 0;
@@ -27,7 +29,8 @@ struct Sweep {
     int64_t differences = 0;
     std::string first;
 
-    void run(Network (*network_of)(uint64_t), uint64_t begin, uint64_t end, uint64_t schedules_each, int threads) {
+    void run(Network (*network_of)(uint64_t), uint64_t begin, uint64_t end, uint64_t schedules_each,
+             int threads) {
         in_parallel(end - begin, threads, [&](size_t n) {
             const uint64_t seed = begin + n;
             const Network network = network_of(seed);
@@ -47,9 +50,11 @@ struct Sweep {
             Rng rng(seed);
             for (LayerId sink = 0; sink < static_cast<LayerId>(network.layers.size()); ++sink) {
                 if (!is_schedulable(network, sink)) continue;
-                const std::vector<std::vector<LayerId>> all = groups_ending_at(network, sink, INT64_MAX);
+                const std::vector<std::vector<LayerId>> all =
+                    groups_ending_at(network, sink, INT64_MAX);
                 size_t largest = 4;
-                for (const std::vector<LayerId>& layers : all) largest = std::max(largest, layers.size());
+                for (const std::vector<LayerId>& layers : all)
+                    largest = std::max(largest, layers.size());
                 for (const std::vector<LayerId>& layers : all) {
                     for (uint64_t k = 0; layers.size() == largest && k < schedules_each; ++k) {
                         const GroupSchedule group = random_group(network, layers, rng, small);
@@ -65,8 +70,11 @@ private:
     void compare(const Network& network, const GroupSchedule& group, uint64_t network_seed) {
         ++groups;
         const std::vector<GroupTensor> tensors = group_tensors(group_problems(network, group));
-        if (std::any_of(tensors.begin(), tensors.end(), [](const GroupTensor& t) { return t.is_shared(); })) ++shared;
-        const std::string text = difference(two_level_counts(network, group), "model", walk(network, group), "walker");
+        if (std::any_of(tensors.begin(), tensors.end(),
+                        [](const GroupTensor& t) { return t.is_shared(); }))
+            ++shared;
+        const std::string text =
+            difference(two_level_counts(network, group), "model", walk(network, group), "walker");
         if (text.empty()) return;
         const std::lock_guard lock(mutex);
         if (differences++ > 0) return;
@@ -113,17 +121,21 @@ TEST(ModelAgainstWalker, L2NetAndL3Net) {
         for (uint64_t seed = 1; seed <= 150; ++seed) {
             const Schedule schedule = random_schedule(network, seed, {Macs(2'000'000), INT64_MAX});
             for (const GroupSchedule& group : schedule.groups()) {
-                EXPECT_EQ(difference(two_level_counts(network, group), "model", walk(network, group), "walker"), "")
+                EXPECT_EQ(difference(two_level_counts(network, group), "model",
+                                     walk(network, group), "walker"),
+                          "")
                     << "schedule seed " << seed << ": " << to_text(group);
             }
         }
     }
 }
 
-/// Every order of the inner loops with every pair of levels of X and every level of Y on a layer so small that it takes a moment.
+/// Every order of the inner loops with every pair of levels of X and every level of Y on a layer so
+/// small that it takes a moment.
 TEST(ModelAgainstWalker, EveryInnerOrderAndLevelOfASmallLayer) {
     const Network network = chain(2, 5, 4, {{3, square_window(3, 1, 1)}});
-    std::vector<Loop> inner{{Dim::z, Band::inner}, {Dim::y, Band::inner}, {Dim::x, Band::inner}, {Dim::i, Band::inner}};
+    std::vector<Loop> inner{
+        {Dim::z, Band::inner}, {Dim::y, Band::inner}, {Dim::x, Band::inner}, {Dim::i, Band::inner}};
     std::sort(inner.begin(), inner.end());
     do {
         GroupSchedule group;
@@ -138,20 +150,25 @@ TEST(ModelAgainstWalker, EveryInnerOrderAndLevelOfASmallLayer) {
             for (size_t compute = store; compute < levels.size(); ++compute) {
                 Nest& n = group.nests[0];
                 n.x = {{0, {levels[store], levels[compute]}}};
-                n.w = Placement{levels[levels.size() - 1 - compute], levels[levels.size() - 1 - store]};
+                n.w = Placement{levels[levels.size() - 1 - compute],
+                                levels[levels.size() - 1 - store]};
                 n.y = {levels[compute], levels[compute]};
-                ASSERT_EQ(difference(two_level_counts(network, group), "model", walk(network, group), "walker"), "")
+                ASSERT_EQ(difference(two_level_counts(network, group), "model",
+                                     walk(network, group), "walker"),
+                          "")
                     << to_text(group);
             }
         }
     } while (std::next_permutation(inner.begin(), inner.end()));
 }
 
-// A model that is wrong in one term must not pass. Each corruption changes one number of the layer's problem behind the model's back.
+// A model that is wrong in one term must not pass. Each corruption changes one number of the
+// layer's problem behind the model's back.
 class CorruptedModel : public testing::TestWithParam<int> {};
 
 TEST_P(CorruptedModel, IsCaught) {
-    const Network network = chain(2, 9, 9, {{3, square_window(3, 1, 1)}, {4, square_window(3, 2, 1)}});
+    const Network network =
+        chain(2, 9, 9, {{3, square_window(3, 1, 1)}, {4, square_window(3, 2, 1)}});
     std::vector<LayerProblem> problems{layer_problem(network, 0), layer_problem(network, 1)};
     LayerProblem& p = problems[0];
     switch (GetParam()) {
@@ -181,10 +198,12 @@ TEST_P(CorruptedModel, IsCaught) {
     }
     const GroupSchedule group =
         parse_group(network,
-                    "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y9 x9 i2; X conv2.yo/conv2.xo; W root/root; Y "
+                    "{conv1: zo yo xo io | zi yi xi ii n m; tile z3 y9 x9 i2; X conv2.yo/conv2.xo; "
+                    "W root/root; Y "
                     "conv2.yo/conv2.xo & "
                     "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y2 x2 i3; W io/io; Y xi/xi}");
-    const std::string text = difference(two_level_counts(problems, group), "model", walk(network, group), "walker");
+    const std::string text =
+        difference(two_level_counts(problems, group), "model", walk(network, group), "walker");
     if (GetParam() == 7)
         EXPECT_EQ(text, "");
     else
@@ -196,17 +215,20 @@ INSTANTIATE_TEST_SUITE_P(Terms, CorruptedModel, testing::Range(0, 8));
 class CorruptedJoin : public testing::TestWithParam<int> {};
 
 TEST_P(CorruptedJoin, IsCaught) {
-    // A stem of 3 channels, from it a convolution of 2 and a pooling of 3 channels, joined in tiles of two channels and two rows.
+    // A stem of 3 channels, from it a convolution of 2 and a pooling of 3 channels, joined in tiles
+    // of two channels and two rows.
     Network network = empty_network(2, 6, 6);
     const TensorId stem = append(network, "stem", 0, {3, square_window(1)});
     const TensorId a = append(network, "a", stem, {2, square_window(1)});
     const TensorId p =
-        append(network, "p", {.kind = LayerKind::max_pool, .inputs = {stem}, .window = square_window(3, 1, 1)});
+        append(network, "p",
+               {.kind = LayerKind::max_pool, .inputs = {stem}, .window = square_window(3, 1, 1)});
     append(network, "cat", {.kind = LayerKind::concat, .inputs = {a, p}, .axis = 1});
     check(network);
     const GroupSchedule group = parse_group(
         network,
-        "{stem: zo yo xo io | zi yi xi ii n m; tile z3 y6 x6 i2; X cat.yo/cat.yo; W root/root; Y cat.zo/cat.yo & "
+        "{stem: zo yo xo io | zi yi xi ii n m; tile z3 y6 x6 i2; X cat.yo/cat.yo; W root/root; Y "
+        "cat.zo/cat.yo & "
         "a: zo yo xo io | zi yi xi ii n m; tile z2 y6 x6 i3; W cat.zo/cat.zo; Y cat.yo/cat.yo & "
         "p: zo yo xo io | zi yi xi ii n m; tile z3 y6 x6 i1; Y cat.yo/cat.yo & "
         "cat: zo yo xo io | zi yi xi ii n m; tile z2 y2 x6 i1; Y yo/yo}");
@@ -230,14 +252,16 @@ TEST_P(CorruptedJoin, IsCaught) {
             problems[1].window[0].pad_begin = 2;  // one row longer at the other end
             break;
         case 5:
-            pool.operation = Operation::multiply_accumulate;  // MACs where there are none; weights need a placement
+            pool.operation = Operation::multiply_accumulate;  // MACs where there are none; weights
+                                                              // need a placement
             break;
         default:
             break;
     }
     GroupSchedule placed = group;
     if (pool.has_weights()) placed.nests[2].w = Placement{};
-    const std::string text = difference(two_level_counts(problems, placed), "model", walk(network, group), "walker");
+    const std::string text =
+        difference(two_level_counts(problems, placed), "model", walk(network, group), "walker");
     if (GetParam() == 6)
         EXPECT_EQ(text, "");
     else

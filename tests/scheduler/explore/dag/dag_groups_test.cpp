@@ -24,7 +24,8 @@ std::vector<LayerId> schedulable_layers(const Network& network) {
     return layers;
 }
 
-/// By definition: one sink, every other layer's readers are inside, and its tensor is no network output.
+/// By definition: one sink, every other layer's readers are inside, and its tensor is no network
+/// output.
 bool is_group(const Network& network, const std::set<LayerId>& layers, LayerId sink) {
     for (const LayerId id : layers) {
         if (id == sink) continue;
@@ -52,15 +53,18 @@ TEST(GroupsEndingAt, AreAllSetsThatTheDefinitionAllows) {
                 for (size_t n = 0; n < layers.size(); ++n) {
                     if ((subset >> n & 1) != 0) members.insert(layers[n]);
                 }
-                if (members.count(sink) == 0 || *members.rbegin() != sink || members.size() > 4) continue;
-                if (is_group(network, members, sink)) expected.insert({members.begin(), members.end()});
+                if (members.count(sink) == 0 || *members.rbegin() != sink || members.size() > 4)
+                    continue;
+                if (is_group(network, members, sink))
+                    expected.insert({members.begin(), members.end()});
             }
             const std::vector<std::vector<LayerId>> found = groups_ending_at(network, sink, 4);
             EXPECT_EQ(std::set<std::vector<LayerId>>(found.begin(), found.end()), expected) << seed;
             for (const std::vector<LayerId>& group : found) {
                 std::map<TensorId, int> readers;
                 for (const LayerId id : group) {
-                    for (const TensorId t : network.layer(id).inputs) forks += ++readers[t] == 2 ? 1 : 0;
+                    for (const TensorId t : network.layer(id).inputs)
+                        forks += ++readers[t] == 2 ? 1 : 0;
                 }
             }
         }
@@ -71,12 +75,15 @@ TEST(GroupsEndingAt, AreAllSetsThatTheDefinitionAllows) {
 using Point = std::array<int64_t, 3>;  ///< accesses, memory, MACs
 using Points = std::set<Point>;
 
-Point point_of(const GroupPoint& p) { return {p.accesses.value(), p.live_total.value(), p.macs.value()}; }
+Point point_of(const GroupPoint& p) {
+    return {p.accesses.value(), p.live_total.value(), p.macs.value()};
+}
 
 /// On two axes MACs decide between equal accesses.
 bool is_no_worse(const Point& a, const Point& b, bool macs_is_axis) {
     if (a[1] > b[1]) return false;
-    return macs_is_axis ? a[0] <= b[0] && a[2] <= b[2] : std::pair(a[0], a[2]) <= std::pair(b[0], b[2]);
+    return macs_is_axis ? a[0] <= b[0] && a[2] <= b[2]
+                        : std::pair(a[0], a[2]) <= std::pair(b[0], b[2]);
 }
 
 void offer(Points& front, const Point& point, bool macs_is_axis) {
@@ -93,28 +100,30 @@ Points brute_force(const Network& network, const ExploreOptions& options) {
     const bool macs_is_axis = options.macs_is_axis.value_or(false);
     std::map<std::vector<LayerId>, std::vector<GroupPoint>> fronts;
     Points result;
-    const std::function<void(std::set<LayerId>, const Points&)> cover = [&](const std::set<LayerId>& open,
-                                                                            const Points& so_far) {
-        if (open.empty()) {
-            for (const Point& p : so_far) offer(result, p, macs_is_axis);
-            return;
-        }
-        for (const std::vector<LayerId>& group : groups_ending_at(network, *open.rbegin(), *options.max_depth)) {
-            std::set<LayerId> rest = open;
-            for (const LayerId id : group) rest.erase(id);
-            if (rest.size() + group.size() != open.size()) continue;
-            auto known = fronts.find(group);
-            if (known == fronts.end()) known = fronts.emplace(group, dag_group_front(network, group, options)).first;
-            Points next;
-            for (const Point& p : so_far) {
-                for (const GroupPoint& g : known->second) {
-                    const Point q = point_of(g);
-                    offer(next, {p[0] + q[0], std::max(p[1], q[1]), p[2] + q[2]}, macs_is_axis);
-                }
+    const std::function<void(std::set<LayerId>, const Points&)> cover =
+        [&](const std::set<LayerId>& open, const Points& so_far) {
+            if (open.empty()) {
+                for (const Point& p : so_far) offer(result, p, macs_is_axis);
+                return;
             }
-            cover(rest, next);
-        }
-    };
+            for (const std::vector<LayerId>& group :
+                 groups_ending_at(network, *open.rbegin(), *options.max_depth)) {
+                std::set<LayerId> rest = open;
+                for (const LayerId id : group) rest.erase(id);
+                if (rest.size() + group.size() != open.size()) continue;
+                auto known = fronts.find(group);
+                if (known == fronts.end())
+                    known = fronts.emplace(group, dag_group_front(network, group, options)).first;
+                Points next;
+                for (const Point& p : so_far) {
+                    for (const GroupPoint& g : known->second) {
+                        const Point q = point_of(g);
+                        offer(next, {p[0] + q[0], std::max(p[1], q[1]), p[2] + q[2]}, macs_is_axis);
+                    }
+                }
+                cover(rest, next);
+            }
+        };
     cover({layers.begin(), layers.end()}, {{0, 0, 0}});
     return result;
 }
@@ -137,14 +146,17 @@ int expect_front_of_all_covers(uint64_t first, uint64_t last, size_t most_layers
         EXPECT_EQ(front.macs_is_axis, macs_is_axis);
         Points found;
         for (const FrontPoint& point : front.points)
-            found.insert({point.counts.accesses.value(), point.counts.live_total.value(), point.counts.macs.value()});
+            found.insert({point.counts.accesses.value(), point.counts.live_total.value(),
+                          point.counts.macs.value()});
         EXPECT_EQ(found.size(), front.points.size()) << seed;
         EXPECT_EQ(found, brute_force(network, options)) << seed;
     }
     return tested;
 }
 
-TEST(ExploreDag, FrontIsThatOfAllExactCovers) { EXPECT_GT(expect_front_of_all_covers(0, 40, 8, 4, false), 20); }
+TEST(ExploreDag, FrontIsThatOfAllExactCovers) {
+    EXPECT_GT(expect_front_of_all_covers(0, 40, 8, 4, false), 20);
+}
 
 TEST(ExploreDag, WhatAnInterruptLeavesOutIsBounded) {
     int improved = 0;
@@ -160,10 +172,13 @@ TEST(ExploreDag, WhatAnInterruptLeavesOutIsBounded) {
         const Front part = explore_dag(network, options);
         EXPECT_FALSE(part.is_complete);
         ASSERT_EQ(part.bounds.size(), 1U);
-        for (const FrontPoint& point : whole.points) EXPECT_GE(point.counts.accesses, part.bounds.front().accesses);
+        for (const FrontPoint& point : whole.points)
+            EXPECT_GE(point.counts.accesses, part.bounds.front().accesses);
         const auto least = static_cast<double>(part.bounds.front().accesses.value());
         for (const FrontPoint& point : part.points)
-            EXPECT_LE(static_cast<double>(point.counts.accesses.value()), least * (1 + part.gap) * (1 + 1e-12)) << seed;
+            EXPECT_LE(static_cast<double>(point.counts.accesses.value()),
+                      least * (1 + part.gap) * (1 + 1e-12))
+                << seed;
         if (whole.points.front().counts.accesses < part.points.front().counts.accesses) {
             ++improved;
             EXPECT_GT(part.gap, 0) << seed;
@@ -215,14 +230,16 @@ TEST(ExploreDag, EveryLayerIsCountedAndThreadsDoNotMatter) {
     const Front two = explore_dag(network, options);
     ASSERT_EQ(one.points.size(), two.points.size());
     for (size_t n = 0; n < one.points.size(); ++n)
-        EXPECT_EQ(schedule_of(network, one, one.points[n]), schedule_of(network, two, two.points[n]));
+        EXPECT_EQ(schedule_of(network, one, one.points[n]),
+                  schedule_of(network, two, two.points[n]));
     size_t layers = 0;
     bool fuses_an_add = false;
     const Schedule fewest = schedule_of(network, one, one.points.front());
     for (const GroupSchedule& group : fewest.groups()) {
         layers += group.nests.size();
         const LayerId sink = network.find_layer(group.nests.back().layer);
-        fuses_an_add = fuses_an_add || (group.nests.size() > 1 && network.layer(sink).kind == LayerKind::add);
+        fuses_an_add =
+            fuses_an_add || (group.nests.size() > 1 && network.layer(sink).kind == LayerKind::add);
     }
     EXPECT_EQ(layers, schedulable_layers(network).size());
     EXPECT_TRUE(fuses_an_add);

@@ -68,7 +68,8 @@ std::pair<int64_t, int64_t> convex_sets_and_ideals(const std::vector<std::vector
 
 TEST(OrderIdeals, OfRandomGraphsAreAsManyAsAmongAllSets) {
     for (uint64_t seed = 1; seed <= 100; ++seed) {
-        const dag_groups::OperatorGraph graph = dag_groups::random_graph(seed, 1 + static_cast<int>(seed % 10));
+        const dag_groups::OperatorGraph graph =
+            dag_groups::random_graph(seed, 1 + static_cast<int>(seed % 10));
         std::vector<std::vector<int>> needs;
         for (const dag_groups::Operator& op : graph.operators) {
             needs.emplace_back();

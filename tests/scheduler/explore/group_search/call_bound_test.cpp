@@ -7,8 +7,8 @@
 #include "base/rng.h"
 #include "scheduler/counts/bounds.h"
 #include "scheduler/explore/group_search/group_search.h"
-#include "tests/support/chain.h"
 #include "tests/scheduler/explore/space_of_a_chain.h"
+#include "tests/support/chain.h"
 
 namespace laminate::search {
 namespace {
@@ -30,7 +30,8 @@ std::vector<GroupSearch::Point> front_of(const std::vector<LayerProblem>& proble
 }
 
 bool fuses(const std::vector<LayerProblem>& problems) {
-    return std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) { return may_fuse(p); });
+    return std::all_of(problems.begin(), problems.end(),
+                       [](const LayerProblem& p) { return may_fuse(p); });
 }
 
 /// Pairs, and a few chains of three, which take longer.
@@ -49,7 +50,8 @@ void expect_below_fronts(uint64_t first, uint64_t last, uint64_t last_pair) {
             EXPECT_TRUE(std::any_of(bound.steps().begin(), bound.steps().end(),
                                     [&](const Cost& step) {
                                         return step.memory <= point.cost.memory &&
-                                               step.accesses <= point.cost.accesses && step.macs <= point.cost.macs;
+                                               step.accesses <= point.cost.accesses &&
+                                               step.macs <= point.cost.macs;
                                     }))
                 << "seed " << seed << ", memory " << point.cost.memory;
         }
@@ -63,11 +65,12 @@ TEST(CallBoundLong, IsBelowEveryFrontOfRandomChains) { expect_below_fronts(100, 
 
 /// More channels than tiny chains have: where calls of one channel and calls of all differ.
 TEST(CallBound, IsBelowFrontsOfChainsWithManyChannels) {
-    for (const auto& [rows, channels] :
-         std::vector<std::pair<int64_t, std::vector<int64_t>>>{{6, {8, 16}}, {5, {16, 6}}, {8, {5, 9}}}) {
+    for (const auto& [rows, channels] : std::vector<std::pair<int64_t, std::vector<int64_t>>>{
+             {6, {8, 16}}, {5, {16, 6}}, {8, {5, 9}}}) {
         std::vector<LayerSpec> specs;
         for (const int64_t c : channels)
-            specs.push_back({c, square_window(specs.size() == 1 ? 1 : 3, 1, specs.size() == 1 ? 0 : 1)});
+            specs.push_back(
+                {c, square_window(specs.size() == 1 ? 1 : 3, 1, specs.size() == 1 ? 0 : 1)});
         const auto problems = problems_of(chain(3, rows, rows, specs));
         const CallBound bound(problems);
         for (const bool live : {true, false}) {
@@ -78,8 +81,10 @@ TEST(CallBound, IsBelowFrontsOfChainsWithManyChannels) {
     }
 }
 
-/// Chains of three to five layers, too deep for their fronts: walks over schedules that keep what comes closer to the bound. One channel at a time in several layers is among
-/// them, where the factors of the layers multiply. Large maps have coordinates that no border clips, where halos count.
+/// Chains of three to five layers, too deep for their fronts: walks over schedules that keep what
+/// comes closer to the bound. One channel at a time in several layers is among them, where the
+/// factors of the layers multiply. Large maps have coordinates that no border clips, where halos
+/// count.
 void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t least_side = 4,
                         int64_t largest_side = 7) {
     int64_t schedules = 0;
@@ -107,14 +112,17 @@ void expect_below_walks(uint64_t first, uint64_t last, int64_t steps, int64_t le
                 do next = space.draw(rng);
                 while (!space.group(next));
             } else {
-                for (int64_t changes = rng.between(1, 3); changes > 0; --changes) space.change(next, rng);
+                for (int64_t changes = rng.between(1, 3); changes > 0; --changes)
+                    space.change(next, rng);
             }
             const auto group = space.group(next);
             if (!group) continue;
             ++schedules;
             const ThreeCosts cost = space.cost(*group, Footprint::live, cache);
-            const double own = static_cast<double>(cost[0]) / bound.accesses(static_cast<double>(cost[1]));
-            ASSERT_GE(own, 1) << "seed " << seed << ", memory " << cost[1] << ": " << to_text(*group);
+            const double own =
+                static_cast<double>(cost[0]) / bound.accesses(static_cast<double>(cost[1]));
+            ASSERT_GE(own, 1) << "seed " << seed << ", memory " << cost[1] << ": "
+                              << to_text(*group);
             if (starts || own <= ratio) {
                 at = next;
                 ratio = own;
@@ -133,10 +141,10 @@ TEST(CallBoundLong, IsBelowWalksThroughDeepChains) { expect_below_walks(100, 200
 TEST(CallBoundLong, IsBelowWalksThroughLargerMaps) { expect_below_walks(300, 340, 10'000, 14, 24); }
 
 TEST(CallBound, EndsAtTheCompulsoryTraffic) {
-    const auto problems =
-        problems_of(chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}, {5, square_window(3, 2)}}));
-    // 3 x 20 x 20 inputs less the last row and column, which the stride leaves over (16 rows -> 7 outputs read 15: 19 of 20);
-    // weights 108 + 144 + 180, 5 x 7 x 7 outputs.
+    const auto problems = problems_of(
+        chain(3, 20, 20, {{4, square_window(3)}, {4, square_window(3)}, {5, square_window(3, 2)}}));
+    // 3 x 20 x 20 inputs less the last row and column, which the stride leaves over (16 rows -> 7
+    // outputs read 15: 19 of 20); weights 108 + 144 + 180, 5 x 7 x 7 outputs.
     const double compulsory = 3 * 19 * 19 + 108 + 144 + 180 + 5 * 7 * 7;
     const CallBound bound(problems);
     EXPECT_EQ(bound.accesses(1e9), compulsory);
@@ -145,24 +153,29 @@ TEST(CallBound, EndsAtTheCompulsoryTraffic) {
 }
 
 TEST(CallBound, ItsStaircaseIsCloseToIt) {
-    // Six layers of 64 channels, whose weights leave little of the memory: what is reached with all of them held falls quickly there.
-    const auto problems = problems_of(chain(64, 60, 60, std::vector<LayerSpec>(6, {64, square_window(3, 1, 1)})));
+    // Six layers of 64 channels, whose weights leave little of the memory: what is reached with all
+    // of them held falls quickly there.
+    const auto problems =
+        problems_of(chain(64, 60, 60, std::vector<LayerSpec>(6, {64, square_window(3, 1, 1)})));
     const CallBound bound(problems);
     size_t steep = 0;
     for (const Cost& step : bound.steps()) {
         const double at_once = bound.accesses(step.memory);
         steep += bound.accesses(step.memory * 1.02) * 1.03 < at_once ? 1 : 0;
         EXPECT_LE(step.accesses, at_once);
-        EXPECT_GE(step.accesses, std::min(at_once / 1.03, bound.accesses(step.memory * 1.00125 + 1)));
+        EXPECT_GE(step.accesses,
+                  std::min(at_once / 1.03, bound.accesses(step.memory * 1.00125 + 1)));
     }
     EXPECT_GT(steep, 10u);
 }
 
-/// Two layers 32 -> 32 of 3x3 on 32 x 32 pixels, V = 9216, S = 1024, in 8 elements: weights cannot stay, and calls make one
-/// channel. With tiles of 4 to 7 outputs in the last layer, V_2 S 4 / M = 4.7 M; everything before it 5 times, V_1 5 S / M = 5.9 M;
-/// X 32 times that often, 5.2 M: no choice is far below that.
+/// Two layers 32 -> 32 of 3x3 on 32 x 32 pixels, V = 9216, S = 1024, in 8 elements: weights cannot
+/// stay, and calls make one channel. With tiles of 4 to 7 outputs in the last layer, V_2 S 4 / M
+/// = 4.7 M; everything before it 5 times, V_1 5 S / M = 5.9 M; X 32 times that often, 5.2 M: no
+/// choice is far below that.
 TEST(CallBound, LittleMemoryFetchesWeightsAgainAndAgain) {
-    const auto problems = problems_of(chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
+    const auto problems = problems_of(
+        chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
     const CallBound bound(problems);
     EXPECT_GT(bound.accesses(8), 5e6);
     EXPECT_LT(bound.accesses(8), 4.8e6 + 5.9e6 + 5.3e6 + 2 * 18432 + 4 * 32768);
@@ -170,7 +183,8 @@ TEST(CallBound, LittleMemoryFetchesWeightsAgainAndAgain) {
 }
 
 TEST(CallBound, RaisesWhatASearchLeftOpen) {
-    const auto problems = problems_of(chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
+    const auto problems = problems_of(
+        chain(32, 32, 32, {{32, square_window(3, 1, 1)}, {32, square_window(3, 1, 1)}}));
     const CallBound bound(problems);
     const std::vector<Cost> both = at_least_both({{100000, 20, 0}}, bound);
     ASSERT_FALSE(both.empty());

@@ -15,7 +15,8 @@ namespace laminate::search {
 namespace {
 
 TEST(CostPlan, MemoryIsANestedSumAndMaximum) {
-    // Two layers. Terms: 0 input, 1-2 weights, 3 visits, 4-5 macs, 6-7 buffers, 8-9 weight buffers, 10 output buffer.
+    // Two layers. Terms: 0 input, 1-2 weights, 3 visits, 4-5 macs, 6-7 buffers, 8-9 weight buffers,
+    // 10 output buffer.
     const Terms terms(2);
     const CostPlan plan(terms, {{terms.buffer(0), 1},
                                 {terms.weight_buffer(1), 1},
@@ -51,7 +52,8 @@ TEST(CostPlan, ARowIsItsSchedulesOneByOne) {
         for (size_t t = 0; t < padded_terms(terms.count()); ++t)
             others.push_back(t < terms.count() ? static_cast<double>(rng.between(1, 50)) : 0);
         std::vector<double> row_product = others;
-        for (size_t t = 0; t < terms.count(); ++t) row_product[t] *= axis.varies()[t] != 0 ? 1 : axis.least(0)[t];
+        for (size_t t = 0; t < terms.count(); ++t)
+            row_product[t] *= axis.varies()[t] != 0 ? 1 : axis.least(0)[t];
         const CostPlan::Row row(plan, axis);
         for (uint32_t first = 0; first < options.size(); first += CostRow::most) {
             const size_t size = std::min<size_t>(CostRow::most, options.size() - first);
@@ -61,7 +63,8 @@ TEST(CostPlan, ARowIsItsSchedulesOneByOne) {
                 const uint32_t leaf = axis.leaf_at(first + static_cast<uint32_t>(j));
                 std::vector<double> product = others;
                 for (size_t t = 0; t < product.size(); ++t) product[t] *= axis.least(leaf)[t];
-                EXPECT_EQ((Cost{costs.accesses[j], costs.memory[j], costs.macs[j]}), plan.cost(product.data()))
+                EXPECT_EQ((Cost{costs.accesses[j], costs.memory[j], costs.macs[j]}),
+                          plan.cost(product.data()))
                     << "round " << round << " place " << first + j;
             }
         }
@@ -73,8 +76,8 @@ TEST(CostPlan, GridsDoNotChangeTheFront) {
     for (uint64_t seed = 1; seed <= test::samples<uint64_t>(12); ++seed) {
         const Network network = tiny_chain(seed, 1 + static_cast<int64_t>(seed % 2));
         const std::vector<LayerProblem> problems = layer_problems(network, all_layers(network));
-        if (problems.size() > 1 &&
-            !std::all_of(problems.begin(), problems.end(), [](const LayerProblem& p) { return may_fuse(p); }))
+        if (problems.size() > 1 && !std::all_of(problems.begin(), problems.end(),
+                                                [](const LayerProblem& p) { return may_fuse(p); }))
             continue;
         for (const bool macs_is_axis : {false, true}) {
             std::vector<std::vector<Cost>> fronts;
@@ -86,7 +89,8 @@ TEST(CostPlan, GridsDoNotChangeTheFront) {
                 GroupSearch search(problems, options);
                 search.run();
                 fronts.emplace_back();
-                for (const GroupSearch::Point& point : search.front()) fronts.back().push_back(point.cost);
+                for (const GroupSearch::Point& point : search.front())
+                    fronts.back().push_back(point.cost);
             }
             for (size_t n = 1; n < fronts.size(); ++n)
                 EXPECT_EQ(fronts[n], fronts[0]) << "seed " << seed << " grids " << n;
@@ -100,7 +104,9 @@ TEST(KnownAccesses, LeaveOutOnlyWhatIsBeatenAndAlmostAllOfIt) {
     for (int round = 0; round < 100; ++round) {
         KnownAccesses known;
         Archive<char> archive(false);
-        const auto number = [&] { return std::floor(std::exp2(0.1 * static_cast<double>(rng.between(0, 400)))); };
+        const auto number = [&] {
+            return std::floor(std::exp2(0.1 * static_cast<double>(rng.between(0, 400))));
+        };
         for (int n = 0; n < 30; ++n) {
             const Cost cost{number(), number() - (rng.chance(1, 10) ? 1 : 0), 0};
             known.add(cost);
@@ -117,17 +123,20 @@ TEST(KnownAccesses, LeaveOutOnlyWhatIsBeatenAndAlmostAllOfIt) {
         known.compare(row, size, most, may_matter);
         for (size_t j = 0; j < size; ++j) {
             // Equal accesses may be better by their MACs.
-            const bool is_beaten = row.accesses[j] > archive.most_accesses(row.memory[j], 0) || row.accesses[j] > most;
+            const bool is_beaten =
+                row.accesses[j] > archive.most_accesses(row.memory[j], 0) || row.accesses[j] > most;
             if (!is_beaten) {
                 EXPECT_EQ(may_matter[j], 1) << row.accesses[j] << " in " << row.memory[j];
             }
-            if (row.accesses[j] > archive.most_accesses(row.memory[j] * 15 / 16, 0) || row.accesses[j] > most) {
+            if (row.accesses[j] > archive.most_accesses(row.memory[j] * 15 / 16, 0) ||
+                row.accesses[j] > most) {
                 EXPECT_EQ(may_matter[j], 0) << row.accesses[j] << " in " << row.memory[j];
             }
             beaten += is_beaten ? 1 : 0;
             left_in += is_beaten && may_matter[j] == 1 ? 1 : 0;
         }
-        EXPECT_EQ(least(row.memory.data(), size), *std::min_element(row.memory.data(), row.memory.data() + size));
+        EXPECT_EQ(least(row.memory.data(), size),
+                  *std::min_element(row.memory.data(), row.memory.data() + size));
     }
     EXPECT_GT(beaten, 1000);
     EXPECT_LT(left_in, beaten / 20);

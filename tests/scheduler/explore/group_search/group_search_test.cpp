@@ -1,5 +1,6 @@
-// The search of fused groups against schedules drawn and changed at random from the same space, written down here a second time: none of
-// them may beat the front. Every point of the front is what the model says; the search itself checks that and throws.
+// The search of fused groups against schedules drawn and changed at random from the same space,
+// written down here a second time: none of them may beat the front. Every point of the front is
+// what the model says; the search itself checks that and throws.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,14 +9,15 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "scheduler/explore/explore.h"
-#include "tests/support/chain.h"
 #include "tests/scheduler/explore/space_of_a_chain.h"
+#include "tests/support/chain.h"
 #include "tests/support/sanitized.h"
 
 namespace laminate {
 namespace {
 
-/// Random draws, and walks that start from a draw and keep every change that is no worse in some mixture of the costs.
+/// Random draws, and walks that start from a draw and keep every change that is no worse in some
+/// mixture of the costs.
 void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
     const Network network = tiny_chain(seed, layers);
     ExploreOptions options;
@@ -23,7 +25,8 @@ void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
     options.footprint = seed % 2 == 0 ? Footprint::live : Footprint::sum;
     options.macs_is_axis = true;
     options.max_steps = INT64_MAX;
-    // Two layers: the front of the one group. More: that of all partitions, which a single group may only equal.
+    // Two layers: the front of the one group. More: that of all partitions, which a single group
+    // may only equal.
     const bool is_pair = network.layers.size() == 2;
     std::vector<ThreeCosts> costs;
     if (is_pair) {
@@ -33,8 +36,9 @@ void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
         const Front front = explore(network, options);
         ASSERT_TRUE(front.is_complete && front.macs_is_axis);
         for (const FrontPoint& p : front.points)
-            costs.push_back(
-                {p.counts.accesses.value(), memory_of(p.counts, options.footprint).value(), p.counts.macs.value()});
+            costs.push_back({p.counts.accesses.value(),
+                             memory_of(p.counts, options.footprint).value(),
+                             p.counts.macs.value()});
     }
     ASSERT_FALSE(costs.empty());
     const SpaceOfAChain space(layer_problems(network, all_layers(network)));
@@ -51,17 +55,23 @@ void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
             while (!space.group(next));
             for (double& w : weight) w = static_cast<double>(rng.between(1, 20));
         } else {
-            for (int64_t changes = rng.between(1, 3); changes > 0; --changes) space.change(next, rng);
+            for (int64_t changes = rng.between(1, 3); changes > 0; --changes)
+                space.change(next, rng);
         }
         const auto group = space.group(next);
         if (!group) continue;
         check_group(network, *group);
         const ThreeCosts c = space.cost(*group, options.footprint, cache);
-        EXPECT_TRUE(std::none_of(costs.begin(), costs.end(), [&](const ThreeCosts& f) { return beats(c, f); }) ||
-                    std::any_of(costs.begin(), costs.end(), [&](const ThreeCosts& f) { return f == c; }))
-            << "seed " << seed << ": " << to_text(*group) << " costs " << c[0] << ", " << c[1] << ", " << c[2];
-        EXPECT_TRUE(std::any_of(costs.begin(), costs.end(), [&](const ThreeCosts& f) { return f == c || beats(f, c); }))
-            << "seed " << seed << ": " << to_text(*group) << " costs " << c[0] << ", " << c[1] << ", " << c[2];
+        EXPECT_TRUE(
+            std::none_of(costs.begin(), costs.end(),
+                         [&](const ThreeCosts& f) { return beats(c, f); }) ||
+            std::any_of(costs.begin(), costs.end(), [&](const ThreeCosts& f) { return f == c; }))
+            << "seed " << seed << ": " << to_text(*group) << " costs " << c[0] << ", " << c[1]
+            << ", " << c[2];
+        EXPECT_TRUE(std::any_of(costs.begin(), costs.end(),
+                                [&](const ThreeCosts& f) { return f == c || beats(f, c); }))
+            << "seed " << seed << ": " << to_text(*group) << " costs " << c[0] << ", " << c[1]
+            << ", " << c[2];
         double own = 0;
         for (size_t a = 0; a < 3; ++a) own += weight[a] * std::log(static_cast<double>(c[a]));
         if (starts || own <= value) {
@@ -72,7 +82,8 @@ void expect_unbeaten(uint64_t seed, int64_t layers, int64_t draws) {
 }
 
 TEST(GroupSearch, NoScheduleOfTheSpaceBeatsTheFront) {
-    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(6); ++seed) expect_unbeaten(seed, 2, 2000);
+    for (uint64_t seed = 1; seed <= test::samples<uint64_t>(6); ++seed)
+        expect_unbeaten(seed, 2, 2000);
     expect_unbeaten(8, 3, test::samples(1000));
 }
 

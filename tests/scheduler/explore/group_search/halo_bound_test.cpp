@@ -23,8 +23,8 @@ std::vector<LayerProblem> equal_layers(size_t layers) {
     return layer_problems(network, all_layers(network));
 }
 
-/// What the tile and line-buffer family reaches, whose calls make all channels: memory of the intermediate tensors alone, and
-/// what comes of the input.
+/// What the tile and line-buffer family reaches, whose calls make all channels: memory of the
+/// intermediate tensors alone, and what comes of the input.
 struct Reached {
     double memory = 0;
     double input = 0;
@@ -46,8 +46,8 @@ std::vector<Reached> family(const std::vector<LayerProblem>& problems) {
     return reached;
 }
 
-/// Lines of w columns through n layers hold 3 (w + 2 j) elements of each channel of the j-th tensor from the end, and bring (w +
-/// 2 n) / w of the input. No kind of schedule does with much less.
+/// Lines of w columns through n layers hold 3 (w + 2 j) elements of each channel of the j-th tensor
+/// from the end, and bring (w + 2 n) / w of the input. No kind of schedule does with much less.
 TEST(HaloBound, IsBelowLineBuffersButNotFar) {
     for (const size_t layers : {2U, 4U, 8U}) {
         const auto problems = equal_layers(layers);
@@ -58,7 +58,8 @@ TEST(HaloBound, IsBelowLineBuffersButNotFar) {
         for (const Reached& reached : all) {
             const double least = bound.input(reached.memory);
             EXPECT_LE(least, reached.input) << layers << " layers, memory " << reached.memory;
-            farthest = std::max(farthest, reached.input / std::max<double>(least, channels * rows * columns));
+            farthest = std::max(farthest,
+                                reached.input / std::max<double>(least, channels * rows * columns));
         }
         EXPECT_LT(farthest, 3) << layers << " layers";
     }

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "nets/open.h"
-#include "scheduler/explore/planner/column_chain.h"
 #include "scheduler/counts/two_level/two_level.h"
+#include "scheduler/explore/planner/column_chain.h"
 #include "tests/support/chain.h"
 
 namespace laminate {
@@ -15,22 +15,27 @@ namespace {
 TEST(LineBufferGroup, HasTheFormThatTheGeneratorsExecute) {
     const Network network = l2net();
     EXPECT_EQ(to_text(line_buffer_group(network, {0, 1}, {4, 0, 0})),
-              "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y4 x18 i3; X root/yo; W root/root; Y root/conv2.yo & "
+              "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y4 x18 i3; X root/yo; W root/root; Y "
+              "root/conv2.yo & "
               "conv2: zo yo xo io | zi yi xi ii n m; tile z4 y4 x16 i4; W root/root; Y xi/xi}");
-    EXPECT_EQ(
-        to_text(line_buffer_group(network, {0, 1}, {2, 8, 0})),
-        "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y2 x18 i3; X conv2.ys/yo; W root/root; Y conv2.ys/conv2.yo & "
-        "conv2: ys || zo yo xo io | zi yi xi ii n m; strip y8; tile z4 y2 x16 i4; W root/root; Y xi/xi}");
+    EXPECT_EQ(to_text(line_buffer_group(network, {0, 1}, {2, 8, 0})),
+              "{conv1: zo yo xo io | zi yi xi ii n m; tile z4 y2 x18 i3; X conv2.ys/yo; W "
+              "root/root; Y conv2.ys/conv2.yo & "
+              "conv2: ys || zo yo xo io | zi yi xi ii n m; strip y8; tile z4 y2 x16 i4; W "
+              "root/root; Y xi/xi}");
     EXPECT_EQ(to_text(line_buffer_group(network, {1}, {99, 8, 4})),
-              "{conv2: ys xs || zo yo xo io | zi yi xi ii n m; strip y8 x4; tile z4 y16 x16 i4; X xs/yo; W root/root; "
+              "{conv2: ys xs || zo yo xo io | zi yi xi ii n m; strip y8 x4; tile z4 y16 x16 i4; X "
+              "xs/yo; W root/root; "
               "Y xi/xi}");
 }
 
 TEST(LineBufferGroup, RowsFollowTheStrides) {
-    // Four rows of a x2 transposed sink need two new rows of its input, which are four of the strided layer before.
-    const Network network = chain(
-        1, 32, 32,
-        {{1, square_window(3)}, {1, square_window(3, 2)}, {1, square_window(4, 2), 1, LayerKind::conv_transpose}});
+    // Four rows of a x2 transposed sink need two new rows of its input, which are four of the
+    // strided layer before.
+    const Network network = chain(1, 32, 32,
+                                  {{1, square_window(3)},
+                                   {1, square_window(3, 2)},
+                                   {1, square_window(4, 2), 1, LayerKind::conv_transpose}});
     const GroupSchedule group = line_buffer_group(network, {0, 1, 2}, {4, 0, 0});
     EXPECT_EQ(group.nests[2][Dim::y], 4);
     EXPECT_EQ(group.nests[1][Dim::y], 2);
@@ -38,7 +43,8 @@ TEST(LineBufferGroup, RowsFollowTheStrides) {
 }
 
 TEST(LineBufferGroup, CountsByHand) {
-    // Rows of 4: conv1 keeps 4 + 2 rows of 18 x 4; X, which comes in for 4 rows of conv1 at a time, 4 + 2 rows of 20 x 3.
+    // Rows of 4: conv1 keeps 4 + 2 rows of 18 x 4; X, which comes in for 4 rows of conv1 at a time,
+    // 4 + 2 rows of 20 x 3.
     const Network network = l2net();
     const GroupCounts c = two_level_counts(network, line_buffer_group(network, {0, 1}, {4, 0, 0}));
     EXPECT_EQ(c.accesses(), Elements(1200 + 108 + 144 + 1024));
@@ -46,8 +52,9 @@ TEST(LineBufferGroup, CountsByHand) {
     EXPECT_EQ(c.input_buffers(), Elements(6 * 20 * 3));
     EXPECT_EQ(c.live_total, Elements(360 + 108 + 432 + 144 + 1));
     // Two strips compute conv1's two halo rows twice: 2 * 10 rows.
-    EXPECT_EQ(two_level_counts(network, line_buffer_group(network, {0, 1}, {4, 8, 0})).layers[0].macs,
-              Macs(20 * 18 * 4 * 27));
+    EXPECT_EQ(
+        two_level_counts(network, line_buffer_group(network, {0, 1}, {4, 8, 0})).layers[0].macs,
+        Macs(20 * 18 * 4 * 27));
 }
 
 Schedule planned(const Network& network, const LineBufferOptions& options) {
@@ -60,7 +67,8 @@ TEST(LineBufferSchedule, FusesAllThatFits) {
 }
 
 TEST(LineBufferSchedule, SmallMapsAreGroupsOfTheirOwnUnlessABudgetAsksForFewAccesses) {
-    // 1x1, depthwise 3x3, 1x1 on maps of 14 x 14; the depthwise layer of stride 2 before them reads 28 x 28.
+    // 1x1, depthwise 3x3, 1x1 on maps of 14 x 14; the depthwise layer of stride 2 before them reads
+    // 28 x 28.
     const std::vector<LayerSpec> block{{16, square_window(3, 2, 1), 16},
                                        {32, square_window(1)},
                                        {32, square_window(3, 1, 1), 32},
@@ -81,10 +89,12 @@ TEST(LineBufferSchedule, SmallMapsAreGroupsOfTheirOwnUnlessABudgetAsksForFewAcce
 Network residual(bool with_shortcut) {
     Network network = empty_network(32, 28, 28);
     const int64_t stride = with_shortcut ? 2 : 1;
-    TensorId main = append(network, "conv1", 0, {.channels = 24, .window = square_window(1, stride)});
+    TensorId main =
+        append(network, "conv1", 0, {.channels = 24, .window = square_window(1, stride)});
     main = append(network, "conv2", main, {.channels = 32, .window = square_window(1)});
     const TensorId side =
-        with_shortcut ? append(network, "side", 0, {.channels = 32, .window = square_window(1, 2)}) : 0;
+        with_shortcut ? append(network, "side", 0, {.channels = 32, .window = square_window(1, 2)})
+                      : 0;
     append(network, "add", {.kind = LayerKind::add, .inputs = {side, main}});
     check(network);
     return network;
@@ -94,7 +104,8 @@ std::string layers_of(const Schedule& schedule) {
     std::string text;
     for (const GroupSchedule& group : schedule.groups()) {
         text += text.empty() ? "" : " | ";
-        for (const Nest& nest : group.nests) text += (&nest == group.nests.data() ? "" : "+") + nest.layer;
+        for (const Nest& nest : group.nests)
+            text += (&nest == group.nests.data() ? "" : "+") + nest.layer;
     }
     return text;
 }
@@ -103,10 +114,11 @@ TEST(LineBufferSchedule, AnAddIsTakenByALayerThatIsComputedFromItsWholeInput) {
     const Network plain = residual(false);
     EXPECT_EQ(layers_of(planned(plain, {})), "conv1 | conv2+add");
     EXPECT_EQ(to_text(planned(plain, {}).groups().back()),
-              "{conv2: zo yo xo io | zi yi xi ii n m; tile z32 y4 x28 i24; X root/yo; W root/root; Y root/add.yo & "
+              "{conv2: zo yo xo io | zi yi xi ii n m; tile z32 y4 x28 i24; X root/yo; W root/root; "
+              "Y root/add.yo & "
               "add: zo yo xo io | zi yi xi ii n m; tile z32 y4 x28 i1; X root/yo; Y xi/xi}");
-    // conv2's output is not external any more, the other operand is read once: 24 x 28 x 28, 24 x 32 weights, and twice
-    // 32 x 28 x 28.
+    // conv2's output is not external any more, the other operand is read once: 24 x 28 x 28, 24 x
+    // 32 weights, and twice 32 x 28 x 28.
     EXPECT_EQ(two_level_counts(plain, planned(plain, {}).groups().back()).accesses(),
               Elements(24 * 784 + 24 * 32 + 2 * 32 * 784));
     // Of two layers the pointwise one, which stores what it has in registers.
@@ -114,10 +126,12 @@ TEST(LineBufferSchedule, AnAddIsTakenByALayerThatIsComputedFromItsWholeInput) {
     EXPECT_EQ(layers_of(layer_by_layer_schedule(plain)), "conv1 | conv2");
 }
 
-// So these networks can be slower than layer by layer by no more than what an Add costs where it is stored.
+// So these networks can be slower than layer by layer by no more than what an Add costs where it is
+// stored.
 TEST(LineBufferSchedule, ClassifiersOfSmallMapsAreTheirLayersAndAdds) {
     for (const int threads : {1, 2}) {
-        for (const char* spec : {"zoo:mobilenetv1", "zoo:mobilenetv2", "zoo:resnet18", "zoo:squeezenet"}) {
+        for (const char* spec :
+             {"zoo:mobilenetv1", "zoo:mobilenetv2", "zoo:resnet18", "zoo:squeezenet"}) {
             const Network network = open_network(spec);
             const Schedule one_by_one = layer_by_layer_schedule(network, threads);
             const Schedule chosen = planned(network, {.memory = {}, .threads = threads});
@@ -127,7 +141,8 @@ TEST(LineBufferSchedule, ClassifiersOfSmallMapsAreTheirLayersAndAdds) {
             for (const GroupSchedule& group : chosen.groups()) {
                 layers += std::ssize(group.nests);
                 if (group.nests.size() == 1) {
-                    EXPECT_TRUE(by_itself.contains(to_text(group))) << spec << ": " << to_text(group);
+                    EXPECT_TRUE(by_itself.contains(to_text(group)))
+                        << spec << ": " << to_text(group);
                     continue;
                 }
                 ++adds;
@@ -135,8 +150,9 @@ TEST(LineBufferSchedule, ClassifiersOfSmallMapsAreTheirLayersAndAdds) {
                 const std::vector<LayerProblem> problems = group_problems(network, group);
                 EXPECT_TRUE(ends_in_add(problems)) << to_text(group);
                 // What the layer's own group would be.
-                const GroupSchedule alone = line_buffer_group(network, {network.find_layer(group.nests[0].layer)},
-                                                              {group.nests[0][Dim::y], 0, 0});
+                const GroupSchedule alone =
+                    line_buffer_group(network, {network.find_layer(group.nests[0].layer)},
+                                      {group.nests[0][Dim::y], 0, 0});
                 EXPECT_TRUE(by_itself.contains(to_text(alone))) << spec << ": " << to_text(alone);
             }
             EXPECT_EQ(layers, std::ssize(by_itself) + adds) << spec;
@@ -156,7 +172,8 @@ TEST(LineBufferSchedule, WithinABudgetAnAddIsTakenByTheGroupThatStillFits) {
     EXPECT_EQ(group.nests.front().x.front().placement.compute,
               (Level{2, group.nests.back().find({Dim::y, Band::outer})}));
     EXPECT_TRUE(group.nests.back().x.empty());
-    EXPECT_EQ(two_level_counts(plain, group).accesses(), Elements(32 * 784 + 2 * 24 * 32 + 32 * 784));
+    EXPECT_EQ(two_level_counts(plain, group).accesses(),
+              Elements(32 * 784 + 2 * 24 * 32 + 32 * 784));
     // Where the three do not fit, nothing is larger than what is allowed.
     const Elements all = two_level_counts(plain, group).live_total;
     int64_t bytes = to_bytes(all).value();
@@ -169,7 +186,8 @@ TEST(LineBufferSchedule, WithinABudgetAnAddIsTakenByTheGroupThatStillFits) {
             EXPECT_LE(to_bytes(two_level_counts(plain, each).live_total), Bytes(bytes));
     }
     EXPECT_LT(bytes, to_bytes(all).value() / 2);
-    // Of two groups the one that saves more: conv1 and conv2 go on to the Add, side's output is read.
+    // Of two groups the one that saves more: conv1 and conv2 go on to the Add, side's output is
+    // read.
     EXPECT_EQ(groups(residual(true), 1 << 20), "side | conv1+conv2+add");
 }
 
@@ -181,7 +199,8 @@ TEST(LineBufferSchedule, AnAddIsLeftAloneWhereALayersOutputIsWantedToo) {
 
 TEST(LineBufferSchedule, EveryGroupStaysWithinTheBudget) {
     const Network network = l3net();
-    // Three lines of rows of one: 3 x 22 x 3 + 3 x 20 x 4 + 3 x 18 x 4 + 396 weights + 1 = 1051 elements.
+    // Three lines of rows of one: 3 x 22 x 3 + 3 x 20 x 4 + 3 x 18 x 4 + 396 weights + 1 = 1051
+    // elements.
     const Schedule fused = planned(network, {Bytes(4 * 1051), 1});
     EXPECT_EQ(fused.groups().size(), 1u);
     EXPECT_EQ(two_level_counts(network, fused).live_total, Elements(1051));
@@ -192,7 +211,8 @@ TEST(LineBufferSchedule, EveryGroupStaysWithinTheBudget) {
 
 TEST(LineBufferSchedule, GroupsStayWithinTwiceTheSecondLevelCache) {
     const Network network =
-        chain(1, 64, 1920, {{32, square_window(5, 1, 2)}, {8, square_window(1)}, {8, square_window(5, 1, 2)}});
+        chain(1, 64, 1920,
+              {{32, square_window(5, 1, 2)}, {8, square_window(1)}, {8, square_window(5, 1, 2)}});
     const auto most = [&](int64_t cache) {
         LineBufferOptions options;
         options.winograd = false;  // by the definition: lines are what the model counts
@@ -233,8 +253,10 @@ TEST(LineBufferSchedule, ChainsForWinogradAreFusedBeyondASmallSecondLevelCache) 
 
 TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
     const Network network =
-        chain(1, 64, 1920, {{32, square_window(5, 1, 2)}, {8, square_window(1)}, {8, square_window(5, 1, 2)}});
-    const std::vector<LayerProblem> problems = layer_problems(network, schedulable_chains(network).front());
+        chain(1, 64, 1920,
+              {{32, square_window(5, 1, 2)}, {8, square_window(1)}, {8, square_window(5, 1, 2)}});
+    const std::vector<LayerProblem> problems =
+        layer_problems(network, schedulable_chains(network).front());
     ASSERT_TRUE(suits_column_tiles(problems));
     const auto sizes = [&](int64_t cache) {
         LineBufferOptions options;
@@ -258,13 +280,15 @@ TEST(LineBufferSchedule, ChainsByColumnTilesTakeWhatTheirLinesReallyNeed) {
 }
 
 TEST(LineBufferSchedule, SaysWhatWouldFit) {
-    // The largest layer needs 3 rows of 20 x 4 or 18 x 4, its 144 weights and one output: 3 * 20 * 4 + 144 + 1 = 385.
+    // The largest layer needs 3 rows of 20 x 4 or 18 x 4, its 144 weights and one output: 3 * 20 *
+    // 4 + 144 + 1 = 385.
     const auto answer = line_buffer_schedule(l3net(), {Bytes(4 * 300), 1});
     const auto* infeasible = std::get_if<Infeasible>(&answer);
     ASSERT_NE(infeasible, nullptr);
     EXPECT_EQ(infeasible->capacity, Elements(300));
     EXPECT_EQ(infeasible->demand, Elements(385));
-    EXPECT_TRUE(std::holds_alternative<Schedule>(line_buffer_schedule(l3net(), {to_bytes(infeasible->demand), 1})));
+    EXPECT_TRUE(std::holds_alternative<Schedule>(
+        line_buffer_schedule(l3net(), {to_bytes(infeasible->demand), 1})));
 }
 
 TEST(LineBufferSchedule, ThreadsGetStrips) {
@@ -277,7 +301,8 @@ TEST(LineBufferSchedule, ThreadsGetStrips) {
 }
 
 TEST(LineBufferSchedule, ThreadsGetEvenStripsOfFewRows) {
-    // 34 rows by tiles of four would be strips of 20 and 14, or four of 12, 12, 10 and nothing; 17 and 17 leave nobody waiting.
+    // 34 rows by tiles of four would be strips of 20 and 14, or four of 12, 12, 10 and nothing; 17
+    // and 17 leave nobody waiting.
     const Network network = chain(3, 38, 64, {{4, square_window(3)}, {4, square_window(3)}});
     const Schedule schedule = planned(network, {std::nullopt, 2});
     ASSERT_EQ(schedule.groups().size(), 1u);
@@ -297,7 +322,8 @@ TEST(LineBufferSchedule, ThreadsShareOutEvenStripsOfColumnsWithoutStripsOfRows) 
     const Network network = chain(8, 400, 1028, {{8, square_window(3)}, {8, square_window(3)}});
     const auto strip = [&](int64_t columns, int threads) {
         const Bytes memory =
-            to_bytes(two_level_counts(network, line_buffer_group(network, {0, 1}, {1, 0, columns})).live_total);
+            to_bytes(two_level_counts(network, line_buffer_group(network, {0, 1}, {1, 0, columns}))
+                         .live_total);
         return planned(network, {memory, threads}).groups()[0].nests.back().strip;
     };
     EXPECT_EQ(strip(256, 2), (std::array<int64_t, 2>{0, 256}));
@@ -310,7 +336,8 @@ TEST(LineBufferSchedule, ThreadsShareOutEvenStripsOfColumnsWithoutStripsOfRows) 
 TEST(LineBufferSchedule, StripsOfColumnsAreTheWidestThatFit) {
     const Network network = chain(8, 64, 1028, {{8, square_window(3)}, {8, square_window(3)}});
     const auto live = [&](int64_t columns) {
-        return two_level_counts(network, line_buffer_group(network, {0, 1}, {1, 0, columns})).live_total;
+        return two_level_counts(network, line_buffer_group(network, {0, 1}, {1, 0, columns}))
+            .live_total;
     };
     // Two to seven equal strips of 1024 columns, in whole vectors.
     for (const int64_t columns : {512, 352, 256, 208, 176, 160}) {

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/support/chain.h"
 #include "scheduler/explore/planner/reach.h"
+#include "tests/support/chain.h"
 
 namespace laminate {
 namespace {
@@ -43,12 +43,15 @@ TEST(PictureWindows, StayWithinTheBudgetAndDivideThePicture) {
         EXPECT_EQ(choice->height, window_for(wanted.reach.y, 5001, choice->rows));
         EXPECT_EQ(choice->width, window_for(wanted.reach.x, 7003, choice->columns));
         // Halos of 3 on each side: less than a fifth of the work, or the budget was used badly.
-        const double work = static_cast<double>(choice->rows * choice->columns * choice->height * choice->width);
+        const double work =
+            static_cast<double>(choice->rows * choice->columns * choice->height * choice->width);
         EXPECT_LT(work, 1.2 * 5001 * 7003) << choice->height << " x " << choice->width;
     }
 }
 
-TEST(PictureWindows, TooLittleMemoryIsNone) { EXPECT_FALSE(choose_window(demand(5001, 7003, 4 << 10))); }
+TEST(PictureWindows, TooLittleMemoryIsNone) {
+    EXPECT_FALSE(choose_window(demand(5001, 7003, 4 << 10)));
+}
 
 }  // namespace
 }  // namespace laminate

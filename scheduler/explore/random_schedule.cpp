@@ -1,4 +1,4 @@
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -64,8 +64,10 @@ Placement random_placement(const std::vector<Level>& levels, Rng& rng) {
 }
 
 /// Any legal placement of a tensor whose readers are placed already.
-Placement random_tensor_placement(const GroupSchedule& group, const std::vector<GroupTensor>& tensors,
-                                  const GroupTensor& tensor, const std::vector<LayerProblem>& problems, Rng& rng) {
+Placement random_tensor_placement(const GroupSchedule& group,
+                                  const std::vector<GroupTensor>& tensors,
+                                  const GroupTensor& tensor,
+                                  const std::vector<LayerProblem>& problems, Rng& rng) {
     // Levels around every reader, outermost first; not inside `ii` of a grouped one.
     std::vector<Level> levels = path(group, tensor.readers.front().nest);
     size_t stores = levels.size();  // levels where it may be stored
@@ -77,12 +79,14 @@ Placement random_tensor_placement(const GroupSchedule& group, const std::vector<
             const Level ii{reader.nest, nest.find({Dim::i, Band::inner})};
             around.erase(std::find(around.begin(), around.end(), ii), around.end());
         }
-        const auto parts = std::mismatch(levels.begin(), levels.end(), around.begin(), around.end());
+        const auto parts =
+            std::mismatch(levels.begin(), levels.end(), around.begin(), around.end());
         levels.erase(parts.first, levels.end());
     }
     for (const int k : tensor.is_shared() ? branch_nests(tensors, tensor) : std::vector<int>{}) {
         const std::vector<Level> around = path(group, k);
-        const auto own_store = std::find(around.begin(), around.end(), group.nests[static_cast<size_t>(k)].y.store);
+        const auto own_store =
+            std::find(around.begin(), around.end(), group.nests[static_cast<size_t>(k)].y.store);
         stores = std::min(stores, static_cast<size_t>(own_store - around.begin()) + 1);
     }
     const auto count = static_cast<int64_t>(levels.size());
@@ -101,15 +105,17 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
         Nest& nest = group.nests[static_cast<size_t>(k)];
         if (k == sink) {
             const std::vector<Level> levels = path(group, k);
-            const Level level = levels[static_cast<size_t>(rng.below(static_cast<int64_t>(levels.size())))];
+            const Level level =
+                levels[static_cast<size_t>(rng.below(static_cast<int64_t>(levels.size())))];
             nest.y = {level, level};
         } else {
-            const auto own =
-                std::find_if(tensors.begin(), tensors.end(), [&](const GroupTensor& t) { return t.producer == k; });
+            const auto own = std::find_if(tensors.begin(), tensors.end(),
+                                          [&](const GroupTensor& t) { return t.producer == k; });
             nest.y = random_tensor_placement(group, tensors, *own, problems, rng);
             if (keep_everything) nest.y.store = Level{};
         }
-        if (problems[static_cast<size_t>(k)].has_weights()) nest.w = random_placement(path(group, k), rng);
+        if (problems[static_cast<size_t>(k)].has_weights())
+            nest.w = random_placement(path(group, k), rng);
     }
     for (const GroupTensor& tensor : tensors) {
         if (!tensor.is_external()) continue;
@@ -120,32 +126,38 @@ GroupSchedule draw(const std::vector<LayerProblem>& problems, Rng& rng, bool kee
     return group;
 }
 
-/// The layers of a group with this sink, producers first: grown upwards through layers whose readers are all in it already, so that nothing
-/// else reads an output inside. Ends by chance, 1 to `stop_one_in` after each layer.
-std::vector<LayerId> random_members(const Network& network, LayerId sink, const std::vector<bool>& free,
-                                    int64_t stop_one_in, const RandomOptions& options, Rng& rng) {
+/// The layers of a group with this sink, producers first: grown upwards through layers whose
+/// readers are all in it already, so that nothing else reads an output inside. Ends by chance, 1 to
+/// `stop_one_in` after each layer.
+std::vector<LayerId> random_members(const Network& network, LayerId sink,
+                                    const std::vector<bool>& free, int64_t stop_one_in,
+                                    const RandomOptions& options, Rng& rng) {
     std::vector<bool> is_member(network.layers.size(), false);
     std::vector<LayerId> members{sink};  // sink first: every layer comes after its readers
     is_member[static_cast<size_t>(sink)] = true;
     const auto may_join = [&](LayerId id) {
-        if (id < 0 || !free[static_cast<size_t>(id)] || is_member[static_cast<size_t>(id)]) return false;
+        if (id < 0 || !free[static_cast<size_t>(id)] || is_member[static_cast<size_t>(id)])
+            return false;
         const TensorId output = network.layer(id).output;
         const std::vector<LayerId> readers = network.consumers(output);
-        return !network.is_output(output) && std::all_of(readers.begin(), readers.end(), [&](LayerId reader) {
-            return is_member[static_cast<size_t>(reader)];
-        });
+        return !network.is_output(output) &&
+               std::all_of(readers.begin(), readers.end(),
+                           [&](LayerId reader) { return is_member[static_cast<size_t>(reader)]; });
     };
-    while (static_cast<int64_t>(members.size()) < options.max_depth && !rng.chance(1, stop_one_in)) {
+    while (static_cast<int64_t>(members.size()) < options.max_depth &&
+           !rng.chance(1, stop_one_in)) {
         std::vector<LayerId> next;
         for (const LayerId member : members) {
             for (const TensorId input : network.layer(member).inputs) {
                 const LayerId producer = network.producer(input);
-                if (may_join(producer) && std::find(next.begin(), next.end(), producer) == next.end())
+                if (may_join(producer) &&
+                    std::find(next.begin(), next.end(), producer) == next.end())
                     next.push_back(producer);
             }
         }
         if (next.empty()) break;
-        const LayerId chosen = next[static_cast<size_t>(rng.below(static_cast<int64_t>(next.size())))];
+        const LayerId chosen =
+            next[static_cast<size_t>(rng.below(static_cast<int64_t>(next.size())))];
         members.push_back(chosen);
         is_member[static_cast<size_t>(chosen)] = true;
     }
@@ -167,7 +179,8 @@ GroupSchedule random_group(const Network& network, const std::vector<LayerId>& s
     const Macs limit = std::max(options.max_macs, 4 * Macs(least));
     constexpr int free_draws = 100;
     for (int attempt = 0;; ++attempt) {
-        // In a long chain hardly any free draw stays below the limit: then intermediates are stored at the root, where nothing is computed twice.
+        // In a long chain hardly any free draw stays below the limit: then intermediates are stored
+        // at the root, where nothing is computed twice.
         GroupSchedule group = draw(problems, rng, attempt >= free_draws);
         if (segment.size() == 1) return group;
         try {
@@ -182,23 +195,26 @@ Schedule random_schedule(const Network& network, uint64_t seed, const RandomOpti
     Rng rng(seed);
     const auto count = static_cast<LayerId>(network.layers.size());
     std::vector<bool> free(network.layers.size(), false);
-    // Half of the schedules cut often, half seldom, so that long groups are as common as single layers. Some leave layers without weights to the
-    // reference operators.
+    // Half of the schedules cut often, half seldom, so that long groups are as common as single
+    // layers. Some leave layers without weights to the reference operators.
     const int64_t stop_one_in = rng.chance(1, 2) ? 2 : 8;
     const bool leave_out = rng.chance(1, 4);
     for (LayerId id = 0; id < count; ++id) {
         free[static_cast<size_t>(id)] =
-            must_be_scheduled(network, id) || (is_schedulable(network, id) && !(leave_out && rng.chance(1, 2)));
+            must_be_scheduled(network, id) ||
+            (is_schedulable(network, id) && !(leave_out && rng.chance(1, 2)));
     }
     std::vector<GroupSchedule> groups;
     for (LayerId sink = count; sink-- > 0;) {
         if (!free[static_cast<size_t>(sink)]) continue;
-        const std::vector<LayerId> members = random_members(network, sink, free, stop_one_in, options, rng);
+        const std::vector<LayerId> members =
+            random_members(network, sink, free, stop_one_in, options, rng);
         for (const LayerId member : members) free[static_cast<size_t>(member)] = false;
         groups.push_back(random_group(network, members, rng, options));
     }
-    // A group's inputs come from layers before its sink, and where such a layer is in another group it is that one's sink: the order of sinks is
-    // an order in which every group finds its inputs computed.
+    // A group's inputs come from layers before its sink, and where such a layer is in another group
+    // it is that one's sink: the order of sinks is an order in which every group finds its inputs
+    // computed.
     std::reverse(groups.begin(), groups.end());
     return {network, std::move(groups)};
 }

@@ -1,4 +1,4 @@
-#include "scheduler/schedule/random_schedule.h"
+#include "scheduler/explore/random_schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,10 @@ TEST(RandomSchedule, SameSeedSameScheduleOnEveryMachine) {
     EXPECT_EQ(random_schedule(l2net(), 17), random_schedule(l2net(), 17));
     EXPECT_NE(random_schedule(l2net(), 17), random_schedule(l2net(), 18));
     EXPECT_EQ(to_text(random_schedule(l2net(), 3)),
-              "{conv1: io yo zo xo | zi ii xi yi n m; tile z2 y9 x6 i3; X xo/yi; W conv2.io/zo; Y conv2.yo/conv2.xo & "
-              "conv2: ys || io yo zo xo | yi xi zi ii n m; strip y14; tile z4 y12 x16 i2; W zo/zi; Y io/io}");
+              "{conv1: io yo zo xo | zi ii xi yi n m; tile z2 y9 x6 i3; X xo/yi; W conv2.io/zo; Y "
+              "conv2.yo/conv2.xo & "
+              "conv2: ys || io yo zo xo | yi xi zi ii n m; strip y14; tile z4 y12 x16 i2; W zo/zi; "
+              "Y io/io}");
 }
 
 TEST(RandomSchedule, EveryKindOfChoiceOccurs) {
@@ -60,21 +62,25 @@ TEST(RandomSchedule, EveryKindOfChoiceOccurs) {
         }
     }
     for (const char* kind :
-         {"groups 1",          "groups 2",          "groups 3",       "whole extent",      "divisor",
-          "ragged tile",       "partial sums",      "loop ys",        "loop xs",           "innermost zi",
-          "innermost yi",      "innermost xi",      "innermost ii",   "X stored root",     "X stored own",
-          "X stored around",   "X computed root",   "X computed own", "X computed around", "X at one level",
-          "X rotates",         "W stored root",     "W stored own",   "W stored around",   "W computed own",
-          "W computed around", "W rotates",         "A stored root",  "A stored own",      "A stored around",
-          "A computed own",    "A computed around", "A rotates",      "A at one level",    "Y stored root",
-          "Y stored own"}) {
+         {"groups 1",        "groups 2",          "groups 3",          "whole extent",
+          "divisor",         "ragged tile",       "partial sums",      "loop ys",
+          "loop xs",         "innermost zi",      "innermost yi",      "innermost xi",
+          "innermost ii",    "X stored root",     "X stored own",      "X stored around",
+          "X computed root", "X computed own",    "X computed around", "X at one level",
+          "X rotates",       "W stored root",     "W stored own",      "W stored around",
+          "W computed own",  "W computed around", "W rotates",         "A stored root",
+          "A stored own",    "A stored around",   "A computed own",    "A computed around",
+          "A rotates",       "A at one level",    "Y stored root",     "Y stored own"}) {
         EXPECT_GE(seen[kind], 5) << kind;
     }
 }
 
 TEST(RandomSchedule, StaysBelowTheBoundOnWork) {
-    const Network network =
-        chain(4, 30, 30, {{8, square_window(3)}, {8, square_window(3)}, {8, square_window(3)}, {8, square_window(3)}});
+    const Network network = chain(4, 30, 30,
+                                  {{8, square_window(3)},
+                                   {8, square_window(3)},
+                                   {8, square_window(3)},
+                                   {8, square_window(3)}});
     const RandomOptions options{Macs(3'000'000), INT64_MAX};
     bool recomputes = false;
     for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -94,7 +100,8 @@ TEST(RandomSchedule, StaysBelowTheBoundOnWork) {
 TEST(RandomSchedule, ALongChainIsFinishedToo) {
     const Network network = chain(2, 40, 40, std::vector<LayerSpec>(16, {2, square_window(3)}));
     Rng rng(7);
-    const GroupSchedule group = random_group(network, all_layers(network), rng, {Macs(1'000'000), INT64_MAX});
+    const GroupSchedule group =
+        random_group(network, all_layers(network), rng, {Macs(1'000'000), INT64_MAX});
     EXPECT_EQ(group.nests.size(), 16u);
 }
 
@@ -106,35 +113,43 @@ TEST(RandomSchedule, ForksAndJoinsInsideGroups) {
         std::map<TensorId, size_t> computed_by;  // group
         std::set<LayerId> covered;
         for (size_t g = 0; g < schedule.groups().size(); ++g) {
-            const std::vector<LayerProblem> problems = group_problems(network, schedule.groups()[g]);
+            const std::vector<LayerProblem> problems =
+                group_problems(network, schedule.groups()[g]);
             if (problems.size() > 4) ++seen["five layers and more"];
             for (const LayerProblem& p : problems) {
                 computed_by[p.output] = g;
                 covered.insert(p.layer);
-                if (problems.size() > 1) ++seen["operation " + std::to_string(static_cast<int>(p.operation))];
+                if (problems.size() > 1)
+                    ++seen["operation " + std::to_string(static_cast<int>(p.operation))];
             }
             for (const GroupTensor& tensor : group_tensors(problems)) {
-                if (tensor.is_shared()) ++seen[tensor.is_external() ? "shared input" : "shared tensor"];
-                if (tensor.is_external() && tensor.readers.front().operand > 0) ++seen["input that is a later operand"];
+                if (tensor.is_shared())
+                    ++seen[tensor.is_external() ? "shared input" : "shared tensor"];
+                if (tensor.is_external() && tensor.readers.front().operand > 0)
+                    ++seen["input that is a later operand"];
             }
         }
         // Every group finds its inputs computed.
         for (size_t g = 0; g < schedule.groups().size(); ++g) {
-            for (const GroupTensor& tensor : group_tensors(group_problems(network, schedule.groups()[g]))) {
+            for (const GroupTensor& tensor :
+                 group_tensors(group_problems(network, schedule.groups()[g]))) {
                 if (!tensor.is_external() || computed_by.count(tensor.tensor) == 0) continue;
                 EXPECT_LT(computed_by[tensor.tensor], g) << seed;
             }
         }
         for (LayerId id = 0; id < static_cast<LayerId>(network.layers.size()); ++id) {
-            if (is_schedulable(network, id) && covered.count(id) == 0) ++seen["left to the reference operators"];
+            if (is_schedulable(network, id) && covered.count(id) == 0)
+                ++seen["left to the reference operators"];
         }
     }
-    for (const Operation operation : {Operation::multiply_accumulate, Operation::max_pool, Operation::average_pool,
-                                      Operation::add, Operation::concat, Operation::pointwise}) {
-        EXPECT_GE(seen["operation " + std::to_string(static_cast<int>(operation))], 20) << static_cast<int>(operation);
+    for (const Operation operation :
+         {Operation::multiply_accumulate, Operation::max_pool, Operation::average_pool,
+          Operation::add, Operation::concat, Operation::pointwise}) {
+        EXPECT_GE(seen["operation " + std::to_string(static_cast<int>(operation))], 20)
+            << static_cast<int>(operation);
     }
-    for (const char* kind : {"five layers and more", "shared input", "shared tensor", "input that is a later operand",
-                             "left to the reference operators"}) {
+    for (const char* kind : {"five layers and more", "shared input", "shared tensor",
+                             "input that is a later operand", "left to the reference operators"}) {
         EXPECT_GE(seen[kind], 20) << kind;
     }
 }
@@ -147,16 +162,21 @@ TEST(RandomNetwork, CoversTheSchedulableKindsAndAttributes) {
         for (const Layer& layer : network.layers) {
             ++seen[to_string(layer.kind)];
             if (layer.window.stride[0] > 1) ++seen["stride"];
-            if (layer.window.stride[0] > (layer.window.kernel[0] - 1) * layer.window.dilation[0] + 1) ++seen["gaps"];
+            if (layer.window.stride[0] >
+                (layer.window.kernel[0] - 1) * layer.window.dilation[0] + 1)
+                ++seen["gaps"];
             if (layer.window.dilation[1] > 1) ++seen["dilation"];
             if (layer.window.pad_begin[0] != layer.window.pad_end[0]) ++seen["asymmetric padding"];
-            if (layer.groups > 1 && layer.weights->dims[1] == 1 && layer.kind == LayerKind::conv) ++seen["depthwise"];
-            if (layer.groups > 1 && layer.weights->dims[1] > 1 && layer.kind == LayerKind::conv) ++seen["groups"];
-            for (const float w : layer.weights->values) EXPECT_EQ(w, static_cast<float>(static_cast<int>(w)));
+            if (layer.groups > 1 && layer.weights->dims[1] == 1 && layer.kind == LayerKind::conv)
+                ++seen["depthwise"];
+            if (layer.groups > 1 && layer.weights->dims[1] > 1 && layer.kind == LayerKind::conv)
+                ++seen["groups"];
+            for (const float w : layer.weights->values)
+                EXPECT_EQ(w, static_cast<float>(static_cast<int>(w)));
         }
     }
-    for (const char* kind : {"conv", "conv_transpose", "gemm", "stride", "gaps", "dilation", "asymmetric padding",
-                             "depthwise", "groups"}) {
+    for (const char* kind : {"conv", "conv_transpose", "gemm", "stride", "gaps", "dilation",
+                             "asymmetric padding", "depthwise", "groups"}) {
         EXPECT_GE(seen[kind], 10) << kind;
     }
 }

@@ -1,0 +1,54 @@
+#include "scheduler/explore/front.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "scheduler/explore/front_builder.h"
+
+namespace laminate {
+
+Schedule schedule_of(const Network& network, const Front& front, const FrontPoint& point) {
+    std::vector<GroupSchedule> groups;
+    for (const uint32_t group : point.groups) groups.push_back(front.groups[group]);
+    return {network, std::move(groups)};
+}
+
+Front front_of(const Network& network, const std::vector<Schedule>& schedules) {
+    search::FrontBuilder builder(network);
+    for (const Schedule& schedule : schedules) {
+        std::vector<uint32_t> point;
+        for (const GroupSchedule& group : schedule.groups()) point.push_back(builder.group(group));
+        builder.add_point(std::move(point));
+    }
+    Front front = std::move(builder).front(Footprint::live);
+    front.is_complete = false;
+    front.gap = std::numeric_limits<double>::infinity();
+    return front;
+}
+
+std::variant<FrontPoint, Infeasible> choose(const Front& front, Elements budget) {
+    const auto text = [&](const FrontPoint& point) {
+        std::string all;
+        for (const uint32_t group : point.groups) all += to_text(front.groups[group]) + " ";
+        return all;
+    };
+    const FrontPoint* best = nullptr;
+    Elements least = front.points.at(0).counts.live_total;
+    for (const FrontPoint& point : front.points) {
+        least = std::min(least, point.counts.live_total);
+        if (point.counts.live_total > budget) continue;
+        const auto key = [](const FrontPoint& p) {
+            return std::tuple(p.counts.accesses, p.counts.macs);
+        };
+        if (best == nullptr || key(point) < key(*best) ||
+            (key(point) == key(*best) && text(point) < text(*best)))
+            best = &point;
+    }
+    if (best == nullptr) return Infeasible{least, budget};
+    return *best;
+}
+
+}  // namespace laminate
