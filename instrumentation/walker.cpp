@@ -123,8 +123,8 @@ Axis axis_of(Dim dim) {
 /// The layer as though the other axes had one coordinate.
 LayerProblem alone(LayerProblem problem, Axis axis) {
     if (axis != Axis::channels) {
-        problem.extent[static_cast<size_t>(Dim::z)] = 1;
-        problem.extent[static_cast<size_t>(Dim::i)] = 1;
+        problem.extent[Dim::z] = 1;
+        problem.extent[Dim::i] = 1;
         problem.groups = 1;
         for (LayerInput& input : problem.inputs) {
             input.channels = 1;
@@ -133,7 +133,7 @@ LayerProblem alone(LayerProblem problem, Axis axis) {
     }
     for (const Dim dim : {Dim::y, Dim::x}) {
         if (axis_of(dim) == axis) continue;
-        problem.extent[static_cast<size_t>(dim)] = 1;
+        problem.extent[dim] = 1;
         problem.window[static_cast<size_t>(dim) - 1] = {};
     }
     return problem;
@@ -142,7 +142,7 @@ LayerProblem alone(LayerProblem problem, Axis axis) {
 /// The nest with one trip of every loop of the other axes.
 Nest alone(Nest nest, Axis axis) {
     for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i}) {
-        if (axis_of(dim) != axis) nest.tile[static_cast<size_t>(dim)] = 1;
+        if (axis_of(dim) != axis) nest.tile[dim] = 1;
     }
     for (const Dim dim : {Dim::y, Dim::x}) {
         int64_t& strip = nest.strip[static_cast<size_t>(dim) - 1];

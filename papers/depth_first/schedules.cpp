@@ -107,9 +107,9 @@ GroupSchedule group_of(const Network& network, const Workload& workload,
         group.nests.push_back(std::move(nest));
     }
     Nest& last = group.nests.back();
-    last.tile[static_cast<size_t>(Dim::x)] =
+    last.tile[Dim::x] =
         std::min(stack.strategy.tile.x, problems.back()[Dim::x]);
-    last.tile[static_cast<size_t>(Dim::y)] =
+    last.tile[Dim::y] =
         std::min(stack.strategy.tile.y, problems.back()[Dim::y]);
     last.y = Placement{body, body};
     for (const GroupTensor& tensor : group_tensors(problems)) {

@@ -48,7 +48,7 @@ GroupSchedule fusion_group(const Network& network, const PlannedStack& stack) {
     } else {
         // Eq. 2: an input tile with all its channels stays while output channels turn, else its
         // channels come in turn.
-        last.tile[static_cast<size_t>(Dim::i)] =
+        last.tile[Dim::i] =
             is_channelwise(bottom) ? 1
                                    : std::max<int64_t>(1, stack.tile.in_channels / bottom.groups);
         const bool all_inputs =

@@ -2,32 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstdint>
 
+#include "base/range.h"
 #include "base/units.h"
 #include "scheduler/schedule/problem.h"
 
 namespace laminate {
-
-/// Coordinates [begin, end).
-struct Range {
-    int64_t begin = 0;
-    int64_t end = 0;
-    [[nodiscard]] bool empty() const { return end <= begin; }
-    [[nodiscard]] int64_t size() const { return empty() ? 0 : end - begin; }
-    /// Becomes the smallest range around both.
-    void extend(Range other) {
-        if (other.empty()) return;
-        if (empty()) {
-            *this = other;
-            return;
-        }
-        begin = std::min(begin, other.begin);
-        end = std::max(end, other.end);
-    }
-    friend auto operator<=>(const Range&, const Range&) = default;
-};
 
 /// Input coordinates that outputs [out.begin, out.end) read, clipped to the tensor.
 [[nodiscard]] inline Range window_of(const AxisWindow& w, Range out) {

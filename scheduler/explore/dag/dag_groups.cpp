@@ -199,8 +199,8 @@ struct SizedPoint {
     }
     static void set_sizes(GroupSchedule& group, int64_t rows, int64_t columns) {
         Nest& sink = group.nests.back();
-        sink.tile[static_cast<size_t>(Dim::y)] = rows;
-        (sink.strip[1] > 0 ? sink.strip[1] : sink.tile[static_cast<size_t>(Dim::x)]) = columns;
+        sink.tile[Dim::y] = rows;
+        (sink.strip[1] > 0 ? sink.strip[1] : sink.tile[Dim::x]) = columns;
     }
 };
 

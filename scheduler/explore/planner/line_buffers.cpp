@@ -40,7 +40,7 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
         Nest nest;
         nest.layer = p.name;
         nest.tile = p.extent;
-        nest.tile[static_cast<size_t>(Dim::y)] = rows[static_cast<size_t>(k)];
+        nest.tile[Dim::y] = rows[static_cast<size_t>(k)];
         if (k == sink) {
             const auto strip = [&](Dim d, int64_t size) {
                 if (size <= 0 || size >= p[d]) return;

@@ -369,7 +369,7 @@ TEST(WholeMap, OtherGroupsAreNotForIt) {
     const Network tiled = layer_of(4, 14, 14, pointwise(4));
     GroupSchedule group = line_buffer_group(tiled, {0});
     ASSERT_TRUE(whole_map_code(tiled, group, avx512));
-    group.nests.front().tile[static_cast<size_t>(Dim::i)] = 2;
+    group.nests.front().tile[Dim::i] = 2;
     EXPECT_FALSE(whole_map_code(tiled, group, avx512));
 }
 

@@ -226,7 +226,7 @@ TEST(Winograd, RandomSchedules) {
             for (Nest& nest : group.nests) {
                 const LayerProblem p = layer_problem(network, network.find_layer(nest.layer));
                 for (const Dim d : {Dim::z, Dim::x, Dim::i})
-                    nest.tile[static_cast<size_t>(d)] = p[d];
+                    nest.tile[d] = p[d];
             }
             if (!uses_winograd(network, group, unit)) continue;
             ++used;
@@ -245,7 +245,7 @@ TEST(Winograd, RowsKeptFromStripToStripAreNotPaired) {
     const Network network = chain_of(18, 64, {24, 24, 24}, same());
     GroupSchedule group = line_buffer_group(network, {0, 1}, {3, 6, 0});
     const VectorUnit unit = vector_unit(Halide::get_host_target());
-    group.nests[0].tile[static_cast<size_t>(Dim::y)] = 3;
+    group.nests[0].tile[Dim::y] = 3;
     EXPECT_LE(error_of(network, group, unit), allowed);  // pairs begin anew in each strip
     group.nests[0].y.store = Level{};
     EXPECT_LE(error_of(network, group, unit), allowed);

@@ -600,7 +600,7 @@ private:
         const LayerProblem& p = problem(k);
         if (s.is_kept || s.weights == 5) tile = p.extent;
         if (!is_last(k)) tile[3] = p[Dim::i];
-        const auto size = [&](Dim d) { return tile[static_cast<size_t>(d)]; };
+        const auto size = [&](Dim d) { return tile[d]; };
         const std::array<Dim, 2> dims{Dim::y, Dim::x};
         std::array<const Spatial*, 2> along{};
         std::array<const Tiling*, 2> tiles{};

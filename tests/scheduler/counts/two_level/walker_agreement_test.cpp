@@ -188,10 +188,10 @@ TEST_P(CorruptedModel, IsCaught) {
             p.window[0].in -= 1;
             break;
         case 5:
-            p.extent[static_cast<size_t>(Dim::i)] += 1;
+            p.extent[Dim::i] += 1;
             break;
         case 6:
-            problems[1].extent[static_cast<size_t>(Dim::z)] -= 1;
+            problems[1].extent[Dim::z] -= 1;
             break;
         default:
             break;

@@ -1,0 +1,69 @@
+// Containers that are subscripted by what their elements belong to: an enumerator, or the number of
+// a layer, tensor or nest. The subscript's type says what a container is indexed by, and no call
+// site converts it.
+//
+//   PerEnum<int64_t, Dim, 4> tile{1, 1, 1, 1};  tile[Dim::y] = 18;
+//   IndexVector<bool, TensorId> is_read(network.tensors.size());  is_read[layer.output] = true;
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace laminate {
+
+/// One T for each of the enumerators 0, 1, ..., count - 1 of Enum. An aggregate: {a, b, c}.
+template <class T, class Enum, size_t count>
+struct PerEnum {
+    std::array<T, count> values{};
+
+    [[nodiscard]] constexpr T& operator[](Enum at) { return values[static_cast<size_t>(at)]; }
+    [[nodiscard]] constexpr const T& operator[](Enum at) const {
+        return values[static_cast<size_t>(at)];
+    }
+    [[nodiscard]] static constexpr size_t size() { return count; }
+    [[nodiscard]] constexpr auto begin() { return values.begin(); }
+    [[nodiscard]] constexpr auto end() { return values.end(); }
+    [[nodiscard]] constexpr auto begin() const { return values.begin(); }
+    [[nodiscard]] constexpr auto end() const { return values.end(); }
+    friend constexpr auto operator<=>(const PerEnum&, const PerEnum&) = default;
+};
+
+/// A vector whose subscript is an Index: an enumeration, or an integer that numbers things.
+template <class T, class Index>
+class IndexVector {
+public:
+    IndexVector() = default;
+    explicit IndexVector(size_t size, const T& value = T()) : values_(size, value) {}
+    explicit IndexVector(std::vector<T> values) : values_(std::move(values)) {}
+
+    [[nodiscard]] decltype(auto) operator[](Index at) { return values_[static_cast<size_t>(at)]; }
+    [[nodiscard]] decltype(auto) operator[](Index at) const {
+        return values_[static_cast<size_t>(at)];
+    }
+    /// The same with a check; throws std::out_of_range.
+    [[nodiscard]] decltype(auto) at(Index at) { return values_.at(static_cast<size_t>(at)); }
+    [[nodiscard]] decltype(auto) at(Index at) const { return values_.at(static_cast<size_t>(at)); }
+
+    /// Appends a value and returns its index.
+    Index push_back(T value) {
+        values_.push_back(std::move(value));
+        return static_cast<Index>(values_.size() - 1);
+    }
+    void resize(size_t size, const T& value = T()) { values_.resize(size, value); }
+    [[nodiscard]] size_t size() const { return values_.size(); }
+    [[nodiscard]] bool empty() const { return values_.empty(); }
+    [[nodiscard]] const std::vector<T>& values() const { return values_; }
+    [[nodiscard]] auto begin() { return values_.begin(); }
+    [[nodiscard]] auto end() { return values_.end(); }
+    [[nodiscard]] auto begin() const { return values_.begin(); }
+    [[nodiscard]] auto end() const { return values_.end(); }
+    friend bool operator==(const IndexVector&, const IndexVector&) = default;
+
+private:
+    std::vector<T> values_;
+};
+
+}  // namespace laminate
