@@ -193,8 +193,7 @@ protected:
 
     Stmt innermost(int k, int first_loop) override {
         std::array<Interval, 4> range;
-        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i})
-            range[static_cast<size_t>(d)] = covered(k, d, first_loop - 1);
+        for (const Dim d : all_dims) range[static_cast<size_t>(d)] = covered(k, d, first_loop - 1);
         std::array<Expr, 4> point;
         return nested(k, first_loop, range, point);
     }
@@ -268,7 +267,7 @@ private:
                 return nested(k, l + 1, range, inside);
             });
         }
-        const Expr step = size(loop.band == Band::strip ? n.strip[d - 1] : n.tile[d]);
+        const Expr step = size(n.step(loop));
         const bool is_strip_range = l == 0 && loop.band == Band::strip;
         const Expr trips = simplify((range[d].end - range[d].begin + step - 1) / step);
         const Interval all{

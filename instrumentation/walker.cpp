@@ -502,7 +502,7 @@ private:
         const auto d = static_cast<size_t>(loop.dim);
         int64_t step = 1;
         if (loop.band == Band::strip) step = nest.strip[d - 1];
-        if (loop.band == Band::outer) step = nest.tile[d];
+        if (loop.band == Band::outer) step = nest.tile[loop.dim];
         Interval& range = layer(k).ranges[d];
         const Interval whole = range;
         int64_t& trip = site(level).trip;

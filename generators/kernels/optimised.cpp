@@ -211,8 +211,7 @@ protected:
 
     Stmt innermost(int k, int first_loop) override {
         Ranges range;
-        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i})
-            range[static_cast<size_t>(d)] = covered(k, d, first_loop - 1);
+        for (const Dim d : all_dims) range[static_cast<size_t>(d)] = covered(k, d, first_loop - 1);
         if (first_loop == 0 && nest(k).loops.front().band == Band::strip) {
             throw std::logic_error("a strip loop inside a kernel");
         }

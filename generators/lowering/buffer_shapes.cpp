@@ -480,11 +480,8 @@ private:
         const Loop loop = nest.loops[at(first)];
         if (axis_.loops[at(k)] != loop.dim) return inside();
         NestState& state = state_[at(k)];
-        const auto d = at(loop.dim);
         const Span whole = state.part;
-        const int64_t step = loop.band == Band::strip   ? nest.strip[d - 1]
-                             : loop.band == Band::outer ? nest.tile[d]
-                                                        : 1;
+        const int64_t step = nest.step(loop);
         const int64_t execution = ++serial_;
         for (int64_t begin = whole.begin; begin < whole.end && !rehearsal_.begin; begin += step) {
             state.part = {begin, std::min(begin + step, whole.end)};

@@ -70,10 +70,9 @@ bool GroupLowering::is_placed(Level level) const { return group_.is_placed(level
 bool GroupLowering::is_single_trip(Level level) const {
     const Nest& n = nest(level.nest);
     const Loop loop = n.loops[static_cast<size_t>(level.loop)];
-    const auto d = static_cast<size_t>(loop.dim);
     const int64_t extent = problem(level.nest)[loop.dim];
-    if (loop.band == Band::strip) return n.strip[d - 1] >= extent;
-    return loop.band == Band::outer ? n.tile[d] >= extent : std::min(n.tile[d], extent) == 1;
+    if (loop.band != Band::inner) return n.step(loop) >= extent;
+    return std::min(n[loop.dim], extent) == 1;
 }
 
 GroupLowering::IdleLoops GroupLowering::idle_loops(
@@ -250,11 +249,8 @@ Stmt GroupLowering::loops(int k, int first_loop) {
     if (!placed) return innermost(k, first_loop);
 
     const Loop loop = nest(k).loops[static_cast<size_t>(first_loop)];
-    const auto d = static_cast<size_t>(loop.dim);
     const Level level{k, first_loop};
-    const auto step = static_cast<int32_t>(loop.band == Band::strip   ? nest(k).strip[d - 1]
-                                           : loop.band == Band::outer ? nest(k).tile[d]
-                                                                      : 1);
+    const auto step = static_cast<int32_t>(nest(k).step(loop));
     const Interval whole = regions_.covered(k, loop.dim, first_loop - 1);
     const std::string name = unique(nest(k).layer + "." + to_text(loop));
     const Expr index = variable(name);

@@ -39,7 +39,7 @@ Regions::Regions(const GroupSchedule& group, const std::vector<LayerProblem>& pr
     for (size_t k = 0; k < problems.size(); ++k) {
         paths_.push_back(path(group, static_cast<int>(k)));
         loops_[k].assign(group.nests[k].loops.size(), {0, {0, 0}});
-        for (size_t d = 0; d < 4; ++d) calls_[k][d] = {0, constant(problems[k].extent[d])};
+        for (const Dim d : all_dims) calls_[k][d] = {0, constant(problems[k][d])};
     }
 }
 
@@ -71,14 +71,14 @@ Interval Regions::covered(int k, Dim d, int last) const {
     for (int l = last; l >= 0; --l) {
         if (nest(k).loops[index(l)].dim == d) return loops_[index(k)][index(l)].part;
     }
-    return calls_[index(k)][index(d)];
+    return calls_[index(k)][d];
 }
 
 bool Regions::is_grouped(int k) const { return !problem(k).has_weights() || problem(k).groups > 1; }
 
 Interval Regions::produced(int k, Dim d, Level level) {
     if (level.nest == k) return covered(k, d, level.loop);
-    if (k == group_.sink()) return calls_[index(k)][index(d)];
+    if (k == group_.sink()) return calls_[index(k)][d];
     return missing(output_tensor_[index(k)], d, level);
 }
 
@@ -268,7 +268,7 @@ Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& fou
     if (next.loop == 0 && next.nest != group_.sink()) {
         const Interval call = missing(output_tensor(next.nest), axis, here);
         is_called = is_called_along(next.nest, axis, here);
-        calls_[index(next.nest)][index(axis)] = call;
+        calls_[index(next.nest)][axis] = call;
     }
     const Interval whole = covered(next.nest, axis, next.loop - 1);
     Stmt inside;
@@ -280,9 +280,7 @@ Stmt Regions::rehearsal(int t, Dim axis, size_t position, const std::string& fou
     } else {
         const Nest& n = nest(next.nest);
         const Loop l = loop(next);
-        const int64_t step = l.band == Band::strip   ? n.strip[index(axis) - 1]
-                             : l.band == Band::outer ? n.tile[index(axis)]
-                                                     : 1;
+        const int64_t step = n.step(l);
         const std::string name = unique_name("rehearsal." + n.layer + "." + to_text(l));
         const Expr trip = Variable::make(Halide::Int(32), name);
         const Expr begin = simplify(whole.begin + trip * constant(step));

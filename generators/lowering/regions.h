@@ -47,7 +47,7 @@ public:
     /// The value, or its name in the body under way.
     [[nodiscard]] Expr named(const std::string& name, const Expr& value);
 
-    void set_call(int nest, Dim d, const Interval& box) { calls_[index(nest)][index(d)] = box; }
+    void set_call(int nest, Dim d, const Interval& box) { calls_[index(nest)][d] = box; }
     /// `trip` counts from 0 at the first iteration executed; `part` is what the body covers of the
     /// loop's dimension.
     void set_loop(Level level, const Expr& trip, const Interval& part) {
@@ -148,7 +148,7 @@ private:
     std::vector<Placement> placements_;
     std::vector<int> output_tensor_;
     std::vector<std::vector<Level>> paths_;
-    std::vector<std::array<Interval, 4>> calls_;
+    std::vector<PerDim<Interval>> calls_;
     std::vector<std::vector<LoopState>> loops_;
     std::vector<Body> bodies_;
 };

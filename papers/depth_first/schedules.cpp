@@ -99,18 +99,15 @@ GroupSchedule group_of(const Network& network, const Workload& workload,
         const Dim first = by_columns ? Dim::x : Dim::y, second = by_columns ? Dim::y : Dim::x;
         for (const Dim dim : {first, second, Dim::z, Dim::i})
             nest.loops.push_back({dim, Band::outer});
-        for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i})
-            nest.loops.push_back({dim, Band::inner});
+        for (const Dim dim : all_dims) nest.loops.push_back({dim, Band::inner});
         nest.tile = problem.extent;
         if (problem.has_weights()) nest.w = Placement{root, root};
         nest.y = Placement{store(problem.output), body};
         group.nests.push_back(std::move(nest));
     }
     Nest& last = group.nests.back();
-    last.tile[Dim::x] =
-        std::min(stack.strategy.tile.x, problems.back()[Dim::x]);
-    last.tile[Dim::y] =
-        std::min(stack.strategy.tile.y, problems.back()[Dim::y]);
+    last.tile[Dim::x] = std::min(stack.strategy.tile.x, problems.back()[Dim::x]);
+    last.tile[Dim::y] = std::min(stack.strategy.tile.y, problems.back()[Dim::y]);
     last.y = Placement{body, body};
     for (const GroupTensor& tensor : group_tensors(problems)) {
         if (!tensor.is_external()) continue;

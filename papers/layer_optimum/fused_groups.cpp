@@ -154,7 +154,7 @@ std::optional<std::vector<LayerProblem>> with_padding_as_data(std::vector<LayerP
         if (!w.transposed || whole < w.pad_begin + w.out) continue;
         w.pad_begin = 0;
         w.out = whole;
-        sink.extent[static_cast<size_t>(axis == 0 ? Dim::y : Dim::x)] = whole;
+        sink.extent[axis == 0 ? Dim::y : Dim::x] = whole;
     }
     return problems;
 }
@@ -223,8 +223,8 @@ std::optional<OptimumGroup> searched_schedule(const Network& network,
     if (!best) return {};
     // Columns and rows that the network crops are none of its layers'.
     for (size_t k = 0; k < real.size(); ++k) {
-        std::array<int64_t, 4>& tile = best->schedule->nests[k].tile;
-        for (size_t d = 0; d < tile.size(); ++d) tile[d] = std::min(tile[d], real[k].extent[d]);
+        PerDim<int64_t>& tile = best->schedule->nests[k].tile;
+        for (const Dim d : all_dims) tile[d] = std::min(tile[d], real[k][d]);
     }
     best->layers = layers;
     best->means = GroupMeans::schedule;

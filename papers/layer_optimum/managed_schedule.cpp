@@ -54,18 +54,18 @@ std::optional<std::vector<DimBlock>> as_dims(const ConvolutionProblem& problem,
 }
 
 /// `first`, then the others of a nest's dimensions.
-std::array<Dim, 4> all_dims(const std::vector<Dim>& first) {
+std::array<Dim, 4> starting_with(const std::vector<Dim>& first) {
     std::array<Dim, 4> result{};
     auto end = std::copy(first.begin(), first.end(), result.begin());
-    for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i})
+    for (const Dim dim : all_dims)
         if (std::find(first.begin(), first.end(), dim) == first.end()) *end++ = dim;
     return result;
 }
 
 std::vector<Loop> loops(const std::vector<Dim>& outer, const std::vector<Dim>& inner) {
     std::vector<Loop> result;
-    for (const Dim dim : all_dims(outer)) result.push_back({dim, Band::outer});
-    for (const Dim dim : all_dims(inner)) result.push_back({dim, Band::inner});
+    for (const Dim dim : starting_with(outer)) result.push_back({dim, Band::outer});
+    for (const Dim dim : starting_with(inner)) result.push_back({dim, Band::inner});
     return result;
 }
 
@@ -110,7 +110,7 @@ GroupSchedule nests_of(const std::vector<LayerProblem>& problems,
                 tile = w.out == 1 ? 1 : ceil_div(tile, w.stride);
             }
         }
-        last.tile[static_cast<size_t>(d.dim)] = std::min(tile, problems.back()[d.dim]);
+        last.tile[d.dim] = std::min(tile, problems.back()[d.dim]);
     }
     return group;
 }

@@ -7,7 +7,7 @@ namespace {
 std::vector<Loop> loops(std::initializer_list<Dim> outer) {
     std::vector<Loop> result;
     for (const Dim d : outer) result.push_back({d, Band::outer});
-    for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) result.push_back({d, Band::inner});
+    for (const Dim d : all_dims) result.push_back({d, Band::inner});
     return result;
 }
 
@@ -48,9 +48,9 @@ GroupSchedule fusion_group(const Network& network, const PlannedStack& stack) {
     } else {
         // Eq. 2: an input tile with all its channels stays while output channels turn, else its
         // channels come in turn.
-        last.tile[Dim::i] =
-            is_channelwise(bottom) ? 1
-                                   : std::max<int64_t>(1, stack.tile.in_channels / bottom.groups);
+        last.tile[Dim::i] = is_channelwise(bottom)
+                                ? 1
+                                : std::max<int64_t>(1, stack.tile.in_channels / bottom.groups);
         const bool all_inputs =
             !is_channelwise(bottom) && stack.tile.in_channels == bottom.inputs.front().channels;
         const Level inputs = all_inputs               ? tile

@@ -56,14 +56,7 @@ public:
     std::vector<MemoryRun> runs;
 
 private:
-    using Extents =
-        std::array<int64_t, 4>;  ///< by Dim, of the part of the sink's output that a body covers
-
-    static int64_t step_of(const Nest& nest, Loop loop) {
-        if (loop.band == Band::inner) return 1;
-        return loop.band == Band::outer ? nest[loop.dim]
-                                        : nest.strip[static_cast<size_t>(loop.dim) - 1];
-    }
+    using Extents = PerDim<int64_t>;  ///< of the part of the sink's output that a body covers
 
     void add(int phase, int64_t times) {
         steps_ += times;
@@ -90,8 +83,8 @@ private:
             return;
         }
         const Loop inner = n.loops[static_cast<size_t>(next)];
-        const auto d = static_cast<size_t>(inner.dim);
-        const int64_t step = step_of(n, inner);
+        const Dim d = inner.dim;
+        const int64_t step = n.step(inner);
         for (int64_t begin = 0; begin < extents[d]; begin += step) {
             Extents trip = extents;
             trip[d] = std::min(step, extents[d] - begin);
@@ -103,9 +96,8 @@ private:
     /// are of interest.
     [[nodiscard]] int64_t trips_from(int first, const Extents& extents) const {
         int64_t trips = 1;
-        for (size_t d = 0; d < extents.size(); ++d)
-            trips =
-                std::min(most_ + 1, trips * trips_along(static_cast<Dim>(d), first, extents[d]));
+        for (const Dim d : all_dims)
+            trips = std::min(most_ + 1, trips * trips_along(d, first, extents[d]));
         return trips;
     }
 
@@ -114,7 +106,7 @@ private:
         const int end = std::min(depth_, static_cast<int>(sink.loops.size()));
         while (first < end && sink.loops[static_cast<size_t>(first)].dim != dim) ++first;
         if (first >= end) return 1;
-        const int64_t step = step_of(sink, sink.loops[static_cast<size_t>(first)]);
+        const int64_t step = sink.step(sink.loops[static_cast<size_t>(first)]);
         int64_t trips = extent / step;
         if (trips > 0) trips *= std::min(most_ + 1, trips_along(dim, first + 1, step));
         if (extent % step != 0) trips += trips_along(dim, first + 1, extent % step);

@@ -46,12 +46,12 @@ Nest random_nest(const LayerProblem& problem, bool is_sink, Rng& rng) {
     }
     for (const Band band : {Band::outer, Band::inner}) {
         std::vector<Loop> loops;
-        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) loops.push_back({d, band});
+        for (const Dim d : all_dims) loops.push_back({d, band});
         rng.shuffle(loops);
         nest.loops.insert(nest.loops.end(), loops.begin(), loops.end());
     }
-    for (size_t d = 0; d < 4; ++d) nest.tile[d] = random_size(problem.extent[d], rng);
-    if (!is_sink || problem.groups > 1) nest.tile[3] = problem[Dim::i];
+    for (const Dim d : all_dims) nest.tile[d] = random_size(problem[d], rng);
+    if (!is_sink || problem.groups > 1) nest.tile[Dim::i] = problem[Dim::i];
     return nest;
 }
 

@@ -66,11 +66,11 @@ private:
     }
 
     int64_t trips_at_most(int k, Loop loop) const {
-        const auto d = static_cast<size_t>(loop.dim);
-        const int64_t extent = problems_[static_cast<size_t>(k)].extent[d];
-        const int64_t tile = nest(k).tile[d];
+        const int64_t extent = problems_[static_cast<size_t>(k)][loop.dim];
+        const int64_t tile = nest(k)[loop.dim];
         int64_t strip = extent;
-        if ((d == 1 || d == 2) && nest(k).strip[d - 1] != 0) strip = nest(k).strip[d - 1];
+        if (nest(k).find({loop.dim, Band::strip}) >= 0)
+            strip = nest(k).step({loop.dim, Band::strip});
         if (loop.band == Band::strip) return ceil_div(extent, strip);
         return loop.band == Band::outer ? ceil_div(strip, tile) : std::min(tile, strip);
     }
@@ -87,12 +87,10 @@ private:
             const Level level{k, l};
             if (l > last_used && loop.band == Band::inner) break;
             if (trips > 1) {
-                const auto d = static_cast<size_t>(loop.dim);
+                const std::string step = std::to_string(nest(k).step(loop));
                 std::string text = "for " + nest(k).layer + "." + to_text(loop);
-                if (loop.band == Band::strip)
-                    text += " in strips of " + std::to_string(nest(k).strip[d - 1]);
-                if (loop.band == Band::outer)
-                    text += " in tiles of " + std::to_string(nest(k).tile[d]);
+                if (loop.band == Band::strip) text += " in strips of " + step;
+                if (loop.band == Band::outer) text += " in tiles of " + step;
                 line(depth++, text + " (" + (k == group_.sink() ? "" : "at most ") +
                                   std::to_string(trips) + " trips):");
             }

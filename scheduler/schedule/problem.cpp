@@ -20,10 +20,11 @@ std::optional<int64_t> AxisWindow::input(int64_t out_at, int64_t tap) const {
 }
 
 Elements LayerProblem::weight_elements() const {
-    return has_weights() ? Elements(y().kernel) * x().kernel * extent[3] * extent[0] : Elements{};
+    return has_weights() ? Elements(y().kernel) * x().kernel * extent[Dim::i] * extent[Dim::z]
+                         : Elements{};
 }
 Elements LayerProblem::output_elements() const {
-    return Elements(extent[0]) * extent[1] * extent[2];
+    return Elements(extent[Dim::z]) * extent[Dim::y] * extent[Dim::x];
 }
 Elements LayerProblem::input_elements() const {
     Elements sum;

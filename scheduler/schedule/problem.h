@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/indexed.h"
 #include "base/units.h"
 #include "nets/network/network.h"
 
@@ -16,6 +17,10 @@ namespace laminate {
 /// Loop dimensions of a layer: output channel, row, column; input channel within a group (D_z D_y
 /// D_x D_i).
 enum class Dim { z = 0, y = 1, x = 2, i = 3 };
+/// One value per loop dimension, in the order z, y, x, i.
+template <class T>
+using PerDim = PerEnum<T, Dim, 4>;
+inline constexpr PerDim<Dim> all_dims{Dim::z, Dim::y, Dim::x, Dim::i};
 
 /// What a layer does with the inputs that it reads. All but the first have no weights and count no
 /// MACs.
@@ -59,13 +64,13 @@ struct LayerProblem {
     std::vector<LayerInput>
         inputs;  ///< add and concat: two or more, all read through the window of 1; else one
     TensorId output = -1;
-    std::array<int64_t, 4> extent{1, 1, 1, 1};  ///< by Dim: D_z, D_y, D_x, D_i
-    std::array<AxisWindow, 2> window;           ///< y, x
+    PerDim<int64_t> extent{1, 1, 1, 1};  ///< D_z, D_y, D_x, D_i
+    std::array<AxisWindow, 2> window;    ///< y, x
     /// Without weights D_i is 1, and output channel z reads channel z of its input (concat: z -
     /// first_output_channel), as a depthwise convolution does: groups == D_z.
     int64_t groups = 1;
 
-    [[nodiscard]] int64_t operator[](Dim d) const { return extent[static_cast<size_t>(d)]; }
+    [[nodiscard]] int64_t operator[](Dim d) const { return extent[d]; }
     [[nodiscard]] const AxisWindow& y() const { return window[0]; }
     [[nodiscard]] const AxisWindow& x() const { return window[1]; }
     [[nodiscard]] bool has_weights() const { return operation == Operation::multiply_accumulate; }

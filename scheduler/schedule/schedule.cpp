@@ -14,7 +14,7 @@ namespace laminate {
 
 namespace {
 
-constexpr std::array<char, 4> dim_letters{'z', 'y', 'x', 'i'};
+constexpr PerDim<char> dim_letters{'z', 'y', 'x', 'i'};
 constexpr std::array<char, 3> band_letters{'s', 'o', 'i'};
 
 std::optional<Loop> loop_from_text(const std::string& text) {
@@ -166,16 +166,16 @@ void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
         if (!present && nest.strip[axis] != 0)
             throw InputError(where + "strip size without loop " + to_text(loop));
         if (present && (nest.strip[axis] < 1 || nest.strip[axis] > extent)) {
-            throw InputError(where + "strip of " + dim_letters[axis + 1] + " is " +
-                             std::to_string(nest.strip[axis]) + "; expected 1 to " +
+            throw InputError(where + "strip of " + dim_letters[axis == 0 ? Dim::y : Dim::x] +
+                             " is " + std::to_string(nest.strip[axis]) + "; expected 1 to " +
                              std::to_string(extent));
         }
     }
-    for (size_t d = 0; d < 4; ++d) {
-        if (nest.tile[d] < 1 || nest.tile[d] > problem.extent[d]) {
+    for (const Dim d : all_dims) {
+        if (nest[d] < 1 || nest[d] > problem[d]) {
             throw InputError(where + "tile of " + dim_letters[d] + " is " +
-                             std::to_string(nest.tile[d]) + "; expected 1 to " +
-                             std::to_string(problem.extent[d]));
+                             std::to_string(nest[d]) + "; expected 1 to " +
+                             std::to_string(problem[d]));
         }
     }
     if (nest[Dim::i] != problem[Dim::i] && (!is_sink || problem.groups != 1)) {
@@ -190,8 +190,19 @@ void check_loops(const Nest& nest, const LayerProblem& problem, bool is_sink) {
 }  // namespace
 
 std::string to_text(Loop loop) {
-    return {dim_letters[static_cast<size_t>(loop.dim)],
-            band_letters[static_cast<size_t>(loop.band)]};
+    return {dim_letters[loop.dim], band_letters[static_cast<size_t>(loop.band)]};
+}
+
+int64_t Nest::step(Loop loop) const {
+    switch (loop.band) {
+        case Band::strip:
+            return strip[static_cast<size_t>(loop.dim) - 1];
+        case Band::outer:
+            return tile[loop.dim];
+        case Band::inner:
+            break;
+    }
+    return 1;
 }
 
 int Nest::find(Loop loop) const {
@@ -424,14 +435,14 @@ std::string to_text(const GroupSchedule& group) {
             text += " strip";
             for (size_t axis = 0; axis < 2; ++axis) {
                 if (nest.strip[axis] != 0)
-                    text +=
-                        std::string(" ") + dim_letters[axis + 1] + std::to_string(nest.strip[axis]);
+                    text += std::string(" ") + dim_letters[axis == 0 ? Dim::y : Dim::x] +
+                            std::to_string(nest.strip[axis]);
             }
             text += ";";
         }
         text += " tile";
-        for (size_t d = 0; d < 4; ++d)
-            text += std::string(" ") + dim_letters[d] + std::to_string(nest.tile[d]);
+        for (const Dim d : all_dims)
+            text += std::string(" ") + dim_letters[d] + std::to_string(nest[d]);
         for (const InputPlacement& x : nest.x) {
             // Which operands come from outside is known to the network alone, so operand 0 goes
             // without its number.
@@ -581,14 +592,15 @@ private:
                     const size_t token_column = at_;
                     const std::string token = word("a size like y4");
                     const auto* d = std::find(dim_letters.begin(), dim_letters.end(), token[0]);
-                    const auto dim = static_cast<size_t>(d - dim_letters.begin());
-                    if (d == dim_letters.end() || (key == "strip" && dim != 1 && dim != 2) ||
+                    const auto dim = static_cast<Dim>(d - dim_letters.begin());
+                    if (d == dim_letters.end() ||
+                        (key == "strip" && dim != Dim::y && dim != Dim::x) ||
                         !letters.insert(token[0]).second) {
                         fail_at(token_column, "found \"" + token + "\", expected each of " +
                                                   (key == "tile" ? "z y x i" : "y x") +
                                                   " at most once with its size");
                     }
-                    (key == "tile" ? nest.tile[dim] : nest.strip[dim - 1]) =
+                    (key == "tile" ? nest.tile[dim] : nest.strip[static_cast<size_t>(dim) - 1]) =
                         number_after_letter(token, token_column);
                 }
                 if (key == "tile" && letters.size() != 4)

@@ -67,13 +67,16 @@ struct Nest {
     std::string layer;
     std::vector<Loop>
         loops;  ///< strip loops (sink only), the four outer, the four inner, outermost first
-    std::array<int64_t, 4> tile{1, 1, 1, 1};  ///< T by Dim, 1 <= T <= D
+    PerDim<int64_t> tile{1, 1, 1, 1};  ///< T by Dim, 1 <= T <= D
     std::array<int64_t, 2> strip{
         0, 0};                      ///< strip extents in y, x; 0 where there is no such strip loop
     std::vector<InputPlacement> x;  ///< external inputs that no earlier nest reads, by operand
     std::optional<Placement> w;     ///< layers with weights
     Placement y;
-    [[nodiscard]] int64_t operator[](Dim d) const { return tile[static_cast<size_t>(d)]; }
+    [[nodiscard]] int64_t operator[](Dim d) const { return tile[d]; }
+    /// Coordinates of its dimension that one trip of a loop covers: a strip, a tile or, of an inner
+    /// loop, 1.
+    [[nodiscard]] int64_t step(Loop loop) const;
     /// Position of a loop in `loops`, -1 when absent.
     [[nodiscard]] int find(Loop loop) const;
     friend auto operator<=>(const Nest&, const Nest&) = default;

@@ -103,12 +103,11 @@ private:
             nest.loops.push_back({Dim::x, Band::strip});
             nest.strip[1] = p[Dim::x];
         }
-        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, Band::outer});
+        for (const Dim d : all_dims) nest.loops.push_back({d, Band::outer});
         // A slice of refetched weights serves a whole call; resident weights let the input pass row
         // by row.
         if (is_refetched)
-            for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i})
-                nest.loops.push_back({d, Band::inner});
+            for (const Dim d : all_dims) nest.loops.push_back({d, Band::inner});
         else
             for (const Dim d : {Dim::y, Dim::x, Dim::z, Dim::i})
                 nest.loops.push_back({d, Band::inner});

@@ -817,14 +817,14 @@ private:
             choice.structures.push_back(*chosen(k));
             const LayerProblem& p = problem(k);
             const auto from_last = static_cast<size_t>(terms_.n - k);
-            std::array<int64_t, 4> tiles{};
-            tiles[1] = trees_[0]->option(at_[0]).tiles[from_last];
-            tiles[2] = trees_[1]->option(at_[1]).tiles[from_last];
+            PerDim<int64_t> tiles;
+            tiles[Dim::y] = trees_[0]->option(at_[0]).tiles[from_last];
+            tiles[Dim::x] = trees_[1]->option(at_[1]).tiles[from_last];
             // Channel axis of A_j is number 2 + n - j; it has T_i of its reader and T_z of its
             // producer.
             const auto z_axis = 2 + from_last;
-            tiles[0] = trees_[z_axis]->option(at_[z_axis]).tiles[1];
-            tiles[3] =
+            tiles[Dim::z] = trees_[z_axis]->option(at_[z_axis]).tiles[1];
+            tiles[Dim::i] =
                 p.groups > 1 ? p[Dim::i] : trees_[z_axis + 1]->option(at_[z_axis + 1]).tiles[0];
             choice.tiles.push_back(tiles);
         }
@@ -902,7 +902,7 @@ GroupSchedule group_schedule(const std::vector<LayerProblem>& problems, const Gr
         const LayerStructure& s = choice.structures[static_cast<size_t>(k)];
         Nest nest;
         nest.layer = problems[static_cast<size_t>(k)].name;
-        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, Band::outer});
+        for (const Dim d : all_dims) nest.loops.push_back({d, Band::outer});
         for (const Dim d : s.order) nest.loops.push_back({d, Band::inner});
         nest.tile = choice.tiles[static_cast<size_t>(k)];
         if (k == 0) nest.x = {{0, {store_of_input(0), level(0, s.compute)}}};

@@ -48,7 +48,7 @@ struct GroupSearchOptions {
 /// Structures and tiles of all layers, by layer (0: the first).
 struct GroupChoice {
     std::vector<LayerStructure> structures;
-    std::vector<std::array<int64_t, 4>> tiles;  ///< by Dim
+    std::vector<PerDim<int64_t>> tiles;
 };
 
 class GroupSearch {

@@ -51,7 +51,7 @@ GroupSchedule line_buffer_group(const std::vector<LayerProblem>& problems,
             strip(Dim::x, sizes.strip_columns);
         }
         for (const Band band : {Band::outer, Band::inner}) {
-            for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, band});
+            for (const Dim d : all_dims) nest.loops.push_back({d, band});
         }
         group.nests.push_back(std::move(nest));
     }

@@ -106,7 +106,7 @@ TEST(OptimumSchedule, GroupsTurnOutermost) {
     const auto managed = managed_schedule(
         network, {0}, parse_block_order(convolution_problem(network, 0), "x3"), {20, 30});
     ASSERT_TRUE(managed);
-    EXPECT_EQ(managed->group.nests.front().tile, (std::array<int64_t, 4>{2, 6, 3, 3}));
+    EXPECT_EQ(managed->group.nests.front().tile, (PerDim<int64_t>{2, 6, 3, 3}));
     EXPECT_EQ(managed->counts.accesses(), Elements(6 * 64 + 4 * 3 * 9 + 4 * 36));
     EXPECT_EQ(difference(managed->counts, "closed form", walk(network, managed->group), "walker"),
               "");

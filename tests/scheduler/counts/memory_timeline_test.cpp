@@ -32,7 +32,7 @@ std::vector<int> steps_of(const MemoryTimeline& timeline) {
 /// Stops beyond `most`.
 class PlainUnfolding {
 public:
-    PlainUnfolding(const GroupSchedule& group, const std::array<int64_t, 4>& extent, int depth,
+    PlainUnfolding(const GroupSchedule& group, const PerDim<int64_t>& extent, int depth,
                    size_t most)
         : group_(group), depth_(depth), most_(most) {
         body(group.sink(), -1, extent);
@@ -40,7 +40,7 @@ public:
     std::vector<int> steps;
 
 private:
-    void body(int nest, int loop, std::array<int64_t, 4> extent) {
+    void body(int nest, int loop, PerDim<int64_t> extent) {
         if (steps.size() > most_) return;
         for (int k = 0; k < group_.sink(); ++k) {
             const Level at = group_.nests[static_cast<size_t>(k)].y.compute;
@@ -51,11 +51,11 @@ private:
         const Nest& own = group_.nests[static_cast<size_t>(nest)];
         if (loop + 1 == static_cast<int>(own.loops.size())) return steps.push_back(nest);
         const Loop next = own.loops[static_cast<size_t>(loop) + 1];
-        const auto d = static_cast<size_t>(next.dim);
+        const Dim d = next.dim;
         if (nest != group_.sink() || loop + 1 >= depth_) return body(nest, loop + 1, extent);
         const int64_t step = next.band == Band::inner   ? 1
                              : next.band == Band::outer ? own.tile[d]
-                                                        : own.strip[d - 1];
+                                                        : own.strip[static_cast<size_t>(d) - 1];
         for (int64_t left = extent[d]; left > 0 && steps.size() <= most_; left -= step) {
             extent[d] = std::min(step, left);
             body(nest, loop + 1, extent);

@@ -594,12 +594,11 @@ private:
     // ---- one layer
 
     /// `next`: what is asked of the layer before.
-    Local local(size_t k, const Tables& tables, const Shape& s, std::array<int64_t, 4> tile,
-                State& next) {
+    Local local(size_t k, const Tables& tables, const Shape& s, PerDim<int64_t> tile, State& next) {
         const State& state = *tables.state;
         const LayerProblem& p = problem(k);
         if (s.is_kept || s.weights == 5) tile = p.extent;
-        if (!is_last(k)) tile[3] = p[Dim::i];
+        if (!is_last(k)) tile[Dim::i] = p[Dim::i];
         const auto size = [&](Dim d) { return tile[d]; };
         const std::array<Dim, 2> dims{Dim::y, Dim::x};
         std::array<const Spatial*, 2> along{};
@@ -696,7 +695,7 @@ private:
             const auto sizes = [&](int64_t extent) {
                 return is_whole ? std::vector<int64_t>{extent} : candidates(extent, options_.tiles);
             };
-            std::array<int64_t, 4> tile{};
+            PerDim<int64_t> tile;
             for (const int64_t y : sizes(tables.largest[0])) {
                 for (const int64_t x : sizes(tables.largest[1])) {
                     for (const int64_t z : sizes(tables.largest_channels)) {
@@ -706,7 +705,7 @@ private:
                             State next;
                             Local local = this->local(k, tables, shape, tile, next);
                             if (k == 0) next = {};
-                            const std::array<int64_t, 4> sizes_used = local.layer.tile;
+                            const PerDim<int64_t> sizes_used = local.layer.tile;
                             local.layer = layer;
                             local.layer.tile = sizes_used;
                             insert(choices[{next, shape.is_kept}], local);

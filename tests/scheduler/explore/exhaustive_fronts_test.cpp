@@ -238,7 +238,9 @@ TEST(LiteralLoopsLong, FrontOfTheTiniestPair) {
             for (l.store = -1; l.store <= 4; ++l.store) {
                 for (l.compute = k == 0 ? 4 : std::max(l.store, 0); l.compute <= 4; ++l.compute) {
                     for (l.weights = 0; l.weights <= 6; ++l.weights) {
-                        for (l.tile[1] = 1; l.tile[1] <= problems[k][Dim::y]; ++l.tile[1]) body();
+                        for (l.tile[Dim::y] = 1; l.tile[Dim::y] <= problems[k][Dim::y];
+                             ++l.tile[Dim::y])
+                            body();
                     }
                 }
             }

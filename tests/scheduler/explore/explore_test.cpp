@@ -63,7 +63,7 @@ std::set<Cost> brute_force(const Network& network) {
         GroupSchedule group;
         Nest nest;
         nest.layer = p.name;
-        for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) nest.loops.push_back({d, Band::outer});
+        for (const Dim d : all_dims) nest.loops.push_back({d, Band::outer});
         for (const Dim d : inner) nest.loops.push_back({d, Band::inner});
         group.nests = {nest};
         Nest& n = group.nests[0];
@@ -77,11 +77,14 @@ std::set<Cost> brute_force(const Network& network) {
                             n.x = {{0, {{0, xs}, {0, xc}}}};
                             n.w = Placement{{0, ws}, {0, wc}};
                             n.y = {{0, y}, {0, y}};
-                            for (n.tile[0] = 1; n.tile[0] <= p[Dim::z]; ++n.tile[0]) {
-                                for (n.tile[1] = 1; n.tile[1] <= p[Dim::y]; ++n.tile[1]) {
-                                    for (n.tile[2] = 1; n.tile[2] <= p[Dim::x]; ++n.tile[2]) {
-                                        n.tile[3] = p.groups > 1 ? p[Dim::i] : 1;
-                                        for (; n.tile[3] <= p[Dim::i]; ++n.tile[3])
+                            for (n.tile[Dim::z] = 1; n.tile[Dim::z] <= p[Dim::z];
+                                 ++n.tile[Dim::z]) {
+                                for (n.tile[Dim::y] = 1; n.tile[Dim::y] <= p[Dim::y];
+                                     ++n.tile[Dim::y]) {
+                                    for (n.tile[Dim::x] = 1; n.tile[Dim::x] <= p[Dim::x];
+                                         ++n.tile[Dim::x]) {
+                                        n.tile[Dim::i] = p.groups > 1 ? p[Dim::i] : 1;
+                                        for (; n.tile[Dim::i] <= p[Dim::i]; ++n.tile[Dim::i])
                                             all.insert(cost(two_level_counts({p}, group, &cache)));
                                     }
                                 }

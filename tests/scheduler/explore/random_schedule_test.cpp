@@ -31,7 +31,7 @@ TEST(RandomSchedule, EveryKindOfChoiceOccurs) {
             const std::vector<LayerProblem> problems = group_problems(network, group);
             for (size_t k = 0; k < group.nests.size(); ++k) {
                 const Nest& nest = group.nests[k];
-                for (const Dim d : {Dim::z, Dim::y, Dim::x, Dim::i}) {
+                for (const Dim d : all_dims) {
                     const int64_t extent = problems[k][d];
                     if (nest[d] == extent)
                         ++seen["whole extent"];

@@ -35,18 +35,17 @@ std::optional<GroupSchedule> SpaceOfAChain::group(const ChainSchedule& d) const 
         if (l.compute < l.store) return std::nullopt;
         Nest nest;
         nest.layer = p.name;
-        for (const Dim dim : {Dim::z, Dim::y, Dim::x, Dim::i})
-            nest.loops.push_back({dim, Band::outer});
+        for (const Dim dim : all_dims) nest.loops.push_back({dim, Band::outer});
         for (const Dim dim : l.order) nest.loops.push_back({dim, Band::inner});
         nest.tile = l.tile;
-        if (k < sink) nest.tile[3] = p[Dim::i];
+        if (k < sink) nest.tile[Dim::i] = p[Dim::i];
         const bool whole = l.store < 0 || l.weights == 5;  // tiles are the calls
         if (whole) nest.tile = p.extent;
         const int compute = k == 0 ? 4 : l.compute;
         // z between the levels of a tensor from inside the group only where it has one trip.
         const int z =
             static_cast<int>(std::find(l.order.begin(), l.order.end(), Dim::z) - l.order.begin());
-        if (k > 0 && z >= std::max(0, l.store) && z < compute && nest.tile[0] > 1)
+        if (k > 0 && z >= std::max(0, l.store) && z < compute && nest.tile[Dim::z] > 1)
             return std::nullopt;
         if (l.store < 0) {
             // Retention: not across a channel loop of the layer after.
@@ -92,7 +91,7 @@ void SpaceOfAChain::change(ChainSchedule& d, size_t k, int field, Rng& rng) cons
     } else if (field == 3) {
         l.weights = static_cast<int>(rng.between(0, 6));
     } else {
-        const auto dim = static_cast<size_t>(field - 4);
+        const auto dim = static_cast<Dim>(field - 4);
         l.tile[dim] = rng.between(1, problems_[k].extent[dim]);
     }
     l.compute = k == 0 ? 4 : std::max(l.compute, l.store);

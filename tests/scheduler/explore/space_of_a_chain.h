@@ -31,7 +31,7 @@ struct ChainSchedule {
         int store = 0;    ///< of the input; -1: where the layer's own output is stored
         int compute = 0;  ///< of the input; of the first layer's: 4
         int weights = 0;  ///< 0 .. 4 own position, 5 as long as the layer's own output, 6 resident
-        std::array<int64_t, 4> tile{1, 1, 1, 1};
+        PerDim<int64_t> tile{1, 1, 1, 1};
     };
     std::vector<Layer> layers;
 };

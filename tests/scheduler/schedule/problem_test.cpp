@@ -12,7 +12,7 @@ TEST(LayerProblem, ConvolutionHasItsOutputAndTheChannelsOfOneGroup) {
     const Network network = chain(6, 9, 11, {{4, square_window(3, 2, 1), 2}});
     const LayerProblem p = layer_problem(network, 0);
     // Rows: (9 + 2 - 3) / 2 + 1 = 5, columns: (11 + 2 - 3) / 2 + 1 = 6; 6 channels in 2 groups.
-    EXPECT_EQ(p.extent, (std::array<int64_t, 4>{4, 5, 6, 3}));
+    EXPECT_EQ(p.extent, (PerDim<int64_t>{4, 5, 6, 3}));
     EXPECT_EQ(p.inputs.at(0).channels, 6);
     EXPECT_EQ(p.weight_elements(), Elements(3 * 3 * 3 * 4));
     EXPECT_EQ(p.input_elements(), Elements(6 * 9 * 11));
