@@ -2,7 +2,7 @@
 // print the limits of double, or its tables.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <cmath>
 #include <cstdint>
 #include <map>

@@ -5,7 +5,7 @@
 // name in the list of the verb (explore.cpp or cost.cpp).
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <atomic>
 #include <filesystem>
 #include <functional>

@@ -2,7 +2,7 @@
 // schedule of it.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>

@@ -1,5 +1,8 @@
 // Command line to verb, exception to exit code.
+// All of CLI11: the definitions of what only a program needs (configuration files, help texts).
+// Everybody else includes CLI/App.hpp, which compiles in half of the time.
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -10,6 +13,7 @@
 
 #include "answers/checks.h"
 #include "answers/program.h"
+
 #include "answers/version.h"
 #include "base/error.h"
 #include "runtime/session.h"

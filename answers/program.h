@@ -2,7 +2,7 @@
 // the action to run; cli/verbs.h lists the verbs.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <functional>
 #include <string>
 

@@ -2,7 +2,7 @@
 // executed.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <memory>
 #include <optional>
 #include <string>

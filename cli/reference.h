@@ -3,7 +3,7 @@
 // here cannot differ from what the program takes.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // Options, tables and JSON that `cost` and `explore` share with --model depth-first.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
