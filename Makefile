@@ -21,6 +21,10 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev nlohmann-json3-dev libfmt-dev \
             libcli11-dev libpng-dev libjpeg62-turbo-dev
 
+# What ninja says of a step: steps done, time taken, time left.
+empty :=
+export NINJA_STATUS ?= [%f/%t, %w taken, about %W left] $(empty)
+
 # LLVM's OpenMP runtime tells the thread sanitizer what it synchronises, but is not compiled for it: its own memory is not looked at (LLVM, Archer).
 export TSAN_OPTIONS ?= ignore_noninstrumented_modules=1:suppressions=$(CURDIR)/cmake/races.supp
 # It keeps what it allocates for its threads, too.
@@ -85,6 +89,7 @@ $(BUILD)/build.ninja: CMakePresets.json $(STAMPS)/packages $(STAMPS)/tools $(if 
 	@touch $@
 
 $(STAMPS)/packages: Makefile cmake/setup.sh | $(STAMPS)
+	@echo "== Debian packages: compiler and libraries (a minute at most)"
 	@cmake/setup.sh apt $(PACKAGES)
 	@touch $@
 
@@ -98,25 +103,30 @@ $(STAMPS)/format-packages: cmake/setup.sh | $(STAMPS)
 	@touch $@
 
 $(STAMPS)/tools: requirements.txt cmake/setup.sh | $(STAMPS)
+	@echo "== Python packages: CMake, Ninja, Halide (half a minute)"
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@
 
 # Opens the page of a front in a test; the fonts are for its text.
 $(STAMPS)/browser: cmake/setup.sh | $(STAMPS)
+	@echo "== Debian packages: a browser, for the test of the pages"
 	@cmake/setup.sh apt chromium fonts-dejavu-core
 	@touch $@
 
 # Explores under mpirun in a test; the program needs none.
 $(STAMPS)/mpi: cmake/setup.sh | $(STAMPS)
+	@echo "== Debian packages: OpenMPI, for the test of sweeps"
 	@cmake/setup.sh apt openmpi-bin
 	@touch $@
 
 # After `tools`: both write into the same environment.
 $(STAMPS)/peers: requirements-peers.txt $(STAMPS)/tools
+	@echo "== Python packages: onnxruntime and others to compare with"
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@
 
 $(STAMPS)/openvino: bench/requirements-openvino.txt $(STAMPS)/peers
+	@echo "== Python packages: OpenVINO to compare with"
 	@cmake/setup.sh venv $(VENV) $<
 	@touch $@
 

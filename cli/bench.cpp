@@ -31,7 +31,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct BenchOptions {
     NetworkArgument network;
     ScheduleArgument schedule;
     double seconds = 2;
@@ -133,7 +133,7 @@ std::string rss_text(const std::optional<int64_t>& bytes) {
     return bytes ? bytes_text(*bytes) : "not known";
 }
 
-Exit bench_directory(const Options& options, const CommonOptions& common, const Output& output) {
+Exit bench_directory(const BenchOptions& options, const CommonOptions& common, const Output& output) {
     if (options.schedule.is_given())
         throw UsageError(
             "a compiled directory carries its own schedule; --schedule and --memory want the "
@@ -192,7 +192,7 @@ Json counted_json(const NetworkCounts& counts) {
             {"live_bytes", to_bytes(counts.live_total).value()}};
 }
 
-Exit bench_network(const Options& options, const CommonOptions& common, const Output& output) {
+Exit bench_network(const BenchOptions& options, const CommonOptions& common, const Output& output) {
     const Network network = options.network.open();
     const int threads = common.thread_count();
     std::vector<Variant> variants;
@@ -354,7 +354,7 @@ void add_bench(Program& program) {
         "  laminate bench \"zoo:fsrcnn?height=540&width=960\" --threads 2\n"
         "  laminate bench zoo:resnet18 --memory 1MiB --seconds 5 --json -\n"
         "  laminate bench compiled/");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<BenchOptions>();
     options->network.declare(verb, true);
     options->schedule.declare(verb, false);
     verb->add_option("--seconds", options->seconds, "Time for the timed runs of each variant")

@@ -16,14 +16,14 @@ namespace laminate::cli {
 
 namespace {
 
-struct Options {
+struct VerbOptions {
     NetworkArgument network;
     ScheduleArgument schedule;
     std::string directory;
     CompileOptions compile;
 };
 
-Exit compile(const Options& options, const CommonOptions& common, const Output& output) {
+Exit compile(const VerbOptions& options, const CommonOptions& common, const Output& output) {
     const Network network = options.network.open();
     ScheduleArgument wanted = options.schedule;
     // Of another machine nothing is known but its instructions.
@@ -67,7 +67,7 @@ void add_compile(Program& program) {
         "  laminate compile zoo:fsrcnn -o fsrcnn/\n"
         "  laminate compile net.onnx --height 540 --width 960 --memory 256KiB -o net/\n"
         "  laminate compile zoo:resnet18 --target x86-64-linux-avx2-fma -o resnet18/");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<VerbOptions>();
     options->network.declare(verb);
     options->schedule.declare(verb);
     verb->add_option(

@@ -24,7 +24,7 @@ namespace laminate::cli {
 
 namespace {
 
-struct Options {
+struct ExploreTwoLevelOptions {
     std::string memory;
     bool no_recompute = false;
     int axes = 0;  ///< 0: by the network
@@ -48,7 +48,7 @@ std::string name_of(const std::map<std::string, Value>& names, Value value) {
     return found->first;
 }
 
-Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+Exit run(const ExploreTwoLevelOptions& options, const ModelRequest& request, const Output& output) {
     if (request.directory.empty()) throw UsageError("--output is required with --model two-level");
     std::optional<EnergyTable> machine;
     if (!request.machine.empty()) machine = open_energy_table(request.machine);
@@ -118,7 +118,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 }
 
 RunModel declare(CLI::App& app) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ExploreTwoLevelOptions>();
     app.add_option("--space", options->explore.space,
                    "ConvFusion's spaces: baseline, tiling, fusion (resident weights, nothing "
                    "computed twice), "

@@ -17,19 +17,19 @@ namespace laminate::cli {
 
 namespace {
 
-struct Options {
+struct ReportOptions {
     NetworkArgument network;
     std::string directory;
     std::vector<std::string> measured;
 };
 
-Network network_of(const Options& options, const std::string& file,
+Network network_of(const ReportOptions& options, const std::string& file,
                    const nlohmann::ordered_json& front) {
     if (!options.network.spec.empty()) return options.network.open();
     return network_of_front(file, front);
 }
 
-Exit run_report(const Options& options, const Output& output) {
+Exit run_report(const ReportOptions& options, const Output& output) {
     const std::string file = front_file(options.directory);
     const nlohmann::ordered_json front = read_front(file);
     const Network network = network_of(options, file, front);
@@ -66,7 +66,7 @@ void add_report(Program& program) {
                                       "  laminate validate zoo:l3net --front front/ --json "
                                       "front/counted.json && laminate report front/\n"
                                       "  laminate report front/ --net model.onnx");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ReportOptions>();
     verb->add_option("DIR", options->directory,
                      "Directory that `laminate explore` wrote; its page is replaced")
         ->required();

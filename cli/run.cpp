@@ -23,8 +23,6 @@ namespace laminate::cli {
 
 namespace {
 
-using Options = RunOptions;
-
 std::vector<NamedFile> named_files(const std::vector<std::string>& texts) {
     std::vector<NamedFile> files;
     for (const std::string& text : texts) files.push_back(parse_named_file(text));
@@ -34,7 +32,7 @@ std::vector<NamedFile> named_files(const std::vector<std::string>& texts) {
 /// Where the result differs from what was expected, one line, or empty. Written so that a NaN is a
 /// difference.
 std::string difference(const std::vector<float>& found, const Tensor& tensor,
-                       const Constant& expected, const std::string& file, const Options& options) {
+                       const Constant& expected, const std::string& file, const RunOptions& options) {
     if (expected.dims != tensor.dims) {
         throw InputError(file + ": is " + dims_text(expected.dims) + ", expected " +
                          dims_text(tensor.dims) + " for output " + tensor.name);
@@ -69,7 +67,7 @@ struct Quality {
     double bicubic_db = 0;
 };
 
-Quality quality(const Options& options, const TensorFile& input, const Tensor& output,
+Quality quality(const RunOptions& options, const TensorFile& input, const Tensor& output,
                 const std::vector<float>& values) {
     if (!input.picture) throw UsageError("--compare: expected a picture as --input");
     if (output.dims.size() != 4 || output.dims[0] != 1 || output.dims[1] != 1) {
@@ -127,7 +125,7 @@ Network open_for(const NetworkArgument& argument, const std::vector<TensorFile>&
     }
 }
 
-Exit run(const Options& options, const CommonOptions& common, const Output& output) {
+Exit run(const RunOptions& options, const CommonOptions& common, const Output& output) {
     if (is_video(options)) return run_video(options, common, output);
     if (is_folder(options)) return run_folder(options, common, output);
     if (options.stream || wants_stream(options)) return run_stream(options, common, output);
@@ -281,7 +279,7 @@ void add_run(Program& program) {
         "  ffmpeg -i film.mp4 -f yuv4mpegpipe - | laminate run fsrcnn_x2.onnx --input - --output - "
         "| mpv -\n"
         "  laminate run compiled/ --input input=x.npy --expected output=y.npy");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<RunOptions>();
     options->network.declare(verb, true);
     options->schedule.declare(verb);
     verb->add_option("--input", options->inputs,

@@ -30,7 +30,7 @@ namespace laminate::cli {
 
 namespace {
 
-struct Options {
+struct ValidateOptions {
     NetworkArgument network;
     std::string schedule;
     std::string front;
@@ -88,7 +88,7 @@ void join(std::string& all, const std::string& text) {
 /// Judges groups, each one once: the schedules of a front share most of theirs.
 class Judge {
 public:
-    Judge(const Network& network, const Options& options, int threads, const Output& output)
+    Judge(const Network& network, const ValidateOptions& options, int threads, const Output& output)
         : network_(network), options_(options), threads_(threads), notes_(output) {}
 
     /// Judges what is new in schedules together: where each is one or two groups, threads would
@@ -163,13 +163,13 @@ private:
     }
 
     const Network& network_;
-    const Options& options_;
+    const ValidateOptions& options_;
     int threads_;
     std::map<std::string, GroupVerdict> groups_;
     OccasionalNotes notes_;
 };
 
-Exit validate(const Network& network, const Candidates& candidates, const Options& options,
+Exit validate(const Network& network, const Candidates& candidates, const ValidateOptions& options,
               const Output& output, const CommonOptions& common) {
     const std::vector<Schedule>& schedules = candidates.schedules;
     auto entries = nlohmann::ordered_json::array();
@@ -249,7 +249,7 @@ void add_validate(Program& program) {
                          "  laminate validate zoo:l2net --schedule '{conv1: zo yo ...}'\n"
                          "  laminate validate zoo:l3net --front front/\n"
                          "  laminate validate zoo:vgg16 --front front/ --points 10");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<ValidateOptions>();
     options->network.declare(verb);
     auto* one = verb->add_option("--schedule", options->schedule, schedule_help);
     auto* front = verb->add_option("--front", options->front,

@@ -30,7 +30,7 @@ using namespace dag_groups;
 
 enum class GroupCostFrom { optimus, ours, either };
 
-struct Options {
+struct DagGroupsExploreOptions {
     std::string reading_name = "Q";
     std::string cost_name = "optimus";
     int64_t images = 0;  ///< 0: 4, or the network's own batch
@@ -177,7 +177,7 @@ nlohmann::ordered_json write_schedule(const Network& network, const OperatorGrap
     return json;
 }
 
-Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+Exit run(const DagGroupsExploreOptions& options, const ModelRequest& request, const Output& output) {
     const std::string machine_name = request.machine.empty() ? "optimus_base" : request.machine;
     const GroupMachine machine = group_machine(open_machine(machine_name));
     const Network network = request.network.open();
@@ -330,7 +330,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 }
 
 RunModel declare(CLI::App& app) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<DagGroupsExploreOptions>();
     app.add_option("--reading", options->reading_name,
                    "Of what the paper leaves open (docs/optimus.md): L as printed; R tile width "
                    "searched, weights that fit "

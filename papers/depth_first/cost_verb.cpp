@@ -25,7 +25,7 @@ using depth_first::DepthFirst;
 using depth_first::DepthFirstCost;
 using depth_first::Strategy;
 
-struct Options {
+struct DepthFirstCostOptions {
     std::string tile;
     std::vector<std::string> overlap{"fully-cached"};
     std::string stacks = "weights-fit";
@@ -50,7 +50,7 @@ std::string search_text(const depth_first::OverlapSearch& search) {
                   search.compared, search.value / search.bound));
 }
 
-Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+Exit run(const DepthFirstCostOptions& options, const ModelRequest& request, const Output& output) {
     if (options.tile.empty()) throw UsageError("--tile is required with --model depth-first");
     if (request.machine.empty()) throw UsageError("--machine is required with --model depth-first");
     Strategy strategy;
@@ -105,7 +105,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 }
 
 RunModel declare(CLI::App& app) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<DepthFirstCostOptions>();
     app.add_option("--tile", options->tile, "Columns x rows of each stack's output")
         ->type_name("WxH");
     app.add_option("--overlap", options->overlap,

@@ -32,7 +32,7 @@ using depth_first::Overlap;
 using depth_first::Sweep;
 using depth_first::SweepPoint;
 
-struct Options {
+struct DepthFirstExploreOptions {
     depth_first::SweepOptions sweep;
     std::vector<std::string> overlaps;
     std::string stacks = "weights-fit";
@@ -70,7 +70,7 @@ nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& foun
     return json;
 }
 
-Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+Exit run(const DepthFirstExploreOptions& options, const ModelRequest& request, const Output& output) {
     if (request.machine.empty()) throw UsageError("--machine is required with --model depth-first");
     depth_first::SweepOptions search = options.sweep;
     if (!options.overlaps.empty()) search.overlaps.clear();
@@ -160,7 +160,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 }
 
 RunModel declare(CLI::App& app) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<DepthFirstExploreOptions>();
     app.add_option("--columns", options->sweep.columns,
                    "Widths of tiles; wider than the map: the map")
         ->delimiter(',')

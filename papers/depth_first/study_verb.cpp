@@ -58,7 +58,7 @@ const std::vector<Study>& studies() {
     return all;
 }
 
-struct Options {
+struct DepthFirstStudyOptions {
     std::string study;
     std::vector<std::string> machines, networks;
     std::string directory;
@@ -233,7 +233,7 @@ std::vector<std::string> chosen(const std::vector<std::string>& wanted,
     return wanted;
 }
 
-Exit run(const Options& options, const CommonOptions& common, const Output& output) {
+Exit run(const DepthFirstStudyOptions& options, const CommonOptions& common, const Output& output) {
     std::vector<std::string> names;
     for (const Study& study : studies()) names.push_back(study.name);
     const Study& study =
@@ -331,7 +331,7 @@ void add_study(Program& program) {
         "  laminate study defines-2 --as-published --lpf-limit 6\n"
         "  laminate study defines-3 -o study/\n"
         "  laminate study defines-3 --machines tpu,tpu_df --networks fsrcnn-defines");
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<DepthFirstStudyOptions>();
     std::vector<std::string> names;
     std::string about = "One of";
     for (const Study& study : studies()) {

@@ -38,7 +38,7 @@ namespace {
 
 constexpr int64_t million = 1'000'000;
 
-struct Options {
+struct LayerOptimumExploreOptions {
     std::string evaluator = "eq7";
     std::string memory;
     int64_t banks = 0;  ///< 0: the machine's
@@ -65,7 +65,7 @@ struct Options {
 constexpr double sram_factor_if_not_given = 20;
 
 /// What changes nothing without another option is refused.
-void check_together(const Options& options, SpillEvaluator evaluator) {
+void check_together(const LayerOptimumExploreOptions& options, SpillEvaluator evaluator) {
     if (options.fuse && options.as_published)
         throw UsageError(
             "--fuse: not with --grouped-as-one, which changes what the layers compute");
@@ -362,7 +362,7 @@ void print_schedule(const Network& network, const OptimumSchedule& made,
     say(WrittenAs::too_large, "no schedule fits in the buffer, the smallest one");
 }
 
-Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+Exit run(const LayerOptimumExploreOptions& options, const ModelRequest& request, const Output& output) {
     const SpillEvaluator evaluator = parse_spill_evaluator(options.evaluator);
     check_together(options, evaluator);
     LayerMachine machine =
@@ -637,7 +637,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 }
 
 RunModel declare(CLI::App& app) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<LayerOptimumExploreOptions>();
     app.add_option("--evaluator", options->evaluator,
                    "How spills are counted: eq7 (CNNFlow's formula, corrected) or belady (Belady's "
                    "replacement on the "

@@ -28,7 +28,7 @@ namespace {
 
 using namespace spatial_fusion;
 
-struct Options {
+struct SpatialFusionExploreOptions {
     FusionOptions search;
     std::optional<int64_t> element_bits;
     std::optional<int64_t> burst_bytes;
@@ -344,7 +344,7 @@ nlohmann::ordered_json totals_json(const Priced& priced) {
     return json;
 }
 
-Exit run(const Options& options, const ModelRequest& request, const Output& output) {
+Exit run(const SpatialFusionExploreOptions& options, const ModelRequest& request, const Output& output) {
     const std::string machine_name = request.machine.empty() ? "hwff_1" : request.machine;
     ArrayMachine machine = array_machine(open_machine(machine_name), options.element_bits);
     if (!options.on_chip.empty()) machine.on_chip_bytes = parse_bytes("--on-chip", options.on_chip);
@@ -445,7 +445,7 @@ Exit run(const Options& options, const ModelRequest& request, const Output& outp
 }
 
 RunModel declare(CLI::App& app) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<SpatialFusionExploreOptions>();
     FusionOptions& search = options->search;
     app.add_option("--count", search.reading,
                    "What moves: exact (real pixels once, weights again where they do not stay) or "
