@@ -3,7 +3,7 @@
 #
 #   make            build/bin/laminate, liblaminate.so     make bench     Google Benchmark programs
 #   make demo       a picture upscaled by a fused network  make peers     race of three networks against onnxruntime, OpenVINO
-#   make test       the test suite (under 20 minutes)      make format    clang-format over every source
+#   make test       the test suite (under 18 minutes)      make format    clang-format over every source
 #   make test-long  and the long tests                     make clean     removes build/ but keeps build/venv
 #   make install PREFIX=/usr/local                         make package   .tar.gz and .deb in build/PRESET/packages
 #   make docs       docs/cli.md anew from the program      make fuzz SECONDS=600   libFuzzer on whatever reads files
