@@ -133,7 +133,8 @@ std::string rss_text(const std::optional<int64_t>& bytes) {
     return bytes ? bytes_text(*bytes) : "not known";
 }
 
-Exit bench_directory(const BenchOptions& options, const CommonOptions& common, const Output& output) {
+Exit bench_directory(const BenchOptions& options, const CommonOptions& common,
+                     const Output& output) {
     if (options.schedule.is_given())
         throw UsageError(
             "a compiled directory carries its own schedule; --schedule and --memory want the "
@@ -192,80 +193,106 @@ Json counted_json(const NetworkCounts& counts) {
             {"live_bytes", to_bytes(counts.live_total).value()}};
 }
 
-Exit bench_network(const BenchOptions& options, const CommonOptions& common, const Output& output) {
-    const Network network = options.network.open();
-    const int threads = common.thread_count();
+/// What runs against what: the fused network and, where it fits, the network layer by layer.
+struct Race {
     std::vector<Variant> variants;
-    variants.push_back(
+    std::string left_out;  ///< why there is nothing to compare with; empty when there is
+
+    bool has_both() const { return left_out.empty(); }
+};
+
+Race race_of(const Network& network, const BenchOptions& options, const CommonOptions& common,
+             const Output& output) {
+    const int threads = common.thread_count();
+    const KernelOptions kernels = options.schedule.kernels();
+    Race race;
+    race.variants.push_back(
         {"fused",
-         std::make_unique<Execution>(network, options.schedule.choose(network, threads),
-                                     options.schedule.kernels(), common, output),
+         std::make_unique<Execution>(network, options.schedule.choose(network, threads), kernels,
+                                     common, output),
          {}});
-    std::string left_out;  // why there is nothing to compare with
     try {
-        const KernelOptions kernels = options.schedule.kernels();
         Schedule layers = layer_by_layer_schedule(network, threads, kernels.winograd);
-        variants.push_back(
+        race.variants.push_back(
             {"layer by layer",
              std::make_unique<Execution>(network, std::move(layers), kernels, common, output),
              {}});
     } catch (const InfeasibleError& too_large) {  // which is what fusing is for
-        left_out = fmt::format("layer by layer is left out: {}", too_large.what());
+        race.left_out = fmt::format("layer by layer is left out: {}", too_large.what());
     }
-    Arrays arrays(variants[0].execution->session(), common.seed);
-    Macs macs;
-    for (LayerId id = 0; id < std::ssize(network.layers); ++id)
-        macs += Macs(layer_macs(network, id));
+    return race;
+}
 
-    // Correct first.
-    const bool has_reference = macs.value() <= options.reference_macs;
-    const bool has_both = left_out.empty();
-    double between = 0, to_reference = 0;
-    arrays.run(variants[0].execution->session());
-    if (has_reference)
-        to_reference = relative_difference(arrays.out, run_reference_network(network, arrays.in));
-    if (has_both) {
+/// How far the results lie apart, as parts of the range.
+struct Agreement {
+    double between = 0;                  ///< the two variants
+    std::optional<double> to_reference;  ///< nothing for networks too large for it
+
+    bool is_correct() const {
+        return between <= allowed_difference && to_reference.value_or(0) <= allowed_difference;
+    }
+};
+
+Agreement agreement_of(Race& race, Arrays& arrays, const Network& network, bool with_reference) {
+    Agreement found;
+    arrays.run(race.variants[0].execution->session());
+    if (with_reference)
+        found.to_reference =
+            relative_difference(arrays.out, run_reference_network(network, arrays.in));
+    if (race.has_both()) {
         const std::vector<std::vector<float>> fused = arrays.out;
-        arrays.run(variants[1].execution->session());
-        between = relative_difference(fused, arrays.out);
+        arrays.run(race.variants[1].execution->session());
+        found.between = relative_difference(fused, arrays.out);
     }
-    const bool is_correct = between <= allowed_difference && to_reference <= allowed_difference;
-    output.print(fmt::format(
-        "{}, {:.3f} GFLOP, {} thread{}; {}, {}", network.name,
-        2e-9 * static_cast<double>(macs.value()), threads, threads == 1 ? "" : "s",
-        has_both ? fmt::format("fused and layer by layer differ by {:.1e} of the range", between)
-                 : left_out,
-        has_reference ? fmt::format("fused and reference operators by {:.1e}", to_reference)
-                      : "too large for the reference operators (every group was checked against "
-                        "them in part)"));
+    return found;
+}
 
+std::string agreement_text(const Race& race, const Agreement& agreement) {
+    return fmt::format(
+        "{}, {}",
+        race.has_both() ? fmt::format("fused and layer by layer differ by {:.1e} of the range",
+                                      agreement.between)
+                        : race.left_out,
+        agreement.to_reference
+            ? fmt::format("fused and reference operators by {:.1e}", *agreement.to_reference)
+            : "too large for the reference operators (every group was checked against "
+              "them in part)");
+}
+
+/// Measures the memory of each variant in a session of its own.
+void measure_memory(Race& race, Arrays& arrays, const CommonOptions& common) {
+    for (Variant& variant : race.variants) {
+        variant.arena = variant.execution->session().arena();
+        variant.execution->close_session();
+        const PeakWatch watch;
+        variant.execution->open_session(common);
+        warm_up(variant, arrays);
+        variant.peak_rss_bytes = watch.growth_bytes();
+    }
+}
+
+/// Times the variants in turns, so that drift of the machine meets both alike. Returns the peak of
+/// the machine in GFLOP/s, measured between the runs.
+double time_in_turns(Race& race, Arrays& arrays, double seconds, int threads) {
     double peak = peak_gflops(threads);
-    if (is_correct) {
-        // Memory one at a time, each in a session of its own.
-        for (Variant& variant : variants) {
-            variant.arena = variant.execution->session().arena();
-            variant.execution->close_session();
-            const PeakWatch watch;
-            variant.execution->open_session(common);
-            warm_up(variant, arrays);
-            variant.peak_rss_bytes = watch.growth_bytes();
+    auto last_peak = Clock::now();
+    double used_ms = 0;
+    while (race.variants[0].times_ms.size() < 3 ||
+           used_ms < 1e3 * seconds * static_cast<double>(race.variants.size())) {
+        for (Variant& variant : race.variants) {
+            time_once(variant, arrays);
+            used_ms += variant.times_ms.back();
         }
-        // Time in turns, so that drift of the machine meets both alike.
-        auto last_peak = Clock::now();
-        double used_ms = 0;
-        while (variants[0].times_ms.size() < 3 ||
-               used_ms < 1e3 * options.seconds * static_cast<double>(variants.size())) {
-            for (Variant& variant : variants) {
-                time_once(variant, arrays);
-                used_ms += variant.times_ms.back();
-            }
-            if (milliseconds_since(last_peak) > 200) {
-                peak = std::max(peak, peak_gflops(threads));
-                last_peak = Clock::now();
-            }
+        if (milliseconds_since(last_peak) > 200) {
+            peak = std::max(peak, peak_gflops(threads));
+            last_peak = Clock::now();
         }
     }
+    return peak;
+}
 
+Json opening_json(const Network& network, const Race& race, const Agreement& agreement, Macs macs,
+                  int threads) {
     Json answer{{"schema", "laminate.bench"},
                 {"version", 1},
                 {"network", network.name},
@@ -274,18 +301,30 @@ Exit bench_network(const BenchOptions& options, const CommonOptions& common, con
                 {"made_by", made_by()},
                 {"threads", threads},
                 {"macs", macs.value()},
-                {"correct", is_correct}};
-    if (has_both) answer["difference_of_range"] = between;
-    if (!has_both) answer["left_out"] = left_out;
-    if (has_reference) answer["difference_to_reference_of_range"] = to_reference;
-    if (!is_correct) {
-        output.print(
-            fmt::format("the results differ by more than {:.0e} of the range; nothing was timed",
-                        allowed_difference));
-        output.json(answer);
-        return Exit::comparison_failed;
-    }
+                {"correct", agreement.is_correct()}};
+    if (race.has_both()) answer["difference_of_range"] = agreement.between;
+    if (!race.has_both()) answer["left_out"] = race.left_out;
+    if (agreement.to_reference)
+        answer["difference_to_reference_of_range"] = *agreement.to_reference;
+    return answer;
+}
 
+Json variant_json(const Variant& variant, const Counted& count, double gflops, double peak) {
+    const Schedule& schedule = *variant.execution->schedule();
+    Json json = times_json(variant);
+    json["gflops"] = gflops;
+    json["of_peak"] = gflops / peak;
+    json["groups"] = schedule.groups().size();
+    json["predicted"] = counted_json(count.predicted);
+    json["measured"] = counted_json(count.measured);
+    json["schedule"] = to_text(schedule);
+    return json;
+}
+
+/// Prints the tables of speed and counts and completes `answer`. Returns whether predicted and
+/// measured counts are equal.
+bool report_race(const Network& network, const Race& race, Macs macs, double peak, int threads,
+                 const Output& output, Json& answer) {
     Table speed({{""},
                  {"groups", Align::right},
                  {"median ms", Align::right},
@@ -301,7 +340,7 @@ Exit bench_network(const BenchOptions& options, const CommonOptions& common, con
                   {"MACs", Align::right},
                   {"held (live)", Align::right}});
     bool counts_agree = true;
-    for (const Variant& variant : variants) {
+    for (const Variant& variant : race.variants) {
         const Schedule& schedule = *variant.execution->schedule();
         const Times times = summary(variant.times_ms);
         const double gflops = 2e-6 * static_cast<double>(macs.value()) / times.median_ms;
@@ -317,19 +356,13 @@ Exit bench_network(const BenchOptions& options, const CommonOptions& common, con
             counts.add({variant.name, witness, grouped(c.accesses.value()), grouped(c.macs.value()),
                         bytes_text(to_bytes(c.live_total).value())});
         }
-        Json json = times_json(variant);
-        json["gflops"] = gflops;
-        json["of_peak"] = gflops / peak;
-        json["groups"] = schedule.groups().size();
-        json["predicted"] = counted_json(count.predicted);
-        json["measured"] = counted_json(count.measured);
-        json["schedule"] = to_text(schedule);
-        answer[variant.name == "fused" ? "fused" : "layer_by_layer"] = json;
+        answer[variant.name == "fused" ? "fused" : "layer_by_layer"] =
+            variant_json(variant, count, gflops, peak);
     }
     std::string comparison;
-    if (has_both) {
-        const double speedup =
-            summary(variants[1].times_ms).median_ms / summary(variants[0].times_ms).median_ms;
+    if (race.has_both()) {
+        const double speedup = summary(race.variants[1].times_ms).median_ms /
+                               summary(race.variants[0].times_ms).median_ms;
         answer["speedup"] = speedup;
         comparison = fmt::format("fused is {:.2f}× as fast; ", speedup);
     }
@@ -341,6 +374,35 @@ Exit bench_network(const BenchOptions& options, const CommonOptions& common, con
                     "beyond input and output\n",
                     comparison, threads, threads == 1 ? "" : "s", peak));
     output.print(counts.text());
+    return counts_agree;
+}
+
+Exit bench_network(const BenchOptions& options, const CommonOptions& common, const Output& output) {
+    const Network network = options.network.open();
+    const int threads = common.thread_count();
+    Race race = race_of(network, options, common, output);
+    Arrays arrays(race.variants[0].execution->session(), common.seed);
+    Macs macs;
+    for (LayerId id = 0; id < std::ssize(network.layers); ++id)
+        macs += Macs(layer_macs(network, id));
+
+    // Correct first.
+    const Agreement agreement =
+        agreement_of(race, arrays, network, macs.value() <= options.reference_macs);
+    output.print(fmt::format("{}, {:.3f} GFLOP, {} thread{}; {}", network.name,
+                             2e-9 * static_cast<double>(macs.value()), threads,
+                             threads == 1 ? "" : "s", agreement_text(race, agreement)));
+    Json answer = opening_json(network, race, agreement, macs, threads);
+    if (!agreement.is_correct()) {
+        output.print(
+            fmt::format("the results differ by more than {:.0e} of the range; nothing was timed",
+                        allowed_difference));
+        output.json(answer);
+        return Exit::comparison_failed;
+    }
+    measure_memory(race, arrays, common);
+    const double peak = time_in_turns(race, arrays, options.seconds, threads);
+    const bool counts_agree = report_race(network, race, macs, peak, threads, output, answer);
     if (!counts_agree) output.print("predicted and measured counts differ");
     output.json(answer);
     return counts_agree ? Exit::ok : Exit::comparison_failed;
