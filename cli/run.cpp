@@ -32,7 +32,8 @@ std::vector<NamedFile> named_files(const std::vector<std::string>& texts) {
 /// Where the result differs from what was expected, one line, or empty. Written so that a NaN is a
 /// difference.
 std::string difference(const std::vector<float>& found, const Tensor& tensor,
-                       const Constant& expected, const std::string& file, const RunOptions& options) {
+                       const Constant& expected, const std::string& file,
+                       const RunOptions& options) {
     if (expected.dims != tensor.dims) {
         throw InputError(file + ": is " + dims_text(expected.dims) + ", expected " +
                          dims_text(tensor.dims) + " for output " + tensor.name);
@@ -125,62 +126,65 @@ Network open_for(const NetworkArgument& argument, const std::vector<TensorFile>&
     }
 }
 
-Exit run(const RunOptions& options, const CommonOptions& common, const Output& output) {
-    if (is_video(options)) return run_video(options, common, output);
-    if (is_folder(options)) return run_folder(options, common, output);
-    if (options.stream || wants_stream(options)) return run_stream(options, common, output);
-    const bool is_directory = is_compiled_directory(options.network);
-    if (is_directory && (options.schedule.is_given() || options.counts)) {
+void check_directory_options(const RunOptions& options) {
+    if (options.schedule.is_given() || options.counts) {
         throw UsageError(
             "a compiled directory carries its own schedule; --schedule, --memory, --layer-by-layer "
             "and --counts want "
             "the network");
     }
-    const std::vector<NamedFile> input_names = named_files(options.inputs);
-    std::vector<TensorFile> input_files;
-    for (const NamedFile& file : input_names) input_files.push_back(load_tensor_file(file.file));
+}
+
+void check_expected_files(const RunOptions& options) {
     for (const NamedFile& file : named_files(options.expected)) {
         std::error_code error;
         if (!std::filesystem::exists(file.file, error))
             throw InputError(file.file + ": no such file");
     }
+}
 
-    std::unique_ptr<Execution> execution;
-    if (is_directory) {
-        execution = std::make_unique<Execution>(options.network.spec, common);
-    } else {
-        Network network = open_for(options.network, input_files);
-        // Refused before the compiler has worked for nothing.
-        for (const NamedFile& file : named_files(options.outputs)) {
-            if (network.outputs.size() == 1)
-                check_output_file(file.file, network.tensor(network.outputs[0]));
-        }
-        Schedule schedule = options.schedule.choose(network, common.thread_count());
-        output.detail("schedule: " + to_text(schedule));
-        execution = std::make_unique<Execution>(std::move(network), std::move(schedule),
-                                                options.schedule.kernels(), common, output);
+/// Opens the compiled directory, or compiles the network for the schedule that was asked for.
+std::unique_ptr<Execution> execution_for(const RunOptions& options, const CommonOptions& common,
+                                         const std::vector<TensorFile>& input_files,
+                                         const Output& output) {
+    if (is_compiled_directory(options.network))
+        return std::make_unique<Execution>(options.network.spec, common);
+    Network network = open_for(options.network, input_files);
+    // Refuse bad output names before the compiler works for nothing.
+    for (const NamedFile& file : named_files(options.outputs)) {
+        if (network.outputs.size() == 1)
+            check_output_file(file.file, network.tensor(network.outputs[0]));
     }
-    Session& session = execution->session();
-    const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();
-    const auto output_files = assigned("--output", named_files(options.outputs), outputs);
-    const auto expected_files = assigned("--expected", named_files(options.expected), outputs);
-    for (size_t k = 0; k < outputs.size(); ++k) {
-        if (output_files[k]) check_output_file(*output_files[k], outputs[k]);
-    }
+    Schedule schedule = options.schedule.choose(network, common.thread_count());
+    output.detail("schedule: " + to_text(schedule));
+    return std::make_unique<Execution>(std::move(network), std::move(schedule),
+                                       options.schedule.kernels(), common, output);
+}
 
-    std::vector<std::vector<float>> in(inputs.size()), out(outputs.size());
-    const auto assigned_inputs = assigned("--input", input_names, inputs);
+/// The elements of each input, and the picture that one of them came from, if any.
+struct InputArrays {
+    std::vector<std::vector<float>> elements;
     const TensorFile* picture = nullptr;
-    Rng rng(common.seed);
+};
+
+/// Fills the inputs from files, or from random values when no file is given.
+InputArrays input_arrays(const std::vector<Tensor>& inputs,
+                         const std::vector<NamedFile>& input_names,
+                         const std::vector<TensorFile>& input_files, uint64_t seed,
+                         const Output& output) {
+    InputArrays arrays;
+    arrays.elements.resize(inputs.size());
+    const auto assigned_inputs = assigned("--input", input_names, inputs);
+    Rng rng(seed);
     for (size_t k = 0; k < inputs.size(); ++k) {
         if (assigned_inputs[k]) {
             const auto file =
                 std::find_if(input_files.begin(), input_files.end(),
                              [&](const TensorFile& f) { return f.file == *assigned_inputs[k]; });
-            in[k] = elements_for(*file, inputs[k]);
-            if (file->picture && picture == nullptr) picture = &*file;
+            arrays.elements[k] = elements_for(*file, inputs[k]);
+            if (file->picture && arrays.picture == nullptr) arrays.picture = &*file;
         } else if (input_files.empty()) {
-            in[k] = random_elements(inputs[k], rng);
+            arrays.elements[k] = random_elements(inputs[k], rng);
         } else {
             throw UsageError("--input: no file for " + inputs[k].name);
         }
@@ -190,36 +194,41 @@ Exit run(const RunOptions& options, const CommonOptions& common, const Output& o
             return tensor.type == ElementType::float32;
         });
         output.note(fmt::format("no --input: random values{} of seed {}",
-                                of_floats ? " in [0, 1)" : "", common.seed));
+                                of_floats ? " in [0, 1)" : "", seed));
     }
+    return arrays;
+}
 
-    const ArenaUse use = session.arena();
-    output.print(arena_text(use));
+struct RunResult {
+    std::vector<std::vector<float>> elements;  ///< of each output
+    double milliseconds = 0;
+};
+
+RunResult run_once(Session& session, const std::vector<std::vector<float>>& in) {
+    const std::vector<Tensor> outputs = session.outputs();
+    RunResult result;
+    result.elements.resize(outputs.size());
     std::vector<const float*> in_arrays;
     std::vector<float*> out_arrays;
     for (const auto& array : in) in_arrays.push_back(array.data());
     for (size_t k = 0; k < outputs.size(); ++k) {
-        out[k].resize(static_cast<size_t>(element_count(outputs[k].dims)));
-        out_arrays.push_back(out[k].data());
+        result.elements[k].resize(static_cast<size_t>(element_count(outputs[k].dims)));
+        out_arrays.push_back(result.elements[k].data());
     }
     const auto start = std::chrono::steady_clock::now();
     session.run(in_arrays, out_arrays);
-    const double milliseconds =
+    result.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    output.print(fmt::format("{}: {:.2f} ms, first run", session.manifest().network, milliseconds));
+    return result;
+}
 
-    nlohmann::ordered_json answer{{"schema", "laminate.run"},
-                                  {"version", 1},
-                                  {"network", session.manifest().network},
-                                  {"network_hash", session.manifest().network_hash},
-                                  {"threads", use.threads},
-                                  {"arena_bytes", use.total_bytes},
-                                  {"scratch_bytes_per_thread", use.scratch_per_thread_bytes},
-                                  {"first_run_ms", milliseconds}};
-    if (execution->schedule() != nullptr) answer["schedule"] = to_text(*execution->schedule());
-    Exit exit = Exit::ok;
+using OutputFiles = std::vector<std::optional<std::string>>;
 
-    // Everything that may refuse its input comes before the first file is written.
+/// For each output with an expected file: how it differs, or an empty text.
+std::vector<std::string> differences_from(const OutputFiles& expected_files,
+                                          const std::vector<Tensor>& outputs,
+                                          const std::vector<std::vector<float>>& out,
+                                          const RunOptions& options) {
     std::vector<std::string> differences;
     for (size_t k = 0; k < outputs.size(); ++k) {
         if (!expected_files[k]) continue;
@@ -229,11 +238,13 @@ Exit run(const RunOptions& options, const CommonOptions& common, const Output& o
         differences.push_back(
             difference(out[k], outputs[k], expected.values, expected.file, options));
     }
-    std::optional<Quality> psnr;
-    if (!options.compare.empty()) {
-        if (picture == nullptr) throw UsageError("--compare: expected a picture as --input");
-        psnr = quality(options, *picture, outputs[0], out[0]);
-    }
+    return differences;
+}
+
+/// Writes each output to its file; prints the range of those that have none.
+void save_outputs(const OutputFiles& output_files, const std::vector<Tensor>& outputs,
+                  const std::vector<std::vector<float>>& out, const TensorFile* picture,
+                  const Output& output) {
     for (size_t k = 0; k < outputs.size(); ++k) {
         const float* first = out[k].data();
         const auto [low, high] = std::minmax_element(first, first + out[k].size());
@@ -246,6 +257,26 @@ Exit run(const RunOptions& options, const CommonOptions& common, const Output& o
                          picture != nullptr ? &*picture->picture : nullptr);
         output.print(fmt::format("output {}: {}", name, *output_files[k]));
     }
+}
+
+nlohmann::ordered_json run_json(const Execution& execution, const Session& session,
+                                const ArenaUse& use, double milliseconds) {
+    nlohmann::ordered_json answer{{"schema", "laminate.run"},
+                                  {"version", 1},
+                                  {"network", session.manifest().network},
+                                  {"network_hash", session.manifest().network_hash},
+                                  {"threads", use.threads},
+                                  {"arena_bytes", use.total_bytes},
+                                  {"scratch_bytes_per_thread", use.scratch_per_thread_bytes},
+                                  {"first_run_ms", milliseconds}};
+    if (execution.schedule() != nullptr) answer["schedule"] = to_text(*execution.schedule());
+    return answer;
+}
+
+/// Prints quality and differences and puts them into `answer`. Returns whether all is as expected.
+bool report_comparisons(const std::optional<Quality>& psnr,
+                        const std::vector<std::string>& differences, const RunOptions& options,
+                        const Output& output, nlohmann::ordered_json& answer) {
     if (psnr) {
         output.print(
             fmt::format("PSNR of luma against {}: network {:.2f} dB, bicubic {:.2f} dB ({} pixels "
@@ -254,16 +285,61 @@ Exit run(const RunOptions& options, const CommonOptions& common, const Output& o
         answer["psnr_db"] = psnr->network_db;
         answer["bicubic_psnr_db"] = psnr->bicubic_db;
     }
+    bool as_expected = true;
     for (const std::string& text : differences) {
         output.print(text.empty() ? "as expected" : text);
-        if (!text.empty()) exit = Exit::comparison_failed;
+        as_expected = as_expected && text.empty();
     }
-    if (!differences.empty()) answer["as_expected"] = exit == Exit::ok;
-    if (options.counts &&
-        !report_counts(*execution->network(), *execution->schedule(), output, answer))
-        exit = Exit::comparison_failed;
+    if (!differences.empty()) answer["as_expected"] = as_expected;
+    return as_expected;
+}
+
+Exit run_whole(const RunOptions& options, const CommonOptions& common, const Output& output) {
+    if (is_compiled_directory(options.network)) check_directory_options(options);
+    const std::vector<NamedFile> input_names = named_files(options.inputs);
+    std::vector<TensorFile> input_files;
+    for (const NamedFile& file : input_names) input_files.push_back(load_tensor_file(file.file));
+    check_expected_files(options);
+    const std::unique_ptr<Execution> execution =
+        execution_for(options, common, input_files, output);
+    Session& session = execution->session();
+    const std::vector<Tensor> inputs = session.inputs(), outputs = session.outputs();
+    const auto output_files = assigned("--output", named_files(options.outputs), outputs);
+    const auto expected_files = assigned("--expected", named_files(options.expected), outputs);
+    for (size_t k = 0; k < outputs.size(); ++k) {
+        if (output_files[k]) check_output_file(*output_files[k], outputs[k]);
+    }
+    const InputArrays in = input_arrays(inputs, input_names, input_files, common.seed, output);
+
+    const ArenaUse use = session.arena();
+    output.print(arena_text(use));
+    const RunResult result = run_once(session, in.elements);
+    output.print(
+        fmt::format("{}: {:.2f} ms, first run", session.manifest().network, result.milliseconds));
+    nlohmann::ordered_json answer = run_json(*execution, session, use, result.milliseconds);
+
+    // Everything that may refuse its input comes before the first file is written.
+    const std::vector<std::string> differences =
+        differences_from(expected_files, outputs, result.elements, options);
+    std::optional<Quality> psnr;
+    if (!options.compare.empty()) {
+        if (in.picture == nullptr) throw UsageError("--compare: expected a picture as --input");
+        psnr = quality(options, *in.picture, outputs[0], result.elements[0]);
+    }
+    save_outputs(output_files, outputs, result.elements, in.picture, output);
+    bool is_right = report_comparisons(psnr, differences, options, output, answer);
+    if (options.counts)
+        is_right = report_counts(*execution->network(), *execution->schedule(), output, answer) &&
+                   is_right;
     output.json(answer);
-    return exit;
+    return is_right ? Exit::ok : Exit::comparison_failed;
+}
+
+Exit run(const RunOptions& options, const CommonOptions& common, const Output& output) {
+    if (is_video(options)) return run_video(options, common, output);
+    if (is_folder(options)) return run_folder(options, common, output);
+    if (options.stream || wants_stream(options)) return run_stream(options, common, output);
+    return run_whole(options, common, output);
 }
 
 }  // namespace
