@@ -119,6 +119,70 @@ void write_stream(const std::string& file, const std::function<void(std::ostream
 /// Left by an exception, so that what was written aside is removed on the way.
 struct Interrupted {};
 
+/// Where a video comes from and goes to.
+struct VideoFiles {
+    std::string input, output;
+
+    bool reads_stdin() const { return input == standard_stream; }
+    bool writes_stdout() const { return output == standard_stream; }
+};
+
+VideoFiles video_files(const RunOptions& options, const CommonOptions& common) {
+    refuse_options_of_whole_files(options, "a video");
+    if (options.stream) throw UsageError("--stream: for one picture, not with a video");
+    VideoFiles files{only_file("--input", options.inputs), only_file("--output", options.outputs)};
+    if (files.writes_stdout() && common.json == standard_stream)
+        throw UsageError("--json -: stdout carries the video, expected a file");
+    for (const auto& [option, file] :
+         {std::pair{"--input", files.input}, {"--output", files.output}}) {
+        if (file != standard_stream && !is_y4m(file))
+            throw UsageError(fmt::format(
+                "{}: found \"{}\", expected - or a .y4m file on both sides", option, file));
+    }
+    return files;
+}
+
+struct FramesDone {
+    int64_t frames = 0;
+    double seconds = 0;
+};
+
+/// Runs each frame's luma through the network, resizes its chroma, and writes it. `done` counts the
+/// frames, also when an exception ends the video.
+void convert_frames(Y4mReader& reader, Y4mWriter& writer, const Y4mHeader& to,
+                    PictureNetwork& network, const Output& output, FramesDone& done) {
+    const Y4mHeader& from = reader.header();
+    InterruptHandler interrupt;
+    OccasionalNotes notes(output);
+    Y4mFrame small, large;
+    const auto start = std::chrono::steady_clock::now();
+    const auto chroma = [&](const std::vector<uint8_t>& samples) {
+        if (samples.empty()) return samples;
+        const Plane plane{from.chroma_height(), from.chroma_width(),
+                          elements_of(samples, from.chroma_height(), from.chroma_width())};
+        return samples_of(resize_bicubic(plane, to.chroma_height(), to.chroma_width()).values,
+                          to.chroma_height(), to.chroma_width());
+    };
+    while (reader.read(small)) {
+        if (interrupt.stop()->load()) break;
+        large.parameters = small.parameters;
+        large.y = samples_of(network.run_unit(elements_of(small.y, from.height, from.width)),
+                             to.height, to.width);
+        large.cb = chroma(small.cb);
+        large.cr = chroma(small.cr);
+        writer.write(large);
+        ++done.frames;
+        done.seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        notes.note([&] {
+            return fmt::format("laminate: {} frames, {:.2f} per second", done.frames,
+                               static_cast<double>(done.frames) / done.seconds);
+        });
+    }
+    // Checked after the last frame too: interrupting the writer of a pipe ends the video early.
+    if (interrupt.stop()->load()) throw Interrupted{};
+}
+
 }  // namespace
 
 bool is_video(const RunOptions& options) {
@@ -138,30 +202,18 @@ bool is_folder(const RunOptions& options) {
 }
 
 Exit run_video(const RunOptions& options, const CommonOptions& common, const Output& output) {
-    refuse_options_of_whole_files(options, "a video");
-    if (options.stream) throw UsageError("--stream: for one picture, not with a video");
-    const std::string input_file = only_file("--input", options.inputs),
-                      output_file = only_file("--output", options.outputs);
-    if (output_file == standard_stream && common.json == standard_stream)
-        throw UsageError("--json -: stdout carries the video, expected a file");
-    for (const auto& [option, file] :
-         {std::pair{"--input", input_file}, {"--output", output_file}}) {
-        if (file != standard_stream && !is_y4m(file))
-            throw UsageError(fmt::format(
-                "{}: found \"{}\", expected - or a .y4m file on both sides", option, file));
-    }
+    const VideoFiles files = video_files(options, common);
     // Stdout may be the video.
     const auto tell = [&](const std::string& line) {
-        output_file == standard_stream ? output.note(line) : output.print(line);
+        files.writes_stdout() ? output.note(line) : output.print(line);
     };
-
     std::ifstream file;
-    if (input_file != standard_stream) {
-        file.open(input_file, std::ios::binary);
-        if (!file) throw InputError(input_file + ": cannot be read");
+    if (!files.reads_stdin()) {
+        file.open(files.input, std::ios::binary);
+        if (!file) throw InputError(files.input + ": cannot be read");
     }
-    Y4mReader reader(input_file == standard_stream ? std::cin : file,
-                     input_file == standard_stream ? "stdin" : input_file);
+    Y4mReader reader(files.reads_stdin() ? std::cin : file,
+                     files.reads_stdin() ? "stdin" : files.input);
     const Y4mHeader& from = reader.header();
     PictureNetwork network(options, from.height, from.width, common, output);
     if (network.input().dims[1] != 1 || network.output().dims[1] != 1)
@@ -172,63 +224,28 @@ Exit run_video(const RunOptions& options, const CommonOptions& common, const Out
     to.width = network.output().dims[3];
     tell(arena_text(network.arena()));
 
-    int64_t frames = 0;
-    double seconds = 0;
-    bool interrupted = false;
+    FramesDone done;
     try {
-        InterruptHandler interrupt;
-        OccasionalNotes notes(output);
-        write_stream(output_file, [&](std::ostream& stream) {
-            Y4mWriter writer(stream, to, output_file == standard_stream ? "stdout" : output_file);
-            Y4mFrame small, large;
-            const auto start = std::chrono::steady_clock::now();
-            const auto chroma = [&](const std::vector<uint8_t>& samples) {
-                if (samples.empty()) return samples;
-                const Plane plane{from.chroma_height(), from.chroma_width(),
-                                  elements_of(samples, from.chroma_height(), from.chroma_width())};
-                return samples_of(
-                    resize_bicubic(plane, to.chroma_height(), to.chroma_width()).values,
-                    to.chroma_height(), to.chroma_width());
-            };
-            while (reader.read(small)) {
-                if (interrupt.stop()->load()) break;
-                large.parameters = small.parameters;
-                large.y =
-                    samples_of(network.run_unit(elements_of(small.y, from.height, from.width)),
-                               to.height, to.width);
-                large.cb = chroma(small.cb);
-                large.cr = chroma(small.cr);
-                writer.write(large);
-                ++frames;
-                seconds =
-                    std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-                notes.note([&] {
-                    return fmt::format("laminate: {} frames, {:.2f} per second", frames,
-                                       static_cast<double>(frames) / seconds);
-                });
-            }
-            // Here too: who interrupts a pipe ends the video early.
-            if (interrupt.stop()->load()) throw Interrupted{};
+        write_stream(files.output, [&](std::ostream& stream) {
+            Y4mWriter writer(stream, to, files.writes_stdout() ? "stdout" : files.output);
+            convert_frames(reader, writer, to, network, output, done);
         });
     } catch (const Interrupted&) {
-        interrupted = true;
-    }
-    if (interrupted) {
-        output.note(output_file == standard_stream
-                        ? fmt::format("laminate: interrupted after {} frames", frames)
-                        : "laminate: interrupted; " + output_file + " was not written");
+        output.note(files.writes_stdout()
+                        ? fmt::format("laminate: interrupted after {} frames", done.frames)
+                        : "laminate: interrupted; " + files.output + " was not written");
         end_interrupted();
     }
-    tell(fmt::format("{} frames of {} x {} to {} x {}: {:.2f} s, {:.2f} per second", frames,
-                     from.width, from.height, to.width, to.height, seconds,
-                     frames > 0 ? static_cast<double>(frames) / seconds : 0));
+    tell(fmt::format("{} frames of {} x {} to {} x {}: {:.2f} s, {:.2f} per second", done.frames,
+                     from.width, from.height, to.width, to.height, done.seconds,
+                     done.frames > 0 ? static_cast<double>(done.frames) / done.seconds : 0));
     output.json({{"schema", "laminate.run"},
                  {"version", 1},
-                 {"frames", frames},
+                 {"frames", done.frames},
                  {"output_height", to.height},
                  {"output_width", to.width},
                  {"arena_bytes", network.arena().total_bytes},
-                 {"seconds", seconds}});
+                 {"seconds", done.seconds}});
     return Exit::ok;
 }
 

@@ -232,29 +232,13 @@ private:
     int64_t least_ = 0;
 };
 
-}  // namespace
+/// The one input and the one output of a stream.
+struct StreamFiles {
+    std::string input, output;
+};
 
-void refuse_options_of_whole_files(const RunOptions& options, const std::string& what) {
-    const char* option = !options.expected.empty()  ? "--expected"
-                         : !options.compare.empty() ? "--compare"
-                         : options.counts           ? "--counts"
-                                                    : nullptr;
-    if (option != nullptr) throw UsageError(fmt::format("{}: not with {}", option, what));
-}
-
-bool wants_stream(const RunOptions& options) {
-    if (options.inputs.size() != 1 || options.outputs.size() != 1) return false;
-    const std::string file = parse_named_file(options.inputs[0]).file;
-    std::error_code error;
-    if (!is_raster_file(file) || lower_extension(file) == ".npy" ||
-        !std::filesystem::is_regular_file(file, error))
-        return false;
-    const RasterShape shape = RasterReader(file).shape();
-    return shape.channels * shape.height > most_samples / shape.width;
-}
-
-Exit run_stream(const RunOptions& options, const CommonOptions& common, const Output& output) {
-    // Who has not asked for it hears why.
+/// Refuses what a stream cannot do, and says why there is a stream to those who did not ask for it.
+StreamFiles stream_files(const RunOptions& options) {
     const std::string streaming =
         options.stream ? "--stream"
                        : fmt::format("a picture of more than {} samples, which is streamed",
@@ -268,41 +252,20 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
         throw UsageError(
             fmt::format("--stream: found {} --input and {} --output, expected one of each",
                         options.inputs.size(), options.outputs.size()));
-    const std::string input_file = parse_named_file(options.inputs[0]).file,
-                      output_file = parse_named_file(options.outputs[0]).file;
-    if (!is_raster_file(output_file))
-        throw UsageError("--output: found \"" + output_file +
+    StreamFiles files{parse_named_file(options.inputs[0]).file,
+                      parse_named_file(options.outputs[0]).file};
+    if (!is_raster_file(files.output))
+        throw UsageError("--output: found \"" + files.output +
                          "\", expected .pgm, .ppm, .pnm, .pfm or .npy with " + streaming);
-    const RasterReader reader(input_file);
-    const RasterShape shape = reader.shape();
-    const int64_t budget = options.schedule.memory.empty()
-                               ? default_memory
-                               : parse_bytes("--memory", options.schedule.memory);
+    return files;
+}
 
-    // The reach is the same for every size, so a small one tells.
-    constexpr int64_t sample_extent = 256;
-    const Network sample = network_of_size(options.network, std::min(shape.height, sample_extent),
-                                           std::min(shape.width, sample_extent));
-    (void)reach_of(sample);  // what cannot run in windows is refused first
-    const StreamedPicture picture(reader, input_file, output_file, sample);
-
-    auto [execution, choice, reach] =
-        WindowCompiler(options, shape, sample, budget, common, output).compile();
-    // What the run takes is measured from before it takes anything.
-    execution->close_session();
-    const PeakWatch watch;
-    execution->open_session(common);
-    Session& session = execution->session();
-    WindowRun windows(session, reach, shape.height, shape.width);
+/// Runs every window from the picture into the output file and returns the seconds this took. An
+/// interrupt ends the program and leaves no output file.
+double seconds_of_windows(WindowRun& windows, const StreamedPicture& picture,
+                          const RasterShape& shape, const std::string& output_file,
+                          const Output& output) {
     const int64_t height = windows.output_height(), width = windows.output_width();
-    const int64_t memory = session.arena_bytes() + windows.buffer_bytes();
-    output.print(fmt::format("{} x {} pixels to {} x {} in {} windows of {} x {}", shape.width,
-                             shape.height, width, height, windows.count(), choice.width,
-                             choice.height));
-    output.print(fmt::format("{}; a window of input and output {}; together {}",
-                             arena_text(session.arena()), bytes_text(windows.buffer_bytes()),
-                             bytes_text(memory)));
-
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -330,13 +293,70 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
         output.note("laminate: interrupted; " + output_file + " was not written");
         end_interrupted();
     }
+    return seconds();
+}
+
+}  // namespace
+
+void refuse_options_of_whole_files(const RunOptions& options, const std::string& what) {
+    const char* option = !options.expected.empty()  ? "--expected"
+                         : !options.compare.empty() ? "--compare"
+                         : options.counts           ? "--counts"
+                                                    : nullptr;
+    if (option != nullptr) throw UsageError(fmt::format("{}: not with {}", option, what));
+}
+
+bool wants_stream(const RunOptions& options) {
+    if (options.inputs.size() != 1 || options.outputs.size() != 1) return false;
+    const std::string file = parse_named_file(options.inputs[0]).file;
+    std::error_code error;
+    if (!is_raster_file(file) || lower_extension(file) == ".npy" ||
+        !std::filesystem::is_regular_file(file, error))
+        return false;
+    const RasterShape shape = RasterReader(file).shape();
+    return shape.channels * shape.height > most_samples / shape.width;
+}
+
+Exit run_stream(const RunOptions& options, const CommonOptions& common, const Output& output) {
+    const StreamFiles files = stream_files(options);
+    const RasterReader reader(files.input);
+    const RasterShape shape = reader.shape();
+    const int64_t budget = options.schedule.memory.empty()
+                               ? default_memory
+                               : parse_bytes("--memory", options.schedule.memory);
+
+    // The reach is the same for every size, so a small one tells.
+    constexpr int64_t sample_extent = 256;
+    const Network sample = network_of_size(options.network, std::min(shape.height, sample_extent),
+                                           std::min(shape.width, sample_extent));
+    (void)reach_of(sample);  // what cannot run in windows is refused first
+    const StreamedPicture picture(reader, files.input, files.output, sample);
+
+    auto [execution, choice, reach] =
+        WindowCompiler(options, shape, sample, budget, common, output).compile();
+    // What the run takes is measured from before it takes anything.
+    execution->close_session();
+    const PeakWatch watch;
+    execution->open_session(common);
+    Session& session = execution->session();
+    WindowRun windows(session, reach, shape.height, shape.width);
+    const int64_t height = windows.output_height(), width = windows.output_width();
+    const int64_t memory = session.arena_bytes() + windows.buffer_bytes();
+    output.print(fmt::format("{} x {} pixels to {} x {} in {} windows of {} x {}", shape.width,
+                             shape.height, width, height, windows.count(), choice.width,
+                             choice.height));
+    output.print(fmt::format("{}; a window of input and output {}; together {}",
+                             arena_text(session.arena()), bytes_text(windows.buffer_bytes()),
+                             bytes_text(memory)));
+
+    const double seconds = seconds_of_windows(windows, picture, shape, files.output, output);
     const double pixels = static_cast<double>(shape.height) * static_cast<double>(shape.width);
     output.print(fmt::format("{}: {:.2f} s, {:.2f} million pixels per second",
-                             session.manifest().network, seconds(), pixels / seconds() / 1e6));
+                             session.manifest().network, seconds, pixels / seconds / 1e6));
     const std::optional<int64_t> growth = watch.growth_bytes();
     if (growth)
         output.print(fmt::format("resident memory grew by {} at most", bytes_text(*growth)));
-    output.print(fmt::format("output {}", output_file));
+    output.print(fmt::format("output {}", files.output));
 
     nlohmann::ordered_json answer{
         {"schema", "laminate.run"},
@@ -350,7 +370,7 @@ Exit run_stream(const RunOptions& options, const CommonOptions& common, const Ou
         {"memory_bytes", memory},
         {"output_height", height},
         {"output_width", width},
-        {"seconds", seconds()},
+        {"seconds", seconds},
         {"schedule", to_text(*execution->schedule())}};
     if (growth) answer["resident_growth_bytes"] = *growth;
     output.json(answer);
