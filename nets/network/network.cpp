@@ -683,11 +683,27 @@ std::vector<int64_t> infer_output_dims(const Layer& layer,
     return out;
 }
 
-void check(const Network& network) {
-    const std::string where = network.name.empty() ? "network" : network.name;
-    const auto tensor_exists = [&](TensorId id) {
-        return id >= 0 && static_cast<size_t>(id) < network.tensors.size();
-    };
+namespace {
+
+/// The name that messages about the whole network begin with.
+std::string place(const Network& network) {
+    return network.name.empty() ? "network" : network.name;
+}
+
+bool has_tensor(const Network& network, TensorId id) {
+    return id >= 0 && static_cast<size_t>(id) < network.tensors.size();
+}
+
+/// What is known of each tensor, by its id.
+struct TensorUses {
+    explicit TensorUses(size_t tensors) : defined(tensors), used(tensors), written(tensors) {}
+    std::vector<bool> defined;  ///< an input, or written by a layer
+    std::vector<bool> used;     ///< read by a layer, or an output
+    std::vector<bool> written;  ///< by a layer
+};
+
+void check_tensors(const Network& network) {
+    const std::string where = place(network);
     std::unordered_set<std::string> names;
     for (const Tensor& tensor : network.tensors) {
         if (tensor.name.empty()) throw InputError(where + ": a tensor has no name");
@@ -697,72 +713,101 @@ void check(const Network& network) {
             throw InputError(where + ": tensor \"" + tensor.name + "\" is a scalar");
         (void)element_count(tensor.dims);
     }
-    std::vector<bool> defined(network.tensors.size(), false);
-    std::vector<bool> used(network.tensors.size(), false);
-    std::vector<bool> written(network.tensors.size(), false);  // by a layer
+}
+
+void check_inputs(const Network& network, TensorUses& uses) {
+    const std::string where = place(network);
     if (network.inputs.empty()) throw InputError(where + ": has no inputs");
     for (const TensorId id : network.inputs) {
-        if (!tensor_exists(id))
+        if (!has_tensor(network, id))
             throw InputError(where + ": an input is tensor " + std::to_string(id) +
                              ", which does not exist");
-        if (defined[static_cast<size_t>(id)])
+        if (uses.defined[static_cast<size_t>(id)])
             throw InputError(where + ": input \"" + network.tensor(id).name + "\" is listed twice");
-        defined[static_cast<size_t>(id)] = true;
+        uses.defined[static_cast<size_t>(id)] = true;
     }
-    std::unordered_set<std::string> layer_names;
+}
+
+/// Layers in the order of execution: each reads what was defined before it and writes a new tensor
+/// of the shape that its inputs imply.
+void check_layers(const Network& network, TensorUses& uses) {
+    const std::string where = place(network);
+    std::unordered_set<std::string> names;
     for (const Layer& layer : network.layers) {
         if (!is_identifier(layer.name))
             throw InputError(where + ": layer name \"" + layer.name + "\" is not an identifier");
-        if (!layer_names.insert(layer.name).second)
+        if (!names.insert(layer.name).second)
             throw InputError(where + ": two layers are named " + layer.name);
         std::vector<std::vector<int64_t>> dims;
         for (const TensorId id : layer.inputs) {
-            if (!tensor_exists(id) || !defined[static_cast<size_t>(id)]) {
+            if (!has_tensor(network, id) || !uses.defined[static_cast<size_t>(id)]) {
                 fail(layer, "reads tensor " + std::to_string(id) + " before any layer writes it");
             }
-            used[static_cast<size_t>(id)] = true;
+            uses.used[static_cast<size_t>(id)] = true;
             dims.push_back(network.tensor(id).dims);
         }
-        if (!tensor_exists(layer.output))
+        if (!has_tensor(network, layer.output))
             fail(layer, "writes tensor " + std::to_string(layer.output) + ", which does not exist");
-        if (defined[static_cast<size_t>(layer.output)]) {
+        const auto output = static_cast<size_t>(layer.output);
+        if (uses.defined[output]) {
             fail(layer,
                  "writes \"" + network.tensor(layer.output).name + "\", which is written already");
         }
-        defined[static_cast<size_t>(layer.output)] = true;
-        written[static_cast<size_t>(layer.output)] = true;
+        uses.defined[output] = true;
+        uses.written[output] = true;
         const auto inferred = infer_output_dims(layer, dims);
         if (inferred != network.tensor(layer.output).dims) {
             fail(layer, "output is " + dims_text(network.tensor(layer.output).dims) +
                             ", expected " + dims_text(inferred));
         }
     }
-    check_macs(network, where);
+}
+
+std::unordered_set<TensorId> checked_outputs(const Network& network, TensorUses& uses) {
+    const std::string where = place(network);
     if (network.outputs.empty()) throw InputError(where + ": has no outputs");
     std::unordered_set<TensorId> outputs;
     for (const TensorId id : network.outputs) {
-        if (!tensor_exists(id) || !written[static_cast<size_t>(id)])
+        if (!has_tensor(network, id) || !uses.written[static_cast<size_t>(id)])
             throw InputError(where + ": an output is not written by any layer");
         if (!outputs.insert(id).second)
             throw InputError(where + ": output \"" + network.tensor(id).name +
                              "\" is listed twice");
-        used[static_cast<size_t>(id)] = true;
+        uses.used[static_cast<size_t>(id)] = true;
     }
+    return outputs;
+}
+
+/// Refuses tensors that nothing writes or reads, and element types within the network.
+void check_uses(const Network& network, const TensorUses& uses,
+                const std::unordered_set<TensorId>& outputs) {
+    const std::string where = place(network);
     for (size_t id = 0; id < network.tensors.size(); ++id) {
         const Tensor& tensor = network.tensors[id];
-        const bool is_end = !written[id] || outputs.contains(static_cast<TensorId>(id));
+        const bool is_end = !uses.written[id] || outputs.contains(static_cast<TensorId>(id));
         if (tensor.type != ElementType::float32 && !is_end) {
             throw InputError(where + ": tensor \"" + tensor.name + "\" is " +
                              to_string(tensor.type) + ", which only inputs and outputs are");
         }
-        if (!defined[id])
-            throw InputError(where + ": nothing writes tensor \"" + network.tensors[id].name +
-                             "\"");
-        if (!used[id] && written[id]) {
-            throw InputError(where + ": nothing reads tensor \"" + network.tensors[id].name +
+        if (!uses.defined[id])
+            throw InputError(where + ": nothing writes tensor \"" + tensor.name + "\"");
+        if (!uses.used[id] && uses.written[id]) {
+            throw InputError(where + ": nothing reads tensor \"" + tensor.name +
                              "\", and it is no output");
         }
     }
+}
+
+}  // namespace
+
+void check(const Network& network) {
+    check_tensors(network);
+    TensorUses uses(network.tensors.size());
+    check_inputs(network, uses);
+    check_layers(network, uses);
+    check_macs(network, place(network));
+    const std::unordered_set<TensorId> outputs = checked_outputs(network, uses);
+    check_uses(network, uses, outputs);
 }
 
 namespace {

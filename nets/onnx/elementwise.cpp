@@ -491,9 +491,7 @@ void where(Importer& importer, Node& node) {
         {importer.number_tensor(node, 0), importer.tensor(node, 1), importer.tensor(node, 2)});
 }
 
-}  // namespace
-
-void add_elementwise(Handlers& handlers) {
+void add_activations(Handlers& handlers) {
     handlers["Relu"] = [](Importer& i, Node& n) {
         activation(i, n, {.kind = ActivationKind::relu});
     };
@@ -508,7 +506,9 @@ void add_elementwise(Handlers& handlers) {
     };
     handlers["PRelu"] = prelu;
     handlers["Clip"] = clip;
+}
 
+void add_functions(Handlers& handlers) {
     handlers["Abs"] = plain<Function::absolute>;
     handlers["Neg"] = plain<Function::negative>;
     handlers["Exp"] = plain<Function::exponential>;
@@ -527,6 +527,9 @@ void add_elementwise(Handlers& handlers) {
     handlers["Softsign"] = plain<Function::softsign>;
     handlers["HardSwish"] = plain<Function::hard_swish>;
     handlers["Mish"] = plain<Function::mish>;
+}
+
+void add_functions_with_parameters(Handlers& handlers) {
     handlers["Elu"] = [](Importer& i, Node& n) {
         unary(i, n, Function::elu, n.real("alpha", 1.0f));
     };
@@ -558,7 +561,9 @@ void add_elementwise(Handlers& handlers) {
             n.fail("approximate is " + in_quotes(kind) + ", expected none or tanh");
         unary(i, n, kind == "tanh" ? Function::gelu_tanh : Function::gelu);
     };
+}
 
+void add_arithmetic(Handlers& handlers) {
     handlers["Add"] = two<Function::add>;
     handlers["Sub"] = two<Function::subtract>;
     handlers["Mul"] = two<Function::multiply>;
@@ -568,7 +573,9 @@ void add_elementwise(Handlers& handlers) {
     handlers["Mean"] = [](Importer& i, Node& n) { several(i, n, Function::add, true); };
     handlers["Max"] = [](Importer& i, Node& n) { several(i, n, Function::maximum, false); };
     handlers["Min"] = [](Importer& i, Node& n) { several(i, n, Function::minimum, false); };
+}
 
+void add_logic(Handlers& handlers) {
     handlers["Equal"] = [](Importer& i, Node& n) { logical(i, n, Function::equal); };
     handlers["Less"] = [](Importer& i, Node& n) { logical(i, n, Function::less); };
     handlers["LessOrEqual"] = [](Importer& i, Node& n) { logical(i, n, Function::less_or_equal); };
@@ -580,7 +587,16 @@ void add_elementwise(Handlers& handlers) {
     handlers["Or"] = [](Importer& i, Node& n) { logical(i, n, Function::maximum); };
     handlers["Not"] = logical_not;
     handlers["Where"] = where;
+}
 
+}  // namespace
+
+void add_elementwise(Handlers& handlers) {
+    add_activations(handlers);
+    add_functions(handlers);
+    add_functions_with_parameters(handlers);
+    add_arithmetic(handlers);
+    add_logic(handlers);
     handlers["Identity"] = identity;
     handlers["Dropout"] = dropout;
     handlers["Cast"] = [](Importer& i, Node& n) { cast_to(i, n, n.integer("to", 0)); };

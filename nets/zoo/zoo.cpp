@@ -26,10 +26,12 @@ Build convfusion_of(std::vector<int64_t> maps) {
     };
 }
 
-const std::vector<Recipe>& recipes() {
-    using S = const std::string&;
-    using O = const ZooOptions&;
-    static const std::vector<Recipe> all{
+using S = const std::string&;
+using O = const ZooOptions&;
+
+/// Networks from picture to picture, ConvFusion's first.
+std::vector<Recipe> picture_networks() {
+    return {
         {{"l2net", {}, "two 3x3 convolutions, 3-4-4 maps (ConvFusion, Table 6)", 20, 20},
          convfusion_of({4, 4})},
         {{"l3net", {}, "three 3x3 convolutions, 3-4-4-4 maps (ConvFusion, Table 6)", 22, 22},
@@ -74,6 +76,12 @@ const std::vector<Recipe>& recipes() {
           376,
           1242},
          [](S n, O o, int64_t h, int64_t w) { return zoo::plain_trunk(n, o, 1, h, w, 4, 64, 64); }},
+    };
+}
+
+/// Classifiers of plain chains.
+std::vector<Recipe> early_classifiers() {
+    return {
         {{"alexnet",
           {},
           "AlexNet with head, two groups as published (Krizhevsky et al., NIPS 2012)",
@@ -88,6 +96,12 @@ const std::vector<Recipe>& recipes() {
          [](S n, O o, int64_t h, int64_t w) {
              return zoo::vgg(n, o, h, w, {2, 2, 4, 4, 4});
          }},
+    };
+}
+
+/// ResNets.
+std::vector<Recipe> residual_networks() {
+    return {
         {{"resnet18", {}, "ResNet18, batch norm folded (He et al., CVPR 2016)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) {
              return zoo::resnet(
@@ -127,6 +141,12 @@ const std::vector<Recipe>& recipes() {
           32,
           32},
          [](S n, O o, int64_t h, int64_t w) { return zoo::resnet_cifar(n, o, h, w, 200); }},
+    };
+}
+
+/// Classifiers with branches or depthwise layers.
+std::vector<Recipe> branching_networks() {
+    return {
         {{"googlenet",
           {"inceptionv1"},
           "GoogLeNet, pools as in Caffe (Szegedy et al., CVPR 2015)",
@@ -145,6 +165,12 @@ const std::vector<Recipe>& recipes() {
          [](S n, O o, int64_t h, int64_t w) { return zoo::nasnet_a(n, o, h, w, 4, 1056); }},
         {{"mobilenetv1", {}, "MobileNetV1 1.0, batch norm folded (Howard et al., 2017)", 224, 224},
          [](S n, O o, int64_t h, int64_t w) { return zoo::mobilenet_v1(n, o, h, w, 1); }},
+    };
+}
+
+/// Networks as in DeFiNES' artifact.
+std::vector<Recipe> defines_networks() {
+    return {
         {{"fsrcnn-defines",
           {},
           "FSRCNN as in DeFiNES' artifact: no padding, sub-pixel output (HPCA 2023)",
@@ -167,6 +193,12 @@ const std::vector<Recipe>& recipes() {
           627,
           627},
          zoo::resnet18_defines},
+    };
+}
+
+/// Classifiers with separable convolutions and factorised kernels.
+std::vector<Recipe> later_classifiers() {
+    return {
         {{"mobilenetv2",
           {},
           "MobileNetV2 1.0, batch norm folded (Sandler et al., CVPR 2018)",
@@ -182,6 +214,19 @@ const std::vector<Recipe>& recipes() {
         {{"xception", {}, "Xception, batch norm folded (Chollet, CVPR 2017; Keras)", 299, 299},
          zoo::xception},
     };
+}
+
+/// Every network, in the order of `zoo list`.
+const std::vector<Recipe>& recipes() {
+    static const std::vector<Recipe> all = [] {
+        std::vector<Recipe> joined;
+        for (auto family : {picture_networks, early_classifiers, residual_networks,
+                            branching_networks, defines_networks, later_classifiers}) {
+            const std::vector<Recipe> some = family();
+            joined.insert(joined.end(), some.begin(), some.end());
+        }
+        return joined;
+    }();
     return all;
 }
 

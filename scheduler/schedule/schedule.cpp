@@ -307,7 +307,9 @@ std::vector<LayerProblem> group_problems(const Network& network, const GroupSche
     return problems;
 }
 
-void check_group(const Network& network, const GroupSchedule& group) {
+namespace {
+
+void check_layers_of(const Network& network, const GroupSchedule& group) {
     if (group.nests.empty()) throw InputError("schedule: a group without layers");
     for (const Nest& nest : group.nests) {
         const LayerId id = network.find_layer(nest.layer);
@@ -318,75 +320,101 @@ void check_group(const Network& network, const GroupSchedule& group) {
                              " cannot be scheduled; it runs on the reference operators");
         }
     }
-    const std::vector<LayerProblem> problems = group_problems(network, group);
-    check_wiring(network, problems);
-    const std::vector<GroupTensor> tensors = group_tensors(problems);
-    const auto is_first_reader = [&](int k, int operand) {
+}
+
+/// The sink's Y has one level; Y of another nest lies on the paths of all who read it.
+void check_output_placement(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                            const std::vector<GroupTensor>& tensors, int k) {
+    const Nest& nest = group.nests[static_cast<size_t>(k)];
+    if (k == group.sink()) {
+        check_placement(group, k, "Y", nest.y, path(group, k), k);
+        if (nest.y.store != nest.y.compute) {
+            throw InputError(nest.layer + ": Y of the last layer has store level " +
+                             level_text(group, k, nest.y.store) + " and compute level " +
+                             level_text(group, k, nest.y.compute) + "; expected one level");
+        }
+        return;
+    }
+    for (const GroupTensor& tensor : tensors) {
+        if (tensor.producer != k) continue;
+        for (const TensorReader& reader : tensor.readers) {
+            check_placement(group, k, "Y", nest.y, path(group, reader.nest), reader.nest);
+            check_grouped_input(group, reader.nest, problems[static_cast<size_t>(reader.nest)],
+                                nest.y);
+        }
+    }
+}
+
+void check_weights_placement(const GroupSchedule& group, const LayerProblem& problem, int k) {
+    const Nest& nest = group.nests[static_cast<size_t>(k)];
+    if (nest.w.has_value() != problem.has_weights()) {
+        throw InputError(nest.layer + (nest.w ? ": W is placed, but the layer has no weights"
+                                              : ": no placement of W, the layer's weights"));
+    }
+    if (nest.w) check_placement(group, k, "W", *nest.w, path(group, k), k);
+}
+
+/// A nest places each external input that it is the first to read, once and in the order of its
+/// operands, and no other.
+void check_placed_inputs(const GroupSchedule& group, const LayerProblem& problem,
+                         const std::vector<GroupTensor>& tensors, int k) {
+    const Nest& nest = group.nests[static_cast<size_t>(k)];
+    const auto is_first_reader = [&](int operand) {
         return std::any_of(tensors.begin(), tensors.end(), [&](const GroupTensor& t) {
             return t.is_external() && t.readers.front() == TensorReader{k, operand};
         });
     };
-    const int sink = group.sink();
-    for (int k = sink; k >= 0; --k) {
-        const Nest& nest = group.nests[static_cast<size_t>(k)];
+    int last_operand = -1;
+    for (const InputPlacement& x : nest.x) {
+        if (x.operand <= last_operand || !is_first_reader(x.operand)) {
+            throw InputError(nest.layer + ": " + input_key(problem, x.operand) +
+                             " is placed; expected in order, once, the inputs that come from "
+                             "outside the group and "
+                             "that no earlier layer of it reads");
+        }
+        last_operand = x.operand;
+    }
+    for (int operand = 0; operand < static_cast<int>(problem.inputs.size()); ++operand) {
+        const bool is_placed =
+            std::any_of(nest.x.begin(), nest.x.end(),
+                        [&](const InputPlacement& x) { return x.operand == operand; });
+        if (!is_placed && is_first_reader(operand)) {
+            throw InputError(nest.layer + ": no placement of " + input_key(problem, operand) +
+                             ", an external input of the group");
+        }
+    }
+}
+
+/// Levels of an external tensor lie on the paths of all who read it; a shared tensor outlives what
+/// its branches compute from it.
+void check_tensor(const GroupSchedule& group, const std::vector<LayerProblem>& problems,
+                  const std::vector<GroupTensor>& tensors, const GroupTensor& tensor) {
+    const Placement& placement = placement_of(group, tensor);
+    for (const TensorReader& reader : tensor.readers) {
+        if (!tensor.is_external()) continue;
+        const LayerProblem& problem = problems[static_cast<size_t>(reader.nest)];
+        check_placement(group, reader.nest, input_key(problem, reader.operand), placement,
+                        path(group, reader.nest), reader.nest);
+        check_grouped_input(group, reader.nest, problem, placement);
+    }
+    if (tensor.is_shared()) check_shared(group, tensors, tensor);
+}
+
+}  // namespace
+
+void check_group(const Network& network, const GroupSchedule& group) {
+    check_layers_of(network, group);
+    const std::vector<LayerProblem> problems = group_problems(network, group);
+    check_wiring(network, problems);
+    const std::vector<GroupTensor> tensors = group_tensors(problems);
+    for (int k = group.sink(); k >= 0; --k) {
         const LayerProblem& problem = problems[static_cast<size_t>(k)];
-        check_loops(nest, problem, k == sink);
-        if (k == sink) {
-            const std::vector<Level> levels = path(group, k);
-            check_placement(group, k, "Y", nest.y, levels, k);
-            if (nest.y.store != nest.y.compute) {
-                throw InputError(nest.layer + ": Y of the last layer has store level " +
-                                 level_text(group, k, nest.y.store) + " and compute level " +
-                                 level_text(group, k, nest.y.compute) + "; expected one level");
-            }
-        } else {
-            for (const GroupTensor& tensor : tensors) {
-                if (tensor.producer != k) continue;
-                for (const TensorReader& reader : tensor.readers) {
-                    check_placement(group, k, "Y", nest.y, path(group, reader.nest), reader.nest);
-                    check_grouped_input(group, reader.nest,
-                                        problems[static_cast<size_t>(reader.nest)], nest.y);
-                }
-            }
-        }
-        const std::vector<Level> levels = path(group, k);
-        if (nest.w.has_value() != problem.has_weights()) {
-            throw InputError(nest.layer + (nest.w ? ": W is placed, but the layer has no weights"
-                                                  : ": no placement of W, the layer's weights"));
-        }
-        if (nest.w) check_placement(group, k, "W", *nest.w, levels, k);
-        int last_operand = -1;
-        for (const InputPlacement& x : nest.x) {
-            const std::string key = input_key(problem, x.operand);
-            if (x.operand <= last_operand || !is_first_reader(k, x.operand)) {
-                throw InputError(nest.layer + ": " + key +
-                                 " is placed; expected in order, once, the inputs that come from "
-                                 "outside the group and "
-                                 "that no earlier layer of it reads");
-            }
-            last_operand = x.operand;
-        }
-        for (int operand = 0; operand < static_cast<int>(problem.inputs.size()); ++operand) {
-            const bool is_placed =
-                std::any_of(nest.x.begin(), nest.x.end(),
-                            [&](const InputPlacement& x) { return x.operand == operand; });
-            if (!is_placed && is_first_reader(k, operand)) {
-                throw InputError(nest.layer + ": no placement of " + input_key(problem, operand) +
-                                 ", an external input of the group");
-            }
-        }
+        check_loops(group.nests[static_cast<size_t>(k)], problem, k == group.sink());
+        check_output_placement(group, problems, tensors, k);
+        check_weights_placement(group, problem, k);
+        check_placed_inputs(group, problem, tensors, k);
     }
-    for (const GroupTensor& tensor : tensors) {
-        const Placement& placement = placement_of(group, tensor);
-        for (const TensorReader& reader : tensor.readers) {
-            if (!tensor.is_external()) continue;
-            const LayerProblem& problem = problems[static_cast<size_t>(reader.nest)];
-            check_placement(group, reader.nest, input_key(problem, reader.operand), placement,
-                            path(group, reader.nest), reader.nest);
-            check_grouped_input(group, reader.nest, problem, placement);
-        }
-        if (tensor.is_shared()) check_shared(group, tensors, tensor);
-    }
+    for (const GroupTensor& tensor : tensors) check_tensor(group, problems, tensors, tensor);
 }
 
 Schedule::Schedule(const Network& network, std::vector<GroupSchedule> groups)
