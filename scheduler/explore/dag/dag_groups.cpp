@@ -413,42 +413,44 @@ SizedPoints on_two_axes(const SizedPoints& points) {
     return result;
 }
 
-}  // namespace
+/// Groups that share their shape share one front: the first group of each shape.
+struct Shapes {
+    std::vector<size_t> like;   ///< by group: the first group of its shape
+    std::vector<size_t> first;  ///< the first groups, large ones first: they take the most time
+};
 
-Front explore_dag(const Network& network, const ExploreOptions& options) {
-    OneSinkGroups groups =
-        one_sink_groups(network, options.max_depth.value_or(default_max_depth(Space::dag)));
-    if (groups.layers.empty())
-        throw InputError("network " + network.name +
-                         ": no layer that a schedule covers; nothing to explore");
-    std::vector<size_t> like;  // first group of the same shape
+Shapes shapes_of(const Network& network, const OneSinkGroups& groups) {
+    Shapes found;
     std::map<std::vector<int64_t>, size_t> shapes;
-    std::vector<size_t> work;
     for (size_t number = 0; number < groups.layers.size(); ++number) {
-        like.push_back(
+        found.like.push_back(
             shapes.emplace(shape_key(layer_problems(network, groups.layers[number])), number)
                 .first->second);
-        if (like.back() == number) work.push_back(number);
+        if (found.like.back() == number) found.first.push_back(number);
     }
-    std::vector<SizedPoints> fronts(
-        groups.layers.size(),
-        SizedPoints(options.macs_is_axis.value_or(false)));  // of the first of a shape only
-    // Large groups first: they take longest. After an interrupt only what an answer needs, single
-    // layers, coarsely.
-    std::stable_sort(work.begin(), work.end(), [&](size_t a, size_t b) {
+    std::stable_sort(found.first.begin(), found.first.end(), [&](size_t a, size_t b) {
         return groups.layers[a].size() > groups.layers[b].size();
     });
+    return found;
+}
+
+/// The front of the first group of each shape, by group; other groups' fronts are empty. After an
+/// interrupt only single layers, which an answer needs, are explored, and coarsely.
+std::vector<SizedPoints> fronts_of_shapes(const Network& network, const OneSinkGroups& groups,
+                                          const Shapes& shapes, const ExploreOptions& options) {
+    std::vector<SizedPoints> fronts(groups.layers.size(),
+                                    SizedPoints(options.macs_is_axis.value_or(false)));
     std::mutex mutex;
-    ExploreProgress progress{0, static_cast<int64_t>(work.size()), ""};
-    in_parallel(work.size(), std::max(1, options.threads), [&](size_t n) {
-        const std::vector<LayerId>& layers = groups.layers[work[n]];
+    ExploreProgress progress{0, static_cast<int64_t>(shapes.first.size()), ""};
+    in_parallel(shapes.first.size(), std::max(1, options.threads), [&](size_t n) {
+        const std::vector<LayerId>& layers = groups.layers[shapes.first[n]];
         ExploreOptions own = options;
         if (options.stop != nullptr && options.stop->load()) {
             if (layers.size() > 1) return;
             own.stop = nullptr;
             own.tiles = TileSizes::powers_of_two;
         }
-        fronts[work[n]] = sized_front(network, layers, own);
+        fronts[shapes.first[n]] = sized_front(network, layers, own);
         if (!options.progress) return;
         const std::lock_guard<std::mutex> lock(mutex);
         ++progress.segments_done;
@@ -456,18 +458,13 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         if (layers.size() > 1) progress.segment += " .. " + network.layer(layers.back()).name;
         options.progress(progress);
     });
-    for (std::vector<size_t>& ending : groups.ending_at)
-        std::erase_if(ending, [&](size_t group) { return fronts[like[group]].size() == 0; });
-    std::optional<Covers> complete =
-        best_covers(network, groups, like, fronts, options.macs_is_axis.value_or(false));
-    if (!complete) {
-        for (SizedPoints& points : fronts) points = on_two_axes(points);
-        complete = best_covers(network, groups, like, fronts, false);
-    }
+    return fronts;
+}
 
+Front front_of_covers(const Network& network, const Covers& covers, Footprint footprint) {
     search::FrontBuilder builder(network);
     std::map<std::pair<const SizedPoint*, const std::vector<LayerId>*>, uint32_t> known;
-    for (const auto& cover : complete->items()) {
+    for (const auto& cover : covers.items()) {
         std::vector<uint32_t> point;
         for (const Cover* c = cover.get(); c->group != nullptr; c = c->before.get()) {
             const auto [entry, is_new] = known.try_emplace({c->group, c->layers});
@@ -478,22 +475,47 @@ Front explore_dag(const Network& network, const ExploreOptions& options) {
         }
         builder.add_point(std::move(point));
     }
-    Front front = std::move(builder).front(options.footprint);
-    front.macs_is_axis = complete->macs_is_axis();
-    front.is_complete = options.stop == nullptr || !options.stop->load();
-    if (front.is_complete || front.points.empty()) return front;
-    // Groups were left out that may move as little as what must cross, in any memory.
+    Front front = std::move(builder).front(footprint);
+    front.macs_is_axis = covers.macs_is_axis();
+    return front;
+}
+
+/// Bounds an interrupted front by what must cross: groups were left out that may move as little,
+/// in any memory.
+void bound_by_compulsory_accesses(const Network& network, Front& front) {
     const Elements least = compulsory_accesses(network);
     front.bounds = {{Elements{}, least}};
     front.gap = std::numeric_limits<double>::infinity();
-    if (least > Elements{}) {
-        front.gap = 0;
-        for (const FrontPoint& point : front.points) {
-            const double ratio = static_cast<double>(point.counts.accesses.value()) /
-                                 static_cast<double>(least.value());
-            front.gap = std::max(front.gap, ratio - 1);
-        }
+    if (least == Elements{}) return;
+    front.gap = 0;
+    for (const FrontPoint& point : front.points) {
+        const double ratio =
+            static_cast<double>(point.counts.accesses.value()) / static_cast<double>(least.value());
+        front.gap = std::max(front.gap, ratio - 1);
     }
+}
+
+}  // namespace
+
+Front explore_dag(const Network& network, const ExploreOptions& options) {
+    OneSinkGroups groups =
+        one_sink_groups(network, options.max_depth.value_or(default_max_depth(Space::dag)));
+    if (groups.layers.empty())
+        throw InputError("network " + network.name +
+                         ": no layer that a schedule covers; nothing to explore");
+    const Shapes shapes = shapes_of(network, groups);
+    std::vector<SizedPoints> fronts = fronts_of_shapes(network, groups, shapes, options);
+    for (std::vector<size_t>& ending : groups.ending_at)
+        std::erase_if(ending, [&](size_t group) { return fronts[shapes.like[group]].size() == 0; });
+    std::optional<Covers> complete =
+        best_covers(network, groups, shapes.like, fronts, options.macs_is_axis.value_or(false));
+    if (!complete) {
+        for (SizedPoints& points : fronts) points = on_two_axes(points);
+        complete = best_covers(network, groups, shapes.like, fronts, false);
+    }
+    Front front = front_of_covers(network, *complete, options.footprint);
+    front.is_complete = options.stop == nullptr || !options.stop->load();
+    if (!front.is_complete && !front.points.empty()) bound_by_compulsory_accesses(network, front);
     return front;
 }
 
