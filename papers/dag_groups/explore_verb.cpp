@@ -177,23 +177,24 @@ nlohmann::ordered_json write_schedule(const Network& network, const OperatorGrap
     return json;
 }
 
-Exit run(const DagGroupsExploreOptions& options, const ModelRequest& request, const Output& output) {
-    const std::string machine_name = request.machine.empty() ? "optimus_base" : request.machine;
-    const GroupMachine machine = group_machine(open_machine(machine_name));
-    const Network network = request.network.open();
-    std::optional<NewDirectory> files;
-    if (!request.directory.empty())
-        files.emplace(
-            request.directory,
-            [](const auto& place) {
-                return answer_files(place, "groups.json", "laminate.dag_groups");
-            },
-            "laminate explore --model dag-groups");
-    const OperatorGraph graph =
+/// The network as a graph of operators on a machine, and what the search may do.
+struct Question {
+    std::string machine_name;
+    GroupMachine machine;
+    Network network;
+    OperatorGraph graph;
+    GroupingOptions search;
+    GroupCostFrom cost_from;
+    double online_table_ms = 0;
+};
+
+Question question_of(const DagGroupsExploreOptions& options, const ModelRequest& request,
+                     const std::string& machine_name, const GroupMachine& machine,
+                     Network network) {
+    OperatorGraph graph =
         operator_graph(network, {.adds = options.merge_adds, .pools = !options.pools_apart});
     GroupingOptions search;
     search.reading = reading_names.at(options.reading_name);
-    const GroupCostFrom cost_from = cost_names.at(options.cost_name);
     const std::vector<int64_t>& dims = network.tensor(network.inputs.front()).dims;
     search.images = options.images > 0 ? options.images : dims.front() > 1 ? dims.front() : 4;
     search.buffer_entries = options.buffer_entries;
@@ -202,78 +203,56 @@ Exit run(const DagGroupsExploreOptions& options, const ModelRequest& request, co
     if (search.online) search.size_limit = online_size_limit(graph, machine, search);
     const double table_ms = thread_milliseconds() - before_table;
     search.stop = request.stop;
-    const GroupRules rules =
-        rules_of(search.reading, machine, search.images, search.buffer_entries);
-    const Elements memory(rules.buffer_entries);
-    ScheduledGroups schedules(network, graph, memory, TileSizes::all, request.stop);
-    OccasionalNotes notes(output);
-    int64_t asked = 0;
-    GroupingOptions with_ours = search;
-    with_ours.only_other = cost_from == GroupCostFrom::ours;
-    with_ours.one_sink = with_ours.only_other;
-    with_ours.other_operators = options.scheduled_operators;
-    with_ours.other_least = [&](const std::vector<int>& operators) {
-        return schedules.least_entries(operators, search.images);
-    };
-    with_ours.other = [&](const std::vector<int>& operators) {
-        notes.note([&] {
-            return fmt::format("{} groups scheduled, at operator {}", asked,
-                               graph.operators[static_cast<size_t>(operators.front())].name);
-        });
-        ++asked;
-        return schedules.entries(operators, search.images);
-    };
-    const auto solve = [&](const GroupingOptions& how) {
-        try {
-            return timed_grouping(graph, machine, how);
-        } catch (const NoGrouping& error) {
-            if (how.only_other) {
-                throw InfeasibleError(
-                    fmt::format("{}: no schedule of some operator, alone or in a group, fits in {} "
-                                "elements; expected more "
-                                "--buffer-entries",
-                                network.name, rules.buffer_entries));
-            }
+    return {machine_name,     machine,           std::move(network),
+            std::move(graph), std::move(search), cost_names.at(options.cost_name),
+            table_ms};
+}
+
+/// The best grouping under one choice of costs; InfeasibleError when there is none.
+Timed solve(const Question& q, const GroupingOptions& how, int64_t buffer_entries) {
+    try {
+        return timed_grouping(q.graph, q.machine, how);
+    } catch (const NoGrouping& error) {
+        if (how.only_other) {
             throw InfeasibleError(
-                fmt::format("{}: {}; the smallest budget that works is {} entries", network.name,
-                            error.what(), least_buffer_entries(graph, machine, how)));
+                fmt::format("{}: no schedule of some operator, alone or in a group, fits in {} "
+                            "elements; expected more "
+                            "--buffer-entries",
+                            q.network.name, buffer_entries));
         }
-    };
-    const std::optional<int64_t> alone = entries_alone(graph, machine, with_ours);
-    const Timed timed = solve(cost_from == GroupCostFrom::optimus ? search : with_ours);
-    if (request.stop->load())
-        output.note("interrupted: the best cut along one order of the operators");
+        throw InfeasibleError(fmt::format("{}: {}; the smallest budget that works is {} entries",
+                                          q.network.name, error.what(),
+                                          least_buffer_entries(q.graph, q.machine, how)));
+    }
+}
 
-    auto left_out = nlohmann::ordered_json::array();
-    for (const LayerId id : graph.left_out) left_out.push_back(network.layer(id).name);
-    nlohmann::ordered_json answer{
-        {"schema", "laminate.dag_groups"},
-        {"version", 1},
-        {"network", network.name},
-        {"network_given", request.network.to_json()},
-        {"machine", machine_name},
-        {"reading", options.reading_name},
-        {"batch", search.images},
-        {"entry_bytes", machine.entry_bytes},
-        {"buffer_entries", rules.buffer_entries},
-        {"online", options.online},
-        {"group_cost", options.cost_name},
-        {"adds", options.merge_adds ? "merged" : "operators"},
-        {"operators", graph.size()},
-        {"left_out", left_out},
+nlohmann::ordered_json answer_json(const Question& q, const DagGroupsExploreOptions& options,
+                                   const ModelRequest& request, int64_t buffer_entries,
+                                   const std::optional<int64_t>& examined,
+                                   const std::optional<int64_t>& alone, const Timed& timed) {
+    using Json = nlohmann::ordered_json;
+    auto left_out = Json::array();
+    for (const LayerId id : q.graph.left_out) left_out.push_back(q.network.layer(id).name);
+    Json answer{
+        {"schema", "laminate.dag_groups"},  {"version", 1},
+        {"network", q.network.name},        {"network_given", request.network.to_json()},
+        {"machine", q.machine_name},        {"reading", options.reading_name},
+        {"batch", q.search.images},         {"entry_bytes", q.machine.entry_bytes},
+        {"buffer_entries", buffer_entries}, {"online", options.online},
+        {"group_cost", options.cost_name},  {"adds", options.merge_adds ? "merged" : "operators"},
+        {"operators", q.graph.size()},      {"left_out", left_out},
     };
-    const std::optional<int64_t> examined = convex_groups(graph);
-    answer["groups_examined"] =
-        examined ? nlohmann::ordered_json(*examined) : nlohmann::ordered_json();
-    if (options.online) answer["online_table_cpu_ms"] = table_ms;
-    answer["baseline_bytes"] =
-        alone ? nlohmann::ordered_json(*alone * machine.entry_bytes) : nlohmann::ordered_json();
-    answer["saved"] = alone
-                          ? nlohmann::ordered_json(1 - static_cast<double>(timed.grouping.entries) /
-                                                           static_cast<double>(*alone))
-                          : nlohmann::ordered_json();
-    answer.update(grouping_json(graph, timed, machine.entry_bytes));
+    answer["groups_examined"] = examined ? Json(*examined) : Json();
+    if (options.online) answer["online_table_cpu_ms"] = q.online_table_ms;
+    answer["baseline_bytes"] = alone ? Json(*alone * q.machine.entry_bytes) : Json();
+    answer["saved"] =
+        alone ? Json(1 - static_cast<double>(timed.grouping.entries) / static_cast<double>(*alone))
+              : Json();
+    answer.update(grouping_json(q.graph, timed, q.machine.entry_bytes));
+    return answer;
+}
 
+Table groups_table(const Question& q, const Grouping& grouping) {
     Table table({{"operators"},
                  {"DRAM MiB", Align::right},
                  {"in", Align::right},
@@ -282,42 +261,96 @@ Exit run(const DagGroupsExploreOptions& options, const ModelRequest& request, co
                  {"passes", Align::right},
                  {"tile", Align::right},
                  {"buffer", Align::right}});
-    for (const Group& group : timed.grouping.groups) {
-        std::vector<std::string> row{operators_text(graph, group),
-                                     mebibytes(group.entries * machine.entry_bytes)};
+    const auto megabytes = [&](int64_t entries) {
+        return mebibytes(entries * q.machine.entry_bytes);
+    };
+    for (const Group& group : grouping.groups) {
+        std::vector<std::string> row{operators_text(q.graph, group), megabytes(group.entries)};
         if (const std::optional<GroupCost>& c = group.cost) {
-            row.insert(
-                row.end(),
-                {mebibytes(c->input_entries * machine.entry_bytes),
-                 mebibytes(c->output_entries * machine.entry_bytes),
-                 mebibytes(c->weight_entries * machine.entry_bytes), std::to_string(c->passes),
-                 fmt::format("{}x{}x{}", c->tile_images, c->tile_height, c->tile_width),
-                 grouped(c->buffer_entries)});
+            row.insert(row.end(),
+                       {megabytes(c->input_entries), megabytes(c->output_entries),
+                        megabytes(c->weight_entries), std::to_string(c->passes),
+                        fmt::format("{}x{}x{}", c->tile_images, c->tile_height, c->tile_width),
+                        grouped(c->buffer_entries)});
         }
         row.resize(8);
         table.add(row);
     }
-    output.print(table.text());
-    output.print(fmt::format("{}: {} operators, {} groups; {} MiB for {} images, {}", network.name,
-                             graph.size(), timed.grouping.groups.size(),
-                             mebibytes(timed.grouping.entries * machine.entry_bytes), search.images,
+    return table;
+}
+
+void print_answer(const Question& q, const Timed& timed, const std::optional<int64_t>& examined,
+                  const std::optional<int64_t>& alone, size_t scheduled_operators,
+                  const nlohmann::ordered_json& answer, const Output& output) {
+    output.print(groups_table(q, timed.grouping).text());
+    output.print(fmt::format("{}: {} operators, {} groups; {} MiB for {} images, {}",
+                             q.network.name, q.graph.size(), timed.grouping.groups.size(),
+                             mebibytes(timed.grouping.entries * q.machine.entry_bytes),
+                             q.search.images,
                              alone ? fmt::format("{} MiB with every operator alone ({:.1f} % less)",
-                                                 mebibytes(*alone * machine.entry_bytes),
+                                                 mebibytes(*alone * q.machine.entry_bytes),
                                                  100 * answer["saved"].get<double>())
                                    : "where not every operator fits alone"));
     output.print(fmt::format("{} groups in the space, {} costed, {:.2f} ms; {}",
                              examined ? grouped(*examined) : "too many",
                              grouped(timed.grouping.groups_costed), timed.ms,
-                             proof_text(timed.grouping, options.scheduled_operators)));
+                             proof_text(timed.grouping, scheduled_operators)));
+}
+
+Exit run(const DagGroupsExploreOptions& options, const ModelRequest& request,
+         const Output& output) {
+    const std::string machine_name = request.machine.empty() ? "optimus_base" : request.machine;
+    const GroupMachine machine = group_machine(open_machine(machine_name));
+    Network network = request.network.open();
+    std::optional<NewDirectory> files;
+    if (!request.directory.empty())
+        files.emplace(
+            request.directory,
+            [](const auto& place) {
+                return answer_files(place, "groups.json", "laminate.dag_groups");
+            },
+            "laminate explore --model dag-groups");
+    const Question q = question_of(options, request, machine_name, machine, std::move(network));
+    const GroupRules rules =
+        rules_of(q.search.reading, q.machine, q.search.images, q.search.buffer_entries);
+    const Elements memory(rules.buffer_entries);
+    ScheduledGroups schedules(q.network, q.graph, memory, TileSizes::all, request.stop);
+    OccasionalNotes notes(output);
+    int64_t asked = 0;
+    GroupingOptions with_ours = q.search;
+    with_ours.only_other = q.cost_from == GroupCostFrom::ours;
+    with_ours.one_sink = with_ours.only_other;
+    with_ours.other_operators = options.scheduled_operators;
+    with_ours.other_least = [&](const std::vector<int>& operators) {
+        return schedules.least_entries(operators, q.search.images);
+    };
+    with_ours.other = [&](const std::vector<int>& operators) {
+        notes.note([&] {
+            return fmt::format("{} groups scheduled, at operator {}", asked,
+                               q.graph.operators[static_cast<size_t>(operators.front())].name);
+        });
+        ++asked;
+        return schedules.entries(operators, q.search.images);
+    };
+    const std::optional<int64_t> alone = entries_alone(q.graph, q.machine, with_ours);
+    const Timed timed = solve(q, q.cost_from == GroupCostFrom::optimus ? q.search : with_ours,
+                              rules.buffer_entries);
+    if (request.stop->load())
+        output.note("interrupted: the best cut along one order of the operators");
+
+    const std::optional<int64_t> examined = convex_groups(q.graph);
+    nlohmann::ordered_json answer =
+        answer_json(q, options, request, rules.buffer_entries, examined, alone, timed);
+    print_answer(q, timed, examined, alone, options.scheduled_operators, answer, output);
     if (files) {
         Timed executable = timed;
-        if (cost_from != GroupCostFrom::ours) {
-            GroupingOptions one_sink = cost_from == GroupCostFrom::either ? with_ours : search;
+        if (q.cost_from != GroupCostFrom::ours) {
+            GroupingOptions one_sink = q.cost_from == GroupCostFrom::either ? with_ours : q.search;
             one_sink.one_sink = true;
-            executable = solve(one_sink);
+            executable = solve(q, one_sink, rules.buffer_entries);
         }
         answer["schedule"] =
-            write_schedule(network, graph, executable, schedules, memory, machine.entry_bytes,
+            write_schedule(q.network, q.graph, executable, schedules, memory, q.machine.entry_bytes,
                            request.network, files->aside(), output);
         write_file_atomically(files->aside() / "groups.json", json_text(answer));
         files->publish();

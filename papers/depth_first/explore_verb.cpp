@@ -70,7 +70,8 @@ nlohmann::ordered_json schedules_json(const DepthFirst& model, const Sweep& foun
     return json;
 }
 
-Exit run(const DepthFirstExploreOptions& options, const ModelRequest& request, const Output& output) {
+Exit run(const DepthFirstExploreOptions& options, const ModelRequest& request,
+         const Output& output) {
     if (request.machine.empty()) throw UsageError("--machine is required with --model depth-first");
     depth_first::SweepOptions search = options.sweep;
     if (!options.overlaps.empty()) search.overlaps.clear();

@@ -362,7 +362,8 @@ void print_schedule(const Network& network, const OptimumSchedule& made,
     say(WrittenAs::too_large, "no schedule fits in the buffer, the smallest one");
 }
 
-Exit run(const LayerOptimumExploreOptions& options, const ModelRequest& request, const Output& output) {
+Exit run(const LayerOptimumExploreOptions& options, const ModelRequest& request,
+         const Output& output) {
     const SpillEvaluator evaluator = parse_spill_evaluator(options.evaluator);
     check_together(options, evaluator);
     LayerMachine machine =

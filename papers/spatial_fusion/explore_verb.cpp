@@ -344,7 +344,8 @@ nlohmann::ordered_json totals_json(const Priced& priced) {
     return json;
 }
 
-Exit run(const SpatialFusionExploreOptions& options, const ModelRequest& request, const Output& output) {
+Exit run(const SpatialFusionExploreOptions& options, const ModelRequest& request,
+         const Output& output) {
     const std::string machine_name = request.machine.empty() ? "hwff_1" : request.machine;
     ArrayMachine machine = array_machine(open_machine(machine_name), options.element_bits);
     if (!options.on_chip.empty()) machine.on_chip_bytes = parse_bytes("--on-chip", options.on_chip);
