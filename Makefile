@@ -19,7 +19,7 @@ CTEST := $(VENV)/bin/ctest
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 PACKAGES := g++ protobuf-compiler libprotobuf-dev libgtest-dev libbenchmark-dev nlohmann-json3-dev libfmt-dev \
-            libcli11-dev libpng-dev libjpeg62-turbo-dev
+            libcli11-dev libpng-dev libjpeg62-turbo-dev libxxhash-dev
 
 # What ninja says of a step: steps done, time taken, time left.
 empty :=

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "answers/report_page.h"
+#include "base/hash.h"
 #include "base/parallel.h"
 #include "scheduler/counts/memory_timeline.h"
 #include "scheduler/counts/two_level/two_level.h"
@@ -82,14 +83,6 @@ Key key_of(int64_t shape, const GroupSchedule& group) {
     }
     return key;
 }
-
-struct KeyHash {
-    size_t operator()(const Key& key) const {
-        size_t h = 1469598103934665603ULL;
-        for (const int64_t v : key) h = (h ^ static_cast<size_t>(v)) * 1099511628211ULL;
-        return h;
-    }
-};
 
 /// A drawing between whose pieces names are put.
 class Template {
@@ -293,7 +286,7 @@ private:
     const Network& network_;
     std::map<std::vector<std::string_view>, Layers> layers_;  ///< by their names
     std::map<std::vector<int64_t>, size_t> shapes_;
-    std::unordered_map<Key, size_t, KeyHash> number_of_;
+    std::unordered_map<Key, size_t, SequenceHash> number_of_;
     std::vector<Distinct> distinct_;
     std::vector<Template> templates_;  ///< of the distinct groups
     std::vector<Drawn> drawn_;         ///< by group

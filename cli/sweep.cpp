@@ -27,7 +27,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_object.h"
-#include "base/xxhash64.h"
+#include "base/hash.h"
 #include "cli/interrupt.h"
 #include "cli/launcher.h"
 

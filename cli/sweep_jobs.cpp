@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/json_object.h"
-#include "base/xxhash64.h"
+#include "base/hash.h"
 
 namespace laminate::cli {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/xxhash64.h"
+#include "base/hash.h"
 
 namespace laminate {
 namespace {

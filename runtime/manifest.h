@@ -64,7 +64,7 @@ using Step = std::variant<GroupStep, LayerStep>;
 /// By which a file is known again.
 struct FileIdentity {
     int64_t bytes = 0;
-    std::string xxh64;  ///< base/xxhash64.h, 16 digits
+    std::string xxh64;  ///< base/hash.h, 16 digits
     friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
 };
 /// Reads the file; throws InputError when it cannot.

@@ -28,7 +28,7 @@ CroppedLayer cropped_to(const Layer& layer, const LayerProblem& p, Rows out) {
     CroppedLayer cropped{layer, {}};
     Window& w = cropped.layer.window;
     const AxisWindow& y = p.y();
-    const int64_t reach = (y.kernel - 1) * y.dilation;
+    const int64_t reach = y.span() - 1;
     if (!y.transposed) {
         const Rows wanted{out.begin * y.stride - y.pad_begin,
                           (out.end - 1) * y.stride - y.pad_begin + reach + 1};

@@ -212,8 +212,7 @@ Stmt with_pointer(const std::string& name, const std::string& pointers, int inde
 }
 
 bool reaches_padding(const AxisWindow& w) {
-    return w.pad_begin > 0 ||
-           (w.out - 1) * w.stride + (w.kernel - 1) * w.dilation - w.pad_begin >= w.in;
+    return w.pad_begin > 0 || (w.out - 1) * w.stride + w.span() - 1 - w.pad_begin >= w.in;
 }
 
 Expr averaged_elements(const Layer& layer, const LayerProblem& problem, const Expr& y,

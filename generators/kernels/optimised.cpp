@@ -270,9 +270,9 @@ private:
             const int64_t outputs = winograd_[static_cast<size_t>(reader.nest)]
                                         ? round_up(w.out, WinogradTile::columns)
                                         : w.out;
-            const int64_t last_read =
-                w.transposed ? (w.out - 1 + w.pad_begin) / w.stride
-                             : (outputs - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation;
+            const int64_t last_read = w.transposed
+                                          ? (w.out - 1 + w.pad_begin) / w.stride
+                                          : (outputs - 1) * w.stride - w.pad_begin + w.span() - 1;
             beyond = std::max(beyond, last_read - columns + 1);
         }
         if (beyond <= 0) return {};
@@ -364,9 +364,7 @@ private:
         return starts.around(make(starts));
     }
     /// From the first to the last row that an output row reads.
-    [[nodiscard]] static int64_t window_rows(const LayerProblem& p) {
-        return (p.y().kernel - 1) * p.y().dilation + 1;
-    }
+    [[nodiscard]] static int64_t window_rows(const LayerProblem& p) { return p.y().span(); }
     [[nodiscard]] static Expr window_begin(const LayerProblem& p, const Expr& y) {
         return simplify(y * size(p.y().stride) - size(p.y().pad_begin));
     }

@@ -807,8 +807,7 @@ private:
         const int64_t tiles = ceil_div(p_[Dim::y], rows);
         // Tiles of rows that reach no padding share their code.
         const auto is_inner = [&](int64_t tile) {
-            const int64_t last =
-                ((tile + 1) * rows - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation;
+            const int64_t last = ((tile + 1) * rows - 1) * w.stride - w.pad_begin + w.span() - 1;
             return tile * rows * w.stride >= w.pad_begin && last < w.in &&
                    (tile + 1) * rows <= p_[Dim::y];
         };
@@ -826,23 +825,20 @@ private:
                     const int64_t y = tile * rows;
                     const int64_t here = std::min(rows, p_[Dim::y] - y);
                     const int64_t top = y * w.stride - w.pad_begin;
-                    const Rows of_tile{
-                        size(y),
-                        here,
-                        {y, y},
-                        {std::max<int64_t>(0, -top),
-                         std::min((here - 1) * w.stride + (w.kernel - 1) * w.dilation + 1,
-                                  w.in - top)}};
+                    const Rows of_tile{size(y),
+                                       here,
+                                       {y, y},
+                                       {std::max<int64_t>(0, -top),
+                                        std::min((here - 1) * w.stride + w.span(), w.in - top)}};
                     all.push_back(depthwise_rows(z, of_tile, runs));
                 };
                 for (int64_t tile = 0; tile < begin; ++tile) at_end(tile);
                 if (begin < end) {
                     all.push_back(loop(".y", {size(begin), size(end)}, [&](const Expr& tile) {
-                        const Rows of_tile{
-                            simplify(tile * size(rows)),
-                            rows,
-                            {begin * rows, (end - 1) * rows},
-                            {0, (rows - 1) * w.stride + (w.kernel - 1) * w.dilation + 1}};
+                        const Rows of_tile{simplify(tile * size(rows)),
+                                           rows,
+                                           {begin * rows, (end - 1) * rows},
+                                           {0, (rows - 1) * w.stride + w.span()}};
                         return depthwise_rows(z, of_tile, runs);
                     }));
                 }
@@ -890,8 +886,7 @@ private:
         const AxisWindow& w = p_.x();
         const auto reads_inside = [&](const Run& run) {
             const int64_t column = run.first * w.stride - w.pad_begin;
-            return column >= 0 &&
-                   column + (w.kernel - 1) * w.dilation + run.lanes * w.stride <= w.in;
+            return column >= 0 && column + w.span() - 1 + run.lanes * w.stride <= w.in;
         };
         size_t begin = 0;
         while (begin < runs.size() && !reads_inside(runs[begin])) ++begin;
@@ -1028,8 +1023,7 @@ private:
         // Rows of the window that are there: known for the rows at the ends, all of them in
         // between.
         const auto is_inner = [&](int64_t y) {
-            return y * w.stride >= w.pad_begin &&
-                   y * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation < w.in;
+            return y * w.stride >= w.pad_begin && y * w.stride - w.pad_begin + w.span() - 1 < w.in;
         };
         int64_t begin = 0;
         while (begin < p_[Dim::y] && !is_inner(begin)) ++begin;

@@ -30,12 +30,10 @@ struct Span {
 /// Input coordinates that outputs `out`, not empty, read through a window, padding included.
 Span window_of(const AxisWindow& w, Span out) {
     if (w.transposed) {  // input q feeds outputs q*S - pad + tap*dilation
-        return {floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1,
-                          w.stride),
+        return {floor_div(out.begin + w.pad_begin - w.span() + w.stride, w.stride),
                 floor_div(out.end - 1 + w.pad_begin, w.stride) + 1};
     }
-    return {out.begin * w.stride - w.pad_begin,
-            (out.end - 1) * w.stride - w.pad_begin + (w.kernel - 1) * w.dilation + 1};
+    return {out.begin * w.stride - w.pad_begin, (out.end - 1) * w.stride - w.pad_begin + w.span()};
 }
 
 Span clipped(Span span, int64_t extent) {
@@ -370,7 +368,7 @@ private:
         const int reader = tensor.readers.front().nest;
         const AxisWindow& w =
             axis_.kind == Axis::Kind::rows ? g_.problem(reader).y() : g_.problem(reader).x();
-        if (!w.transposed && (w.kernel - 1) * w.dilation + 1 < w.stride) return true;
+        if (!w.transposed && w.span() < w.stride) return true;
         const int output = g_.output_tensor[at(reader)];
         return output >= 0 && skips_[at(output)];
     }

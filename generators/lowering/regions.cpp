@@ -212,7 +212,7 @@ bool Regions::skips(int t, Dim axis) const {
     if (tensor.is_shared() || axis == Dim::z) return false;
     const int reader = tensor.readers.front().nest;
     const AxisWindow& w = problem(reader).window[axis == Dim::y ? 0 : 1];
-    if (!w.transposed && (w.kernel - 1) * w.dilation + 1 < w.stride) return true;
+    if (!w.transposed && w.span() < w.stride) return true;
     return output_tensor(reader) >= 0 && skips(output_tensor(reader), axis);
 }
 
@@ -351,11 +351,9 @@ Expr Regions::group_end(int k, const Expr& z_end) const {
 Interval Regions::window(int k, Dim axis, const Interval& out, bool clipped) const {
     const AxisWindow& w = problem(k).window[axis == Dim::y ? 0 : 1];
     // Transposed: input q feeds outputs q*S - pad + n*dilation.
-    const Expr first =
-        w.transposed
-            ? (out.begin + constant(w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1)) /
-                  constant(w.stride)
-            : out.begin * constant(w.stride) - constant(w.pad_begin);
+    const Expr first = w.transposed ? (out.begin + constant(w.pad_begin - w.span() + w.stride)) /
+                                          constant(w.stride)
+                                    : out.begin * constant(w.stride) - constant(w.pad_begin);
     return {clipped ? clamped(first, w.in) : first, window_end(k, axis, out.end, clipped)};
 }
 
@@ -363,8 +361,7 @@ Expr Regions::window_end(int k, Dim axis, const Expr& out_end, bool clipped) con
     const AxisWindow& w = problem(k).window[axis == Dim::y ? 0 : 1];
     const Expr last = out_end - 1;
     const Expr end = w.transposed ? (last + constant(w.pad_begin)) / constant(w.stride) + 1
-                                  : last * constant(w.stride) +
-                                        constant((w.kernel - 1) * w.dilation + 1 - w.pad_begin);
+                                  : last * constant(w.stride) + constant(w.span() - w.pad_begin);
     return clipped ? clamped(end, w.in) : end;
 }
 

@@ -33,6 +33,9 @@ struct Cost {
     return {a.accesses + b.accesses, std::max(a.memory, b.memory), a.macs + b.macs};
 }
 
+/// For an archive of costs alone.
+struct Nothing {};
+
 /// Pareto front with something attached to each point. Of equal points the first stays.
 template <class Item>
 class Archive {

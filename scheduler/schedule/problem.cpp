@@ -41,9 +41,9 @@ bool windows_reach_input(const AxisWindow& w) {
     // Away from the borders outputs are alike: tap 0 is an input; of a transposed window all taps
     // that the stride does not leave out are. Checked for every schedule that is made, so not one
     // by one.
-    const int64_t alike_from =
-        w.transposed ? std::max<int64_t>(0, (w.kernel - 1) * w.dilation - w.pad_begin) + w.stride
-                     : ceil_div(w.pad_begin, w.stride);
+    const int64_t alike_from = w.transposed
+                                   ? std::max<int64_t>(0, w.span() - 1 - w.pad_begin) + w.stride
+                                   : ceil_div(w.pad_begin, w.stride);
     const int64_t alike_to =
         w.transposed ? (w.in - 1) * w.stride - w.pad_begin : (w.in - 1 + w.pad_begin) / w.stride;
     for (int64_t out = 0; out < w.out; ++out) {

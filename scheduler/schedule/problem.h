@@ -54,6 +54,8 @@ struct AxisWindow {
     /// Input coordinate that output `out` multiplies with kernel position `tap`; none on padding
     /// and where a transposed window has no tap.
     [[nodiscard]] std::optional<int64_t> input(int64_t out, int64_t tap) const;
+    /// Input coordinates from the first to the last tap of the kernel, both included.
+    [[nodiscard]] int64_t span() const { return (kernel - 1) * dilation + 1; }
     friend bool operator==(const AxisWindow&, const AxisWindow&) = default;
 };
 

@@ -14,12 +14,11 @@ namespace laminate {
 [[nodiscard]] inline Range window_of(const AxisWindow& w, Range out) {
     Range in;
     if (w.transposed) {
-        in.begin = floor_div(out.begin + w.pad_begin - (w.kernel - 1) * w.dilation + w.stride - 1,
-                             w.stride);
+        in.begin = floor_div(out.begin + w.pad_begin - w.span() + w.stride, w.stride);
         in.end = floor_div(out.end - 1 + w.pad_begin, w.stride) + 1;
     } else {
         in.begin = out.begin * w.stride - w.pad_begin;
-        in.end = (out.end - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.pad_begin;
+        in.end = (out.end - 1) * w.stride + w.span() - w.pad_begin;
     }
     return {std::max<int64_t>(in.begin, 0), std::min(in.end, w.in)};
 }

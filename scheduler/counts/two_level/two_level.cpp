@@ -2,19 +2,13 @@
 
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "scheduler/counts/two_level/group_model.h"
 
 namespace laminate {
 
 struct TwoLevelCache::Entries {
-    struct Hash {
-        size_t operator()(const std::vector<int64_t>& key) const {
-            size_t h = 1469598103934665603ULL;
-            for (const int64_t v : key) h = (h ^ static_cast<size_t>(v)) * 1099511628211ULL;
-            return h;
-        }
-    };
-    std::unordered_map<std::vector<int64_t>, two_level::AxisCounts, Hash> axes;
+    std::unordered_map<std::vector<int64_t>, two_level::AxisCounts, SequenceHash> axes;
 };
 
 TwoLevelCache::TwoLevelCache() : entries_(std::make_unique<Entries>()) {}

@@ -11,7 +11,6 @@ namespace {
 
 /// Extent that consecutive coordinates' windows span beyond one another's begin: more than the
 /// stride means that they share.
-int64_t span(const AxisWindow& w) { return (w.kernel - 1) * w.dilation + 1; }
 
 int64_t pixel(const AxisWindow& w, int64_t at) { return window_of(w, {at, at + 1}).size(); }
 
@@ -26,7 +25,7 @@ std::vector<Range> read_by(const AxisWindow& w, const std::vector<Range>& parts)
             result.push_back(in);
     };
     for (const Range& part : parts) {
-        if (w.transposed || span(w) >= w.stride) {
+        if (w.transposed || w.span() >= w.stride) {
             add(window_of(w, part));
             continue;
         }
@@ -52,16 +51,10 @@ AxisPatterns::AxisPatterns(std::vector<AxisWindow> windows) : windows_(std::move
         inner_.emplace_back(0, 0);
         if (w.transposed || high <= low) continue;
         inner_.back().first = std::max<int64_t>(0, ceil_div(low + w.pad_begin, w.stride));
-        if (high + w.pad_begin >= span(w))
-            inner_.back().second = (high + w.pad_begin - span(w)) / w.stride + 1;
+        if (high + w.pad_begin >= w.span())
+            inner_.back().second = (high + w.pad_begin - w.span()) / w.stride + 1;
     }
     whole_ = intern(static_cast<int>(layers), {{{Call{0, windows_.back().out, 0}}, 1}}, 0);
-}
-
-size_t AxisPatterns::Hash::operator()(const std::vector<int64_t>& key) const {
-    size_t h = 1469598103934665603ULL;
-    for (const int64_t v : key) h = (h ^ static_cast<size_t>(v)) * 1099511628211ULL;
-    return h;
 }
 
 AxisPatterns::Id AxisPatterns::intern(int layer, const Scopes& scopes, int levels) {
@@ -246,7 +239,7 @@ AxisPatterns::Step AxisPatterns::kept_step(int layer, const Entry& entry, Kind k
 AxisPatterns::InputStep AxisPatterns::input_step(Id id, Kind kind, int64_t tile) const {
     if (kind == Kind::above) tile = 1;  // every coordinate by itself
     const AxisWindow& w = window(1);
-    const bool has_gaps = !w.transposed && span(w) < w.stride;
+    const bool has_gaps = !w.transposed && w.span() < w.stride;
     InputStep step;
     for (const auto& [call, calls] : entry(1, id).calls) {
         for (int64_t begin = call.begin; begin < call.end; begin += tile) {
@@ -266,8 +259,8 @@ AxisPatterns::InputStep AxisPatterns::input_step(Id id, Kind kind, int64_t tile)
             if (kind == Kind::between && !w.transposed && !has_gaps && touches_inner) {
                 // Windows that follow without gaps: together the hull; one that no border clips is
                 // the largest.
-                step.folded = span(w);
-                step.overlaps = step.overlaps || (part.size() > 1 && span(w) > w.stride);
+                step.folded = w.span();
+                step.overlaps = step.overlaps || (part.size() > 1 && w.span() > w.stride);
             } else if (kind == Kind::between) {
                 brought = 0;
                 int64_t frontier = 0;

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "scheduler/schedule/problem.h"
 #include "scheduler/schedule/window.h"
 
@@ -131,10 +132,7 @@ private:
     std::vector<std::pair<int64_t, int64_t>> inner_;  ///< by layer (0: the input): coordinates of
                                                       ///< A_k that no border touches further down
     std::vector<std::deque<Entry>> entries_;          ///< by layer of the tensor
-    struct Hash {
-        size_t operator()(const std::vector<int64_t>& key) const;
-    };
-    std::vector<std::unordered_map<std::vector<int64_t>, Id, Hash>>
+    std::vector<std::unordered_map<std::vector<int64_t>, Id, SequenceHash>>
         ids_;  ///< by everything that makes a pattern, as numbers
     Id whole_ = 0;
     size_t bytes_ = 0;

@@ -22,6 +22,7 @@
 #include "scheduler/explore/group_search/axis_options.h"
 #include "scheduler/explore/group_search/call_bound.h"
 #include "scheduler/explore/group_search/cost_plan.h"
+#include "scheduler/explore/group_search/group_choice.h"
 #include "scheduler/explore/group_search/layer_structures.h"
 #include "scheduler/explore/pareto.h"
 #include "scheduler/schedule/problem.h"
@@ -43,12 +44,6 @@ struct GroupSearchOptions {
     int64_t max_steps =
         INT64_MAX;  ///< bounds, and rows of schedules, to evaluate before giving up completeness
     const std::atomic<bool>* stop = nullptr;
-};
-
-/// Structures and tiles of all layers, by layer (0: the first).
-struct GroupChoice {
-    std::vector<LayerStructure> structures;
-    std::vector<PerDim<int64_t>> tiles;
 };
 
 class GroupSearch {
@@ -90,7 +85,5 @@ private:
 };
 
 [[nodiscard]] bool may_fuse(const LayerProblem& problem);
-[[nodiscard]] GroupSchedule group_schedule(const std::vector<LayerProblem>& problems,
-                                           const GroupChoice& choice);
 
 }  // namespace laminate::search

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-double span(const AxisWindow& w) { return static_cast<double>((w.kernel - 1) * w.dilation + 1); }
+double span(const AxisWindow& w) { return static_cast<double>(w.span()); }
 
 /// At least so many coordinates are read by p neighbouring ones: slope p + extra.
 struct Hull {
@@ -45,12 +45,11 @@ int64_t inner_coordinates(const std::vector<LayerProblem>& problems, size_t axis
         bool is_inner = true;
         for (size_t k = problems.size(); k-- > 0 && is_inner;) {
             const AxisWindow& w = problems[k].window[axis];
-            const int64_t first = w.transposed
-                                      ? range.begin + w.pad_begin - (w.kernel - 1) * w.dilation
-                                      : range.begin * w.stride - w.pad_begin;
-            const int64_t last = w.transposed ? (range.end - 1 + w.pad_begin) / w.stride
-                                              : (range.end - 1) * w.stride +
-                                                    (w.kernel - 1) * w.dilation - w.pad_begin;
+            const int64_t first = w.transposed ? range.begin + w.pad_begin - (w.span() - 1)
+                                               : range.begin * w.stride - w.pad_begin;
+            const int64_t last = w.transposed
+                                     ? (range.end - 1 + w.pad_begin) / w.stride
+                                     : (range.end - 1) * w.stride + w.span() - 1 - w.pad_begin;
             is_inner = first >= 0 && last < w.in;
             range = window_of(w, range);
         }

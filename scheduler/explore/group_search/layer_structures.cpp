@@ -228,7 +228,7 @@ Sharing sharing(const AxisWindow& w) {
         return w.stride == 1 ? Sharing::never : Sharing::by_tile;
     if (w.transposed)
         return Sharing::always;  // schedulable ones have kernels of at least the stride
-    return (w.kernel - 1) * w.dilation + 1 > w.stride ? Sharing::always : Sharing::never;
+    return w.span() > w.stride ? Sharing::always : Sharing::never;
 }
 
 std::vector<LayerStructure> layer_structures(const LayerProblem& problem,

@@ -1,4 +1,6 @@
-#include "base/xxhash64.h"
+#include "base/hash.h"
+
+#include <array>
 
 #include <gtest/gtest.h>
 
@@ -38,6 +40,13 @@ TEST(XxHash64, SeesEveryBit) {
         other[bit / 8] = static_cast<char>(other[bit / 8] ^ (1 << (bit % 8)));
         ASSERT_NE(hash(other), hash(bytes)) << "bit " << bit;
     }
+}
+
+TEST(XxHash64, OfOnePieceIsTheSame) {
+    EXPECT_EQ(xxhash64("abc", 3), 0x44bc2cf5ad770999U);
+    // A key is hashed as its bytes: 1 and 2 as 64-bit little-endian words.
+    const std::array<uint64_t, 2> key{1, 2};
+    EXPECT_EQ(SequenceHash()(key), xxhash64("\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0", 16));
 }
 
 }  // namespace

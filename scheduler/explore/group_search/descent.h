@@ -1,0 +1,74 @@
+// Branch and bound over the tiles of one choice of structures: the set of options of each axis is
+// halved down to single combinations, and a set whose bound is beaten is dropped whole.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scheduler/explore/group_search/cost_plan.h"
+#include "scheduler/explore/group_search/group_search.h"
+#include "scheduler/explore/group_search/group_space.h"
+#include "scheduler/explore/group_search/incumbents.h"
+
+namespace laminate::search {
+
+/// Adds to `product`, term by term, the factors of one more axis. `count`: a multiple of four.
+inline void multiply(double* product, const double* factors, size_t count) {
+    for (size_t begin = 0; begin < count; begin += 4) {
+        for (size_t t = begin; t < begin + 4; ++t) product[t] *= factors[t];
+    }
+}
+
+class Descent {
+public:
+    static constexpr size_t max_terms = padded_terms(Terms(CostPlan::most_layers).count());
+
+    /// All of them outlive the descent.
+    Descent(const GroupSpace& space, const GroupSearchOptions& options, Incumbents& incumbents,
+            GroupSearch::Work& work)
+        : space_(space), options_(options), incumbents_(incumbents), work_(work) {}
+
+    /// Starts from all options of the `axes`: rows, columns, then the channels of A_n, A_{n-1}, ...
+    /// `coefficients`: by term, padded. `plan` outlives the descent from here. False if some axis
+    /// has no options.
+    bool start(const std::vector<AxisTree*>& axes, const std::vector<double>& coefficients,
+               const CostPlan& plan);
+
+    /// Every layer of `choice` is chosen: offers the combinations that matter as incumbents.
+    void search(const PartialChoice& choice);
+    /// Marks the options of rows and columns in combinations that matter; whether there are any.
+    bool mark();
+    /// Offers bounds of all combinations to `open`, after halving the axes `depth` times.
+    void note_open(int depth, Archive<Nothing>& open);
+
+private:
+    [[nodiscard]] Cost bound() const;
+    [[nodiscard]] bool is_marked() const {
+        return axes_[0]->node(at_[0]).unmarked == 0 && axes_[1]->node(at_[1]).unmarked == 0;
+    }
+    [[nodiscard]] bool is_small() const;
+    [[nodiscard]] size_t widest_axis() const;
+    void descend();
+    void take(const Cost& cost);
+    [[nodiscard]] GroupChoice taken() const;
+    void scan();
+    void scan_from(size_t depth, double* product);
+    void scan_row(size_t axis, const double* product);
+
+    const GroupSpace& space_;
+    const GroupSearchOptions& options_;
+    Incumbents& incumbents_;
+    GroupSearch::Work& work_;
+    const PartialChoice* choice_ = nullptr;  ///< complete; null while marking
+    std::vector<AxisTree*> axes_;
+    std::vector<double> coefficients_;
+    const CostPlan* plan_ = nullptr;
+    std::vector<uint32_t> at_;                           ///< by axis: node of its tree
+    bool any_ = false;                                   ///< some combination matters
+    std::vector<std::optional<CostPlan::Row>> rows_of_;  ///< by axis, made when first used
+    std::vector<size_t> grid_axes_;                      ///< those with several options left
+    std::vector<double> grid_products_;
+};
+
+}  // namespace laminate::search
