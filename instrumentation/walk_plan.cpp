@@ -1,0 +1,178 @@
+#include "instrumentation/walk_plan.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "instrumentation/walk_axes.h"
+
+namespace laminate::walking {
+
+WalkPlan::WalkPlan(const std::vector<LayerProblem>& problems, const GroupSchedule& group)
+    : tensors(group_tensors(problems)), problems_(problems), group_(group) {
+    for (const Nest& nest : group.nests) sites_.emplace_back(nest.loops.size());
+    place_tensors();
+    place_weights();
+    put_arrivals();
+    find_parts();
+}
+
+void WalkPlan::place_tensors() {
+    for (const GroupTensor& tensor : tensors) {
+        const TensorReader first = tensor.readers.front();
+        const LayerProblem& problem = problems_[static_cast<size_t>(first.nest)];
+        const int64_t channels = problem.inputs[static_cast<size_t>(first.operand)].channels;
+        Kept buffer{.kind = tensor.is_external() ? Kept::Kind::input : Kept::Kind::intermediate,
+                    .nest = tensor.producer,
+                    .placement = placement_of(group_, tensor),
+                    .is_shared = tensor.is_shared(),
+                    .present = Presence({channels, problem.y().in, problem.x().in})};
+        const auto dimension = [&](int k, Dim dim) -> std::optional<size_t> {
+            if (dim == Dim::y) return 1;
+            if (dim == Dim::x) return 2;
+            if (tensor.is_shared() || !moves_channels(problems_, tensors, k, dim, first.nest))
+                return std::nullopt;
+            return 0;
+        };
+        buffer.watch = watch(buffer.placement, first.nest, dimension);
+        if (tensor.is_shared()) place_shared(buffer, first.nest);
+        kept.push_back(std::move(buffer));
+    }
+}
+
+void WalkPlan::place_weights() {
+    for (int k = 0; k <= group_.sink(); ++k) {
+        const LayerProblem& problem = problems_[static_cast<size_t>(k)];
+        if (!problem.has_weights()) continue;
+        Kept buffer{.kind = Kept::Kind::weights,
+                    .nest = k,
+                    .placement = *group_.nests[static_cast<size_t>(k)].w,
+                    .words = problem.y().kernel * problem.x().kernel,
+                    .present = Presence({problem[Dim::z], problem[Dim::i], 1})};
+        const auto dimension = [&](int j, Dim dim) -> std::optional<size_t> {
+            if (axis_of(dim) != Axis::channels) return std::nullopt;
+            if (j == k && dim == Dim::i) return 1;
+            if (!moves_outputs(problems_, tensors, j, dim, k)) return std::nullopt;
+            return 0;
+        };
+        buffer.watch = watch(buffer.placement, k, dimension);
+        kept.push_back(std::move(buffer));
+    }
+}
+
+/// A watch on the loops from store level to compute level, both on the path of nest `user`.
+template <class Dimension>
+FoldWatch WalkPlan::watch(const Placement& placement, int user, const Dimension& dimension) {
+    std::vector<FoldWatch::Loop> loops;
+    const std::vector<Level> levels = path(group_, user);
+    auto level = std::find(levels.begin(), levels.end(), placement.store);
+    while (*level != placement.compute) {
+        ++level;
+        const Dim dim = group_.nests[static_cast<size_t>(level->nest)]
+                            .loops[static_cast<size_t>(level->loop)]
+                            .dim;
+        loops.push_back({&site(*level).bodies, dimension(level->nest, dim)});
+    }
+    return FoldWatch(loops);
+}
+
+/// Notes the loops around the compute level, by axis.
+void WalkPlan::place_shared(Kept& shared, int reader) {
+    for (const Level& level : path(group_, reader)) {
+        if (!level.is_root()) {
+            const Dim dim = group_.nests[static_cast<size_t>(level.nest)]
+                                .loops[static_cast<size_t>(level.loop)]
+                                .dim;
+            shared.alone[static_cast<size_t>(axis_of(dim))].loops.push_back(&site(level));
+        }
+        if (level == shared.placement.compute) break;
+    }
+}
+
+/// The order of execution within a level: of each nest its X, its W, its call.
+void WalkPlan::put_arrivals() {
+    const auto put = [&](size_t buffer, const std::vector<TensorReader>& readers) {
+        const Placement& placement = kept[buffer].placement;
+        site(placement.store).stored.push_back(buffer);
+        Arrival arrival{buffer, {}};
+        for (const TensorReader& reader : readers) {
+            arrival.readers.push_back(
+                {reader.nest, reader.operand, where(reader.nest, placement.compute), 0});
+        }
+        site(placement.compute).computed.push_back(std::move(arrival));
+    };
+    for (int k = 0; k <= group_.sink(); ++k) {
+        for (size_t t = 0; t < tensors.size(); ++t) {
+            if (tensors[t].is_external() && tensors[t].readers.front().nest == k)
+                put(t, tensors[t].readers);
+        }
+        for (size_t w = tensors.size(); w < kept.size(); ++w) {
+            if (kept[w].nest == k) put(w, {{k, 0}});
+        }
+        for (size_t t = 0; t < tensors.size(); ++t) {
+            if (tensors[t].producer == k) put(t, tensors[t].readers);
+        }
+    }
+    site(group_.nests.back().y.store).writes_output = true;
+    find_calls(root_);
+    for (std::vector<Site>& nest : sites_) {
+        for (Site& site : nest) find_calls(site);
+    }
+}
+
+/// Finds, for each reader that the body calls, which of the arrivals its output is.
+void WalkPlan::find_calls(Site& site) const {
+    const auto is_output = [&](const Arrival& arrival, int nest) {
+        const Kept& buffer = kept[arrival.buffer];
+        return buffer.kind == Kept::Kind::intermediate && buffer.nest == nest;
+    };
+    for (Arrival& arrival : site.computed) {
+        for (Reader& reader : arrival.readers) {
+            if (reader.where != Where::called) continue;
+            while (!is_output(site.computed[reader.output], reader.nest)) ++reader.output;
+        }
+    }
+}
+
+/// How the reads of nest `reader` in the body of a level around it are found.
+Where WalkPlan::where(int reader, Level level) const {
+    const bool is_sink = reader == group_.sink();
+    if (level.nest == reader || (level.is_root() && is_sink)) return Where::here;
+    return !is_sink && group_.nests[static_cast<size_t>(reader)].y.compute == level ? Where::called
+                                                                                    : Where::inside;
+}
+
+void WalkPlan::find_parts() {
+    takes_part.assign(problems_.size() + 1, std::vector<bool>(kept.size(), true));
+    for (int k = 0; k <= group_.sink(); ++k) {
+        std::vector<bool> fed(problems_.size(), false);  // by nest k, at any distance
+        fed[static_cast<size_t>(k)] = true;
+        std::vector<bool>& takes = takes_part[static_cast<size_t>(k) + 1];
+        takes.assign(kept.size(), false);
+        for (size_t t = 0; t < tensors.size(); ++t) {  // producers first
+            if (tensors[t].is_external() || !fed[static_cast<size_t>(tensors[t].producer)])
+                continue;
+            takes[t] = true;
+            for (const TensorReader& reader : tensors[t].readers)
+                fed[static_cast<size_t>(reader.nest)] = true;
+        }
+    }
+    for (size_t part = 0; part < takes_part.size(); ++part) {
+        last_site.emplace_back(sites_.size(), -1);
+        for (size_t k = 0; k < sites_.size(); ++k) {
+            for (size_t l = 0; l < sites_[k].size(); ++l) {
+                if (is_needed(sites_[k][l], part)) last_site.back()[k] = static_cast<int>(l);
+            }
+        }
+    }
+}
+
+bool WalkPlan::is_needed(const Site& site, size_t part) const {
+    const std::vector<bool>& takes = takes_part[part];
+    return (part == 0 && site.writes_output) ||
+           std::any_of(site.stored.begin(), site.stored.end(),
+                       [&](size_t b) { return takes[b]; }) ||
+           std::any_of(site.computed.begin(), site.computed.end(),
+                       [&](const Arrival& a) { return takes[a.buffer]; });
+}
+}  // namespace laminate::walking
