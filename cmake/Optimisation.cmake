@@ -4,3 +4,9 @@
 add_library(laminate_light INTERFACE)
 target_compile_options(laminate_light INTERFACE
     $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+
+# GCC spends a tenth of its time on garbage collection. With a heap of 512 MiB before the first one
+# it hardly collects, and the largest source takes 1 GiB instead of 0.8.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options("SHELL:--param ggc-min-heapsize=524288")
+endif()

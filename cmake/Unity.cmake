@@ -14,8 +14,6 @@ set(laminate_compiled_alone
     papers/layer_optimum/explore_verb.cpp
     papers/spatial_fusion/explore_verb.cpp
     runtime/c_api.cpp
-    runtime/media/png.cpp
-    runtime/media/y4m.cpp
     scheduler/explore/explore.cpp
     scheduler/explore/group_search/halo_bound.cpp
     tests/generators/kernels/whole_map_test.cpp

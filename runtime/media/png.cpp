@@ -12,12 +12,12 @@
 namespace laminate {
 namespace {
 
-struct Failure {
+struct PngFailure {
     char message[200] = "";
 };
 
 [[noreturn]] void on_error(png_structp png, png_const_charp message) {
-    auto* failure = static_cast<Failure*>(png_get_error_ptr(png));
+    auto* failure = static_cast<PngFailure*>(png_get_error_ptr(png));
     std::snprintf(failure->message, sizeof failure->message, "%s", message);
     png_longjmp(png, 1);
 }
@@ -38,19 +38,19 @@ void read_bytes(png_structp png, png_bytep target, size_t count) {
     source->at += count;
 }
 
-struct Reader {
-    Failure failure;
+struct PngReader {
+    PngFailure failure;
     png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &failure, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : nullptr;
 
-    Reader() = default;
-    Reader(const Reader&) = delete;
-    Reader& operator=(const Reader&) = delete;
-    ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+    PngReader() = default;
+    PngReader(const PngReader&) = delete;
+    PngReader& operator=(const PngReader&) = delete;
+    ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
 /// Reads up to the first row and requests 8-bit grey or RGB.
-bool read_header(Reader& reader, Source& source) {
+bool read_header(PngReader& reader, Source& source) {
     if (setjmp(png_jmpbuf(reader.png))) return false;
     png_set_user_limits(reader.png, 0x7fffffff, 0x7fffffff);  // blank_picture() decides
     png_set_read_fn(reader.png, &source, read_bytes);
@@ -63,32 +63,32 @@ bool read_header(Reader& reader, Source& source) {
     return true;
 }
 
-bool read_rows(Reader& reader, png_bytepp rows) {
+bool read_rows(PngReader& reader, png_bytepp rows) {
     if (setjmp(png_jmpbuf(reader.png))) return false;
     png_read_image(reader.png, rows);
     png_read_end(reader.png, nullptr);
     return true;
 }
 
-bool finish_header(Reader& reader) {
+bool finish_header(PngReader& reader) {
     if (setjmp(png_jmpbuf(reader.png))) return false;
     png_read_update_info(reader.png, reader.info);
     return true;
 }
 
-struct Writer {
-    Failure failure;
+struct PngWriter {
+    PngFailure failure;
     png_structp png =
         png_create_write_struct(PNG_LIBPNG_VER_STRING, &failure, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : nullptr;
 
-    Writer() = default;
-    Writer(const Writer&) = delete;
-    Writer& operator=(const Writer&) = delete;
-    ~Writer() { png_destroy_write_struct(&png, &info); }
+    PngWriter() = default;
+    PngWriter(const PngWriter&) = delete;
+    PngWriter& operator=(const PngWriter&) = delete;
+    ~PngWriter() { png_destroy_write_struct(&png, &info); }
 };
 
-bool write_all(Writer& writer, std::FILE* file, const Picture& picture) {
+bool write_all(PngWriter& writer, std::FILE* file, const Picture& picture) {
     if (setjmp(png_jmpbuf(writer.png))) return false;
     png_init_io(writer.png, file);
     png_set_IHDR(writer.png, writer.info, static_cast<png_uint_32>(picture.width),
@@ -106,7 +106,7 @@ bool write_all(Writer& writer, std::FILE* file, const Picture& picture) {
 }  // namespace
 
 Picture decode_png(std::string_view bytes, const std::string& where) {
-    Reader reader;
+    PngReader reader;
     if (!reader.info) throw InputError(where + ": PNG: out of memory");
     const auto fail = [&] { throw InputError(where + ": damaged PNG: " + reader.failure.message); };
     Source source{bytes.data(), bytes.size(), 0};
@@ -137,7 +137,7 @@ Picture decode_png(std::string_view bytes, const std::string& where) {
 void write_png(const Picture& picture, const std::filesystem::path& file,
                const std::string& where) {
     OutputFile out(file, where);
-    Writer writer;
+    PngWriter writer;
     if (!writer.info) throw InputError(where + ": PNG: out of memory");
     if (!write_all(writer, out.get(), picture)) out.fail(writer.failure.message);
     out.close();

@@ -15,7 +15,7 @@
 namespace laminate {
 namespace {
 
-constexpr std::string_view magic = "YUV4MPEG2";
+constexpr std::string_view stream_magic = "YUV4MPEG2";
 constexpr size_t longest_line = 1024;
 
 /// The next line, or nullopt at the end of the stream.
@@ -129,7 +129,7 @@ Y4mReader::Y4mReader(std::istream& stream, std::string where)
     std::istringstream words(line_of(stream_, where_).value_or(""));
     std::string word;
     words >> word;
-    if (word != magic) throw InputError(where_ + ": is no YUV4MPEG2 stream");
+    if (word != stream_magic) throw InputError(where_ + ": is no YUV4MPEG2 stream");
     constexpr std::string_view chroma_of_ffmpeg = "XYSCSS=";
     std::optional<std::string> chroma, other_chroma;
     while (words >> word) {
@@ -185,7 +185,7 @@ bool Y4mReader::read(Y4mFrame& frame) {
 
 Y4mWriter::Y4mWriter(std::ostream& stream, const Y4mHeader& header, std::string where)
     : stream_(stream), where_(std::move(where)) {
-    stream_ << magic << " W" << header.width << " H" << header.height
+    stream_ << stream_magic << " W" << header.width << " H" << header.height
             << (header.parameters.empty() ? "" : " ") << header.parameters << " C" << header.chroma
             << '\n';
     if (!stream_) throw InputError(where_ + ": cannot be written");
