@@ -164,7 +164,7 @@ def check_rules(rules):
     notes = all_notes()
     strangers = sorted({note["rule"] for note in notes} - set(rules))
     if strangers:
-        raise Problem(f"bench/results: notes of rules that the page does not have: {', '.join(strangers)}")
+        raise Problem(f"notes of rules that the page does not have: {', '.join(strangers)}")
     for name, text in rules.items():
         known = " ".join(f"{note['before']} {note['after']} {note['what']}" for note in notes
                          if note["rule"] == name)
@@ -208,8 +208,10 @@ def written(text):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 where a document differs")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true",
+                        help="change nothing; exit 1 where a document differs")
     parser.add_argument("documents", nargs="+", type=pathlib.Path)
     options = parser.parse_args()
     status = 0
@@ -227,9 +229,9 @@ def main():
             document.write_text(wanted)
             continue
         pairs = itertools.zip_longest(text.splitlines(), wanted.splitlines(), fillvalue="")
-        line, (found, expected) = next((n, pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1])
-        print(f"{document}:{line}: found {found!r}, expected {expected!r}; write it with bench/tables.py",
-              file=sys.stderr)
+        line, found, expected = next((n, *pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1])
+        print(f"{document}:{line}: found {found!r}, expected {expected!r}; "
+              "bench/tables.py writes it", file=sys.stderr)
         status = 1
     return status
 

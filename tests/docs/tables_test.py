@@ -30,7 +30,9 @@ RACE = {"schema": "laminate.peers", "version": 1, "races": [
         "laminate fused": {"median_ms": 50.0, "min_ms": 40.0, "peak_rss_bytes": 3 << 20},
         "onnxruntime 1.0": {"median_ms": 250.0, "min_ms": 100.0, "peak_rss_bytes": 30 << 20},
         "OpenVINO 2.0": {"median_ms": 200.0, "min_ms": 160.0, "peak_rss_bytes": 60 << 20}}}]}
-NOTE = "date,machine,rule,what,before,after,unit,how\n2026-01-01,zen3,Registers,tiles,45,90,GFLOP/s,timed\n"
+NOTE = """date,machine,rule,what,before,after,unit,how
+2026-01-01,zen3,Registers,tiles,45,90,GFLOP/s,timed
+"""
 
 
 class Tables(unittest.TestCase):
@@ -52,8 +54,8 @@ class Tables(unittest.TestCase):
     def test_rows_are_computed_from_the_file(self):
         self.assertEqual(self.run_on_page(), (0, ""))
         # The better peer over ours: 200 / 50 of medians, 100 / 40 of least times.
-        self.assertIn("| fsrcnn 960x540 | 50.0 (40.0) | 250 (100) | 200 (160) | 4.00 | 2.50 | 3.00 / 30.0 / 60.0 |",
-                      self.page.read_text())
+        self.assertIn("| fsrcnn 960x540 | 50.0 (40.0) | 250 (100) | 200 (160) "
+                      "| 4.00 | 2.50 | 3.00 / 30.0 / 60.0 |", self.page.read_text())
         self.assertIn("| Registers | tiles | 45 | 90 | GFLOP/s | zen3 |", self.page.read_text())
         self.assertEqual(self.run_on_page("--check"), (0, ""))
 
