@@ -136,12 +136,21 @@ def machines(_):
             yield [machine["machine"], processor, machine["date"], count, *rates]
 
 
+def csv_rows(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def plain(file):
+    """The cells as the file has them; integers get commas."""
+    rows = csv_rows(RESULTS / f"{file}.csv")
+    yield list(rows[0])
+    for row in rows:
+        yield [f"{int(cell):,}" if cell.isdigit() else cell for cell in row.values()]
+
+
 def all_notes():
-    notes = []
-    for path in sorted(RESULTS.glob("*-notes.csv")):
-        with path.open(newline="") as file:
-            notes += csv.DictReader(file)
-    return notes
+    return [row for path in sorted(RESULTS.glob("*-notes.csv")) for row in csv_rows(path)]
 
 
 def notes_table(rules):
@@ -151,7 +160,7 @@ def notes_table(rules):
 
 
 TABLES = {"race": race, "short-race": short_race, "threads": threads, "choice": choice,
-          "machines": machines}
+          "machines": machines, "csv": plain}
 
 
 def rules_of(text):

@@ -151,7 +151,8 @@ def run(document, program, build, cmake, slow, sanitized):
                 prefix = re.fullmatch(r"make install PREFIX=(\S+)", command)
                 message = missing_target(command) if first == "make" else ""
                 if prefix:
-                    command = shlex.join([cmake, "--install", str(build), "--prefix", prefix.group(1)])
+                    # The prefix stays unquoted: it may be $PWD/...
+                    command = f"{shlex.join([cmake, '--install', str(build)])} --prefix {prefix[1]}"
                 if block.mark == "form":
                     message = wrong_form(command, program, environment)
                 elif first != "make" or prefix:
