@@ -50,7 +50,7 @@ void expect_equal_counts(const Network& network, const Strategy& strategy) {
         macs += static_cast<double>(counts.macs().value());
         EXPECT_EQ(counts.output_reads.value(), 0);
     }
-    const auto of = [&](Role role) { return cost.words[1][static_cast<size_t>(operand_of(role))]; };
+    const auto of = [&](Role role) { return cost.words[1][operand_of(role)]; };
     // Weights of phases that the first tile has no outputs of are copied beside it.
     EXPECT_EQ(cost.copy_words[1].reads() + of(Role::weight).reads(), inputs + weights);
     if (std::ranges::none_of(model.workload().layers, &WorkloadLayer::transposed)) {
