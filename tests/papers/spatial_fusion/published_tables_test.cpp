@@ -386,7 +386,7 @@ TEST(PublishedTables, Table6RegistersOfTwoLayers) {
     const auto partition =
         temporal_partition(layer_problems(network, ids(network, {"CONV1", "CONV2"})), 28, hwff(1));
     ASSERT_TRUE(partition && partition->register_sections);
-    EXPECT_EQ(*partition->register_sections, (std::array<int64_t, 3>{192, 12, 16}));
+    EXPECT_EQ(*partition->register_sections, (RegisterSections{12, 192, 16}));
     EXPECT_EQ(partition->register_bytes, 256);
 }
 
