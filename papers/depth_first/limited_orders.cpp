@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace laminate::depth_first {
@@ -47,8 +48,7 @@ private:
     };
     [[nodiscard]] bool reduction_left(size_t r) const;
     [[nodiscard]] Options options(size_t r, double capacity) const;
-    [[nodiscard]] static Counts fewest_accesses(const std::vector<Options>& options,
-                                                double capacity);
+    [[nodiscard]] static Counts fewest_accesses(std::span<const Options> options, double capacity);
     [[nodiscard]] bool take(size_t r, size_t loops);
 
     const MappedLayer& layer_;
@@ -79,6 +79,8 @@ MappedLayer::MemoryAllocator::Options MappedLayer::MemoryAllocator::options(size
     const Progress& progress = progress_[r];
     const bool is_partial = reduction_left(r);
     Options options;
+    options.bits.reserve(order_.size() + 1 - progress.allocated);
+    options.accesses.reserve(order_.size() + 1 - progress.allocated);
     Trips trips = progress.trips;
     double left = product_of(order_, progress.allocated, order_.size());
     for (size_t k = 0; progress.allocated + k <= order_.size(); ++k) {
@@ -101,7 +103,7 @@ MappedLayer::MemoryAllocator::Options MappedLayer::MemoryAllocator::options(size
 
 /// The last operand varies fastest, and the last of equal combinations is taken.
 MappedLayer::MemoryAllocator::Counts MappedLayer::MemoryAllocator::fewest_accesses(
-    const std::vector<Options>& options, double capacity) {
+    std::span<const Options> options, double capacity) {
     Counts at{}, best{};
     double best_accesses = std::numeric_limits<double>::infinity();
     while (true) {
@@ -137,12 +139,12 @@ bool MappedLayer::MemoryAllocator::fill(size_t at) {
     const auto capacity =
         static_cast<double>(layer_.machine_.memories[layer_.memories_[at]].capacity_bits);
     const std::vector<size_t>& served = layer_.served_[at];
-    std::vector<Options> options;
-    for (const size_t r : served) {
-        options.push_back(this->options(r, capacity));
-        if (options.back().bits.empty()) return false;
+    std::array<Options, 3> options;
+    for (size_t s = 0; s < served.size(); ++s) {
+        options[s] = this->options(served[s], capacity);
+        if (options[s].bits.empty()) return false;
     }
-    const Counts best = fewest_accesses(options, capacity);
+    const Counts best = fewest_accesses({options.data(), served.size()}, capacity);
     for (size_t s = 0; s < served.size(); ++s) {
         if (!take(served[s], best[s])) return false;
     }
