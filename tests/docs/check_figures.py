@@ -17,8 +17,6 @@ Other lines:
     in FILE | TEXT | TEXT ...              the cell's figure stands in a test: FILE of the checkout holds each TEXT
     none                                   words, no figure
 
-A line that ends in \\ goes on in the next one, without the spaces that begin it.
-
 A column "ratio" is ours over paper, wherever both cells begin with a number, to three significant digits. --write puts what was found
 into the document instead of complaining.
 """
@@ -103,6 +101,7 @@ def check(document, answers, slow, write):
             at += 1
             continue
         end = lines.index("-->", at)
+        # A rule that ends in \ goes on in the next line, without the spaces that begin it.
         block = re.sub(r"\\\n\s*", "", "\n".join(lines[at + 1:end]))
         rules = [line for line in block.splitlines() if line.strip()]
         at = next(n for n in range(end + 1, len(lines)) if lines[n].startswith("|"))
