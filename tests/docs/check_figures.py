@@ -107,7 +107,9 @@ def check(document, answers, slow, write):
             at += 1
             continue
         end = lines.index("-->", at)
-        rules = [line for line in lines[at + 1:end] if line.strip()]
+        # A rule that ends in \ goes on in the next line, without the spaces that begin it.
+        block = re.sub(r"\\\n\s*", "", "\n".join(lines[at + 1:end]))
+        rules = [line for line in block.splitlines() if line.strip()]
         at = next(n for n in range(end + 1, len(lines)) if lines[n].startswith("|"))
         columns = {name.strip("*"): n for n, name in enumerate(cells_of(lines[at]))}
         at += 2
