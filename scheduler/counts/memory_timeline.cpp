@@ -34,8 +34,8 @@ std::vector<StoredBuffer> stored_buffers(const std::vector<LayerProblem>& proble
     return all;
 }
 
-/// Goes through a group body by body, with the sink's outermost `depth` loops trip by trip and one
-/// trip of the others.
+/// Walks a group body by body: the sink's outermost `depth` loops trip by trip, all other loops
+/// once.
 class Unfolder {
 public:
     Unfolder(const std::vector<LayerProblem>& problems, const GroupSchedule& group, size_t depth)
@@ -46,7 +46,7 @@ public:
         }
     }
 
-    /// False, with what was found so far, when there are more than `most` steps.
+    /// Returns false, and stops, if there are more than `most` steps.
     bool run(int64_t most) {
         most_ = most;
         body(group_.sink(), -1, whole_);
@@ -56,7 +56,8 @@ public:
     std::vector<MemoryRun> runs;
 
 private:
-    using Extents = PerDim<int64_t>;  ///< of the part of the sink's output that a body covers
+    /// extents of the part of the sink's output that a body covers
+    using Extents = PerDim<int64_t>;
 
     void add(int phase, int64_t times) {
         steps_ += times;
@@ -66,7 +67,7 @@ private:
             runs.push_back({phase, times});
     }
 
-    /// Body of loop `loop` of `nest`; -1: its call, of the sink the root.
+    /// The body of loop `loop` of `nest`. Loop -1 is the nest's call, or the root for the sink.
     void body(int nest, int loop, const Extents& extents) {
         if (steps_ > most_) return;
         const bool is_sink = nest == group_.sink();
@@ -92,8 +93,8 @@ private:
         }
     }
 
-    /// Of the sink's unfolded loops from the `first` on, which call nobody: together, no more than
-    /// are of interest.
+    /// Trips of the sink's unfolded loops from `first` on together, which call no producer. At most
+    /// one more than `most_`.
     [[nodiscard]] int64_t trips_from(int first, const Extents& extents) const {
         int64_t trips = 1;
         for (const Dim d : all_dims)
@@ -117,7 +118,8 @@ private:
     Extents whole_;
     int depth_;
     int innermost_call_ =
-        -1;  ///< loop of the sink, in whose body a producer is called; -1: none, or at the root
+        /// The sink's innermost loop in whose body a producer is called; -1 if there is none.
+        -1;
     int64_t most_ = 0;
     int64_t steps_ = 0;
 };
@@ -141,7 +143,8 @@ MemoryTimeline memory_timeline(const std::vector<LayerProblem>& problems,
         timeline.phases.push_back(std::move(phase));
     }
     const int64_t most = std::max(
-        max_steps, static_cast<int64_t>(group.nests.size()));  // one each with nothing unfolded
+        // With nothing unfolded, each nest has one step.
+        max_steps, static_cast<int64_t>(group.nests.size()));
     for (size_t depth = 0; depth <= group.nests.back().loops.size(); ++depth) {
         Unfolder unfolder(problems, group, depth);
         if (!unfolder.run(most)) break;

@@ -14,9 +14,8 @@
 // not searched to the end get the tile and line-buffer family of search/dag_groups.h besides.
 #pragma once
 
-#include <vector>
-
 #include "scheduler/explore/front.h"
+#include "scheduler/explore/group_front.h"
 #include "scheduler/explore/options.h"
 
 namespace laminate {
@@ -24,16 +23,5 @@ namespace laminate {
 /// Throws InputError for a network without schedulable layers. Empty when nothing fits in
 /// options.memory.
 [[nodiscard]] Front explore(const Network& network, const ExploreOptions& options = {});
-
-/// The three-axis front of one group: consecutive layers of one chain. By accesses, fewest first.
-/// Empty when the space does not have the group: several layers of which one is grouped, fully
-/// connected or a transposed convolution with kernel equal to stride.
-[[nodiscard]] std::vector<GroupPoint> group_front(const Network& network,
-                                                  const std::vector<LayerId>& segment,
-                                                  const ExploreOptions& options);
-
-/// The same with the group's loop problems at hand; none of several is fully connected.
-[[nodiscard]] std::vector<GroupPoint> group_front(const std::vector<LayerProblem>& problems,
-                                                  const ExploreOptions& options);
 
 }  // namespace laminate

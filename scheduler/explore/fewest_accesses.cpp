@@ -8,7 +8,7 @@
 
 #include "base/parallel.h"
 #include "scheduler/counts/bounds.h"
-#include "scheduler/explore/dag/dag_groups.h"
+#include "scheduler/explore/dag/family.h"
 #include "scheduler/explore/front_builder.h"
 #include "scheduler/explore/group_search/sequences.h"
 

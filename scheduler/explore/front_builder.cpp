@@ -1,10 +1,12 @@
 #include "scheduler/explore/front_builder.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <tuple>
 
-namespace laminate::search {
+namespace laminate {
+namespace search {
 
 namespace {
 
@@ -80,4 +82,19 @@ Front FrontBuilder::front(Footprint footprint) && {
     return std::move(front_);
 }
 
-}  // namespace laminate::search
+}  // namespace search
+
+Front front_of(const Network& network, const std::vector<Schedule>& schedules) {
+    search::FrontBuilder builder(network);
+    for (const Schedule& schedule : schedules) {
+        std::vector<uint32_t> point;
+        for (const GroupSchedule& group : schedule.groups()) point.push_back(builder.group(group));
+        builder.add_point(std::move(point));
+    }
+    Front front = std::move(builder).front(Footprint::live);
+    front.is_complete = false;
+    front.gap = std::numeric_limits<double>::infinity();
+    return front;
+}
+
+}  // namespace laminate

@@ -2,13 +2,10 @@
 // (residual Adds, Concats, pooling, activations), so every schedulable layer is in a group and
 // everything that crosses is counted.
 //
-// Groups: every set of at most max_depth layers with one sink whose other outputs are read inside
-// alone (groups_ending_at). Schedules of a fused group are a family, not everything
-// (dag_group_front): producers hang at the sink's row or tile loop, with halos computed again or
-// kept along x or along both axes, or each at the row loop of what reads it (line buffers); weights
-// resident, or the largest fetched again in every tile (of more than eight: none or all; and powers
-// of two instead of all tiles). A group of one layer with weights has the complete front of
-// group_front(). Which groups: exact, over all exact covers of the DAG (docs/search.md).
+// A group is any set of at most max_depth layers with one sink, in which every other output is read
+// only inside (groups_ending_at). Fused groups get the schedules of a family (family.h), not all
+// schedules. A group of one layer with weights gets the complete front of group_front(). The choice
+// of groups is exact, over all exact covers of the DAG (docs/search.md).
 #pragma once
 
 #include <algorithm>
@@ -18,6 +15,7 @@
 #include <vector>
 
 #include "nets/network/network.h"
+#include "scheduler/explore/dag/family.h"
 #include "scheduler/explore/options.h"
 
 namespace laminate {
@@ -79,18 +77,6 @@ template <class Value, class Add>
 [[nodiscard]] std::vector<GroupPoint> dag_group_front(const Network& network,
                                                       const std::vector<LayerId>& layers,
                                                       const ExploreOptions& options);
-
-/// Which weights the family may fetch again in every tile.
-enum class Refetch {
-    largest,  ///< any number of the largest, as said above
-    none,     ///< all weights are resident: what reaches compulsory traffic, if anything does
-};
-
-/// The family alone, for one group whose problems are at hand. `strips`: widths of strips that go
-/// row by row, of which there may be more.
-[[nodiscard]] std::vector<GroupPoint> family_front(const std::vector<LayerProblem>& problems,
-                                                   const ExploreOptions& options, TileSizes strips,
-                                                   Refetch refetch = Refetch::largest);
 
 /// The front over all covers of the network by groups: (accesses, memory), MACs between equals;
 /// with options.macs_is_axis on all three, unless there are too many partial covers

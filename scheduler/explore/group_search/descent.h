@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "scheduler/explore/group_search/cost_plan.h"
-#include "scheduler/explore/group_search/group_search.h"
 #include "scheduler/explore/group_search/group_space.h"
 #include "scheduler/explore/group_search/incumbents.h"
+#include "scheduler/explore/group_search/search_options.h"
 
 namespace laminate::search {
 
@@ -26,7 +26,7 @@ public:
 
     /// All of them outlive the descent.
     Descent(const GroupSpace& space, const GroupSearchOptions& options, Incumbents& incumbents,
-            GroupSearch::Work& work)
+            SearchWork& work)
         : space_(space), options_(options), incumbents_(incumbents), work_(work) {}
 
     /// Starts from all options of the `axes`: rows, columns, then the channels of A_n, A_{n-1}, ...
@@ -59,7 +59,7 @@ private:
     const GroupSpace& space_;
     const GroupSearchOptions& options_;
     Incumbents& incumbents_;
-    GroupSearch::Work& work_;
+    SearchWork& work_;
     const PartialChoice* choice_ = nullptr;  ///< complete; null while marking
     std::vector<AxisTree*> axes_;
     std::vector<double> coefficients_;

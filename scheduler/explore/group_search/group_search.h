@@ -13,38 +13,17 @@
 // `is_complete()` is false; then `open()` bounds all that was not looked at.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "scheduler/explore/group_search/axis_options.h"
-#include "scheduler/explore/group_search/call_bound.h"
 #include "scheduler/explore/group_search/cost_plan.h"
 #include "scheduler/explore/group_search/group_choice.h"
-#include "scheduler/explore/group_search/layer_structures.h"
+#include "scheduler/explore/group_search/search_options.h"
 #include "scheduler/explore/pareto.h"
 #include "scheduler/schedule/problem.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace laminate::search {
-
-struct GroupSearchOptions {
-    Tiles tiles = Tiles::divisors;
-    StructureLimits structures;
-    bool live = true;  ///< memory is the largest live sum, not the sum of all buffers
-    bool macs_is_axis = true;
-    bool recompute = true;  ///< false: MACs are the least possible
-    std::optional<double> memory;
-    const CallBound* bound =
-        nullptr;  ///< of these layers: what it shows to be beaten by known costs is not looked at
-    int64_t most_in_a_grid =
-        256;  ///< combinations of tiles that are evaluated without bounding parts of them first
-    int64_t max_steps =
-        INT64_MAX;  ///< bounds, and rows of schedules, to evaluate before giving up completeness
-    const std::atomic<bool>* stop = nullptr;
-};
 
 class GroupSearch {
 public:
@@ -70,13 +49,7 @@ public:
     [[nodiscard]] bool is_complete() const;
     /// No schedule that was left out costs less than some of these in every respect.
     [[nodiscard]] const std::vector<Cost>& open() const;
-    /// Bounds, and rows of schedules, evaluated; schedules evaluated; schedules that the bounds
-    /// stood for (tiles of all structures looked at or dropped).
-    struct Work {
-        int64_t steps = 0;
-        int64_t evaluated = 0;
-        double covered = 0;
-    };
+    using Work = SearchWork;
     [[nodiscard]] Work work() const;
 
 private:

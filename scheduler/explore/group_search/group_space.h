@@ -10,9 +10,9 @@
 
 #include "scheduler/explore/group_search/channel_axes.h"
 #include "scheduler/explore/group_search/cost_plan.h"
-#include "scheduler/explore/group_search/group_search.h"
 #include "scheduler/explore/group_search/layer_structures.h"
 #include "scheduler/explore/group_search/partial_choice.h"
+#include "scheduler/explore/group_search/search_options.h"
 #include "scheduler/explore/group_search/spatial_axis.h"
 
 namespace laminate::search {

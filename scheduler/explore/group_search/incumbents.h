@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "scheduler/explore/group_search/cost_plan.h"
-#include "scheduler/explore/group_search/group_search.h"
+#include "scheduler/explore/group_search/group_choice.h"
+#include "scheduler/explore/group_search/search_options.h"
 #include "scheduler/explore/pareto.h"
 
 namespace laminate::search {

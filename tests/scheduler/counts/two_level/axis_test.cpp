@@ -1,4 +1,4 @@
-#include "scheduler/counts/two_level/axis.h"
+#include "scheduler/counts/two_level/axis_sweep.h"
 
 #include <gtest/gtest.h>
 
